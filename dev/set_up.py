@@ -1,0 +1,254 @@
+"""Make a fresh machine ready: `make demo`, `make test` and all other targets call this first.
+
+Needs git, make, Python 3.11 to 3.13 and a JDK 17; everything else comes from here, pinned and verified by hash:
+
+* `.venv/`           Python packages of `requirements.lock`
+* `.forebay/jars/`   the JVM libraries of `jars.lock`, fetched by the Ivy that ships inside PySpark
+* `.forebay/jars/forebay-logstore.jar`   compiled from `glue_jobs/logstore`
+
+Run twice, it only looks at stamps and is done in well under a second. It uses the standard library alone, and syntax that an
+old Python can parse, so that the message about an old Python can be shown by one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "glue_jobs" / "forebay"))
+sys.path.insert(0, str(ROOT / "glue_jobs" / "logstore"))
+sys.dont_write_bytecode = True
+
+import runtime  # noqa: E402
+
+VENV = ROOT / ".venv"
+CACHE = ROOT / ".forebay"
+JARS = CACHE / "jars"
+PYTHON = VENV / "bin" / "python"
+
+
+def main() -> None:
+    check_python()
+    java_home = check_java()
+    install_packages()
+    fetch_jars(java_home)
+    build_log_store(java_home)
+
+
+# --- what the machine must bring -------------------------------------------------------------------------------------
+
+
+def check_python() -> None:
+    low, high = runtime.PYTHON_MIN, runtime.PYTHON_MAX
+    if not low <= sys.version_info[:2] <= high:
+        found = ".".join(map(str, sys.version_info[:3]))
+        stop(
+            f"forebay needs Python {dotted(low)} to {dotted(high)}; `{sys.executable}` is {found}.",
+            debian="apt-get install python3 python3-venv",
+            macos="brew install python@3.13",
+            amazon="dnf install python3.13",
+            also="or name another one: make PYTHON=/path/to/python3.13 ...",
+        )
+
+
+def check_java() -> str:
+    """The home of a JDK that is new enough. Compiling the log store needs javac, so a bare runtime does not do."""
+    javac = shutil.which("javac", path=os.path.join(os.environ.get("JAVA_HOME", ""), "bin")) or shutil.which("javac")
+    said = ""
+    if javac:
+        run = subprocess.run([javac, "-version"], capture_output=True, text=True)
+        said = (run.stdout + run.stderr).strip()
+        number = re.search(r"javac (?:1\.)?(\d+)", said)
+        if number and int(number.group(1)) >= runtime.JAVA:
+            return str(Path(javac).resolve().parent.parent)
+    stop(
+        f"forebay needs a JDK {runtime.JAVA} (with javac); " + (f"`{javac}` says {said!r}." if javac else "found none."),
+        debian=f"apt-get install openjdk-{runtime.JAVA}-jdk-headless",
+        macos=f"brew install openjdk@{runtime.JAVA}",
+        amazon=f"dnf install java-{runtime.JAVA}-amazon-corretto-devel",
+        also="if it is installed, set JAVA_HOME",
+    )
+    raise AssertionError
+
+
+def stop(what: str, *, debian: str, macos: str, amazon: str, also: str = "") -> None:
+    line = f"{what} Install it: Debian/Ubuntu `{debian}`, macOS `{macos}`, Amazon Linux `{amazon}`"
+    sys.exit(line + (f"; {also}." if also else "."))
+
+
+# --- Python packages -------------------------------------------------------------------------------------------------
+
+
+def install_packages() -> None:
+    """uv if it is there, else a pinned uv that pip brings: it is some ten times quicker than pip on these packages."""
+    stamp = VENV / ".forebay-stamp"
+    wanted = fingerprint(ROOT / "requirements.lock", ROOT / "pyproject.toml", text=dotted(sys.version_info[:2]))
+    if stamp.exists() and stamp.read_text() == wanted and PYTHON.exists():
+        return
+    uv = shutil.which("uv") or uv_by_pip()
+    with Progress("Python packages, into .venv") as progress:
+        # The stamp goes first: an interrupted install must not look finished.
+        stamp.unlink(missing_ok=True)
+        progress.run([uv, "venv", "--quiet", "--allow-existing", "--python", sys.executable, str(VENV)])
+        python = ["--python", str(PYTHON)]
+        progress.run([uv, "pip", "sync", "--quiet", "--require-hashes", *python, str(ROOT / "requirements.lock")])
+        editable = ["--no-deps", "--no-build-isolation", "--editable", str(ROOT)]
+        progress.run([uv, "pip", "install", "--quiet", *python, *editable])
+        stamp.write_text(wanted)
+
+
+def uv_by_pip() -> str:
+    home = CACHE / "uv"
+    uv = home / "bin" / "uv"
+    if not uv.exists():
+        try:
+            import ensurepip  # noqa: F401  (Debian packs it apart, and venv cannot work without)
+        except ImportError:
+            stop(
+                "forebay needs Python's venv module.",
+                debian="apt-get install python3-venv",
+                macos="brew install python",
+                amazon="dnf install python3.13",
+            )
+        with Progress("uv, the package installer") as progress:
+            progress.run([sys.executable, "-m", "venv", str(home)])
+            pip = [str(home / "bin" / "python"), "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
+            progress.run([*pip, "--require-hashes", "-r", str(ROOT / "dev" / "uv.lock")])
+    return str(uv)
+
+
+# --- JVM libraries ---------------------------------------------------------------------------------------------------
+
+
+def fetch_jars(java_home: str) -> None:
+    """Exactly the jars of `jars.lock`, no transitive surprises: hadoop-aws by itself would bring 600 MB of SDK bundle."""
+    wanted = [Jar(line) for line in (ROOT / "jars.lock").read_text().splitlines()]
+    missing = [jar for jar in wanted if not jar.path.exists()]
+    if missing:
+        JARS.mkdir(parents=True, exist_ok=True)
+        with Progress("JVM libraries, into .forebay/jars", total=len(missing)) as progress:
+            with tempfile.TemporaryDirectory(dir=CACHE) as scratch:
+                retrieve(missing, Path(scratch), java_home, progress)
+                for jar in missing:
+                    jar.take_from(Path(scratch) / jar.path.name)
+    keep = {jar.path for jar in wanted} | {JARS / "forebay-logstore.jar"}
+    for stale in set(JARS.glob("*.jar")) - keep:
+        stale.unlink()
+
+
+class Jar:
+    def __init__(self, line: str) -> None:
+        coordinates, self.sha256 = line.split()
+        self.group, self.artifact, self.version = coordinates.split(":")
+        self.path = JARS / f"{self.artifact}-{self.version}.jar"
+
+    def take_from(self, fetched: Path) -> None:
+        """Moves a fetched jar into the cache, if it is the one that the lock file names."""
+        if not fetched.exists():
+            sys.exit(f"set-up: {self.group}:{self.artifact}:{self.version} could not be fetched; is Maven Central reachable?")
+        if hashlib.sha256(fetched.read_bytes()).hexdigest() != self.sha256:
+            sys.exit(f"set-up: {fetched.name} is not the file that jars.lock names; nothing was installed from it")
+        fetched.replace(self.path)
+
+
+def retrieve(jars: list[Jar], into: Path, java_home: str, progress: Progress) -> None:
+    lines = (
+        f'<dependency org="{j.group}" name="{j.artifact}" rev="{j.version}" transitive="false" conf="default->master"/>'
+        for j in jars
+    )
+    module = into / "ivy.xml"
+    module.write_text(
+        '<ivy-module version="2.0"><info organisation="forebay" module="jars"/><configurations><conf name="default"/>'
+        f"</configurations><dependencies>{''.join(lines)}</dependencies></ivy-module>"
+    )
+    ivy = next(VENV.glob("lib/python3*/site-packages/pyspark/jars/ivy-*.jar"))
+    cache = into / "ivy"
+    command = [f"{java_home}/bin/java", "-cp", str(ivy), "org.apache.ivy.Main", "-cache", str(cache)]
+    command += ["-ivy", str(module), "-types", "jar", "-retrieve", f"{into}/[artifact]-[revision].[ext]"]
+    progress.run(command, watch=lambda: sum(1 for _ in cache.glob("*/*/jars/*.jar")))
+
+
+def build_log_store(java_home: str) -> None:
+    import build as logstore
+
+    os.environ["JAVA_HOME"] = java_home
+    logstore.build(JARS, JARS / "forebay-logstore.jar")
+
+
+# --- small things ----------------------------------------------------------------------------------------------------
+
+
+class Progress:
+    """One line that says what is being done: a bar on a terminal, the first and last words elsewhere."""
+
+    def __init__(self, what: str, total: int = 0) -> None:
+        self.what, self.total, self.done = what, total, 0
+        self.live = sys.stderr.isatty()
+        self.began = time.monotonic()
+        self.ended = threading.Event()
+        self.watch = lambda: 0
+        self.painter = threading.Thread(target=self._paint, daemon=True)
+
+    def __enter__(self) -> Progress:
+        if self.live:
+            self.painter.start()
+        else:
+            print(f"set-up: {self.what} ...", file=sys.stderr, flush=True)
+        return self
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        self.ended.set()
+        took = f"{time.monotonic() - self.began:.0f} s"
+        if self.live:
+            self.painter.join()
+            print("\r\033[K", end="", file=sys.stderr)
+        if kind is None:
+            print(f"set-up: {self.what}: done in {took}", file=sys.stderr, flush=True)
+
+    def run(self, command: list[str], watch: object = None) -> None:
+        """Runs a command in silence; when it fails, its own words are shown."""
+        if watch:
+            self.watch = watch  # type: ignore[assignment]
+        ran = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
+        if ran.returncode:
+            tail = "\n".join(ran.stdout.strip().splitlines()[-15:])
+            sys.exit(f"\nset-up: {self.what} failed; `{Path(command[0]).name} {' '.join(command[1:4])} ...` says:\n{tail}")
+
+    def _paint(self) -> None:
+        width = 24
+        while not self.ended.wait(0.1):
+            seconds = time.monotonic() - self.began
+            if self.total:
+                filled = width * min(self.watch(), self.total) // self.total
+                bar = "#" * filled + "-" * (width - filled)
+            else:
+                spot = int(seconds * 10) % width
+                bar = "-" * spot + "#" + "-" * (width - spot - 1)
+            print(f"\r\033[Kset-up: {self.what} [{bar}] {seconds:.0f} s", end="", file=sys.stderr, flush=True)
+
+
+def fingerprint(*files: Path, text: str = "") -> str:
+    digest = hashlib.sha256(text.encode())
+    for file in files:
+        digest.update(file.read_bytes())
+    return digest.hexdigest()
+
+
+def dotted(version: tuple[int, ...]) -> str:
+    return ".".join(map(str, version))
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except KeyboardInterrupt:
+        sys.exit("\nset-up: interrupted; run it again to go on")

@@ -1,0 +1,66 @@
+"""Errors, told apart by what happens next; each says what, which one, why, and what to do.
+
+* `Misdeclared`: a person must edit a file, a setting or a permission. All problems at once. Exit status 2.
+* `Quarantined`: this file or record is bad; it is kept with its reason and the rest goes on.
+* `TryAgain`: nothing is wrong with the data; leave the message on the queue and meet it again.
+* `Halt`: going on would lose or repeat data; stop, say why, delete nothing. Exit status 1.
+
+What is ordinary (a duplicate, a missing object, an empty file) is a value, not an exception.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+__all__ = ["ForebayError", "Halt", "Misdeclared", "Problem", "Quarantined", "TryAgain"]
+
+
+class ForebayError(Exception):
+    """Whatever forebay raises on purpose; its text is meant for a person."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One thing to mend: where it stands, what is wrong, what would be right."""
+
+    where: str
+    what: str
+    suggestion: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.what}" + (f" ({self.suggestion})" if self.suggestion else "")
+
+
+class Misdeclared(ForebayError):
+    """A person must edit something; carries every problem found, not only the first."""
+
+    def __init__(self, problems: Iterable[Problem]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("\n".join(map(str, self.problems)))
+
+    @classmethod
+    def one(cls, where: str, what: str, suggestion: str = "") -> Misdeclared:
+        return cls([Problem(where, what, suggestion)])
+
+    def __reduce__(self) -> tuple[type[Misdeclared], tuple[tuple[Problem, ...]]]:
+        return type(self), (self.problems,)
+
+
+class Quarantined(ForebayError):
+    """This file or record cannot be taken; `reason` is one of a small, countable vocabulary, `detail` is for a person."""
+
+    def __init__(self, reason: str, detail: str = "") -> None:
+        self.reason, self.detail = reason, detail
+        super().__init__(f"{reason}: {detail}" if detail else reason)
+
+    def __reduce__(self) -> tuple[type[Quarantined], tuple[str, str]]:
+        return type(self), (self.reason, self.detail)
+
+
+class TryAgain(ForebayError):
+    """Leave it where it is; a later attempt may succeed."""
+
+
+class Halt(ForebayError):
+    """Going on would lose or repeat data."""

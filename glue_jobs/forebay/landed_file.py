@@ -1,0 +1,46 @@
+"""The noun that travels: one version of one object in S3, as a notification named it.
+
+Made once, by `forebay.notification`, and never changed afterwards. Two notifications of the same object version make equal
+identities, however they were wrapped.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from datetime import datetime
+
+__all__ = ["Identity", "LandedFile"]
+
+Identity = tuple[str, str, str]
+"""Bucket, key, and the version: `v:<version id>` where the bucket is versioned, else `e:<etag>`."""
+
+
+@dataclass(frozen=True, slots=True)
+class LandedFile:
+    """One version of one object. `event_time` is when S3 says it was written, in UTC; None when it did not say."""
+
+    bucket: str
+    key: str
+    size: int | None = None
+    etag: str = ""
+    version_id: str | None = None
+    sequencer: str | None = None
+    event_time: datetime | None = None
+
+    @property
+    def identity(self) -> Identity:
+        """What makes two announcements the same file. S3 writes version id "null" for objects put before versioning was
+        switched on: several contents share it, so there the etag decides."""
+        if self.version_id and self.version_id != "null":
+            return (self.bucket, self.key, f"v:{self.version_id}")
+        return (self.bucket, self.key, f"e:{self.etag}")
+
+    @property
+    def file_id(self) -> str:
+        """32 hex digits that stand for the identity in every row of every table."""
+        return hashlib.blake2b("\0".join(self.identity).encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+    @property
+    def uri(self) -> str:
+        return f"s3://{self.bucket}/{self.key}"

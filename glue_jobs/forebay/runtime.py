@@ -1,0 +1,22 @@
+"""The runtime that everything is built for and tested on, said once: AWS Glue 6.0.
+
+The set-up, the tests and the infrastructure read these numbers; no other file repeats them, save `pyproject.toml`, which
+a test holds to them. This module imports nothing, so that it can be read before anything is installed.
+"""
+
+GLUE = "6.0"
+SPARK = "4.1.1"
+DELTA = "4.2.0"
+SCALA = "2.13"
+HADOOP = "3.4.2"
+JAVA = 17
+PYTHON = "3.13"
+PYTHON_MIN = (3, 11)
+PYTHON_MAX = (3, 13)
+
+AWS_SDK = "2.29.52"
+"""The AWS SDK for Java that hadoop-aws 3.4.2 was built with. We take the few modules that S3A really calls: the
+`bundle` artifact that Maven would bring is 600 MB."""
+
+DELTA_SPARK_JAR = f"io.delta:delta-spark_4.1_{SCALA}:{DELTA}"
+"""The coordinates a user of plain `spark.jars.packages` would write."""

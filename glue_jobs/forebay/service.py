@@ -1,0 +1,219 @@
+"""The declarations: what a service is, which tables exist and which records belong to them.
+
+Enters: `service.toml` and `tables/*.toml` beside it, from a folder or an s3:// prefix. Leaves: a frozen `Service` with a
+version (a hash of the text), so that the ledger can say which declarations loaded a file. Every problem of every file is
+reported at once, with file, key and a suggestion (`Misdeclared`).
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from importlib import resources
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from forebay.errors import Misdeclared, Problem
+from forebay.settings import problems_of
+
+__all__ = ["Column", "Envelope", "Service", "Table", "builtin_service", "load_service", "parse_service"]
+
+COLUMN_TYPES = ("string", "long", "int", "double", "boolean", "timestamp", "date", "binary")
+TABLE_NAME = re.compile(r"[a-z0-9][a-z0-9_]{0,126}")
+OWN_COLUMNS = ("_file_id", "_line", "_ingested_at", "_batch", "_record")
+
+
+def _path_in_record(value: str) -> str:
+    if not re.fullmatch(r"[A-Za-z_][\w\-]*(\.[A-Za-z_][\w\-]*)*", value):
+        raise ValueError("must be a field's name, dotted where it is nested, such as player.id")
+    return value
+
+
+RecordPath = Annotated[str, AfterValidator(_path_in_record)]
+
+
+class Declared(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Envelope(Declared):
+    """Where each record says what it is: dotted paths into the JSON document."""
+
+    event: RecordPath = Field("event", description="what happened, such as purchase")
+    event_time: RecordPath = Field("event_time", description="when it happened")
+    id: RecordPath = Field("event_id", description="what makes a record the same record")
+
+
+class Column(Declared):
+    """One column of a table."""
+
+    name: str = Field(description="the column's name in the table")
+    type: Literal["string", "long", "int", "double", "boolean", "timestamp", "date", "binary"] = Field(
+        "string", description="its type"
+    )
+    path: RecordPath | None = Field(None, description="the field it is read from; its own name where not given")
+
+    @property
+    def source(self) -> str:
+        return self.path or self.name
+
+    @field_validator("name")
+    @classmethod
+    def _plain(cls, value: str) -> str:
+        if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]{0,254}", value):
+            raise ValueError("must be a letter, then letters, digits or _ (names that begin with _ are forebay's)")
+        return value
+
+
+class Table(Declared):
+    """A destination, or a family of them: a name with {fields} makes one table for each value that arrives."""
+
+    name: str = Field(description="the table's name; {field} stands for that field of the record")
+    where: dict[str, str] = Field(default_factory=dict, description="fields that a record must have, with these values")
+    columns: tuple[Column, ...] = Field((), description="what becomes columns; the whole record is kept in _record as well")
+    values: str = Field("[a-z0-9][a-z0-9_]{0,62}", description="the pattern that each {field} must match before it may name a table")
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The record's fields that the name is made of."""
+        return tuple(re.findall(r"\{([^{}]*)\}", self.name))
+
+    @field_validator("values")
+    @classmethod
+    def _is_a_pattern(cls, value: str) -> str:
+        try:
+            re.compile(value)
+        except re.error as problem:
+            raise ValueError(f"is not a regular expression: {problem}") from None
+        return value
+
+    @model_validator(mode="after")
+    def _names_a_table(self) -> Table:
+        plain = re.sub(r"\{[^{}]*\}", "x", self.name)
+        if not TABLE_NAME.fullmatch(plain):
+            raise ValueError(f"name {self.name!r} must be small letters, digits and _, with {{field}} for a value of the record")
+        for field in self.fields:
+            _path_in_record(field)
+        twice = [c.name.lower() for c in self.columns]
+        if len(set(twice)) < len(twice):
+            raise ValueError("names a column twice (upper and lower case are the same to Spark)")
+        return self
+
+
+class Service(Declared):
+    """Everything that one ingest job serves."""
+
+    name: str = Field(description="the service's name; it is part of every transaction id, so it must not change")
+    envelope: Envelope = Field(default_factory=lambda: Envelope(), description="where each record says what it is")
+    tables: tuple[Table, ...] = Field(description="the destinations, tried in order: the first that fits takes the record")
+    overwritten: Literal["append", "ignore", "replace"] = Field(
+        "append", description="when a key gets other bytes: load them too, ignore them, or replace the rows of the older ones"
+    )
+    new_tables_per_day: int = Field(2000, ge=0, description="a flood of dirty names must not become a flood of tables")
+    version: str = Field("", description="filled by forebay: a hash of the declarations' text")
+
+    @field_validator("name")
+    @classmethod
+    def _plain_name(cls, value: str) -> str:
+        if not re.fullmatch(r"[a-z][a-z0-9\-]{0,30}", value):
+            raise ValueError("must be a small letter, then up to 30 small letters, digits or -")
+        return value
+
+
+def builtin_service() -> Service:
+    """The example that is used when nothing is declared: game telemetry, one table for each game."""
+    text = (resources.files("forebay") / "example" / "service.toml").read_text()
+    return parse_service({"service.toml": text})
+
+
+def load_service(place: str, *, s3: Any = None) -> Service:
+    """Reads the declarations from a folder, a service.toml or an s3:// prefix; the built-in example where `place` is empty."""
+    if not place:
+        return builtin_service()
+    texts = _from_s3(place, s3) if place.startswith(("s3://", "s3a://")) else _from_folder(Path(place.removeprefix("file:")))
+    if "service.toml" not in texts:
+        raise Misdeclared.one(place, "has no service.toml", "`forebay tables init` writes one to begin with")
+    return parse_service(texts)
+
+
+def parse_service(texts: Mapping[str, str]) -> Service:
+    """Declarations from their texts, by file name; all problems of all files at once."""
+    problems: list[Problem] = []
+    parsed: dict[str, dict[str, Any]] = {}
+    for name, text in sorted(texts.items()):
+        try:
+            parsed[name] = tomllib.loads(text)
+        except tomllib.TOMLDecodeError as broken:
+            problems.append(Problem(name, f"is not TOML: {broken}"))
+    main = dict(parsed.get("service.toml", {}))
+    tables = [("service.toml: tables.%d" % i, table) for i, table in enumerate(main.pop("tables", []))]
+    tables += [(name, table) for name, table in parsed.items() if name != "service.toml"]
+    good: list[Table] = []
+    for where, table in tables:
+        try:
+            good.append(Table.model_validate(table))
+        except ValidationError as refused:
+            problems += _explained(refused, where, table, Table)
+    version = hashlib.sha256("\0".join(f"{n}\0{t}" for n, t in sorted(texts.items())).encode()).hexdigest()[:12]
+    try:
+        service = Service.model_validate({**main, "tables": good, "version": version})
+    except ValidationError as refused:
+        problems += _explained(refused, "service.toml", main, Service)
+    else:
+        if not tables:
+            problems.append(Problem("service.toml: tables", "no table is declared", "add a [[tables]] with a name"))
+        problems += _twins(good)
+    if problems:
+        raise Misdeclared(problems)
+    return service
+
+
+def _explained(refused: ValidationError, where: str, given: Any, model: type[BaseModel]) -> Iterable[Problem]:
+    for problem in problems_of(refused, lambda path: f"{where}: {path}" if path else where):
+        key = problem.where.rsplit(": ", 1)[-1].rsplit(".", 1)[-1]
+        near = difflib.get_close_matches(key, _all_keys(model), 1)
+        if problem.what == "is unknown" and near:
+            problem = Problem(problem.where, problem.what, f"did you mean {near[0]}?")
+        yield problem
+
+
+def _all_keys(model: type[BaseModel]) -> set[str]:
+    return {key for m in (model, Envelope, Column) for key in m.model_fields}
+
+
+def _twins(tables: list[Table]) -> Iterable[Problem]:
+    seen: dict[tuple[str, tuple[tuple[str, str], ...]], Table] = {}
+    for table in tables:
+        key = (table.name, tuple(sorted(table.where.items())))
+        if key in seen:
+            yield Problem(f"tables: {table.name}", "is declared twice with the same `where`", "remove one")
+        seen[key] = table
+
+
+def _from_folder(place: Path) -> dict[str, str]:
+    if not place.exists():
+        raise Misdeclared.one(str(place), "does not exist", "--service names a folder with service.toml, or the file itself")
+    if place.is_file():
+        return {"service.toml": place.read_text()}
+    files = [*place.glob("service.toml"), *place.glob("tables/*.toml")]
+    return {file.relative_to(place).as_posix(): file.read_text() for file in files}
+
+
+def _from_s3(place: str, s3: Any) -> dict[str, str]:
+    import boto3
+
+    s3 = s3 or boto3.client("s3")
+    bucket, _, prefix = place.partition("://")[2].partition("/")
+    prefix = prefix.rstrip("/") + "/" if prefix else ""
+    texts = {}
+    for page in s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix):
+        for found in page.get("Contents", []):
+            name = found["Key"].removeprefix(prefix)
+            if name == "service.toml" or re.fullmatch(r"tables/[^/]+\.toml", name):
+                texts[name] = s3.get_object(Bucket=bucket, Key=found["Key"])["Body"].read().decode()
+    return texts

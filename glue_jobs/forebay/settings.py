@@ -1,0 +1,113 @@
+"""The settings of a job: where the queue, the lake and the declarations are. One declaration each: name, type, default, meaning.
+
+Enters: a job's arguments in Glue's style (`--queue_url X` or `--queue-url X`), or keywords from the command line. Leaves: a frozen,
+checked object. Unknown names and bad values are refused at once, all together (`Misdeclared`).
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+
+from forebay.errors import Misdeclared, Problem
+
+__all__ = ["IngestSettings", "JobSettings", "problems_of"]
+
+
+def _lake(value: Any) -> Any:
+    if isinstance(value, str):
+        value = value.rstrip("/")
+        if not value.startswith(("s3://", "s3a://", "file:", "/")) or value in ("s3:", "s3a:", "file:", ""):
+            raise ValueError("must be s3://bucket[/prefix] or a folder, such as s3://studio-lake or /tmp/lake")
+    return value
+
+
+Lake = Annotated[str, BeforeValidator(_lake)]
+
+
+class JobSettings(BaseModel):
+    """What every job knows."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    lake: Lake = Field(description="where the tables are: s3://bucket[/prefix], or a folder")
+    service: str = Field("", description="the declarations: a folder, service.toml or s3:// prefix; empty: the built-in example")
+
+    @classmethod
+    def from_argv(cls, argv: Sequence[str]) -> Self:
+        """From a job's arguments. Glue adds arguments of its own, in capitals (`--JOB_NAME`): those are passed over."""
+        values: dict[str, Any] = {}
+        problems: list[Problem] = []
+        pending = list(argv)
+        while pending:
+            word = pending.pop(0)
+            name, equals, inline = word.removeprefix("--").partition("=")
+            name = name.replace("-", "_")
+            if not word.startswith("--"):
+                problems.append(Problem(repr(word), "is not an argument", "write --name value"))
+                continue
+            known = name in cls.model_fields
+            flag = known and cls.model_fields[name].annotation is bool
+            if equals:
+                value: Any = inline
+            elif pending and not pending[0].startswith("--"):
+                value = pending.pop(0)
+            elif flag:
+                value = True
+            else:
+                value = None
+            if known and value is None:
+                problems.append(Problem(f"--{name}", "has no value", f"{cls.model_fields[name].description}"))
+            elif known:
+                values[name] = value
+            elif not _belongs_to_glue(name):
+                near = difflib.get_close_matches(name, cls.model_fields, 1)
+                problems.append(Problem(f"--{name}", "is unknown", f"did you mean --{near[0]}?" if near else ""))
+        try:
+            settings = cls(**values)
+        except ValidationError as refused:
+            problems += problems_of(refused, lambda path: f"--{path}")
+        if problems:
+            raise Misdeclared(problems)
+        return settings
+
+
+class IngestSettings(JobSettings):
+    """What the ingest job knows."""
+
+    queue_url: str = Field(min_length=1, description="the SQS queue that the landing bucket's notifications reach")
+    checkpoint: str = Field("", description="where Spark keeps the stream's progress; empty: <lake>/_forebay/checkpoints/<service>")
+    drain: bool = Field(False, description="stop when the queue is empty, instead of running on")
+    trigger_s: float = Field(60, ge=0, le=3600, description="seconds between batches of a continuous run")
+    max_files_per_batch: int = Field(2000, ge=1, le=100_000, description="files that one batch takes at most")
+    max_bytes_per_batch: int = Field(2 << 30, ge=1, description="bytes that one batch takes at most, as they lie in S3")
+    visibility_timeout_s: int = Field(300, ge=10, le=43_200, description="how long SQS hides a message that we hold; renewed meanwhile")
+    wait_s: int = Field(10, ge=0, le=20, description="how long one poll waits for a message")
+    tables_at_once: int = Field(4, ge=1, le=64, description="tables that are committed at the same time")
+    metrics: Literal["none", "cloudwatch"] = Field("none", description="where the numbers of the events go, besides the log")
+
+    @property
+    def checkpoint_folder(self) -> str:
+        return self.checkpoint.rstrip("/") or f"{self.lake}/_forebay/checkpoints/ingest"
+
+
+def problems_of(refused: ValidationError, where: Any) -> list[Problem]:
+    """pydantic's errors in our words: `where` makes a place from a dotted path."""
+    found = []
+    for error in refused.errors():
+        path = ".".join(str(part) for part in error["loc"])
+        what = {"missing": "is missing", "extra_forbidden": "is unknown"}.get(error["type"], "")
+        given = "" if error["type"] in ("missing", "extra_forbidden") else f"; got {error['input']!r}"
+        found.append(Problem(where(path), what or error["msg"].removeprefix("Value error, ") + given))
+    return found
+
+
+def _belongs_to_glue(name: str) -> bool:
+    """Glue hands a script its own arguments too; they are in capitals, or have a dash where ours have an underscore."""
+    return name.isupper() or name in _GLUE_ARGUMENTS or name.startswith(("enable_", "continuous_log", "extra_", "additional_"))
+
+
+_GLUE_ARGUMENTS = {"TempDir", "conf", "datalake_formats", "job_language", "job_bookmark_option", "class", "spark_event_logs_path"}
