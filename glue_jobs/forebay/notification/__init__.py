@@ -1,0 +1,19 @@
+"""What came off the queue becomes files: the first room of the journey, in pure Python.
+
+In goes the body of one message, whatever it is. Out comes a `Reading`: the files that the message announces, what in it
+is no file to load and why (`Ignored`, a counted outcome), and what could not be understood (`refused`). A message with
+anything refused must be kept with its body. Nothing here raises because of a body.
+
+* `reading` peels the wrappings until single events are left
+* `event` reads one event, in S3's own form or EventBridge's
+* `debris` knows the objects that frameworks leave behind
+* `filter` says which files are wanted
+* `order` tells which of two versions of a key is the later one
+"""
+
+from forebay.notification.filter import Filter
+from forebay.notification.order import newer
+from forebay.notification.outcome import REASONS, Ignored
+from forebay.notification.reading import Reading, read_message
+
+__all__ = ["REASONS", "Filter", "Ignored", "Reading", "newer", "read_message"]
