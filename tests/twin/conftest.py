@@ -1,0 +1,24 @@
+"""One twin for all tests of this folder that only need one; each test takes what it put off the queue again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from forebay.twin import twin as local
+from forebay.twin.twin import Twin
+
+
+@pytest.fixture(scope="session")
+def shared_twin(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Twin]:
+    with local.running(tmp_path_factory.mktemp("twin")) as twin:
+        yield twin
+
+
+@pytest.fixture
+def twin(shared_twin: Twin) -> Twin:
+    """With nothing in its queues."""
+    for url in (shared_twin.queue_url, shared_twin.dlq_url):
+        shared_twin.client("sqs").purge_queue(QueueUrl=url)
+    return shared_twin

@@ -1,0 +1,48 @@
+"""What the feed drops into the twin is announced, put for put, and the account holds for what the queue says."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import unquote_plus
+
+from forebay.fabricate import Message
+from forebay.feed import Recipe, drop, plan, send_messages
+from forebay.twin.twin import Twin
+
+
+def announced(twin: Twin) -> list[dict[str, Any]]:
+    sqs = twin.client("sqs")
+    found: list[dict[str, Any]] = []
+    while got := sqs.receive_message(QueueUrl=twin.queue_url, MaxNumberOfMessages=10).get("Messages", []):
+        for message in got:
+            found += [record["s3"]["object"] for record in json.loads(message["Body"])["Records"]]
+            sqs.delete_message(QueueUrl=twin.queue_url, ReceiptHandle=message["ReceiptHandle"])
+    return found
+
+
+def test_every_put_is_announced_and_every_version_is_there(twin: Twin) -> None:
+    recipe = Recipe(datetime(2026, 11, 21, 13, tzinfo=UTC), files=60, games=4, mean_records=20, seed=11)
+    s3 = twin.client("s3")
+    dropped = drop(s3, twin.landing_bucket, plan(recipe))
+    assert dropped.duplicates > 0
+
+    said = announced(twin)
+    assert len(said) == dropped.files
+    assert {(unquote_plus(about["key"]), about["eTag"], about["size"]) for about in said} == {
+        (file.key, file.etag, file.size) for file in dropped.versions
+    }
+    for file in dropped.versions[:10]:
+        assert s3.head_object(Bucket=file.bucket, Key=file.key)["ContentLength"] == file.size
+
+    again = drop(s3, twin.landing_bucket, plan(recipe))
+    assert again == dropped  # the same bytes under the same keys; only S3 announces them once more
+
+
+def test_messages_by_hand_come_off_the_queue_beside_the_others(twin: Twin) -> None:
+    assert send_messages(twin.client("sqs"), twin.queue_url, [Message(f"junk {n}") for n in range(12)]) == 12
+    seen = set()
+    while got := twin.client("sqs").receive_message(QueueUrl=twin.queue_url, MaxNumberOfMessages=10).get("Messages"):
+        seen |= {message["Body"] for message in got}
+    assert seen == {f"junk {n}" for n in range(12)}

@@ -1,0 +1,105 @@
+"""moto is as the mends expect it; where it is not, a sentence says which place moved."""
+
+from __future__ import annotations
+
+import tomllib
+from importlib.metadata import PackageNotFoundError
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from forebay.errors import Misdeclared
+from forebay.twin import s3, sqs
+from forebay.twin.mend import MOTO, Mend, lay, missing, moved
+
+
+@pytest.mark.parametrize("mended", [sqs, s3], ids=["sqs", "s3"])
+def test_every_place_that_is_mended_is_where_the_mend_expects_it(mended: Any) -> None:
+    assert "\n".join(map(str, moved(mended.MENDS, mended.relied_on))) == ""
+
+
+class Stock:
+    def send(self, body: str, delay: int) -> str:
+        return "stock"
+
+    @property
+    def depth(self) -> int:
+        return 1
+
+
+def sent(*args: object) -> str:
+    return "ours"
+
+
+@pytest.mark.parametrize(
+    ("mend", "complaint"),
+    [
+        (Mend(Stock, "send", ("self", "body"), sent), "Stock.send: takes (self, body, delay) now"),
+        (Mend(Stock, "receive", ("self",), sent), "Stock.receive: is gone from moto"),
+        (Mend(Stock, "send", None, sent), "Stock.send: is no longer a property"),
+    ],
+)
+def test_a_place_that_moved_is_named_and_then_nothing_is_replaced(mend: Mend, complaint: str) -> None:
+    fitting = Mend(Stock, "depth", None, property(lambda self: 2))
+    with pytest.raises(Misdeclared) as refused:
+        lay([fitting, mend])
+    assert complaint in str(refused.value)
+    assert Stock().depth == 1
+
+
+def test_an_attribute_that_a_mend_reads_and_moto_lost_is_named() -> None:
+    problems = moved([], lambda: [(Stock(), "depth"), (Stock(), "_messages")])
+    assert [str(problem) for problem in problems] == [
+        f"{__name__}.Stock._messages: is gone from moto, and a mend of the twin reads it (moto {MOTO} has it)"
+    ]
+
+
+def test_an_object_of_moto_that_is_made_otherwise_now_is_a_sentence_too() -> None:
+    (problem,) = moved([], lambda: [(Stock("more"), "send")])  # type: ignore[call-arg]
+    assert "cannot look at moto's objects any more: " in str(problem)
+
+
+def test_laid_twice_a_mend_is_laid_once() -> None:
+    class Queue:
+        def send(self, body: str) -> str:
+            return "stock"
+
+    mend = Mend(Queue, "send", ("self", "body"), sent)
+    lay([mend])
+    lay([mend])
+    assert Queue().send("x") == "ours"
+
+
+def test_the_pin_is_the_same_in_the_package() -> None:
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
+    assert project["optional-dependencies"]["local"] == [f"moto[server]=={MOTO}"]
+
+
+def test_without_moto_one_line_says_what_to_install() -> None:
+    def none_of(package: str) -> str:
+        raise PackageNotFoundError(package)
+
+    (problem,) = missing(none_of)
+    assert str(problem) == (
+        "forebay local: moto is not installed, the local twin is made of it (pip install 'forebay[local]')"
+    )
+
+
+def test_another_moto_is_refused_by_its_number() -> None:
+    (problem,) = missing(lambda package: "9.9.9")
+    assert "moto 9.9.9 is installed, the local twin needs exactly 5.2.5" in str(problem)
+
+
+def test_moto_without_its_server_is_refused() -> None:
+    def moto_only(package: str) -> str:
+        if package != "moto":
+            raise PackageNotFoundError(package)
+        return MOTO
+
+    (problem,) = missing(moto_only)
+    assert "without its server" in str(problem)
+
+
+def test_the_moto_that_is_installed_will_do() -> None:
+    assert missing() == []

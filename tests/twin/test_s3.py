@@ -1,0 +1,151 @@
+"""The twin's buckets: one winner of a conditional put, and notifications as S3 writes them."""
+
+from __future__ import annotations
+
+import json
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+from forebay.twin import s3 as mended
+from forebay.twin.twin import Twin
+from forebay.twin.wiring import Wiring, wire
+
+
+def records(twin: Twin) -> list[dict[str, Any]]:
+    return [record for body in bodies(twin) for record in body["Records"]]
+
+
+def bodies(twin: Twin) -> list[dict[str, Any]]:
+    """What the queue holds; an announcement is there when the put has been answered."""
+    sqs = twin.client("sqs")
+    found = []
+    while got := sqs.receive_message(QueueUrl=twin.queue_url, MaxNumberOfMessages=10).get("Messages", []):
+        for message in got:
+            found.append(json.loads(message["Body"]))
+            sqs.delete_message(QueueUrl=twin.queue_url, ReceiptHandle=message["ReceiptHandle"])
+    return found
+
+
+def test_of_writers_that_all_want_to_be_first_one_is(twin: Twin) -> None:
+    s3 = twin.client("s3")
+
+    def put(key: str, condition: dict[str, str]) -> str:
+        try:
+            s3.put_object(Bucket=twin.lake_bucket, Key=key, Body=b"mine", **condition)
+        except ClientError as refusal:
+            return str(refusal.response["Error"]["Code"])
+        return "won"
+
+    with ThreadPoolExecutor(8) as pool:
+        for round_ in range(15):
+            got = list(pool.map(put, [f"log/{round_}"] * 8, [{"IfNoneMatch": "*"}] * 8))
+            assert sorted(got) == ["PreconditionFailed"] * 7 + ["won"]
+    assert put("log/0", {"IfMatch": '"0123"'}) == "PreconditionFailed"
+    assert put("log/0", {"IfMatch": s3.head_object(Bucket=twin.lake_bucket, Key="log/0")["ETag"]}) == "won"
+
+
+def test_a_write_holds_off_the_others_from_its_check_to_its_end() -> None:
+    writing = threading.Semaphore(1)
+    alone: list[bool] = []
+
+    @mended.one_at_a_time
+    def write() -> None:
+        alone.append(writing.acquire(blocking=False))
+        threading.Event().wait(0.01)
+        writing.release()
+
+    writers = [threading.Thread(target=write) for _ in range(6)]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+    assert alone == [True] * 6
+
+
+def test_a_put_is_announced_as_s3_does(twin: Twin) -> None:
+    key = "in/pixelfarm/büro 1+2/x=1.json"
+    put = twin.client("s3").put_object(Bucket=twin.landing_bucket, Key=key, Body=b"12345")
+    (record,) = records(twin)
+    assert record["eventName"] == "ObjectCreated:Put"
+    assert record["s3"]["bucket"]["name"] == twin.landing_bucket
+    about = record["s3"]["object"]
+    assert about.pop("sequencer")
+    assert about == {"key": "in/pixelfarm/b%C3%BCro+1%2B2/x%3D1.json", "size": 5, "eTag": put["ETag"].strip('"')}
+    assert {"eventTime", "userIdentity", "requestParameters", "responseElements"} <= record.keys()
+
+
+def test_sequencers_are_in_the_order_of_the_writes(twin: Twin) -> None:
+    s3 = twin.client("s3")
+    for number in range(12):
+        s3.put_object(Bucket=twin.landing_bucket, Key="in/again.json", Body=str(number).encode())
+    announced = [record["s3"]["object"] for record in records(twin)]
+    written = sorted(announced, key=lambda about: about["sequencer"])
+    assert len({len(about["sequencer"]) for about in announced}) == 1
+    assert len({about["sequencer"] for about in announced}) == 12
+    newest = s3.head_object(Bucket=twin.landing_bucket, Key="in/again.json")["ETag"].strip('"')
+    assert written[-1]["eTag"] == newest
+
+
+def test_a_multipart_upload_is_announced_once_as_such(twin: Twin) -> None:
+    s3, where = twin.client("s3"), {"Bucket": twin.landing_bucket, "Key": "in/big.json"}
+    upload = s3.create_multipart_upload(**where)["UploadId"]
+    parts = [
+        {"PartNumber": number, "ETag": s3.upload_part(**where, UploadId=upload, PartNumber=number, Body=body)["ETag"]}
+        for number, body in ((1, b"x" * (5 << 20)), (2, b"y"))
+    ]
+    done = s3.complete_multipart_upload(**where, UploadId=upload, MultipartUpload={"Parts": parts})
+    (record,) = records(twin)
+    assert record["eventName"] == "ObjectCreated:CompleteMultipartUpload"
+    assert record["s3"]["object"]["size"] == (5 << 20) + 1
+    assert record["s3"]["object"]["eTag"] == done["ETag"].strip('"')
+
+
+def test_a_copy_is_announced_as_a_copy(twin: Twin) -> None:
+    s3 = twin.client("s3")
+    s3.put_object(Bucket=twin.landing_bucket, Key="elsewhere/a.json", Body=b"{}")
+    source = {"Bucket": twin.landing_bucket, "Key": "elsewhere/a.json"}
+    s3.copy_object(Bucket=twin.landing_bucket, Key="in/copy.json", CopySource=source)
+    assert [record["eventName"] for record in records(twin)] == ["ObjectCreated:Copy"]
+
+
+def test_in_a_versioned_bucket_each_put_has_its_version(twin: Twin) -> None:
+    s3 = twin.client("s3")
+    versioned = Wiring(landing_bucket="versioned-landing", versioned=True)
+    wire(versioned, s3=s3, sns=twin.client("sns"), sqs=twin.client("sqs"))
+    assert [body["Event"] for body in bodies(twin)] == ["s3:TestEvent"]  # the queue listened already
+    puts = [s3.put_object(Bucket="versioned-landing", Key="in/a.json", Body=b"same")["VersionId"] for _ in range(2)]
+    announced = [record["s3"]["object"]["versionId"] for record in records(twin)]
+    assert len(set(puts)) == 2
+    assert sorted(announced) == sorted(puts)
+
+
+def test_an_announcement_leaves_when_the_write_has_ended_and_shows_what_was_written() -> None:
+    happened: list[str] = []
+
+    class Announced:
+        id = arn = "topic"
+
+        def matches(self, event: str, key: str) -> bool:
+            happened.append(f"{event} of {key} announced")
+            return False
+
+    class Configuration:
+        cloud_function = queue = ()
+        topic = (Announced(),)
+        event_bridge = None
+
+    bucket = SimpleNamespace(notification_configuration=Configuration())
+    key = SimpleNamespace(name="in/a.json")
+
+    @mended.one_at_a_time
+    def write() -> None:
+        mended.send_event("123456789012", "Put", bucket, key)
+        key.name = "disposed of"
+        happened.append("written")
+
+    write()
+    assert happened == ["written", "Put of in/a.json announced"]
