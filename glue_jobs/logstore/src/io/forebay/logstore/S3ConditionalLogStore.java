@@ -1,0 +1,237 @@
+package io.forebay.logstore;
+
+import io.delta.storage.S3SingleDriverLogStore;
+import java.io.ByteArrayOutputStream;
+import java.io.FileNotFoundException;
+import java.io.IOException;
+import java.io.InterruptedIOException;
+import java.nio.channels.ClosedByInterruptException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.AccessDeniedException;
+import java.nio.file.FileAlreadyExistsException;
+import java.util.Arrays;
+import java.util.Iterator;
+import java.util.concurrent.ThreadLocalRandom;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.FSDataInputStream;
+import org.apache.hadoop.fs.FSDataOutputStream;
+import org.apache.hadoop.fs.FileSystem;
+import org.apache.hadoop.fs.Path;
+import org.apache.hadoop.fs.s3a.RemoteFileChangedException;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+import software.amazon.awssdk.awscore.exception.AwsServiceException;
+
+/**
+ * Delta's log on S3, safe for many writers: a commit is one PUT that S3 refuses where the object exists already.
+ *
+ * <p>What enters: a path of the log and its lines. What leaves: the object is there with exactly these bytes, or
+ * {@link FileAlreadyExistsException} says that another writer took this version (Delta then reads what happened and
+ * tries the next one). Any other exception means that we do not know, or that S3 would not have it; the caller must
+ * not take it for "not committed".
+ *
+ * <p><b>Who won?</b> The S3 client repeats a PUT whose answer was lost, so "412, it exists" may be said of our own first
+ * attempt. Taking that for a lost race makes Delta commit the same rows again at the next version. So after any
+ * failure the object itself is asked: the bytes are ours, another's, or nothing is there. Equal bytes are our own
+ * attempt because Delta puts a random transaction id into the commit info of each commit, and names data files by
+ * random ids. Even with commit info switched off nothing could be lost: two commits with the same bytes carry the same
+ * actions, and Delta's replay of a log gives the same table for them once as twice.
+ *
+ * <p><b>What is kept of the parent</b> (delta-storage 4.2.0; it holds no state but a lock): reading, listing with its
+ * {@code delta.enableFastS3AListFrom}, "no partial write is visible", and writes that overwrite
+ * ({@code _last_checkpoint}), where the last one winning is what Delta wants. <b>What is not:</b> its look whether the
+ * path exists and its lock per path. They guard one JVM only, and S3 now guards all of them; one request less.
+ */
+public class S3ConditionalLogStore extends S3SingleDriverLogStore {
+
+  /** Hadoop 3.4.2's name for "the store itself decides at close() whether this file may be created". */
+  public static final String CONDITIONAL_CREATE = "fs.option.create.conditional.overwrite";
+
+  private static final Logger LOG = LoggerFactory.getLogger(S3ConditionalLogStore.class);
+
+  /** 409 means that writers of one key met inside S3, which asks for another try; it answers quickly. */
+  private static final int CONFLICTS_AT_MOST = 12;
+
+  /** S3A has retried each of these for a while already, so few of ours make a long time. */
+  private static final int FAILURES_AT_MOST = 3;
+
+  private static final long FIRST_WAIT_MS = 50;
+  private static final long LONGEST_WAIT_MS = 1_000;
+
+  private static final int NO_ANSWER = -1;
+
+  /** This file system cannot be written to safely by two; the message says which one, and what could. */
+  public static class CannotCreateConditionally extends IOException {
+    private static final long serialVersionUID = 1L;
+
+    CannotCreateConditionally(String message) {
+      super(message);
+    }
+  }
+
+  private enum Found { OURS, ANOTHERS, NOTHING, UNKNOWN }
+
+  public S3ConditionalLogStore(Configuration hadoopConf) {
+    super(hadoopConf);
+  }
+
+  @Override
+  public void write(Path path, Iterator<String> actions, Boolean overwrite, Configuration hadoopConf)
+      throws IOException {
+    if (overwrite) {
+      super.write(path, actions, true, hadoopConf);
+      return;
+    }
+    FileSystem fs = path.getFileSystem(hadoopConf);
+    refuseWithoutConditionalCreate(fs, path);
+    // In memory, since the iterator can be walked once and an attempt may have to be repeated or compared.
+    createOnce(fs, fs.makeQualified(path), bytesOf(actions));
+  }
+
+  private static void refuseWithoutConditionalCreate(FileSystem fs, Path path) throws IOException {
+    if (!fs.hasPathCapability(path, CONDITIONAL_CREATE)) {
+      throw new CannotCreateConditionally(
+          fs.getClass().getName() + " cannot create " + path + " only where nothing is there yet (it lacks "
+              + CONDITIONAL_CREATE + "), so two writers would lose commits; Hadoop's S3A can, from 3.4.2 on,"
+              + " unless fs.s3a.create.conditional.enabled is false");
+    }
+  }
+
+  private static byte[] bytesOf(Iterator<String> lines) {
+    ByteArrayOutputStream bytes = new ByteArrayOutputStream();
+    while (lines.hasNext()) {
+      bytes.writeBytes(lines.next().getBytes(StandardCharsets.UTF_8));
+      bytes.write('\n');
+    }
+    return bytes.toByteArray();
+  }
+
+  private static void createOnce(FileSystem fs, Path path, byte[] bytes) throws IOException {
+    IOException first = null;
+    int conflicts = 0;
+    int failures = 0;
+    while (true) {
+      IOException failure;
+      try {
+        putIfAbsent(fs, path, bytes);
+        return;
+      } catch (IOException e) {
+        failure = e;
+      }
+      first = joined(first, failure);
+      if (isInterruption(failure)) {
+        throw first;
+      }
+      switch (whatIsThere(fs, path, bytes, first)) {
+        case OURS -> {
+          LOG.info("{} is our own earlier attempt, whose answer was lost: {}", path, failure.toString());
+          return;
+        }
+        case ANOTHERS -> throw lostTheRace(path, first);
+        default -> { // Nothing there, or it could not be read: another conditional PUT is safe, and tells.
+          boolean conflict = status(failure) == 409;
+          conflicts += conflict ? 1 : 0;
+          failures += conflict ? 0 : 1;
+          if (conflicts >= CONFLICTS_AT_MOST || failures >= FAILURES_AT_MOST || !mayHelpToRepeat(failure)) {
+            throw first;
+          }
+          waitBefore(conflicts + failures, first);
+        }
+      }
+    }
+  }
+
+  /** One PUT, or one completed multipart upload for a very long commit, that fails where the object exists. */
+  private static void putIfAbsent(FileSystem fs, Path path, byte[] bytes) throws IOException {
+    // Recursive: S3 has no folders, and without it a file system may look for the parent first.
+    FSDataOutputStream out =
+        (FSDataOutputStream) fs.createFile(path).overwrite(false).recursive().must(CONDITIONAL_CREATE, true).build();
+    try {
+      out.write(bytes);
+    } catch (IOException | RuntimeException e) {
+      // Never close() here: closing is what publishes, and half a commit would be published.
+      abandon(out, e);
+      throw e;
+    }
+    out.close();
+  }
+
+  private static void abandon(FSDataOutputStream out, Exception why) {
+    try {
+      out.abort();
+    } catch (RuntimeException e) {
+      why.addSuppressed(e);
+    }
+  }
+
+  private static Found whatIsThere(FileSystem fs, Path path, byte[] bytes, IOException first) {
+    try (FSDataInputStream in = fs.open(path)) {
+      return Arrays.equals(in.readNBytes(bytes.length + 1), bytes) ? Found.OURS : Found.ANOTHERS;
+    } catch (FileNotFoundException e) {
+      return Found.NOTHING;
+    } catch (IOException e) {
+      first.addSuppressed(e);
+      return Found.UNKNOWN;
+    }
+  }
+
+  private static FileAlreadyExistsException lostTheRace(Path path, IOException cause) {
+    FileAlreadyExistsException lost = new FileAlreadyExistsException(path.toString());
+    lost.initCause(cause);
+    return lost;
+  }
+
+  private static IOException joined(IOException first, IOException next) {
+    if (first == null) {
+      return next;
+    }
+    if (first != next) {
+      first.addSuppressed(next);
+    }
+    return first;
+  }
+
+  /** A cancelled job must end; time-outs of sockets are interruptions by inheritance only. */
+  private static boolean isInterruption(IOException e) {
+    return Thread.currentThread().isInterrupted()
+        || e.getClass() == InterruptedIOException.class
+        || e instanceof ClosedByInterruptException;
+  }
+
+  private static boolean mayHelpToRepeat(IOException failure) {
+    int status = status(failure);
+    return switch (status) {
+      case NO_ANSWER -> !(failure instanceof AccessDeniedException); // S3A's word for credentials it could not get
+      case 404, 408, 409, 412, 429 -> true; // 404: the multipart upload was ended by another; 412: deleted since
+      case 501 -> false;
+      default -> status >= 500;
+    };
+  }
+
+  /** The HTTP status that S3 answered, found anywhere in the chain of causes, since S3A may wrap it more than once. */
+  private static int status(Throwable failure) {
+    int depth = 0;
+    for (Throwable t = failure; t != null && depth < 20; t = t.getCause(), depth++) {
+      if (t instanceof RemoteFileChangedException) {
+        return 412;
+      }
+      if (t instanceof AwsServiceException) {
+        return ((AwsServiceException) t).statusCode();
+      }
+    }
+    return NO_ANSWER;
+  }
+
+  /** Doubling, and at random within it, so that writers who met once do not meet again. */
+  private static void waitBefore(int attempt, IOException first) throws IOException {
+    long longest = Math.min(LONGEST_WAIT_MS, FIRST_WAIT_MS << Math.min(attempt, 10));
+    try {
+      Thread.sleep(ThreadLocalRandom.current().nextLong(longest / 2, longest + 1));
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+      InterruptedIOException stopped = new InterruptedIOException("stopped while waiting to commit again");
+      stopped.initCause(first);
+      throw stopped;
+    }
+  }
+}

@@ -1,0 +1,64 @@
+"""The log store's jar: the same sources make the same bytes, and what is up to date is not made again."""
+
+from __future__ import annotations
+
+import shutil
+import zipfile
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from tests.logstore.conftest import JARS
+
+
+def test_two_builds_make_the_same_bytes(log_store_build: ModuleType, tmp_path: Path) -> None:
+    one = log_store_build.build(JARS, tmp_path / "one" / "forebay-logstore.jar")
+    two = log_store_build.build(JARS, tmp_path / "two" / "forebay-logstore.jar")
+    assert one.read_bytes() == two.read_bytes()
+    with zipfile.ZipFile(one) as jar:
+        names = jar.namelist()
+        assert {entry.date_time for entry in jar.infolist()} == {(1980, 1, 1, 0, 0, 0)}
+    assert names[0] == "META-INF/MANIFEST.MF"
+    assert names[1:] == sorted(names[1:])
+    assert "io/forebay/logstore/S3ConditionalLogStore.class" in names
+
+
+def test_a_jar_is_made_again_only_when_a_source_changed(
+    log_store_build: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sources = shutil.copytree(log_store_build.SOURCES, tmp_path / "src")
+    monkeypatch.setattr(log_store_build, "SOURCES", sources)
+    jar = log_store_build.build(JARS, tmp_path / "forebay-logstore.jar")
+    made = jar.stat().st_mtime_ns
+
+    log_store_build.build(JARS, jar)
+    assert jar.stat().st_mtime_ns == made
+
+    (source,) = sources.rglob("*.java")
+    source.write_text(source.read_text() + "// changed\n")
+    log_store_build.build(JARS, jar)
+    assert jar.stat().st_mtime_ns > made
+
+
+def test_half_a_jar_is_made_again(log_store_build: ModuleType, tmp_path: Path) -> None:
+    jar = tmp_path / "forebay-logstore.jar"
+    jar.write_bytes(b"PK\x03\x04 and then the disk was full")
+    log_store_build.build(JARS, jar)
+    assert zipfile.is_zipfile(jar)
+    assert list(tmp_path.iterdir()) == [jar]
+
+
+def test_a_library_that_is_not_there_is_named(log_store_build: ModuleType, tmp_path: Path) -> None:
+    with pytest.raises(log_store_build.BuildFailed, match="without delta-storage, hadoop-aws"):
+        log_store_build.build(tmp_path, tmp_path / "forebay-logstore.jar")
+
+
+def test_an_error_in_the_source_is_shown_in_javacs_words(
+    log_store_build: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "Wrong.java").write_text("class Wrong { int x = ; }")
+    monkeypatch.setattr(log_store_build, "SOURCES", tmp_path)
+    with pytest.raises(log_store_build.BuildFailed, match="illegal start of expression"):
+        log_store_build.build(JARS, tmp_path / "forebay-logstore.jar")
+    assert not (tmp_path / "forebay-logstore.jar").exists()
