@@ -1,0 +1,13 @@
+"""Names become contents: the bytes of objects in S3 become JSON documents, each with its line and its place.
+
+In go the files of a batch. Out come rows (`rows` is the contract): the documents, the records that were refused with
+their reason and text, and for each piece of a file one end that says what became of it. One GET per file, many at once.
+The core is pure Python and Arrow; `source` hands it to Spark as the batch data source `forebay-content`.
+
+* `limits` how much is taken on, and taken at all      * `outcome` the words for what can happen
+* `piece` files cut, and dealt to tasks by weight       * `window` many requests at once, within bounds
+* `fetch` one GET, its meaning, and trying again        * `ranges` the lines that belong to a part of a large file
+* `unpack`, `snappy` archives, and bombs                * `encoding` everything to UTF-8, places kept
+* `skeleton`, `shape`, `split` text into records        * `end` what became of a piece, and of its file
+* `reading` all of that, in order                       * `rows` what leaves
+"""

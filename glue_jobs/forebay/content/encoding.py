@@ -1,0 +1,76 @@
+"""Whatever encoding the text came in, the splitter sees UTF-8; and byte offsets can be told in the original.
+
+In: expanded bytes. Out: a `Text`. A byte order mark decides, or the NUL beside the
+first bracket; otherwise the bytes are taken as UTF-8, and what is not
+UTF-8 is refused later, record by record. Nothing is replaced: a broken UTF-16 unit becomes bytes that are no UTF-8.
+"""
+
+from __future__ import annotations
+
+import codecs
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+__all__ = ["Text", "decoded"]
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """UTF-8 bytes (as far as they are that), where they began in the original, and how wide its code units are."""
+
+    utf8: bytes
+    offset: int = 0
+    unit_bytes: int = 1
+
+    def offsets(self, positions: Any) -> Any:
+        """Positions in `utf8`, ascending, as byte offsets in the original."""
+        if self.unit_bytes == 1 or not len(positions):
+            return positions + self.offset
+        widths = _WIDTHS[self.unit_bytes][np.frombuffer(self.utf8, np.uint8)]
+        before = np.concatenate(([0], np.add.reduceat(widths, positions, dtype=np.int64)[:-1])).cumsum()
+        return before + int(widths[: positions[0]].sum(dtype=np.int64)) + self.offset
+
+
+def decoded(data: bytes) -> Text:
+    """The text of a file."""
+    for mark, codec, unit_bytes in _MARKS:
+        if data.startswith(mark):
+            body = data[len(mark) :]
+            return Text(body if unit_bytes == 1 else _utf8(body, codec, unit_bytes), len(mark), unit_bytes)
+    codec = _UNMARKED.get(data[:2], "")
+    return Text(_utf8(data, codec, 2), 0, 2) if codec else Text(data)
+
+
+def _utf8(body: bytes, codec: str, unit_bytes: int) -> bytes:
+    cut_off = len(body) % unit_bytes
+    try:
+        text = body[: len(body) - cut_off].decode(codec, "surrogatepass")
+    except UnicodeDecodeError:  # only UTF-32 has units that stand for nothing at all
+        text = body[: len(body) - cut_off].decode(codec, "replace")
+    return text.encode("utf-8", "surrogatepass") + (b"\xff" if cut_off else b"")
+
+
+_MARKS = (
+    (codecs.BOM_UTF32_LE, "utf-32-le", 4),  # begins like UTF-16's, so it is tried first
+    (codecs.BOM_UTF32_BE, "utf-32-be", 4),
+    (codecs.BOM_UTF16_LE, "utf-16-le", 2),
+    (codecs.BOM_UTF16_BE, "utf-16-be", 2),
+    (codecs.BOM_UTF8, "utf-8", 1),
+)
+
+# No JSON text in UTF-8 has a NUL beside its first bracket.
+_UNMARKED = {b"{\0": "utf-16-le", b"[\0": "utf-16-le", b"\0{": "utf-16-be", b"\0[": "utf-16-be"}
+
+
+def _widths(unit_bytes: int) -> Any:
+    """How many bytes of the original each byte of UTF-8 stands for: all of them count at the first byte of a
+    character."""
+    widths = np.full(256, unit_bytes, np.uint8)
+    widths[0x80:0xC0] = 0
+    widths[0xF0:] = 4
+    return widths
+
+
+_WIDTHS = {unit_bytes: _widths(unit_bytes) for unit_bytes in (2, 4)}

@@ -1,0 +1,103 @@
+"""How the reading of a piece ended, and what that makes of its file.
+
+In: one end per piece. Out: one `FileEnd` per file. A file is taken whole or not at all: if one of its pieces was not
+read, the rows of its other pieces must not land, and `FileEnd.lands` says so.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, field
+
+from forebay.content.outcome import Outcome
+from forebay.content.piece import Piece
+from forebay.errors import Halt
+from forebay.landed_file import LandedFile
+
+__all__ = ["FileEnd", "PieceEnd", "file_ends"]
+
+_COLUMNS_OF_THEIR_OWN = ("piece", "reason", "detail")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PieceEnd:
+    """The last word on one piece. `head` is how a file begins that was not taken; `requests` counts GETs."""
+
+    piece: int
+    outcome: Outcome
+    reason: str | None = None
+    detail: str | None = None
+    documents: int = 0
+    refused: int = 0
+    lines: int = 0
+    bytes_read: int = 0
+    expanded_bytes: int = 0
+    requests: int = 0
+    head: str = ""
+
+    def value(self) -> str:
+        """What of it has no column of its own."""
+        return json.dumps({k: v for k, v in asdict(self).items() if k not in _COLUMNS_OF_THEIR_OWN})
+
+    @classmethod
+    def from_row(cls, piece: int, value: str, problem: str | None, detail: str | None) -> PieceEnd:
+        return cls(piece=piece, reason=problem, detail=detail, **json.loads(value))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileEnd:
+    """The last word on one file; `first_lines` tells for each of its pieces how many lines lie before it."""
+
+    file: LandedFile
+    outcome: Outcome
+    reason: str | None
+    detail: str | None
+    documents: int
+    refused: int
+    bytes_read: int
+    expanded_bytes: int
+    requests: int
+    head: str
+    lines_before: dict[int, int] = field(default_factory=dict)
+
+    @property
+    def lands(self) -> bool:
+        """Whether the rows of its pieces count; without that, any that are there must be left out."""
+        return self.outcome in ("loaded", "empty")
+
+
+def file_ends(pieces: Sequence[Piece], ends: Iterable[PieceEnd]) -> list[FileEnd]:
+    """One end per file, in the order of their first pieces. A piece without its end, or with two, halts: its rows could
+    be counted by nobody."""
+    known = list(ends)
+    by_piece = {end.piece: end for end in known}
+    if len(known) != len(pieces) or by_piece.keys() != {p.number for p in pieces}:
+        odd = sorted({p.number for p in pieces} ^ by_piece.keys()) or "some of them twice"
+        raise Halt(f"{len(pieces)} pieces were read, but {len(known)} ends came back; look at pieces {odd}")
+    of_file: dict[LandedFile, list[PieceEnd]] = {}
+    for piece in sorted(pieces, key=lambda p: p.number):
+        of_file.setdefault(piece.file, []).append(by_piece[piece.number])
+    return [_file_end(file, some) for file, some in of_file.items()]
+
+
+def _file_end(file: LandedFile, ends: list[PieceEnd]) -> FileEnd:
+    worst = next((e for e in ends if e.outcome not in ("loaded", "empty")), None)
+    said = worst or next((e for e in ends if e.outcome == "loaded"), ends[0])
+    lines_before, lines = {}, 0
+    for end in ends:
+        lines_before[end.piece] = lines
+        lines += end.lines
+    return FileEnd(
+        file=file,
+        outcome=said.outcome,
+        reason=said.reason,
+        detail=said.detail,
+        documents=0 if worst else sum(e.documents for e in ends),
+        refused=0 if worst else sum(e.refused for e in ends),
+        bytes_read=sum(e.bytes_read for e in ends),
+        expanded_bytes=sum(e.expanded_bytes for e in ends),
+        requests=sum(e.requests for e in ends),
+        head=said.head,
+        lines_before=lines_before,
+    )

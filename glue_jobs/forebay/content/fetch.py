@@ -1,0 +1,166 @@
+"""One file's bytes from S3 in one GET, pinned to the version that was announced; never a HEAD, never a listing.
+
+In: a file and, for a piece of it, a range of bytes. Out: the bytes, or `Unread` with the outcome that S3's answer
+means. Throttling, S3's own failures, broken connections and bodies that end early are tried again, with growing pauses
+drawn at random. What is wrong with *us* rather than with the file (expired credentials, a wrong signature) is raised:
+no file may be blamed for it.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from botocore import exceptions as aws
+
+from forebay.content.limits import Limits
+from forebay.content.outcome import FileReason, Outcome, Unread
+from forebay.errors import TryAgain
+from forebay.landed_file import LandedFile
+
+__all__ = ["Get", "GetObject", "Retrying", "s3_client"]
+
+CONNECT_TIMEOUT_S, READ_TIMEOUT_S = 5, 60
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.2, 10.0
+
+TRANSIENT = (aws.ConnectionError, aws.HTTPClientError, aws.IncompleteReadError, aws.FlexibleChecksumError)
+TRANSIENT_CODES = frozenset(
+    {"SlowDown", "Throttling", "ThrottlingException", "TooManyRequests", "RequestLimitExceeded", "InternalError"}
+    | {"ServiceUnavailable", "RequestTimeout", "KMS.ThrottlingException", "OperationAborted"}
+)
+OUR_FAULT = frozenset(
+    {"ExpiredToken", "ExpiredTokenException", "InvalidToken", "TokenRefreshRequired", "InvalidAccessKeyId"}
+    | {"SignatureDoesNotMatch", "RequestTimeTooSkewed", "AuthorizationHeaderMalformed", "PermanentRedirect"}
+)
+MEANING: dict[str, tuple[Outcome, FileReason]] = {
+    "NoSuchKey": ("missing", "no-such-key"),
+    "NoSuchVersion": ("missing", "no-such-version"),
+    "NoSuchBucket": ("missing", "no-such-bucket"),
+    "InvalidObjectState": ("unreadable", "archived"),
+    "InvalidRange": ("unreadable", "range-refused"),
+}
+MEANING_OF_STATUS: dict[int, tuple[Outcome, FileReason]] = {
+    403: ("denied", "access-denied"),
+    404: ("missing", "no-such-key"),
+    405: ("missing", "delete-marker"),  # a GET that names a delete marker as its version
+    412: ("changed", "etag-differs"),
+    416: ("unreadable", "range-refused"),
+}
+
+
+class Get(Protocol):
+    """Bytes `start` up to `stop` of a file (None: to its end), or why not."""
+
+    def __call__(self, file: LandedFile, start: int = 0, stop: int | None = None) -> bytes | Unread: ...
+
+
+class Body(Protocol):
+    """What botocore hands out as the body of an answer."""
+
+    def read(self) -> bytes: ...
+    def close(self) -> None: ...
+
+
+class S3(Protocol):
+    """The one call that we make."""
+
+    def get_object(self, **request: Any) -> dict[str, Any]: ...
+
+
+def s3_client(connections: int) -> S3:
+    """A client as the environment says (`AWS_ENDPOINT_URL`, `AWS_REGION`, credentials). It does not retry: `Retrying`
+    does, and would otherwise wait on top of hidden waiting."""
+    import boto3
+    from botocore.config import Config
+
+    config = Config(
+        max_pool_connections=connections,
+        connect_timeout=CONNECT_TIMEOUT_S,
+        read_timeout=READ_TIMEOUT_S,
+        retries={"total_max_attempts": 1, "mode": "standard"},
+    )
+    client: S3 = boto3.session.Session().client("s3", config=config)
+    return client
+
+
+@dataclass(frozen=True)
+class GetObject:
+    """One GET, tried once. Raises `TryAgain` for what may go better the next time."""
+
+    s3: S3
+    max_bytes: int
+
+    def __call__(self, file: LandedFile, start: int = 0, stop: int | None = None) -> bytes | Unread:
+        try:
+            answer = self.s3.get_object(**_request(file, start, stop))
+            return self._body(answer)
+        except aws.ClientError as error:
+            return _meaning(file, error)
+        except TRANSIENT as error:
+            raise TryAgain(f"{file.uri}: {type(error).__name__}: {error}") from error
+
+    def _body(self, answer: dict[str, Any]) -> bytes | Unread:
+        length, body = answer["ContentLength"], answer["Body"]
+        if length > self.max_bytes:
+            body.close()  # closing, not reading it to the end, is what makes a refusal cheap
+            return Unread("unreadable", "too-large", f"{length} bytes, and {self.max_bytes} is the limit")
+        data: bytes = body.read()
+        if len(data) != length:
+            raise TryAgain(f"the body ended after {len(data)} of {length} bytes")
+        return data
+
+
+@dataclass(frozen=True)
+class Retrying:
+    """Asks again while the answer is `TryAgain`. The pause is drawn between nothing and a bound that doubles, so that
+    many readers that were throttled together do not come back together."""
+
+    get: Get
+    attempts: int
+    sleep: Callable[[float], None] = time.sleep
+    draw: Callable[[], float] = random.random
+
+    def __call__(self, file: LandedFile, start: int = 0, stop: int | None = None) -> bytes | Unread:
+        for attempt in range(1, self.attempts + 1):
+            try:
+                return self.get(file, start, stop)
+            except TryAgain as problem:
+                last = str(problem)
+            if attempt < self.attempts:
+                self.sleep(self.draw() * min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2**attempt))
+        return Unread("unavailable", "gave-up", f"asked {self.attempts} times; at last: {last}")
+
+    @classmethod
+    def over_s3(cls, s3: S3, limits: Limits) -> Retrying:
+        return cls(GetObject(s3, limits.max_file_bytes), limits.attempts)
+
+
+def _request(file: LandedFile, start: int, stop: int | None) -> dict[str, Any]:
+    """The version "null" is shared by all contents put before versioning was on, so there the etag pins, too."""
+    request: dict[str, Any] = {"Bucket": file.bucket, "Key": file.key}
+    if file.version_id:
+        request["VersionId"] = file.version_id
+    if file.etag and file.version_id in (None, "", "null"):
+        request["IfMatch"] = f'"{file.etag}"'
+    if start or stop is not None:
+        request["Range"] = f"bytes={start}-" + ("" if stop is None else str(stop - 1))
+    return request
+
+
+def _meaning(file: LandedFile, error: aws.ClientError) -> Unread:
+    code = str(error.response.get("Error", {}).get("Code", ""))
+    status = int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
+    said = f"{status} {code}: {error.response.get('Error', {}).get('Message', '')}".strip()
+    if code in TRANSIENT_CODES or status >= 500 or status == 429:
+        raise TryAgain(f"{file.uri}: {said}") from error
+    if code in OUR_FAULT:
+        raise error
+    if code.startswith("KMS."):
+        return Unread("denied", "key-denied", said)
+    outcome, reason = MEANING.get(code) or MEANING_OF_STATUS.get(status, ("unreadable", "refused-by-s3"))
+    if status == 403 and outcome == "denied":
+        said += " (S3 says so for an object that is gone, too, where we may not list the bucket)"
+    return Unread(outcome, reason, said)

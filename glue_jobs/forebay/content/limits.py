@@ -1,0 +1,73 @@
+"""How much the reader takes on at once, and how much of one file or record it takes at all; each number said once.
+
+In: numbers from a declaration or from Spark options. Out: one frozen `Limits`. A number out of its range is
+`Misdeclared`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+
+from forebay.errors import Misdeclared, Problem
+
+__all__ = ["Limits"]
+
+KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
+
+ARROW_STRINGS = (1 << 31) - 1
+"""One Arrow string column addresses its bytes with 32 bits, so no text that becomes one may be longer."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """All whole numbers; the docstring of each says what reaching it does."""
+
+    files_in_flight: int = 32
+    """Requests that one task keeps going at once. Thirty in flight hide 30 ms of latency behind one."""
+    bytes_in_flight: int = 256 * MIB
+    """Announced bytes that one task holds or awaits at once; a single larger file is still fetched, alone."""
+    piece_bytes: int = 128 * MIB
+    """A plain file larger than this is read by several tasks, in ranges."""
+    max_file_bytes: int = GIB
+    """A file that must be read whole and is larger is refused: too-large."""
+    max_expanded_bytes: int = GIB
+    """An archive that expands to more is refused: expansion-bomb."""
+    max_expansion: int = 200
+    """As is one that expands to more than this many times its size. JSON shrinks 10 to 30 times, a bomb a thousand."""
+    max_record_bytes: int = 16 * MIB
+    """A longer record is refused: record-too-large. Spark's own parser gives up on a string of 20 million
+    characters."""
+    max_depth: int = 1000
+    """A record nested deeper is refused: too-deep. Spark's own parser gives up at the same depth."""
+    raw_bytes: int = 64 * KIB
+    """How much of a refused record's text is kept."""
+    attempts: int = 8
+    """How often a request is made before its file is given up as unavailable."""
+
+    def __post_init__(self) -> None:
+        wrong = [
+            Problem(f.name, f"{getattr(self, f.name)} is below 1") for f in fields(self) if getattr(self, f.name) < 1
+        ]
+        wrong += [
+            Problem(name, f"{getattr(self, name)} is above {ARROW_STRINGS}", "one Arrow column cannot hold more")
+            for name in ("max_file_bytes", "max_expanded_bytes", "piece_bytes")
+            if getattr(self, name) > ARROW_STRINGS
+        ]
+        if wrong:
+            raise Misdeclared(wrong)
+
+    @classmethod
+    def names(cls) -> frozenset[str]:
+        return frozenset(f.name for f in fields(cls))
+
+    @classmethod
+    def from_options(cls, options: Mapping[str, str]) -> Limits:
+        """Those of the options that are limits; the others are someone else's."""
+        given = {name: value for name, value in options.items() if name in cls.names()}
+        wrong = [
+            Problem(name, f"{value!r} is not a whole number") for name, value in given.items() if not value.isdigit()
+        ]
+        if wrong:
+            raise Misdeclared(wrong)
+        return cls(**{name: int(value) for name, value in given.items()})

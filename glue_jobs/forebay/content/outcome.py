@@ -1,0 +1,71 @@
+"""What became of a file, and why a record or file was refused: the vocabulary of this room, as values.
+
+An `Unread` file gives no record at all: nothing of it lands, so that mending and sending it again doubles nothing.
+A `Refused` record is one of a file whose other records land.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+__all__ = ["FILE_REASONS", "RECORD_REASONS", "FileReason", "Outcome", "RecordReason", "Refused", "Unread", "kept_text"]
+
+Outcome = Literal[
+    "loaded",  # it held records, or refused ones
+    "empty",  # it held none
+    "missing",  # it is not there: deleted since, or a delete marker
+    "changed",  # it is there, but it is no longer the version that was announced; without versioning that one is gone
+    "denied",  # we may not read it, or its key
+    "unavailable",  # S3 did not give it, however often it was asked; nothing is known against the file
+    "unreadable",  # it was fetched, and cannot be taken; the reason says why
+]
+
+FileReason = Literal[
+    "no-such-key",
+    "no-such-version",
+    "no-such-bucket",
+    "delete-marker",
+    "etag-differs",
+    "access-denied",
+    "key-denied",
+    "gave-up",
+    "archived",
+    "too-large",
+    "corrupt-archive",
+    "expansion-bomb",
+    "not-json",
+    "range-refused",
+    "refused-by-s3",
+]
+
+RecordReason = Literal["not-json", "not-an-object", "not-utf8", "record-too-large", "too-deep"]
+
+FILE_REASONS: tuple[str, ...] = get_args(FileReason)
+RECORD_REASONS: tuple[str, ...] = get_args(RecordReason)
+
+
+@dataclass(frozen=True, slots=True)
+class Unread:
+    """A file of which no record lands. `head` is how it begins, where that helps a person."""
+
+    outcome: Outcome
+    reason: FileReason
+    detail: str = ""
+    head: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A record that is not taken; `start` and `end` are its place in the text."""
+
+    start: int
+    end: int
+    line: int
+    reason: RecordReason
+    detail: str = ""
+
+
+def kept_text(raw: bytes | memoryview, cap: int) -> str:
+    """The first `cap` bytes as text; what is not UTF-8 is written as \\xNN, so that nothing of it is guessed."""
+    return bytes(raw[:cap]).decode("utf-8", "backslashreplace")

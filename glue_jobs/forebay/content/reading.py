@@ -1,0 +1,118 @@
+"""Pieces of files become rows: fetched many at once, unpacked, split, and handed on as Arrow batches.
+
+In: pieces, and `get`, which knows where bytes come from. Out: batches of documents, refused records and one end for
+each piece, as `rows` describes them. A bad file or record is a row; what is raised is a fault of ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import partial
+
+import pyarrow as pa
+
+from forebay.content.encoding import Text, decoded
+from forebay.content.end import PieceEnd
+from forebay.content.fetch import Get
+from forebay.content.limits import Limits
+from forebay.content.outcome import FileReason, Unread, kept_text
+from forebay.content.piece import Piece, cut
+from forebay.content.ranges import Taken, take
+from forebay.content.rows import document_batches, end_batch, joined, refused_batches
+from forebay.content.split import Records, split, split_lines
+from forebay.content.unpack import expand, is_named_archive
+from forebay.content.window import fetch_all
+from forebay.landed_file import LandedFile
+
+__all__ = ["read_files", "read_pieces"]
+
+HEAD_CHARACTERS = 1024
+
+
+def read_files(files: Iterable[LandedFile], get: Get, limits: Limits) -> Iterator[pa.RecordBatch]:
+    """The rows of the files. Reading again gives the same rows, perhaps in another order."""
+    return read_pieces(cut(list(files), limits), get, limits)
+
+
+def read_pieces(pieces: Iterable[Piece], get: Get, limits: Limits) -> Iterator[pa.RecordBatch]:
+    """The rows of pieces that were dealt to this task."""
+    return joined(_rows(pieces, get, limits))
+
+
+def _rows(pieces: Iterable[Piece], get: Get, limits: Limits) -> Iterator[pa.RecordBatch]:
+    for piece, taken in fetch_all(pieces, partial(take, get=get, limits=limits), limits):
+        yield from _rows_of_piece(piece, taken, limits)
+
+
+def _rows_of_piece(piece: Piece, taken: Taken, limits: Limits) -> Iterator[pa.RecordBatch]:
+    content = taken.content if isinstance(taken.content, Unread) or taken.lines else expand(taken.content, limits)
+    if isinstance(content, Unread):
+        yield end_batch(_end_unread(piece, taken, content))
+        return
+    text = Text(content) if taken.lines and taken.offset else decoded(content)
+    records = split_lines(text.utf8, limits) if taken.lines else split(text.utf8, limits)
+    if records is None:
+        named_falsely = is_named_archive(piece.file.key) and content is taken.content
+        yield end_batch(_end_unread(piece, taken, _not_json(content, named_falsely)))
+        return
+    yield from document_batches(piece.number, records, text, taken.offset)
+    yield from refused_batches(piece.number, records.refused, text, taken.offset, limits.raw_bytes)
+    yield end_batch(_end(piece, taken, len(content), records))
+
+
+def _end(piece: Piece, taken: Taken, expanded_bytes: int, records: Records) -> PieceEnd:
+    documents, refused = len(records.starts), len(records.refused)
+    return PieceEnd(
+        piece=piece.number,
+        outcome="loaded" if documents or refused else "empty",
+        documents=documents,
+        refused=refused,
+        lines=records.line_count,
+        bytes_read=taken.bytes_read,
+        expanded_bytes=expanded_bytes,
+        requests=taken.requests,
+    )
+
+
+def _end_unread(piece: Piece, taken: Taken, why: Unread) -> PieceEnd:
+    return PieceEnd(
+        piece=piece.number,
+        outcome=why.outcome,
+        reason=why.reason,
+        detail=why.detail,
+        bytes_read=taken.bytes_read,
+        requests=taken.requests,
+        head=why.head,
+    )
+
+
+def _not_json(content: bytes, named_falsely: bool) -> Unread:
+    """What calls itself an archive and is neither that nor text is taken for a broken one."""
+    head = kept_text(content[:HEAD_CHARACTERS], HEAD_CHARACTERS)
+    reason: FileReason = "corrupt-archive" if named_falsely else "not-json"
+    return Unread("unreadable", reason, f"it begins as {_looks_like(content)}", head)
+
+
+_SIGNATURES = (
+    (b"\x89PNG", "a PNG image"),
+    (b"\xff\xd8\xff", "a JPEG image"),
+    (b"PK\x03\x04", "a zip archive, which is not read"),
+    (b"\xfd7zXZ\0", "an xz archive, which is not read"),
+    (b"\x04\x22\x4d\x18", "an lz4 archive, which is not read"),
+    (b"\x82SNAPPY\0", "a snappy-java stream, which is not read (the framing format is)"),
+    (b"PAR1", "a Parquet file"),
+    (b"Obj\x01", "an Avro file"),
+    (b"ORC", "an ORC file"),
+    (b"%PDF", "a PDF file"),
+    (b"<", "HTML or XML"),
+)
+
+
+def _looks_like(content: bytes) -> str:
+    head = content[:256].lstrip()
+    for signature, name in _SIGNATURES:
+        if head.startswith(signature):
+            return name
+    if b"\0" in head:
+        return "binary data, or as UTF-16 without a byte order mark"
+    return "text that is no JSON"

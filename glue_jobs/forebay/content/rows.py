@@ -1,0 +1,145 @@
+"""The rows that leave this room, and what their columns mean: the contract with the batch.
+
+| column | a document | a refused record | a piece's end, exactly one each |
+| --- | --- | --- | --- |
+| `piece` | the number of the piece | the same | the same |
+| `line` | from 1, counted in the piece | the same | null |
+| `byte_offset` | in the file's expanded bytes | the same | null |
+| `value` | the document; white space may follow it | its text, up to `raw_bytes` | the rest of `PieceEnd` |
+| `problem` | null | one of `RECORD_REASONS` | null, or one of `FILE_REASONS` |
+| `detail` | null | for a person | null, or for a person |
+
+A document begins with `{` and ends with `}`. Not-UTF-8 bytes of refused text are written `\\xNN`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from forebay.content.encoding import Text
+from forebay.content.end import PieceEnd
+from forebay.content.outcome import Refused, kept_text
+from forebay.content.split import Records
+
+__all__ = [
+    "COLUMNS",
+    "IS_DOCUMENT",
+    "IS_END",
+    "IS_REFUSED",
+    "SCHEMA",
+    "document_batches",
+    "end_batch",
+    "joined",
+    "refused_batches",
+]
+
+COLUMNS = "piece int, line long, byte_offset long, value string, problem string, detail string"
+
+IS_DOCUMENT = "problem IS NULL AND line IS NOT NULL"
+IS_REFUSED = "problem IS NOT NULL AND line IS NOT NULL"
+IS_END = "line IS NULL"
+
+SCHEMA = pa.schema(
+    [
+        ("piece", pa.int32()),
+        ("line", pa.int64()),
+        ("byte_offset", pa.int64()),
+        ("value", pa.string()),
+        ("problem", pa.string()),
+        ("detail", pa.string()),
+    ]
+)
+
+BATCH_ROWS, BATCH_BYTES = 20_000, 8 << 20
+
+
+def document_batches(piece: int, records: Records, text: Text, base: int) -> Iterator[pa.RecordBatch]:
+    """The records, in batches that are neither too many rows nor too many bytes."""
+    count = len(records.starts)
+    if not count:
+        return
+    values = _values(text.utf8, records)
+    columns = (
+        pa.array(np.full(count, piece, np.int32)),
+        pa.array(records.lines.astype(np.int64, copy=False)),
+        pa.array((text.offsets(records.starts) + base).astype(np.int64, copy=False)),
+        values,
+        pa.nulls(count, pa.string()),
+        pa.nulls(count, pa.string()),
+    )
+    everything = pa.RecordBatch.from_arrays(list(columns), schema=SCHEMA)
+    for first, stop in _slices(records.starts):
+        yield everything.slice(first, stop - first)
+
+
+def refused_batches(
+    piece: int, refused: list[Refused], text: Text, base: int, raw_bytes: int
+) -> Iterator[pa.RecordBatch]:
+    """A row for each refused record, few enough at a time that their kept texts are no burden."""
+    view = memoryview(text.utf8)
+    offsets = (text.offsets(np.array([r.start for r in refused], np.int64)) + base).tolist()
+    step = max(1, BATCH_BYTES // raw_bytes)
+    for at in range(0, len(refused), step):
+        some = refused[at : at + step]
+        columns: list[list[Any]] = [
+            [piece] * len(some),
+            [r.line for r in some],
+            offsets[at : at + step],
+            [kept_text(view[r.start : r.end], raw_bytes) for r in some],
+            [r.reason for r in some],
+            [r.detail for r in some],
+        ]
+        yield pa.RecordBatch.from_arrays(
+            [pa.array(c, f.type) for c, f in zip(columns, SCHEMA, strict=True)], schema=SCHEMA
+        )
+
+
+def end_batch(end: PieceEnd) -> pa.RecordBatch:
+    row = (end.piece, None, None, end.value(), end.reason, end.detail)
+    return pa.RecordBatch.from_arrays([pa.array([v], f.type) for v, f in zip(row, SCHEMA, strict=True)], schema=SCHEMA)
+
+
+def joined(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The same rows in fewer batches: a batch costs as much as a few hundred rows, and small files make small ones."""
+    held: list[pa.RecordBatch] = []
+    rows = size = 0
+    for batch in batches:
+        if held and (rows + batch.num_rows > BATCH_ROWS or size + batch.nbytes > BATCH_BYTES):
+            yield _one(held)
+            held, rows, size = [], 0, 0
+        held.append(batch)
+        rows, size = rows + batch.num_rows, size + batch.nbytes
+    if held:
+        yield _one(held)
+
+
+def _one(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    return batches[0] if len(batches) == 1 else pa.concat_batches(batches)
+
+
+def _values(utf8: bytes, records: Records) -> Any:
+    """Where only white space lies between records, each value runs on to the next record, and the text is used as it
+    lies in memory. Otherwise records and what is between them alternate, and every second one is copied out."""
+    starts, ends = records.starts, records.ends
+    if records.tight:
+        borders = np.concatenate((starts, ends[-1:])).astype(np.int32)
+        return _strings(utf8, borders)
+    borders = np.stack((starts, ends), axis=1).ravel().astype(np.int32)
+    return _strings(utf8, borders).take(pa.array(np.arange(0, len(borders), 2)))
+
+
+def _strings(utf8: bytes, borders: Any) -> Any:
+    return pa.StringArray.from_buffers(len(borders) - 1, pa.py_buffer(borders), pa.py_buffer(utf8))
+
+
+def _slices(starts: Any) -> Iterator[tuple[int, int]]:
+    first, count = 0, len(starts)
+    while first < count:
+        by_bytes = int(np.searchsorted(starts, starts[first] + BATCH_BYTES))
+        stop = min(first + BATCH_ROWS, max(by_bytes, first + 1), count)
+        yield first, stop
+        first = stop

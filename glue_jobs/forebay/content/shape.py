@@ -1,0 +1,87 @@
+"""The records of a text by its brackets alone, whatever its layout: concatenated, printed over many lines, in an array.
+
+In: UTF-8 bytes. Out: `Shape`: where each object lies that is outermost, or an element of an outermost array; and what
+lies between them that is neither white space nor a comma nor an array's bracket. So nothing of the text is in neither.
+Lenient on purpose: a missing or doubled comma, an array that does not close, a byte order mark where files were put end
+to end: none of them loses a record.
+"""
+
+from __future__ import annotations
+
+from codecs import BOM_UTF8
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from forebay.content.skeleton import Skeleton, skeleton
+
+__all__ = ["WHITE", "Shape", "shape_of"]
+
+WHITE = b" \t\r\n"
+BETWEEN = WHITE + b",[]"
+OBJECT, ARRAY, OBJECT_END, COMMA = (ord(c) for c in "{[},")
+
+_IS_SEPARATOR = np.zeros(256, np.bool_)
+_IS_SEPARATOR[list(WHITE + b",")] = True
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """Records and leftovers as places in the text, ascending. `tight`: nothing but white space lies between records."""
+
+    starts: Any
+    ends: Any
+    leftovers: list[tuple[int, int]]
+    tight: bool
+    complete: bool
+
+
+def shape_of(text: bytes) -> Shape:
+    """Where the records are, in a text that is not empty."""
+    outline = skeleton(text)
+    position, symbol, step, level = _of_interest(outline)
+    opening = np.flatnonzero((symbol == OBJECT) & (step == 1))
+    closed = opening[opening + 1 < len(position)]
+    after = closed + 1  # of an object, nothing between its two brackets is of interest
+    closed = closed[(symbol[after] == OBJECT_END) & (level[after] == level[closed])]
+    starts, ends = position[closed], position[closed + 1] + 1
+    separators = position[((level == 0) & (symbol != OBJECT) & (symbol != OBJECT_END)) | (symbol == COMMA)]
+    leftovers, tight = _leftovers(text, starts, ends, separators)
+    return Shape(starts, ends, leftovers, tight and not len(separators), outline.complete)
+
+
+def _of_interest(outline: Skeleton) -> tuple[Any, Any, Any, Any]:
+    """All at level 0; at level 1 only what stands in an array."""
+    count = len(outline.position)
+    outermost = np.where((outline.level == 0) & (outline.step == 1), np.arange(count), -1)
+    around = np.maximum.accumulate(outermost)
+    kept = (outline.level == 0) | ((around >= 0) & (outline.symbol[around] == ARRAY))
+    return outline.position[kept], outline.symbol[kept], outline.step[kept], outline.level[kept]
+
+
+def _leftovers(text: bytes, starts: Any, ends: Any, separators: Any) -> tuple[list[tuple[int, int]], bool]:
+    """What between the records is text, too. Nearly every gap is nothing, or one byte; only the others are looked
+    at."""
+    begin, end = np.concatenate(([0], ends)), np.concatenate((starts, [len(text)]))
+    buffer = np.frombuffer(text, np.uint8)
+    first = buffer[np.minimum(begin, len(buffer) - 1)]
+    unclear = np.flatnonzero((end - begin > 1) | ((end - begin == 1) & ~_IS_SEPARATOR[first]))
+    found: list[tuple[int, int]] = []
+    tight = True
+    for a, b in zip(begin[unclear].tolist(), end[unclear].tolist(), strict=True):
+        tight = tight and not text[a:b].strip(WHITE)
+        if not tight and text[a:b].strip(BETWEEN):
+            inner = separators[np.searchsorted(separators, a) : np.searchsorted(separators, b)].tolist()
+            cuts = [a - 1, *inner, b]
+            found += filter(None, (trimmed(text, x + 1, y) for x, y in pairwise(cuts)))
+    return [place for place in found if text[slice(*place)] != BOM_UTF8], tight
+
+
+def trimmed(text: bytes, start: int, end: int) -> tuple[int, int] | None:
+    """The place without the white space at its borders; None where nothing is left."""
+    part = text[start:end]
+    start += len(part) - len(part.lstrip(WHITE))
+    end = start + len(part.strip(WHITE))
+    return (start, end) if end > start else None

@@ -1,0 +1,103 @@
+"""The brackets and commas that give a text its outer shape: those outside of strings and not nested in a record.
+
+In: bytes that may be JSON. Out: a `Skeleton`. It takes any bytes, checks no grammar, never recurses and builds no
+objects: nesting of any depth is only a number. numpy walks the text a chunk at a time, so that little memory is needed
+beside it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+__all__ = ["Skeleton", "skeleton"]
+
+CHUNK_BYTES = 4 << 20
+QUOTE, BACKSLASH = 0x22, 0x5C
+
+_STEP = np.zeros(256, np.int32)
+_STEP[[ord("{"), ord("[")]] = 1
+_STEP[[ord("}"), ord("]")]] = -1
+
+_WANTED = np.zeros(256, np.bool_)
+_WANTED[[ord(c) for c in '{}[],"']] = True
+
+
+@dataclass(frozen=True, slots=True)
+class Skeleton:
+    """Of each bracket or comma that is at most one level deep: where it is, what it is, whether it opens (1), closes
+    (-1) or neither, and how many brackets are open around it. `deepest` counts all levels; `open_at_end` those never
+    closed."""
+
+    position: Any
+    symbol: Any
+    step: Any
+    level: Any
+    deepest: int
+    open_at_end: int
+    in_string_at_end: bool
+
+    @property
+    def complete(self) -> bool:
+        return self.open_at_end == 0 and not self.in_string_at_end
+
+
+def skeleton(text: bytes) -> Skeleton:
+    """The shape of the text. A closing bracket that nothing opened counts as one at level 0 and changes no depth."""
+    scan, buffer = _Scan(), np.frombuffer(text, np.uint8)
+    for at in range(0, len(buffer), CHUNK_BYTES):
+        scan.take(buffer[at : at + CHUNK_BYTES], at)
+    return scan.skeleton()
+
+
+@dataclass(slots=True)
+class _Scan:
+    """What must be remembered from one chunk to the next."""
+
+    depth: int = 0
+    in_string: bool = False
+    escaped: bool = False  # the next byte follows a backslash that escapes it
+    deepest: int = 0
+    found: list[tuple[Any, Any, Any, Any]] = field(default_factory=list)
+
+    def take(self, chunk: Any, at: int) -> None:
+        position = np.flatnonzero(_WANTED[chunk])
+        symbol = chunk[position]
+        is_quote = (symbol == QUOTE) & ~self._escaped(chunk)[position]
+        quotes = np.cumsum(is_quote) + self.in_string
+        outside = (quotes & 1 == 0) & (symbol != QUOTE)
+        if len(quotes):
+            self.in_string = bool(quotes[-1] & 1)
+        self._keep(position[outside] + at, symbol[outside])
+
+    def _keep(self, position: Any, symbol: Any) -> None:
+        if not len(position):
+            return
+        step = _STEP[symbol]
+        after = self.depth + np.cumsum(step)
+        after -= np.minimum(np.minimum.accumulate(after), 0)
+        self.depth, self.deepest = int(after[-1]), max(self.deepest, int(after.max()))
+        level = after - (step == 1)
+        outer = level <= 1
+        self.found.append((position[outer], symbol[outer], step[outer], level[outer]))
+
+    def _escaped(self, chunk: Any) -> Any:
+        """Which bytes a backslash escapes: those after a run of backslashes of odd length."""
+        escaped = np.zeros(len(chunk) + 1, np.bool_)
+        slashes = np.flatnonzero(chunk == BACKSLASH)
+        if self.escaped:
+            escaped[0] = True
+            slashes = slashes[1:] if len(slashes) and slashes[0] == 0 else slashes
+        if len(slashes):
+            first = np.flatnonzero(np.diff(slashes, prepend=-2) != 1)
+            length = np.diff(first, append=len(slashes))
+            escaped[(slashes[first] + length)[length & 1 == 1]] = True
+        self.escaped = bool(escaped[-1])
+        return escaped[:-1]
+
+    def skeleton(self) -> Skeleton:
+        columns = zip(*self.found, strict=True) if self.found else ([np.zeros(0, np.int64)],) * 4
+        position, symbol, step, level = (np.concatenate(list(column)) for column in columns)
+        return Skeleton(position, symbol, step, level, self.deepest, self.depth, self.in_string)

@@ -1,0 +1,144 @@
+"""The batch data source `forebay-content`: the rows of many files, read by many tasks at once.
+
+In: options `files` (a JSON array of objects with the fields of `LandedFile`, or `in_pieces`), `tasks`, and any of
+`Limits`. Out: the rows that `rows` describes. The executors' environment says which S3 (`AWS_ENDPOINT_URL`,
+`AWS_REGION`, credentials). A bad file is a row; a wrong option is `Misdeclared`; what is wrong with our credentials
+fails the task.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.types import StructType
+
+from forebay.content.fetch import Retrying, s3_client
+from forebay.content.limits import Limits
+from forebay.content.piece import Piece, cut, deal
+from forebay.content.reading import read_pieces
+from forebay.content.rows import COLUMNS
+from forebay.errors import Misdeclared, Problem
+from forebay.landed_file import LandedFile
+
+__all__ = ["FORMAT", "ContentSource", "read_content", "register"]
+
+FORMAT = "forebay-content"
+
+FILE_FIELDS = frozenset({"bucket", "key", "size", "etag", "version_id"})
+
+
+def register(spark: SparkSession) -> None:
+    """Makes the format known to the session; again is harmless."""
+    spark.dataSource.register(ContentSource)
+
+
+def read_content(
+    spark: SparkSession, files: Sequence[LandedFile], limits: Limits, tasks: int | None = None
+) -> DataFrame:
+    """The rows of the files, by `tasks` tasks (the session's parallelism unless said). Their pieces are `cut(files,
+    limits)`."""
+    reader = spark.read.format(FORMAT).option("files", _to_json(files))
+    reader = reader.option("tasks", tasks or spark.sparkContext.defaultParallelism)
+    for name, value in asdict(limits).items():
+        reader = reader.option(name, value)
+    return reader.load()
+
+
+class ContentSource(DataSource):
+    """What Spark asks about the format."""
+
+    @classmethod
+    def name(cls) -> str:
+        return FORMAT
+
+    def schema(self) -> str:
+        return COLUMNS
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        options = dict(self.options)
+        _refuse_unknown(options)
+        limits = Limits.from_options(options)
+        pieces = cut(_from_json(options.get("files", "")), limits)
+        return ContentReader(deal(pieces, _tasks(options.get("tasks", "1"))), limits)
+
+
+@dataclass(frozen=True)
+class Hand(InputPartition):
+    """The pieces of one task."""
+
+    pieces: list[Piece]
+
+
+class ContentReader(DataSourceReader):
+    """Plans on the driver's side and reads on the executors'. Spark sends it to every task, so the plan stays
+    behind."""
+
+    def __init__(self, hands: list[list[Piece]], limits: Limits) -> None:
+        self.hands, self.limits = hands, limits
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"hands": [], "limits": self.limits}
+
+    def partitions(self) -> Sequence[InputPartition]:
+        return [Hand(pieces) for pieces in self.hands] or [Hand([])]
+
+    def read(self, partition: InputPartition) -> Iterator[Any]:
+        assert isinstance(partition, Hand)
+        get = Retrying.over_s3(_client(self.limits.files_in_flight), self.limits)
+        return read_pieces(partition.pieces, get, self.limits)
+
+
+@lru_cache(maxsize=1)
+def _client(connections: int) -> Any:
+    """Kept for the life of the worker process, which Spark uses again: connections stay open from batch to batch."""
+    return s3_client(connections)
+
+
+def _to_json(files: Sequence[LandedFile]) -> str:
+    rows = [
+        {
+            name: value
+            for name in ("bucket", "key", "size", "etag", "version_id")
+            if (value := getattr(f, name)) is not None
+        }
+        for f in files
+    ]
+    return json.dumps(rows, separators=(",", ":"))
+
+
+def _from_json(text: str) -> list[LandedFile]:
+    try:
+        return [_file(row) for row in json.loads(text)]
+    except (ValueError, TypeError, AttributeError) as error:
+        raise Misdeclared.one(
+            "files", f"not a JSON array of files: {error}", 'such as [{"bucket": "b", "key": "k"}]'
+        ) from error
+
+
+def _file(row: Mapping[str, Any]) -> LandedFile:
+    if not {"bucket", "key"} <= row.keys() <= FILE_FIELDS:
+        raise ValueError(
+            f"a file has bucket and key, and perhaps size, etag and version_id; this one has {sorted(row)}"
+        )
+    return LandedFile(**row)
+
+
+def _tasks(text: str) -> int:
+    if not text.isdigit():
+        raise Misdeclared.one("tasks", f"{text!r} is not a whole number")
+    return int(text)
+
+
+def _refuse_unknown(options: Mapping[str, str]) -> None:
+    unknown = sorted(options.keys() - Limits.names() - {"files", "tasks"})
+    if unknown:
+        known = ", ".join(sorted(Limits.names()))
+        raise Misdeclared(
+            [Problem(name, f"no option of {FORMAT}", f"there are files, tasks, {known}") for name in unknown]
+        )

@@ -1,0 +1,225 @@
+"""How much quicker the concurrent reader is than `spark.read.json`, on many small files near and far, and on large ones.
+
+In: an S3 server of its own on this machine, a proxy that makes it far away, and one Spark session for both readers. Both
+parse every record with the same schema and make the same sums, which must come out equal. Out: `run()`'s figures in
+seconds, and the bars that they must clear. The two take turns, so that a busy machine is busy for both.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any
+
+from tests.bench.latency_proxy import LatencyProxy
+
+__all__ = ["run"]
+
+NEAR, FAR = "near", "far-away"
+SCHEMA = (
+    "game string, event string, event_time string, id long, "
+    "player struct<id: string, level: long, position: struct<x: double, y: double>>, "
+    "items array<struct<sku: string, amount: long>>, note string"
+)
+SUMS = ["count(*)", "sum(id)", "sum(player.level)", "sum(size(items))", "max(note)"]
+CREDENTIALS = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_REGION": "us-east-1"}
+
+Sums = tuple[Any, ...]
+
+
+def run(
+    *,
+    objects: int = 1000,
+    object_bytes: int = 70_000,
+    delay_s: float = 0.03,
+    large_files: int = 20,
+    large_bytes: int = 50_000_000,
+    rounds: int = 3,
+) -> dict[str, Any]:
+    """Figures and bars. A round more makes it steadier and slower; the far `spark.read.json` runs once, it takes minutes."""
+    with _server() as port, LatencyProxy(port, delay_s) as proxy:
+        small, large = _puts(port, objects, object_bytes, large_files, large_bytes)
+        spark = _session(port, proxy.port)
+        try:
+            near = _Race(spark, f"http://127.0.0.1:{port}", NEAR)
+            far = _Race(spark, proxy.url, FAR)
+            near.ours(small[:4]), near.theirs(small[:4]), far.ours(small[:4]), far.theirs(small[:4])
+            ours_near, theirs_near = _seconds(near, small, rounds)
+            proxy.requests.clear()
+            ours_far, _ = _timed(far.ours, small)
+            gets_ours = len(proxy.requests)
+            proxy.requests.clear()
+            theirs_far, _ = _timed(far.theirs, small)
+            gets_theirs = len(proxy.requests)
+            ours_far = statistics.median([ours_far, *(_timed(far.ours, small)[0] for _ in range(rounds - 1))])
+            ours_large, theirs_large = _seconds(near, large, rounds) if large else (1.0, 1.0)
+        finally:
+            spark.stop()
+    figures = {
+        "objects": objects,
+        "object_bytes": object_bytes,
+        "delay_s": delay_s,
+        "large_files": large_files,
+        "large_bytes": large_bytes,
+        "far_ours_s": ours_far,
+        "far_spark_s": theirs_far,
+        "near_ours_s": ours_near,
+        "near_spark_s": theirs_near,
+        "large_ours_s": ours_large,
+        "large_spark_s": theirs_large,
+        "requests_ours": gets_ours,
+        "requests_spark": gets_theirs,
+    }
+    bars = [
+        _at_least("times faster, far", theirs_far / ours_far, 20),
+        _at_least("times faster, near", theirs_near / ours_near, 2.5),
+        _at_least("times as fast, large files", theirs_large / ours_large, 0.9),
+        {"name": "requests per file", "value": gets_ours / objects, "limit": 1, "holds": gets_ours == objects},
+    ]
+    rounded = {name: round(value, 3) for name, value in figures.items()}
+    return {"name": "reader", "figures": rounded, "bars": bars}
+
+
+def _at_least(name: str, value: float, limit: float) -> dict[str, Any]:
+    return {"name": name, "value": round(value, 2), "limit": limit, "holds": value >= limit}
+
+
+class _Race:
+    """Two readers of the same bucket over the same endpoint."""
+
+    def __init__(self, spark: Any, endpoint: str, bucket: str) -> None:
+        self.spark, self.endpoint, self.bucket = spark, endpoint, bucket
+
+    def ours(self, files: list[tuple[str, int]]) -> Sums:
+        from pyspark.sql import functions as f
+
+        from forebay.content.limits import Limits
+        from forebay.content.rows import IS_DOCUMENT
+        from forebay.content.source import read_content, register
+        from forebay.landed_file import LandedFile
+
+        self.spark.sparkContext.environment["AWS_ENDPOINT_URL"] = self.endpoint  # registering is what passes it on
+        register(self.spark)
+        landed = [LandedFile(self.bucket, key, size) for key, size in files]
+        documents = read_content(self.spark, landed, Limits()).where(IS_DOCUMENT)
+        return self._sums(documents.select(f.from_json("value", SCHEMA).alias("record")).select("record.*"))
+
+    def theirs(self, files: list[tuple[str, int]]) -> Sums:
+        paths = [f"s3a://{self.bucket}/{key}" for key, _ in files]
+        return self._sums(self.spark.read.schema(SCHEMA).json(paths))
+
+    def _sums(self, records: Any) -> Sums:
+        return tuple(records.selectExpr(*SUMS).first())
+
+
+def _seconds(race: _Race, files: list[tuple[str, int]], rounds: int) -> tuple[float, float]:
+    """The median of each reader."""
+    ours, theirs = list[float](), list[float]()
+    for _ in range(rounds):
+        seconds, mine = _timed(race.ours, files)
+        ours.append(seconds)
+        seconds, other = _timed(race.theirs, files)
+        theirs.append(seconds)
+        if mine != other:
+            raise AssertionError(f"the readers do not agree: {mine} and {other}")
+    return statistics.median(ours), statistics.median(theirs)
+
+
+def _timed(work: Callable[[list[tuple[str, int]]], Sums], files: list[tuple[str, int]]) -> tuple[float, Sums]:
+    gc.collect()
+    began = time.perf_counter()
+    sums = work(files)
+    return time.perf_counter() - began, sums
+
+
+@contextmanager
+def _server() -> Iterator[int]:
+    command = [sys.executable, "-m", "forebay.twin.server", "--port", "0", "--with-parent", str(os.getpid())]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            line = process.stdout.readline().split()
+            if line[:1] != ["READY"]:
+                raise RuntimeError(f"the S3 server did not start: {' '.join(line)}")
+            yield int(line[1].rpartition(":")[2])
+        finally:
+            process.terminate()
+
+
+def _puts(port: int, *shape: int) -> tuple[list[tuple[str, int]], list[tuple[str, int]]]:
+    """The same small files in both buckets, and the large ones in the near one; their keys and sizes."""
+    import boto3
+
+    objects, object_bytes, large_files, large_bytes = shape
+    s3 = boto3.client(
+        "s3",
+        endpoint_url=f"http://127.0.0.1:{port}",
+        region_name=CREDENTIALS["AWS_REGION"],
+        aws_access_key_id=CREDENTIALS["AWS_ACCESS_KEY_ID"],
+        aws_secret_access_key=CREDENTIALS["AWS_SECRET_ACCESS_KEY"],
+    )
+    content, large_content = _content(object_bytes), _content(large_bytes)
+    small = [(f"small/{n:05}.json", len(content)) for n in range(objects)]
+    large = [(f"large/{n:03}.json", len(large_content)) for n in range(large_files)]
+    with ThreadPoolExecutor(4) as pool:
+        for bucket in (NEAR, FAR):
+            s3.create_bucket(Bucket=bucket)
+            list(pool.map(lambda f, b=bucket: s3.put_object(Bucket=b, Key=f[0], Body=content), small))
+    for key, _ in large:
+        s3.put_object(Bucket=NEAR, Key=key, Body=large_content)
+    s3.close()
+    return small, large
+
+
+def _content(size: int) -> bytes:
+    """JSON lines of about 350 bytes, as a game's client writes them."""
+    lines = [
+        json.dumps(
+            {
+                "game": f"game-{n % 30}",
+                "event": "match_ended",
+                "event_time": f"2026-11-21T10:{n % 60:02}:00Z",
+                "id": n,
+                "player": {"id": f"player-{n * 7919}", "level": n % 100, "position": {"x": n / 7, "y": n / 3}},
+                "items": [{"sku": f"sku-{n % 50}", "amount": 1}, {"sku": f"sku-{n % 40}", "amount": n % 9}],
+                "note": f"a note of the {n}th match, long enough to be read and ignored",
+            },
+            separators=(",", ":"),
+        )
+        for n in range(min(size // 300, 20_000))
+    ]
+    block = ("\n".join(lines) + "\n").encode()
+    whole = block * (size // len(block) + 1)
+    return whole[: whole.rfind(b"\n", 0, size) + 1]
+
+
+def _session(port: int, far_port: int) -> Any:
+    from forebay.spark import session
+
+    env = {**os.environ, **CREDENTIALS, "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}"}
+    os.environ.update(CREDENTIALS)  # S3A asks the environment of the JVM
+    far = {f"spark.hadoop.fs.s3a.bucket.{FAR}.endpoint": f"http://127.0.0.1:{far_port}"}
+    spark = session("bench-reader", env=env, extra=far)
+    spark.sparkContext.environment.update(CREDENTIALS)
+    return spark
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__)
+    for name, default in (("objects", 1000), ("large-files", 20), ("large-bytes", 50_000_000), ("rounds", 3)):
+        options.add_argument(f"--{name}", type=int, default=default)
+    given = options.parse_args()
+    print(json.dumps(run(**vars(given))))
+
+
+if __name__ == "__main__":
+    main()

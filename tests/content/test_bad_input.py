@@ -1,0 +1,205 @@
+"""Whatever lands, the good files and records of the same batch land too, and the bad ones are kept with a reason."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import json
+import time
+import tracemalloc
+import zlib
+
+import pytest
+
+from forebay.content.limits import Limits
+from forebay.content.outcome import FILE_REASONS, RECORD_REASONS, Unread
+from tests.content.archives import PACKERS, snappy_framed
+from tests.content.memory import read, read_one
+
+GOOD = b'{"a":1}\n{"a":2}\n'
+PNG = b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR" + bytes(range(256))
+HTML = b'<!DOCTYPE html>\n<html><script>\n{"a":1}\n</script>503 Service Unavailable</html>\n'
+GZIPPED = gzip.compress(b'{"a":1}\n' * 50_000)
+
+
+def flipped(data: bytes, at: int) -> bytes:
+    return data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :]
+
+
+BAD_FILES: dict[str, tuple[bytes | Unread, str, str]] = {
+    "truncated.json.gz": (GZIPPED[:-5], "unreadable", "corrupt-archive"),
+    "truncated-in-its-header.gz": (GZIPPED[:7], "unreadable", "corrupt-archive"),
+    "truncated-in-its-second-member.gz": (GZIPPED + GZIPPED[:40], "unreadable", "corrupt-archive"),
+    "wrong-checksum.gz": (flipped(GZIPPED, len(GZIPPED) - 8), "unreadable", "corrupt-archive"),
+    "followed-by-something.gz": (GZIPPED + b"something", "unreadable", "corrupt-archive"),
+    "truncated.bz2": (bz2.compress(GOOD)[:-3], "unreadable", "corrupt-archive"),
+    "truncated.zst": (PACKERS["zstd"](GOOD)[:-3], "unreadable", "corrupt-archive"),
+    "truncated.sz": (snappy_framed(GOOD)[:-3], "unreadable", "corrupt-archive"),
+    "wrong-checksum.sz": (flipped(snappy_framed(GOOD, plain=True), -2), "unreadable", "corrupt-archive"),
+    "not-gzip-at-all.json.gz": (PNG, "unreadable", "corrupt-archive"),
+    "image.json": (PNG, "unreadable", "not-json"),
+    "image.json-in.gz": (gzip.compress(PNG), "unreadable", "not-json"),
+    "error-page.json": (HTML, "unreadable", "not-json"),
+    "table.json": (b"a,b\n1,2\n", "unreadable", "not-json"),
+    "log.json": (b"[2026-01-01 10:00:00] INFO started\n[2026-01-01 10:00:01] INFO ready\n", "unreadable", "not-json"),
+    "scalars.json": (b'1\n2\n"three"\n', "unreadable", "not-json"),
+    "nothing-but-nul.json": (bytes(5000), "unreadable", "not-json"),
+    "deleted.json": (Unread("missing", "no-such-key", "404"), "missing", "no-such-key"),
+    "forbidden.json": (Unread("denied", "access-denied", "403"), "denied", "access-denied"),
+    "replaced.json": (Unread("changed", "etag-differs", "412"), "changed", "etag-differs"),
+    "huge.json": (Unread("unreadable", "too-large", "2 TB"), "unreadable", "too-large"),
+}
+
+
+def test_all_bad_files_of_a_batch_say_why_and_the_good_ones_land() -> None:
+    batch = {f"good-{n}.json": GOOD for n in range(3)}
+    reading = read({**batch, **{key: content for key, (content, _, _) in BAD_FILES.items()}})
+
+    assert {k: (e.outcome, e.reason) for k, e in reading.files.items() if k in BAD_FILES} == {
+        key: (outcome, reason) for key, (_, outcome, reason) in BAD_FILES.items()
+    }
+    assert [(d.key, d.value.strip()) for d in reading.documents] == [
+        (key, value) for key in sorted(batch) for value in ('{"a":1}', '{"a":2}')
+    ]
+    assert reading.refused == []
+    assert {reading.files[key].reason for key in BAD_FILES} <= set(FILE_REASONS)
+    assert not any(reading.files[key].lands for key in BAD_FILES)
+
+
+def test_a_file_that_is_no_json_keeps_how_it_begins() -> None:
+    end = read_one(PNG).files["file.json"]
+    assert (end.head[:9], end.detail) == ("\\x89PNG\r\n", "it begins as a PNG image")
+
+
+DEEP = b'{"a":' + b"[" * 10_000 + b"]" * 10_000 + b"}"
+
+BAD_RECORDS: dict[str, tuple[bytes, str]] = {
+    "words": (b"what is this", "not-json"),
+    "a cut-off record": (b'{"a":1,"b":"x', "not-json"),
+    "ten thousand levels": (DEEP, "too-deep"),
+    "ten thousand levels of objects": (b'{"a":' * 10_000 + b"1" + b"}" * 10_000, "too-deep"),
+    "nul bytes": (bytes(100), "not-json"),
+    "a byte that is not utf-8": (b'{"a":"caf\xe9"}', "not-utf8"),
+    "a lone surrogate as bytes": (b'{"a":"\xed\xa0\x80"}', "not-utf8"),
+    "a number": (b"12", "not-an-object"),
+    "a word in quotes": (b'"x"', "not-an-object"),
+    "null": (b"null", "not-an-object"),
+    "a closing bracket too many": (b"}", "not-json"),
+}
+
+
+@pytest.mark.parametrize(("bad", "reason"), BAD_RECORDS.values(), ids=BAD_RECORDS.keys())
+@pytest.mark.parametrize("newline", [b"\n", b"\r\n"])
+def test_a_bad_line_is_refused_with_its_place_and_text_and_the_others_land(
+    bad: bytes, reason: str, newline: bytes
+) -> None:
+    reading = read_one(newline.join([b'{"a":1}', b"", bad, b'{"a":2}', b'{"a":3}']))
+
+    assert reading.of("file.json") == ['{"a":1}', '{"a":2}', '{"a":3}']
+    (refused,) = reading.refused
+    assert (refused.line, refused.byte_offset, refused.problem) == (3, 7 + 2 * len(newline), reason)
+    assert refused.value == bad.decode("utf-8", "backslashreplace")
+    assert refused.problem in RECORD_REASONS
+    assert reading.files["file.json"].outcome == "loaded"
+    assert (reading.files["file.json"].documents, reading.files["file.json"].refused) == (3, 1)
+
+
+def test_a_broken_first_line_does_not_take_the_others_with_it() -> None:
+    reading = read_one(b'{"a":{"b":1\n{"a":2}\n{"a":3}\n')
+    assert reading.of("file.json") == ['{"a":2}', '{"a":3}']
+    assert [(r.line, r.problem) for r in reading.refused] == [(1, "not-json")]
+
+
+PASSED_THROUGH = {
+    "duplicate keys": '{"a":1,"a":2}',
+    "NaN": '{"a":NaN,"b":-Infinity}',
+    "a huge integer": '{"a":' + "9" * 5000 + "}",
+    "an escaped lone surrogate": '{"a":"\\ud800"}',
+    "an escaped nul": '{"a":"\\u0000"}',
+    "a raw control character": '{"a":"x\ty"}',
+    "a thousand levels": '{"a":' + "[" * 999 + "]" * 999 + "}",
+    "a missing quote": '{"a:1}',
+    "brackets in strings": '{"a":"}{[\\"}{"}',
+}
+
+
+@pytest.mark.parametrize("odd", PASSED_THROUGH.values(), ids=PASSED_THROUGH.keys())
+def test_what_only_the_parser_can_judge_reaches_the_parser_unchanged(odd: str) -> None:
+    reading = read_one(b"\n".join([b'{"a":1}', odd.encode(), b'{"a":2}']))
+    assert reading.of("file.json") == ['{"a":1}', odd, '{"a":2}']
+    assert reading.refused == []
+
+
+def test_a_line_of_fifty_megabytes_is_refused_and_its_text_is_cut() -> None:
+    line = b'{"a":"' + b"x" * 50_000_000 + b'"}'
+    reading = read_one(b'{"a":1}\n' + line + b'\n{"a":2}\n')
+    assert reading.of("file.json") == ['{"a":1}', '{"a":2}']
+    (refused,) = reading.refused
+    assert (refused.problem, refused.line, refused.byte_offset) == ("record-too-large", 2, 8)
+    assert refused.value == line[: Limits().raw_bytes].decode()
+
+
+def test_a_long_line_that_holds_many_documents_is_not_too_long() -> None:
+    limits = Limits(max_record_bytes=1000)
+    reading = read_one(b'{"a":1}' * 1000 + b"\n" + b'{"a":2}' * 1000, limits=limits)
+    assert (len(reading.documents), reading.refused) == (2000, [])
+
+
+def bomb(megabytes: int) -> bytes:
+    """Zeros, a thousand to one."""
+    packer = zlib.compressobj(9, wbits=31)
+    return b"".join(packer.compress(bytes(1 << 20)) for _ in range(megabytes)) + packer.flush()
+
+
+def test_ten_megabytes_that_expand_to_ten_gigabytes_are_refused_at_once_and_in_little_memory() -> None:
+    one = bomb(100)
+    archive = one * 100  # ten gigabytes in a hundred members: as bad, and made a hundred times faster
+    assert 9_000_000 < len(archive) < 12_000_000
+    tracemalloc.start()
+    began = time.perf_counter()
+    reading = read({"bomb.json.gz": archive, "good.json": GOOD})
+    seconds, (_, peak_bytes) = time.perf_counter() - began, tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert (reading.files["bomb.json.gz"].outcome, reading.files["bomb.json.gz"].reason) == (
+        "unreadable",
+        "expansion-bomb",
+    )
+    assert reading.of("good.json") == ['{"a":1}', '{"a":2}']
+    assert seconds < 5
+    assert peak_bytes < 200 << 20
+
+
+@pytest.mark.parametrize("packer", ["zstd", "bz2"])
+def test_a_bomb_of_another_kind_is_refused_too(packer: str) -> None:
+    archive = PACKERS[packer](bytes(100 << 20))
+    assert read_one(archive).files["file.json"].reason == "expansion-bomb"
+
+
+def test_an_archive_that_expands_beyond_the_limit_is_refused_however_it_is_packed() -> None:
+    content = json.dumps({"a": "x"}).encode() * 100
+    limits = Limits(max_expanded_bytes=len(content) - 1)
+    for name, pack in PACKERS.items():
+        if name != "plain":
+            assert read_one(pack(content), limits=limits).files["file.json"].reason == "expansion-bomb", name
+    assert read_one(gzip.compress(content), limits=Limits(max_expanded_bytes=len(content))).files["file.json"].lands
+
+
+def test_an_archive_that_only_shrank_well_is_taken() -> None:
+    content = b'{"game":"chess","event":"login"}\n' * 100_000
+    assert len(content) / len(gzip.compress(content)) > Limits().max_expansion
+    assert len(read_one(gzip.compress(content)).documents) == 100_000
+
+
+def test_a_text_that_is_named_as_an_archive_is_read_as_text() -> None:
+    assert read_one(GOOD, key="plain.json.gz").of("plain.json.gz") == ['{"a":1}', '{"a":2}']
+
+
+def test_an_archive_is_told_by_its_content_whatever_its_name() -> None:
+    assert read_one(gzip.compress(GOOD), key="packed.json").of("packed.json") == ['{"a":1}', '{"a":2}']
+
+
+@pytest.mark.parametrize("content", [b"", b"\n", b" \r\n\t", b"[]", b"[\n]\n", b"\xef\xbb\xbf", gzip.compress(b"")])
+def test_a_file_without_records_is_empty_and_nothing_is_wrong_with_it(content: bytes) -> None:
+    reading = read_one(content)
+    assert (reading.files["file.json"].outcome, reading.files["file.json"].reason) == ("empty", None)
+    assert (reading.documents, reading.refused) == ([], [])

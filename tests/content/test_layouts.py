@@ -1,0 +1,173 @@
+"""Documents come back as they were written, at the right line and byte, however the file was laid out and packed."""
+
+from __future__ import annotations
+
+import codecs
+import json
+from dataclasses import dataclass
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from forebay.content.limits import Limits
+from tests.content.archives import PACKERS
+from tests.content.memory import read_one
+
+VALUES = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False)
+    | st.text(st.characters(exclude_categories=["Cs"])),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=8,
+)
+NASTY = st.text(st.sampled_from(list('{}[]",:\\/ \té日😀\u2028a')), max_size=12)
+OBJECTS = st.dictionaries(st.text(max_size=6) | NASTY, VALUES | NASTY, max_size=4)
+
+
+@dataclass(frozen=True)
+class Written:
+    """A text, and where in it its documents begin: line, position in characters."""
+
+    text: str
+    places: list[tuple[int, int]]
+
+
+def written(documents: list[str], before: str, between: list[str], after: str) -> Written:
+    text, places = before, []
+    for n, document in enumerate(documents):
+        places.append((text.count("\n") + 1, len(text)))
+        text += document + (between[n] if n < len(documents) - 1 else after)
+    return Written(text, places)
+
+
+BETWEEN = {
+    "json lines": st.sampled_from(["\n", "\n\n", " \n", "\n\t", "\n \n"]),
+    "json lines with crlf": st.sampled_from(["\r\n", "\r\n\r\n"]),
+    "concatenated": st.sampled_from(["", " ", "\t"]),
+    "mixed": st.sampled_from(["\n", "", " ", "\r\n"]),
+    "array": st.sampled_from([",", ", ", ",\n", "\n,", ",\r\n  "]),
+}
+BEFORE = {"array": st.sampled_from(["[", "[\n", " [ "])}
+AFTER = {"array": st.sampled_from(["]", "\n]\n", " ] "]), "concatenated": st.sampled_from(["", "\n"])}
+CODECS = {
+    "utf-8": ("utf-8", b""),
+    "utf-8 with mark": ("utf-8", codecs.BOM_UTF8),
+    "utf-16-le": ("utf-16-le", codecs.BOM_UTF16_LE),
+    "utf-16-be": ("utf-16-be", codecs.BOM_UTF16_BE),
+    "utf-16-le without mark": ("utf-16-le", b""),
+    "utf-16-be without mark": ("utf-16-be", b""),
+    "utf-32-le": ("utf-32-le", codecs.BOM_UTF32_LE),
+}
+
+
+@settings(max_examples=300, deadline=None)
+@given(data=st.data())
+def test_any_documents_in_any_layout_encoding_and_archive_come_back_at_their_places(data: st.DataObject) -> None:
+    objects = data.draw(st.lists(OBJECTS, min_size=1, max_size=6))
+    layout = data.draw(st.sampled_from(sorted(BETWEEN)))
+    indent = data.draw(st.sampled_from([None, None, 1])) if layout != "json lines" else None
+    ascii_only = data.draw(st.booleans())
+    documents = [json.dumps(o, indent=indent, ensure_ascii=ascii_only) for o in objects]
+    text = written(
+        documents,
+        data.draw(BEFORE.get(layout, st.sampled_from(["", "\n", " "]))),
+        [data.draw(BETWEEN[layout]) for _ in documents],
+        data.draw(AFTER.get(layout, st.sampled_from(["", "\n", "\r\n"]))),
+    )
+    codec, mark = CODECS[data.draw(st.sampled_from(sorted(CODECS)))]
+    packer = data.draw(st.sampled_from(sorted(PACKERS)))
+    assume(mark or codec == "utf-8" or text.text[0] in "{[")
+
+    reading = read_one(PACKERS[packer](mark + text.text.encode(codec)))
+
+    assert reading.refused == []
+    assert [json.loads(d.value) for d in reading.documents] == objects
+    assert [(d.line, d.byte_offset) for d in reading.documents] == [
+        (line, len(mark) + len(text.text[:at].encode(codec))) for line, at in text.places
+    ]
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    lines=st.lists(
+        OBJECTS.map(lambda o: json.dumps(o, ensure_ascii=False)) | st.sampled_from(["", "oops", '{"a":1}{"b":2}']),
+        max_size=12,
+    ),
+    newline=st.sampled_from(["\n", "\r\n"]),
+    piece_bytes=st.integers(1, 200),
+    mark=st.sampled_from([b"", codecs.BOM_UTF8]),
+)
+def test_a_file_cut_at_any_bytes_gives_the_same_rows_as_a_whole_one(
+    lines: list[str], newline: str, piece_bytes: int, mark: bytes
+) -> None:
+    content = mark + newline.join(['{"first":1}', *lines]).encode()
+    whole, cut = read_one(content), read_one(content, limits=Limits(piece_bytes=piece_bytes))
+
+    def places(reading: object) -> list[tuple[int, int, str]]:
+        return [(d.line, d.byte_offset, d.value.rstrip()) for d in reading.documents]  # type: ignore[attr-defined]
+
+    assert places(cut) == places(whole)
+    assert cut.refused == whole.refused
+    assert cut.files["file.json"].documents == whole.files["file.json"].documents
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.binary(max_size=300) | st.text(st.sampled_from(list('{}[]",:\\ \n1a')), max_size=80).map(str.encode))
+def test_no_bytes_whatever_raise_and_nothing_but_separators_gets_lost(content: bytes) -> None:
+    reading = read_one(content)
+    end = reading.files["file.json"]
+    assert (end.documents, end.refused) == (len(reading.documents), len(reading.refused))
+    if end.lands and content.isascii() and b"\0" not in content:
+        kept = "".join(d.value for d in reading.documents) + "".join(r.value for r in reading.refused)
+        noise = " \t\r\n,[]"
+        assert sorted(c for c in kept if c not in noise) == sorted(c for c in content.decode() if c not in noise)
+
+
+LAYOUTS = {
+    "elements that are no objects": (b'[{"a":1}, 5, [1,2], "x", null, {"a":2}]', ["5", "[1,2]", '"x"', "null"]),
+    "an array that does not close": (b'[{"a":1},\n{"a":2}', []),
+    "an array that ends in a record": (b'[{"a":1},\n{"a":2},{"a":', ['{"a":']),
+    "a comma too many": (b'[{"a":1},,{"a":2},]', []),
+    "a comma too few": (b'[{"a":1} {"a":2}]', []),
+    "two arrays": (b'[{"a":1}]\n[{"a":2}]\n', []),
+    "an array in a line of its own": (b'{"a":1}\n[{"a":2}]\n', []),
+    "text between documents": (b'{"a":1} and {"a":2}', ["and"]),
+    "a comment at the beginning": (b'# exported\n{"a":1}\n{"a":2}\n', ["# exported"]),
+    "a byte order mark where files were put end to end": (b'{"a":1}\n\xef\xbb\xbf{"a":2}\n', []),
+    "documents separated by commas": (b'{"a":1},\n{"a":2}', [","]),
+}
+
+
+@pytest.mark.parametrize(("content", "refused"), LAYOUTS.values(), ids=LAYOUTS.keys())
+def test_an_odd_layout_loses_no_record(content: bytes, refused: list[str]) -> None:
+    reading = read_one(content)
+    assert [json.loads(v) for v in reading.of("file.json")] == [{"a": 1}, {"a": 2}]
+    if refused != [","]:
+        assert [r.value for r in reading.refused] == refused
+
+
+def test_a_document_larger_than_a_chunk_of_the_scan_is_found_whole() -> None:
+    inner = json.dumps({"quote": '\\"' * 3_000_000})
+    content = f'[{inner},{{"b":1}}]'.encode()
+    reading = read_one(content, limits=Limits(max_record_bytes=1 << 26))
+    assert reading.of("file.json") == [inner, '{"b":1}']
+
+
+def test_backslashes_at_every_place_of_a_chunk_border_are_followed() -> None:
+    for length in range(4 << 20, (4 << 20) + 12):
+        inner = '{"a":"' + "x" * (length - 12) + '\\\\\\"}{\\\\"}'
+        assert [d.value for d in read_one(f'[{inner},{{"b":1}}]'.encode()).documents] == [inner, '{"b":1}']
+
+
+def test_a_large_batch_of_rows_is_handed_on_in_parts_and_small_ones_together() -> None:
+    from forebay.content.reading import read_files
+    from tests.content.memory import Memory
+
+    memory = Memory({"large": b'{"a":1}\n' * 50_000, **{f"small-{n}": b'{"a":1}\n' for n in range(100)}})
+    batches = [b.num_rows for b in read_files(memory.files(), memory, Limits())]
+    assert sum(batches) == 50_000 + 100 + 101
+    assert max(batches) <= 20_000
+    assert len(batches) <= 5
