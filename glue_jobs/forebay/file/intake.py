@@ -1,0 +1,327 @@
+"""The intake: from the queue, batch by batch, through crashes. All of the source but Spark.
+
+A batch is a number. `next_batch` gives the next one, after its manifest is durable, or the last one again where there
+is nothing new; `rows` gives its files, today or after any crash; `resume` says where an earlier run had got to.
+
+What makes each file arrive once:
+
+* A manifest past the one that Spark remembers is a batch that Spark never learnt of, because the driver died in
+  between. It becomes the next batch as it is, at once, without waiting for its messages to come back.
+* Redeliveries are known by the manifests that are retained. A manifest is a promise that its rows will be loaded, so a
+  repeat may be deleted as soon as it shows up.
+* Messages of a batch are deleted when Spark asks for the next one. Spark asks only when it has written the commit of
+  the last one to its log; the exception is the first question of a run, which Trigger.AvailableNow asks before it has
+  said where it was. Then nothing is known to be committed, and nothing old is deleted on that occasion.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import groupby
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from forebay.errors import ForebayError, Halt, Misdeclared
+from forebay.events import Emit, Event, metric
+from forebay.file.admission import Admission, Notice, in_order
+from forebay.file.deletion import Deletions
+from forebay.file.drain import Drain, Stillness
+from forebay.file.kept import KeptMessages, return_after_s
+from forebay.file.manifest import AnnouncedFile, Manifest, Manifests, Taken
+from forebay.file.options import SourceOptions
+from forebay.file.poll import Polled, Poller
+from forebay.file.queue import Depth, Message, Queue, Receipt, backoff_s
+from forebay.file.store import Store
+from forebay.file.visibility import Visibility
+
+__all__ = ["Intake", "ManifestsNotCleaned", "QueuePolled"]
+
+_ATTEMPTS = 5
+_LAST_WORDS_S = 30.0
+_QUIET_S = 60.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class QueuePolled(Event):
+    """One look at the queue. Looks that saw nothing are told of once a minute."""
+
+    queue: str
+    batch: int
+    received: int = metric()
+    files: int = metric()
+    duplicates: int = metric()
+    ignored: int = metric()
+    ignored_by_reason: dict[str, int] | None
+    kept: int = metric()
+    held: int = metric()
+    deleted: int = metric()
+    deletions_failed: int = metric()
+    oldest_age_s: float | None = metric("Seconds")
+    took_s: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class ManifestsNotCleaned(Event):
+    """Old manifests stay where they are; the data is not in danger, but their number grows."""
+
+    level = "error"
+
+    path: str
+    problem: str
+
+
+class Intake:
+    """One stream's state on the driver. Its methods are called by one thread, as Spark does."""
+
+    def __init__(
+        self,
+        options: SourceOptions,
+        queue: Queue,
+        store: Store,
+        *,
+        emit: Emit,
+        driver_lives: Callable[[], bool] = lambda: True,
+        clock: Callable[[], float] = time.monotonic,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        sleep: Callable[[float], None] = time.sleep,
+        chance: Callable[[], float] = random.random,
+    ) -> None:
+        self._options, self._queue, self._emit, self._driver_lives = options, queue, emit, driver_lives
+        self._clock, self._now, self._sleep, self._chance = clock, now, sleep, chance
+        self._manifests, self._taken = Manifests(store), Taken()
+        self._visibility = Visibility(queue, every_s=options.visibility_timeout_s / 3)
+        parallelism = options.fetch_parallelism
+        self._polling = ThreadPoolExecutor(parallelism, thread_name_prefix="forebay-poll")
+        self._deleting = ThreadPoolExecutor(parallelism, thread_name_prefix="forebay-delete")
+        self._cleaning = ThreadPoolExecutor(1, thread_name_prefix="forebay-clean")
+        self._deletions = Deletions(queue, self._deleting, done=self._visibility.let_go, sleep=sleep, chance=chance)
+        kept = KeptMessages(store, queue.url)
+        self._poller = Poller(queue, self._polling, kept, options.only, parallelism=parallelism, clock=clock)
+        self._drain = Drain(store)
+        self._stillness = Stillness(cap_s=options.drain_cap_s, clock=clock) if options.drain else None
+        self._drained = False
+        self._loaded = False
+        self._knows_what_is_committed = False
+        self._last = 0  # the batch that Spark was told of last
+        self._committed = 0
+        self._unknown_to_spark: list[int] = []
+        self._receipts: dict[int, Sequence[Receipt]] = {}  # of batches that are not known to be committed
+        self._newest: Manifest | None = None
+        self._held: list[Notice] = []
+        self._numbers: set[int] = set()  # of the manifests in the store
+        self._numbers_lock = threading.Lock()
+        self._told_at = -_QUIET_S
+
+    def resume(self, last: int) -> None:
+        """Spark remembers `last`. It may be about to run it once more, or not."""
+        if not self._loaded:
+            self._load(last)
+        self._knows_what_is_committed = True
+
+    def next_batch(self) -> int:
+        """The number of the next batch, or of the last one where there is nothing new. Raises `Misdeclared` or `Halt`
+        when the queue or the store is out of reach for good; nothing has been deleted because of it."""
+        if not self._loaded:
+            self._load(None)
+        if self._knows_what_is_committed:
+            self.committed(self._last)
+        self._deletions.check()
+        if self._unknown_to_spark:
+            self._last = self._unknown_to_spark.pop(0)
+        elif not self._drained:
+            self._take_from_queue()
+        self._knows_what_is_committed = True
+        return self._last
+
+    def rows(self, after: int, upto: int) -> list[tuple[AnnouncedFile, ...]]:
+        """The files of the batches after `after` up to `upto`, batch by batch; always the same for the same numbers."""
+        manifests = [self._manifest(number) for number in range(after + 1, upto + 1)]
+        foreign = [manifest.number for manifest in manifests if after == 0 and manifest.committed > 0]
+        if foreign:
+            raise Misdeclared.one(
+                "manifestPath",
+                f"{self._manifests.path} belongs to an earlier checkpoint, which committed batches before {foreign[0]}",
+                "delete the new checkpoint, then start with it and a manifestPath of its own",
+            )
+        return [manifest.rows for manifest in manifests]
+
+    def committed(self, number: int) -> None:
+        """The batches up to `number` are in their tables: their messages may go. Harmless when run twice."""
+        for done in sorted(n for n in self._receipts if n <= number):
+            self._deletions.delete(self._receipts.pop(done))
+        if number > self._committed:
+            self._committed = number
+            with self._numbers_lock:
+                old = self._manifests.outdated(self._numbers, number)
+            for batch in old:
+                self._taken.forget(batch)
+            if old:
+                self._cleaning.submit(self._clean, old)
+
+    def close(self) -> None:
+        """Lets go of the messages that are in no batch, so that another run need not wait for them. May never be
+        called."""
+        in_no_batch = [notice.message.receipt for notice in self._held]
+        if in_no_batch:
+            self._queue.hold(in_no_batch, self._deleting, for_s=0)
+        self._visibility.close()
+        self._deletions.close()
+        for pool in (self._polling, self._deleting, self._cleaning):
+            pool.shutdown(wait=False)
+
+    def settle(self, timeout_s: float = _LAST_WORDS_S) -> bool:
+        """Waits for the deletions under way."""
+        return self._deletions.settle(timeout_s)
+
+    def _load(self, last: int | None) -> None:
+        """Reads what earlier runs left. `last` None: Spark has not said what it remembers, perhaps nothing."""
+        numbers = self._manifests.numbers()
+        self._last = last if last is not None else max(numbers, default=0)
+        self._unknown_to_spark = [number for number in numbers if number > self._last]
+        # An earlier run may have died while it deleted the messages of a batch; the one before may not be through
+        # either.
+        recent = [self._last - 1, self._last, *self._unknown_to_spark]
+        for manifest in self._manifests.read_all(numbers, self._polling):
+            self._taken.remember(manifest)
+            if manifest.number in recent:
+                self._receipts[manifest.number] = manifest.receipts
+                self._visibility.hold(manifest.receipts)
+        self._numbers = set(numbers)
+        self._loaded = True
+
+    def _manifest(self, number: int) -> Manifest:
+        newest = self._newest
+        return newest if newest is not None and newest.number == number else self._manifests.read(number)
+
+    def _take_from_queue(self) -> None:
+        if self._stillness and self._stillness.time_is_up:
+            self._end_drain()
+            return
+        started = self._clock()
+        admission = Admission(
+            self._taken, max_files=self._options.max_files_per_batch, max_bytes=self._options.max_bytes_per_batch
+        )
+        polled = self._poll(admission)
+        if not self._driver_lives():
+            self._give_back(admission, polled)
+        if admission.receipts:
+            self._make_batch(admission)
+        self._dispose(polled, admission)
+        self._tell(polled, admission, self._clock() - started)
+        if self._stillness and not admission.receipts:
+            self._stillness.seen(received=polled.received)
+            self._end_drain()
+
+    def _poll(self, admission: Admission) -> Polled:
+        """Offers what was held back first. A queue that cannot be asked is asked again a few times."""
+        held, self._held = self._held, []
+        finished = [n.message.receipt for n in held if admission.offer(n) == "repeat"]
+        wait_s = 0 if admission.receipts else self._wait_s
+        polled = self._poller.fill(admission, wait_s)
+        for attempt in range(1, _ATTEMPTS):
+            # Throttling passes by itself, and what was received is worth having: both end this look, not the query.
+            if not polled.trouble or polled.received or admission.receipts:
+                break
+            self._sleep(backoff_s(attempt, self._chance()))
+            polled = self._poller.fill(admission, wait_s)
+        else:
+            if polled.trouble and polled.trouble.kind != "throttled":
+                raise polled.trouble.as_error()
+        polled.finished.extend(finished)
+        return polled
+
+    @property
+    def _wait_s(self) -> int:
+        # Only a long poll asks all of SQS's servers, so only that can say that a queue is empty.
+        return max(1, self._options.wait_s) if self._stillness else self._options.wait_s
+
+    def _make_batch(self, admission: Admission) -> None:
+        rows = tuple(in_order(admission.rows, self._options.order))
+        known = self._committed if self._knows_what_is_committed else 0
+        with self._numbers_lock:
+            number = max(self._numbers, default=0)
+        manifest = Manifest(max(self._last, number) + 1, known, rows, tuple(admission.receipts))
+        self._visibility.hold(manifest.receipts)
+        self._manifests.write(manifest)
+        with self._numbers_lock:
+            self._numbers.add(manifest.number)
+        self._taken.remember(manifest)
+        self._receipts[manifest.number] = manifest.receipts
+        self._newest, self._last = manifest, manifest.number
+
+    def _give_back(self, admission: Admission, polled: Polled) -> None:
+        """The driver died while we waited for the queue, and its successor may be at work: this run must not write a
+        batch any more, nor keep messages from the next one."""
+        held = [notice.message.receipt for notice in admission.held]
+        refused = [message.receipt for message in polled.refused]
+        self._queue.hold([*admission.receipts, *held, *refused, *polled.finished], self._deleting, for_s=0)
+        raise Halt("the driver of this stream is gone; what was received meanwhile went back to the queue")
+
+    def _dispose(self, polled: Polled, admission: Admission) -> None:
+        """Everything received that is not in the batch finds its place."""
+        self._held = admission.held
+        self._visibility.hold(notice.message.receipt for notice in self._held)
+        self._deletions.delete(polled.finished)
+        by_wait = sorted(polled.refused, key=_return_s)
+        for wait_s, messages in groupby(by_wait, key=_return_s):
+            self._queue.hold([message.receipt for message in messages], self._deleting, for_s=wait_s)
+
+    def _end_drain(self) -> None:
+        reason = self._stillness.reason(self._depth) if self._stillness else None
+        if reason and self.settle():
+            self._drain.mark(reason)
+            self._drained = True
+
+    def _depth(self) -> Depth:
+        try:
+            return self._queue.depth()
+        except (ClientError, BotoCoreError) as error:
+            trouble = self._queue.trouble("GetQueueAttributes", error)
+            if trouble.kind in ("gone", "denied"):
+                raise trouble.as_error() from error
+            return Depth(visible=1, in_flight=0, delayed=0)  # not known, so not empty; asked again with the next look
+
+    def _clean(self, old: Sequence[int]) -> None:
+        try:
+            self._manifests.clean(old)
+        except (ForebayError, OSError) as problem:
+            self._emit(ManifestsNotCleaned(path=self._manifests.path, problem=str(problem)))
+            return
+        with self._numbers_lock:
+            self._numbers.difference_update(old)
+
+    def _tell(self, polled: Polled, admission: Admission, took_s: float) -> None:
+        gone = self._deletions.take_count()
+        now = self._clock()
+        if not (polled.received or admission.receipts or gone.failed) and now - self._told_at < _QUIET_S:
+            return
+        self._told_at = now
+        rows = admission.rows
+        oldest = min((row.sent_at for row in rows), default=None)
+        self._emit(
+            QueuePolled(
+                queue=self._queue.url,
+                batch=self._last,
+                received=polled.received,
+                files=len(rows),
+                duplicates=admission.duplicates,
+                ignored=polled.ignored.total(),
+                ignored_by_reason=dict(polled.ignored) or None,
+                kept=polled.kept,
+                held=len(self._held),
+                deleted=gone.deleted,
+                deletions_failed=gone.failed,
+                oldest_age_s=None if oldest is None else round((self._now() - oldest).total_seconds(), 3),
+                took_s=round(took_s, 3),
+            )
+        )
+
+
+def _return_s(message: Message) -> int:
+    return return_after_s(message.receive_count)

@@ -1,0 +1,186 @@
+"""`spark.readStream.format("s3-sqs")`: the intake, in the shape that Spark asks for.
+
+The options are checked when `load()` is called. Spark then pickles the source into a process of its own on the driver,
+the planner, and that is where the intake lives; clients are made there, on first use. Tasks get their rows inside their
+partitions, and touch neither queue nor manifest. `stop()` may never come: nothing depends on it.
+
+How Spark 4.1 drives this, read in its MicroBatchExecution, AcceptsLatestSeenOffsetHandler and PythonMicroBatchStream:
+
+* Where a checkpoint exists, a run begins with `partitions(last, last)`, `last` being the newest entry of the offset
+  log, whether that batch was committed or not. If it was not, `partitions(before, last)` follows and the batch runs
+  once more.
+* `latestOffset` is asked only while no batch is under construction, that is after the last one's entry in the commit
+  log was written. A question is therefore the news that the last answer is committed. `commit(end)` says the same,
+  later: it comes when the next batch is built.
+* Offsets are compared as JSON text. The same number gives the same text, so a run that finds nothing makes no batch.
+  Only the very first run has an empty batch 0 when there is nothing: for Spark, "no offset yet" differs from any
+  offset.
+* Trigger.AvailableNow asks for one offset before it says where it was, and never again: it is one batch, and its
+  messages are deleted in the next run. `drain` is the mode to empty a queue.
+* Asynchronous progress tracking skips entries of the offset log. `partitions(3, 7)` is several batches in one; still
+  all of them, each once.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+
+from forebay.errors import Misdeclared
+from forebay.events import Journal, to_log
+from forebay.file.intake import Intake
+from forebay.file.manifest import AnnouncedFile
+from forebay.file.options import SourceOptions
+from forebay.file.queue import Queue
+from forebay.file.store import open_store
+
+if TYPE_CHECKING:
+    from pyarrow import RecordBatch
+    from pyspark.sql import SparkSession
+    from pyspark.sql.types import StructType
+
+__all__ = ["SCHEMA", "FileNames", "FileNamesReader", "register"]
+
+SCHEMA = (
+    "bucket string, key string, size bigint, etag string, version_id string, sequencer string, event_time timestamp, "
+    "sent_at timestamp, receive_count int, message_id string"
+)
+
+
+def register(spark: SparkSession) -> None:
+    """Makes `format("s3-sqs")` known to this session. Harmless when run twice."""
+    spark.dataSource.register(FileNames)
+
+
+class FileNames(DataSource):
+    """Names of files that landed in S3, from the SQS queue that S3 announces them to."""
+
+    def __init__(self, options: dict[str, str]) -> None:
+        super().__init__(options)
+        self._checked = SourceOptions.parse(options)
+
+    @classmethod
+    def name(cls) -> str:
+        return "s3-sqs"
+
+    def schema(self) -> str:
+        return SCHEMA
+
+    def streamReader(self, schema: StructType) -> FileNamesReader:  # noqa: N802 (Spark's name)
+        columns = [column.split()[0] for column in SCHEMA.split(", ")]
+        if schema.names != columns:
+            raise Misdeclared.one("schema", "s3-sqs has columns of its own", f"leave it out; they are {SCHEMA}")
+        return FileNamesReader(self._checked)
+
+
+@dataclass
+class Names(InputPartition):
+    """The rows of one batch on their way to a task."""
+
+    rows: tuple[AnnouncedFile, ...]
+
+
+class FileNamesReader(DataSourceStreamReader):
+    """Numbers of batches for offsets; everything else is the intake's."""
+
+    def __init__(self, options: SourceOptions) -> None:
+        self._options = options
+        self._opened: Intake | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_options": self._options, "_opened": None}  # tasks get a copy; clients and threads stay here
+
+    def initialOffset(self) -> dict[str, int]:  # noqa: N802 (Spark's name)
+        return _offset(0)
+
+    def latestOffset(self, start: dict[str, int] | None = None, limit: Any = None) -> dict[str, int]:  # noqa: N802
+        # Spark 4.2 says where it is with every question; its limits are ours already, as options.
+        if start is not None and _number(start) > 0:
+            self._intake.resume(_number(start))
+        return _offset(self._intake.next_batch())
+
+    def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
+        after, upto = _number(start), _number(end)
+        self._intake.resume(upto)
+        return [Names(rows) for rows in self._intake.rows(after, upto)]
+
+    def read(self, partition: InputPartition) -> Iterator[RecordBatch]:
+        assert isinstance(partition, Names)
+        yield _as_arrow(partition.rows)
+
+    def commit(self, end: dict[str, int]) -> None:
+        self._intake.committed(_number(end))
+
+    def stop(self) -> None:
+        if self._opened is not None:
+            self._opened.close()
+            self._opened = None
+
+    @property
+    def _intake(self) -> Intake:
+        if self._opened is None:
+            self._opened = _open(self._options)
+        return self._opened
+
+
+def _offset(number: int) -> dict[str, int]:
+    return {"manifest": number}
+
+
+def _number(offset: dict[str, int]) -> int:
+    return offset["manifest"]
+
+
+def _open(options: SourceOptions) -> Intake:
+    import boto3
+    from botocore.config import Config
+    from botocore.exceptions import NoRegionError
+
+    # Connections: the pollers, the deleters, the renewing of visibility, and one for questions.
+    connections = Config(
+        max_pool_connections=2 * options.fetch_parallelism + 2,
+        retries={"mode": "standard", "max_attempts": 3},
+        read_timeout=60,
+        connect_timeout=10,
+    )
+    try:
+        client = boto3.client(
+            "sqs",
+            region_name=options.region_of_queue(os.environ),
+            endpoint_url=options.endpoint or None,
+            config=connections,
+        )
+    except NoRegionError as error:
+        raise Misdeclared.one("region", "is not said, and not in the environment", "an AWS region") from error
+    queue = Queue(client, options.queue_url, visibility_timeout_s=options.visibility_timeout_s)
+    started_by = os.getppid()  # the JVM; when it dies, its children get another parent
+    return Intake(
+        options,
+        queue,
+        open_store(options.manifest_path),
+        emit=Journal(to_log()),
+        driver_lives=lambda: os.getppid() == started_by,
+    )
+
+
+def _as_arrow(rows: Sequence[AnnouncedFile]) -> RecordBatch:
+    import pyarrow as pa
+
+    moment = pa.timestamp("us", tz="UTC")
+    columns = {
+        "bucket": pa.array([row.file.bucket for row in rows], pa.string()),
+        "key": pa.array([row.file.key for row in rows], pa.string()),
+        "size": pa.array([row.file.size for row in rows], pa.int64()),
+        "etag": pa.array([row.file.etag for row in rows], pa.string()),
+        "version_id": pa.array([row.file.version_id for row in rows], pa.string()),
+        "sequencer": pa.array([row.file.sequencer for row in rows], pa.string()),
+        "event_time": pa.array([row.file.event_time for row in rows], moment),
+        "sent_at": pa.array([row.sent_at for row in rows], moment),
+        "receive_count": pa.array([row.receive_count for row in rows], pa.int32()),
+        "message_id": pa.array([row.message_id for row in rows], pa.string()),
+    }
+    return pa.RecordBatch.from_pydict(columns)

@@ -1,0 +1,81 @@
+"""The driver is killed with SIGKILL wherever it hurts; after a restart every file has arrived exactly once."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.file.conftest import ROOT, Twin
+from tests.file.driver import run
+from tests.file.notices import body
+
+# py4j leaves the sockets of foreachBatch's callbacks to the garbage collector.
+pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
+
+POINTS = [
+    "while the planner receives",
+    "after receive",
+    "after manifest",
+    "after the offset log",
+    "in foreachBatch",
+    "after the tables",
+    "before the delete",
+    "in the middle of the delete",
+]
+
+
+def arrived(out: Path) -> list[str]:
+    return sorted(name for batch in out.glob("*.json") for name in json.loads(batch.read_text()))
+
+
+def run_until_killed(told: dict[str, Any], env: dict[str, str], log: Path) -> int:
+    path = os.pathsep.join([str(ROOT / "glue_jobs"), str(ROOT)])
+    with log.open("w") as output:
+        child = subprocess.Popen(
+            [sys.executable, str(ROOT / "tests/file/driver.py")],
+            env={**os.environ, **env, "PYTHONPATH": path, "FOREBAY_TEST": json.dumps(told)},
+            start_new_session=True,
+            stdout=output,
+            stderr=output,
+        )
+    try:
+        return child.wait(120)
+    finally:
+        if child.poll() is None:
+            os.killpg(child.pid, signal.SIGKILL)
+
+
+@pytest.mark.parametrize(("point", "store"), [*((point, "local") for point in POINTS), ("after manifest", "s3")])
+def test_after_kill_9_every_file_arrives_exactly_once_and_the_queue_is_empty(
+    point: str, store: str, twin: Twin, spark: Any, tmp_path: Path
+) -> None:
+    queue, out = twin.queue(), tmp_path / "out"
+    out.mkdir()
+    bucket = f"b{queue[-12:]}"
+    twin.client("s3").create_bucket(Bucket=bucket, CreateBucketConfiguration={"LocationConstraint": "eu-west-1"})
+    keys = [f"in/{i:03d}.json" for i in range(25)]
+    twin.send(queue, [body(key) for key in keys])
+    options = {
+        "queueUrl": queue,
+        "manifestPath": f"s3://{bucket}/stream/manifests" if store == "s3" else str(tmp_path / "manifests"),
+        "maxFilesPerBatch": "10",
+        "fetchParallelism": "2",
+        "visibilityTimeoutS": "6",
+        "waitS": "1",
+    }
+    told = {"options": options, "checkpoint": str(tmp_path / "checkpoint"), "out": str(out), "die": point}
+
+    log = tmp_path / "killed.log"
+    assert run_until_killed(told, twin.env, log) == -signal.SIGKILL, log.read_text()[-3000:]
+    assert len(arrived(out)) < len(keys), "it was killed before it was through"
+
+    assert run(spark, told | {"die": None}) == "empty"
+    assert arrived(out) == keys
+    assert twin.left(queue) == (0, 0)

@@ -1,0 +1,172 @@
+"""The source as Spark drives it: rows, restarts, refusals, and the example that people copy."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import forebay.file
+from forebay.file.source import SCHEMA, register
+from tests.file.conftest import Twin
+from tests.file.notices import body
+
+# py4j leaves the sockets of foreachBatch's callbacks to the garbage collector.
+pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
+
+
+class Names:
+    """A stream of names into memory, run after run on one checkpoint."""
+
+    def __init__(self, spark: Any, queue: str, folder: Path) -> None:
+        self.spark, self.folder = spark, folder
+        self.options = {"queueUrl": queue, "manifestPath": str(folder / "manifests"), "waitS": "0"}
+        self.batches: list[tuple[int, list[Any]]] = []
+        self.query: Any = None
+
+    def start(self, **trigger: Any) -> Names:
+        def take(frame: Any, batch: int) -> None:
+            self.batches.append((batch, frame.collect()))
+
+        stream = self.spark.readStream.format("s3-sqs").options(**self.options).load().writeStream
+        stream = stream.trigger(**trigger) if trigger else stream
+        self.query = stream.foreachBatch(take).option("checkpointLocation", str(self.folder / "checkpoint")).start()
+        return self
+
+    def until(self, seen: Callable[[], bool]) -> None:
+        for _ in range(600):
+            if seen():
+                return
+            assert not self.query.awaitTermination(0.1)
+        raise AssertionError(f"not seen in time; batches: {self.batches}")
+
+    def idle_triggers(self, count: int) -> None:
+        """Lets Spark ask a few times more."""
+        self.until(lambda: self.query.status["message"] == "Waiting for data to arrive")
+        assert not self.query.awaitTermination(0.2 * count)
+
+    @property
+    def keys(self) -> list[str]:
+        return [row.key for _, rows in self.batches for row in rows]
+
+    def stop(self) -> None:
+        if self.query is not None:
+            self.query.stop()
+
+
+@pytest.fixture
+def queue(twin: Twin) -> str:
+    return twin.queue(VisibilityTimeout="30")
+
+
+@pytest.fixture
+def names(spark: Any, queue: str, tmp_path: Path) -> Iterator[Names]:
+    register(spark)
+    names = Names(spark, queue, tmp_path)
+    yield names
+    names.stop()
+
+
+def test_a_row_says_what_the_notification_said(names: Names, twin: Twin, queue: str) -> None:
+    twin.send(queue, [body("in/ü a+b%.json", size=42, etag="abc", version="v7", sequencer="0055AED6DCD90281E5")])
+    names.start().until(lambda: len(names.keys) == 1)
+    [row] = [row for _, rows in names.batches for row in rows]
+    assert row.asDict() | {"sent_at": None, "message_id": None} == {
+        "bucket": "landing",
+        "key": "in/ü a+b%.json",
+        "size": 42,
+        "etag": "abc",
+        "version_id": "v7",
+        "sequencer": "0055AED6DCD90281E5",
+        "event_time": row.event_time,
+        "sent_at": None,
+        "receive_count": 1,
+        "message_id": None,
+    }
+    moments = names.spark.createDataFrame([row]).selectExpr("unix_millis(event_time)", "unix_millis(sent_at)").first()
+    assert datetime.fromtimestamp(moments[0] / 1000, UTC) == datetime(2026, 1, 2, 3, 4, 5, 678000, UTC)
+    assert abs(datetime.now(UTC).timestamp() - moments[1] / 1000) < 600
+
+
+def test_a_restart_with_an_idle_queue_makes_no_empty_batch(names: Names, twin: Twin, queue: str) -> None:
+    twin.send(queue, [body("in/a.json")])
+    names.start().until(lambda: names.keys == ["in/a.json"])
+    names.stop()
+    before = len(names.batches)
+    names.start().idle_triggers(5)
+    assert len(names.batches) == before
+    twin.send(queue, [body("in/b.json")])
+    names.until(lambda: "in/b.json" in names.keys)
+    names.stop()
+    assert (names.keys, len(names.batches)) == (["in/a.json", "in/b.json"], before + 1)
+
+
+def test_messages_go_promptly_when_the_stream_is_idle_after_a_batch(names: Names, twin: Twin, queue: str) -> None:
+    twin.send(queue, [body(f"in/{i}.json") for i in range(20)])
+    names.start().until(lambda: len(names.keys) == 20)
+    names.until(lambda: twin.left(queue) == (0, 0))
+
+
+def test_availablenow_takes_one_batch_a_run_and_every_file_once(names: Names, twin: Twin, queue: str) -> None:
+    names.options["maxFilesPerBatch"] = "10"
+    twin.send(queue, [body(f"in/{i:02d}.json") for i in range(25)])
+    for _ in range(4):
+        names.start(availableNow=True)
+        assert names.query.awaitTermination(60)
+    assert sorted(names.keys) == [f"in/{i:02d}.json" for i in range(25)]
+
+
+def test_wrong_options_are_refused_at_load_all_by_name(names: Names) -> None:
+    reader = names.spark.readStream.format("s3-sqs").options(waitS="99", order="up", colour="red")
+    with pytest.raises(Exception, match=r"Misdeclared") as refused:
+        reader.load()
+    text = str(refused.value)
+    for words in (
+        "queueUrl: is missing",
+        "waitS: '99' is not allowed (allowed: 0 to 20)",
+        "order: 'up'",
+        "colour: is not",
+    ):
+        assert words in text
+
+
+def test_a_schema_of_ones_own_is_refused(names: Names) -> None:
+    with pytest.raises(Exception, match="s3-sqs has columns of its own"):
+        names.spark.readStream.schema("name string").format("s3-sqs").options(
+            **names.options
+        ).load().writeStream.format("memory").queryName("own").start().awaitTermination(60)
+    assert names.spark.readStream.format("s3-sqs").options(**names.options).load().columns == [
+        column.split()[0] for column in SCHEMA.split(", ")
+    ]
+
+
+def test_a_queue_that_does_not_exist_stops_the_query_with_its_url(names: Names, queue: str) -> None:
+    names.options["queueUrl"] = queue + "-gone"
+    names.start()
+    with pytest.raises(Exception, match=r"queueUrl: .*-gone does not exist"):
+        names.query.awaitTermination(120)
+
+
+def test_the_example_of_ten_lines_works_as_it_stands(spark: Any, twin: Twin, queue: str, tmp_path: Path) -> None:
+    assert forebay.file.__doc__ is not None
+    lines = [line for line in forebay.file.__doc__.splitlines() if line.startswith("    ") or not line]
+    example = textwrap.dedent("\n".join(lines)).strip()
+    assert len([line for line in example.splitlines() if line and "import" not in line]) <= 10
+    example = example.replace("https://sqs.eu-west-1.amazonaws.com/123456789012/landed", queue)
+    example = example.replace("s3://my-lake", str(tmp_path))
+    twin.send(queue, [body("in/a.json"), body("in/b.json")])
+    told: dict[str, Any] = {}
+    exec(example, told)
+    try:
+        for _ in range(300):
+            assert not told["query"].awaitTermination(0.2)
+            if list((tmp_path / "landed/names").glob("*.parquet")) and twin.left(queue) == (0, 0):
+                break
+        arrived = spark.read.parquet(str(tmp_path / "landed/names")).collect()
+    finally:
+        told["query"].stop()
+    assert sorted(row.key for row in arrived) == ["in/a.json", "in/b.json"]
