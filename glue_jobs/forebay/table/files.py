@@ -1,0 +1,284 @@
+"""The data files of all tables of a batch, written by one Spark job.
+
+Enters: rows with a column that names their table, and where each table lives. Leaves: a `DataFile` for each Parquet file
+that now lies in its table's folder, with everything that an add action says of it, and the tables that could not be
+written, each with its error; the others are whole. No reader sees the files before a commit names them; what is never
+committed, VACUUM removes like any unreferenced file.
+
+Rows are brought together by table and partition, so that each gets about one file a batch; Spark splits what is larger
+than `spark.sql.adaptive.advisoryPartitionSizeInBytes` over several tasks, so a table with nearly all of the rows does not
+wait for one core. Each task takes its rows in order and has one file open at a time, in memory, up to `FILE_BYTES`.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from forebay.errors import Halt
+from forebay.table.partition import Values, destination_column, folder, parse_destination, quoted, uri_path
+from forebay.table.statistics import Statistics
+from forebay.table.storage import Storage, UploadFailed
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+__all__ = ["DataFile", "Place", "Written", "write_files"]
+
+FILE_BYTES = 128 << 20
+ROW_GROUP_BYTES = 64 << 20
+UPLOADS_AT_ONCE = 8
+UPLOADING_BYTES = 64 << 20
+CODEC = "zstd"
+DESTINATION = "_forebay_destination"
+
+ANSWER = pa.schema(
+    [
+        ("table", pa.string()),
+        ("path", pa.string()),
+        ("partitions", pa.string()),
+        ("size", pa.int64()),
+        ("rows", pa.int64()),
+        ("modified_ms", pa.int64()),
+        ("stats", pa.string()),
+        ("error", pa.string()),
+    ]
+)
+ANSWER_DDL = (
+    "table string, path string, partitions string, size long, rows long, modified_ms long, stats string, error string"
+)
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a table lives, and by which columns its files are put apart."""
+
+    path: str
+    partition_columns: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class DataFile:
+    """One Parquet file in its table's folder."""
+
+    table: str
+    path: str
+    partitions: Values
+    size: int
+    rows: int
+    modified_ms: int
+    stats: str
+
+    def add_action(self) -> str:
+        """The line that makes it part of the table, as the Delta protocol has it."""
+        add = {
+            "path": uri_path(self.path),
+            "partitionValues": dict(self.partitions),
+            "size": self.size,
+            "modificationTime": self.modified_ms,
+            "dataChange": True,
+            "stats": self.stats,
+        }
+        return json.dumps({"add": add})
+
+
+@dataclass(frozen=True)
+class Written:
+    """What the job did. A table is in `failed` if any of its files could not be written."""
+
+    files: Mapping[str, list[DataFile]]
+    failed: Mapping[str, str]
+
+
+def write_files(rows: DataFrame, places: Mapping[str, Place], *, table_column: str, storage: Storage) -> Written:
+    """Runs the job. Every row must name a table of `places`; one that does not is a `Halt`, never a lost row."""
+    from pyspark.sql import functions as F
+
+    kinds = {field.name: field.dataType for field in rows.schema}
+    zone = rows.sparkSession.conf.get("spark.sql.session.timeZone") or "UTC"
+    partitions = {name: place.partition_columns for name, place in places.items()}
+    destination = destination_column(F.col(quoted(table_column)), partitions, kinds, zone)
+    gathered = (
+        rows.withColumn(DESTINATION, destination)
+        .drop(table_column)
+        .hint("rebalance", DESTINATION)
+        .sortWithinPartitions(DESTINATION)
+    )
+    return _sorted_out(_map_in_arrow(gathered, _Task(dict(places), storage), ANSWER_DDL).collect())
+
+
+def _map_in_arrow(rows: DataFrame, task: _Task, answer: str) -> DataFrame:
+    """`DataFrame.mapInArrow` without its demand that pandas be installed, which Arrow's batches never meet."""
+    from pyspark.sql import DataFrame
+    from pyspark.sql import functions as F
+    from pyspark.sql.udf import UserDefinedFunction
+    from pyspark.util import PythonEvalType
+
+    function = UserDefinedFunction(task, returnType=answer, evalType=PythonEvalType.SQL_MAP_ARROW_ITER_UDF)
+    called: Any = function(*(F.col(quoted(name)) for name in rows.columns))
+    classic: Any = rows
+    return DataFrame(classic._jdf.mapInArrow(called._jc, False, None), rows.sparkSession)
+
+
+def _sorted_out(answers: Iterable[Any]) -> Written:
+    files: dict[str, list[DataFile]] = {}
+    failed: dict[str, str] = {}
+    for a in answers:
+        if a.error is not None:
+            failed[a.table] = a.error
+        else:
+            partitions = tuple((name, value) for name, value in json.loads(a.partitions))
+            file = DataFile(a.table, a.path, partitions, a.size, a.rows, a.modified_ms, a.stats)
+            files.setdefault(a.table, []).append(file)
+    return Written({table: found for table, found in files.items() if table not in failed}, failed)
+
+
+# --- in the executor -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Task:
+    """What Spark runs on each partition of the sorted rows."""
+
+    places: Mapping[str, Place]
+    storage: Storage
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        with Uploads(self.storage.put) as uploads:
+            for answers in self._files(runs(batches), uploads):
+                if answers:
+                    yield pa.RecordBatch.from_pylist(answers, schema=ANSWER)
+
+    def _files(self, found: Iterable[tuple[str, pa.RecordBatch]], uploads: Uploads) -> Iterator[list[dict[str, Any]]]:
+        open_file: _OpenFile | None = None
+        for key, run in found:
+            if open_file is None or open_file.key != key or open_file.is_full:
+                if open_file is not None:
+                    yield uploads.add(open_file)
+                open_file = self._open(key, run.schema)
+            open_file.write(run)
+        if open_file is not None:
+            yield uploads.add(open_file)
+        yield uploads.finish()
+
+    def _open(self, key: str, schema: pa.Schema) -> _OpenFile:
+        partitions = {name: place.partition_columns for name, place in self.places.items()}
+        table = json.loads(key)[0]
+        if table not in partitions:
+            raise Halt(f"a row is meant for table {table!r}, which is not among the batch's tables")
+        table, values = parse_destination(key, partitions)
+        return _OpenFile(key, table, self.places[table].path, values, schema)
+
+
+def runs(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, pa.RecordBatch]]:
+    """The neighbouring rows of one destination, without the column that says so. A run ends with its batch at the latest."""
+    for batch in batches:
+        at = batch.schema.get_field_index(DESTINATION)
+        rows = batch.remove_column(at)
+        encoded = pc.run_end_encode(batch.column(at))
+        start = 0
+        for key, end in zip(encoded.values.to_pylist(), encoded.run_ends.to_pylist(), strict=True):
+            yield key, rows.slice(start, end - start)
+            start = end
+
+
+class _OpenFile:
+    """A Parquet file that is being written, in memory."""
+
+    def __init__(self, key: str, table: str, table_path: str, values: Values, schema: pa.Schema) -> None:
+        self.key, self.table, self.table_path, self.values = key, table, table_path, values
+        self.name = f"{folder(values)}part-{uuid.uuid4()}.{CODEC}.parquet"
+        self.rows = 0
+        # Partition values live in the log, not in the file.
+        self._columns = [name for name in schema.names if name not in dict(values)]
+        self._schema = pa.schema([schema.field(name) for name in self._columns])
+        self._waiting: list[pa.RecordBatch] = []
+        self._waiting_bytes = 0
+        self._statistics = Statistics()
+        self._buffer = pa.BufferOutputStream()
+        self._parquet = pq.ParquetWriter(self._buffer, self._schema, compression=CODEC, store_schema=False)
+
+    @property
+    def is_full(self) -> bool:
+        return bool(self._buffer.tell() >= FILE_BYTES)
+
+    def write(self, run: pa.RecordBatch) -> None:
+        self._waiting.append(run.select(self._columns))
+        self._waiting_bytes += run.nbytes
+        self.rows += run.num_rows
+        if self._waiting_bytes >= ROW_GROUP_BYTES:
+            self._write_row_group()
+
+    def _write_row_group(self) -> None:
+        group = pa.Table.from_batches(self._waiting, self._schema)
+        self._statistics.observe(group)
+        self._parquet.write_table(group, row_group_size=max(1, group.num_rows))
+        self._waiting, self._waiting_bytes = [], 0
+
+    def close(self) -> tuple[pa.Buffer, str]:
+        """The bytes of the file, and its statistics."""
+        if self._waiting:
+            self._write_row_group()
+        self._parquet.close()
+        return self._buffer.getvalue(), self._statistics.as_json()
+
+
+class Uploads:
+    """Finished files on their way out, a few at once: a thousand small tables must not wait for a thousand round trips.
+
+    A file that does not arrive is an answer with an error, which fails its table and no other."""
+
+    def __init__(self, put: Callable[[str, str, pa.Buffer], None]) -> None:
+        self._put = put
+        self._pool = ThreadPoolExecutor(UPLOADS_AT_ONCE)
+        self._under_way: deque[tuple[int, Future[dict[str, Any]]]] = deque()
+        self._bytes = 0
+
+    def __enter__(self) -> Uploads:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._pool.shutdown(cancel_futures=True)
+
+    def add(self, file: _OpenFile) -> list[dict[str, Any]]:
+        """Sends it off; answers of those that have arrived meanwhile."""
+        content, stats = file.close()
+        self._bytes += content.size
+        self._under_way.append((content.size, self._pool.submit(self._send, file, content, stats)))
+        answers = []
+        while self._under_way and (self._bytes > UPLOADING_BYTES or self._under_way[0][1].done()):
+            answers.append(self._oldest())
+        return answers
+
+    def finish(self) -> list[dict[str, Any]]:
+        return [self._oldest() for _ in range(len(self._under_way))]
+
+    def _oldest(self) -> dict[str, Any]:
+        size, answer = self._under_way.popleft()
+        self._bytes -= size
+        return answer.result()
+
+    def _send(self, file: _OpenFile, content: pa.Buffer, stats: str) -> dict[str, Any]:
+        try:
+            self._put(file.table_path, file.name, content)
+        except (OSError, UploadFailed) as failure:
+            return {"table": file.table, "error": f"{type(failure).__name__}: {failure}"}
+        return {
+            "table": file.table,
+            "path": file.name,
+            "partitions": json.dumps(file.values),
+            "size": content.size,
+            "rows": file.rows,
+            "modified_ms": int(time.time() * 1000),
+            "stats": stats,
+        }

@@ -1,0 +1,89 @@
+"""Partition values: how Delta writes them down, and the folder that a data file goes to.
+
+Enters: a table's partition columns with their types, and values as text. Leaves: a Spark column that names table and
+partition of a row in one string, and folder names escaped as Hive and Spark escape them. What readers go by is the log's
+`partitionValues`; folders are for people, and for keeping the files of a day together.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
+    from pyspark.sql.types import DataType
+
+__all__ = ["Values", "destination_column", "folder", "may_partition", "parse_destination", "quoted", "uri_path"]
+
+Values = tuple[tuple[str, str | None], ...]
+"""Partition columns and their values, in the table's order; None is null, and so is the empty string."""
+
+NULL = "__HIVE_DEFAULT_PARTITION__"
+ESCAPED = frozenset({*map(chr, range(0x20)), *"\"#%'*/:=?\\{[]^", "\x7f"})
+
+
+def destination_column(
+    table: Column, partitions: Mapping[str, Sequence[str]], types: Mapping[str, DataType], zone: str
+) -> Column:
+    """Table and partition values of a row as one JSON array: it hashes, sorts and compares as a single string."""
+    from pyspark.sql import functions as F
+
+    by_columns: dict[tuple[str, ...], list[str]] = {}
+    for name, columns in partitions.items():
+        by_columns.setdefault(tuple(columns), []).append(name)
+    keys = [(names, _key(table, columns, types, zone)) for columns, names in by_columns.items()]
+    (_, key), *others = sorted(keys, key=lambda pair: -len(pair[0]))
+    for names, other in others:
+        key = F.when(table.isin(names), other).otherwise(key)
+    return key
+
+
+def _key(table: Column, columns: Sequence[str], types: Mapping[str, DataType], zone: str) -> Column:
+    from pyspark.sql import functions as F
+
+    return F.to_json(F.array(table, *(_as_text(name, types[name], zone) for name in columns)))
+
+
+def _as_text(name: str, kind: DataType, zone: str) -> Column:
+    from pyspark.sql import functions as F
+    from pyspark.sql.types import TimestampType
+
+    column = F.col(quoted(name))
+    if isinstance(kind, TimestampType):
+        return F.date_format(F.to_utc_timestamp(column, zone), "yyyy-MM-dd'T'HH:mm:ss.SSSSSS'Z'")
+    return F.nullif(column.cast("string"), F.lit(""))
+
+
+def quoted(name: str) -> str:
+    """A column's name for Spark, in which a dot is a dot."""
+    return f"`{name.replace('`', '``')}`"
+
+
+def may_partition(kind: DataType) -> bool:
+    """Whether values of this type can be partition values: plain ones that have a text."""
+    from pyspark.sql import types as T
+
+    return not isinstance(kind, T.BinaryType | T.ArrayType | T.MapType | T.StructType | T.NullType)
+
+
+def parse_destination(key: str, partitions: Mapping[str, Sequence[str]]) -> tuple[str, Values]:
+    """The table and the partition values that `destination_column` wrote."""
+    table, *values = json.loads(key)
+    return table, tuple(zip(partitions[table], values, strict=True))
+
+
+def folder(values: Values) -> str:
+    """`day=2026-01-31/zone=a%2Fb/`; nothing for a table without partitions."""
+    return "".join(f"{_escaped(name)}={NULL if value is None else _escaped(value)}/" for name, value in values)
+
+
+def _escaped(text: str) -> str:
+    return "".join(f"%{ord(c):02X}" if c in ESCAPED else c for c in text)
+
+
+def uri_path(path: str) -> str:
+    """A path inside the table's folder as an add action names it: the protocol asks for a URI, so % becomes %25."""
+    return quote(path, safe="/=")

@@ -1,0 +1,101 @@
+"""Where data files go: an S3 bucket, or a local folder.
+
+Enters: a table's path, a file's path inside it, its bytes. It runs in executors, so it is picklable and makes its client
+on first use, with the environment's credentials. A put run twice leaves the same object. Errors are `OSError` for a
+folder and `UploadFailed` for S3, and concern this one file.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pyarrow as pa
+
+from forebay.errors import ForebayError, Misdeclared
+
+__all__ = ["Storage", "UploadFailed", "storage_as"]
+
+S3_SCHEMES = ("s3", "s3a", "s3n")
+MULTIPART_BYTES = 64 << 20
+
+
+class UploadFailed(ForebayError):
+    """S3 refused this file, or did not answer."""
+
+
+def storage_as(env: Mapping[str, str]) -> Storage:
+    """As the driver's environment says; executors have one of their own, and on a laptop it is the same."""
+    return Storage(
+        region=env.get("AWS_REGION") or env.get("AWS_DEFAULT_REGION"),
+        endpoint=env.get("AWS_ENDPOINT_URL_S3") or env.get("AWS_ENDPOINT_URL"),
+    )
+
+
+@dataclass(frozen=True)
+class Storage:
+    """Puts files where their table is. No secrets travel with it: each executor finds its own credentials."""
+
+    region: str | None = None
+    endpoint: str | None = None
+    connections: int = 16
+    _clients: _Clients = field(default_factory=lambda: _Clients(), compare=False)
+
+    def put(self, table_path: str, name: str, content: pa.Buffer) -> None:
+        parts = urlsplit(table_path)
+        if parts.scheme in S3_SCHEMES:
+            self._put_object(parts.netloc, f"{parts.path.strip('/')}/{name}".lstrip("/"), content)
+        elif parts.scheme in ("", "file"):
+            target = local_folder(table_path) / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(content)
+        else:
+            raise Misdeclared.one(table_path, "data files cannot be put there", "use s3://, s3a:// or file:")
+
+    def _put_object(self, bucket: str, key: str, content: pa.Buffer) -> None:
+        from boto3.exceptions import Boto3Error
+        from boto3.s3.transfer import TransferConfig
+        from botocore.exceptions import BotoCoreError, ClientError
+
+        whole = TransferConfig(multipart_threshold=MULTIPART_BYTES, use_threads=False)
+        try:
+            self._clients.of(self).upload_fileobj(pa.BufferReader(content), bucket, key, Config=whole)
+        except (Boto3Error, BotoCoreError, ClientError) as failure:
+            raise UploadFailed(f"s3://{bucket}/{key}: {failure}") from failure
+
+
+def local_folder(table_path: str) -> Path:
+    """As Hadoop reads it: a path is not URL-encoded, whatever stands before it."""
+    path = table_path.removeprefix("file:")
+    return Path("/" + path.lstrip("/") if path != table_path else path)
+
+
+class _Clients:
+    """One boto3 client a process; it does not travel."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._client: Any = None
+
+    def __reduce__(self) -> tuple[type[_Clients], tuple[()]]:
+        return _Clients, ()
+
+    def of(self, storage: Storage) -> Any:
+        import boto3
+        from botocore.config import Config
+
+        with self._lock:
+            if self._client is None:
+                config = Config(
+                    max_pool_connections=storage.connections,
+                    retries={"mode": "standard", "max_attempts": 5},
+                    s3={"addressing_style": "path"} if storage.endpoint else None,
+                )
+                self._client = boto3.session.Session().client(
+                    "s3", region_name=storage.region, endpoint_url=storage.endpoint, config=config
+                )
+            return self._client
