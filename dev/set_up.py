@@ -62,7 +62,8 @@ def check_python() -> None:
 
 def check_java() -> str:
     """The home of a JDK that is new enough. Compiling the log store needs javac, so a bare runtime does not do."""
-    javac = shutil.which("javac", path=os.path.join(os.environ.get("JAVA_HOME", ""), "bin")) or shutil.which("javac")
+    named = Path(os.environ.get("JAVA_HOME", ""), "bin")
+    javac = shutil.which("javac", path=str(named)) or shutil.which("javac")
     said = ""
     if javac:
         run = subprocess.run([javac, "-version"], capture_output=True, text=True)
@@ -71,7 +72,8 @@ def check_java() -> str:
         if number and int(number.group(1)) >= runtime.JAVA:
             return str(Path(javac).resolve().parent.parent)
     stop(
-        f"forebay needs a JDK {runtime.JAVA} (with javac); " + (f"`{javac}` says {said!r}." if javac else "found none."),
+        f"forebay needs a JDK {runtime.JAVA} (with javac); "
+        + (f"`{javac}` says {said!r}." if javac else "found none."),
         debian=f"apt-get install openjdk-{runtime.JAVA}-jdk-headless",
         macos=f"brew install openjdk@{runtime.JAVA}",
         amazon=f"dnf install java-{runtime.JAVA}-amazon-corretto-devel",
@@ -135,11 +137,11 @@ def fetch_jars(java_home: str) -> None:
     missing = [jar for jar in wanted if not jar.path.exists()]
     if missing:
         JARS.mkdir(parents=True, exist_ok=True)
-        with Progress("JVM libraries, into .forebay/jars", total=len(missing)) as progress:
-            with tempfile.TemporaryDirectory(dir=CACHE) as scratch:
-                retrieve(missing, Path(scratch), java_home, progress)
-                for jar in missing:
-                    jar.take_from(Path(scratch) / jar.path.name)
+        doing = Progress("JVM libraries, into .forebay/jars", total=len(missing))
+        with doing as progress, tempfile.TemporaryDirectory(dir=CACHE) as scratch:
+            retrieve(missing, Path(scratch), java_home, progress)
+            for jar in missing:
+                jar.take_from(Path(scratch) / jar.path.name)
     keep = {jar.path for jar in wanted} | {JARS / "forebay-logstore.jar"}
     for stale in set(JARS.glob("*.jar")) - keep:
         stale.unlink()
@@ -154,7 +156,9 @@ class Jar:
     def take_from(self, fetched: Path) -> None:
         """Moves a fetched jar into the cache, if it is the one that the lock file names."""
         if not fetched.exists():
-            sys.exit(f"set-up: {self.group}:{self.artifact}:{self.version} could not be fetched; is Maven Central reachable?")
+            sys.exit(
+                f"set-up: {self.group}:{self.artifact}:{self.version} could not be fetched; is Maven Central reachable?"
+            )
         if hashlib.sha256(fetched.read_bytes()).hexdigest() != self.sha256:
             sys.exit(f"set-up: {fetched.name} is not the file that jars.lock names; nothing was installed from it")
         fetched.replace(self.path)
@@ -221,7 +225,9 @@ class Progress:
         ran = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
         if ran.returncode:
             tail = "\n".join(ran.stdout.strip().splitlines()[-15:])
-            sys.exit(f"\nset-up: {self.what} failed; `{Path(command[0]).name} {' '.join(command[1:4])} ...` says:\n{tail}")
+            sys.exit(
+                f"\nset-up: {self.what} failed; `{Path(command[0]).name} {' '.join(command[1:4])} ...` says:\n{tail}"
+            )
 
     def _paint(self) -> None:
         width = 24

@@ -1,7 +1,7 @@
 """What happened, said once: each event is a frozen dataclass that owns its log line and its metrics.
 
-A room emits an event; nothing else on the path logs. Sinks are added at the rim (`to_log`, `to_cloudwatch`), so a test passes
-a plain list's `append`. Names are noun + past-tense verb. `level` is "error" only where a person must act.
+A room emits an event; nothing else on the path logs. Sinks are added at the rim (`to_log`, `to_cloudwatch`), so a test
+passes a plain list's `append`. Names are noun + past-tense verb. `level` is "error" only where a person must act.
 
 A field marked `metric(unit)` becomes a CloudWatch metric named `<EventName><FieldName>` (`BatchCommitted.files` ->
 `BatchCommittedFiles`), with the event's `service` and `table` fields as its only dimensions: dimensions cost money.
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -89,10 +90,14 @@ class Journal:
 
 
 def to_log(stream: TextIO | None = None, *, clock: Callable[[], datetime] = lambda: datetime.now(UTC)) -> Emit:
-    """A sink that writes one JSON object a line."""
+    """A sink that writes one JSON object a line. With FOREBAY_LOG=error in the environment, which reaches the processes that Spark
+    starts too, only what a person must act on is written."""
     lock = threading.Lock()
+    quiet = os.environ.get("FOREBAY_LOG") == "error"
 
     def write(event: Event) -> None:
+        if quiet and event.level != "error":
+            return
         line = {"at": clock().isoformat(timespec="milliseconds"), "level": event.level, **event.as_dict()}
         text = json.dumps(line, default=_plain, ensure_ascii=False)
         with lock:

@@ -1,7 +1,7 @@
 """The noun that travels: one version of one object in S3, as a notification named it.
 
-Made once, by `forebay.notification`, and never changed afterwards. Two notifications of the same object version make equal
-identities, however they were wrapped.
+Made once, by `forebay.notification`, and never changed afterwards. Two notifications of the same object version make
+equal identities, however they were wrapped.
 """
 
 from __future__ import annotations

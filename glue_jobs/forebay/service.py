@@ -1,8 +1,8 @@
 """The declarations: what a service is, which tables exist and which records belong to them.
 
-Enters: `service.toml` and `tables/*.toml` beside it, from a folder or an s3:// prefix. Leaves: a frozen `Service` with a
-version (a hash of the text), so that the ledger can say which declarations loaded a file. Every problem of every file is
-reported at once, with file, key and a suggestion (`Misdeclared`).
+Enters: `service.toml` and `tables/*.toml` beside it, from a folder or an s3:// prefix. Leaves: a frozen `Service` with
+a version (a hash of the text), so that the ledger can say which declarations loaded a file. Every problem of every file
+is reported at once, with file, key and a suggestion (`Misdeclared`).
 """
 
 from __future__ import annotations
@@ -75,8 +75,12 @@ class Table(Declared):
 
     name: str = Field(description="the table's name; {field} stands for that field of the record")
     where: dict[str, str] = Field(default_factory=dict, description="fields that a record must have, with these values")
-    columns: tuple[Column, ...] = Field((), description="what becomes columns; the whole record is kept in _record as well")
-    values: str = Field("[a-z0-9][a-z0-9_]{0,62}", description="the pattern that each {field} must match before it may name a table")
+    columns: tuple[Column, ...] = Field(
+        (), description="what becomes columns; the whole record is kept in _record as well"
+    )
+    values: str = Field(
+        "[a-z0-9][a-z0-9_]{0,62}", description="the pattern that each {field} must match before it may name a table"
+    )
 
     @property
     def fields(self) -> tuple[str, ...]:
@@ -96,7 +100,9 @@ class Table(Declared):
     def _names_a_table(self) -> Table:
         plain = re.sub(r"\{[^{}]*\}", "x", self.name)
         if not TABLE_NAME.fullmatch(plain):
-            raise ValueError(f"name {self.name!r} must be small letters, digits and _, with {{field}} for a value of the record")
+            raise ValueError(
+                f"name {self.name!r} must be small letters, digits and _, with {{field}} for a value of the record"
+            )
         for field in self.fields:
             _path_in_record(field)
         twice = [c.name.lower() for c in self.columns]
@@ -110,9 +116,12 @@ class Service(Declared):
 
     name: str = Field(description="the service's name; it is part of every transaction id, so it must not change")
     envelope: Envelope = Field(default_factory=lambda: Envelope(), description="where each record says what it is")
-    tables: tuple[Table, ...] = Field(description="the destinations, tried in order: the first that fits takes the record")
+    tables: tuple[Table, ...] = Field(
+        description="the destinations, tried in order: the first that fits takes the record"
+    )
     overwritten: Literal["append", "ignore", "replace"] = Field(
-        "append", description="when a key gets other bytes: load them too, ignore them, or replace the rows of the older ones"
+        "append",
+        description="when a key gets other bytes: load them too, ignore them, or replace the rows of the older ones",
     )
     new_tables_per_day: int = Field(2000, ge=0, description="a flood of dirty names must not become a flood of tables")
     version: str = Field("", description="filled by forebay: a hash of the declarations' text")
@@ -135,7 +144,11 @@ def load_service(place: str, *, s3: Any = None) -> Service:
     """Reads the declarations from a folder, a service.toml or an s3:// prefix; the built-in example where `place` is empty."""
     if not place:
         return builtin_service()
-    texts = _from_s3(place, s3) if place.startswith(("s3://", "s3a://")) else _from_folder(Path(place.removeprefix("file:")))
+    texts = (
+        _from_s3(place, s3)
+        if place.startswith(("s3://", "s3a://"))
+        else _from_folder(Path(place.removeprefix("file:")))
+    )
     if "service.toml" not in texts:
         raise Misdeclared.one(place, "has no service.toml", "`forebay tables init` writes one to begin with")
     return parse_service(texts)
@@ -151,7 +164,7 @@ def parse_service(texts: Mapping[str, str]) -> Service:
         except tomllib.TOMLDecodeError as broken:
             problems.append(Problem(name, f"is not TOML: {broken}"))
     main = dict(parsed.get("service.toml", {}))
-    tables = [("service.toml: tables.%d" % i, table) for i, table in enumerate(main.pop("tables", []))]
+    tables = [(f"service.toml: tables.{i}", table) for i, table in enumerate(main.pop("tables", []))]
     tables += [(name, table) for name, table in parsed.items() if name != "service.toml"]
     good: list[Table] = []
     for where, table in tables:
@@ -197,7 +210,9 @@ def _twins(tables: list[Table]) -> Iterable[Problem]:
 
 def _from_folder(place: Path) -> dict[str, str]:
     if not place.exists():
-        raise Misdeclared.one(str(place), "does not exist", "--service names a folder with service.toml, or the file itself")
+        raise Misdeclared.one(
+            str(place), "does not exist", "--service names a folder with service.toml, or the file itself"
+        )
     if place.is_file():
         return {"service.toml": place.read_text()}
     files = [*place.glob("service.toml"), *place.glob("tables/*.toml")]

@@ -1,7 +1,8 @@
-"""The settings of a job: where the queue, the lake and the declarations are. One declaration each: name, type, default, meaning.
+"""The settings of a job: where the queue, the lake and the declarations are. One declaration each: name, type,
+default, meaning.
 
-Enters: a job's arguments in Glue's style (`--queue_url X` or `--queue-url X`), or keywords from the command line. Leaves: a frozen,
-checked object. Unknown names and bad values are refused at once, all together (`Misdeclared`).
+Enters: a job's arguments in Glue's style (`--queue_url X` or `--queue-url X`), or keywords from the command line.
+Leaves: a frozen, checked object. Unknown names and bad values are refused at once, all together (`Misdeclared`).
 """
 
 from __future__ import annotations
@@ -34,7 +35,9 @@ class JobSettings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     lake: Lake = Field(description="where the tables are: s3://bucket[/prefix], or a folder")
-    service: str = Field("", description="the declarations: a folder, service.toml or s3:// prefix; empty: the built-in example")
+    service: str = Field(
+        "", description="the declarations: a folder, service.toml or s3:// prefix; empty: the built-in example"
+    )
 
     @classmethod
     def from_argv(cls, argv: Sequence[str]) -> Self:
@@ -79,15 +82,21 @@ class IngestSettings(JobSettings):
     """What the ingest job knows."""
 
     queue_url: str = Field(min_length=1, description="the SQS queue that the landing bucket's notifications reach")
-    checkpoint: str = Field("", description="where Spark keeps the stream's progress; empty: <lake>/_forebay/checkpoints/<service>")
+    checkpoint: str = Field(
+        "", description="where Spark keeps the stream's progress; empty: <lake>/_forebay/checkpoints/<service>"
+    )
     drain: bool = Field(False, description="stop when the queue is empty, instead of running on")
     trigger_s: float = Field(60, ge=0, le=3600, description="seconds between batches of a continuous run")
     max_files_per_batch: int = Field(2000, ge=1, le=100_000, description="files that one batch takes at most")
     max_bytes_per_batch: int = Field(2 << 30, ge=1, description="bytes that one batch takes at most, as they lie in S3")
-    visibility_timeout_s: int = Field(300, ge=10, le=43_200, description="how long SQS hides a message that we hold; renewed meanwhile")
+    visibility_timeout_s: int = Field(
+        300, ge=10, le=43_200, description="how long SQS hides a message that we hold; renewed meanwhile"
+    )
     wait_s: int = Field(10, ge=0, le=20, description="how long one poll waits for a message")
     tables_at_once: int = Field(4, ge=1, le=64, description="tables that are committed at the same time")
-    metrics: Literal["none", "cloudwatch"] = Field("none", description="where the numbers of the events go, besides the log")
+    metrics: Literal["none", "cloudwatch"] = Field(
+        "none", description="where the numbers of the events go, besides the log"
+    )
 
     @property
     def checkpoint_folder(self) -> str:
@@ -107,7 +116,19 @@ def problems_of(refused: ValidationError, where: Any) -> list[Problem]:
 
 def _belongs_to_glue(name: str) -> bool:
     """Glue hands a script its own arguments too; they are in capitals, or have a dash where ours have an underscore."""
-    return name.isupper() or name in _GLUE_ARGUMENTS or name.startswith(("enable_", "continuous_log", "extra_", "additional_"))
+    return (
+        name.isupper()
+        or name in _GLUE_ARGUMENTS
+        or name.startswith(("enable_", "continuous_log", "extra_", "additional_"))
+    )
 
 
-_GLUE_ARGUMENTS = {"TempDir", "conf", "datalake_formats", "job_language", "job_bookmark_option", "class", "spark_event_logs_path"}
+_GLUE_ARGUMENTS = {
+    "TempDir",
+    "conf",
+    "datalake_formats",
+    "job_language",
+    "job_bookmark_option",
+    "class",
+    "spark_event_logs_path",
+}

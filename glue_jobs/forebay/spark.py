@@ -2,17 +2,19 @@
 
 `job_settings()` is what every engine needs for the lake to be right and quick. `aws_settings(env)` makes S3A honour the
 standard AWS environment variables that boto3 honours by itself, so that one command runs against AWS, the twin or any
-compatible server. `laptop_settings()` is what two cores need. `session()` puts them together for local use; on Glue and EMR
-the first set comes from the job's `--conf` arguments, and `session()` just joins the session that is there.
+compatible server. `laptop_settings()` is what two cores need. `session()` puts them together for local use; on Glue and
+EMR the first set comes from the job's `--conf` arguments, and `session()` just joins the session that is there.
 """
 
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
+import threading
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 from forebay.errors import Misdeclared
 
@@ -36,10 +38,8 @@ def session(name: str, *, env: Mapping[str, str] = os.environ, extra: Mapping[st
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-        builder = SparkSession.builder.appName(name).config(
-            map={**job_settings(), **aws_settings(env), **laptop_settings(jars(env)), **(extra or {})}
-        )
-        active = builder.getOrCreate()
+        settings = {**job_settings(), **aws_settings(env), **laptop_settings(jars(env)), **(extra or {})}
+        active = _local_session({"spark.app.name": name, **settings})
     elif active is None:
         active = SparkSession.builder.appName(name).getOrCreate()
     _put_package_on_worker_path(active)
@@ -105,7 +105,7 @@ def laptop_settings(jar_folder: Path) -> dict[str, str]:
         # Each thread of S3A's default pools costs memory, and a moto server has one core to answer them.
         "spark.hadoop.fs.s3a.threads.max": "16",
         "spark.hadoop.fs.s3a.connection.maximum": "64",
-        # A JVM that starts in one second rather than two: no Hive, no event log, no service registry.
+        # Without Hive's metastore the JVM starts a second sooner.
         "spark.sql.catalogImplementation": "in-memory",
     }
 
@@ -118,6 +118,35 @@ def jars(env: Mapping[str, str]) -> Path:
 def on_a_cluster(env: Mapping[str, str]) -> bool:
     """True where spark-submit, Glue or EMR has already decided the settings."""
     return bool(env.get("GLUE_VERSION") or env.get("AWS_EMR_SERVERLESS") or env.get("SPARK_ENV_LOADED"))
+
+
+def _local_session(settings: Mapping[str, str]) -> SparkSession:
+    """Starts the JVM by hand, since its launcher greets with lines that no logging setting can silence."""
+    from pyspark import SparkConf, SparkContext
+    from pyspark.java_gateway import launch_gateway
+    from pyspark.sql import SparkSession
+
+    if SparkContext._active_spark_context is None:
+        conf = SparkConf().setAll(list(settings.items()))
+        gateway = launch_gateway(conf, {"stderr": subprocess.PIPE})  # type: ignore[no-untyped-call]
+        threading.Thread(target=_pass_on, args=(gateway.proc.stderr,), daemon=True).start()
+        SparkContext(conf=conf, gateway=gateway)
+    return SparkSession.builder.config(map=dict(settings)).getOrCreate()
+
+
+_GREETINGS = (
+    b"WARNING: Using incubator modules: jdk.incubator.vector",
+    b"Setting default log level to",
+    b"To adjust logging level use",
+)
+
+
+def _pass_on(stderr: IO[bytes]) -> None:
+    """What the JVM says on stderr, without its greetings."""
+    for line in stderr:
+        if not line.startswith(_GREETINGS):
+            sys.stderr.write(line.decode("utf-8", "replace"))
+            sys.stderr.flush()
 
 
 def _put_package_on_worker_path(spark: SparkSession) -> None:

@@ -1,0 +1,41 @@
+# Two commands do everything on a fresh machine: `make demo` and `make test`. `make help` lists the rest.
+PYTHON ?= python3
+BIN := .venv/bin
+NAME ?= source
+WORKERS ?= 2
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check format bench lock clean
+
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+setup: ## make this machine ready: packages, JVM libraries, the log store (quick the second time)
+	@$(PYTHON) dev/set_up.py
+
+demo: setup ## the whole story on this machine in about a minute: files in S3 become rows in Delta tables
+	@$(BIN)/forebay demo
+
+test: setup ## the whole test suite (WORKERS=2 processes)
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -q
+
+check: setup ## style, types, which room may import which, and what the documents say
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/python -m pytest -q tests/test_house.py tests/test_docs.py
+
+format: setup ## put all files into the house style
+	@$(BIN)/ruff check --fix-only -q . && $(BIN)/ruff format -q .
+
+bench: setup ## one bench, NAME=source|reader|fanout: one JSON line with figures, and bars that hold or do not
+	@$(BIN)/python -m tests.bench.$(NAME)
+
+lock: setup ## resolve requirements.lock anew from pyproject.toml
+	@.forebay/uv/bin/uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes \
+	  --no-emit-index-url --no-header --no-annotate --no-emit-package forebay --quiet --upgrade -o requirements.lock >/dev/null
+
+clean: ## remove everything that set-up and runs made
+	@-test -x $(BIN)/forebay && $(BIN)/forebay local down --state .forebay/demo >/dev/null
+	@-test -x $(BIN)/forebay && $(BIN)/forebay local down >/dev/null
+	@rm -rf .venv .forebay build dist cdk.out .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,20 @@
+"""forebay: JSON files that land in S3 become Delta tables, minutes later, exactly once, nothing lost.
+
+The map of the rooms, in the order of the journey; a room imports only from those before it:
+
+| room | what enters | what leaves |
+| --- | --- | --- |
+| `runtime`, `errors`, `events`, `landed_file`, `settings`, `service`, `spark` | | the words, and what is declared |
+| `notification` | the body of a message | the files it names |
+| `content` | files | their records, one by one |
+| `file` | an SQS queue | `format("s3-sqs")`: a stream of file names |
+| `ledger` | files | which of them are new, and what became of each |
+| `table` | rows for many tables | one commit a table, each exactly once |
+| `batch` | file names | rows in tables, and the ledger's entries |
+| `compaction` | small files | large ones |
+| `ingest` | settings | the job |
+| `operate`, `cli` | an operator's question | an answer |
+
+Beside the journey: `lake` (may we write there safely?), `preflight` (does what we were told exist?), `twin` (S3, SNS
+and SQS on this machine), `feed` and `fabricate` (believable telemetry, and hostile notifications).
+"""

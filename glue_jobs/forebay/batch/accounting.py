@@ -1,0 +1,97 @@
+"""The counts of a batch, made to add up: each file's end, and what became of each of its records, become ledger
+entries.
+
+Pure. In: the ends of the files, and how many rows of each piece have which fate. Out: one entry per file; an entry
+whose sum does not hold halts (`forebay.ledger.entry`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from forebay.content.end import FileEnd
+from forebay.ledger.entry import Entry, Outcome
+
+__all__ = ["Fate", "Totals", "entries_of", "percentile"]
+
+_OUTCOMES: dict[str, Outcome] = {
+    "loaded": "loaded",
+    "empty": "empty",
+    "missing": "missing",
+    "changed": "missing",
+    "denied": "denied",
+    # S3 would not give it, however often it was asked. It is kept in the quarantine by name, to be tried again.
+    "unavailable": "unreadable",
+    "unreadable": "unreadable",
+}
+
+
+@dataclass(frozen=True)
+class Fate:
+    """So many rows of one piece have one fate; `table`, and the declaration that made it, where they are written."""
+
+    piece: int
+    fate: str
+    rows: int
+    table: str | None = None
+    declared: int | None = None
+
+
+@dataclass(frozen=True)
+class Totals:
+    """The sums over a batch's entries."""
+
+    records: int
+    written: int
+    quarantined: int
+    parked: int
+    dropped: int
+
+    @classmethod
+    def of(cls, entries: Sequence[Entry]) -> Totals:
+        def total(name: str) -> int:
+            return sum(getattr(entry, name) for entry in entries)
+
+        return cls(total("records"), total("written"), total("quarantined"), total("parked"), total("dropped"))
+
+
+def entries_of(
+    ends: Iterable[FileEnd], fates: Iterable[Fate], failed_tables: frozenset[str] = frozenset()
+) -> list[Entry]:
+    """One entry per file. Rows whose table could not be written are in the quarantine, and counted there."""
+    of_piece: dict[int, list[Fate]] = defaultdict(list)
+    for fate in fates:
+        of_piece[fate.piece].append(fate)
+    return [_entry(end, [f for p in end.lines_before for f in of_piece[p]], failed_tables) for end in ends]
+
+
+def _entry(end: FileEnd, fates: Sequence[Fate], failed_tables: frozenset[str]) -> Entry:
+    if not end.lands:
+        return Entry(file=end.file, outcome=_OUTCOMES[end.outcome], reason=end.reason, detail=end.detail)
+    tables: Counter[str] = Counter()
+    rows: Counter[str] = Counter()
+    for fate in fates:
+        if fate.fate == "write" and fate.table is not None and fate.table not in failed_tables:
+            tables[fate.table] += fate.rows
+        elif fate.fate == "write":
+            rows["quarantine"] += fate.rows
+        else:
+            rows[fate.fate] += fate.rows
+    return Entry(
+        file=end.file,
+        outcome=_OUTCOMES[end.outcome],
+        reason="table-failed" if failed_tables & {f.table for f in fates} else end.reason,
+        detail=end.detail,
+        records=end.documents + end.refused,
+        quarantined=rows["quarantine"],
+        parked=rows["park"],
+        tables=dict(sorted(tables.items())),
+    )
+
+
+def percentile(values: Sequence[float], share: float) -> float | None:
+    """The smallest value that at least `share` of the values do not exceed; None of none."""
+    ranked = sorted(values)
+    return ranked[max(0, -(-int(share * 1000) * len(ranked) // 1000) - 1)] if ranked else None

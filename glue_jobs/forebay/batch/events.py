@@ -1,0 +1,82 @@
+"""What a batch says of itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from forebay.events import Event, metric
+
+__all__ = ["BatchCommitted", "BatchRepeated", "FileSetAside", "RowsAppended", "TableFailed"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class BatchCommitted(Event):
+    """The ledger has the batch: it is done."""
+
+    service: str
+    batch: int
+    files: int = metric()
+    known_files: int = metric(default=0)
+    duplicate_files: int = metric(default=0)
+    missing_files: int = metric(default=0)
+    refused_files: int = metric(default=0)
+    bytes: int = metric("Bytes")
+    records: int = metric()
+    written: int = metric()
+    quarantined: int = metric()
+    parked: int = metric()
+    dropped: int = metric(default=0)
+    tables: int = metric()
+    claim_seconds: float = metric("Seconds")
+    read_seconds: float = metric("Seconds")
+    write_seconds: float = metric("Seconds")
+    ledger_seconds: float = metric("Seconds")
+    seconds: float = metric("Seconds")
+    latency_p50_seconds: float | None = metric("Seconds", default=None)
+    latency_p99_seconds: float | None = metric("Seconds", default=None)
+    latency_max_seconds: float | None = metric("Seconds", default=None)
+
+
+@dataclass(frozen=True, kw_only=True)
+class BatchRepeated(Event):
+    """Spark replayed a batch that was done already; nothing was written."""
+
+    service: str
+    batch: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowsAppended(Event):
+    """A table got rows."""
+
+    service: str
+    table: str
+    batch: int
+    rows: int = metric()
+    version: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileSetAside(Event):
+    """A whole file could not be taken; it is in the quarantine, and the ledger says why."""
+
+    service: str
+    batch: int
+    uri: str
+    outcome: str
+    reason: str | None
+    detail: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableFailed(Event):
+    """A table could not be written: a person must look. Its rows are kept and the other tables are done."""
+
+    level: ClassVar[str] = "error"
+
+    service: str
+    table: str
+    batch: int
+    rows: int = metric()
+    error: str

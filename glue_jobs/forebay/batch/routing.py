@@ -1,0 +1,150 @@
+"""Which record belongs to which table: the declarations, made into one Spark expression over one parse.
+
+In: the rows of `forebay.content`. Out: the same rows with `_fate`, `_table`, `_declared` (which of the service's
+declarations made the table), `_reason`, and the fields that declared columns are read from. A record is parsed once;
+every leaf comes as text, so that a wrong type is seen here and not in the parser.
+
+Fates: `write` (to `_table`), `quarantine` (with `_reason`), `park`, and `end` for a piece's end.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import reduce
+from typing import TYPE_CHECKING
+
+from forebay.content.rows import IS_DOCUMENT, IS_END
+from forebay.service import Column, Service, Table
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column as Expression
+    from pyspark.sql import DataFrame
+
+__all__ = ["OWN_COLUMNS", "column_of", "fields_of", "routed"]
+
+OWN_COLUMNS = ("_file_id", "_line", "_batch", "_ingested_at", "_record")
+
+_CORRUPT = "_not_json"
+_DIRTY = "\x00"
+"""Marks a table name that was made of a value that may not name a table; no value that matches a pattern holds it."""
+
+
+def routed(content: DataFrame, service: Service) -> DataFrame:
+    """The rows, each with its fate."""
+    from pyspark.sql import functions as F
+
+    parsed = F.when(
+        F.expr(IS_DOCUMENT), F.from_json("value", _parse_schema(service), {"columnNameOfCorruptRecord": _CORRUPT})
+    )
+    rows = content.withColumn("_parsed", parsed)
+    # A record that parses to nothing but nulls is still a record; one that does not parse says so in _CORRUPT.
+    rows = rows.withColumn(
+        "_corrupt", F.expr(IS_DOCUMENT) & (F.col("_parsed").isNull() | F.col(f"_parsed.{_CORRUPT}").isNotNull())
+    )
+    rows = rows.withColumn("_route", F.when(F.expr(IS_DOCUMENT) & ~F.col("_corrupt"), _route(service)))
+    rows = rows.withColumn("_table", F.col("_route.name")).withColumn("_declared", F.col("_route.declared"))
+    dirty = F.col("_table").contains(_DIRTY)
+    reason = (
+        F.when(F.col("line").isNull(), None)
+        .when(F.col("problem").isNotNull(), F.col("problem"))
+        .when(F.col("_corrupt"), "not-json")
+        .when(dirty, "bad-table-name")
+    )
+    rows = rows.withColumn("_reason", reason)
+    fate = (
+        F.when(F.expr(IS_END), "end")
+        .when(F.col("_reason").isNotNull(), "quarantine")
+        .when(F.col("_table").isNull(), "park")
+        .otherwise("write")
+    )
+    rows = rows.withColumn("_fate", fate).withColumn("_table", F.when(F.col("_fate") == "write", F.col("_table")))
+    return rows.drop("_corrupt", "_route")
+
+
+def column_of(column: Column) -> Expression:
+    """A declared column, from the parsed record. What does not fit the type is null here; `_record` has it as it came."""
+    from pyspark.sql import functions as F
+
+    text = _field(column.source)
+    return (
+        text if column.type == "string" else F.expr(f"try_cast({_sql(column.source)} AS {_SPARK[column.type]})")
+    ).alias(column.name)
+
+
+_SPARK = {
+    "long": "BIGINT",
+    "int": "INT",
+    "double": "DOUBLE",
+    "boolean": "BOOLEAN",
+    "timestamp": "TIMESTAMP",
+    "date": "DATE",
+    "binary": "BINARY",
+}
+
+
+def fields_of(service: Service) -> set[str]:
+    """Every field of a record that the declarations name."""
+    envelope = service.envelope
+    named = {envelope.event, envelope.event_time, envelope.id}
+    for table in service.tables:
+        named |= {*table.fields, *table.where, *(c.source for c in table.columns)}
+    return named
+
+
+def _parse_schema(service: Service) -> str:
+    """The fields as nested DDL, all leaves text. Where `player` and `player.id` are both named, `player` is parsed as a
+    struct, and its text is made again where it is wanted."""
+    tree: dict[str, dict] = {}  # type: ignore[type-arg]
+    for path in sorted(fields_of(service)):
+        reduce(lambda node, part: node.setdefault(part, {}), path.split("."), tree)
+    return f"{_ddl(tree, ' ')}, {_CORRUPT} STRING"
+
+
+def _ddl(tree: dict[str, dict], between: str) -> str:  # type: ignore[type-arg]
+    return ", ".join(
+        f"`{n}`{between}" + (f"STRUCT<{_ddl(sub, ': ')}>" if sub else "STRING") for n, sub in sorted(tree.items())
+    )
+
+
+def _sql(path: str) -> str:
+    return "_parsed." + ".".join(f"`{part}`" for part in path.split("."))
+
+
+def _field(path: str) -> Expression:
+    from pyspark.sql import functions as F
+
+    return F.col(_sql(path)).cast("string")
+
+
+def _route(service: Service) -> Expression:
+    """The first declaration that wants the record, and the table's name that it gives."""
+    from pyspark.sql import functions as F
+
+    names = ((n, _name_by(table)) for n, table in enumerate(service.tables))
+    return F.coalesce(
+        *(F.when(name.isNotNull(), F.struct(F.lit(n).alias("declared"), name.alias("name"))) for n, name in names)
+    )
+
+
+def _name_by(table: Table) -> Expression:
+    """The name that this declaration gives the record; null where it does not want it."""
+    from pyspark.sql import functions as F
+
+    if not table.fields:
+        made: Expression = F.lit(table.name)
+        wanted: Expression = F.lit(True)
+    else:
+        fits = reduce(lambda a, b: a & b, (_field(f).rlike(f"^(?:{table.values})\\z") for f in table.fields))
+        made = F.when(fits, F.concat(*_parts(table))).otherwise(F.lit(_DIRTY))
+        wanted = reduce(lambda a, b: a & b, (_field(f).isNotNull() for f in table.fields))
+    for path, value in table.where.items():
+        wanted = wanted & F.coalesce(_field(path) == value, F.lit(False))
+    return F.when(wanted, made)
+
+
+def _parts(table: Table) -> Iterable[Expression]:
+    from pyspark.sql import functions as F
+
+    for text, field in re.findall(r"([^{}]+)|\{([^{}]*)\}", table.name):
+        yield F.lit(text) if text else _field(field)

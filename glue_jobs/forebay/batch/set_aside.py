@@ -1,0 +1,70 @@
+"""What is kept beside the tables: the quarantine, and the parked records. Both have the same columns.
+
+In: a batch's rows with their fates, the tables that could not be written, and what all rows of the batch say alike.
+Out: the rows that belong in `<lake>/_forebay/quarantine` and `<lake>/_forebay/parked`. A quarantine row without a line
+is a whole file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from forebay.content.end import FileEnd
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+__all__ = ["COLUMNS", "SetAside"]
+
+COLUMNS = (
+    "day date, at timestamp, service string, generation string, batch long, file_id string, bucket string, key string, "
+    "version_id string, line long, byte_offset long, table string, reason string, detail string, record string"
+)
+
+_FROM_ROWS = {"file_id": "_file_id", "line": "_line", "table": "_table", "reason": "_reason", "record": "value"}
+
+
+class SetAside:
+    """The rows of one batch that go beside the tables."""
+
+    def __init__(self, rows: DataFrame, failed: frozenset[str], shared: Mapping[str, Any]) -> None:
+        self._rows, self._failed = rows, failed
+        self._shared = {"day": shared["at"].date(), **shared}
+
+    def quarantined(self, files: Sequence[FileEnd]) -> DataFrame:
+        """Records with a reason, those of tables that failed, and whole files."""
+        from pyspark.sql import functions as F
+
+        in_failed = (
+            F.coalesce(F.col("_table").isin(sorted(self._failed)), F.lit(False)) if self._failed else F.lit(False)
+        )
+        refused = self._rows.where((F.col("_fate") == "quarantine") | in_failed)
+        kept = self._columns(
+            refused.withColumn("_reason", F.when(in_failed, "table-failed").otherwise(F.col("_reason")))
+        )
+        if files:
+            whole = self._rows.sparkSession.createDataFrame([self._whole(end) for end in files], COLUMNS)
+            kept = kept.unionByName(whole)
+        return kept
+
+    def parked(self) -> DataFrame:
+        from pyspark.sql import functions as F
+
+        return self._columns(self._rows.where(F.col("_fate") == "park"))
+
+    def _columns(self, rows: DataFrame) -> DataFrame:
+        from pyspark.sql import functions as F
+
+        chosen = []
+        for name, kind in (column.split() for column in COLUMNS.split(", ")):
+            value = F.lit(self._shared[name]) if name in self._shared else F.col(_FROM_ROWS.get(name, name))
+            chosen.append(value.cast(kind).alias(name))
+        return rows.select(*chosen)
+
+    def _whole(self, end: FileEnd) -> dict[str, Any]:
+        file = end.file
+        named = {"file_id": file.file_id, "bucket": file.bucket, "key": file.key, "version_id": file.version_id}
+        said = {"reason": end.reason, "detail": end.detail, "record": end.head or None}
+        nothing = dict.fromkeys(("line", "byte_offset", "table"))
+        return {**self._shared, **named, **said, **nothing}

@@ -1,0 +1,84 @@
+"""Commands about the lake: fill it, look at it, keep it tidy."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from typing import Annotated, Any
+
+import typer
+
+from forebay.cli.show import console, show_accounts, show_tables
+from forebay.errors import Misdeclared
+from forebay.events import Journal, to_log
+from forebay.settings import IngestSettings, problems_of
+
+__all__ = ["accounts", "compact", "ingest", "tables"]
+
+Lake = Annotated[
+    str,
+    typer.Option(
+        envvar="FOREBAY_LAKE", help="Where the tables are: s3://bucket[/prefix], or a folder.", show_default=False
+    ),
+]
+
+
+def _meaning(name: str) -> str:
+    text = IngestSettings.model_fields[name].description or ""
+    return text[:1].upper() + text[1:] + "."
+
+
+def ingest(
+    lake: Lake,
+    queue_url: Annotated[str, typer.Option(envvar="FOREBAY_QUEUE_URL", help=_meaning("queue_url"), show_default=False)],
+    service: Annotated[str, typer.Option(envvar="FOREBAY_SERVICE", help=_meaning("service"))] = "",
+    checkpoint: Annotated[str, typer.Option(help=_meaning("checkpoint"))] = "",
+    drain: Annotated[bool, typer.Option("--drain", help=_meaning("drain"))] = False,
+    trigger_s: Annotated[float, typer.Option(help=_meaning("trigger_s"))] = 60,
+    max_files_per_batch: Annotated[int, typer.Option(help=_meaning("max_files_per_batch"))] = 2000,
+    max_bytes_per_batch: Annotated[int, typer.Option(help=_meaning("max_bytes_per_batch"))] = 2 << 30,
+    visibility_timeout_s: Annotated[int, typer.Option(help=_meaning("visibility_timeout_s"))] = 300,
+    wait_s: Annotated[int, typer.Option(help=_meaning("wait_s"))] = 10,
+    tables_at_once: Annotated[int, typer.Option(help=_meaning("tables_at_once"))] = 4,
+) -> None:
+    """Take file names from the queue and append their records to the tables they belong to."""
+    from pydantic import ValidationError
+
+    given: dict[str, Any] = dict(locals())
+    given.pop("ValidationError")
+    try:
+        settings = IngestSettings(**given)
+    except ValidationError as refused:
+        raise Misdeclared(problems_of(refused, lambda path: "--" + path.replace("_", "-"))) from None
+    from forebay.ingest import ingest as run
+
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    run(settings, emit=Journal(to_log()), stop=stop)
+
+
+def accounts(lake: Lake) -> None:
+    """Hold the ledger against the tables: files, records, and whether every sum holds. Exit status 1 if one does not."""
+    from forebay.operate.accounts import accounts as count
+    from forebay.operate.lake_view import LakeView
+
+    if not show_accounts(count(LakeView(lake))):
+        raise typer.Exit(1)
+
+
+def tables(lake: Lake) -> None:
+    """List the tables: rows, files, bytes, newest event."""
+    from forebay.operate.lake_view import LakeView
+
+    view = LakeView(lake)
+    show_tables(facts for name in view.tables() if (facts := view.facts(name, newest_by="event_time")))
+
+
+def compact(lake: Lake, table: Annotated[str, typer.Argument(help="The table's name.")]) -> None:
+    """Rewrite a table's small files into large ones; no row changes, and readers of the stream see nothing new."""
+    from forebay.compaction import compact_table
+    from forebay.spark import session
+
+    done = compact_table(session("forebay-compact"), f"{lake.rstrip('/')}/{table}")
+    console.print(f"{table}: {done.files_before:,} files became {done.files_after:,}; no row changed")

@@ -1,0 +1,55 @@
+"""The entrance: commands are put together here, and every error ends here as one line (`--debug` shows where it came
+from).
+"""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+from botocore.exceptions import BotoCoreError, ClientError
+
+from forebay.cli import demo, lake, local
+from forebay.errors import ForebayError, Misdeclared
+
+__all__ = ["main"]
+
+app = typer.Typer(
+    name="forebay",
+    help="JSON files that land in S3 become Delta tables: minutes later, exactly once, nothing lost.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+)
+
+
+@app.callback()
+def options(debug: bool = typer.Option(False, "--debug", help="Show where an error came from.")) -> None:
+    """JSON files that land in S3 become Delta tables: minutes later, exactly once, nothing lost."""
+
+
+app.command()(lake.ingest)
+app.command()(lake.accounts)
+app.command()(lake.tables)
+app.command()(lake.compact)
+app.command()(demo.demo)
+app.add_typer(local.app, name="local")
+
+
+def main() -> None:
+    try:
+        app()
+    except (ForebayError, ClientError, BotoCoreError) as problem:
+        if "--debug" in sys.argv:
+            raise
+        for line in str(problem).splitlines():
+            print(f"forebay: {line}", file=sys.stderr)
+        sys.exit(2 if isinstance(problem, Misdeclared | ClientError | BotoCoreError) else 1)
+    except KeyboardInterrupt:
+        print("forebay: stopped", file=sys.stderr)
+        sys.exit(130)
+
+
+if __name__ == "__main__":
+    main()

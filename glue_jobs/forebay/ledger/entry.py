@@ -1,0 +1,98 @@
+"""One row of the ledger: a file, what became of it, and the counts that must add up.
+
+An entry checks its own sum when it is made: records = written + quarantined + parked + dropped. A sum that does not
+hold is a bug of ours that would lose data silently, so it halts the batch before anything says that the file is done.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Literal
+
+from forebay.errors import Halt
+from forebay.landed_file import LandedFile
+
+__all__ = ["COLUMNS", "Entry", "Outcome", "file_hash", "key_hash"]
+
+Outcome = Literal[
+    "loaded",  # its records went where they belong
+    "empty",  # it held no record
+    "missing",  # it was gone, or was another version, when we came to read it
+    "denied",  # we may not read it
+    "unreadable",  # it was kept in the quarantine as a whole
+    "duplicate",  # this key was already loaded with these very bytes
+    "superseded",  # its rows were replaced by those of a newer version of the key
+    "skipped",  # a rule says that later versions of a key are not loaded
+]
+
+COLUMNS = (
+    "day date, file_id string, file_hash long, key_hash long, bucket string, key string, version_id string, etag string, "
+    "size long, event_time timestamp, claimed_at timestamp, committed_at timestamp, service string, service_version string, "
+    "generation string, batch long, outcome string, reason string, detail string, records long, written long, "
+    "quarantined long, parked long, dropped long, tables map<string, long>"
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """What became of one file."""
+
+    file: LandedFile
+    outcome: Outcome
+    reason: str | None = None
+    detail: str | None = None
+    records: int = 0
+    quarantined: int = 0
+    parked: int = 0
+    dropped: int = 0
+    tables: dict[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        settled = self.written + self.quarantined + self.parked + self.dropped
+        if self.records != settled:
+            raise Halt(
+                f"{self.file.uri}: {self.records} records were read, but {settled} are accounted for "
+                f"({self.written} written, {self.quarantined} quarantined, {self.parked} parked, {self.dropped} dropped); "
+                "nothing of this batch is marked as done"
+            )
+
+    @property
+    def written(self) -> int:
+        return sum(self.tables.values())
+
+    def row(self, **of_the_batch: Any) -> dict[str, Any]:
+        """The row, as `COLUMNS` names it; `of_the_batch` are the columns that all files of a batch share."""
+        committed_at: datetime = of_the_batch["committed_at"]
+        return {
+            "day": committed_at.date(),
+            "file_id": self.file.file_id,
+            "file_hash": file_hash(self.file),
+            "key_hash": key_hash(self.file),
+            "bucket": self.file.bucket,
+            "key": self.file.key,
+            "version_id": self.file.version_id,
+            "etag": self.file.etag,
+            "size": self.file.size,
+            "event_time": self.file.event_time,
+            "outcome": self.outcome,
+            "reason": self.reason,
+            "detail": self.detail,
+            "records": self.records,
+            "written": self.written,
+            "quarantined": self.quarantined,
+            "parked": self.parked,
+            "dropped": self.dropped,
+            "tables": self.tables,
+            **of_the_batch,
+        }
+
+
+def file_hash(file: LandedFile) -> int:
+    """Eight bytes of the file id, as a signed long: small enough to keep ten million of them in memory."""
+    return int.from_bytes(bytes.fromhex(file.file_id[:16]), "big", signed=True)
+
+
+def key_hash(file: LandedFile) -> int:
+    """The same for the key without its version: files that share it are versions of one object."""
+    return file_hash(LandedFile(file.bucket, file.key))

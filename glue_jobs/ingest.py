@@ -1,0 +1,27 @@
+"""The ingest job of AWS Glue and EMR Serverless. `forebay ingest` runs the same code on a laptop."""
+
+import signal
+import sys
+import threading
+
+from forebay.errors import ForebayError, Misdeclared
+from forebay.events import Journal, to_log
+from forebay.ingest import ingest
+from forebay.settings import IngestSettings
+
+
+def main(argv: list[str]) -> int:
+    stop = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: stop.set())
+    try:
+        ingest(IngestSettings.from_argv(argv), emit=Journal(to_log()), stop=stop)
+    except ForebayError as problem:
+        print(f"forebay: {problem}", file=sys.stderr)
+        return 2 if isinstance(problem, Misdeclared) else 1
+    return 0
+
+
+if __name__ == "__main__":
+    # Glue takes any SystemExit for a failure, the one with 0 too.
+    if status := main(sys.argv[1:]):
+        sys.exit(status)

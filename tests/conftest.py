@@ -1,0 +1,63 @@
+"""What all tests share: one Spark session a worker process, and one twin.
+
+Tests that need them are few; whatever can be tested without is.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import settings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from forebay.twin.twin import Twin
+
+# A shared machine is slow at times; time never fails a test.
+settings.register_profile("forebay", deadline=None)
+settings.load_profile("forebay")
+
+AWS = (
+    "AWS_ENDPOINT_URL",
+    "AWS_ENDPOINT_URL_S3",
+    "AWS_ENDPOINT_URL_SQS",
+    "AWS_REGION",
+    "AWS_DEFAULT_REGION",
+    "AWS_PROFILE",
+)
+
+
+@pytest.fixture(scope="session")
+def twin(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Twin]:
+    """S3, SNS and SQS on this machine, as the environment says from here on: to boto3, to S3A, to delta-rs."""
+    from forebay.twin.twin import running
+
+    with running(tmp_path_factory.mktemp("twin")) as twin:
+        before = {name: os.environ.pop(name, None) for name in (*AWS, *twin.env)}
+        os.environ.update(twin.env)
+        yield twin
+        for name, value in before.items():
+            os.environ.pop(name, None)
+            if value is not None:
+                os.environ[name] = value
+
+
+@pytest.fixture(scope="session")
+def spark(twin: Twin) -> Iterator[SparkSession]:
+    """The session of this worker; its S3 is the twin."""
+    from forebay.spark import session
+
+    spark = session("forebay-tests")
+    yield spark
+    spark.stop()
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> str:
+    """An empty lake in a folder."""
+    return f"file://{tmp_path}/lake"

@@ -1,0 +1,117 @@
+"""The main story: files in S3 become rows in Delta tables, and every number adds up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from forebay.batch.events import BatchCommitted
+from forebay.twin.twin import Twin
+from tests.journey.story import Story, event, lines, story
+
+pytestmark = pytest.mark.xdist_group("journey")
+
+
+@pytest.fixture
+def told(twin: Twin, spark: SparkSession) -> Iterator[Story]:
+    with story(twin) as told:
+        yield told
+
+
+def test_nothing_is_dropped_silently(told: Story) -> None:
+    told.put(
+        "a.json",
+        lines([event("alpha", n) for n in range(5)] + ["{broken", '{"event": "no game"}', "", '{"game": "../x"}']),
+    )
+    told.put("b.json.gz", lines([event("beta", n, player={"id": "p", "level": n}) for n in range(3)], gz=True))
+    told.put("empty.json", b"")
+    told.put("torn.json.gz", lines([event("alpha", 9)] * 100, gz=True)[:-20])
+    told.put("picture.json", b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 4)
+    told.announce("gone.json", 10, "0" * 32)
+
+    sums = told.run()
+
+    assert sums.differences() == []
+    assert sums.files == {"loaded": 2, "empty": 1, "missing": 1, "unreadable": 2}
+    assert (sums.records, sums.written, sums.quarantined, sums.parked) == (11, 8, 2, 1)
+    assert sums.rows == {"alpha": 5, "beta": 3, "quarantine": 2, "parked": 1}
+    assert told.waiting() == (0, 0)
+    quarantined = told.rows(
+        "_forebay/quarantine", "select reason, line, record from t where line is not null order by line"
+    )
+    assert [(q["reason"], q["line"]) for q in quarantined] == [("not-json", 6), ("bad-table-name", 9)]
+    assert quarantined[0]["record"].strip() == "{broken"
+    levels = told.rows("beta", "select level, country, _record from t order by level")
+    assert [row["level"] for row in levels] == [0, 1, 2]
+    assert all(row["country"] is None and '"player"' in row["_record"] for row in levels)
+
+
+def test_a_file_announced_twice_is_loaded_once(told: Story) -> None:
+    body = lines([event("alpha", n) for n in range(4)])
+    told.put("a.json", body)
+    told.announce("a.json", len(body), _etag(told, "a.json"))
+    told.run()
+    told.announce("a.json", len(body), _etag(told, "a.json"))
+    sums = told.run()
+    assert sums.rows["alpha"] == 4
+    assert sums.files == {"loaded": 1}
+    assert told.waiting() == (0, 0)
+
+
+def test_a_key_put_again_with_the_same_bytes_is_a_duplicate_and_with_others_is_loaded(told: Story) -> None:
+    told.put("a.json", lines([event("alpha", 1)]))
+    told.run()
+    told.put("a.json", lines([event("alpha", 2), event("alpha", 3)]))
+    sums = told.run()
+    assert sums.rows["alpha"] == 3
+    assert sums.files == {"loaded": 2}
+    assert sums.differences() == []
+
+
+def test_a_stopped_job_goes_on_where_it_was(told: Story) -> None:
+    for number in range(6):
+        told.put(f"{number}.json", lines([event("alpha", number)]))
+    told.run(max_files_per_batch=2)
+    told.put("late.json", lines([event("alpha", 99)]))
+    sums = told.run()
+    assert (sums.rows["alpha"], sums.files) == (7, {"loaded": 7})
+    batches = [e.batch for e in told.events if isinstance(e, BatchCommitted)]
+    assert batches == sorted(set(batches))
+
+
+def test_own_declarations_route_and_shape_the_rows(told: Story, tmp_path: Path) -> None:
+    (tmp_path / "service.toml").write_text(
+        """
+        name = "studio"
+        [[tables]]
+        name = "purchases"
+        where = { event = "purchase" }
+        columns = [{ name = "price", type = "double", path = "purchase.price" }, { name = "at", type = "timestamp", path = "ts" }]
+        [[tables]]
+        name = "{game}_events"
+        """
+    )
+    told.service = str(tmp_path)
+    told.put(
+        "a.json",
+        lines(
+            [
+                {"game": "alpha", "event": "purchase", "purchase": {"price": 1.5}, "ts": "2026-11-21T10:00:00Z"},
+                {"game": "alpha", "event": "purchase", "purchase": {"price": "free"}},
+                {"game": "alpha", "event": "tick"},
+                {"game": "Beta!", "event": "tick"},
+                {"event": "tick"},
+            ]
+        ),
+    )
+    sums = told.run()
+    assert sums.differences() == []
+    assert sums.rows == {"purchases": 2, "alpha_events": 1, "quarantine": 1, "parked": 1}
+    assert sorted(row["price"] or 0 for row in told.rows("purchases")) == [0, 1.5]
+
+
+def _etag(told: Story, name: str) -> str:
+    return str(told.twin.client("s3").head_object(Bucket=told.bucket, Key=f"in/{name}")["ETag"])

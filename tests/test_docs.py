@@ -1,0 +1,56 @@
+"""What the documents say is true: commands exist, options are those of the code, examples parse."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+from typer.main import get_command
+
+from forebay.service import parse_service
+
+ROOT = Path(__file__).resolve().parent.parent
+README = (ROOT / "README.md").read_text()
+DOCUMENTS = [ROOT / name for name in ("README.md", "ARCHITECTURE.md", "CHANGELOG.md")]
+
+
+def test_every_command_in_the_readme_exists() -> None:
+    from forebay.cli.main import app
+
+    commands = get_command(app)
+    for line in re.findall(r"^\$ .*?\bforebay (.+?)(?:  #.*)?$", README, re.M):
+        words = line.strip().removesuffix(')"').split()
+        command = commands
+        while hasattr(command, "commands") and words:
+            assert words[0] in command.commands, f"README: `forebay {line}`: there is no {words[0]}"
+            command = command.commands[words.pop(0)]
+        options = {option for parameter in command.params for option in parameter.opts}
+        for word in words:
+            if word.startswith("--"):
+                assert word in options, f"README: `forebay {line}`: there is no {word}"
+
+
+def test_every_make_target_in_the_documents_exists() -> None:
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.M))
+    for document in DOCUMENTS:
+        named = set(re.findall(r"(?:`|\$ )make ([a-z-]+)", document.read_text()))
+        assert named <= targets, f"{document.name} names {named - targets}"
+
+
+def test_the_declarations_in_the_readme_parse() -> None:
+    (text,) = re.findall(r"```toml\n# service.toml\n(.*?)```", README, re.S)
+    service = parse_service({"service.toml": text})
+    assert [table.name for table in service.tables] == ["purchases", "{game}_events"]
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda d: d.name)
+def test_links_between_documents_lead_somewhere(document: Path) -> None:
+    for target in re.findall(r"\]\(([^)#:]+)\)", document.read_text()):
+        assert (ROOT / target).exists(), f"{document.name} links to {target}"
+
+
+def test_the_version_has_an_entry_in_the_changelog() -> None:
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    assert f"## {version}" in (ROOT / "CHANGELOG.md").read_text()

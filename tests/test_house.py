@@ -1,0 +1,128 @@
+"""The house itself: which room may import which, and what is declared once.
+
+The order below is the order of the journey. A module may import from its own room and from rooms before it.
+"""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from forebay import runtime
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGE = ROOT / "glue_jobs" / "forebay"
+
+ORDER = [
+    "runtime errors events landed_file",
+    "settings",
+    "service spark",
+    "notification fabricate",
+    "content",
+    "file",
+    "ledger",
+    "table",
+    "batch compaction",
+    "lake preflight feed twin",
+    "ingest",
+    "operate",
+    "cli",
+]
+RANK = {room: rank for rank, rooms in enumerate(ORDER) for room in rooms.split()}
+
+WITHOUT_SPARK = [
+    "notification",
+    "fabricate",
+    "feed",
+    "twin",
+    "errors",
+    "events",
+    "landed_file",
+    "settings",
+    "service",
+    "preflight",
+]
+"""These import no Spark, so that they are tested, and run in a Lambda, without it."""
+
+
+def modules() -> list[Path]:
+    return sorted(PACKAGE.rglob("*.py"))
+
+
+def room_of(module: Path) -> str:
+    inside = module.relative_to(PACKAGE)
+    return inside.parts[0].removesuffix(".py")
+
+
+def imports(module: Path) -> list[tuple[int, str]]:
+    """Every module that this one imports, wherever in it, with the line."""
+    found = []
+    for node in ast.walk(ast.parse(module.read_text())):
+        if isinstance(node, ast.Import):
+            found += [(node.lineno, alias.name) for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found += [(node.lineno, node.module)]
+            found += [(node.lineno, f"{node.module}.{alias.name}") for alias in node.names if node.module == "forebay"]
+    return found
+
+
+@pytest.mark.parametrize("module", modules(), ids=lambda m: str(m.relative_to(PACKAGE)))
+def test_imports_point_up_the_river(module: Path) -> None:
+    mine = room_of(module)
+    if mine == "__init__":
+        assert imports(module) == []
+        return
+    wrong = []
+    for line, name in imports(module):
+        if name == "awsglue" or name.startswith("awsglue."):
+            wrong.append(f"{module.name}:{line} imports {name}: nothing may need Glue's own library")
+        parts = name.split(".")
+        if parts[0] == "forebay" and len(parts) > 1:
+            other = parts[1]
+            if other != mine and RANK[other] >= RANK[mine]:
+                wrong.append(
+                    f"{module.name}:{line}: {mine} may not import {other}, which comes after it in the journey"
+                )
+    assert not wrong, "\n".join(wrong)
+
+
+def test_every_room_has_its_place_in_the_order() -> None:
+    rooms = {room_of(module) for module in modules()} - {"__init__"}
+    assert rooms == set(RANK)
+
+
+@pytest.mark.parametrize("room", WITHOUT_SPARK)
+def test_a_room_without_spark_imports_none(room: str) -> None:
+    code = f"import sys, forebay.{room}; print([m for m in ('pyspark', 'py4j', 'delta') if m in sys.modules])"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout.strip() == "[]"
+
+
+def test_the_declared_packages_are_those_of_the_pinned_runtime() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    jobs = project["optional-dependencies"]["jobs"]
+    assert f"pyspark=={runtime.SPARK}" in jobs
+    assert f"delta-spark=={runtime.DELTA}" in jobs
+    low, high = (".".join(map(str, version)) for version in (runtime.PYTHON_MIN, runtime.PYTHON_MAX))
+    assert project["requires-python"] == f">={low},<3.{runtime.PYTHON_MAX[1] + 1}"
+    assert f"Programming Language :: Python :: {high}" in project["classifiers"]
+
+
+def test_the_locked_jars_are_those_of_the_pinned_runtime() -> None:
+    jars = [line.split()[0] for line in (ROOT / "jars.lock").read_text().splitlines()]
+    assert runtime.DELTA_SPARK_JAR in jars
+    assert f"org.apache.hadoop:hadoop-aws:{runtime.HADOOP}" in jars
+    sdk = {jar.rsplit(":", 1)[1] for jar in jars if jar.startswith("software.amazon.awssdk:")}
+    assert sdk == {runtime.AWS_SDK}
+    assert not [jar for jar in jars if ":bundle:" in jar], "the SDK's bundle is 600 MB, and not needed"
+
+
+def test_no_name_says_nothing() -> None:
+    vague = {"utils", "util", "helpers", "helper", "common", "manager", "misc"}
+    named = {part.removesuffix(".py") for m in [*modules(), *(ROOT / "tests").rglob("*.py")] for part in m.parts}
+    assert not named & vague

@@ -1,0 +1,114 @@
+"""Declarations: what is right is read, and everything that is wrong is said at once."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+
+from forebay.errors import Misdeclared
+from forebay.service import Service, builtin_service, load_service, parse_service
+
+GOOD = 'name = "studio"\n[[tables]]\nname = "{game}"\n'
+
+
+def problems(texts: dict[str, str]) -> str:
+    with pytest.raises(Misdeclared) as refused:
+        parse_service(texts)
+    return str(refused.value)
+
+
+def test_the_builtin_example_makes_a_table_for_each_game() -> None:
+    service = builtin_service()
+    assert [table.name for table in service.tables] == ["{game}"]
+    assert service.tables[0].fields == ("game",)
+
+
+def test_tables_may_stand_in_files_of_their_own() -> None:
+    service = parse_service({"service.toml": 'name = "studio"', "tables/purchases.toml": 'name = "purchases"'})
+    assert [table.name for table in service.tables] == ["purchases"]
+
+
+def test_the_version_changes_with_any_text() -> None:
+    one, other = parse_service({"service.toml": GOOD}), parse_service({"service.toml": GOOD + "# a comment\n"})
+    assert one.version != other.version
+    assert one.version == parse_service({"service.toml": GOOD}).version
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("name = ", r"service\.toml: is not TOML"),
+        ('[[tables]]\nname = "a"', r"service\.toml: name: is missing"),
+        ('name = "studio"', r"no table is declared"),
+        ('name = "Studio!"\n[[tables]]\nname = "a"', r"name: must be a small letter.*got 'Studio!'"),
+        ("overwriten = 'append'\n" + GOOD, r"overwriten: is unknown \(did you mean overwritten\?\)"),
+        ('overwritten = "never"\n' + GOOD, r"overwritten: .*'append', 'ignore' or 'replace'; got 'never'"),
+        ('name = "s"\n[[tables]]\nname = "Big"', r"name 'Big' must be small letters"),
+        ('name = "s"\n[[tables]]\nname = "../up"', r"must be small letters"),
+        ('name = "s"\n[[tables]]\nname = "a"\nvalues = "["', r"is not a regular expression"),
+        ('name = "s"\n[[tables]]\nname = "a"\ncolumns = [{name = "_x"}]', r"columns\.0\.name: must be a letter"),
+        (
+            'name = "s"\n[[tables]]\nname = "a"\ncolumns = [{name = "x", type = "text"}]',
+            r"columns\.0\.type: .*got 'text'",
+        ),
+        (
+            'name = "s"\n[[tables]]\nname = "a"\ncolumns = [{name = "x", path = "a..b"}]',
+            r"path: must be a field's name",
+        ),
+        ('name = "s"\n[[tables]]\nname = "a"\ncolumns = [{name = "x"}, {name = "X"}]', r"names a column twice"),
+        ('name = "s"\n[[tables]]\nname = "a"\n[[tables]]\nname = "a"', r"a: is declared twice"),
+    ],
+)
+def test_a_mistake_is_named_with_its_place_and_what_would_be_right(text: str, says: str) -> None:
+    assert re.search(says, problems({"service.toml": text}))
+
+
+def test_all_mistakes_of_all_files_are_told_at_once() -> None:
+    said = problems({"service.toml": 'nam = "x"', "tables/a.toml": "=", "tables/b.toml": 'name = "B"'})
+    assert re.search(r"tables/a\.toml: is not TOML", said)
+    assert re.search(r"tables/b\.toml: name 'B'", said)
+    assert re.search(r"service\.toml: nam: is unknown \(did you mean name\?\)", said)
+
+
+def test_declarations_are_read_from_a_folder(tmp_path: Path) -> None:
+    (tmp_path / "service.toml").write_text('name = "studio"')
+    (tmp_path / "tables").mkdir()
+    (tmp_path / "tables" / "a.toml").write_text('name = "a"')
+    service: Service = load_service(str(tmp_path))
+    assert [table.name for table in service.tables] == ["a"]
+
+
+def test_a_place_without_declarations_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(Misdeclared, match=r"has no service\.toml"):
+        load_service(str(tmp_path))
+    with pytest.raises(Misdeclared, match="does not exist"):
+        load_service(str(tmp_path / "nowhere"))
+
+
+class FakeS3:
+    """Two objects in a bucket, and one that is no declaration."""
+
+    objects: ClassVar = {
+        "cfg/service.toml": b'name = "studio"',
+        "cfg/tables/a.toml": b'name = "a"',
+        "cfg/notes.txt": b"?",
+    }
+
+    def get_paginator(self, _: str) -> FakeS3:
+        return self
+
+    def paginate(self, *, Bucket: str, Prefix: str) -> list[dict[str, object]]:  # noqa: N803 (boto3's names)
+        assert (Bucket, Prefix) == ("bucket", "cfg/")
+        return [{"Contents": [{"Key": key} for key in self.objects]}]
+
+    def get_object(self, *, Bucket: str, Key: str) -> dict[str, object]:  # noqa: N803
+        import io
+
+        return {"Body": io.BytesIO(self.objects[Key])}
+
+
+def test_declarations_are_read_from_s3() -> None:
+    assert [t.name for t in load_service("s3://bucket/cfg", s3=FakeS3()).tables] == ["a"]
