@@ -28,7 +28,7 @@ ORDER = [
     "ledger",
     "table",
     "batch compaction",
-    "lake preflight feed twin",
+    "lake lease preflight feed twin",
     "ingest",
     "operate",
     "cli",

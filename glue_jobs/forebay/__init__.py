@@ -15,6 +15,6 @@ The map of the rooms, in the order of the journey; a room imports only from thos
 | `ingest` | settings | the job |
 | `operate`, `cli` | an operator's question | an answer |
 
-Beside the journey: `lake` (may we write there safely?), `preflight` (does what we were told exist?), `twin` (S3, SNS
+Beside the journey: `lake` (may we write there safely?), `lease` (one driver at a time), `preflight` (does what we were told exist?), `twin` (S3, SNS
 and SQS on this machine), `feed` and `fabricate` (believable telemetry, and hostile notifications).
 """

@@ -21,8 +21,9 @@ from forebay.file.source import register
 from forebay.file.store import Store, open_store
 from forebay.lake import probe, refuse_unsafe_settings
 from forebay.ledger.ledger import Ledger
+from forebay.lease import Lease, hold
 from forebay.preflight import check_lake, check_queue
-from forebay.service import load_service
+from forebay.service import Service, load_service
 from forebay.settings import IngestSettings
 from forebay.spark import session
 
@@ -42,9 +43,17 @@ def ingest(settings: IngestSettings, *, emit: Emit, stop: threading.Event) -> No
     refuse_unsafe_settings(dict(spark.sparkContext.getConf().getAll()), settings.lake)
     probe(spark, settings.lake)
 
+    lease = hold(settings.checkpoint_folder, wait_s=settings.lease_wait_s)
+    try:
+        run(names(spark, settings), Gate(batch_of(spark, service, settings, lease, emit)), settings, stop)
+    finally:
+        lease.let_go()
+
+
+def batch_of(spark: SparkSession, service: Service, settings: IngestSettings, lease: Lease, emit: Emit) -> Batch:
     store = open_store(settings.checkpoint_folder)
     ledger = Ledger(spark, settings.lake, overwritten=service.overwritten)
-    batch = Batch(
+    return Batch(
         spark,
         service,
         lake=settings.lake,
@@ -52,8 +61,8 @@ def ingest(settings: IngestSettings, *, emit: Emit, stop: threading.Event) -> No
         ledger=ledger,
         emit=emit,
         tables_at_once=settings.tables_at_once,
+        still_ours=lease.check,
     )
-    run(names(spark, settings), Gate(batch), settings, stop)
 
 
 def names(spark: SparkSession, settings: IngestSettings) -> DataFrame:

@@ -94,6 +94,12 @@ class IngestSettings(JobSettings):
     )
     wait_s: int = Field(10, ge=0, le=20, description="how long one poll waits for a message")
     tables_at_once: int = Field(4, ge=1, le=64, description="tables that are committed at the same time")
+    lease_wait_s: float = Field(
+        90,
+        ge=0,
+        le=3600,
+        description="how long to wait for another driver of the same checkpoint to leave; a crashed one is gone after 60",
+    )
     metrics: Literal["none", "cloudwatch"] = Field(
         "none", description="where the numbers of the events go, besides the log"
     )

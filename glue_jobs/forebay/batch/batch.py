@@ -55,11 +55,12 @@ class Batch:
         emit: Emit,
         limits: Limits | None = None,
         tables_at_once: int = 4,
+        still_ours: Callable[[], None] = lambda: None,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self.spark, self.service, self.lake, self.ledger, self.emit = spark, service, lake, ledger, emit
         self.generation, self.limits, self.clock = generation, limits or Limits(), clock
-        self.tables_at_once = tables_at_once
+        self.tables_at_once, self.still_ours = tables_at_once, still_ours
         self.logs = TableLogs(spark, emit=emit)
         register(spark)
 
@@ -114,9 +115,11 @@ class _Run:
         try:
             with self.stages.stage("read"):
                 fates, ends = self.count(rows, pieces)
+            self.of.still_ours()
             with self.stages.stage("write"):
                 failed = self.write(rows, ends, fates)
             entries = entries_of(ends, fates, failed)
+            self.of.still_ours()
             with self.stages.stage("ledger"):
                 self.commit([*entries, *split.left_out])
         finally:

@@ -39,6 +39,7 @@ def ingest(
     max_bytes_per_batch: Annotated[int, typer.Option(help=_meaning("max_bytes_per_batch"))] = 2 << 30,
     visibility_timeout_s: Annotated[int, typer.Option(help=_meaning("visibility_timeout_s"))] = 300,
     wait_s: Annotated[int, typer.Option(help=_meaning("wait_s"))] = 10,
+    lease_wait_s: Annotated[float, typer.Option(help=_meaning("lease_wait_s"))] = 90,
     tables_at_once: Annotated[int, typer.Option(help=_meaning("tables_at_once"))] = 4,
 ) -> None:
     """Take file names from the queue and append their records to the tables they belong to."""

@@ -27,22 +27,21 @@ from itertools import groupby
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from forebay.errors import ForebayError, Halt, Misdeclared
+from forebay.errors import ForebayError, Misdeclared
 from forebay.events import Emit, Event, metric
-from forebay.file.admission import Admission, Notice, in_order
 from forebay.file.deletion import Deletions
 from forebay.file.drain import Drain, Stillness
+from forebay.file.gather import Gathered, Gatherer, Place
 from forebay.file.kept import KeptMessages, return_after_s
 from forebay.file.manifest import AnnouncedFile, Manifest, Manifests, Taken
 from forebay.file.options import SourceOptions
-from forebay.file.poll import Polled, Poller
-from forebay.file.queue import Depth, Message, Queue, Receipt, backoff_s
+from forebay.file.poll import Poller
+from forebay.file.queue import Depth, Message, Queue, Receipt
 from forebay.file.store import Store
 from forebay.file.visibility import Visibility
 
 __all__ = ["Intake", "ManifestsNotCleaned", "QueuePolled"]
 
-_ATTEMPTS = 5
 _LAST_WORDS_S = 30.0
 _QUIET_S = 60.0
 
@@ -92,8 +91,7 @@ class Intake:
         sleep: Callable[[float], None] = time.sleep,
         chance: Callable[[], float] = random.random,
     ) -> None:
-        self._options, self._queue, self._emit, self._driver_lives = options, queue, emit, driver_lives
-        self._clock, self._now, self._sleep, self._chance = clock, now, sleep, chance
+        self._options, self._queue, self._emit, self._clock, self._now = options, queue, emit, clock, now
         self._manifests, self._taken = Manifests(store), Taken()
         self._visibility = Visibility(queue, every_s=options.visibility_timeout_s / 3)
         parallelism = options.fetch_parallelism
@@ -102,7 +100,18 @@ class Intake:
         self._cleaning = ThreadPoolExecutor(1, thread_name_prefix="forebay-clean")
         self._deletions = Deletions(queue, self._deleting, done=self._visibility.let_go, sleep=sleep, chance=chance)
         kept = KeptMessages(store, queue.url)
-        self._poller = Poller(queue, self._polling, kept, options.only, parallelism=parallelism, clock=clock)
+        self._gatherer = Gatherer(
+            options,
+            queue,
+            Poller(queue, self._polling, kept, options.only, parallelism=parallelism, clock=clock),
+            self._manifests,
+            self._taken,
+            self._visibility,
+            self._deleting,
+            driver_lives=driver_lives,
+            sleep=sleep,
+            chance=chance,
+        )
         self._drain = Drain(store)
         self._stillness = Stillness(cap_s=options.drain_cap_s, clock=clock) if options.drain else None
         self._drained = False
@@ -113,7 +122,6 @@ class Intake:
         self._unknown_to_spark: list[int] = []
         self._receipts: dict[int, Sequence[Receipt]] = {}  # of batches that are not known to be committed
         self._newest: Manifest | None = None
-        self._held: list[Notice] = []
         self._numbers: set[int] = set()  # of the manifests in the store
         self._numbers_lock = threading.Lock()
         self._told_at = -_QUIET_S
@@ -167,9 +175,7 @@ class Intake:
     def close(self) -> None:
         """Lets go of the messages that are in no batch, so that another run need not wait for them. May never be
         called."""
-        in_no_batch = [notice.message.receipt for notice in self._held]
-        if in_no_batch:
-            self._queue.hold(in_no_batch, self._deleting, for_s=0)
+        self._gatherer.close()
         self._visibility.close()
         self._deletions.close()
         for pool in (self._polling, self._deleting, self._cleaning):
@@ -200,76 +206,43 @@ class Intake:
         return newest if newest is not None and newest.number == number else self._manifests.read(number)
 
     def _take_from_queue(self) -> None:
-        if self._stillness and self._stillness.time_is_up:
-            self._end_drain()
-            return
         started = self._clock()
-        admission = Admission(
-            self._taken, max_files=self._options.max_files_per_batch, max_bytes=self._options.max_bytes_per_batch
-        )
-        polled = self._poll(admission)
-        if not self._driver_lives():
-            self._give_back(admission, polled)
-        if admission.receipts:
-            self._make_batch(admission)
-        self._dispose(polled, admission)
-        self._tell(polled, admission, self._clock() - started)
-        if self._stillness and not admission.receipts:
+        time_is_up = self._stillness is not None and self._stillness.time_is_up
+        gathered = self._gatherer.gather(self._place, wait_s=self._wait_s, ask=not time_is_up)
+        polled = gathered.polled
+        if gathered.manifest is not None:
+            self._know(gathered.manifest)
+            if self._knows_what_is_committed and not gathered.admission.room and not time_is_up:
+                self._gatherer.go_ahead(self._place)
+        self._deletions.delete(polled.finished)
+        self._return(polled.refused)
+        self._tell(gathered, self._clock() - started)
+        if self._stillness and gathered.manifest is None:
             self._stillness.seen(received=polled.received)
             self._end_drain()
-
-    def _poll(self, admission: Admission) -> Polled:
-        """Offers what was held back first. A queue that cannot be asked is asked again a few times."""
-        held, self._held = self._held, []
-        finished = [n.message.receipt for n in held if admission.offer(n) == "repeat"]
-        wait_s = 0 if admission.receipts else self._wait_s
-        polled = self._poller.fill(admission, wait_s)
-        for attempt in range(1, _ATTEMPTS):
-            # Throttling passes by itself, and what was received is worth having: both end this look, not the query.
-            if not polled.trouble or polled.received or admission.receipts:
-                break
-            self._sleep(backoff_s(attempt, self._chance()))
-            polled = self._poller.fill(admission, wait_s)
-        else:
-            if polled.trouble and polled.trouble.kind != "throttled":
-                raise polled.trouble.as_error()
-        polled.finished.extend(finished)
-        return polled
 
     @property
     def _wait_s(self) -> int:
         # Only a long poll asks all of SQS's servers, so only that can say that a queue is empty.
         return max(1, self._options.wait_s) if self._stillness else self._options.wait_s
 
-    def _make_batch(self, admission: Admission) -> None:
-        rows = tuple(in_order(admission.rows, self._options.order))
-        known = self._committed if self._knows_what_is_committed else 0
+    @property
+    def _place(self) -> Place:
         with self._numbers_lock:
             number = max(self._numbers, default=0)
-        manifest = Manifest(max(self._last, number) + 1, known, rows, tuple(admission.receipts))
-        self._visibility.hold(manifest.receipts)
-        self._manifests.write(manifest)
+        return Place(max(self._last, number) + 1, self._committed)
+
+    def _know(self, manifest: Manifest) -> None:
+        """A manifest has become the next batch."""
         with self._numbers_lock:
             self._numbers.add(manifest.number)
         self._taken.remember(manifest)
         self._receipts[manifest.number] = manifest.receipts
         self._newest, self._last = manifest, manifest.number
 
-    def _give_back(self, admission: Admission, polled: Polled) -> None:
-        """The driver died while we waited for the queue, and its successor may be at work: this run must not write a
-        batch any more, nor keep messages from the next one."""
-        held = [notice.message.receipt for notice in admission.held]
-        refused = [message.receipt for message in polled.refused]
-        self._queue.hold([*admission.receipts, *held, *refused, *polled.finished], self._deleting, for_s=0)
-        raise Halt("the driver of this stream is gone; what was received meanwhile went back to the queue")
-
-    def _dispose(self, polled: Polled, admission: Admission) -> None:
-        """Everything received that is not in the batch finds its place."""
-        self._held = admission.held
-        self._visibility.hold(notice.message.receipt for notice in self._held)
-        self._deletions.delete(polled.finished)
-        by_wait = sorted(polled.refused, key=_return_s)
-        for wait_s, messages in groupby(by_wait, key=_return_s):
+    def _return(self, refused: Sequence[Message]) -> None:
+        """What nobody understands goes back to the queue, at a distance."""
+        for wait_s, messages in groupby(sorted(refused, key=_return_s), key=_return_s):
             self._queue.hold([message.receipt for message in messages], self._deleting, for_s=wait_s)
 
     def _end_drain(self) -> None:
@@ -296,7 +269,8 @@ class Intake:
         with self._numbers_lock:
             self._numbers.difference_update(old)
 
-    def _tell(self, polled: Polled, admission: Admission, took_s: float) -> None:
+    def _tell(self, gathered: Gathered, took_s: float) -> None:
+        polled, admission = gathered.polled, gathered.admission
         gone = self._deletions.take_count()
         now = self._clock()
         if not (polled.received or admission.receipts or gone.failed) and now - self._told_at < _QUIET_S:
@@ -314,7 +288,7 @@ class Intake:
                 ignored=polled.ignored.total(),
                 ignored_by_reason=dict(polled.ignored) or None,
                 kept=polled.kept,
-                held=len(self._held),
+                held=self._gatherer.held,
                 deleted=gone.deleted,
                 deletions_failed=gone.failed,
                 oldest_age_s=None if oldest is None else round((self._now() - oldest).total_seconds(), 3),

@@ -1,10 +1,11 @@
 """One look at the queue: messages are received in parallel, read, and offered to the batch in the making.
 
-One request waits for the first message; only when there is something do the others join in, without waiting, until the
-batch is full, a request comes back empty, or the time for one look is over (a steady trickle would otherwise hold back
-its first files until the batch is full). A request that fails ends the look and keeps what the others received.
+One request waits for the first message, a second one asks whether there is more; only then do the others join in,
+without waiting, until the batch is full, a request comes back empty, or the time for one look is over (a steady trickle
+would otherwise hold back its first files until the batch is full). A request that fails ends the look and keeps what
+the others received.
 
-In goes an `Admission`; it is filled. Out comes `Polled`: what is to be done with the messages that are not in the
+In go an `Admission`, which is filled, and `Polled`: what is to be done with the messages that are not in the
 batch.
 """
 
@@ -60,13 +61,13 @@ class Poller:
         self._queue, self._pool, self._kept, self._only = queue, pool, kept, only
         self._parallelism, self._clock = parallelism, clock
 
-    def fill(self, admission: Admission, wait_s: int) -> Polled:
-        """Fills `admission` as far as the queue does."""
-        look = _Look(admission, self._clock() + wait_s + _LONGEST_S)
-        if self._ask(look, wait_s) and admission.room:
+    def fill(self, admission: Admission, polled: Polled, wait_s: int) -> None:
+        """Fills `admission` as far as the queue does; the rest is added to `polled`."""
+        polled.trouble = None
+        look = _Look(admission, polled, self._clock() + wait_s + _LONGEST_S)
+        if self._ask(look, wait_s) and self._ask(look, 0) and admission.room:
             for worker in [self._pool.submit(self._ask_on, look) for _ in range(self._parallelism)]:
                 worker.result()
-        return look.polled
 
     def _ask_on(self, look: _Look) -> None:
         while self._clock() < look.until and self._ask(look, 0):
@@ -109,8 +110,8 @@ class Poller:
 class _Look:
     """What the parallel requests of one look share."""
 
-    def __init__(self, admission: Admission, until: float) -> None:
-        self.admission, self.until, self.polled = admission, until, Polled()
+    def __init__(self, admission: Admission, polled: Polled, until: float) -> None:
+        self.admission, self.polled, self.until = admission, polled, until
         self.lock = threading.Lock()
         self._claimed = 0
 

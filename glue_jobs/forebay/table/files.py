@@ -201,7 +201,8 @@ class _OpenFile:
         self.rows = 0
         # Partition values live in the log, not in the file.
         self._columns = [name for name in schema.names if name not in dict(values)]
-        self._schema = pa.schema([schema.field(name) for name in self._columns])
+        self._arrives = pa.schema([schema.field(name) for name in self._columns])
+        self._schema = pa.schema([optional(field) for field in self._arrives])
         self._waiting: list[pa.RecordBatch] = []
         self._waiting_bytes = 0
         self._statistics = Statistics()
@@ -220,7 +221,7 @@ class _OpenFile:
             self._write_row_group()
 
     def _write_row_group(self) -> None:
-        group = pa.Table.from_batches(self._waiting, self._schema)
+        group = pa.Table.from_batches(self._waiting, self._arrives).cast(self._schema)
         self._statistics.observe(group)
         self._parquet.write_table(group, row_group_size=max(1, group.num_rows))
         self._waiting, self._waiting_bytes = [], 0
@@ -231,6 +232,18 @@ class _OpenFile:
             self._write_row_group()
         self._parquet.close()
         return self._buffer.getvalue(), self._statistics.as_json()
+
+
+def optional(field: pa.Field) -> pa.Field:
+    """The field, which may be null, down to the innermost: what Spark calls never null is null inside of a null struct."""
+    kind = field.type
+    if pa.types.is_struct(kind):
+        kind = pa.struct([optional(child) for child in kind])
+    elif pa.types.is_map(kind):
+        kind = pa.map_(kind.key_type, optional(kind.item_field))
+    elif pa.types.is_list(kind):
+        kind = pa.list_(optional(kind.value_field))
+    return pa.field(field.name, kind)
 
 
 class Uploads:
