@@ -5,8 +5,7 @@ import sys
 import threading
 
 from forebay.errors import ForebayError, Misdeclared
-from forebay.events import Journal, to_log
-from forebay.ingest import ingest
+from forebay.ingest import ingest, journal
 from forebay.settings import IngestSettings
 
 
@@ -14,7 +13,9 @@ def main(argv: list[str]) -> int:
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
     try:
-        ingest(IngestSettings.from_argv(argv), emit=Journal(to_log()), stop=stop)
+        settings = IngestSettings.from_argv(argv)
+        with journal(settings) as emit:
+            ingest(settings, emit=emit, stop=stop)
     except ForebayError as problem:
         print(f"forebay: {problem}", file=sys.stderr)
         return 2 if isinstance(problem, Misdeclared) else 1

@@ -52,7 +52,9 @@ def spark(twin: Twin) -> Iterator[SparkSession]:
     """The session of this worker; its S3 is the twin."""
     from forebay.spark import session
 
-    spark = session("forebay-tests")
+    # Tests are short: a second compiler that makes long runs quicker would only take their time.
+    extra = {"spark.driver.defaultJavaOptions": "-XX:TieredStopAtLevel=1"}
+    spark = session("forebay-tests", extra=extra)
     yield spark
     spark.stop()
 

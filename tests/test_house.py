@@ -20,7 +20,7 @@ PACKAGE = ROOT / "glue_jobs" / "forebay"
 
 ORDER = [
     "runtime errors events landed_file",
-    "settings",
+    "settings cloudwatch",
     "service spark",
     "notification fabricate",
     "content",
@@ -44,6 +44,7 @@ WITHOUT_SPARK = [
     "events",
     "landed_file",
     "settings",
+    "cloudwatch",
     "service",
     "preflight",
 ]

@@ -4,7 +4,7 @@ The map of the rooms, in the order of the journey; a room imports only from thos
 
 | room | what enters | what leaves |
 | --- | --- | --- |
-| `runtime`, `errors`, `events`, `landed_file`, `settings`, `service`, `spark` | | the words, and what is declared |
+| `runtime`, `errors`, `events`, `cloudwatch`, `landed_file`, `settings`, `service`, `spark` | | words, declarations |
 | `notification` | the body of a message | the files it names |
 | `content` | files | their records, one by one |
 | `file` | an SQS queue | `format("s3-sqs")`: a stream of file names |
@@ -15,6 +15,6 @@ The map of the rooms, in the order of the journey; a room imports only from thos
 | `ingest` | settings | the job |
 | `operate`, `cli` | an operator's question | an answer |
 
-Beside the journey: `lake` (may we write there safely?), `lease` (one driver at a time), `preflight` (does what we were told exist?), `twin` (S3, SNS
-and SQS on this machine), `feed` and `fabricate` (believable telemetry, and hostile notifications).
+Beside the journey: `lake` (may we write there safely?), `lease` (one driver at a time), `preflight` (does what we were told
+exist?), `twin` (S3, SNS and SQS on this machine), `feed` and `fabricate` (believable telemetry, and hostile notifications).
 """

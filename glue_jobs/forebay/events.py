@@ -81,17 +81,24 @@ class Journal:
 
     def __call__(self, event: Event) -> None:
         for sink in self._sinks:
-            try:
-                sink(event)
-            except Exception as problem:
-                if id(sink) not in self._broken:
-                    self._broken.add(id(sink))
-                    print(f"forebay: events cannot be sent to {sink!r}: {problem}", file=sys.stderr)
+            self._try(sink, lambda sink=sink: sink(event))  # type: ignore[misc]
+
+    def last_words(self, flush: Callable[[], None]) -> None:
+        """Runs a sink's flush at the end, under the same rule."""
+        self._try(flush, flush)
+
+    def _try(self, sink: object, deed: Callable[[], None]) -> None:
+        try:
+            deed()
+        except Exception as problem:
+            if id(sink) not in self._broken:
+                self._broken.add(id(sink))
+                print(f"forebay: events cannot be sent by {type(sink).__name__}: {problem}", file=sys.stderr)
 
 
 def to_log(stream: TextIO | None = None, *, clock: Callable[[], datetime] = lambda: datetime.now(UTC)) -> Emit:
-    """A sink that writes one JSON object a line. With FOREBAY_LOG=error in the environment, which reaches the processes that Spark
-    starts too, only what a person must act on is written."""
+    """A sink that writes one JSON object a line. With FOREBAY_LOG=error in the environment, which reaches the processes that
+    Spark starts too, only what a person must act on is written."""
     lock = threading.Lock()
     quiet = os.environ.get("FOREBAY_LOG") == "error"
 

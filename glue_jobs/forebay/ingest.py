@@ -11,17 +11,20 @@ from __future__ import annotations
 import re
 import threading
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from forebay.batch.batch import Batch
+from forebay.cloudwatch import CloudWatch
 from forebay.errors import ForebayError, Halt
-from forebay.events import Emit
+from forebay.events import Emit, Journal, to_log
 from forebay.file.drain import Drain
 from forebay.file.source import register
 from forebay.file.store import Store, open_store
 from forebay.lake import probe, refuse_unsafe_settings
-from forebay.ledger.ledger import Ledger
 from forebay.lease import Lease, hold
+from forebay.ledger.ledger import Ledger
 from forebay.preflight import check_lake, check_queue
 from forebay.service import Service, load_service
 from forebay.settings import IngestSettings
@@ -31,7 +34,23 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-__all__ = ["ingest"]
+__all__ = ["ingest", "journal"]
+
+
+@contextmanager
+def journal(settings: IngestSettings) -> Iterator[Emit]:
+    """Where this job's events go: to the log, and, if the settings say so, to CloudWatch."""
+    if settings.metrics == "none":
+        yield Journal(to_log())
+        return
+    import boto3
+
+    metrics = CloudWatch(boto3.client("cloudwatch"))
+    emit = Journal(to_log(), metrics)
+    try:
+        yield emit
+    finally:
+        emit.last_words(metrics.flush)
 
 
 def ingest(settings: IngestSettings, *, emit: Emit, stop: threading.Event) -> None:

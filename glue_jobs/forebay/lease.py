@@ -1,4 +1,4 @@
-"""One driver at a time: whoever holds the lease of a checkpoint may run it; a second one waits, or leaves with a clear sentence.
+"""One driver at a time: whoever holds the lease of a checkpoint may run it; a second one waits, or leaves with a sentence.
 
 In: the folder of a checkpoint. Out: a `Lease` that renews itself until it is let go, with an epoch that grows with every
 holder. If it is lost all the same (we slept longer than it lasts, and another driver took over), `check` halts: it is asked
@@ -68,8 +68,8 @@ def hold(folder: str, *, wait_s: float, lasts_s: float = LASTS_S, s3: Any = None
 
 def _taken(folder: str, holder: str, wait_s: float) -> Halt:
     return Halt(
-        f"{folder} is in use by {holder}, which did not leave it within {wait_s:g} s: one driver at a time works on a checkpoint; "
-        "stop the other one, or name another --checkpoint"
+        f"{folder} is in use by {holder}, which did not leave it within {wait_s:g} s: one driver at a time works on a "
+        "checkpoint; stop the other one, or name another --checkpoint"
     )
 
 

@@ -10,7 +10,6 @@ import typer
 
 from forebay.cli.show import console, show_accounts, show_tables
 from forebay.errors import Misdeclared
-from forebay.events import Journal, to_log
 from forebay.settings import IngestSettings, problems_of
 
 __all__ = ["accounts", "compact", "ingest", "tables"]
@@ -52,11 +51,13 @@ def ingest(
     except ValidationError as refused:
         raise Misdeclared(problems_of(refused, lambda path: "--" + path.replace("_", "-"))) from None
     from forebay.ingest import ingest as run
+    from forebay.ingest import journal
 
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
-    run(settings, emit=Journal(to_log()), stop=stop)
+    with journal(settings) as emit:
+        run(settings, emit=emit, stop=stop)
 
 
 def accounts(lake: Lake) -> None:

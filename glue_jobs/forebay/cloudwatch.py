@@ -1,0 +1,85 @@
+"""A sink that publishes the events' metrics to CloudWatch, a few requests a batch.
+
+In: events. Out: PutMetricData requests of at most 500 numbers in the namespace `forebay`. Numbers of one metric that came
+between two requests go together as values with counts, which keeps every percentile exact. A request that fails is tried
+with the next one; what has waited for too long is dropped, oldest first, since a metric must never hold up the data.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from forebay.events import Event, metrics_of
+
+__all__ = ["NAMESPACE", "CloudWatch"]
+
+NAMESPACE = "forebay"
+METRICS_A_REQUEST = 500
+VALUES_A_METRIC = 150
+"""CloudWatch's own limit for one entry."""
+MOST_WAITING = 20_000
+
+_Key = tuple[str, str, tuple[tuple[str, str], ...]]
+
+
+class CloudWatch:
+    """Collects, and sends when `every_s` have passed or on `flush`."""
+
+    def __init__(
+        self,
+        client: Any,
+        *,
+        namespace: str = NAMESPACE,
+        every_s: float = 30,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._client, self._namespace, self._every_s, self._clock = client, namespace, every_s, clock
+        self._waiting: dict[_Key, Counter[float]] = {}
+        self._sent_at, self._lock = clock(), threading.Lock()
+
+    def __call__(self, event: Event) -> None:
+        with self._lock:
+            for m in metrics_of(event):
+                self._waiting.setdefault((m.name, m.unit, m.dimensions), Counter())[m.value] += 1
+            due = self._clock() - self._sent_at >= self._every_s
+        if due:
+            self.flush()
+
+    def flush(self) -> None:
+        """Sends what is waiting. Raises what boto3 raises, after keeping what was not sent for the next time."""
+        with self._lock:
+            self._sent_at = self._clock()
+            data = list(_data(self._waiting))
+            self._waiting = {}
+            for at in range(0, len(data), METRICS_A_REQUEST):
+                try:
+                    self._client.put_metric_data(
+                        Namespace=self._namespace, MetricData=data[at : at + METRICS_A_REQUEST]
+                    )
+                except Exception:
+                    self._keep(data[at:][-MOST_WAITING:])
+                    raise
+
+    def _keep(self, data: list[dict[str, Any]]) -> None:
+        for entry in data:
+            where = tuple((d["Name"], d["Value"]) for d in entry["Dimensions"])
+            counts = Counter(dict(zip(entry["Values"], (int(c) for c in entry["Counts"]), strict=True)))
+            self._waiting.setdefault((entry["MetricName"], entry["Unit"], where), Counter()).update(counts)
+
+
+def _data(waiting: dict[_Key, Counter[float]]) -> Iterator[dict[str, Any]]:
+    for (name, unit, where), counts in waiting.items():
+        values = list(counts.items())
+        for at in range(0, len(values), VALUES_A_METRIC):
+            some = values[at : at + VALUES_A_METRIC]
+            yield {
+                "MetricName": name,
+                "Unit": unit,
+                "Dimensions": [{"Name": n, "Value": v} for n, v in where],
+                "Values": [value for value, _ in some],
+                "Counts": [float(count) for _, count in some],
+            }

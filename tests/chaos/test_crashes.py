@@ -1,0 +1,118 @@
+"""The crash matrix: killed at any point, once or twice, every row stands exactly once after the restart, and all sums hold."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from forebay.twin.twin import Twin
+from tests.chaos.driver import LEASE_S, POINTS
+from tests.fault_proxy import FaultProxy, drop_answer
+from tests.journey.story import Story, event, lines, story
+
+ROOT = Path(__file__).resolve().parents[2]
+KILLING = [point for point in POINTS if not point.startswith("never")]
+
+pytestmark = pytest.mark.xdist_group("chaos")
+
+
+@pytest.fixture
+def told(twin: Twin, spark: SparkSession) -> Iterator[Story]:
+    with story(twin) as told:
+        for number in range(4):
+            games = [event(game, number * 10 + n) for game in ("alpha", "beta", "gamma") for n in range(2)]
+            told.put(f"{number}.json", lines([*games, "{broken", '{"event": "no game"}']))
+        yield told
+
+
+def settings(told: Story) -> list[str]:
+    # Four files make two batches, and a killed driver's messages come back soon.
+    return [f"queue_url={told.queue_url}", f"lake={told.lake}", "max_files_per_batch=2", "visibility_timeout_s=10"]
+
+
+@contextmanager
+def driver(told: Story, point: str, *, endpoint: str | None = None) -> Iterator[subprocess.Popen[str]]:
+    environment = {**os.environ, **told.twin.env, "FOREBAY_LOG": "error"}
+    if endpoint:
+        environment["AWS_ENDPOINT_URL_S3"] = endpoint
+    command = [sys.executable, "-m", "tests.chaos.driver", point, *settings(told)]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    run = subprocess.Popen(command, cwd=ROOT, env=environment, text=True, start_new_session=True, **pipes)  # type: ignore[call-overload]
+    try:
+        yield run
+    finally:
+        try:
+            os.killpg(run.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        run.communicate()
+
+
+def killed(told: Story, point: str) -> None:
+    with driver(told, point) as run:
+        _, said = run.communicate(timeout=240)
+        assert run.returncode == -signal.SIGKILL, f"it was not killed {point}, it ended with {run.returncode}:\n{said}"
+
+
+def restart(told: Story) -> None:
+    """In this process; a lease that nobody let go runs out first."""
+    told.run(max_files_per_batch=2, visibility_timeout_s=10, lease_wait_s=90)
+
+
+def every_row_stands_exactly_once(told: Story) -> None:
+    sums = told.accounts()
+    assert sums.differences() == []
+    assert sums.files == {"loaded": 4}
+    assert (sums.records, sums.written, sums.quarantined, sums.parked) == (32, 24, 4, 4)
+    for game in ("alpha", "beta", "gamma"):
+        found = sorted(row["event_id"] for row in told.rows(game, "select event_id from t"))
+        assert found == sorted(f"{game}-{number * 10 + n}" for number in range(4) for n in range(2))
+    assert told.waiting() == (0, 0)
+
+
+@pytest.mark.parametrize("point", KILLING)
+def test_killed_once_every_row_stands_exactly_once(told: Story, point: str) -> None:
+    killed(told, point)
+    restart(told)
+    every_row_stands_exactly_once(told)
+
+
+def test_killed_again_during_the_replay_every_row_stands_exactly_once(told: Story) -> None:
+    killed(told, "after table 1 of 3")
+    killed(told, "after table 2 of 3")
+    restart(told)
+    every_row_stands_exactly_once(told)
+
+
+def test_a_commit_whose_answer_is_lost_stands_exactly_once(told: Story) -> None:
+    with FaultProxy(int(told.twin.endpoint.rsplit(":", 1)[1])) as proxy:
+        proxy.on("PUT", r"/alpha/_delta_log/0+\.json", nth=1, then=drop_answer)
+        proxy.on("PUT", r"/_forebay/ledger/_delta_log/0+\.json", nth=1, then=drop_answer)
+        with driver(told, "never", endpoint=proxy.url) as run:
+            _, said = run.communicate(timeout=240)
+        assert run.returncode == 0, said
+    every_row_stands_exactly_once(told)
+
+
+def test_a_driver_that_slept_through_its_lease_leaves_the_batch_to_the_next(told: Story) -> None:
+    with driver(told, "never, but it sleeps after its first table") as sleeper:
+        assert sleeper.stdout is not None
+        assert sleeper.stdin is not None
+        assert sleeper.stdout.readline() == "FIRST TABLE IS IN\n"
+        os.killpg(sleeper.pid, signal.SIGSTOP)
+        time.sleep(LEASE_S + 1)
+        restart(told)
+        os.killpg(sleeper.pid, signal.SIGCONT)
+        _, said = sleeper.communicate("go on\n", timeout=240)
+        assert sleeper.returncode != 0
+        assert "the lease" in said
+    every_row_stands_exactly_once(told)
