@@ -119,11 +119,9 @@ class Service(Declared):
     tables: tuple[Table, ...] = Field(
         description="the destinations, tried in order: the first that fits takes the record"
     )
-    overwritten: Literal["append", "ignore", "replace"] = Field(
-        "append",
-        description="when a key gets other bytes: load them too, ignore them, or replace the rows of the older ones",
+    overwritten: Literal["append", "ignore"] = Field(
+        "append", description="when a key gets other bytes: load them too, or ignore them"
     )
-    new_tables_per_day: int = Field(2000, ge=0, description="a flood of dirty names must not become a flood of tables")
     version: str = Field("", description="filled by forebay: a hash of the declarations' text")
 
     @field_validator("name")

@@ -22,7 +22,6 @@ Outcome = Literal[
     "denied",  # we may not read it
     "unreadable",  # it was kept in the quarantine as a whole
     "duplicate",  # this key was already loaded with these very bytes
-    "superseded",  # its rows were replaced by those of a newer version of the key
     "skipped",  # a rule says that later versions of a key are not loaded
 ]
 

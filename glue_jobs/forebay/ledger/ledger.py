@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Ledger", "Sorted"]
 
-_LOADED = ("loaded", "empty", "superseded")
+_LOADED = ("loaded", "empty")
 
 
 @dataclass(frozen=True)
