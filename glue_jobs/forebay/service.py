@@ -122,6 +122,9 @@ class Service(Declared):
     overwritten: Literal["append", "ignore"] = Field(
         "append", description="when a key gets other bytes: load them too, or ignore them"
     )
+    new_tables_per_day: int = Field(
+        2000, ge=0, description="records of further new tables go to the quarantine that day"
+    )
     version: str = Field("", description="filled by forebay: a hash of the declarations' text")
 
     @field_validator("name")

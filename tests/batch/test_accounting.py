@@ -54,7 +54,7 @@ def test_a_record_that_was_counted_twice_halts() -> None:
 
 def test_the_rows_of_a_failed_table_are_counted_as_quarantined() -> None:
     fates = [Fate(0, "write", 3, "alpha", 0), Fate(0, "write", 2, "beta", 0)]
-    (entry,) = entries_of([end(documents=5)], fates, frozenset({"beta"}))
+    (entry,) = entries_of([end(documents=5)], fates, {"beta": "table-failed"})
     assert (entry.written, entry.quarantined, entry.tables, entry.reason) == (3, 2, {"alpha": 3}, "table-failed")
 
 

@@ -78,8 +78,8 @@ def _announce_then_wait() -> None:
 # The batch writes three tables, the quarantine, the parked records and the ledger, one after the other.
 POINTS: dict[str, Callable[[], None]] = {
     "when the batch begins": lambda: die_before(batch.Batch, "process"),
-    "after the files are claimed": lambda: die_before(batch._Run, "read"),
-    "after the files are read": lambda: die_after(batch._Run, "count"),
+    "after the files are claimed": lambda: die_before(batch, "read_routed"),
+    "after the files are read": lambda: die_after(batch, "count_fates"),
     "after the data files are written": lambda: die_after(fan_out, "write_files"),
     "after table 1 of 3": lambda: die_after(TableLogs, "_commit", 1),
     "after table 2 of 3": lambda: die_after(TableLogs, "_commit", 2),

@@ -1,5 +1,7 @@
 """The batch: names of files go in, rows stand in every table they belong to, and the ledger says so last.
 
-* `batch` the steps, in order      * `routing` which record belongs to which table, as one Spark expression
+* `batch` the steps, in order      * `reading` files become rows with fates
+* `routing` which record belongs to which table, as one Spark expression
+* `writing` rows into tables      * `new_tables` how many may come into being      * `set_aside` what is kept beside them
 * `accounting` the counts of a batch, made to add up      * `events` what is said about it
 """

@@ -8,7 +8,7 @@ whose sum does not hold halts (`forebay.ledger.entry`).
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from forebay.content.end import FileEnd
@@ -58,22 +58,23 @@ class Totals:
 
 
 def entries_of(
-    ends: Iterable[FileEnd], fates: Iterable[Fate], failed_tables: frozenset[str] = frozenset()
+    ends: Iterable[FileEnd], fates: Iterable[Fate], unwritten: Mapping[str, str] | None = None
 ) -> list[Entry]:
-    """One entry per file. Rows whose table could not be written are in the quarantine, and counted there."""
+    """One entry per file. Rows of a table that was not written are in the quarantine, and counted there; `unwritten`
+    says why, by table."""
     of_piece: dict[int, list[Fate]] = defaultdict(list)
     for fate in fates:
         of_piece[fate.piece].append(fate)
-    return [_entry(end, [f for p in end.lines_before for f in of_piece[p]], failed_tables) for end in ends]
+    return [_entry(end, [f for p in end.lines_before for f in of_piece[p]], unwritten or {}) for end in ends]
 
 
-def _entry(end: FileEnd, fates: Sequence[Fate], failed_tables: frozenset[str]) -> Entry:
+def _entry(end: FileEnd, fates: Sequence[Fate], unwritten: Mapping[str, str]) -> Entry:
     if not end.lands:
         return Entry(file=end.file, outcome=_OUTCOMES[end.outcome], reason=end.reason, detail=end.detail)
     tables: Counter[str] = Counter()
     rows: Counter[str] = Counter()
     for fate in fates:
-        if fate.fate == "write" and fate.table is not None and fate.table not in failed_tables:
+        if fate.fate == "write" and fate.table is not None and fate.table not in unwritten:
             tables[fate.table] += fate.rows
         elif fate.fate == "write":
             rows["quarantine"] += fate.rows
@@ -82,7 +83,7 @@ def _entry(end: FileEnd, fates: Sequence[Fate], failed_tables: frozenset[str]) -
     return Entry(
         file=end.file,
         outcome=_OUTCOMES[end.outcome],
-        reason="table-failed" if failed_tables & {f.table for f in fates} else end.reason,
+        reason=next((unwritten[f.table] for f in fates if f.table and f.table in unwritten), end.reason),
         detail=end.detail,
         records=end.documents + end.refused,
         quarantined=rows["quarantine"],

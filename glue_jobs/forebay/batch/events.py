@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from forebay.events import Event, metric
 
-__all__ = ["BatchCommitted", "BatchRepeated", "FileSetAside", "RowsAppended", "TableFailed"]
+__all__ = ["BatchCommitted", "BatchRepeated", "FileSetAside", "NewTablesRefused", "RowsAppended", "TableFailed"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,6 +67,18 @@ class FileSetAside(Event):
     outcome: str
     reason: str | None
     detail: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class NewTablesRefused(Event):
+    """More new tables than a day may bring: are the names real? Their rows are in the quarantine."""
+
+    level: ClassVar[str] = "error"
+
+    service: str
+    batch: int
+    tables: int = metric()
+    such_as: str
 
 
 @dataclass(frozen=True, kw_only=True)

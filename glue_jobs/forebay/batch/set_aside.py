@@ -1,6 +1,6 @@
 """What is kept beside the tables: the quarantine, and the parked records. Both have the same columns.
 
-In: a batch's rows with their fates, the tables that could not be written, and what all rows of the batch say alike.
+In: a batch's rows with their fates, the tables that are not written, and what all rows of the batch say alike.
 Out: the rows that belong in `<lake>/_forebay/quarantine` and `<lake>/_forebay/parked`. A quarantine row without a line
 is a whole file.
 """
@@ -28,21 +28,20 @@ _FROM_ROWS = {"file_id": "_file_id", "line": "_line", "table": "_table", "reason
 class SetAside:
     """The rows of one batch that go beside the tables."""
 
-    def __init__(self, rows: DataFrame, failed: frozenset[str], shared: Mapping[str, Any]) -> None:
-        self._rows, self._failed = rows, failed
+    def __init__(self, rows: DataFrame, unwritten: Mapping[str, str], shared: Mapping[str, Any]) -> None:
+        self._rows, self._unwritten = rows, unwritten
         self._shared = {"day": shared["at"].date(), **shared}
 
     def quarantined(self, files: Sequence[FileEnd]) -> DataFrame:
-        """Records with a reason, those of tables that failed, and whole files."""
+        """Records with a reason, those of tables that were not written, and whole files."""
         from pyspark.sql import functions as F
 
-        in_failed = (
-            F.coalesce(F.col("_table").isin(sorted(self._failed)), F.lit(False)) if self._failed else F.lit(False)
-        )
-        refused = self._rows.where((F.col("_fate") == "quarantine") | in_failed)
-        kept = self._columns(
-            refused.withColumn("_reason", F.when(in_failed, "table-failed").otherwise(F.col("_reason")))
-        )
+        of_table = F.lit(None)
+        if self._unwritten:
+            reasons = F.create_map(*[F.lit(word) for pair in self._unwritten.items() for word in pair])
+            of_table = reasons[F.col("_table")]
+        refused = self._rows.where((F.col("_fate") == "quarantine") | of_table.isNotNull())
+        kept = self._columns(refused.withColumn("_reason", F.coalesce(of_table, F.col("_reason"))))
         if files:
             whole = self._rows.sparkSession.createDataFrame([self._whole(end) for end in files], COLUMNS)
             kept = kept.unionByName(whole)

@@ -1,0 +1,67 @@
+"""The contents of a batch: its files become rows with fates, which are counted before anything is written.
+
+In: the new files of a batch. Out: the rows, kept in Spark's cache while the batch lasts, so that each file is fetched and
+parsed once; how many rows have which fate; and the end of each file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from forebay.batch.accounting import Fate
+from forebay.batch.routing import routed
+from forebay.content.end import FileEnd, PieceEnd, file_ends
+from forebay.content.limits import Limits
+from forebay.content.piece import Piece
+from forebay.content.source import read_content
+from forebay.landed_file import LandedFile
+from forebay.service import Service
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["count_fates", "landing_rows", "read_routed"]
+
+
+def read_routed(
+    spark: SparkSession, service: Service, limits: Limits, files: Sequence[LandedFile], pieces: Sequence[Piece]
+) -> DataFrame | None:
+    """The rows of the files with their fates, kept while the batch lasts, so that each file is fetched and parsed once."""
+    if not files:
+        return None
+    from pyspark import StorageLevel
+    from pyspark.sql import functions as F
+
+    content = read_content(spark, files, limits)
+    columns = "_piece int, _file_id string, bucket string, key string, version_id string"
+    known = [(p.number, p.file.file_id, p.file.bucket, p.file.key, p.file.version_id) for p in pieces]
+    of_piece = F.broadcast(spark.createDataFrame(known, columns))
+    rows = routed(content, service).join(of_piece, F.col("piece") == F.col("_piece"), "left")
+    return rows.persist(StorageLevel.MEMORY_AND_DISK)
+
+
+def count_fates(rows: DataFrame | None, pieces: Sequence[Piece]) -> tuple[list[Fate], list[FileEnd]]:
+    if rows is None:
+        return [], []
+    counted = rows.groupBy("piece", "_fate", "_table", "_declared").count().collect()
+    fates = [
+        Fate(r["piece"], r["_fate"], r["count"], r["_table"], r["_declared"]) for r in counted if r["_fate"] != "end"
+    ]
+    said = rows.where("_fate = 'end'").select("piece", "value", "problem", "detail").collect()
+    return fates, file_ends(pieces, [PieceEnd.from_row(r.piece, r.value, r.problem, r.detail) for r in said])
+
+
+def landing_rows(rows: DataFrame, ends: Sequence[FileEnd]) -> DataFrame:
+    """The rows of the files that land, with their line in the file rather than in the piece."""
+    from pyspark.sql import functions as F
+
+    left_out = [piece for end in ends if not end.lands for piece in end.lines_before]
+    before = {piece: n for end in ends for piece, n in end.lines_before.items() if n}
+    if left_out:
+        rows = rows.where(~F.col("piece").isin(left_out))
+    line = F.col("line")
+    if before:
+        offsets = F.create_map(*[F.lit(x) for pair in before.items() for x in pair])
+        line = line + F.coalesce(offsets[F.col("piece")], F.lit(0))
+    return rows.withColumn("_line", line)

@@ -1,0 +1,31 @@
+"""A flood of names does not become a flood of tables."""
+
+from __future__ import annotations
+
+from datetime import date
+
+from forebay.batch.new_tables import NewTables
+
+MONDAY, TUESDAY = date(2026, 11, 23), date(2026, 11, 24)
+
+
+def test_only_so_many_names_a_day_become_tables() -> None:
+    allowance = NewTables(2)
+    assert allowance.refuse(["c", "a", "b"], MONDAY) == {"c"}
+    assert allowance.refuse(["d"], MONDAY) == {"d"}
+
+
+def test_a_name_that_was_let_through_is_let_through_again() -> None:
+    allowance = NewTables(1)
+    assert allowance.refuse(["a"], MONDAY) == frozenset()
+    assert allowance.refuse(["a", "b"], MONDAY) == {"b"}
+
+
+def test_each_day_begins_anew() -> None:
+    allowance = NewTables(1)
+    allowance.refuse(["a"], MONDAY)
+    assert allowance.refuse(["b"], TUESDAY) == frozenset()
+
+
+def test_none_may_be_allowed_at_all() -> None:
+    assert NewTables(0).refuse(["a"], MONDAY) == {"a"}
