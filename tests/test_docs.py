@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 import tomllib
 from pathlib import Path
 
@@ -49,6 +50,19 @@ def test_the_declarations_in_the_readme_parse() -> None:
 def test_links_between_documents_lead_somewhere(document: Path) -> None:
     for target in re.findall(r"\]\(([^)#:]+)\)", document.read_text()):
         assert (ROOT / target).exists(), f"{document.name} links to {target}"
+
+
+def test_the_options_of_the_source_are_those_of_the_code() -> None:
+    from forebay.file.options import source_options_table
+
+    assert source_options_table() in README
+
+
+def test_the_example_of_the_source_is_the_one_that_is_tested() -> None:
+    import forebay.file
+
+    (example,) = re.findall(r"```python\n(.*?)\n```", README, re.S)
+    assert textwrap.indent(example, "    ", lambda line: bool(line.strip())) in (forebay.file.__doc__ or "")
 
 
 def test_the_version_has_an_entry_in_the_changelog() -> None:
