@@ -185,7 +185,10 @@ def build_log_store(java_home: str) -> None:
     import build as logstore
 
     os.environ["JAVA_HOME"] = java_home
-    logstore.build(JARS, JARS / "forebay-logstore.jar")
+    try:
+        logstore.build(JARS, JARS / "forebay-logstore.jar")
+    except logstore.BuildFailed as failure:
+        sys.exit(f"set-up: the log store could not be compiled: {failure}")
 
 
 # --- small things ----------------------------------------------------------------------------------------------------

@@ -162,14 +162,14 @@ def start_driver(s3_port: int, log_store_jar: Path) -> Iterator[Callable[..., Dr
 
 
 @pytest.fixture(scope="session")
-def drivers(start_driver: Callable[..., DriverProcess]) -> list[DriverProcess]:
-    """Three, starting at the same time; each is waited for when it is first asked."""
-    return [start_driver() for _ in range(3)]
+def driver(start_driver: Callable[..., DriverProcess]) -> DriverProcess:
+    return start_driver()
 
 
 @pytest.fixture(scope="session")
-def driver(drivers: list[DriverProcess]) -> DriverProcess:
-    return drivers[0]
+def drivers(driver: DriverProcess, start_driver: Callable[..., DriverProcess]) -> list[DriverProcess]:
+    """Three; the other two are started only for a test that wants them, and waited for when they are first asked."""
+    return [driver, start_driver(), start_driver()]
 
 
 @pytest.fixture

@@ -140,7 +140,7 @@ def test_a_store_that_never_takes_it_ends_in_its_own_error_and_not_in_a_lost_rac
 def test_an_object_that_exists_but_cannot_be_read_is_not_taken_for_a_lost_race(
     bucket: Bucket, driver: DriverProcess
 ) -> None:
-    """It may be our own: saying "another's" would make Delta commit the same rows once more."""
+    """It may be our own: saying "another's" would make Delta commit the same files once more."""
     driver.ask("configure", settings=bucket.through_proxy | bucket.impatient())
     path = f"{bucket.lake}/_delta_log/00000000000000000000.json"
     driver.ask("write", path=path, lines=["there"])

@@ -31,11 +31,13 @@ import software.amazon.awssdk.awscore.exception.AwsServiceException;
  * not take it for "not committed".
  *
  * <p><b>Who won?</b> The S3 client repeats a PUT whose answer was lost, so "412, it exists" may be said of our own first
- * attempt. Taking that for a lost race makes Delta commit the same rows again at the next version. So after any
- * failure the object itself is asked: the bytes are ours, another's, or nothing is there. Equal bytes are our own
- * attempt because Delta puts a random transaction id into the commit info of each commit, and names data files by
- * random ids. Even with commit info switched off nothing could be lost: two commits with the same bytes carry the same
- * actions, and Delta's replay of a log gives the same table for them once as twice.
+ * attempt. Taking that for a lost race makes Delta commit the same files again at the next version, where a streaming
+ * reader of the table meets its rows twice; or, where the commit carries a transaction id, fail as if another run had
+ * been quicker. So after any failure the object itself is asked: the bytes are ours, another's, or nothing is there;
+ * and where it cannot be read, we do not guess. Equal bytes are our own attempt because Delta puts a random transaction
+ * id into the commit info of each commit, and names data files by random ids. Even with commit info switched off
+ * nothing could be lost: two commits with the same bytes carry the same actions, and Delta's replay of a log gives the
+ * same table for them once as twice.
  *
  * <p><b>What is kept of the parent</b> (delta-storage 4.2.0; it holds no state but a lock): reading, listing with its
  * {@code delta.enableFastS3AListFrom}, "no partial write is visible", and writes that overwrite
