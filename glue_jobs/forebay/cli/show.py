@@ -35,7 +35,7 @@ def show_accounts(sums: Accounts, *, files_put: int | None = None) -> bool:
     console.print(f"files    {put}{sums.all_files:,} in the ledger ({outcomes})")
     console.print(
         f"records  {sums.records:,} read = {sums.written:,} written + {sums.quarantined:,} quarantined"
-        f" + {sums.parked:,} parked + {sums.dropped:,} dropped by a rule"
+        f" + {sums.parked:,} parked + {sums.dropped:,} dropped"
     )
     wrong = sums.differences()
     if files_put is not None and files_put != sums.all_files:
