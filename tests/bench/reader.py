@@ -30,7 +30,7 @@ SCHEMA = (
     "player struct<id: string, level: long, position: struct<x: double, y: double>>, "
     "items array<struct<sku: string, amount: long>>, note string"
 )
-SUMS = ["count(*)", "sum(id)", "sum(player.level)", "sum(size(items))", "max(note)"]
+SUMS = ["count(*)", "bit_xor(xxhash64(game, event, event_time, id, player, items, note))"]
 CREDENTIALS = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_REGION": "us-east-1"}
 
 Sums = tuple[Any, ...]
@@ -61,7 +61,7 @@ def run(
             theirs_far, _ = _timed(far.theirs, small)
             gets_theirs = len(proxy.requests)
             ours_far = statistics.median([ours_far, *(_timed(far.ours, small)[0] for _ in range(rounds - 1))])
-            ours_large, theirs_large = _seconds(near, large, rounds) if large else (1.0, 1.0)
+            large_seconds = _seconds(near, large, rounds) if large else None
         finally:
             spark.stop()
     figures = {
@@ -74,17 +74,17 @@ def run(
         "far_spark_s": theirs_far,
         "near_ours_s": ours_near,
         "near_spark_s": theirs_near,
-        "large_ours_s": ours_large,
-        "large_spark_s": theirs_large,
         "requests_ours": gets_ours,
         "requests_spark": gets_theirs,
     }
     bars = [
         _at_least("times faster, far", theirs_far / ours_far, 20),
         _at_least("times faster, near", theirs_near / ours_near, 2.5),
-        _at_least("times as fast, large files", theirs_large / ours_large, 0.9),
         {"name": "requests per file", "value": gets_ours / objects, "limit": 1, "holds": gets_ours == objects},
     ]
+    if large_seconds is not None:
+        figures["large_ours_s"], figures["large_spark_s"] = ours_large, theirs_large = large_seconds
+        bars.append(_at_least("times as fast, large files", theirs_large / ours_large, 0.9))
     rounded = {name: round(value, 3) for name, value in figures.items()}
     return {"name": "reader", "figures": rounded, "bars": bars}
 

@@ -44,16 +44,35 @@ def test_every_piece_comes_out_once_with_what_was_fetched_for_it() -> None:
     assert all(piece.number == n for piece, n in fetched)
 
 
+class Together(Slow):
+    """A fetch that ends only when as many as `count_at_once` have begun, so that a narrower window never ends."""
+
+    def __init__(self, count_at_once: int) -> None:
+        super().__init__(0)
+        self.barrier = threading.Barrier(count_at_once, timeout=20)
+
+    def __call__(self, piece: Piece) -> int:
+        with self.lock:
+            self.count += 1
+            self.bytes += piece.bytes_awaited
+            self.most_at_once, self.most_bytes = max(self.most_at_once, self.count), max(self.most_bytes, self.bytes)
+        self.barrier.wait()
+        with self.lock:
+            self.count -= 1
+            self.bytes -= piece.bytes_awaited
+        return piece.number
+
+
 def test_no_more_requests_are_made_at_once_than_allowed_and_all_of_those_are() -> None:
-    slow = Slow()
-    list(fetch_all(pieces(*[1] * 40), slow, Limits(files_in_flight=8)))
-    assert slow.most_at_once == 8
+    together = Together(8)
+    assert len(list(fetch_all(pieces(*[1] * 40), together, Limits(files_in_flight=8)))) == 40
+    assert together.most_at_once == 8
 
 
-def test_no_more_bytes_are_awaited_at_once_than_allowed() -> None:
-    slow = Slow()
-    list(fetch_all(pieces(*[30] * 20), slow, Limits(bytes_in_flight=100)))
-    assert slow.most_bytes == 90
+def test_no_more_bytes_are_awaited_at_once_than_allowed_and_all_of_those_are() -> None:
+    together = Together(3)
+    assert len(list(fetch_all(pieces(*[30] * 18), together, Limits(bytes_in_flight=100)))) == 18
+    assert together.most_bytes == 90
 
 
 def test_what_the_consumer_holds_counts_as_well() -> None:

@@ -25,7 +25,7 @@ class Limits:
 
     files_in_flight: int = 32
     """Requests that one task keeps going at once. Thirty in flight hide 30 ms of latency behind one."""
-    bytes_in_flight: int = 256 * MIB
+    bytes_in_flight: int = 128 * MIB
     """Announced bytes that one task holds or awaits at once; a single larger file is still fetched, alone."""
     piece_bytes: int = 128 * MIB
     """A plain file larger than this is read by several tasks, in ranges."""
