@@ -15,6 +15,14 @@ from tests.journey.story import Story, event, lines, story
 pytestmark = pytest.mark.xdist_group("journey")
 
 
+ODD = [
+    '{"game": "../x"}',
+    '{"game": "alpha"},{"game": "alpha"}',
+    '{"game": "alpha"}}',
+    '{"game": "alpha", "player": "a text where an object is declared"}',
+]
+
+
 @pytest.fixture
 def told(twin: Twin, spark: SparkSession) -> Iterator[Story]:
     with story(twin) as told:
@@ -22,10 +30,7 @@ def told(twin: Twin, spark: SparkSession) -> Iterator[Story]:
 
 
 def test_nothing_is_dropped_silently(told: Story) -> None:
-    told.put(
-        "a.json",
-        lines([event("alpha", n) for n in range(5)] + ["{broken", '{"event": "no game"}', "", '{"game": "../x"}']),
-    )
+    told.put("a.json", lines([*(event("alpha", n) for n in range(5)), "{broken", '{"event": "no game"}', "", *ODD]))
     told.put("b.json.gz", lines([event("beta", n, player={"id": "p", "level": n}) for n in range(3)], gz=True))
     told.put("empty.json", b"")
     told.put("torn.json.gz", lines([event("alpha", 9)] * 100, gz=True)[:-20])
@@ -36,13 +41,18 @@ def test_nothing_is_dropped_silently(told: Story) -> None:
 
     assert sums.differences() == []
     assert sums.files == {"loaded": 2, "empty": 1, "missing": 1, "unreadable": 2}
-    assert (sums.records, sums.written, sums.quarantined, sums.parked) == (11, 8, 2, 1)
-    assert sums.rows == {"alpha": 5, "beta": 3, "quarantine": 2, "parked": 1}
+    assert (sums.records, sums.written, sums.quarantined, sums.parked) == (14, 9, 4, 1)
+    assert sums.rows == {"alpha": 6, "beta": 3, "quarantine": 4, "parked": 1}
     assert told.waiting() == (0, 0)
     quarantined = told.rows(
         "_forebay/quarantine", "select reason, line, record from t where line is not null order by line"
     )
-    assert [(q["reason"], q["line"]) for q in quarantined] == [("not-json", 6), ("bad-table-name", 9)]
+    assert [(q["reason"], q["line"]) for q in quarantined] == [
+        ("not-json", 6),
+        ("bad-table-name", 9),
+        ("several-documents", 10),
+        ("not-json", 11),
+    ]
     assert quarantined[0]["record"].strip() == "{broken"
     levels = told.rows("beta", "select level, country, _record from t order by level")
     assert [row["level"] for row in levels] == [0, 1, 2]
@@ -89,7 +99,10 @@ def test_own_declarations_route_and_shape_the_rows(told: Story, tmp_path: Path) 
         [[tables]]
         name = "purchases"
         where = { event = "purchase" }
-        columns = [{ name = "price", type = "double", path = "purchase.price" }, { name = "at", type = "timestamp", path = "ts" }]
+        columns = [
+          { name = "price", type = "double", path = "purchase.price" },
+          { name = "at", type = "timestamp", path = "ts" },
+        ]
         [[tables]]
         name = "{game}_events"
         """

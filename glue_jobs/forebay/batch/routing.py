@@ -25,7 +25,6 @@ __all__ = ["OWN_COLUMNS", "column_of", "fields_of", "routed"]
 
 OWN_COLUMNS = ("_file_id", "_line", "_batch", "_ingested_at", "_record")
 
-_CORRUPT = "_not_json"
 _DIRTY = "\x00"
 """Marks a table name that was made of a value that may not name a table; no value that matches a pattern holds it."""
 
@@ -34,21 +33,19 @@ def routed(content: DataFrame, service: Service) -> DataFrame:
     """The rows, each with its fate."""
     from pyspark.sql import functions as F
 
-    parsed = F.when(
-        F.expr(IS_DOCUMENT), F.from_json("value", _parse_schema(service), {"columnNameOfCorruptRecord": _CORRUPT})
-    )
-    rows = content.withColumn("_parsed", parsed)
-    # A record that parses to nothing but nulls is still a record; one that does not parse says so in _CORRUPT.
-    rows = rows.withColumn(
-        "_corrupt", F.expr(IS_DOCUMENT) & (F.col("_parsed").isNull() | F.col(f"_parsed.{_CORRUPT}").isNotNull())
-    )
+    # As the only element of an array: a parser that is given one document stops after it, and would drop whatever else the
+    # text holds without a word. So null is no JSON, and more than one element is more than one document.
+    documents = F.from_json(F.concat(F.lit("["), "value", F.lit("]")), f"array<struct<{_parse_schema(service)}>>")
+    rows = content.withColumn("_documents", F.when(F.expr(IS_DOCUMENT), documents))
+    rows = rows.withColumn("_parsed", F.try_element_at("_documents", F.lit(1)))
+    rows = rows.withColumn("_corrupt", F.expr(IS_DOCUMENT) & (F.coalesce(F.size("_documents"), F.lit(0)) != 1))
     rows = rows.withColumn("_route", F.when(F.expr(IS_DOCUMENT) & ~F.col("_corrupt"), _route(service)))
     rows = rows.withColumn("_table", F.col("_route.name")).withColumn("_declared", F.col("_route.declared"))
     dirty = F.col("_table").contains(_DIRTY)
     reason = (
         F.when(F.col("line").isNull(), None)
         .when(F.col("problem").isNotNull(), F.col("problem"))
-        .when(F.col("_corrupt"), "not-json")
+        .when(F.col("_corrupt"), F.when(F.size("_documents") > 1, "several-documents").otherwise("not-json"))
         .when(dirty, "bad-table-name")
     )
     rows = rows.withColumn("_reason", reason)
@@ -59,7 +56,7 @@ def routed(content: DataFrame, service: Service) -> DataFrame:
         .otherwise("write")
     )
     rows = rows.withColumn("_fate", fate).withColumn("_table", F.when(F.col("_fate") == "write", F.col("_table")))
-    return rows.drop("_corrupt", "_route")
+    return rows.drop("_corrupt", "_route", "_documents")
 
 
 def column_of(column: Column) -> Expression:
@@ -98,13 +95,11 @@ def _parse_schema(service: Service) -> str:
     tree: dict[str, dict] = {}  # type: ignore[type-arg]
     for path in sorted(fields_of(service)):
         reduce(lambda node, part: node.setdefault(part, {}), path.split("."), tree)
-    return f"{_ddl(tree, ' ')}, {_CORRUPT} STRING"
+    return _ddl(tree)
 
 
-def _ddl(tree: dict[str, dict], between: str) -> str:  # type: ignore[type-arg]
-    return ", ".join(
-        f"`{n}`{between}" + (f"STRUCT<{_ddl(sub, ': ')}>" if sub else "STRING") for n, sub in sorted(tree.items())
-    )
+def _ddl(tree: dict[str, dict]) -> str:  # type: ignore[type-arg]
+    return ", ".join(f"`{n}`: " + (f"STRUCT<{_ddl(sub)}>" if sub else "STRING") for n, sub in sorted(tree.items()))
 
 
 def _sql(path: str) -> str:
