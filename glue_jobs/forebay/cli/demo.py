@@ -52,7 +52,7 @@ def demo(
 
 
 def _story(twin: Twin, files: int, games: int) -> bool:
-    from forebay.compaction import compact_table
+    from forebay.compaction.rewrite import compact_table
     from forebay.ingest import ingest
     from forebay.operate.accounts import accounts
     from forebay.operate.lake_view import LakeView

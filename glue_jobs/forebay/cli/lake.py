@@ -79,7 +79,7 @@ def tables(lake: Lake) -> None:
 
 def compact(lake: Lake, table: Annotated[str, typer.Argument(help="The table's name.")]) -> None:
     """Rewrite a table's small files into large ones; no row changes, and readers of the stream see nothing new."""
-    from forebay.compaction import compact_table
+    from forebay.compaction.rewrite import compact_table
     from forebay.spark import session
 
     done = compact_table(session("forebay-compact"), f"{lake.rstrip('/')}/{table}")

@@ -1,0 +1,228 @@
+"""When a partition is worth rewriting, said by a person: thresholds for sets of tables, a budget, and what work costs.
+
+In: numbers from a declaration. Out: frozen values. All that makes no sense is `Misdeclared`, everything at once.
+
+The size that files should have grows with the table, as in Databricks' autotune of file sizes, whose published table is
+the same line: a ten-thousandth of the table, not less than 256 MiB and not more than 1 GiB.
+
+    table      up to 2.56 TB   3 TB     5 TB     7 TB     10 TB and more
+    file       256 MB          307 MB   512 MB   716 MB   1 GB
+
+The reason is that a table then has about ten thousand files at most, up to 10 TB: its log stays small enough to be read
+and planned in seconds. Small tables keep small files, because a merge rewrites whole files and a query that skips files
+reads fewer bytes when they are small. The first round makes files of half that size: what it makes is written soon and
+cheaply, and two of them are one of the second round.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import timedelta
+from fnmatch import fnmatchcase
+from typing import Literal
+
+from forebay.errors import Misdeclared, Problem
+
+__all__ = ["Budget", "Group", "Policy", "Rates", "Round", "Thresholds", "Way", "target_file_bytes"]
+
+MIB, GIB = 1 << 20, 1 << 30
+
+Way = Literal["optimize", "rewrite"]
+Round = Literal["first", "second"]
+
+MOST_FILES = 10_000
+LARGEST_TARGET = 4 * GIB
+
+
+def target_file_bytes(table_bytes: int, round_: Round = "second") -> int:
+    """How large the files of a table should be; the module's docstring has the table and the reason."""
+    full = min(max(table_bytes // MOST_FILES, 256 * MIB), GIB)
+    return full if round_ == "second" else full // 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class Thresholds:
+    """What the tables of one set are held to."""
+
+    way: Way = "optimize"
+    """`optimize`: Delta's bin-packing, which reads only the small files. `rewrite`: the whole partition, into n files."""
+    files: int | None = None
+    """For `rewrite`: the n. None computes it from the bytes."""
+    target_file_bytes: int | None = None
+    """The file size of the second round; None takes it from the table's size. The first round makes half of it."""
+    small_share: float = 0.75
+    """A file below this share of the target is small."""
+    min_small_files: int = 8
+    """So many small files in a partition are reason enough."""
+    min_small_bytes: int | None = None
+    """As are so many bytes in small files that come to stand in full ones; None: what makes one full file."""
+    max_deleted_share: float = 0.05
+    """As is a larger share of deleted rows, which every reader reads to throw them away."""
+    settled_after: timedelta = timedelta(days=7)
+    """A partition to which nothing came for so long is done with: then one file less is reason enough, for it is the last
+    time."""
+    cold_after: timedelta = timedelta(hours=1)
+    """A partition with a younger file is hot: more is likely to come, and a merge would meet us."""
+    second_cold_after: timedelta = timedelta(days=1)
+    """The same for the second round."""
+    hot_small_files: int | None = 200
+    """The first round takes a hot partition with so many small files all the same, after all cold ones: a stream into a
+    table without partitions never lets it grow cold. None: never, as fits tables that are merged into."""
+    order_by: tuple[str, ...] = ()
+    """The columns by which the second round orders the rows."""
+    min_unordered_share: float = 0.25
+    """So large a share of bytes that came after the last ordering is reason to order a partition again, as a whole."""
+
+    def target(self, table_bytes: int, round_: Round) -> int:
+        if self.target_file_bytes is None:
+            return target_file_bytes(table_bytes, round_)
+        return self.target_file_bytes if round_ == "second" else max(MIB, self.target_file_bytes // 2)
+
+    def quiet(self, round_: Round) -> timedelta:
+        return self.cold_after if round_ == "first" else self.second_cold_after
+
+    def problems(self, where: str) -> Iterator[Problem]:
+        """Everything that makes no sense; `where` is the set's name in the declaration."""
+        yield from self._problems_of_the_way(where)
+        for name in ("small_share", "min_unordered_share"):
+            if not 0 < getattr(self, name) <= 1:
+                yield Problem(f"{where}.{name}", f"{getattr(self, name)} is not a share above 0 and up to 1")
+        if not 0 <= self.max_deleted_share <= 1:
+            yield Problem(f"{where}.max_deleted_share", f"{self.max_deleted_share} is not a share from 0 to 1")
+        if self.min_small_files < 2:
+            yield Problem(
+                f"{where}.min_small_files", f"{self.min_small_files} is below 2", "one file alone stays as it is"
+            )
+        if self.min_small_bytes is not None and self.min_small_bytes < 1:
+            yield Problem(f"{where}.min_small_bytes", f"{self.min_small_bytes} is below 1")
+        if self.hot_small_files is not None and self.hot_small_files < self.min_small_files:
+            yield Problem(
+                f"{where}.hot_small_files",
+                f"{self.hot_small_files} is below min_small_files, {self.min_small_files}",
+                "a hot partition has to wait longer than a cold one",
+            )
+        yield from self._problems_of_time(where)
+        if "" in self.order_by or len(set(self.order_by)) < len(self.order_by):
+            yield Problem(f"{where}.order_by", f"{list(self.order_by)} has an empty name, or one twice")
+
+    def _problems_of_the_way(self, where: str) -> Iterator[Problem]:
+        if self.way not in ("optimize", "rewrite"):
+            yield Problem(f"{where}.way", f"{self.way!r} is unknown", "optimize or rewrite")
+        if self.files is not None and not 1 <= self.files <= MOST_FILES:
+            yield Problem(f"{where}.files", f"{self.files} is not from 1 to {MOST_FILES:,}")
+        if self.files is not None and self.way != "rewrite":
+            yield Problem(
+                f"{where}.files", "a number of files is for the way rewrite", "set way to rewrite, or leave it out"
+            )
+        target = self.target_file_bytes
+        if target is not None and not MIB <= target <= LARGEST_TARGET:
+            yield Problem(
+                f"{where}.target_file_bytes",
+                f"{target:,} is not from 1 MiB to 4 GiB",
+                "leave it out: by the table's size",
+            )
+
+    def _problems_of_time(self, where: str) -> Iterator[Problem]:
+        if self.cold_after < timedelta(0):
+            yield Problem(f"{where}.cold_after", f"{self.cold_after} is negative")
+        for name in ("second_cold_after", "settled_after"):
+            if getattr(self, name) < self.cold_after:
+                yield Problem(f"{where}.{name}", f"{getattr(self, name)} is shorter than cold_after, {self.cold_after}")
+
+
+@dataclass(frozen=True)
+class Group:
+    """A set of tables with thresholds of its own, and often a schedule of its own. `tables` are names or patterns (`*`)."""
+
+    name: str
+    tables: tuple[str, ...]
+    thresholds: Thresholds
+
+    def holds(self, table: str) -> bool:
+        return any(fnmatchcase(table, pattern) for pattern in self.tables)
+
+
+@dataclass(frozen=True)
+class Rates:
+    """What rewriting costs, in DPU-seconds (a DPU is 4 cores). Assumed, on the careful side; give those of measured runs."""
+
+    per_task_s: float = 2.0
+    per_file_s: float = 0.05
+    bytes_per_dpu_s: float = 32 * MIB
+    ordering_factor: float = 2.0
+
+    FORMULA = "per_task_s + per_file_s * files_rewritten + (bytes + bytes_after) / bytes_per_dpu_s * ordering_factor"
+    """The factor is 1 for a task that does not order."""
+
+    def dpu_s(self, *, files: int, read: int, written: int, ordering: bool) -> float:
+        factor = self.ordering_factor if ordering else 1.0
+        return self.per_task_s + self.per_file_s * files + (read + written) / self.bytes_per_dpu_s * factor
+
+    def problems(self) -> Iterator[Problem]:
+        for name, least in (("per_task_s", 0.0), ("per_file_s", 0.0), ("ordering_factor", 1.0)):
+            if not getattr(self, name) >= least:
+                yield Problem(f"rates.{name}", f"{getattr(self, name)} is below {least:g}")
+        if not self.bytes_per_dpu_s > 0:
+            yield Problem("rates.bytes_per_dpu_s", f"{self.bytes_per_dpu_s} is not above 0")
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What one run may cost: bytes read, DPU-seconds, or both; None is no limit."""
+
+    bytes: int | None = None
+    dpu_s: float | None = None
+
+    def __post_init__(self) -> None:
+        wrong = []
+        if self.bytes is not None and self.bytes < 1:
+            wrong.append(Problem("budget.bytes", f"{self.bytes} is below 1", "leave it out for no limit"))
+        if self.dpu_s is not None and not self.dpu_s > 0:
+            wrong.append(Problem("budget.dpu_s", f"{self.dpu_s} is not above 0", "leave it out for no limit"))
+        if wrong:
+            raise Misdeclared(wrong)
+
+    def allows(self, read: int, dpu_s: float) -> bool:
+        return (self.bytes is None or read <= self.bytes) and (self.dpu_s is None or dpu_s <= self.dpu_s)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Policy:
+    """All of it, for one run. The first group that holds a table counts; `only` limits the run to one group."""
+
+    round: Round = "first"
+    default: Thresholds = field(default_factory=Thresholds)
+    groups: tuple[Group, ...] = ()
+    only: str | None = None
+    rates: Rates = field(default_factory=Rates)
+
+    DEFAULT = "default"
+    """The group of the tables that no group holds."""
+
+    def __post_init__(self) -> None:
+        if wrong := list(self._problems()):
+            raise Misdeclared(wrong)
+
+    def group_of(self, table: str) -> tuple[str, Thresholds]:
+        for group in self.groups:
+            if group.holds(table):
+                return group.name, group.thresholds
+        return self.DEFAULT, self.default
+
+    def _problems(self) -> Iterator[Problem]:
+        if self.round not in ("first", "second"):
+            yield Problem("round", f"{self.round!r} is unknown", "first or second")
+        yield from self.default.problems(self.DEFAULT)
+        for group in self.groups:
+            yield from group.thresholds.problems(f"groups.{group.name}")
+            if not group.tables:
+                yield Problem(f"groups.{group.name}.tables", "is empty", "names of tables, or patterns like scores_*")
+        names = [self.DEFAULT, *(group.name for group in self.groups)]
+        for name, count in Counter(names).items():
+            if count > 1:
+                yield Problem(f"groups.{name}", "is there twice, or is the default's name")
+        if self.only is not None and self.only not in names:
+            yield Problem("only", f"{self.only!r} is no group", ", ".join(names))
+        yield from self.rates.problems()
