@@ -1,6 +1,5 @@
 """The ingest job of AWS Glue and EMR Serverless. `forebay ingest` runs the same code on a laptop."""
 
-import signal
 import sys
 import threading
 
@@ -10,12 +9,10 @@ from forebay.settings import IngestSettings
 
 
 def main(argv: list[str]) -> int:
-    stop = threading.Event()
-    signal.signal(signal.SIGTERM, lambda *_: stop.set())
     try:
         settings = IngestSettings.from_argv(argv)
         with journal(settings) as emit:
-            ingest(settings, emit=emit, stop=stop)
+            ingest(settings, emit=emit, stop=threading.Event())
     except ForebayError as problem:
         print(f"forebay: {problem}", file=sys.stderr)
         return 2 if isinstance(problem, Misdeclared) else 1

@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "glue_jobs" / "forebay"
 
 ORDER = [
-    "runtime errors events landed_file",
+    "runtime errors events landed_file aws",
     "settings cloudwatch",
     "service spark",
     "notification fabricate",
@@ -43,6 +43,7 @@ WITHOUT_SPARK = [
     "errors",
     "events",
     "landed_file",
+    "aws",
     "settings",
     "cloudwatch",
     "service",

@@ -4,7 +4,7 @@ The map of the rooms, in the order of the journey; a room imports only from thos
 
 | room | what enters | what leaves |
 | --- | --- | --- |
-| `runtime`, `errors`, `events`, `cloudwatch`, `landed_file`, `settings`, `service`, `spark` | | words, declarations |
+| `runtime`, `errors`, `events`, `cloudwatch`, `aws`, `landed_file`, `settings`, `service`, `spark` | | words, declarations |
 | `notification` | the body of a message | the files it names |
 | `content` | files | their records, one by one |
 | `file` | an SQS queue | `format("s3-sqs")`: a stream of file names |

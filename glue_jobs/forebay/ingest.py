@@ -1,7 +1,7 @@
 """The ingest job, as Glue, EMR and the laptop run it: file names from the queue become rows in tables, batch after
 batch.
 
-In: `IngestSettings`. It returns when it was asked to stop, or, in drain mode, when the queue is empty. Settings that
+In: `IngestSettings`. It returns when it was asked to stop (`stop`, an interrupt, a termination), or, in drain mode, when the queue is empty. Settings that
 cannot work (a queue that is not there, a lake that cannot be written safely) are refused before anything is taken from
 the queue.
 """
@@ -9,12 +9,14 @@ the queue.
 from __future__ import annotations
 
 import re
+import signal
 import threading
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from forebay.aws import client
 from forebay.batch.batch import Batch
 from forebay.cloudwatch import CloudWatch
 from forebay.errors import ForebayError, Halt
@@ -43,9 +45,7 @@ def journal(settings: IngestSettings) -> Iterator[Emit]:
     if settings.metrics == "none":
         yield Journal(to_log())
         return
-    import boto3
-
-    metrics = CloudWatch(boto3.client("cloudwatch"))
+    metrics = CloudWatch(client("cloudwatch"))
     emit = Journal(to_log(), metrics)
     try:
         yield emit
@@ -64,9 +64,25 @@ def ingest(settings: IngestSettings, *, emit: Emit, stop: threading.Event) -> No
 
     lease = hold(settings.checkpoint_folder, wait_s=settings.lease_wait_s)
     try:
-        run(names(spark, settings), Gate(batch_of(spark, service, settings, lease, emit)), settings, stop)
+        with stopping_on_signals(stop):
+            run(names(spark, settings), Gate(batch_of(spark, service, settings, lease, emit)), settings, stop)
     finally:
         lease.let_go()
+
+
+@contextmanager
+def stopping_on_signals(stop: threading.Event) -> Iterator[None]:
+    """An interrupt or a termination asks for a stop between two batches. To be entered when the session is there: PySpark takes
+    the interrupt for itself when it starts, and would cancel the batch."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.signal(number, lambda *_: stop.set()) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def batch_of(spark: SparkSession, service: Service, settings: IngestSettings, lease: Lease, emit: Emit) -> Batch:

@@ -26,6 +26,7 @@ from typing import IO, Any, Protocol
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from forebay.aws import client
 from forebay.errors import Halt
 
 __all__ = ["Holder", "Lease", "hold"]
@@ -62,7 +63,7 @@ class Lease(Protocol):
 def hold(folder: str, *, wait_s: float, lasts_s: float = LASTS_S, s3: Any = None) -> Lease:
     """Takes the lease, waiting for at most `wait_s`; `Halt` says who has it."""
     if folder.startswith(("s3://", "s3a://")):
-        return S3Lease.take(s3 or _client(), folder, wait_s=wait_s, lasts_s=lasts_s)
+        return S3Lease.take(s3 or client("s3"), folder, wait_s=wait_s, lasts_s=lasts_s)
     return FolderLease.take(Path(folder.removeprefix("file://").removeprefix("file:")), wait_s=wait_s)
 
 
@@ -218,9 +219,3 @@ class FolderLease:
 
     def let_go(self) -> None:
         self._file.close()
-
-
-def _client() -> Any:
-    import boto3
-
-    return boto3.client("s3")

@@ -10,10 +10,10 @@ import os
 from typing import Any
 from urllib.parse import urlsplit
 
-import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError, EndpointConnectionError, NoCredentialsError, NoRegionError
 
+from forebay.aws import client
 from forebay.errors import Misdeclared
 
 __all__ = ["check_lake", "check_queue"]
@@ -35,8 +35,8 @@ def check_queue(url: str, *, sqs: Any = None) -> None:
     if not urlsplit(url).scheme.startswith("http"):
         raise Misdeclared.one(where, "is not a URL", "the queue's URL begins with https://sqs.<region>.amazonaws.com/")
     try:
-        client = sqs or boto3.client("sqs", config=_QUICK)
-        client.get_queue_attributes(QueueUrl=url, AttributeNames=["ApproximateNumberOfMessages"])
+        sqs = sqs or client("sqs", config=_QUICK)
+        sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["ApproximateNumberOfMessages"])
     except (ClientError, BotoCoreError) as refused:
         missing = {
             "AWS.SimpleQueueService.NonExistentQueue": "there is no such queue: check the URL's region, account and name",
@@ -51,8 +51,8 @@ def check_lake(lake: str, *, s3: Any = None) -> None:
         return
     bucket = rest.partition("/")[0]
     try:
-        client = s3 or boto3.client("s3", config=_QUICK)
-        client.head_bucket(Bucket=bucket)
+        s3 = s3 or client("s3", config=_QUICK)
+        s3.head_bucket(Bucket=bucket)
     except (ClientError, BotoCoreError) as refused:
         missing = {"404": f"there is no bucket {bucket}: check its name and AWS_REGION"}
         raise _plainly(f"lake {lake}", refused, missing, "AWS_ENDPOINT_URL_S3") from refused

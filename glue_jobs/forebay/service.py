@@ -18,6 +18,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
+from forebay.aws import client
 from forebay.errors import Misdeclared, Problem
 from forebay.settings import problems_of
 
@@ -221,9 +222,7 @@ def _from_folder(place: Path) -> dict[str, str]:
 
 
 def _from_s3(place: str, s3: Any) -> dict[str, str]:
-    import boto3
-
-    s3 = s3 or boto3.client("s3")
+    s3 = s3 or client("s3")
     bucket, _, prefix = place.partition("://")[2].partition("/")
     prefix = prefix.rstrip("/") + "/" if prefix else ""
     texts = {}

@@ -34,7 +34,7 @@ class JobSettings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    lake: Lake = Field(description="where the tables are: s3://bucket[/prefix], or a folder")
+    lake: Lake = Field(description="where the tables are: s3://bucket/prefix, or a folder")
     service: str = Field(
         "", description="the declarations: a folder, service.toml or s3:// prefix; empty: the built-in example"
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import threading
 from typing import Annotated, Any
 
@@ -17,7 +16,7 @@ __all__ = ["accounts", "compact", "ingest", "tables"]
 Lake = Annotated[
     str,
     typer.Option(
-        envvar="FOREBAY_LAKE", help="Where the tables are: s3://bucket[/prefix], or a folder.", show_default=False
+        envvar="FOREBAY_LAKE", help="Where the tables are: s3://bucket/prefix, or a folder.", show_default=False
     ),
 ]
 
@@ -53,11 +52,8 @@ def ingest(
     from forebay.ingest import ingest as run
     from forebay.ingest import journal
 
-    stop = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
     with journal(settings) as emit:
-        run(settings, emit=emit, stop=stop)
+        run(settings, emit=emit, stop=threading.Event())
 
 
 def accounts(lake: Lake) -> None:

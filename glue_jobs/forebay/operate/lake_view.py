@@ -13,11 +13,12 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-import boto3
 import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable, QueryBuilder
 from deltalake.exceptions import TableNotFoundError
+
+from forebay.aws import client
 
 __all__ = ["LakeView", "TableFacts"]
 
@@ -86,7 +87,7 @@ def _storage_options(env: Mapping[str, str]) -> dict[str, str]:
 def _s3_folders(lake: str) -> list[str]:
     bucket, _, prefix = lake.removeprefix("s3://").partition("/")
     prefix = f"{prefix}/" if prefix else ""
-    pages = boto3.client("s3").get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix, Delimiter="/")
+    pages = client("s3").get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix, Delimiter="/")
     folders = (found["Prefix"] for page in pages for found in page.get("CommonPrefixes", []))
     return [folder.removeprefix(prefix).rstrip("/") for folder in folders]
 
