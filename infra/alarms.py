@@ -1,0 +1,230 @@
+"""What a person is told of, and where: a topic, and the alarms that go to it.
+
+Each alarm says what it means in a sentence and where the runbook tells what to do. An alarm watches a metric of AWS, or one
+that an event of ours carries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from aws_cdk import Aws, Duration
+from aws_cdk import aws_cloudwatch as cw
+from aws_cdk import aws_cloudwatch_actions as actions
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_lambda as lam
+from aws_cdk import aws_sns as sns
+from aws_cdk import aws_sqs as sqs
+from constructs import Construct
+
+from forebay.batch.events import BatchCommitted, TableFailed
+from infra.landing import Landing
+from infra.metrics import ServiceMetrics
+from infra.settings import Settings
+from lambdas.publish_freshness.events import FreshnessMeasured
+
+__all__ = ["Alarms", "alarm_topic", "runbook_of"]
+
+MINUTE = Duration.minutes(1)
+
+
+def runbook_of(settings: Settings) -> str:
+    return settings.runbook_url or "infra/README.md"
+
+
+def alarm_topic(scope: Construct, *, settings: Settings, key: kms.IKey) -> sns.Topic:
+    topic = sns.Topic(scope, "AlarmTopic", topic_name=f"{settings.name}-alarms", master_key=key, enforce_ssl=True)
+    alarms = f"arn:{Aws.PARTITION}:cloudwatch:{Aws.REGION}:{Aws.ACCOUNT_ID}:alarm:{settings.name}-*"
+    topic.add_to_resource_policy(
+        iam.PolicyStatement(
+            sid="AlarmsPublish",
+            principals=[iam.ServicePrincipal("cloudwatch.amazonaws.com")],
+            actions=["sns:Publish"],
+            resources=[topic.topic_arn],
+            conditions={"StringEquals": {"aws:SourceAccount": Aws.ACCOUNT_ID}, "ArnLike": {"aws:SourceArn": alarms}},
+        )
+    )
+    if settings.alarm_email:
+        sns.CfnSubscription(topic, "Email", topic_arn=topic.topic_arn, protocol="email", endpoint=settings.alarm_email)
+    return topic
+
+
+class Alarms(Construct):
+    def __init__(
+        self, scope: Construct, construct_id: str, *, settings: Settings, topic: sns.ITopic, service: str
+    ) -> None:
+        super().__init__(scope, construct_id)
+        self._settings, self._topic, self._metrics = settings, topic, ServiceMetrics(service)
+        self.all: list[cw.Alarm] = []
+
+    def watch_landing(self, landing: Landing) -> None:
+        minutes = self._settings.freshness_minutes
+        self._add(
+            "files-wait",
+            landing.queue.metric_approximate_age_of_oldest_message(period=MINUTE),
+            f"A file waits in the queue for more than {minutes} minutes.",
+            above=minutes * 60,
+            for_minutes=3,
+        )
+        dead = "ApproximateNumberOfMessagesVisible"
+        self._add(
+            "dead-letters",
+            landing.dead.metric(dead, statistic="Maximum", period=MINUTE),
+            "A message was taken several times and never finished; it is kept for 14 days.",
+            above=0,
+        )
+        self._add(
+            "undelivered",
+            landing.undelivered.metric(dead, statistic="Maximum", period=MINUTE),
+            "The topic could not put a message into the queue; it is kept for 14 days.",
+            above=0,
+        )
+
+    def watch_batches(self, queue: sqs.IQueue) -> None:
+        freshness, silence = self._settings.freshness_minutes, self._settings.silence_minutes
+        self._add(
+            "late-rows",
+            self._metrics.of(BatchCommitted, "latency_p99_seconds", statistic="Maximum"),
+            f"One file in a hundred took more than {freshness} minutes until it was rows.",
+            above=freshness * 60,
+            for_minutes=3,
+        )
+        self._add(
+            "no-batch", self._silence(queue), f"Files wait, and no batch ended for {silence} minutes.", silence * 60
+        )
+        self._add(
+            "quarantine-share",
+            self._quarantine_share(),
+            f"More than {self._settings.quarantine_percent:g} % of an hour's records were quarantined.",
+            above=self._settings.quarantine_percent,
+        )
+        self._add(
+            "files-refused",
+            self._metrics.of(BatchCommitted, "refused_files", minutes=5),
+            "A whole file could not be read; the quarantine has it with its reason.",
+            above=0,
+        )
+        self._add(
+            "table-failed",
+            self._metrics.over_tables(TableFailed, "rows", function="COUNT"),
+            "A table could not be written. Its rows are kept, and the other tables went on.",
+            above=0,
+        )
+
+    def watch_the_watchers(self, functions: Sequence[lam.IFunction], schedule_group: str) -> None:
+        errors = {f"f{n}": f.metric_errors(period=Duration.minutes(5)) for n, f in enumerate(functions)}
+        self._add(
+            "function-failed",
+            cw.MathExpression(
+                expression=" + ".join(f"FILL({name}, 0)" for name in errors),
+                using_metrics=errors,
+                period=Duration.minutes(5),
+                label="errors of functions",
+            ),
+            "A function failed: the job may not be started, or its end not be told.",
+            above=0,
+        )
+        self._add(
+            "schedule-failed",
+            cw.Metric(
+                namespace="AWS/Scheduler",
+                metric_name="TargetErrorCount",
+                dimensions_map={"ScheduleGroup": schedule_group},
+                statistic="Sum",
+                period=Duration.minutes(5),
+            ),
+            "A schedule could not start what it should start.",
+            above=0,
+        )
+        self._add(
+            "nobody-measures",
+            self._metrics.of(FreshnessMeasured, "waiting", statistic="SampleCount", minutes=15),
+            "Freshness was not measured for 15 minutes, so other alarms may be silent for no good reason.",
+            below=1,
+            missing=cw.TreatMissingData.BREACHING,
+        )
+
+    def wake(self, function: lam.IFunction, queue: sqs.IQueue) -> None:
+        """Many waiting messages start the job now rather than at the next tick."""
+        alarm = self._alarm(
+            "many-wait",
+            queue.metric_approximate_number_of_messages_visible(statistic="Maximum", period=MINUTE),
+            f"{self._settings.drain_at_messages} messages wait: the job is started. Nobody needs to act.",
+            threshold=self._settings.drain_at_messages,
+            comparison=cw.ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD,
+        )
+        alarm.add_alarm_action(actions.LambdaAction(function))
+
+    def _silence(self, queue: sqs.IQueue) -> cw.MathExpression:
+        """How long files have waited or no batch has ended, whichever is less: a quiet night is no silence."""
+        return cw.MathExpression(
+            expression="IF(oldest < batch, oldest, batch)",
+            using_metrics={
+                "oldest": queue.metric_approximate_age_of_oldest_message(period=Duration.minutes(5)),
+                "batch": self._metrics.of(FreshnessMeasured, "since_batch_seconds", statistic="Minimum", minutes=5),
+            },
+            period=Duration.minutes(5),
+            label="silence",
+        )
+
+    def _quarantine_share(self) -> cw.MathExpression:
+        return cw.MathExpression(
+            expression="IF(records > 0, 100 * quarantined / records, 0)",
+            using_metrics={
+                name: self._metrics.of(BatchCommitted, name, minutes=60) for name in ("records", "quarantined")
+            },
+            period=Duration.hours(1),
+            label="quarantined, %",
+        )
+
+    def _add(
+        self,
+        name: str,
+        metric: cw.IMetric,
+        says: str,
+        above: float | None = None,
+        *,
+        below: float | None = None,
+        for_minutes: int = 1,
+        missing: cw.TreatMissingData = cw.TreatMissingData.NOT_BREACHING,
+    ) -> None:
+        over, under = cw.ComparisonOperator.GREATER_THAN_THRESHOLD, cw.ComparisonOperator.LESS_THAN_THRESHOLD
+        threshold = above if above is not None else below
+        assert threshold is not None, f"alarm {name} needs a threshold"
+        alarm = self._alarm(
+            name,
+            metric,
+            says,
+            threshold=threshold,
+            comparison=over if above is not None else under,
+            periods=for_minutes,
+            missing=missing,
+        )
+        alarm.add_alarm_action(actions.SnsAction(self._topic))
+        alarm.add_ok_action(actions.SnsAction(self._topic))
+
+    def _alarm(
+        self,
+        name: str,
+        metric: cw.IMetric,
+        says: str,
+        *,
+        threshold: float,
+        comparison: cw.ComparisonOperator,
+        periods: int = 1,
+        missing: cw.TreatMissingData = cw.TreatMissingData.NOT_BREACHING,
+    ) -> cw.Alarm:
+        alarm = cw.Alarm(
+            self,
+            name.title().replace("-", ""),
+            alarm_name=f"{self._settings.name}-{name}",
+            alarm_description=f"{says} Runbook: {runbook_of(self._settings)}#{name}",
+            metric=metric,
+            threshold=threshold,
+            comparison_operator=comparison,
+            evaluation_periods=periods,
+            treat_missing_data=missing,
+        )
+        self.all.append(alarm)
+        return alarm

@@ -1,0 +1,65 @@
+"""The CDK app: `python -m infra.app [-c name=value ...]` writes cdk.out and needs nothing but Python; the `cdk` command runs
+it the same way. What is wrong with settings or declarations is said all at once, with exit status 2."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from infra import node  # noqa: F401  isort: skip
+import aws_cdk as cdk
+
+from forebay.errors import Misdeclared
+from infra.review import review
+from infra.settings import Settings
+from infra.stack import ForebayStack
+
+__all__ = ["build", "main"]
+
+CDK_JSON = Path(__file__).resolve().parent.parent / "cdk.json"
+
+
+def build(context: Mapping[str, Any], *, outdir: str | None = None) -> tuple[cdk.App, ForebayStack]:
+    """The app, not yet synthesized."""
+    settings = Settings.from_context(context)
+    app = cdk.App(context=dict(context), outdir=outdir, analytics_reporting=False)
+    stack = ForebayStack(
+        app,
+        settings.name,
+        settings=settings,
+        description="JSON files that land in S3 become Delta tables",
+        synthesizer=cdk.DefaultStackSynthesizer(generate_bootstrap_version_rule=False),
+        tags={"service": "forebay", "environment": settings.env},
+    )
+    review(app)
+    return app, stack
+
+
+def main(argv: Sequence[str]) -> int:
+    try:
+        context = context_from(argv, os.environ)
+        app, _ = build(context, outdir=os.environ.get("CDK_OUTDIR", "cdk.out"))
+    except Misdeclared as refused:
+        print(f"forebay: {refused}", file=sys.stderr)
+        return 2
+    app.synth()
+    return 0
+
+
+def context_from(argv: Sequence[str], env: Mapping[str, str]) -> dict[str, Any]:
+    """The `cdk` command hands over all context by itself; run by hand, it is cdk.json's and the arguments'."""
+    parser = argparse.ArgumentParser(prog="python -m infra.app", description="write the CloudFormation template")
+    parser.add_argument("-c", "--context", action="append", default=[], metavar="NAME=VALUE")
+    given = dict(pair.partition("=")[::2] for pair in parser.parse_args(argv).context)
+    if "CDK_CONTEXT_JSON" in env:
+        return {**json.loads(env["CDK_CONTEXT_JSON"]), **given}
+    return {**json.loads(CDK_JSON.read_text())["context"], **given}
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,80 @@
+"""A bucket as all of ours are: private, encrypted, TLS only, its accesses logged, and kept when the stack is removed.
+
+`name_of` builds a bucket's name from the environment's alone, so that policies can name a bucket that is not made yet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from aws_cdk import Aws, Duration, RemovalPolicy
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_s3 as s3
+from constructs import Construct
+
+from infra.settings import Settings
+
+__all__ = ["access_logs_bucket", "arn_of", "name_of", "private_bucket", "removal_of"]
+
+
+def name_of(settings: Settings, role: str) -> str:
+    return f"{settings.name}-{role}-{Aws.ACCOUNT_ID}-{Aws.REGION}"
+
+
+def arn_of(bucket_name: str) -> str:
+    return f"arn:{Aws.PARTITION}:s3:::{bucket_name}"
+
+
+def removal_of(settings: Settings) -> RemovalPolicy:
+    """CloudFormation never deletes a bucket that has something in it, so even with both switches a person empties it."""
+    return RemovalPolicy.DESTROY if settings.delete_data else RemovalPolicy.RETAIN
+
+
+def private_bucket(
+    scope: Construct,
+    role: str,
+    *,
+    settings: Settings,
+    key: kms.IKey,
+    access_logs: s3.IBucket,
+    versioned: bool = False,
+    lifecycle_rules: Sequence[s3.LifecycleRule] = (),
+) -> s3.Bucket:
+    return s3.Bucket(
+        scope,
+        role.capitalize(),
+        bucket_name=name_of(settings, role),
+        versioned=versioned,
+        encryption=s3.BucketEncryption.KMS,
+        encryption_key=key,
+        bucket_key_enabled=True,
+        enforce_ssl=True,
+        minimum_tls_version=1.2,
+        block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
+        object_ownership=s3.ObjectOwnership.BUCKET_OWNER_ENFORCED,
+        server_access_logs_bucket=access_logs,
+        server_access_logs_prefix=f"{role}/",
+        lifecycle_rules=[abandoned_uploads(), *lifecycle_rules],
+        removal_policy=removal_of(settings),
+    )
+
+
+def access_logs_bucket(scope: Construct, *, settings: Settings) -> s3.Bucket:
+    """S3 writes access logs to buckets with S3's own key only."""
+    return s3.Bucket(
+        scope,
+        "AccessLogs",
+        bucket_name=name_of(settings, "access"),
+        encryption=s3.BucketEncryption.S3_MANAGED,
+        enforce_ssl=True,
+        minimum_tls_version=1.2,
+        block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
+        object_ownership=s3.ObjectOwnership.BUCKET_OWNER_ENFORCED,
+        lifecycle_rules=[s3.LifecycleRule(id="expire", expiration=Duration.days(max(settings.log_days, 90)))],
+        removal_policy=removal_of(settings),
+    )
+
+
+def abandoned_uploads() -> s3.LifecycleRule:
+    """Parts of uploads that never ended: no object, so nothing that a table could miss."""
+    return s3.LifecycleRule(id="abandoned-uploads", abort_incomplete_multipart_upload_after=Duration.days(3))

@@ -1,0 +1,105 @@
+"""One page that tells the journey from left to right and top to bottom: arrived, waiting, taken, rows, late, failed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from aws_cdk import Duration
+from aws_cdk import aws_cloudwatch as cw
+from aws_cdk import aws_logs as logs
+from constructs import Construct
+
+from forebay.batch.events import BatchCommitted, RowsAppended, TableFailed
+from infra.jobs import Job
+from infra.landing import Landing
+from infra.metrics import ServiceMetrics
+from infra.settings import Settings
+from lambdas.publish_freshness.events import FreshnessMeasured
+
+__all__ = ["dashboard"]
+
+MINUTE = Duration.minutes(1)
+THIRD, HALF, ALL = 8, 12, 24
+
+
+def dashboard(
+    scope: Construct, *, settings: Settings, service: str, landing: Landing, ingest: Job, alarms: Sequence[cw.IAlarm]
+) -> cw.Dashboard:
+    page = cw.Dashboard(scope, "Dashboard", dashboard_name=settings.name, default_interval=Duration.hours(12))
+    metrics = ServiceMetrics(service)
+    page.add_widgets(cw.AlarmStatusWidget(title="Alarms", alarms=list(alarms), width=ALL))
+    page.add_widgets(*_arrivals(metrics, landing))
+    page.add_widgets(*_batches(metrics))
+    page.add_widgets(*_tables(metrics))
+    page.add_widgets(*_job(ingest), _errors(ingest.log_group))
+    return page
+
+
+def _graph(title: str, left: Sequence[cw.IMetric], width: int = THIRD, *, stacked: bool = False) -> cw.GraphWidget:
+    return cw.GraphWidget(title=title, left=list(left), width=width, stacked=stacked)
+
+
+def _arrivals(metrics: ServiceMetrics, landing: Landing) -> list[cw.IWidget]:
+    of, oldest = metrics.of, landing.queue.metric_approximate_age_of_oldest_message(period=MINUTE, label="oldest")
+    arrived = landing.queue.metric_number_of_messages_sent(period=MINUTE, label="messages")
+    counts = [of(FreshnessMeasured, name, statistic="Maximum", minutes=5) for name in ("waiting", "held", "dead")]
+    since = of(FreshnessMeasured, "since_batch_seconds", statistic="Maximum", minutes=5, label="since the last batch")
+    return [
+        _graph("Arrived", [arrived]),
+        _graph("In the queues", counts),
+        _graph("Behind, seconds", [oldest, since]),
+    ]
+
+
+def _batches(metrics: ServiceMetrics) -> list[cw.IWidget]:
+    def sums(*names: str) -> list[cw.IMetric]:
+        return [metrics.of(BatchCommitted, name) for name in names]
+
+    stages = [
+        metrics.of(BatchCommitted, f"{name}_seconds", statistic="Average", label=name)
+        for name in ("claim", "read", "write", "ledger")
+    ]
+    return [
+        _graph("Files taken", sums("files", "known_files", "duplicate_files", "missing_files", "refused_files")),
+        _graph("Records", sums("records", "written", "quarantined", "parked", "dropped")),
+        _graph("A batch, seconds by stage", stages, stacked=True),
+    ]
+
+
+def _tables(metrics: ServiceMetrics) -> list[cw.IWidget]:
+    latency = [
+        metrics.of(BatchCommitted, f"latency_{name}_seconds", statistic="Maximum", label=name)
+        for name in ("p50", "p99", "max")
+    ]
+    return [
+        _graph("Rows by table", [metrics.by_table(RowsAppended, "rows")], stacked=True),
+        _graph("From landing to rows, seconds", latency),
+        _graph("Rows that a failed table waits for", [metrics.by_table(TableFailed, "rows")], stacked=True),
+    ]
+
+
+def _job(job: Job) -> list[cw.IWidget]:
+    """Published by Glue itself, for a job with --enable-metrics."""
+    executors = cw.Metric(
+        namespace="Glue",
+        metric_name="glue.driver.ExecutorAllocationManager.executors.numberAllExecutors",
+        dimensions_map={"JobName": job.name, "JobRunId": "ALL", "Type": "gauge"},
+        statistic="Maximum",
+        period=MINUTE,
+        label="executors",
+    )
+    return [_graph("Workers of the ingest job", [executors])]
+
+
+def _errors(log: logs.ILogGroup) -> cw.LogQueryWidget:
+    return cw.LogQueryWidget(
+        title="What a person must look at",
+        log_group_names=[log.log_group_name],
+        query_lines=[
+            "fields @timestamp, @message",
+            'filter @message like /"level": "error"/',
+            "sort @timestamp desc",
+            "limit 50",
+        ],
+        width=THIRD * 2,
+    )

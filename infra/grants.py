@@ -1,0 +1,122 @@
+"""Rights, each said once and no wider than its use; the stack hands them out.
+
+Written out rather than taken from `grant_*`: those give whole families of actions (`s3:GetObject*`, `s3:List*`) on whole
+buckets, and the assets' bucket belongs to every stack of the account.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, cast
+
+from aws_cdk import Aws
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_s3_assets as assets
+from aws_cdk import aws_sqs as sqs
+from constructs import IConstruct
+
+from forebay.cloudwatch import NAMESPACE
+from infra.review import acknowledge_wildcards
+
+__all__ = [
+    "allow",
+    "count_messages",
+    "publish_metrics",
+    "read_assets",
+    "read_landed_files",
+    "read_ledger_log",
+    "take_messages",
+    "use_key",
+    "write_job_logs",
+    "write_objects",
+]
+
+
+def allow(
+    role: iam.IGrantable,
+    sid: str,
+    actions: Sequence[str],
+    resources: Sequence[str],
+    conditions: Any = None,
+    *,
+    because: str = "",
+) -> None:
+    """`because` is why a resource may end with a star; without it the review at synth refuses one."""
+    statement = iam.PolicyStatement(sid=sid, actions=list(actions), resources=list(resources), conditions=conditions)
+    principal = role.grant_principal
+    principal.add_to_principal_policy(statement)
+    if because:
+        acknowledge_wildcards(cast(IConstruct, principal), resources, because)
+
+
+def take_messages(role: iam.IGrantable, queue: sqs.IQueue) -> None:
+    actions = ("sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:ChangeMessageVisibility", "sqs:GetQueueAttributes")
+    allow(role, "TakeMessages", actions, [queue.queue_arn])
+
+
+def count_messages(role: iam.IGrantable, *queues: sqs.IQueue) -> None:
+    allow(role, "CountMessages", ["sqs:GetQueueAttributes"], [queue.queue_arn for queue in queues])
+
+
+def read_landed_files(role: iam.IGrantable, bucket_arn: str, prefix: str) -> None:
+    allow(
+        role,
+        "ReadLandedFiles",
+        ["s3:GetObject", "s3:GetObjectVersion"],
+        [f"{bucket_arn}/{prefix}*"],
+        because="any file below the prefix may be announced",
+    )
+    _tell_missing_from_forbidden(role, bucket_arn)
+
+
+def _tell_missing_from_forbidden(role: iam.IGrantable, bucket_arn: str) -> None:
+    """Without the right to list, S3 says 403 of an object that is not there. A condition on the prefix would take the right
+    away again: a GET has no prefix."""
+    allow(role, "TellMissingFromForbidden", ["s3:ListBucket"], [bucket_arn])
+
+
+def write_objects(role: iam.IGrantable, sid: str, bucket_arn: str, prefix: str = "", *, because: str) -> None:
+    on_objects = ("GetObject", "PutObject", "DeleteObject", "AbortMultipartUpload", "ListMultipartUploadParts")
+    on_bucket = ("ListBucket", "GetBucketLocation", "ListBucketMultipartUploads")
+    resources = [f"{bucket_arn}/{prefix}*"]
+    allow(role, f"{sid}Objects", [f"s3:{action}" for action in on_objects], resources, because=because)
+    allow(role, f"{sid}List", [f"s3:{action}" for action in on_bucket], [bucket_arn])
+
+
+def read_ledger_log(role: iam.IGrantable, bucket_arn: str) -> None:
+    allow(role, "ReadLedgerLog", ["s3:GetObject"], [f"{bucket_arn}/_forebay/ledger/_delta_log/_last_checkpoint"])
+    _tell_missing_from_forbidden(role, bucket_arn)
+
+
+def read_assets(role: iam.IGrantable, *given: assets.Asset) -> None:
+    """Of any version: a worker that joins a run which began before a deploy fetches the code of then."""
+    places = [asset.bucket.arn_for_objects(f"*{Path(asset.s3_object_key).suffix}") for asset in given]
+    because = "workers that join an older run fetch its older code, whose hash this template no longer knows"
+    allow(role, "ReadCode", ["s3:GetObject"], places, because=because)
+
+
+def use_key(role: iam.IGrantable, sid: str, *keys: kms.IKey) -> None:
+    allow(role, sid, ["kms:Decrypt", "kms:GenerateDataKey"], [key.key_arn for key in keys])
+
+
+def publish_metrics(role: iam.IGrantable, *namespaces: str) -> None:
+    """CloudWatch knows no resources; the namespace is what can be narrowed."""
+    condition = {"StringEquals": {"cloudwatch:namespace": [NAMESPACE, *namespaces]}}
+    allow(
+        role,
+        "PublishMetrics",
+        ["cloudwatch:PutMetricData"],
+        ["*"],
+        condition,
+        because="PutMetricData knows no resources; the namespace is a condition",
+    )
+
+
+def write_job_logs(role: iam.IGrantable, *log_group_arns: str) -> None:
+    """Glue writes to groups of its own, too, whatever group a job is given."""
+    of_glue = f"arn:{Aws.PARTITION}:logs:{Aws.REGION}:{Aws.ACCOUNT_ID}:log-group:/aws-glue/jobs/*"
+    actions = ("logs:CreateLogGroup", "logs:CreateLogStream", "logs:PutLogEvents")
+    allow(role, "WriteGluesLogs", actions, [of_glue], because="Glue names these groups itself")
+    allow(role, "WriteLogs", ["logs:CreateLogStream", "logs:PutLogEvents"], log_group_arns)

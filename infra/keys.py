@@ -1,0 +1,76 @@
+"""Two KMS keys: one for what is on its way and in the lake, one for the vault, so that a right to one is none to the other.
+
+A service that hands something encrypted to another one needs the key itself: S3 to publish to our topic, SNS to put into our
+queues, CloudWatch to publish alarms, CloudWatch Logs to keep logs. Each is let in for this account and, where the service
+says which thing it acts for, for that thing alone.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aws_cdk import Aws
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
+from constructs import Construct
+
+from infra.buckets import removal_of
+from infra.settings import Settings
+
+__all__ = ["Keys", "log_group_arns"]
+
+USE = ("kms:Decrypt", "kms:GenerateDataKey*")
+
+
+class Keys(Construct):
+    def __init__(
+        self, scope: Construct, construct_id: str, *, settings: Settings, landing_bucket_arn: str, topic_arn: str
+    ) -> None:
+        super().__init__(scope, construct_id)
+        self.data = self._key("Data", settings, "queues, topics, landed files, tables and logs")
+        self.vault = self._key("Vault", settings, "personal data, kept apart")
+        alarms = f"arn:{Aws.PARTITION}:cloudwatch:{Aws.REGION}:{Aws.ACCOUNT_ID}:alarm:{settings.name}-*"
+        self._let_in("s3.amazonaws.com", "LandingBucketPublishes", source=landing_bucket_arn)
+        self._let_in("sns.amazonaws.com", "TopicFillsQueues", source=topic_arn)
+        self._let_in("cloudwatch.amazonaws.com", "AlarmsPublish", source=alarms)
+        self._let_in_logs(settings)
+
+    def _key(self, name: str, settings: Settings, what: str) -> kms.Key:
+        return kms.Key(
+            self,
+            name,
+            alias=f"alias/{settings.name}-{name.lower()}",
+            description=f"{settings.name}: {what}",
+            enable_key_rotation=True,
+            removal_policy=removal_of(settings),
+        )
+
+    def _let_in(self, service: str, sid: str, *, source: str) -> None:
+        # The ARNs of topics and alarms have their account in them, which for an adopted topic may be another one.
+        conditions: dict[str, Any] = {"ArnLike": {"aws:SourceArn": source}}
+        if service == "s3.amazonaws.com":
+            conditions["StringEquals"] = {"aws:SourceAccount": Aws.ACCOUNT_ID}
+        self.data.add_to_resource_policy(_statement(sid, service, USE, conditions))
+
+    def _let_in_logs(self, settings: Settings) -> None:
+        conditions = {"ArnLike": {"kms:EncryptionContext:aws:logs:arn": log_group_arns(settings)}}
+        actions = ("kms:Encrypt", "kms:Decrypt", "kms:ReEncrypt*", "kms:GenerateDataKey*", "kms:DescribeKey")
+        self.data.add_to_resource_policy(
+            _statement("LogGroupsOfThisService", f"logs.{Aws.REGION}.amazonaws.com", actions, conditions)
+        )
+
+
+def log_group_arns(settings: Settings) -> list[str]:
+    groups = f"arn:{Aws.PARTITION}:logs:{Aws.REGION}:{Aws.ACCOUNT_ID}:log-group"
+    return [f"{groups}:/{settings.name}/*"]
+
+
+def _statement(sid: str, service: str, actions: tuple[str, ...], conditions: dict[str, Any]) -> iam.PolicyStatement:
+    # In a key's own policy "*" is this key.
+    return iam.PolicyStatement(
+        sid=sid,
+        principals=[iam.ServicePrincipal(service)],
+        actions=list(actions),
+        resources=["*"],
+        conditions=conditions,
+    )

@@ -1,0 +1,71 @@
+"""Where the tables are: the lake, the vault for personal data, the jobs' own scratch space, and the catalog's database.
+
+The lake and the vault have no lifecycle rule that deletes or moves an object: which file is live, only a Delta log knows.
+"""
+
+from __future__ import annotations
+
+from aws_cdk import Aws, Duration
+from aws_cdk import aws_glue as glue
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_s3 as s3
+from constructs import Construct
+
+from infra.buckets import private_bucket
+from infra.keys import Keys
+from infra.settings import Settings
+
+__all__ = ["Lake"]
+
+COMMITS = "*/_delta_log/" + "?" * 20 + ".json"
+SCRATCH = "scratch/"
+SPARK_EVENTS = "spark-events/"
+
+
+class Lake(Construct):
+    def __init__(
+        self, scope: Construct, construct_id: str, *, settings: Settings, keys: Keys, access_logs: s3.IBucket
+    ) -> None:
+        super().__init__(scope, construct_id)
+        self.bucket = private_bucket(self, "lake", settings=settings, key=keys.data, access_logs=access_logs)
+        self.vault = private_bucket(self, "vault", settings=settings, key=keys.vault, access_logs=access_logs)
+        self.artefacts = private_bucket(
+            self,
+            "artefacts",
+            settings=settings,
+            key=keys.data,
+            access_logs=access_logs,
+            lifecycle_rules=[
+                s3.LifecycleRule(id="scratch", prefix=SCRATCH, expiration=Duration.days(7)),
+                s3.LifecycleRule(id="spark-events", prefix=SPARK_EVENTS, expiration=Duration.days(settings.log_days)),
+            ],
+        )
+        if settings.conditional_commits:
+            self.bucket.add_to_resource_policy(self._no_commit_over_another())
+        self.database = glue.CfnDatabase(
+            self,
+            "Database",
+            catalog_id=Aws.ACCOUNT_ID,
+            database_input=glue.CfnDatabase.DatabaseInputProperty(
+                name=settings.name.replace("-", "_"),
+                description="The tables of forebay",
+                location_uri=f"{self.uri}/",
+            ),
+        )
+
+    @property
+    def uri(self) -> str:
+        return f"s3://{self.bucket.bucket_name}"
+
+    def _no_commit_over_another(self) -> iam.PolicyStatement:
+        """A writer without our log store would put its commit over another's, and nobody would notice. Parts of a multipart
+        upload cannot carry the condition; its completion can, and must.
+        https://docs.aws.amazon.com/AmazonS3/latest/userguide/conditional-writes-enforce.html"""
+        return iam.PolicyStatement(
+            sid="CommitsAreConditional",
+            effect=iam.Effect.DENY,
+            principals=[iam.AnyPrincipal()],
+            actions=["s3:PutObject"],
+            resources=[self.bucket.arn_for_objects(COMMITS)],
+            conditions={"Null": {"s3:if-none-match": "true"}, "Bool": {"s3:ObjectCreationOperation": "true"}},
+        )

@@ -1,0 +1,87 @@
+"""The metrics that forebay publishes, taken from the events themselves: what no event carries cannot be shown or watched."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+
+from aws_cdk import Duration
+from aws_cdk import aws_cloudwatch as cw
+
+import forebay.batch.events as batch_events
+import forebay.table.events as table_events
+import lambdas.publish_freshness.events as freshness_events
+from forebay.cloudwatch import NAMESPACE
+from forebay.events import Event, dimension_fields, metric_name
+
+__all__ = ["ServiceMetrics", "published"]
+
+SOURCES = (batch_events, table_events, freshness_events)
+"""Rooms whose events reach CloudWatch. Those of `file/` are emitted in a process that Spark starts, and go to the log only."""
+
+
+def published() -> Mapping[str, tuple[str, ...]]:
+    """Every metric's name, with its dimensions."""
+    return {
+        metric_name(event, field.name): dimension_fields(event)
+        for event in _events()
+        for field in dataclasses.fields(event)
+        if "unit" in field.metadata
+    }
+
+
+def _events() -> Iterator[type[Event]]:
+    for source in SOURCES:
+        for name in source.__all__:
+            found = getattr(source, name)
+            if isinstance(found, type) and issubclass(found, Event):
+                yield found
+
+
+class ServiceMetrics:
+    """The metrics of one service."""
+
+    def __init__(self, service: str) -> None:
+        self._service, self._published = service, published()
+
+    def of(
+        self, event: type[Event], field: str, *, statistic: str = "Sum", minutes: int = 1, label: str | None = None
+    ) -> cw.Metric:
+        return cw.Metric(
+            namespace=NAMESPACE,
+            metric_name=self._name(event, field, ("service",)),
+            dimensions_map={"service": self._service},
+            statistic=statistic,
+            period=Duration.minutes(minutes),
+            label=label or field.replace("_", " "),
+        )
+
+    def by_table(
+        self, event: type[Event], field: str, *, statistic: str = "Sum", minutes: int = 5
+    ) -> cw.MathExpression:
+        """One line for each table, also for those that are yet to come. For dashboards: an alarm cannot search."""
+        name = self._name(event, field, ("service", "table"))
+        found = f'{{{NAMESPACE},service,table}} MetricName="{name}" service="{self._service}"'
+        return cw.MathExpression(
+            expression=f"SEARCH('{found}', '{statistic}', {minutes * 60})",
+            using_metrics={},
+            period=Duration.minutes(minutes),
+            label="",
+        )
+
+    def over_tables(self, event: type[Event], field: str, *, function: str, minutes: int = 5) -> cw.MathExpression:
+        """One number over all tables, which an alarm can watch."""
+        name = self._name(event, field, ("service", "table"))
+        return cw.MathExpression(
+            expression=f'SELECT {function}({name}) FROM SCHEMA({NAMESPACE}, service, "table") '
+            f"WHERE service = '{self._service}'",
+            using_metrics={},
+            period=Duration.minutes(minutes),
+            label=f"{field} over all tables",
+        )
+
+    def _name(self, event: type[Event], field: str, dimensions: tuple[str, ...]) -> str:
+        name = metric_name(event, field)
+        if self._published.get(name) != dimensions:
+            raise LookupError(f"{event.__name__}.{field} is not published with dimensions {dimensions}")
+        return name

@@ -1,0 +1,44 @@
+"""AWS's own rules for solutions, asked at every synth; a finding fails it.
+
+What we do on purpose is acknowledged where it is done, one finding at a time, with the reason: `acknowledge` for a rule,
+`acknowledge_wildcards` for resources of a policy that end with a star.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+import cdk_nag
+from aws_cdk import Acknowledgment, App, Stack, Validations
+from constructs import IConstruct
+
+__all__ = ["acknowledge", "acknowledge_wildcards", "review"]
+
+
+def review(app: App) -> None:
+    Validations.of(app).add_plugins(cdk_nag.AwsSolutionsChecks(app))
+
+
+def acknowledge(what: IConstruct, rule: str, reason: str) -> None:
+    Validations.of(what).acknowledge(Acknowledgment(id=f"AwsSolutions::AwsSolutions-{rule}", reason=reason))
+
+
+def acknowledge_wildcards(role: IConstruct, resources: Iterable[str], reason: str) -> None:
+    for resource in resources:
+        text = _as_the_rules_print_it(Stack.of(role).resolve(resource))
+        if "*" in text:
+            acknowledge(role, f"IAM5[Resource::{text}]", reason)
+
+
+def _as_the_rules_print_it(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    ((function, of),) = value.items()
+    if function == "Fn::Join":
+        separator, parts = of
+        return str(separator).join(map(_as_the_rules_print_it, parts))
+    if function == "Fn::Sub":
+        return re.sub(r"\$\{(.*?)\}", r"<\1>", of)
+    return f"<{of}>" if function == "Ref" else f"<{'.'.join(of)}>"

@@ -1,0 +1,69 @@
+"""What runs by the clock, by EventBridge Scheduler, and what runs because a job ended, by an EventBridge rule."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from aws_cdk import Aws, RemovalPolicy
+from aws_cdk import aws_events as events
+from aws_cdk import aws_events_targets as targets
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_lambda as lam
+from aws_cdk import aws_scheduler as scheduler
+from constructs import Construct
+
+from infra import grants
+from infra.jobs import Job
+from infra.settings import Settings
+
+__all__ = ["Schedules", "when_a_job_ends"]
+
+
+class Schedules(Construct):
+    def __init__(self, scope: Construct, construct_id: str, *, settings: Settings) -> None:
+        super().__init__(scope, construct_id)
+        self._group = scheduler.ScheduleGroup(
+            self, "Group", schedule_group_name=settings.name, removal_policy=RemovalPolicy.DESTROY
+        )
+        groups = f"arn:{Aws.PARTITION}:scheduler:{Aws.REGION}:{Aws.ACCOUNT_ID}:schedule-group/{settings.name}"
+        conditions = {"StringEquals": {"aws:SourceAccount": Aws.ACCOUNT_ID}, "ArnEquals": {"aws:SourceArn": groups}}
+        self._role = iam.Role(
+            self, "Role", assumed_by=iam.ServicePrincipal("scheduler.amazonaws.com", conditions=conditions)
+        )
+
+    def every(self, minutes: int, name: str, function: lam.IFunction) -> None:
+        """No retries: the next tick is one, and what was missed is not worth doing late."""
+        camel = name.title().replace("_", "")
+        grants.allow(self._role, f"Run{camel}", ["lambda:InvokeFunction"], [function.function_arn])
+        schedule = scheduler.CfnSchedule(
+            self,
+            camel,
+            name=name.replace("_", "-"),
+            group_name=self._group.schedule_group_name,
+            schedule_expression=f"rate({minutes} minute{'s' if minutes > 1 else ''})",
+            flexible_time_window=scheduler.CfnSchedule.FlexibleTimeWindowProperty(mode="OFF"),
+            target=scheduler.CfnSchedule.TargetProperty(
+                arn=function.function_arn,
+                role_arn=self._role.role_arn,
+                retry_policy=scheduler.CfnSchedule.RetryPolicyProperty(maximum_retry_attempts=0),
+            ),
+        )
+        # Scheduler tries the role when the schedule is made.
+        schedule.node.add_dependency(self._role)
+
+
+def when_a_job_ends(scope: Construct, *, settings: Settings, jobs: Sequence[Job], function: lam.IFunction) -> None:
+    """All states but those of a job at work, so that one we never heard of is not passed over."""
+    at_work = ["STARTING", "RUNNING", "STOPPING", "WAITING"]
+    events.Rule(
+        scope,
+        "JobEnded",
+        rule_name=f"{settings.name}-job-ended",
+        description="A Glue job of this service ended, well or not",
+        event_pattern=events.EventPattern(
+            source=["aws.glue"],
+            detail_type=["Glue Job State Change"],
+            detail={"jobName": [job.name for job in jobs], "state": [{"anything-but": at_work}]},
+        ),
+        targets=[targets.LambdaFunction(function)],
+    )

@@ -1,0 +1,197 @@
+"""What a person may decide about a deployment, one declaration each: name, type, default, meaning.
+
+Enters: CDK context, from `cdk.json` and `-c name=value`. `environments` holds a group of settings for each environment and
+`-c env=NAME` picks one; a setting outside the groups holds for all of them, and one on the command line wins. Leaves: a
+frozen, checked `Settings`. Unknown names and bad values are refused at synth, all together (`Misdeclared`).
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+
+from forebay.errors import Misdeclared, Problem
+from forebay.settings import problems_of
+
+__all__ = ["ENVIRONMENT_KEYS", "Settings"]
+
+ENVIRONMENT_KEYS = ("env", "environments")
+LONGEST_BUCKET_NAME = 63
+LONGEST_REST = len("-artefacts-123456789012-ap-southeast-2")
+_OF_THE_CDK = re.compile(r"(@|aws:|aws-|cdk-|.*:account=|acknowledged-issue-numbers$)")
+
+
+def _words(pattern: str, said: str) -> Any:
+    def check(value: Any) -> Any:
+        if not isinstance(value, str) or not re.fullmatch(pattern, value):
+            raise ValueError(f"must be {said}")
+        return value
+
+    return BeforeValidator(check)
+
+
+EnvName = Annotated[str, _words(r"[a-z][a-z0-9]{0,9}", "a small letter, then up to 9 small letters or digits")]
+Prefix = Annotated[
+    str, _words(r"(|[a-z][a-z0-9-]{0,23}[a-z0-9])", "3 to 25 small letters, digits or -, such as forebay-eu")
+]
+Bucket = Annotated[str, _words(r"(|[a-z0-9][a-z0-9.-]{1,61}[a-z0-9])", "a bucket's name")]
+TopicArn = Annotated[str, _words(r"(|arn:[\w-]+:sns:[\w-]+:\d{12}:[\w.-]+)", "the ARN of an SNS topic")]
+KeyArn = Annotated[str, _words(r"(|arn:[\w-]+:kms:[\w-]+:\d{12}:key/[\w-]+)", "the ARN of a KMS key")]
+Folder = Annotated[str, _words(r"(|[^/].*/)", "empty, or a key prefix that ends with /, such as in/")]
+Email = Annotated[str, _words(r"(|[^@\s]+@[^@\s]+)", "an e-mail address")]
+Window = Annotated[
+    str, _words(r"(|(Mon|Tue|Wed|Thu|Fri|Sat|Sun):([0-9]|1[0-9]|2[0-3]))", "a day and hour in UTC, such as Sun:2")
+]
+
+
+class Settings(BaseModel):
+    """One environment's decisions."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    env: EnvName = Field("dev", description="the environment's name; it is part of every name")
+    prefix: Prefix = Field("", description="what every name begins with; empty: forebay-<env>")
+    service: str = Field(
+        "", description="the declarations: a folder, or a service.toml; empty: the built-in example, game telemetry"
+    )
+
+    mode: Literal["continuous", "drain"] = Field(
+        "continuous",
+        description="continuous: the job runs on; drain: it is started when files wait and ends when none do",
+    )
+    start_every_minutes: int = Field(
+        5, ge=1, le=59, description="how often to look whether the ingest job should run and does not"
+    )
+    drain_at_messages: int = Field(
+        500, ge=1, description="drain mode: this many waiting messages start the job at once, without the next look"
+    )
+    worker_type: Literal["G.1X", "G.2X", "G.4X", "G.8X"] = Field("G.1X", description="the size of one Glue worker")
+    workers: int = Field(4, ge=2, le=100, description="Glue workers at most; auto scaling uses fewer when it can")
+    maintenance_window: Window = Field(
+        "Sun:2", description="when Glue may restart the continuous job, which it does weekly"
+    )
+    trigger_s: int = Field(60, ge=0, le=3600, description="seconds between batches of the continuous job")
+    max_files_per_batch: int = Field(2000, ge=1, le=100_000, description="files that one batch takes at most")
+    python_modules: str = Field(
+        "",
+        description="what pip installs when a job starts, or the s3:// place of a zip of wheels, for jobs without internet; "
+        "empty: the pydantic that this was tested with",
+    )
+
+    landing_bucket: Bucket = Field("", description="an existing bucket to adopt; empty: one is made")
+    landing_topic: TopicArn = Field(
+        "", description="the topic that an adopted bucket announces its files to; needed with landing_bucket"
+    )
+    landing_key: KeyArn = Field("", description="the KMS key of an adopted bucket's objects, if it has one")
+    landing_prefix: Folder = Field("in/", description="only keys that begin so are files to load; empty: all")
+    landing_ia_days: int = Field(
+        60, ge=30, le=3650, description="days until a landed file moves to a cheaper storage class"
+    )
+    keep_landed_days: int = Field(400, ge=0, le=36_500, description="days until a landed file is deleted; 0: never")
+
+    log_days: Literal[7, 14, 30, 60, 90, 180, 365] = Field(30, description="days that logs are kept")
+    alarm_email: Email = Field("", description="who is told of alarms; empty: subscribe to the alarm topic yourself")
+    runbook_url: str = Field(
+        "", description="where the runbook is; empty: infra/README.md of the code that was deployed"
+    )
+    freshness_minutes: int = Field(
+        10, ge=1, le=1440, description="alarm when files wait longer than this until they are rows"
+    )
+    silence_minutes: int = Field(15, ge=5, le=1440, description="alarm when files wait and no batch ends for so long")
+    quarantine_percent: float = Field(
+        5, gt=0, le=100, description="alarm when a larger share of an hour's records was quarantined"
+    )
+
+    conditional_commits: bool = Field(
+        True, description="the lake's bucket policy refuses commits of writers that would overwrite another's"
+    )
+    delete_data: bool = Field(
+        False, description="first of two switches: let a removed stack delete its (emptied) buckets and its keys"
+    )
+    delete_data_of: str = Field(
+        "", description="second of two switches: the prefix whose data may go, spelled out, such as forebay-dev"
+    )
+
+    @property
+    def name(self) -> str:
+        return self.prefix or f"forebay-{self.env}"
+
+    @property
+    def data_may_go(self) -> bool:
+        return self.delete_data
+
+    @classmethod
+    def from_context(cls, context: Mapping[str, Any]) -> Self:
+        """From all of an app's context; what belongs to the CDK itself is passed over."""
+        ours = {key: value for key, value in context.items() if not _OF_THE_CDK.match(key)}
+        groups = ours.pop("environments", {})
+        problems = list(_unusable_groups(groups))
+        if problems:
+            raise Misdeclared(problems)
+        env = str(ours.get("env", "dev"))
+        if groups and env not in groups:
+            raise Misdeclared.one(
+                "env", f"there is no environment {env!r}", f"declared are {', '.join(sorted(groups))}"
+            )
+        problems += _unknown_names_elsewhere(cls, groups, env)
+        try:
+            settings = cls(**{**groups.get(env, {}), **ours})
+        except ValidationError as refused:
+            problems += _explained(cls, refused)
+        if problems:
+            raise Misdeclared(problems)
+        return settings
+
+    @model_validator(mode="after")
+    def _belongs_together(self) -> Self:
+        if bool(self.landing_bucket) != bool(self.landing_topic):
+            raise ValueError("landing_bucket and landing_topic are adopted together: give both, or neither")
+        if self.landing_key and not self.landing_bucket:
+            raise ValueError("landing_key is for an adopted bucket: give landing_bucket, too")
+        if self.keep_landed_days and self.keep_landed_days <= self.landing_ia_days:
+            raise ValueError("keep_landed_days must be more than landing_ia_days, or 0")
+        if self.delete_data != bool(self.delete_data_of):
+            raise ValueError(f"data goes only when delete_data is true and delete_data_of is {self.name}")
+        if self.delete_data_of not in ("", self.name):
+            raise ValueError(f"delete_data_of is {self.delete_data_of!r}, but this deployment is {self.name!r}")
+        if len(self.name) + LONGEST_REST > LONGEST_BUCKET_NAME:
+            raise ValueError(f"the prefix {self.name!r} is too long for the names of buckets")
+        return self
+
+
+def _unusable_groups(groups: Any) -> Iterator[Problem]:
+    if not isinstance(groups, Mapping):
+        yield Problem("environments", "is not a group of settings by environment", 'such as {"dev": {}, "prod": {}}')
+        return
+    for name, group in groups.items():
+        if not isinstance(group, Mapping):
+            yield Problem(f"environments.{name}", "is not a group of settings", 'such as {"workers": 10}')
+        elif "env" in group:
+            yield Problem(f"environments.{name}.env", "names itself twice", "remove it")
+
+
+def _unknown_names_elsewhere(cls: type[Settings], groups: Mapping[str, Any], env: str) -> Iterator[Problem]:
+    """A typo in the group of prod should show when dev is deployed, not on the day of prod."""
+    for name, group in groups.items():
+        for key in group if name != env else ():
+            if key not in cls.model_fields:
+                yield Problem(f"environments.{name}.{key}", "is unknown", _near(cls, key))
+
+
+def _explained(cls: type[Settings], refused: ValidationError) -> Iterator[Problem]:
+    for problem in problems_of(refused, lambda path: path or "context"):
+        if problem.what == "is unknown":
+            yield Problem(problem.where, problem.what, _near(cls, problem.where))
+        elif problem.where == "context":
+            yield Problem(problem.where, problem.what.partition("; got ")[0])
+        else:
+            yield Problem(problem.where, problem.what, cls.model_fields[problem.where].description or "")
+
+
+def _near(cls: type[Settings], key: str) -> str:
+    near = difflib.get_close_matches(key, cls.model_fields, 1)
+    return f"did you mean {near[0]}?" if near else "infra/README.md lists the settings"

@@ -1,0 +1,113 @@
+"""The whole service on one screen: what there is, what feeds what, who may do what."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aws_cdk import CfnOutput, Stack
+from constructs import Construct
+
+from infra import grants
+from infra.alarms import Alarms, alarm_topic, runbook_of
+from infra.buckets import access_logs_bucket, arn_of
+from infra.dashboard import dashboard
+from infra.declarations import declared
+from infra.functions import Functions
+from infra.jobs import Job, JobCode, ingest_job, upkeep_jobs
+from infra.keys import Keys
+from infra.lake import SCRATCH, SPARK_EVENTS, Lake
+from infra.landing import Landing, landing_bucket_name, topic_arn_of
+from infra.schedules import Schedules, when_a_job_ends
+from infra.settings import Settings
+
+__all__ = ["ForebayStack"]
+
+
+class ForebayStack(Stack):
+    def __init__(self, scope: Construct, construct_id: str, *, settings: Settings, **more: Any) -> None:
+        super().__init__(scope, construct_id, termination_protection=not settings.delete_data, **more)
+        service = declared(settings.service)
+        bucket_arn, topic_arn = arn_of(landing_bucket_name(settings)), topic_arn_of(settings)
+
+        # What there is
+        keys = Keys(self, "Keys", settings=settings, landing_bucket_arn=bucket_arn, topic_arn=topic_arn)
+        access_logs = access_logs_bucket(self, settings=settings)
+        landing = Landing(self, "Landing", settings=settings, key=keys.data, access_logs=access_logs)
+        lake = Lake(self, "Lake", settings=settings, keys=keys, access_logs=access_logs)
+        code = JobCode(self, "Code", service=service)
+        shared: dict[str, Any] = {"settings": settings, "code": code, "lake": lake, "key": keys.data}
+        ingest = ingest_job(self, **shared, queue_url=landing.queue.queue_url)
+        upkeep = upkeep_jobs(self, **shared)
+        alarms_to = alarm_topic(self, settings=settings, key=keys.data)
+        functions = Functions(self, "Functions", settings=settings, key=keys.data)
+        dead_urls = f"{landing.dead.queue_url},{landing.undelivered.queue_url}"
+        made = functions.make(
+            {
+                "start_ingest": {"JOB": ingest.name, "QUEUE_URL": landing.queue.queue_url, "MODE": settings.mode},
+                "job_ended": {"ALARM_TOPIC": alarms_to.topic_arn, "RUNBOOK": runbook_of(settings)},
+                "publish_freshness": {
+                    "SERVICE": service.name,
+                    "QUEUE_URL": landing.queue.queue_url,
+                    "DEAD_URLS": dead_urls,
+                    "LAKE_BUCKET": lake.bucket.bucket_name,
+                },
+            }
+        )
+        start, ended, freshness = made["start_ingest"], made["job_ended"], made["publish_freshness"]
+
+        # What wakes what
+        schedules = Schedules(self, "Schedules", settings=settings)
+        schedules.every(settings.start_every_minutes, "start_ingest", start)
+        schedules.every(5, "publish_freshness", freshness)
+        when_a_job_ends(self, settings=settings, jobs=[ingest, *upkeep.values()], function=ended)
+
+        # Who may do what
+        for job in (ingest, *upkeep.values()):
+            self._grant_tables(job, lake, keys)
+        grants.take_messages(ingest.role, landing.queue)
+        grants.read_landed_files(ingest.role, bucket_arn, settings.landing_prefix)
+        if settings.landing_key:
+            grants.allow(ingest.role, "ReadAdoptedKey", ["kms:Decrypt"], [settings.landing_key])
+        grants.publish_metrics(ingest.role, "Glue")
+        grants.count_messages(start, landing.queue)
+        grants.allow(start, "StartIngest", ["glue:StartJobRun", "glue:GetJobRuns"], [ingest.arn])
+        grants.count_messages(freshness, landing.queue, landing.dead, landing.undelivered)
+        grants.read_ledger_log(freshness, lake.bucket.bucket_arn)
+        grants.use_key(freshness, "ReadLedgerKey", keys.data)
+        grants.publish_metrics(freshness)
+        grants.allow(ended, "TellAPerson", ["sns:Publish"], [alarms_to.topic_arn])
+        grants.allow(ended, "AskWhy", ["glue:GetJobRun"], [job.arn for job in (ingest, *upkeep.values())])
+        grants.use_key(ended, "EncryptMessage", keys.data)
+
+        # What a person sees
+        alarms = Alarms(self, "Alarms", settings=settings, topic=alarms_to, service=service.name)
+        alarms.watch_landing(landing)
+        alarms.watch_batches(landing.queue)
+        alarms.watch_the_watchers(functions.all, settings.name)
+        if settings.mode == "drain":
+            alarms.wake(start, landing.queue)
+        dashboard(self, settings=settings, service=service.name, landing=landing, ingest=ingest, alarms=alarms.all)
+        for name, value in {
+            "LandingBucket": landing_bucket_name(settings),
+            "LandingPrefix": settings.landing_prefix or "/",
+            "QueueUrl": landing.queue.queue_url,
+            "DeadUrls": dead_urls,
+            "LakeUri": lake.uri,
+            "IngestJob": ingest.name,
+            "AlarmTopicArn": alarms_to.topic_arn,
+        }.items():
+            CfnOutput(self, name, value=value)
+
+    @staticmethod
+    def _grant_tables(job: Job, lake: Lake, keys: Keys) -> None:
+        grants.write_objects(
+            job.role, "Lake", lake.bucket.bucket_arn, because="tables are made as their records arrive"
+        )
+        for prefix in (SCRATCH, SPARK_EVENTS):
+            sid = "".join(word.capitalize() for word in prefix.strip("/").split("-"))
+            grants.write_objects(
+                job.role, sid, lake.artefacts.bucket_arn, prefix, because="Spark names what it leaves there"
+            )
+        grants.use_key(job.role, "UseDataKey", keys.data)
+        grants.read_assets(job.role, *job.assets)
+        grants.write_job_logs(job.role, job.log_group.log_group_arn)

@@ -1,0 +1,1 @@
+"""Tells a person that a job failed, and why."""

@@ -1,0 +1,1 @@
+"""Starts the ingest job if it should run and does not."""

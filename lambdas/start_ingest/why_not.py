@@ -1,0 +1,27 @@
+"""Whether the job's earlier runs speak against another one: data in, a reason or nothing out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+__all__ = ["why_not"]
+
+AT_WORK = ("STARTING", "RUNNING", "STOPPING", "WAITING")
+FAILED = ("FAILED", "ERROR", "TIMEOUT")
+LONGEST_PAUSE = timedelta(hours=1)
+
+
+def why_not(runs: Sequence[dict[str, Any]], now: datetime) -> str:
+    """Newest run first, as Glue lists them. After each failure in a row the pause doubles, up to an hour."""
+    states = [run["JobRunState"] for run in runs]
+    if any(state in AT_WORK for state in states):
+        return "it runs already"
+    if states[:1] == ["STOPPED"]:
+        return "a person stopped it: start it by hand to go on"
+    failures = next((n for n, state in enumerate(states) if state not in FAILED), len(states))
+    if not failures:
+        return ""
+    again_at = runs[0]["CompletedOn"] + min(timedelta(minutes=2 ** (failures - 1)), LONGEST_PAUSE)
+    return f"failed {failures} times in a row: waiting" if now < again_at else ""

@@ -1,0 +1,78 @@
+"""The app as a person meets it, and what its parts ship with."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from forebay.errors import Misdeclared
+from forebay.service import load_service
+from infra import app
+from infra.declarations import one_text
+from infra.functions import gather_code
+
+pytestmark = pytest.mark.xdist_group("cdk")
+
+TABLE = """
+name = "odd"
+where = { "header.kind" = "it's \\"odd\\" ☃", other = "x\\u007f\\n" }
+columns = [{ name = "level", type = "long", path = "player.level" }, { name = "event" }]
+"""
+
+
+def test_what_is_wrong_is_said_at_once_and_nothing_is_written(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("CDK_OUTDIR", str(tmp_path / "out"))
+    assert app.main(["-c", "wrkers=3", "-c", "workers=1"]) == 2
+    said = capsys.readouterr().err
+    assert "wrkers: is unknown (did you mean workers?)" in said
+    assert "workers: Input should be greater than or equal to 2" in said
+    assert not (tmp_path / "out").exists()
+
+
+def test_wrong_declarations_are_told_in_the_words_of_every_command(tmp_path: Path) -> None:
+    (tmp_path / "service.toml").write_text('name = "shop"\n[[tables]]\nname = "A b"\nwher = {}\n')
+    with pytest.raises(Misdeclared) as here:
+        app.build({"service": str(tmp_path)}, outdir=str(tmp_path / "out"))
+    with pytest.raises(Misdeclared) as there:
+        load_service(str(tmp_path))
+    assert here.value.problems == there.value.problems
+
+
+def test_declarations_in_several_files_become_one_that_declares_the_same(tmp_path: Path) -> None:
+    (tmp_path / "tables").mkdir()
+    (tmp_path / "service.toml").write_text('name = "shop"\noverwritten = "ignore"\n[[tables]]\nname = "{game}"\n')
+    (tmp_path / "tables" / "odd.toml").write_text(TABLE)
+    many = load_service(str(tmp_path))
+    one = tmp_path / "one.toml"
+    one.write_text(one_text(many))
+    assert load_service(str(one)).model_copy(update={"version": many.version}) == many
+    assert len(many.tables) == 2
+
+
+def test_the_built_in_example_survives_being_written() -> None:
+    example = load_service("")
+    assert '[[tables]]\nname = "{game}"' in one_text(example)
+
+
+@pytest.mark.parametrize("function", ["start_ingest", "job_ended", "publish_freshness"])
+def test_a_function_ships_with_all_that_it_imports(function: str, tmp_path: Path) -> None:
+    gather_code(tmp_path)
+    code = (
+        "import sys; sys.path.insert(0, sys.argv[1])\n"
+        f"import lambdas.{function}.handler as h, lambdas.environment, forebay.errors\n"
+        "ours = [m for n, m in sys.modules.items() if n.split('.')[0] in ('lambdas', 'forebay', 'aws_lambda_powertools')]\n"
+        "stray = [m.__file__ for m in ours if m.__file__ and not m.__file__.startswith(sys.argv[1])]\n"
+        "heavy = [n for n in ('pydantic', 'pyspark', 'pyarrow') if n in sys.modules]\n"
+        "print(stray, heavy, callable(h.handle))"
+    )
+    env = {"PATH": "/usr/bin:/bin", "PYTHONDONTWRITEBYTECODE": "1", "POWERTOOLS_TRACE_DISABLED": "1"}
+    ran = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path)], cwd=tmp_path, env=env, capture_output=True, text=True, check=True
+    )
+    assert ran.stdout.strip() == "[] [] True"
+    assert not list(tmp_path.rglob("__pycache__"))

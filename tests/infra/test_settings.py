@@ -1,0 +1,95 @@
+"""Settings come from context; what is wrong is said at once, all of it, in words that help."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from forebay.errors import Misdeclared
+from infra.settings import Settings
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def problems(context: dict[str, Any]) -> dict[str, str]:
+    with pytest.raises(Misdeclared) as refused:
+        Settings.from_context(context)
+    return {p.where: f"{p.what} ({p.suggestion})" for p in refused.value.problems}
+
+
+def test_every_environment_of_the_repository_is_accepted() -> None:
+    context = json.loads((ROOT / "cdk.json").read_text())["context"]
+    found = {env: Settings.from_context({**context, "env": env}) for env in context["environments"]}
+    assert {env: (s.name, s.mode) for env, s in found.items()} == {
+        "dev": ("forebay-dev", "drain"),
+        "prod": ("forebay-prod", "continuous"),
+    }
+
+
+def test_a_setting_on_the_command_line_wins_and_may_be_text() -> None:
+    context = {"env": "dev", "environments": {"dev": {"workers": 3, "mode": "drain"}}, "workers": "7"}
+    settings = Settings.from_context(context)
+    assert (settings.workers, settings.mode) == (7, "drain")
+
+
+def test_the_flags_of_the_cdk_are_not_settings() -> None:
+    flags = {"@aws-cdk/core:newStyle": True, "aws:cdk:enable-path-metadata": True, "aws-cdk:enableDiffNoFail": "true"}
+    assert Settings.from_context(flags) == Settings()
+
+
+def test_an_unknown_name_is_refused_with_the_name_that_was_meant() -> None:
+    assert problems({"wrkers": 3}) == {"wrkers": "is unknown (did you mean workers?)"}
+
+
+def test_all_problems_are_told_at_once() -> None:
+    found = problems({"workers": "many", "mode": "sometimes", "landing_prefix": "in", "colour": "blue"})
+    assert set(found) == {"workers", "mode", "landing_prefix", "colour"}
+    assert found["landing_prefix"].startswith("must be empty, or a key prefix that ends with /")
+
+
+def test_a_typo_in_another_environment_shows_already_now() -> None:
+    context = {"env": "dev", "environments": {"dev": {}, "prod": {"worker": 3}}}
+    assert problems(context) == {"environments.prod.worker": "is unknown (did you mean workers?)"}
+
+
+def test_an_environment_that_is_not_declared_is_refused() -> None:
+    assert problems({"env": "live", "environments": {"dev": {}}}) == {
+        "env": "there is no environment 'live' (declared are dev)"
+    }
+
+
+@pytest.mark.parametrize(
+    ("context", "said"),
+    [
+        ({"landing_bucket": "studio-drops"}, "give both, or neither"),
+        ({"landing_key": "arn:aws:kms:eu-west-1:123456789012:key/abc"}, "give landing_bucket, too"),
+        ({"landing_ia_days": 60, "keep_landed_days": 60}, "must be more than landing_ia_days"),
+        ({"delete_data": True}, "data goes only when delete_data is true and delete_data_of is forebay-dev"),
+        ({"delete_data_of": "forebay-dev"}, "data goes only when"),
+        ({"delete_data": True, "delete_data_of": "forebay-prod"}, "but this deployment is 'forebay-dev'"),
+    ],
+)
+def test_settings_that_do_not_fit_together_are_refused(context: dict[str, Any], said: str) -> None:
+    assert said in problems(context)["context"]
+
+
+def test_the_longest_prefix_still_makes_names_that_s3_takes() -> None:
+    longest = Settings(prefix="p" * 25)
+    assert len(f"{longest.name}-artefacts-123456789012-ap-southeast-2") <= 63
+    assert "prefix" in problems({"prefix": "p" * 26})
+
+
+def test_the_readme_lists_every_setting_with_its_default_and_meaning() -> None:
+    text = (ROOT / "infra" / "README.md").read_text()
+    rows = {}
+    for line in text.splitlines():
+        if line.startswith("| `") and line.count("|") == 4:
+            name, default, meaning = (cell.strip().strip("`") for cell in line.strip("|").split("|"))
+            rows[name] = (default, meaning)
+    for name, field in Settings.model_fields.items():
+        default = json.dumps(field.default) if field.default != "" else "empty"
+        assert rows.get(name) == (default.strip('"'), field.description), f"infra/README.md: {name}"
+    assert set(rows) == set(Settings.model_fields)

@@ -1,0 +1,467 @@
+"""What the template promises, by its properties."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import itertools
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from forebay import runtime
+from forebay.settings import IngestSettings
+from forebay.spark import job_settings
+from infra.metrics import published
+from lambdas import environment
+from tests.infra.conftest import KEY, TOPIC
+from tests.infra.synthesized import Synthesized, listed, text
+
+ROOT = Path(__file__).resolve().parents[2]
+pytestmark = pytest.mark.xdist_group("cdk")
+
+
+@pytest.fixture(params=["made", "adopted"])
+def service(request: pytest.FixtureRequest) -> Synthesized:
+    found = request.getfixturevalue(request.param)
+    assert isinstance(found, Synthesized)
+    return found
+
+
+# --- of every service ------------------------------------------------------------------------------------------------
+
+
+def test_nothing_is_a_custom_resource(service: Synthesized) -> None:
+    kinds = {r["Type"] for r in service.template["Resources"].values()}
+    assert not {kind for kind in kinds if kind.startswith("Custom::") or "CustomResource" in kind}
+
+
+def test_awss_rules_find_nothing_and_each_exception_has_its_reason(service: Synthesized) -> None:
+    (report,) = [r for r in service.report["pluginReports"] if r["pluginName"] == "AwsSolutions"]
+    assert report["violations"] == []
+    assert report["suppressedViolations"], "the rules were not asked"
+    assert not [v for v in report["suppressedViolations"] if len(v["reason"]) < 10]
+
+
+@pytest.mark.parametrize(
+    ("kind", "policy", "field"),
+    [("S3::Bucket", "S3::BucketPolicy", "Bucket"), ("SQS::Queue", "SQS::QueuePolicy", "Queues")],
+)
+def test_every_bucket_and_queue_refuses_plain_http(service: Synthesized, kind: str, policy: str, field: str) -> None:
+    refusing = set()
+    for found in service.of(policy).values():
+        for statement in found["Properties"]["PolicyDocument"]["Statement"]:
+            if (
+                statement["Effect"] == "Deny"
+                and statement.get("Condition") == {"Bool": {"aws:SecureTransport": "false"}}
+                and statement["Action"] in ("s3:*", "sqs:*")
+            ):
+                refusing |= {text(of).strip("<>")[:-8] for of in listed(found["Properties"][field])}
+    assert refusing == set(service.of(kind))
+
+
+def test_every_topic_refuses_plain_http(service: Synthesized) -> None:
+    refusing = {
+        text(topic).strip("<>")[:-8]
+        for policy in service.of("SNS::TopicPolicy").values()
+        for topic in policy["Properties"]["Topics"]
+        if any(
+            s["Effect"] == "Deny" and s["Condition"] == {"Bool": {"aws:SecureTransport": "false"}}
+            for s in policy["Properties"]["PolicyDocument"]["Statement"]
+        )
+    }
+    assert refusing == set(service.of("SNS::Topic"))
+
+
+def test_no_bucket_is_public_and_all_but_the_access_logs_have_our_key(service: Synthesized) -> None:
+    for name, bucket in service.of("S3::Bucket").items():
+        properties = bucket["Properties"]
+        assert set(properties["PublicAccessBlockConfiguration"].values()) == {True}, name
+        (rule,) = properties["BucketEncryption"]["ServerSideEncryptionConfiguration"]
+        key = rule["ServerSideEncryptionByDefault"].get("KMSMasterKeyID")
+        wanted = {"AccessLogs": None, "LakeVault": "KeysVault"}.get(name, "KeysData")
+        assert (text(key).strip("<>").split(".")[0][:-8] if key else None) == wanted, name
+
+
+def test_queues_topics_and_logs_are_encrypted_with_our_key(service: Synthesized) -> None:
+    for kind, field in (
+        ("SQS::Queue", "KmsMasterKeyId"),
+        ("SNS::Topic", "KmsMasterKeyId"),
+        ("Logs::LogGroup", "KmsKeyId"),
+    ):
+        for name, resource in service.of(kind).items():
+            assert text(resource["Properties"][field]).startswith("<KeysData"), name
+
+
+def test_every_log_is_kept_for_a_while_only_and_the_key_knows_its_name(service: Synthesized) -> None:
+    groups = service.of("Logs::LogGroup")
+    assert {g["Properties"]["RetentionInDays"] for g in groups.values()} == {30}
+    (allowed,) = [s for s in key_statements(service) if s["Sid"] == "LogGroupsOfThisService"]
+    pattern = text(listed(allowed["Condition"]["ArnLike"]["kms:EncryptionContext:aws:logs:arn"])[0])
+    prefix = pattern.partition(":log-group:")[2].removesuffix("*")
+    assert all(g["Properties"]["LogGroupName"].startswith(prefix) for g in groups.values())
+
+
+def test_no_lifecycle_rule_can_touch_a_delta_log_or_live_data(service: Synthesized) -> None:
+    for name in ("Lake", "LakeVault"):
+        rules = service.one("S3::Bucket", name)["LifecycleConfiguration"]["Rules"]
+        assert [set(r) - {"Id", "Status"} for r in rules] == [{"AbortIncompleteMultipartUpload"}], name
+    for rule in service.one("S3::Bucket", "LakeArtefacts")["LifecycleConfiguration"]["Rules"]:
+        if "ExpirationInDays" in rule:
+            assert rule["Prefix"] in ("scratch/", "spark-events/")
+
+
+def test_a_commit_of_a_writer_that_would_overwrite_is_refused_and_nothing_else(service: Synthesized) -> None:
+    statements = service.one("S3::BucketPolicy", "LakePolicy")["PolicyDocument"]["Statement"]
+    (refusal,) = [s for s in statements if s.get("Sid") == "CommitsAreConditional"]
+    assert (refusal["Effect"], refusal["Action"], refusal["Principal"]) == ("Deny", "s3:PutObject", {"AWS": "*"})
+    assert refusal["Condition"] == {
+        "Null": {"s3:if-none-match": "true"},
+        "Bool": {"s3:ObjectCreationOperation": "true"},
+    }
+    glob = text(refusal["Resource"]).partition(">/")[2]
+    pattern = re.escape(glob).replace(r"\*", ".*").replace(r"\?", ".")
+    commit = f"{7:020}"
+    refused = [f"orders/_delta_log/{commit}.json", f"_forebay/ledger/_delta_log/{commit}.json"]
+    free = [
+        "orders/_delta_log/_last_checkpoint",
+        f"orders/_delta_log/{commit}.checkpoint.parquet",
+        f"orders/_delta_log/{commit}.checkpoint.0b5c.json",
+        f"orders/_delta_log/{commit}.crc",
+        "orders/day=2026-05-01/part-0.parquet",
+        "_forebay/checkpoints/ingest/lease.json",
+    ]
+    assert [key for key in [*refused, *free] if re.fullmatch(pattern, key)] == refused
+
+
+def key_statements(service: Synthesized) -> list[dict[str, Any]]:
+    statements = service.one("KMS::Key", "KeysData")["KeyPolicy"]["Statement"]
+    return [s for s in statements if "Sid" in s]
+
+
+def test_a_service_uses_the_key_for_our_things_alone(made: Synthesized) -> None:
+    found = {
+        text(s["Principal"]["Service"]): text(s["Condition"]["ArnLike"].get("aws:SourceArn", ""))
+        for s in key_statements(made)
+    }
+    mine = "<AWS::Region>:<AWS::AccountId>"
+    assert found == {
+        "s3.amazonaws.com": "arn:<AWS::Partition>:s3:::forebay-dev-landing-ACCOUNT",
+        "sns.amazonaws.com": f"arn:<AWS::Partition>:sns:{mine}:forebay-dev-arrivals",
+        "cloudwatch.amazonaws.com": f"arn:<AWS::Partition>:cloudwatch:{mine}:alarm:forebay-dev-*",
+        "logs.<AWS::Region>.amazonaws.com": "",
+    }
+
+
+def test_nothing_may_use_the_vaults_key_yet(service: Synthesized) -> None:
+    (only,) = service.one("KMS::Key", "KeysVault")["KeyPolicy"]["Statement"]
+    assert text(only["Principal"]["AWS"]).endswith(":root")
+    rights = json.dumps([p["Properties"] for p in service.of("IAM::Policy").values()])
+    assert "KeysVault" not in rights
+    assert "LakeVault" not in rights
+
+
+# --- who may do what -------------------------------------------------------------------------------------------------
+
+
+def names(resources: list[str]) -> set[str]:
+    """Resources without hashes and without the account."""
+    short = [re.sub(r"arn:<AWS::Partition>:(\w+):(<AWS::Region>)?:(<AWS::AccountId>)?:", r"\1:", r) for r in resources]
+    return {re.sub(r"<(\w+)\w{8}(\.Arn)?>", r"\1", r) for r in short}
+
+
+def test_each_function_may_do_what_it_does_and_no_more(made: Synthesized) -> None:
+    policies = {role: {a: names(r) for a, r in rights.items()} for role, rights in made.policies().items()}
+    logs = ("logs:CreateLogStream", "logs:PutLogEvents")
+    assert policies["FunctionsStartIngestRole"] == {
+        **{action: {"FunctionsStartIngestLog"} for action in logs},
+        "sqs:GetQueueAttributes": {"LandingQueue"},
+        "glue:StartJobRun": {"glue:job/forebay-dev-ingest"},
+        "glue:GetJobRuns": {"glue:job/forebay-dev-ingest"},
+    }
+    assert policies["FunctionsPublishFreshnessRole"] == {
+        **{action: {"FunctionsPublishFreshnessLog"} for action in logs},
+        "sqs:GetQueueAttributes": {"LandingQueue", "LandingDead", "LandingUndelivered"},
+        "s3:GetObject": {"Lake/_forebay/ledger/_delta_log/_last_checkpoint"},
+        "s3:ListBucket": {"Lake"},
+        "kms:Decrypt": {"KeysData"},
+        "kms:GenerateDataKey": {"KeysData"},
+        "cloudwatch:PutMetricData": {"*"},
+    }
+    ended = policies["FunctionsJobEndedRole"]
+    assert "glue:job/forebay-dev-ingest" in ended.pop("glue:GetJobRun")
+    assert ended == {
+        **{action: {"FunctionsJobEndedLog"} for action in logs},
+        "sns:Publish": {"AlarmTopic"},
+        "kms:Decrypt": {"KeysData"},
+        "kms:GenerateDataKey": {"KeysData"},
+    }
+    assert policies["SchedulesRole"] == {"lambda:InvokeFunction": {"FunctionsStartIngest", "FunctionsPublishFreshness"}}
+
+
+def test_the_ingest_job_may_do_what_it_does_and_no_more(made: Synthesized) -> None:
+    rights = {action: names(resources) for action, resources in made.policies()["IngestRole"].items()}
+    written = {"Lake/*", "LakeArtefacts/scratch/*", "LakeArtefacts/spark-events/*"}
+    assets = {f"s3:cdk-hnb659fds-assets-ACCOUNT/*.{kind}" for kind in ("py", "zip", "jar", "toml")}
+    landed = {"s3:forebay-dev-landing-ACCOUNT/in/*"}
+    taking = ("sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:ChangeMessageVisibility", "sqs:GetQueueAttributes")
+    for writing in ("s3:PutObject", "s3:DeleteObject", "s3:AbortMultipartUpload", "s3:ListMultipartUploadParts"):
+        assert rights.pop(writing) == written
+    assert rights.pop("s3:GetObject") == written | landed | assets
+    assert rights.pop("s3:GetObjectVersion") == landed
+    assert rights.pop("s3:ListBucket") == {"Lake", "LakeArtefacts", "s3:forebay-dev-landing-ACCOUNT"}
+    assert rights == {
+        "s3:GetBucketLocation": {"Lake", "LakeArtefacts"},
+        "s3:ListBucketMultipartUploads": {"Lake", "LakeArtefacts"},
+        **{action: {"LandingQueue"} for action in taking},
+        "kms:Decrypt": {"KeysData"},
+        "kms:GenerateDataKey": {"KeysData"},
+        "logs:CreateLogGroup": {"logs:log-group:/aws-glue/jobs/*"},
+        "logs:CreateLogStream": {"IngestLog", "logs:log-group:/aws-glue/jobs/*"},
+        "logs:PutLogEvents": {"IngestLog", "logs:log-group:/aws-glue/jobs/*"},
+        "cloudwatch:PutMetricData": {"*"},
+    }
+
+
+def test_no_role_has_all_actions_of_anything(service: Synthesized) -> None:
+    assert not [a for rights in service.policies().values() for a in rights if "*" in a]
+
+
+def test_metrics_are_published_to_our_namespace_only(service: Synthesized) -> None:
+    for policy in service.of("IAM::Policy").values():
+        for statement in policy["Properties"]["PolicyDocument"]["Statement"]:
+            if "cloudwatch:PutMetricData" in listed(statement["Action"]):
+                namespaces = set(listed(statement["Condition"]["StringEquals"]["cloudwatch:namespace"]))
+                assert namespaces <= {"forebay", "Glue"}
+            else:
+                assert "*" not in listed(statement["Resource"])
+
+
+# --- landing ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_landed_file_is_announced_to_the_queue_and_to_nobody_else(made: Synthesized) -> None:
+    bucket = made.of("S3::Bucket")["Landing"]
+    (announced,) = bucket["Properties"]["NotificationConfiguration"]["TopicConfigurations"]
+    assert announced["Event"] == "s3:ObjectCreated:*"
+    assert text(announced["Topic"]).startswith("<LandingArrivals")
+    assert announced["Filter"]["S3Key"]["Rules"] == [{"Name": "prefix", "Value": "in/"}]
+    (subscription,) = made.of("SNS::Subscription").values()
+    properties = subscription["Properties"]
+    assert text(properties["Endpoint"]).startswith("<LandingQueue")
+    assert properties["RawMessageDelivery"] is True
+
+
+def test_each_waits_for_the_policy_that_lets_it_in(made: Synthesized) -> None:
+    assert any(d.startswith("LandingArrivalsPolicy") for d in made.of("S3::Bucket")["Landing"]["DependsOn"])
+    waits = made.of("SNS::Subscription")["LandingSubscription"]["DependsOn"]
+    assert {d[:-8] for d in waits} == {"LandingQueuePolicy", "LandingUndeliveredPolicy"}
+
+
+def test_what_cannot_be_delivered_or_taken_is_kept_longer_than_the_queue_keeps(made: Synthesized) -> None:
+    queue = made.one("SQS::Queue", "LandingQueue")
+    dead, undelivered = (made.one("SQS::Queue", name) for name in ("LandingDead", "LandingUndelivered"))
+    assert text(queue["RedrivePolicy"]["deadLetterTargetArn"]).startswith("<LandingDead")
+    subscription = made.one("SNS::Subscription", "LandingSubscription")
+    assert text(subscription["RedrivePolicy"]["deadLetterTargetArn"]).startswith("<LandingUndelivered")
+    assert dead["MessageRetentionPeriod"] == undelivered["MessageRetentionPeriod"] == 14 * 86400
+    assert queue["MessageRetentionPeriod"] < 14 * 86400
+
+
+def test_landed_files_are_versioned_and_age_as_declared(made: Synthesized) -> None:
+    bucket = made.one("S3::Bucket", "Landing")
+    assert bucket["VersioningConfiguration"] == {"Status": "Enabled"}
+    rules = {r["Id"]: r for r in bucket["LifecycleConfiguration"]["Rules"]}
+    assert rules["landed-files"]["Prefix"] == "in/"
+    assert rules["landed-files"]["ExpirationInDays"] == 400
+    assert rules["landed-files"]["Transitions"] == [{"StorageClass": "STANDARD_IA", "TransitionInDays": 60}]
+
+
+def test_an_adopted_bucket_and_its_topic_are_used_and_not_changed(adopted: Synthesized) -> None:
+    assert "Landing" not in adopted.of("S3::Bucket")
+    assert set(adopted.of("SNS::Topic")) == {"AlarmTopic"}
+    subscription = adopted.one("SNS::Subscription", "LandingSubscription")
+    assert subscription["TopicArn"] == TOPIC
+    (delivers,) = [
+        s
+        for s in adopted.one("SQS::QueuePolicy", "LandingQueuePolicy")["PolicyDocument"]["Statement"]
+        if s["Effect"] == "Allow"
+    ]
+    assert delivers["Condition"] == {"ArnEquals": {"aws:SourceArn": TOPIC}}
+    rights = adopted.policies()["IngestRole"]
+    assert "s3:studio-drops/*" in names(rights["s3:GetObjectVersion"])
+    assert KEY in rights["kms:Decrypt"]
+    assert KEY not in rights["kms:GenerateDataKey"]
+
+
+# --- the job ---------------------------------------------------------------------------------------------------------
+
+
+def test_the_jobs_arguments_are_those_that_the_job_understands(made: Synthesized) -> None:
+    job = made.one("Glue::Job", "IngestJob")
+    argv = [word for name, value in job["DefaultArguments"].items() for word in (name, text(value))]
+    settings = IngestSettings.from_argv(argv)
+    assert settings.lake.startswith("s3://<Lake")
+    assert settings.queue_url.startswith("<LandingQueue")
+    assert (settings.metrics, settings.drain, settings.trigger_s) == ("cloudwatch", False, 60)
+
+
+def test_the_declarations_lie_beside_the_script_under_the_name_that_the_job_is_told(adopted: Synthesized) -> None:
+    arguments = adopted.one("Glue::Job", "IngestJob")["DefaultArguments"]
+    assert text(arguments["--extra-files"]).endswith(f"/{arguments['--service']}")
+    assert 'name = "orders"' in adopted.asset(arguments["--extra-files"]).read_text()
+
+
+def test_a_changed_declaration_is_a_changed_argument(made: Synthesized, adopted: Synthesized) -> None:
+    one, other = (s.one("Glue::Job", "IngestJob")["DefaultArguments"]["--service"] for s in (made, adopted))
+    assert one != other
+
+
+def test_the_spark_settings_are_those_of_all_engines(service: Synthesized) -> None:
+    for job in service.of("Glue::Job").values():
+        conf = job["Properties"]["DefaultArguments"]["--conf"].split(" --conf ")
+        assert dict(setting.split("=", 1) for setting in conf) == job_settings()
+
+
+def test_the_ingest_job_runs_once_at_a_time_and_without_an_end(service: Synthesized) -> None:
+    job = service.one("Glue::Job", "IngestJob")
+    assert job["GlueVersion"] == runtime.GLUE
+    assert job["Command"]["Name"] == "gluestreaming"
+    assert job["ExecutionProperty"] == {"MaxConcurrentRuns": 1}
+    assert job["MaintenanceWindow"] == "Sun:2"
+    assert "Timeout" not in job
+
+
+def test_the_jobs_package_is_forebay_alone(made: Synthesized) -> None:
+    arguments = made.one("Glue::Job", "IngestJob")["DefaultArguments"]
+    package = made.asset(arguments["--extra-py-files"])
+    assert [p.name for p in package.iterdir()] == ["forebay"]
+    assert (package / "forebay" / "example" / "service.toml").exists()
+    assert not [*package.rglob("__pycache__"), *package.rglob("*.pyc")]
+
+
+# --- functions -------------------------------------------------------------------------------------------------------
+
+
+def test_every_function_is_there_in_its_asset_and_finds_its_settings(service: Synthesized) -> None:
+    for name, function in service.of("Lambda::Function").items():
+        properties = function["Properties"]
+        module, _, handle = properties["Handler"].rpartition(".")
+        code = service.asset(properties["Code"]["S3Key"])
+        assert (code / f"{module.replace('.', '/')}.py").exists(), name
+        found = importlib.import_module(module)
+        assert callable(getattr(found, handle))
+        given = {key: text(value) for key, value in properties["Environment"]["Variables"].items()}
+        environment.read(found.Settings, given)
+        assert set(given) == {field.name.upper() for field in dataclasses.fields(found.Settings)}, name
+        assert properties["Runtime"] == f"python{runtime.PYTHON}"
+
+
+# --- what a person sees ----------------------------------------------------------------------------------------------
+
+
+def metrics_in(value: Any) -> set[tuple[str, tuple[str, ...]]]:
+    """Metrics of ours that a dashboard's body or an alarm names, with their dimensions, in whichever way."""
+    found = set()
+    if isinstance(value, list) and value[:1] == ["forebay"]:
+        found.add((value[1], tuple(itertools.islice(value, 2, len(value) - 1, 2))))
+    if isinstance(value, str):
+        for name in re.findall(r'\{forebay,service,table\} MetricName="(\w+)"', value):
+            found.add((name, ("service", "table")))
+        for name in re.findall(r'SELECT \w+\((\w+)\) FROM SCHEMA\(forebay, service, "table"\)', value):
+            found.add((name, ("service", "table")))
+    if isinstance(value, dict):
+        if value.get("Namespace") == "forebay":
+            found.add((value["MetricName"], tuple(d["Name"] for d in value["Dimensions"])))
+        return found.union(*map(metrics_in, value.values()))
+    if isinstance(value, list):
+        return found.union(*map(metrics_in, value))
+    return found
+
+
+def dashboard_body(service: Synthesized) -> Any:
+    (page,) = service.of("CloudWatch::Dashboard").values()
+    return json.loads(text(page["Properties"]["DashboardBody"]))
+
+
+def test_every_metric_on_the_dashboard_is_one_that_an_event_carries(service: Synthesized) -> None:
+    shown = metrics_in(dashboard_body(service))
+    assert len(shown) > 20, "the reader of dashboards found too little to be right"
+    assert {name: of for name, of in shown if published().get(name) != of} == {}
+
+
+def test_every_alarm_watches_a_metric_that_an_event_carries(service: Synthesized) -> None:
+    alarms = [a["Properties"] for a in service.of("CloudWatch::Alarm").values()]
+    watched = set().union(*map(metrics_in, alarms))
+    assert {"BatchCommittedRefusedFiles", "TableFailedRows", "FreshnessMeasuredWaiting"} <= {n for n, _ in watched}
+    assert {name: of for name, of in watched if published().get(name) != of} == {}
+
+
+def test_every_alarm_does_something_and_leads_to_its_place_in_the_runbook(service: Synthesized) -> None:
+    headings = set(re.findall(r"^### (.+)$", (ROOT / "infra" / "README.md").read_text(), re.M))
+    for alarm in service.of("CloudWatch::Alarm").values():
+        properties = alarm["Properties"]
+        assert properties["AlarmActions"], properties["AlarmName"]
+        name = re.sub(r"^forebay-(dev|prod)-", "", properties["AlarmName"])
+        assert properties["AlarmDescription"].endswith(f"Runbook: infra/README.md#{name}")
+        assert name in headings
+
+
+def test_alarms_go_to_the_topic_and_its_policy_lets_them(service: Synthesized) -> None:
+    for name, alarm in service.of("CloudWatch::Alarm").items():
+        wanted = "<FunctionsStartIngest" if name == "AlarmsManyWait" else "<AlarmTopic"
+        assert [text(a)[: len(wanted)] for a in alarm["Properties"]["AlarmActions"]] == [wanted]
+    (policy,) = [p for n, p in service.of("SNS::TopicPolicy").items() if n.startswith("AlarmTopic")]
+    lets = [s for s in policy["Properties"]["PolicyDocument"]["Statement"] if s["Effect"] == "Allow"]
+    assert [s["Principal"] for s in lets] == [{"Service": "cloudwatch.amazonaws.com"}]
+
+
+def test_many_waiting_files_wake_a_draining_service_only(made: Synthesized, adopted: Synthesized) -> None:
+    assert "AlarmsManyWait" in made.of("CloudWatch::Alarm")
+    assert "AlarmsManyWait" not in adopted.of("CloudWatch::Alarm")
+
+
+def test_an_address_that_was_given_is_told(adopted: Synthesized) -> None:
+    email = adopted.one("SNS::Subscription", "AlarmTopicEmail")
+    assert (email["Protocol"], email["Endpoint"]) == ("email", "night@example.org")
+
+
+def test_the_end_of_every_job_is_heard_whatever_its_state(service: Synthesized) -> None:
+    (rule,) = service.of("Events::Rule").values()
+    pattern = rule["Properties"]["EventPattern"]
+    jobs = {job["Properties"]["Name"] for job in service.of("Glue::Job").values()}
+    assert set(pattern["detail"]["jobName"]) == jobs
+    assert pattern["detail"]["state"] == [{"anything-but": ["STARTING", "RUNNING", "STOPPING", "WAITING"]}]
+
+
+def test_the_start_is_looked_after_by_the_clock(service: Synthesized) -> None:
+    schedules = service.of("Scheduler::Schedule").values()
+    found = {s["Properties"]["Name"]: s["Properties"]["ScheduleExpression"] for s in schedules}
+    assert found == {"start-ingest": "rate(5 minutes)", "publish-freshness": "rate(5 minutes)"}
+
+
+# --- removal ---------------------------------------------------------------------------------------------------------
+
+DATA = ("S3::Bucket", "KMS::Key")
+
+
+def test_data_and_keys_outlive_the_stack(made: Synthesized) -> None:
+    for kind in DATA:
+        assert {r["DeletionPolicy"] for r in made.of(kind).values()} == {"Retain"}
+
+
+def test_with_both_switches_data_may_go(adopted: Synthesized) -> None:
+    for kind in DATA:
+        assert {r["DeletionPolicy"] for r in adopted.of(kind).values()} == {"Delete"}
+
+
+@pytest.mark.parametrize(("which", "protected"), [("made", True), ("adopted", False)])
+def test_the_stack_is_protected_until_both_switches_are_set(
+    request: pytest.FixtureRequest, which: str, protected: bool
+) -> None:
+    manifest = json.loads((request.getfixturevalue(which).outdir / "manifest.json").read_text())
+    (stack,) = [a for a in manifest["artifacts"].values() if a["type"] == "aws:cloudformation:stack"]
+    assert stack["properties"].get("terminationProtection", False) is protected

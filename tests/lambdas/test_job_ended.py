@@ -1,0 +1,86 @@
+"""A person hears of what failed, with the reason and where to look, and of nothing else."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from lambdas.job_ended import handler
+from lambdas.job_ended.handler import Settings, tell
+
+SETTINGS = Settings(alarm_topic="arn:topic", runbook="https://example.org/runbook")
+
+
+class Glue:
+    class exceptions:  # noqa: N801
+        class EntityNotFoundException(Exception):
+            pass
+
+    def __init__(self, run: dict[str, Any] | None) -> None:
+        self.run = run
+
+    def get_job_run(self, **asked: Any) -> dict[str, Any]:
+        assert asked == {"JobName": "ingest", "RunId": "jr_1"}
+        if self.run is None:
+            raise self.exceptions.EntityNotFoundException
+        return {"JobRun": self.run}
+
+
+class Sns:
+    def __init__(self) -> None:
+        self.sent: list[dict[str, Any]] = []
+
+    def publish(self, **message: Any) -> None:
+        self.sent.append(message)
+
+
+def ended(state: str, run: dict[str, Any] | None, **more: Any) -> list[dict[str, Any]]:
+    sns = Sns()
+    detail = {"jobName": "ingest", "jobRunId": "jr_1", "state": state, **more}
+    tell(detail, "eu-west-1", SETTINGS, sns=sns, glue=Glue(run))
+    return sns.sent
+
+
+def test_a_failed_job_is_told_with_its_reason_and_the_runbook() -> None:
+    (message,) = ended("FAILED", {"ErrorMessage": "queue q: there is no such queue"}, message="Command failed")
+    assert message["TopicArn"] == "arn:topic"
+    assert message["Subject"] == "forebay: ingest FAILED"
+    assert "reason   queue q: there is no such queue\n" in message["Message"]
+    assert "#/job/ingest/run/jr_1" in message["Message"]
+    assert message["Message"].endswith("runbook  https://example.org/runbook#job-failed")
+
+
+@pytest.mark.parametrize("run", [None, {}, {"ErrorMessage": ""}])
+def test_the_reason_of_the_event_does_where_the_run_has_none(run: dict[str, Any] | None) -> None:
+    (message,) = ended("TIMEOUT", run, message="Job run timed out")
+    assert "reason   Job run timed out\n" in message["Message"]
+
+
+@pytest.mark.parametrize("state", ["SUCCEEDED", "STOPPED", "EXPIRED"])
+def test_a_run_that_ended_as_it_should_wakes_nobody(state: str) -> None:
+    assert ended(state, {}) == []
+
+
+def test_a_state_we_do_not_know_is_told_rather_than_passed_over() -> None:
+    assert len(ended("VANISHED", {})) == 1
+
+
+def test_the_event_of_glue_is_understood_as_it_comes(monkeypatch: pytest.MonkeyPatch) -> None:
+    sns, glue = Sns(), Glue({"ErrorMessage": "no lake"})
+    monkeypatch.setattr(handler.boto3, "client", {"sns": sns, "glue": glue}.__getitem__)
+    monkeypatch.setenv("ALARM_TOPIC", "arn:topic")
+    monkeypatch.setenv("RUNBOOK", "https://example.org/runbook")
+    event = {
+        "version": "0",
+        "id": "abc",
+        "detail-type": "Glue Job State Change",
+        "source": "aws.glue",
+        "account": "123456789012",
+        "time": "2026-05-01T12:00:00Z",
+        "region": "eu-west-1",
+        "resources": [],
+        "detail": {"jobName": "ingest", "severity": "ERROR", "state": "FAILED", "jobRunId": "jr_1", "message": "x"},
+    }
+    handler.handle(event, None)
+    assert "no lake" in sns.sent[0]["Message"]

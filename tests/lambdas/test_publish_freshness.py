@@ -1,0 +1,77 @@
+"""What is waiting, what is in hand, what is dead, and how long ago the last batch was."""
+
+from __future__ import annotations
+
+import io
+import json
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from lambdas.publish_freshness.handler import Settings, measure
+from lambdas.publish_freshness.ledger_log import LOG
+
+NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
+SETTINGS = Settings(service="games", queue_url="q", dead_urls="dead,undelivered", lake_bucket="lake")
+
+
+class Sqs:
+    counts = {"q": (7, 2), "dead": (3, 1), "undelivered": (1, 0)}  # noqa: RUF012
+
+    def get_queue_attributes(self, **asked: Any) -> dict[str, Any]:
+        return {"Attributes": dict(zip(asked["AttributeNames"], map(str, self.counts[asked["QueueUrl"]]), strict=True))}
+
+
+class S3:
+    """A bucket of keys with their ages in minutes, listed as S3 does."""
+
+    class exceptions:  # noqa: N801
+        class NoSuchKey(Exception):
+            pass
+
+    def __init__(self, ages: dict[str, float], checkpoint: int | None = None) -> None:
+        self.ages, self.checkpoint = ages, checkpoint
+
+    def get_object(self, **asked: Any) -> dict[str, Any]:
+        assert asked == {"Bucket": "lake", "Key": LOG + "_last_checkpoint"}
+        if self.checkpoint is None:
+            raise self.exceptions.NoSuchKey
+        return {"Body": io.BytesIO(json.dumps({"version": self.checkpoint, "size": 9}).encode())}
+
+    def get_paginator(self, name: str) -> S3:
+        assert name == "list_objects_v2"
+        return self
+
+    def paginate(self, **asked: Any) -> Any:
+        for key, age in sorted(self.ages.items()):
+            if key.startswith(asked["Prefix"]) and key > asked["StartAfter"]:
+                yield {"Contents": [{"Key": key, "LastModified": NOW - timedelta(minutes=age)}]}
+
+
+def commit(version: int, ending: str = ".json") -> str:
+    return f"{LOG}{version:020}{ending}"
+
+
+def seconds(s3: S3) -> float | None:
+    return measure(SETTINGS, sqs=Sqs(), s3=s3, now=NOW).since_batch_seconds
+
+
+def test_messages_are_counted_by_where_they_are() -> None:
+    measured = measure(SETTINGS, sqs=Sqs(), s3=S3({}), now=NOW)
+    assert (measured.service, measured.waiting, measured.held, measured.dead) == ("games", 7, 2, 5)
+
+
+def test_the_newest_commit_of_the_ledger_is_the_last_batch() -> None:
+    assert seconds(S3({commit(0): 30, commit(1): 4})) == 240
+
+
+def test_only_commits_count() -> None:
+    ages = {commit(5): 9, commit(5, ".crc"): 0, commit(5, ".checkpoint.parquet"): 0, LOG + "_last_checkpoint": 0}
+    assert seconds(S3(ages, checkpoint=5)) == 540
+
+
+def test_no_number_is_made_up_before_the_first_batch() -> None:
+    assert seconds(S3({})) is None
+
+
+def test_a_clock_that_runs_behind_gives_no_negative_age() -> None:
+    assert seconds(S3({commit(0): -1})) == 0

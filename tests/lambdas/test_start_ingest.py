@@ -1,0 +1,94 @@
+"""When the ingest job is started, and when it is left alone."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from lambdas.start_ingest.handler import Settings, start
+from lambdas.start_ingest.why_not import why_not
+
+NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
+DRAIN = Settings(job="ingest", queue_url="q", mode="drain")
+CONTINUOUS = Settings(job="ingest", queue_url="q", mode="continuous")
+
+
+class Exceptions:
+    class ConcurrentRunsExceededException(Exception):
+        pass
+
+
+class Glue:
+    exceptions = Exceptions
+
+    def __init__(self, *states: str, ended_minutes_ago: float = 0, full: bool = False) -> None:
+        ended = NOW - timedelta(minutes=ended_minutes_ago)
+        self.runs = [{"JobRunState": state, "CompletedOn": ended} for state in states]
+        self.full, self.started = full, []
+
+    def get_job_runs(self, **asked: Any) -> dict[str, Any]:
+        assert asked == {"JobName": "ingest", "MaxResults": 10}
+        return {"JobRuns": self.runs}
+
+    def start_job_run(self, **asked: Any) -> None:
+        if self.full:
+            raise Exceptions.ConcurrentRunsExceededException
+        self.started.append(asked)
+
+
+class Sqs:
+    def __init__(self, waiting: int) -> None:
+        self.waiting = waiting
+
+    def get_queue_attributes(self, **_: Any) -> dict[str, Any]:
+        return {"Attributes": {"ApproximateNumberOfMessages": str(self.waiting)}}
+
+
+def test_a_drain_is_started_when_files_wait() -> None:
+    glue = Glue("SUCCEEDED")
+    assert start(DRAIN, glue=glue, sqs=Sqs(1), now=NOW) == "started"
+    assert glue.started == [{"JobName": "ingest", "Arguments": {"--drain": "true"}}]
+
+
+def test_no_drain_is_started_when_nothing_waits() -> None:
+    glue = Glue()
+    assert start(DRAIN, glue=glue, sqs=Sqs(0), now=NOW) == "nothing waits"
+    assert glue.started == []
+
+
+def test_the_continuous_job_is_started_whether_files_wait_or_not() -> None:
+    glue = Glue("EXPIRED")
+    assert start(CONTINUOUS, glue=glue, sqs=Sqs(0), now=NOW) == "started"
+    assert glue.started == [{"JobName": "ingest"}]
+
+
+@pytest.mark.parametrize("state", ["STARTING", "RUNNING", "STOPPING", "WAITING"])
+def test_a_job_at_work_gets_no_companion(state: str) -> None:
+    glue = Glue("FAILED", state)
+    assert start(CONTINUOUS, glue=glue, sqs=Sqs(9), now=NOW) == "it runs already"
+    assert glue.started == []
+
+
+def test_a_run_that_somebody_else_started_meanwhile_is_no_failure() -> None:
+    assert start(CONTINUOUS, glue=Glue(full=True), sqs=Sqs(9), now=NOW) == "it runs already"
+
+
+def test_a_job_that_a_person_stopped_stays_stopped() -> None:
+    glue = Glue("STOPPED", "SUCCEEDED")
+    assert "a person stopped it" in start(CONTINUOUS, glue=glue, sqs=Sqs(9), now=NOW)
+    assert glue.started == []
+
+
+@pytest.mark.parametrize(
+    ("failures", "waits_minutes"), [(1, 1), (2, 2), (4, 8), (7, 60), (10, 60)], ids=lambda n: f"{n}"
+)
+def test_the_pause_after_failures_doubles_up_to_an_hour(failures: int, waits_minutes: float) -> None:
+    states = ["FAILED"] * failures
+    assert why_not(Glue(*states, ended_minutes_ago=waits_minutes - 0.1).runs, NOW)
+    assert why_not(Glue(*states, ended_minutes_ago=waits_minutes).runs, NOW) == ""
+
+
+def test_a_failure_before_a_good_run_is_forgotten() -> None:
+    assert why_not(Glue("SUCCEEDED", "FAILED", "FAILED").runs, NOW) == ""
