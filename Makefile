@@ -5,7 +5,7 @@ NAME ?= source
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check format bench lock clean
+.PHONY: help setup demo test check format bench synth lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -30,6 +30,9 @@ format: setup ## put all files into the house style
 
 bench: setup ## one bench, NAME=source|reader|fanout: one JSON line with figures, and bars that hold or do not
 	@$(BIN)/python -m tests.bench.$(NAME)
+
+synth: setup ## the CloudFormation template, into cdk.out/ (offline)
+	@$(BIN)/python -m infra.app
 
 lock: setup ## resolve requirements.lock anew from pyproject.toml
 	@.forebay/uv/bin/uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes \
