@@ -1,9 +1,9 @@
 """The ingest job, as Glue, EMR and the laptop run it: file names from the queue become rows in tables, batch after
 batch.
 
-In: `IngestSettings`. It returns when it was asked to stop (`stop`, an interrupt, a termination), or, in drain mode, when the queue is empty. Settings that
-cannot work (a queue that is not there, a lake that cannot be written safely) are refused before anything is taken from
-the queue.
+In: `IngestSettings`. It returns when it was asked to stop (`stop`, an interrupt, a termination), or, in drain mode,
+when the queue is empty. Settings that cannot work (a queue that is not there, a lake that cannot be written safely) are
+refused before anything is taken from the queue.
 """
 
 from __future__ import annotations

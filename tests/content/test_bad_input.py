@@ -181,7 +181,11 @@ def test_an_archive_that_expands_beyond_the_limit_is_refused_however_it_is_packe
     for name, pack in PACKERS.items():
         if name != "plain":
             assert read_one(pack(content), limits=limits).files["file.json"].reason == "expansion-bomb", name
-    assert read_one(gzip.compress(content, mtime=0), limits=Limits(max_expanded_bytes=len(content))).files["file.json"].lands
+    assert (
+        read_one(gzip.compress(content, mtime=0), limits=Limits(max_expanded_bytes=len(content)))
+        .files["file.json"]
+        .lands
+    )
 
 
 def test_an_archive_that_only_shrank_well_is_taken() -> None:
@@ -198,7 +202,9 @@ def test_an_archive_is_told_by_its_content_whatever_its_name() -> None:
     assert read_one(gzip.compress(GOOD, mtime=0), key="packed.json").of("packed.json") == ['{"a":1}', '{"a":2}']
 
 
-@pytest.mark.parametrize("content", [b"", b"\n", b" \r\n\t", b"[]", b"[\n]\n", b"\xef\xbb\xbf", gzip.compress(b"", mtime=0)])
+@pytest.mark.parametrize(
+    "content", [b"", b"\n", b" \r\n\t", b"[]", b"[\n]\n", b"\xef\xbb\xbf", gzip.compress(b"", mtime=0)]
+)
 def test_a_file_without_records_is_empty_and_nothing_is_wrong_with_it(content: bytes) -> None:
     reading = read_one(content)
     assert (reading.files["file.json"].outcome, reading.files["file.json"].reason) == ("empty", None)
