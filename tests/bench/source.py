@@ -46,9 +46,11 @@ def run(size: Size = FULL) -> dict[str, Any]:
     """All figures, and the bars they have to hold."""
     with twin() as endpoint, tempfile.TemporaryDirectory(prefix="forebay-bench-") as folder, session(endpoint) as spark:
         bench = Bench(spark, endpoint, Path(folder))
-        ratios, bare, ours = [], [], []
+        ratios, bare, alone, ours = [], [], [], []
+        bench.source_files_per_s(size.files_a_round)  # a JVM is slow until it is warm
         for _ in range(size.rounds):  # in turns, so that a busy machine is busy for both
             bare.append(bench.bare_files_per_s(size.files_a_round))
+            alone.append(bench.intake_files_per_s(size.files_a_round))
             ours.append(bench.source_files_per_s(size.files_a_round).files_per_s)
             ratios.append(ours[-1] / bare[-1])
         drain = bench.source_files_per_s(size.backlog)
@@ -57,6 +59,8 @@ def run(size: Size = FULL) -> dict[str, Any]:
     figures = {
         "files_per_s": round(median(ours)),
         "bare_files_per_s": round(median(bare)),
+        "without_spark_files_per_s": round(median(alone)),
+        "load": round(os.getloadavg()[0], 1),
         "backlog": size.backlog,
         "backlog_files_per_s": round(drain.files_per_s),
         "planner_rss_first_mb": round(drain.rss_first_mb),
@@ -166,11 +170,30 @@ class Bench:
         assert count[0] == files
         return files / (time.perf_counter() - started)
 
+    def intake_files_per_s(self, files: int) -> float:
+        """All of the source but Spark: what is lost to it shows, apart from what Spark needs of the machine."""
+        from forebay.file.options import SourceOptions
+        from forebay.file.source import open_intake
+
+        url, taken, last = self.queue(files), 0, 0
+        folder = self.folder / url.rpartition("/")[2]
+        options = {"queueUrl": url, "manifestPath": str(folder), "fetchParallelism": str(PARALLELISM), "waitS": "0"}
+        intake = open_intake(SourceOptions.parse(options), emit=lambda event: None)
+        started = time.perf_counter()
+        while taken < files:
+            after, last = last, intake.next_batch()
+            taken += sum(map(len, intake.rows(after, last)))
+        intake.next_batch()
+        assert intake.settle()
+        took_s = time.perf_counter() - started
+        intake.close()
+        return files / took_s
+
     def source_files_per_s(self, files: int) -> Drained:
         url, drained = self.queue(files), Drained()
 
         def take(frame: Any, _: int) -> None:
-            count = frame.count()
+            count = len(frame.select("key").collect())  # every name reaches the driver
             if count:
                 drained.batches.append((time.perf_counter(), count))
                 drained.rss_mb.append(planner_rss_mb())

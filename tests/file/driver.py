@@ -44,7 +44,8 @@ class DyingReader(FileNamesReader):
     def _intake(self) -> Intake:
         if self._opened is None:
             intake = super()._intake
-            write, delete, fill = intake._manifests.write, intake._deletions.delete, intake._poller.fill
+            poller = intake._gatherer._poller
+            write, delete, fill = intake._manifests.write, intake._deletions.delete, poller.fill
 
             def write_and_die(manifest: Manifest) -> None:
                 if manifest.number == AT and DIE == "after receive":
@@ -53,23 +54,22 @@ class DyingReader(FileNamesReader):
                 if manifest.number == AT and DIE == "after manifest":
                     die()
 
-            def fill_and_die(admission: Any, wait_s: int) -> Any:
-                polled = fill(admission, wait_s)
+            def fill_and_die(*look: Any) -> None:
+                fill(*look)
                 if intake._last == AT - 1 and DIE == "while the planner receives":
                     die_but_for_the_planner()
-                return polled
 
             def delete_and_die(receipts: Any) -> None:
                 if receipts and intake._last == AT and DIE == "before the delete":
                     die()
                 if receipts and intake._last == AT and DIE == "in the middle of the delete":
-                    intake._queue.delete(list(receipts)[:3], intake._deleting)
+                    intake._queue.delete(list(receipts)[:3], intake._requests)
                     die()
                 delete(receipts)
 
             intake._manifests.write = write_and_die  # type: ignore[method-assign]
             intake._deletions.delete = delete_and_die  # type: ignore[method-assign]
-            intake._poller.fill = fill_and_die  # type: ignore[method-assign]
+            poller.fill = fill_and_die  # type: ignore[method-assign]
         return super()._intake
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Any:
@@ -128,6 +128,7 @@ def session() -> SparkSession:
         "spark.sql.session.timeZone": "UTC",
         "spark.driver.host": "127.0.0.1",
         "spark.log.level": "ERROR",
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
     }
     return SparkSession.builder.appName("file-tests").config(map=settings).getOrCreate()
 

@@ -12,12 +12,11 @@ from typing import Any
 
 import pytest
 
-from tests.file.conftest import ROOT, Twin
+from tests.file.conftest import Queues
 from tests.file.driver import run
 from tests.file.notices import body
 
-# py4j leaves the sockets of foreachBatch's callbacks to the garbage collector.
-pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
+ROOT = Path(__file__).parents[2]
 
 POINTS = [
     "while the planner receives",
@@ -46,7 +45,7 @@ def run_until_killed(told: dict[str, Any], env: dict[str, str], log: Path) -> in
             stderr=output,
         )
     try:
-        return child.wait(120)
+        return child.wait(300)
     finally:
         if child.poll() is None:
             os.killpg(child.pid, signal.SIGKILL)
@@ -54,14 +53,14 @@ def run_until_killed(told: dict[str, Any], env: dict[str, str], log: Path) -> in
 
 @pytest.mark.parametrize(("point", "store"), [*((point, "local") for point in POINTS), ("after manifest", "s3")])
 def test_after_kill_9_every_file_arrives_exactly_once_and_the_queue_is_empty(
-    point: str, store: str, twin: Twin, spark: Any, tmp_path: Path
+    point: str, store: str, queues: Queues, spark: Any, tmp_path: Path
 ) -> None:
-    queue, out = twin.queue(), tmp_path / "out"
+    queue, out = queues.make(), tmp_path / "out"
     out.mkdir()
     bucket = f"b{queue[-12:]}"
-    twin.client("s3").create_bucket(Bucket=bucket, CreateBucketConfiguration={"LocationConstraint": "eu-west-1"})
+    queues.twin.client("s3").create_bucket(Bucket=bucket, CreateBucketConfiguration={"LocationConstraint": "eu-west-1"})
     keys = [f"in/{i:03d}.json" for i in range(25)]
-    twin.send(queue, [body(key) for key in keys])
+    queues.send(queue, [body(key) for key in keys])
     options = {
         "queueUrl": queue,
         "manifestPath": f"s3://{bucket}/stream/manifests" if store == "s3" else str(tmp_path / "manifests"),
@@ -73,9 +72,9 @@ def test_after_kill_9_every_file_arrives_exactly_once_and_the_queue_is_empty(
     told = {"options": options, "checkpoint": str(tmp_path / "checkpoint"), "out": str(out), "die": point}
 
     log = tmp_path / "killed.log"
-    assert run_until_killed(told, twin.env, log) == -signal.SIGKILL, log.read_text()[-3000:]
+    assert run_until_killed(told, queues.twin.env, log) == -signal.SIGKILL, log.read_text()[-3000:]
     assert len(arrived(out)) < len(keys), "it was killed before it was through"
 
     assert run(spark, told | {"die": None}) == "empty"
     assert arrived(out) == keys
-    assert twin.left(queue) == (0, 0)
+    assert queues.left(queue) == (0, 0)

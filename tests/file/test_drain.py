@@ -30,7 +30,7 @@ def test_a_queue_is_drained_after_two_empty_polls_with_nothing_counted(
 ) -> None:
     stillness = Stillness(cap_s=60, clock=lambda: 0.0)
     for received in polls:
-        stillness.seen(received=received)
+        stillness.seen(empty=received == 0)
     assert stillness.reason(lambda: depth) == reason
 
 
@@ -39,7 +39,7 @@ def test_a_queue_is_not_counted_before_it_seems_empty() -> None:
         raise AssertionError("asked")
 
     stillness = Stillness(cap_s=60, clock=lambda: 0.0)
-    stillness.seen(received=0)
+    stillness.seen(empty=True)
     assert stillness.reason(count) is None
 
 

@@ -62,6 +62,10 @@ class Stream:
     def keys(self, after: int, upto: int) -> list[str]:
         return [row.file.key for rows in self.intake.rows(after, upto) for row in rows]
 
+    def until_ahead(self) -> None:
+        """Waits for what is gathered in the background."""
+        self.intake._gatherer._thread.submit(lambda: None).result()
+
     def settle(self) -> None:
         assert self.intake.settle(5)
 
@@ -306,7 +310,7 @@ def test_redeliveries_after_a_crash_do_not_arrive_again_even_when_the_receipts_a
     assert sqs.messages == {}
 
 
-def test_an_availablenow_run_asks_before_it_says_where_it_was_and_still_nothing_is_lost(
+def test_a_trigger_that_asks_before_it_says_where_it_was_loses_and_deletes_nothing(
     make: MakeStream, sqs: FakeSqs
 ) -> None:
     stream = make()
@@ -558,6 +562,14 @@ def test_a_drained_queue_is_told_of_after_two_empty_polls_and_not_before_all_is_
     assert sqs.messages == {}
 
 
+def test_polls_that_were_throttled_do_not_count_as_empty(make: MakeStream, sqs: FakeSqs) -> None:
+    stream = make(drain="true")
+    sqs.fail = lambda action: refusal("RequestThrottled") if action == "receive" else None
+    for _ in range(4):
+        stream.ask()
+    assert Drain(LocalStore(str(stream.folder))).over() is None
+
+
 def test_a_drain_waits_for_messages_in_flight_elsewhere(make: MakeStream, sqs: FakeSqs) -> None:
     sqs.send(body("in/a.json"))
     sqs.receive_message(MaxNumberOfMessages=1, VisibilityTimeout=30, WaitTimeSeconds=0)
@@ -579,14 +591,78 @@ def test_a_drain_whose_time_is_up_takes_nothing_more_and_leaves_nothing_half_don
 ) -> None:
     stream = make(drain="true", drainCapS="60", maxFilesPerBatch="1")
     drain = Drain(LocalStore(str(stream.folder)))
+    stream.ask()
     for name in "abc":
         sqs.send(body(f"in/{name}.json"))
-    stream.ask()
+    assert stream.ask() == ["in/a.json"]
+    stream.until_ahead()  # in/b.json
     sqs.pass_s(61)
+    assert [stream.ask(), drain.over()] == [["in/b.json"], None]
+    assert [stream.ask(), drain.over()] == [[], "time cap"]
+    assert set(sqs.messages) == {"m00003"}
     assert stream.ask() == []
-    assert drain.over() == "time cap"
-    assert set(sqs.messages) == {"m00002", "m00003"}
+
+
+def test_while_a_full_batch_runs_the_next_one_is_made_ready(make: MakeStream, sqs: FakeSqs) -> None:
+    stream = make(maxFilesPerBatch="10")
+    stream.ask()
+    for i in range(25):
+        sqs.send(body(f"in/{i:02d}.json"))
+    first = stream.ask()
+    stream.until_ahead()
+    assert len(list((stream.folder / "batches").iterdir())) == 2
+    asked = sqs.count("receive")
+    second = stream.ask()
+    assert (len(first), len(second), sqs.count("receive") - asked <= 4) == (10, 10, True)
+    assert sorted([*first, *second, *stream.ask()]) == [f"in/{i:02d}.json" for i in range(25)]
+
+
+def test_a_batch_made_ready_ahead_survives_a_crash_and_arrives_once(make: MakeStream, sqs: FakeSqs) -> None:
+    stream = make(maxFilesPerBatch="10")
+    stream.ask()
+    keys = [f"in/{i:02d}.json" for i in range(20)]
+    for key in keys:
+        sqs.send(body(key))
+    first = stream.ask()
+    stream.until_ahead()
+    stream.start()
+    assert sorted(first + stream.ask()) == keys, "at once, without waiting for messages to come back"
     assert stream.ask() == []
+    stream.settle()
+    assert sqs.messages == {}
+
+
+def test_part_of_a_batch_made_ready_ahead_arrives_at_once_after_a_crash(make: MakeStream, sqs: FakeSqs) -> None:
+    stream = make(maxFilesPerBatch="10")
+    stream.ask()
+    keys = [f"in/{i:02d}.json" for i in range(15)]
+    for key in keys:
+        sqs.send(body(key))
+    first = stream.ask()
+    stream.until_ahead()
+    stream.start()
+    assert sorted(first + stream.ask()) == keys
+
+
+def test_nothing_is_taken_ahead_while_the_stream_keeps_up(make: MakeStream, sqs: FakeSqs) -> None:
+    stream = make(maxFilesPerBatch="10")
+    sqs.send(body("in/a.json"))
+    stream.ask()
+    sqs.send(body("in/b.json"))
+    assert sqs.in_flight == ["m00001"]
+
+
+def test_a_failure_while_taking_ahead_is_met_at_the_next_batch(make: MakeStream, sqs: FakeSqs) -> None:
+    stream = make(maxFilesPerBatch="10")
+    stream.ask()
+    for i in range(10):
+        sqs.send(body(f"in/{i:02d}.json"))
+    sqs.fail = lambda action: refusal("AccessDenied") if action == "receive" and sqs.count("receive") > 2 else None
+    assert len(stream.ask()) == 10
+    stream.until_ahead()
+    sqs.fail = lambda action: refusal("AccessDenied") if action == "receive" else None
+    with pytest.raises(Misdeclared, match=r"ReceiveMessage on .* is refused"):
+        stream.ask()
 
 
 def test_what_a_poll_brought_is_told(make: MakeStream, sqs: FakeSqs) -> None:

@@ -12,11 +12,8 @@ import pytest
 
 import forebay.file
 from forebay.file.source import SCHEMA, register
-from tests.file.conftest import Twin
+from tests.file.conftest import Queues
 from tests.file.notices import body
-
-# py4j leaves the sockets of foreachBatch's callbacks to the garbage collector.
-pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
 
 
 class Names:
@@ -59,8 +56,8 @@ class Names:
 
 
 @pytest.fixture
-def queue(twin: Twin) -> str:
-    return twin.queue(VisibilityTimeout="30")
+def queue(queues: Queues) -> str:
+    return queues.make(VisibilityTimeout="30")
 
 
 @pytest.fixture
@@ -71,8 +68,8 @@ def names(spark: Any, queue: str, tmp_path: Path) -> Iterator[Names]:
     names.stop()
 
 
-def test_a_row_says_what_the_notification_said(names: Names, twin: Twin, queue: str) -> None:
-    twin.send(queue, [body("in/ü a+b%.json", size=42, etag="abc", version="v7", sequencer="0055AED6DCD90281E5")])
+def test_a_row_says_what_the_notification_said(names: Names, queues: Queues, queue: str) -> None:
+    queues.send(queue, [body("in/ü a+b%.json", size=42, etag="abc", version="v7", sequencer="0055AED6DCD90281E5")])
     names.start().until(lambda: len(names.keys) == 1)
     [row] = [row for _, rows in names.batches for row in rows]
     assert row.asDict() | {"sent_at": None, "message_id": None} == {
@@ -92,31 +89,35 @@ def test_a_row_says_what_the_notification_said(names: Names, twin: Twin, queue: 
     assert abs(datetime.now(UTC).timestamp() - moments[1] / 1000) < 600
 
 
-def test_a_restart_with_an_idle_queue_makes_no_empty_batch(names: Names, twin: Twin, queue: str) -> None:
-    twin.send(queue, [body("in/a.json")])
+def test_a_restart_with_an_idle_queue_makes_no_empty_batch(names: Names, queues: Queues, queue: str) -> None:
+    queues.send(queue, [body("in/a.json")])
     names.start().until(lambda: names.keys == ["in/a.json"])
     names.stop()
     before = len(names.batches)
     names.start().idle_triggers(5)
     assert len(names.batches) == before
-    twin.send(queue, [body("in/b.json")])
+    queues.send(queue, [body("in/b.json")])
     names.until(lambda: "in/b.json" in names.keys)
     names.stop()
     assert (names.keys, len(names.batches)) == (["in/a.json", "in/b.json"], before + 1)
 
 
-def test_messages_go_promptly_when_the_stream_is_idle_after_a_batch(names: Names, twin: Twin, queue: str) -> None:
-    twin.send(queue, [body(f"in/{i}.json") for i in range(20)])
+def test_messages_go_promptly_when_the_stream_is_idle_after_a_batch(names: Names, queues: Queues, queue: str) -> None:
+    queues.send(queue, [body(f"in/{i}.json") for i in range(20)])
     names.start().until(lambda: len(names.keys) == 20)
-    names.until(lambda: twin.left(queue) == (0, 0))
+    names.until(lambda: queues.left(queue) == (0, 0))
 
 
-def test_availablenow_takes_one_batch_a_run_and_every_file_once(names: Names, twin: Twin, queue: str) -> None:
-    names.options["maxFilesPerBatch"] = "10"
-    twin.send(queue, [body(f"in/{i:02d}.json") for i in range(25)])
-    for _ in range(4):
+def test_availablenow_takes_one_batch_a_run_and_every_file_once(names: Names, queues: Queues, queue: str) -> None:
+    names.options |= {"maxFilesPerBatch": "10", "visibilityTimeoutS": "5"}
+    queues.send(queue, [body(f"in/{i:02d}.json") for i in range(25)])
+    sizes = []
+    while len(names.keys) < 25 and len(sizes) < 9:
+        before = len(names.keys)
         names.start(availableNow=True)
         assert names.query.awaitTermination(60)
+        sizes.append(len(names.keys) - before)
+    assert max(sizes) == 10
     assert sorted(names.keys) == [f"in/{i:02d}.json" for i in range(25)]
 
 
@@ -151,20 +152,20 @@ def test_a_queue_that_does_not_exist_stops_the_query_with_its_url(names: Names, 
         names.query.awaitTermination(120)
 
 
-def test_the_example_of_ten_lines_works_as_it_stands(spark: Any, twin: Twin, queue: str, tmp_path: Path) -> None:
+def test_the_example_of_ten_lines_works_as_it_stands(spark: Any, queues: Queues, queue: str, tmp_path: Path) -> None:
     assert forebay.file.__doc__ is not None
     lines = [line for line in forebay.file.__doc__.splitlines() if line.startswith("    ") or not line]
     example = textwrap.dedent("\n".join(lines)).strip()
     assert len([line for line in example.splitlines() if line and "import" not in line]) <= 10
     example = example.replace("https://sqs.eu-west-1.amazonaws.com/123456789012/landed", queue)
     example = example.replace("s3://my-lake", str(tmp_path))
-    twin.send(queue, [body("in/a.json"), body("in/b.json")])
+    queues.send(queue, [body("in/a.json"), body("in/b.json")])
     told: dict[str, Any] = {}
     exec(example, told)
     try:
         for _ in range(300):
             assert not told["query"].awaitTermination(0.2)
-            if list((tmp_path / "landed/names").glob("*.parquet")) and twin.left(queue) == (0, 0):
+            if list((tmp_path / "landed/names").glob("*.parquet")) and queues.left(queue) == (0, 0):
                 break
         arrived = spark.read.parquet(str(tmp_path / "landed/names")).collect()
     finally:

@@ -31,9 +31,9 @@ class Stillness:
         self._clock, self._until = clock, clock() + cap_s
         self._empty_polls = 0
 
-    def seen(self, *, received: int) -> None:
-        """One long poll brought so many messages."""
-        self._empty_polls = 0 if received else self._empty_polls + 1
+    def seen(self, *, empty: bool) -> None:
+        """What one long poll brought. One that failed has not seen an empty queue."""
+        self._empty_polls = self._empty_polls + 1 if empty else 0
 
     @property
     def time_is_up(self) -> bool:

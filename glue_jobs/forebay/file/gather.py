@@ -2,9 +2,9 @@
 much.
 
 While Spark runs a batch that was full, the next one is gathered in the background, so that queue and cluster work at
-the same time. If it becomes full as well its manifest is written there and then: should the driver die now, the next
-run finds that batch ready instead of waiting for its messages to come back. One batch ahead, no more; and none while
-the stream keeps up with the queue, so nothing is taken early that could have been taken fresh.
+the same time. Its manifest is written there and then: should the driver die now, or the trigger ask for one batch only,
+the next run finds that batch ready instead of waiting for its messages to come back. One batch ahead, no more; and none
+while the stream keeps up with the queue, so nothing is taken early that could have been taken fresh.
 """
 
 from __future__ import annotations
@@ -67,6 +67,7 @@ class Gatherer:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="forebay-ahead")
         self._ahead: Future[Gathered] | None = None
         self._held: list[Notice] = []
+        self._closed = False
 
     @property
     def held(self) -> int:
@@ -92,6 +93,7 @@ class Gatherer:
 
     def close(self) -> None:
         """Lets go of the messages that are in no manifest, so that another run need not wait for them."""
+        self._closed = True
         loose = [notice.message.receipt for notice in self._held]
         if self._ahead is not None and self._ahead.done() and not self._ahead.exception():
             gathered = self._ahead.result()
@@ -119,7 +121,7 @@ class Gatherer:
     def _gather_ahead(self, gathered: Gathered, place: Place) -> Gathered:
         self._poller.fill(gathered.admission, gathered.polled, 0)
         self._keep(gathered)
-        if gathered.admission.receipts and not gathered.admission.room:
+        if gathered.admission.receipts:
             gathered.manifest = self._seal(gathered.admission, place)
         return gathered
 
@@ -137,7 +139,7 @@ class Gatherer:
             raise polled.trouble.as_error()
 
     def _keep(self, gathered: Gathered) -> None:
-        if not self._driver_lives():
+        if self._closed or not self._driver_lives():
             # It died while we waited for the queue, and its successor may be at work: this run must not write a batch
             # any more, nor keep messages from the next one.
             self._queue.hold(_all_receipts(gathered), self._pool, for_s=0)

@@ -10,8 +10,8 @@ What makes each file arrive once:
 * Redeliveries are known by the manifests that are retained. A manifest is a promise that its rows will be loaded, so a
   repeat may be deleted as soon as it shows up.
 * Messages of a batch are deleted when Spark asks for the next one. Spark asks only when it has written the commit of
-  the last one to its log; the exception is the first question of a run, which Trigger.AvailableNow asks before it has
-  said where it was. Then nothing is known to be committed, and nothing old is deleted on that occasion.
+  the last one to its log; the exception is a question that comes before Spark has said where it was, as with a new
+  checkpoint. Then nothing is known to be committed, and nothing old is deleted on that occasion.
 """
 
 from __future__ import annotations
@@ -95,19 +95,20 @@ class Intake:
         self._manifests, self._taken = Manifests(store), Taken()
         self._visibility = Visibility(queue, every_s=options.visibility_timeout_s / 3)
         parallelism = options.fetch_parallelism
-        self._polling = ThreadPoolExecutor(parallelism, thread_name_prefix="forebay-poll")
-        self._deleting = ThreadPoolExecutor(parallelism, thread_name_prefix="forebay-delete")
+        # One pool for receiving and deleting, so that no more requests run at once than the user said. Deletions wait for
+        # nothing and come first in line.
+        self._requests = ThreadPoolExecutor(parallelism, thread_name_prefix="forebay-request")
         self._cleaning = ThreadPoolExecutor(1, thread_name_prefix="forebay-clean")
-        self._deletions = Deletions(queue, self._deleting, done=self._visibility.let_go, sleep=sleep, chance=chance)
+        self._deletions = Deletions(queue, self._requests, done=self._visibility.let_go, sleep=sleep, chance=chance)
         kept = KeptMessages(store, queue.url)
         self._gatherer = Gatherer(
             options,
             queue,
-            Poller(queue, self._polling, kept, options.only, parallelism=parallelism, clock=clock),
+            Poller(queue, self._requests, kept, options.only, parallelism=parallelism, clock=clock),
             self._manifests,
             self._taken,
             self._visibility,
-            self._deleting,
+            self._requests,
             driver_lives=driver_lives,
             sleep=sleep,
             chance=chance,
@@ -178,7 +179,7 @@ class Intake:
         self._gatherer.close()
         self._visibility.close()
         self._deletions.close()
-        for pool in (self._polling, self._deleting, self._cleaning):
+        for pool in (self._requests, self._cleaning):
             pool.shutdown(wait=False)
 
     def settle(self, timeout_s: float = _LAST_WORDS_S) -> bool:
@@ -193,7 +194,7 @@ class Intake:
         # An earlier run may have died while it deleted the messages of a batch; the one before may not be through
         # either.
         recent = [self._last - 1, self._last, *self._unknown_to_spark]
-        for manifest in self._manifests.read_all(numbers, self._polling):
+        for manifest in self._manifests.read_all(numbers, self._requests):
             self._taken.remember(manifest)
             if manifest.number in recent:
                 self._receipts[manifest.number] = manifest.receipts
@@ -218,7 +219,7 @@ class Intake:
         self._return(polled.refused)
         self._tell(gathered, self._clock() - started)
         if self._stillness and gathered.manifest is None:
-            self._stillness.seen(received=polled.received)
+            self._stillness.seen(empty=not polled.received and polled.trouble is None)
             self._end_drain()
 
     @property
@@ -243,7 +244,7 @@ class Intake:
     def _return(self, refused: Sequence[Message]) -> None:
         """What nobody understands goes back to the queue, at a distance."""
         for wait_s, messages in groupby(sorted(refused, key=_return_s), key=_return_s):
-            self._queue.hold([message.receipt for message in messages], self._deleting, for_s=wait_s)
+            self._queue.hold([message.receipt for message in messages], self._requests, for_s=wait_s)
 
     def _end_drain(self) -> None:
         reason = self._stillness.reason(self._depth) if self._stillness else None

@@ -15,8 +15,10 @@ How Spark 4.1 drives this, read in its MicroBatchExecution, AcceptsLatestSeenOff
 * Offsets are compared as JSON text. The same number gives the same text, so a run that finds nothing makes no batch.
   Only the very first run has an empty batch 0 when there is nothing: for Spark, "no offset yet" differs from any
   offset.
-* Trigger.AvailableNow asks for one offset before it says where it was, and never again: it is one batch, and its
-  messages are deleted in the next run. `drain` is the mode to empty a queue.
+* Trigger.AvailableNow is Trigger.Once for a Python source: one question, one batch, and the messages of that batch are
+  deleted in the next run. (With `spark.sql.streaming.triggerAvailableNowWrapper.enabled` it asks before it says where
+  it was, and once more for its metrics only; a batch that is given out for that is the first one of the next run.)
+  `drain` is the mode to empty a queue.
 * Asynchronous progress tracking skips entries of the offset log. `partitions(3, 7)` is several batches in one; still
   all of them, each once.
 """
@@ -26,12 +28,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 
 from forebay.errors import Misdeclared
-from forebay.events import Journal, to_log
+from forebay.events import Emit, Journal, to_log
 from forebay.file.intake import Intake
 from forebay.file.manifest import AnnouncedFile
 from forebay.file.options import SourceOptions
@@ -43,7 +46,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
 
-__all__ = ["SCHEMA", "FileNames", "FileNamesReader", "register"]
+__all__ = ["SCHEMA", "FileNames", "FileNamesReader", "open_intake", "register"]
 
 SCHEMA = (
     "bucket string, key string, size bigint, etag string, version_id string, sequencer string, event_time timestamp, "
@@ -52,7 +55,14 @@ SCHEMA = (
 
 
 def register(spark: SparkSession) -> None:
-    """Makes `format("s3-sqs")` known to this session. Harmless when run twice."""
+    """Makes `format("s3-sqs")` known to this session. Harmless when run twice.
+
+    A zip from `--py-files` is on the path of the driver and of tasks, but not on that of the planner: Spark starts it
+    with the environment that the session had when the source was registered.
+    """
+    environment = spark.sparkContext.environment
+    paths = [str(Path(__file__).parents[2]), *filter(None, environment.get("PYTHONPATH", "").split(os.pathsep))]
+    environment["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(paths))
     spark.dataSource.register(FileNames)
 
 
@@ -79,9 +89,10 @@ class FileNames(DataSource):
 
 @dataclass
 class Names(InputPartition):
-    """The rows of one batch on their way to a task."""
+    """The rows of one batch on their way to a task: Arrow, since pickling thousands of objects costs more than all the
+    rest of a trigger."""
 
-    rows: tuple[AnnouncedFile, ...]
+    rows: bytes
 
 
 class FileNamesReader(DataSourceStreamReader):
@@ -106,11 +117,14 @@ class FileNamesReader(DataSourceStreamReader):
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
         after, upto = _number(start), _number(end)
         self._intake.resume(upto)
-        return [Names(rows) for rows in self._intake.rows(after, upto)]
+        return [Names(_as_arrow(rows)) for rows in self._intake.rows(after, upto)]
 
     def read(self, partition: InputPartition) -> Iterator[RecordBatch]:
+        import pyarrow as pa
+
         assert isinstance(partition, Names)
-        yield _as_arrow(partition.rows)
+        with pa.ipc.open_stream(partition.rows) as rows:
+            yield from rows
 
     def commit(self, end: dict[str, int]) -> None:
         self._intake.committed(_number(end))
@@ -123,7 +137,7 @@ class FileNamesReader(DataSourceStreamReader):
     @property
     def _intake(self) -> Intake:
         if self._opened is None:
-            self._opened = _open(self._options)
+            self._opened = open_intake(self._options, emit=Journal(to_log()))
         return self._opened
 
 
@@ -135,14 +149,15 @@ def _number(offset: dict[str, int]) -> int:
     return offset["manifest"]
 
 
-def _open(options: SourceOptions) -> Intake:
+def open_intake(options: SourceOptions, *, emit: Emit) -> Intake:
+    """The intake of one stream, with clients of its own. Nothing is asked before its first batch."""
     import boto3
     from botocore.config import Config
     from botocore.exceptions import NoRegionError
 
-    # Connections: the pollers, the deleters, the renewing of visibility, and one for questions.
+    # One connection for each parallel request, and some for the first look, the renewing of visibility and the count.
     connections = Config(
-        max_pool_connections=2 * options.fetch_parallelism + 2,
+        max_pool_connections=options.fetch_parallelism + 4,
         retries={"mode": "standard", "max_attempts": 3},
         read_timeout=60,
         connect_timeout=10,
@@ -162,12 +177,12 @@ def _open(options: SourceOptions) -> Intake:
         options,
         queue,
         open_store(options.manifest_path),
-        emit=Journal(to_log()),
+        emit=emit,
         driver_lives=lambda: os.getppid() == started_by,
     )
 
 
-def _as_arrow(rows: Sequence[AnnouncedFile]) -> RecordBatch:
+def _as_arrow(rows: Sequence[AnnouncedFile]) -> bytes:
     import pyarrow as pa
 
     moment = pa.timestamp("us", tz="UTC")
@@ -183,4 +198,9 @@ def _as_arrow(rows: Sequence[AnnouncedFile]) -> RecordBatch:
         "receive_count": pa.array([row.receive_count for row in rows], pa.int32()),
         "message_id": pa.array([row.message_id for row in rows], pa.string()),
     }
-    return pa.RecordBatch.from_pydict(columns)
+    batch = pa.RecordBatch.from_pydict(columns)
+    stream = pa.BufferOutputStream()
+    with pa.ipc.new_stream(stream, batch.schema) as writer:
+        writer.write_batch(batch)
+    content: bytes = stream.getvalue().to_pybytes()
+    return content
