@@ -26,4 +26,4 @@ def stats(path: str) -> list[dict[str, Any]]:
 
 
 def data_files(path: str) -> list[Path]:
-    return sorted(folder(path).rglob("*.parquet"))
+    return sorted(file for file in folder(path).rglob("*.parquet") if "_delta_log" not in file.parts)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from forebay.events import Event
 
-__all__ = ["CheckpointNotWritten", "ColumnsAdded", "TableCreated"]
+__all__ = ["ColumnsAdded", "LogNotTidied", "TableCreated"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,9 +26,11 @@ class ColumnsAdded(Event):
 
 
 @dataclass(frozen=True, kw_only=True)
-class CheckpointNotWritten(Event):
-    """Nothing is lost: readers have more commits to read until the next one succeeds."""
+class LogNotTidied(Event):
+    """A checkpoint or checksum was due and could not be written. Nothing is lost: readers have more commits to read until the
+    next one succeeds."""
 
     path: str
     version: int
+    what: str
     error: str

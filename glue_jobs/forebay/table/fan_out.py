@@ -191,7 +191,7 @@ class _FanOut:
         if seen is None:
             return
         yield from misfits(self.columns, seen.schema)
-        if seen.properties.get("delta.columnMapping.mode", "none") != "none":
+        if seen.column_mapping != "none":
             yield Problem("delta.columnMapping.mode", "is on", "forebay appends by the columns' own names only")
 
     def _add_columns(self, table: Destination, seen: Seen) -> None:

@@ -7,7 +7,8 @@ committed, VACUUM removes like any unreferenced file.
 
 Rows are brought together by table and partition, so that each gets about one file a batch; Spark splits what is larger
 than `spark.sql.adaptive.advisoryPartitionSizeInBytes` over several tasks, so a table with nearly all of the rows does not
-wait for one core. Each task takes its rows in order and has one file open at a time, in memory, up to `FILE_BYTES`.
+wait for one core (without adaptive execution it does). Each task takes its rows in order and has one file open at a time,
+in memory, up to `FILE_BYTES`.
 """
 
 from __future__ import annotations

@@ -10,9 +10,12 @@ Kernel writes for all commits. For Delta's conflict checks that is the careful a
 knows only Serializable, where a concurrent UPDATE checks blind appends like others, and OPTIMIZE checks neither.
 
 `TableLogs` remembers what the last commit left, so that the next one lists nothing: it reads one log file (whose absence
-says that the table was replaced) and writes one. That is safe beside other writers: a commit is refused where its version
-is taken, and Kernel then reads what the winners did; an append goes behind other appends and compactions, and a table
-whose columns changed is `Outrun`. Kernel does not write checkpoints by itself, so a thread does when they are due.
+says that the table was replaced) and writes one; on S3 that is seven requests, with the data file. It is safe beside other
+writers: a commit is refused where its version is taken, and Kernel then reads what the winners did; an append goes behind
+other appends and compactions, and a table whose columns changed is `Outrun`.
+
+Kernel does not write checkpoints by itself, so a thread does when they are due, and a checksum with each: without one,
+Kernel 4.2 reads all commits since the last checkpoint again at every commit.
 """
 
 from __future__ import annotations
@@ -20,7 +23,7 @@ from __future__ import annotations
 import json
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -28,7 +31,7 @@ from typing import TYPE_CHECKING, Any
 
 from forebay.errors import ForebayError
 from forebay.events import Emit
-from forebay.table.events import CheckpointNotWritten
+from forebay.table.events import LogNotTidied
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -41,8 +44,12 @@ NO_VERSION = -1
 RETRIES = 20
 """Conflicts and hiccups of one commit. Kernel's own number is 200, without a pause, also where writing is forbidden."""
 REMEMBERED_TABLES = 10_000
+REMEMBERED_COMMITS = 100
+"""Of one table, before its log is listed anew: what is remembered grows with each commit."""
+
 LOG_STORE_SCHEMES = ("s3", "s3a", "s3n", "abfs", "abfss", "gs", "hdfs", "file")
 
+CHECKPOINT, CHECKSUM_IN_PASSING = "CHECKPOINT", "CHECKSUM_SIMPLE"
 NOT_THERE = "TableNotFoundException"
 REPEATED = "ConcurrentTransactionException"
 OUTRUN = ("MetadataChangedException", "ProtocolChangedException", "TableAlreadyExistsException")
@@ -58,13 +65,14 @@ class Txn:
 
 @dataclass(frozen=True)
 class Seen:
-    """A table as it was when looked at. `snapshot` is Kernel's."""
+    """A table as it was when looked at. `snapshot` is Kernel's; `listed` is the version at which its log was last listed."""
 
     path: str
+    listed: int
     version: int
     schema: StructType
     partition_columns: tuple[str, ...]
-    properties: Mapping[str, str]
+    column_mapping: str
     snapshot: Any
 
 
@@ -96,13 +104,14 @@ class TableLogs:
 
     def __init__(self, spark: SparkSession, *, emit: Emit = lambda event: None) -> None:
         session: Any = spark
-        self._jvm = session._jvm
-        self._kernel = self._jvm.io.delta.kernel
-        self._engine = self._kernel.defaults.engine.DefaultEngine.create(_hadoop_conf(session))
+        self._java = _Java(session._jvm)
+        self._conf = _hadoop_conf(session)
+        self._engine = self._java.default_engine.create(self._conf)
         self._emit = emit
         self._seen: OrderedDict[str, Seen] = OrderedDict()
         self._lock = threading.Lock()
-        self._checkpoints = ThreadPoolExecutor(1, "checkpoints")
+        self._background = ThreadPoolExecutor(1, "checkpoints")
+        self._being_tidied: set[str] = set()
 
     def look(self, path: str, *, again: bool = False) -> Seen | None:
         """The table, None where there is none. As it was after our last commit, unless `again` asks for its newest state."""
@@ -132,56 +141,60 @@ class TableLogs:
         """Makes the table, with these files as its first commit."""
 
         def transaction() -> Any:
-            table = self._kernel.Table.forPath(self._engine, path)
-            builder = table.createTransactionBuilder(self._engine, ENGINE, self._kernel.Operation.CREATE_TABLE)
-            kernel_schema = self._kernel.internal.types.DataTypeJsonSerDe.deserializeStructType(schema.json())
+            table = self._java.table.forPath(self._engine, path)
+            builder = table.createTransactionBuilder(self._engine, ENGINE, self._java.create_table)
             return (
-                builder.withSchema(self._engine, kernel_schema)
-                .withPartitionColumns(self._engine, self._list(partition_columns))
-                .withTableProperties(self._engine, self._map(properties))
+                builder.withSchema(self._engine, self._java.schema_json.deserializeStructType(schema.json()))
+                .withPartitionColumns(self._engine, self._java.list_of(partition_columns))
+                .withTableProperties(self._engine, self._java.map_of(properties))
                 .withTransactionId(self._engine, txn.app_id, txn.version)
                 .withMaxRetries(RETRIES)
                 .build(self._engine)
             )
 
-        return self._commit(path, transaction, actions)
+        return self._commit(path, 0, transaction, actions)
 
     def append(self, seen: Seen, actions: Sequence[str], txn: Txn) -> Committed | Repeated | Outrun:
         """Adds these files to the table, behind whatever others have committed since it was seen."""
 
         def transaction() -> Any:
-            update = seen.snapshot.buildUpdateTableTransaction(ENGINE, self._kernel.Operation.WRITE)
+            update = seen.snapshot.buildUpdateTableTransaction(ENGINE, self._java.write)
             return update.withTransactionId(txn.app_id, txn.version).withMaxRetries(RETRIES).build(self._engine)
 
-        return self._commit(seen.path, transaction, actions)
+        return self._commit(seen.path, seen.listed, transaction, actions)
 
     def close(self) -> None:
         """Waits for checkpoints that are being written."""
-        self._checkpoints.shutdown()
+        self._background.shutdown()
 
     # --- inside ---
 
     def _load(self, path: str) -> Seen | None:
         try:
             with self._failures():
+                # To ask first is cheaper: an exception from the JVM costs 40 calls, with which PySpark asks for its class.
+                log = self._java.path(f"{path}/_delta_log")
+                if not log.getFileSystem(self._conf).exists(log):
+                    return None
                 return self._remember(
-                    path, self._kernel.Table.forPath(self._engine, path).getLatestSnapshot(self._engine)
+                    path, self._java.table.forPath(self._engine, path).getLatestSnapshot(self._engine)
                 )
         except LogFailed as failure:
             if failure.kind == NOT_THERE:
                 return None
             raise
 
-    def _remember(self, path: str, snapshot: Any) -> Seen:
+    def _remember(self, path: str, snapshot: Any, *, listed: int | None = None) -> Seen:
         from pyspark.sql.types import StructType
 
-        metadata = snapshot.getMetadata()
+        version = int(snapshot.getVersion())
         seen = Seen(
             path,
-            int(snapshot.getVersion()),
-            StructType.fromJson(json.loads(metadata.getSchemaString())),
-            tuple(snapshot.getPartitionColumnNames()),
-            dict(snapshot.getTableProperties()),
+            version if listed is None else listed,
+            version,
+            StructType.fromJson(json.loads(snapshot.getMetadata().getSchemaString())),
+            tuple(_items(snapshot.getPartitionColumnNames())),
+            snapshot.getTableProperties().get("delta.columnMapping.mode") or "none",
             snapshot,
         )
         with self._lock:
@@ -194,44 +207,57 @@ class TableLogs:
         with self._lock:
             self._seen.pop(path, None)
 
-    def _commit(self, path: str, transaction: Any, actions: Sequence[str]) -> Committed | Repeated | Outrun:
+    def _commit(
+        self, path: str, listed: int, transaction: Callable[[], Any], actions: Sequence[str]
+    ) -> Committed | Repeated | Outrun:
         self._forget(path)
         try:
             with self._failures():
                 result = transaction().commit(self._engine, self._rows(actions))
-                self._after(path, result)
-                return Committed(int(result.getVersion()))
+                version = int(result.getVersion())
         except LogFailed as failure:
             if failure.kind == REPEATED:
                 return Repeated()
             if failure.kind in OUTRUN:
                 return Outrun()
             raise
+        self._after(path, listed, version, result)
+        return Committed(version)
 
     def _rows(self, actions: Sequence[str]) -> Any:
         """The actions' text, as Kernel's rows."""
-        internal = self._kernel.internal
-        text = internal.util.VectorUtils.buildColumnVector(self._list(actions), self._kernel.types.StringType.STRING)
-        nothing = self._jvm.java.util.Optional.empty()
-        batch = self._engine.getJsonHandler().parseJson(text, internal.actions.SingleAction.FULL_SCHEMA, nothing)
-        return self._kernel.utils.CloseableIterable.inMemoryIterable(batch.getRows())
+        java = self._java
+        text = java.vectors.buildColumnVector(java.list_of(actions), java.string)
+        batch = self._engine.getJsonHandler().parseJson(text, java.action_schema, java.nothing)
+        return java.iterable.inMemoryIterable(batch.getRows())
 
-    def _after(self, path: str, result: Any) -> None:
-        """Remembers what the commit left, or, where a checkpoint is due, writes it and starts from it the next time: a
-        remembered log only grows. There is nothing to remember after a conflict."""
-        due = [hook for hook in result.getPostCommitHooks() if hook.getType().toString() == "CHECKPOINT"]
-        for hook in due:
-            self._checkpoints.submit(self._checkpoint, path, int(result.getVersion()), hook)
+    def _after(self, path: str, listed: int, version: int, result: Any) -> None:
+        """Remembers what the commit left, and has a thread do what Kernel leaves to its users. A remembered table whose
+        checksum is not known in passing (it was just read, or there was a conflict) is slow: it is counted out and read
+        again. Nothing here may fail, for the commit is in."""
+        hooks = {str(hook.getType().toString()): hook for hook in _items(result.getPostCommitHooks())}
+        if CHECKPOINT in hooks or CHECKSUM_IN_PASSING not in hooks:
+            self._in_background(path, version, hooks)
         snapshot = result.getPostCommitSnapshot()
-        if not due and snapshot.isPresent():
-            self._remember(path, snapshot.get())
+        if CHECKSUM_IN_PASSING in hooks and snapshot.isPresent() and version - listed < REMEMBERED_COMMITS:
+            self._remember(path, snapshot.get(), listed=listed)
 
-    def _checkpoint(self, path: str, version: int, hook: Any) -> None:
-        try:
-            with self._failures():
-                hook.threadSafeInvoke(self._engine)
-        except LogFailed as failure:
-            self._emit(CheckpointNotWritten(path=path, version=version, error=str(failure)))
+    def _in_background(self, path: str, version: int, hooks: Mapping[str, Any]) -> None:
+        with self._lock:
+            if path in self._being_tidied and CHECKPOINT not in hooks:
+                return
+            self._being_tidied.add(path)
+        self._background.submit(self._tidy, path, version, hooks)
+
+    def _tidy(self, path: str, version: int, hooks: Mapping[str, Any]) -> None:
+        for name, hook in hooks.items():
+            try:
+                with self._failures():
+                    hook.threadSafeInvoke(self._engine)
+            except LogFailed as failure:
+                self._emit(LogNotTidied(path=path, version=version, what=name.lower(), error=str(failure)))
+        with self._lock:
+            self._being_tidied.discard(path)
 
     @contextmanager
     def _failures(self) -> Iterator[None]:
@@ -244,17 +270,40 @@ class TableLogs:
             thrown = failure.java_exception
             raise LogFailed(str(thrown.getClass().getSimpleName()), str(thrown.getMessage())) from failure
 
-    def _list(self, items: Sequence[str]) -> Any:
-        made = self._jvm.java.util.ArrayList()
+
+class _Java:
+    """Kernel's classes and constants, found once: each dot in `jvm.io.delta.kernel.Table` searches the class path anew."""
+
+    def __init__(self, jvm: Any) -> None:
+        kernel = jvm.io.delta.kernel
+        self.default_engine = kernel.defaults.engine.DefaultEngine
+        self.path = jvm.org.apache.hadoop.fs.Path
+        self.table = kernel.Table
+        self.create_table, self.write = kernel.Operation.CREATE_TABLE, kernel.Operation.WRITE
+        self.iterable = kernel.utils.CloseableIterable
+        self.string = kernel.types.StringType.STRING
+        self.schema_json = kernel.internal.types.DataTypeJsonSerDe
+        self.vectors = kernel.internal.util.VectorUtils
+        self.action_schema = kernel.internal.actions.SingleAction.FULL_SCHEMA
+        self.nothing = jvm.java.util.Optional.empty()
+        self._array_list, self._hash_map = jvm.java.util.ArrayList, jvm.java.util.HashMap
+
+    def list_of(self, items: Sequence[str]) -> Any:
+        made = self._array_list()
         for item in items:
             made.add(item)
         return made
 
-    def _map(self, items: Mapping[str, str]) -> Any:
-        made = self._jvm.java.util.HashMap()
+    def map_of(self, items: Mapping[str, str]) -> Any:
+        made = self._hash_map()
         for key, value in items.items():
             made.put(key, value)
         return made
+
+
+def _items(java_list: Any) -> list[Any]:
+    """Without Python's own loop over a Java list, which ends with an exception from the JVM."""
+    return [java_list.get(i) for i in range(java_list.size())]
 
 
 def _hadoop_conf(session: Any) -> Any:

@@ -1,0 +1,140 @@
+"""The same on S3: through our log store, with two drivers at once."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+import deltalake
+import pytest
+
+from forebay.table.fan_out import Appended, Destination, Failed, Txn, append
+from forebay.table.kernel import TableLogs
+from tests.fault_proxy import FaultProxy, answered, drop_answer
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from forebay.twin.twin import Twin
+
+BATCHES = 4
+
+
+@pytest.mark.parametrize("scheme", ["s3", "s3a"])
+def test_two_drivers_lose_no_commit(
+    spark: SparkSession, twin: Twin, tmp_path_factory: pytest.TempPathFactory, scheme: str
+) -> None:
+    lake = f"{scheme}://{twin.lake_bucket}/two-drivers-{scheme}"
+    tables = [Destination(name, f"{lake}/{name}", ("driver",)) for name in ("a", "b")]
+
+    def drive(name: str) -> list[int]:
+        logs, versions = TableLogs(spark), []
+        for batch in range(BATCHES):
+            rows = spark.range(4).selectExpr(
+                "if(id < 2, 'a', 'b') _table", "id", f"'{name} ü' driver", f"{batch} batch"
+            )
+            outcomes = append(spark, rows, tables, txn=Txn(name, batch), logs=logs, pool=2)
+            versions += [o.version for o in outcomes.values() if isinstance(o, Appended)]
+        logs.close()
+        return versions
+
+    with ThreadPoolExecutor(2) as threads:
+        one, other = threads.map(drive, ["one", "other"])
+
+    assert sorted([*one, *other]) == sorted([*range(2 * BATCHES)] * 2)
+    for name, ids in (("a", {0, 1}), ("b", {2, 3})):
+        found = spark.read.format("delta").load(f"{lake}/{name}").collect()
+        wanted = {(i, f"{driver} ü", batch) for i in ids for driver in ("one", "other") for batch in range(BATCHES)}
+        assert len(found) == len(wanted)
+        assert {(r.id, r.driver, r.batch) for r in found} == wanted
+    assert (
+        len(
+            deltalake.DeltaTable(
+                f"s3://{twin.lake_bucket}/two-drivers-{scheme}/a", storage_options={"AWS_ALLOW_HTTP": "true"}
+            ).to_pyarrow_table()
+        )
+        == 4 * BATCHES
+    )
+
+
+@pytest.fixture
+def far_lake(spark: SparkSession, twin: Twin) -> Iterator[tuple[str, FaultProxy]]:
+    """A lake in a bucket whose log is read and written through a proxy."""
+    bucket = f"far-{uuid4().hex[:8]}"
+    twin.client("s3").create_bucket(Bucket=bucket, CreateBucketConfiguration={"LocationConstraint": twin.region})
+    key = f"fs.s3a.bucket.{bucket}.endpoint"
+    with FaultProxy(int(twin.endpoint.rsplit(":", 1)[1])) as proxy:
+        spark.conf.set(key, proxy.url)
+        yield f"s3://{bucket}", proxy
+        spark.conf.unset(key)
+
+
+def ten_rows(spark: SparkSession) -> DataFrame:
+    return spark.range(10).selectExpr("'a' _table", "id")
+
+
+def test_a_remembered_table_costs_few_requests_and_no_listing(
+    spark: SparkSession, far_lake: tuple[str, FaultProxy]
+) -> None:
+    (lake, proxy), logs = far_lake, TableLogs(spark)
+    counted = []
+    for batch in range(6):
+        before = Counter(proxy.counts)
+        append(spark, ten_rows(spark), [Destination("a", f"{lake}/a")], txn=Txn("x", batch), logs=logs)
+        counted.append(Counter(proxy.counts) - before)
+    logs.close()
+    # The data file does not go through the proxy. Look: HEAD and GET of the last commit; commit: the same, PUT, HEAD.
+    assert counted[1:] == [Counter(HEAD=3, GET=2, PUT=1)] * 5
+
+
+def test_a_driver_that_starts_anew_soon_knows_as_much_as_the_old_one(
+    spark: SparkSession, far_lake: tuple[str, FaultProxy]
+) -> None:
+    lake, proxy = far_lake
+    for batch in range(4):
+        logs = TableLogs(spark)
+        append(spark, ten_rows(spark), [Destination("a", f"{lake}/a")], txn=Txn("x", batch), logs=logs)
+        logs.close()
+    logs = TableLogs(spark)
+    for batch in (5, 6):
+        before = Counter(proxy.counts)
+        append(spark, ten_rows(spark), [Destination("a", f"{lake}/a")], txn=Txn("x", batch), logs=logs)
+    assert Counter(proxy.counts) - before == Counter(HEAD=3, GET=2, PUT=1)
+    logs.close()
+
+
+def test_a_commit_whose_answer_is_dropped_by_the_network_is_in_once(
+    spark: SparkSession, far_lake: tuple[str, FaultProxy]
+) -> None:
+    (lake, proxy), logs = far_lake, TableLogs(spark)
+    append(spark, ten_rows(spark), [Destination("a", f"{lake}/a")], txn=Txn("x", 1), logs=logs)
+    proxy.on("PUT", r"_delta_log/.*json$", nth=1, then=drop_answer)
+    outcome = append(spark, ten_rows(spark), [Destination("a", f"{lake}/a")], txn=Txn("x", 2), logs=logs)["a"]
+    logs.close()
+    assert isinstance(outcome, Appended)
+    assert spark.read.format("delta").load(f"{lake}/a").count() == 20
+
+
+def test_a_log_that_may_not_be_written_fails_its_table_soon(
+    spark: SparkSession, far_lake: tuple[str, FaultProxy]
+) -> None:
+    (lake, proxy), logs = far_lake, TableLogs(spark)
+    append(spark, ten_rows(spark), [Destination("a", f"{lake}/a")], txn=Txn("x", 1), logs=logs)
+    proxy.on("PUT", r"_delta_log/.*json$", then=answered(403, "AccessDenied"), times=None)
+    outcome = append(spark, ten_rows(spark), [Destination("a", f"{lake}/a")], txn=Txn("x", 2), logs=logs)["a"]
+    logs.close()
+    assert isinstance(outcome, Failed)
+    assert not outcome.may_be_in
+    assert spark.read.format("delta").load(f"{lake}/a").count() == 10
+
+
+def test_the_log_store_is_the_one_that_spark_was_told(spark: SparkSession) -> None:
+    """Kernel reads settings of its own; without them two drivers would lose commits on S3."""
+    from forebay.spark import LOG_STORE
+    from forebay.table.kernel import _hadoop_conf
+
+    conf = _hadoop_conf(spark)
+    assert {conf.get(f"io.delta.kernel.logStore.{scheme}.impl") for scheme in ("s3", "s3a", "s3n")} == {LOG_STORE}
