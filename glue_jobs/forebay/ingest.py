@@ -64,8 +64,12 @@ def ingest(settings: IngestSettings, *, emit: Emit, stop: threading.Event) -> No
 
     lease = hold(settings.checkpoint_folder, wait_s=settings.lease_wait_s)
     try:
-        with stopping_on_signals(stop):
-            run(names(spark, settings), Gate(batch_of(spark, service, settings, lease, emit)), settings, stop)
+        batch = batch_of(spark, service, settings, lease, emit)
+        try:
+            with stopping_on_signals(stop):
+                run(names(spark, settings), Gate(batch), settings, stop)
+        finally:
+            batch.close()
     finally:
         lease.let_go()
 

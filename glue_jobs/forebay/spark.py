@@ -100,6 +100,8 @@ def laptop_settings(jar_folder: Path) -> dict[str, str]:
         "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile=file:{log4j} -XX:+UseParallelGC",
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.warehouse.dir": str(Path(os.environ.get("TMPDIR", "/tmp")) / "forebay-warehouse"),
+        # VACUUM lists folders with this many tasks; the default is 10,000.
+        "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         # Each thread of S3A's default pools costs memory, and a moto server has one core to answer them.

@@ -68,6 +68,10 @@ class Batch:
             return
         self.steps(names, self.writing(txn), Stages())
 
+    def close(self) -> None:
+        """Waits for the tables' checkpoints that are under way."""
+        self.logs.close()
+
     def writing(self, txn: Txn) -> Writing:
         return Writing(
             spark=self.spark,
