@@ -132,7 +132,7 @@ def run(files: DataFrame, gate: Gate, settings: IngestSettings, stop: threading.
                 gate.close()
                 query.stop()
     except Exception as failure:
-        if not gate.closed:
+        if gate.failed or not gate.closed:
             raise plainly(failure) from failure
     finally:
         gate.close()
@@ -144,13 +144,18 @@ class Gate:
     query in the middle of a batch is safe, but would do its work twice."""
 
     def __init__(self, batch: Batch) -> None:
-        self._batch, self._passage, self.closed = batch, threading.Lock(), False
+        self._batch, self._passage = batch, threading.Lock()
+        self.closed = self.failed = False
 
     def process(self, files: DataFrame, batch_id: int) -> None:
         with self._passage:
             if self.closed:
                 raise Halt("forebay is stopping; this batch is for the next run")
-            self._batch.process(files, batch_id)
+            try:
+                self._batch.process(files, batch_id)
+            except BaseException:
+                self.failed = True  # whoever waits for the gate meanwhile must not take this for an ordinary end
+                raise
 
     def close(self) -> None:
         with self._passage:
