@@ -24,9 +24,7 @@ from forebay.settings import problems_of
 
 __all__ = ["Column", "Envelope", "Service", "Table", "builtin_service", "load_service", "parse_service"]
 
-COLUMN_TYPES = ("string", "long", "int", "double", "boolean", "timestamp", "date", "binary")
 TABLE_NAME = re.compile(r"[a-z0-9][a-z0-9_]{0,126}")
-OWN_COLUMNS = ("_file_id", "_line", "_ingested_at", "_batch", "_record")
 
 
 def _path_in_record(value: str) -> str:
