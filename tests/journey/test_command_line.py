@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -34,6 +36,32 @@ def test_objects_and_queue_may_be_on_two_different_servers(twin: Twin, tmp_path:
         sums = told.accounts()
         assert sums.differences() == []
         assert sums.rows["alpha"] == 5
+
+
+@pytest.mark.xdist_group("journey")
+def test_an_interrupt_ends_a_continuous_run_cleanly_and_leaves_nothing_running(twin: Twin) -> None:
+    with story(twin) as told:
+        told.put("a.json", lines([event("alpha", 1)]))
+        arguments = ["ingest", "--trigger-s", "0", "--wait-s", "1", "--lake", told.lake, "--queue-url", told.queue_url]
+        job = subprocess.Popen(
+            [*FOREBAY, *arguments],
+            env={**os.environ, **twin.env, "FOREBAY_LOG": "error"},
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        children: list[int] = []
+        with job:
+            until = time.monotonic() + 200
+            while told.accounts().all_files < 1 and time.monotonic() < until:
+                children = descendants(job.pid) or children
+                time.sleep(1)
+            os.killpg(job.pid, signal.SIGINT)  # as a terminal does: to everything that runs in it
+            _, said = job.communicate(timeout=120)
+        assert (job.returncode, said) == (0, "")
+        assert told.accounts().rows["alpha"] == 1
+        assert children
+        assert not still_alive(children, within_s=60)
 
 
 @pytest.mark.parametrize(
@@ -77,3 +105,25 @@ def test_the_help_tells_what_each_option_means() -> None:
     said = run("ingest", "--help", env={"COLUMNS": "120"}).stdout
     for word in ("--queue-url", "--lake", "--drain", "stop when the queue is empty".capitalize()):
         assert word in said
+
+
+def descendants(pid: int) -> list[int]:
+    found: list[int] = []
+    for child in subprocess.run(["pgrep", "-P", str(pid)], capture_output=True, text=True).stdout.split():
+        found += [int(child), *descendants(int(child))]
+    return found
+
+
+def still_alive(pids: list[int], *, within_s: float) -> list[int]:
+    """Those that have not ended in this time: the JVM sees only afterwards that its Python is gone."""
+    until = time.monotonic() + within_s
+    while (left := [pid for pid in pids if alive(pid)]) and time.monotonic() < until:
+        time.sleep(0.2)
+    return left
+
+
+def alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False
