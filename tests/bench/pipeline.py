@@ -1,0 +1,190 @@
+"""How much longer the whole way takes, from the queue to thirty tables and the ledger, than a job that one would write by
+hand: read all files, parse them, append to one table partitioned by game.
+
+In: a twin of its own, with files of nested JSON lines in its landing bucket and a message for each in its queue. Both jobs
+run in one warm Spark session, read the same files and write to the same S3. The hand-written job keeps no account, knows
+its files and its schema, and can lose or repeat data; ours ends when the ledger has every file. Out: `run()`'s figures in
+seconds, and the bar. Both sides are counted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import tempfile
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from forebay.batch.events import BatchCommitted
+from forebay.events import Event
+from forebay.fabricate import body
+from forebay.landed_file import LandedFile
+from forebay.settings import IngestSettings
+from forebay.twin.twin import Twin, running
+
+__all__ = ["run"]
+
+BUCKET = "bench-landing"
+SCHEMA = (
+    "game string, event string, event_id string, event_time timestamp, session string, platform string, build string, "
+    "player struct<id: string, level: long, country: string, position: struct<x: double, y: double>>, "
+    "items array<struct<sku: string, amount: long>>"
+)
+SERVICE = """
+name = "bench"
+[[tables]]
+name = "{game}"
+columns = [
+  { name = "event" }, { name = "event_id" }, { name = "event_time", type = "timestamp" }, { name = "session" },
+  { name = "platform" }, { name = "build" }, { name = "player_id", path = "player.id" },
+  { name = "level", type = "long", path = "player.level" }, { name = "country", path = "player.country" },
+]
+"""
+
+
+def run(*, files: int = 100, records: int = 1_000_000, games: int = 30, rounds: int = 2) -> dict[str, Any]:
+    """Figures and bars; the jobs take turns, and the first turn of each, on a tenth of the files, only warms up."""
+    with tempfile.TemporaryDirectory(prefix="forebay-bench-") as folder, running(Path(folder) / "twin") as twin:
+        os.environ.update(twin.env)
+        service = Path(folder) / "service.toml"
+        service.write_text(SERVICE)
+        landed = _put(twin, files, records // files, games)
+        from forebay.spark import session
+
+        spark = session("bench-pipeline")
+        try:
+            contest = _Contest(spark, twin, str(service), records // files)
+            contest.ours(landed[: max(1, files // 10)]), contest.by_hand(landed[: max(1, files // 10)])
+            seconds: dict[str, list[float]] = {"ours": [], "by_hand": []}
+            for _ in range(rounds):
+                seconds["by_hand"].append(contest.by_hand(landed))
+                seconds["ours"].append(contest.ours(landed))
+        finally:
+            spark.stop()
+    ours, by_hand = statistics.median(seconds["ours"]), statistics.median(seconds["by_hand"])
+    last = contest.committed[-1]
+    figures = {
+        "files": files,
+        "records": records,
+        "bytes": sum(file.size or 0 for file in landed),
+        "games": games,
+        "ours_s": ours,
+        "by_hand_s": by_hand,
+        "ours_rounds_s": seconds["ours"],
+        "by_hand_rounds_s": seconds["by_hand"],
+        "read_s": last.read_seconds,
+        "write_s": last.write_seconds,
+        "ledger_s": last.ledger_seconds,
+    }
+    ratio = ours / by_hand
+    bar = {"name": "times the job by hand", "value": round(ratio, 2), "limit": 2, "holds": ratio <= 2}
+    return {"name": "pipeline", "figures": figures, "bars": [bar]}
+
+
+class _Contest:
+    """The same files, taken in by both jobs; each turn has a lake and a queue of its own."""
+
+    def __init__(self, spark: Any, twin: Twin, service: str, records_per_file: int) -> None:
+        self.spark, self.twin, self.service, self.records_per_file = spark, twin, service, records_per_file
+        self.turn = 0
+        self.committed: list[BatchCommitted] = []
+
+    def ours(self, files: list[LandedFile]) -> float:
+        from forebay.ingest import ingest
+
+        self.turn += 1
+        lake = f"s3://{self.twin.lake_bucket}/ours-{self.turn}"
+        queue = self._queue(files)
+        done: list[float] = []
+
+        def note(event: Event) -> None:
+            if isinstance(event, BatchCommitted):
+                self.committed.append(event)
+                done.append(time.perf_counter())
+
+        settings = IngestSettings(lake=lake, queue_url=queue, service=self.service, drain=True, wait_s=1)
+        before, began = len(self.committed), time.perf_counter()
+        ingest(settings, emit=note, stop=threading.Event())
+        written = sum(event.written for event in self.committed[before:])
+        assert written == len(files) * self.records_per_file, written
+        return round(done[-1] - began, 3)
+
+    def by_hand(self, files: list[LandedFile]) -> float:
+        self.turn += 1
+        table = f"s3a://{self.twin.lake_bucket}/by-hand-{self.turn}"
+        began = time.perf_counter()
+        rows = self.spark.read.schema(SCHEMA).json([f"s3a://{file.bucket}/{file.key}" for file in files])
+        rows.write.format("delta").mode("append").partitionBy("game").save(table)
+        took = round(time.perf_counter() - began, 3)
+        count = self.spark.read.format("delta").load(table).count()
+        assert count == len(files) * self.records_per_file, count
+        return took
+
+    def _queue(self, files: list[LandedFile]) -> str:
+        sqs = self.twin.client("sqs")
+        url = str(sqs.create_queue(QueueName=f"bench-{self.turn}")["QueueUrl"])
+        for file in files:
+            sqs.send_message(QueueUrl=url, MessageBody=body([file]))
+        return url
+
+
+def _put(twin: Twin, files: int, records: int, games: int) -> list[LandedFile]:
+    """Ten different contents, each under many keys: what both jobs cost does not depend on it."""
+    s3 = twin.client("s3")
+    s3.create_bucket(Bucket=BUCKET, CreateBucketConfiguration={"LocationConstraint": twin.region})
+    contents = [_content(n, records, games) for n in range(min(10, files))]
+
+    def put(n: int) -> LandedFile:
+        content = contents[n % len(contents)]
+        key = f"in/{n:04}.json"
+        etag = s3.put_object(Bucket=BUCKET, Key=key, Body=content)["ETag"].strip('"')
+        return LandedFile(BUCKET, key, len(content), etag)
+
+    with ThreadPoolExecutor(4) as pool:
+        return list(pool.map(put, range(files)))
+
+
+def _content(seed: int, records: int, games: int) -> bytes:
+    return "".join(_line(seed * records + n, games) for n in range(records)).encode()
+
+
+def _line(n: int, games: int) -> str:
+    return (
+        json.dumps(
+            {
+                # Games differ in size: the largest has about a fifth of the records.
+                "game": f"game_{int((n * 7919 % 1000 / 1000) ** 2 * games):02}",
+                "event": f"event_{n % 17}",
+                "event_id": f"{n:016x}",
+                "event_time": f"2026-11-21T{n % 24:02}:{n % 60:02}:{n % 59:02}Z",
+                "session": f"session-{n // 50}",
+                "platform": ("ios", "android", "pc", "console")[n % 4],
+                "build": f"1.{n % 9}.{n % 30}",
+                "player": {
+                    "id": f"player-{n * 31 % 50_000}",
+                    "level": n % 60,
+                    "country": ("DE", "FR", "JP", "US", "BR")[n % 5],
+                    "position": {"x": n % 977 / 7, "y": n % 883 / 3},
+                },
+                "items": [{"sku": f"sku-{(n + i) % 50}", "amount": i + 1} for i in range(n % 3)],
+            },
+            separators=(",", ":"),
+        )
+        + "\n"
+    )
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__)
+    for name, default in (("files", 100), ("records", 1_000_000), ("games", 30), ("rounds", 2)):
+        options.add_argument(f"--{name}", type=int, default=default)
+    print(json.dumps(run(**vars(options.parse_args()))))
+
+
+if __name__ == "__main__":
+    main()
