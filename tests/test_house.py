@@ -20,15 +20,16 @@ PACKAGE = ROOT / "glue_jobs" / "forebay"
 
 ORDER = [
     "runtime errors events landed_file aws",
-    "settings cloudwatch",
+    "settings cloudwatch objects",
     "service spark",
     "notification fabricate",
     "content",
     "file",
     "ledger",
-    "table",
-    "batch compaction",
+    "table table_log",
+    "batch",
     "lake lease preflight feed twin",
+    "compaction",
     "ingest",
     "operate",
     "cli",
@@ -47,6 +48,12 @@ WITHOUT_SPARK = [
     "settings",
     "cloudwatch",
     "service",
+    "objects",
+    "table_log.snapshot",
+    "table_log.tables",
+    "compaction.plan",
+    "compaction.live_files",
+    "compaction.declared",
     "preflight",
 ]
 """These import no Spark, so that they are tested, and run in a Lambda, without it."""

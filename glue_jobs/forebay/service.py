@@ -22,7 +22,7 @@ from forebay.aws import client
 from forebay.errors import Misdeclared, Problem
 from forebay.settings import problems_of
 
-__all__ = ["Column", "Envelope", "Service", "Table", "builtin_service", "load_service", "parse_service"]
+__all__ = ["Column", "Compaction", "Envelope", "Service", "Table", "builtin_service", "load_service", "parse_service"]
 
 TABLE_NAME = re.compile(r"[a-z0-9][a-z0-9_]{0,126}")
 
@@ -69,6 +69,26 @@ class Column(Declared):
         return value
 
 
+class Compaction(Declared):
+    """How a table's small files are made into large ones. Only types are checked here: a number out of range is for the
+    compaction job to name, and no reason to take no files in."""
+
+    group: str = Field(
+        "default", description="the set of tables that it is compacted with, which may have its own schedule"
+    )
+    way: Literal["optimize", "rewrite"] = Field(
+        "optimize", description="optimize: pack the small files; rewrite: the whole partition, into `files` files"
+    )
+    files: int | None = Field(None, description="for rewrite: how many; computed from the bytes where not given")
+    target_file_mib: int | None = Field(
+        None, description="how large files should be, in MiB; by the table's size where not given"
+    )
+    min_small_files: int = Field(8, description="so many small files in a partition are reason enough")
+    cold_after_minutes: int = Field(60, description="a partition with a younger file is left alone")
+    hot_small_files: int = Field(200, description="unless it has so many small files; 0: never, as fits merge tables")
+    order_by: tuple[str, ...] = Field((), description="columns by which the second, weekly round orders the rows")
+
+
 class Table(Declared):
     """A destination, or a family of them: a name with {fields} makes one table for each value that arrives."""
 
@@ -80,6 +100,17 @@ class Table(Declared):
     values: str = Field(
         "[a-z0-9][a-z0-9_]{0,62}", description="the pattern that each {field} must match before it may name a table"
     )
+    compaction: Compaction = Field(
+        default_factory=Compaction, description="how its small files are made into large ones"
+    )
+    time_travel_days: int = Field(
+        7, ge=1, le=3650, description="versions so old can be read, and maintenance deletes nothing that they need"
+    )
+
+    @property
+    def glob(self) -> str:
+        """The pattern of the names that it may give: * for each {field}."""
+        return re.sub(r"\{[^{}]*\}", "*", self.name)
 
     @property
     def fields(self) -> tuple[str, ...]:
@@ -196,7 +227,7 @@ def _explained(refused: ValidationError, where: str, given: Any, model: type[Bas
 
 
 def _all_keys(model: type[BaseModel]) -> set[str]:
-    return {key for m in (model, Envelope, Column) for key in m.model_fields}
+    return {key for m in (model, Envelope, Column, Compaction) for key in m.model_fields}
 
 
 def _twins(tables: list[Table]) -> Iterable[Problem]:

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from forebay.compaction.live_files import LiveFile, Partition, TableState
+from forebay.compaction.live_files import TableState
 from forebay.compaction.plan import Plan
 from forebay.compaction.task import Task
+from forebay.table_log.live_file import LiveFile, Partition
 
 MIB = 1 << 20
 NOW = datetime(2026, 5, 20, 3, tzinfo=UTC)

@@ -11,7 +11,8 @@ from typing import Any
 import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 
-from forebay.compaction.live_files import LiveFile, TableState, Unreadable, read_table, read_tables
+from forebay.compaction.live_files import TableState, Unreadable, read_table, read_tables
+from forebay.table_log.live_file import LiveFile
 
 Z85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
 
@@ -55,8 +56,8 @@ def test_partitions_carry_their_values_as_text_in_the_order_of_the_table(tmp_pat
     )
     write_deltalake(tmp_path, written, partition_by=["game", "day", "n", "ok", "at"])
     assert sorted(tuple(value for _, value in file.partition) for file in read(tmp_path).files if file.partition) == [
-        ("a b", "2026-05-01", "1", "true", "2026-05-01 12:00:00.000000Z"),
-        ("x/ü%", "2026-05-02", "2", "false", "2026-05-01 12:00:00.000000Z"),
+        ("a b", "2026-05-01", "1", "true", "2026-05-01 12:00:00.000000"),
+        ("x/ü%", "2026-05-02", "2", "false", "2026-05-01 12:00:00.000000"),
         ("z", None, "3", None, None),
     ]
     assert {tuple(name for name, _ in file.partition) for file in read(tmp_path).files} == {
@@ -88,9 +89,10 @@ def test_a_table_that_cannot_be_read_is_named_and_the_others_are_read(tmp_path: 
     log(tmp_path / "broken", add("a.parquet"))
     (tmp_path / "broken" / "_delta_log" / f"{1:020}.json").write_text('{"add": {"path"')
     log(tmp_path / "future", add("a.parquet"), features=["telepathy"])
-    log(tmp_path / "hollow", add("a.parquet", deleted=[1], missing=True))
+    log(tmp_path / "gap", add("a.parquet"))
+    (tmp_path / "gap" / "_delta_log" / f"{2:020}.json").write_text("{}")
     (tmp_path / "empty").mkdir()
-    names = ["good", "broken", "future", "hollow", "empty", "absent", "good again"]
+    names = ["good", "broken", "future", "gap", "empty", "absent", "good again"]
     places = {name: str(tmp_path / name.split()[0]) for name in names}
     answers = list(read_tables(places, at_once=2))
     assert [answer.name for answer in answers] == names
@@ -98,7 +100,7 @@ def test_a_table_that_cannot_be_read_is_named_and_the_others_are_read(tmp_path: 
     assert reasons == {
         "broken": "unreadable-log",
         "future": "unsupported",
-        "hollow": "unreadable-log",
+        "gap": "unreadable-log",
         "empty": "not-found",
         "absent": "not-found",
     }
@@ -145,7 +147,7 @@ def mapped_as(number: int, name: str) -> dict[str, Any]:
     return {"delta.columnMapping.id": number, "delta.columnMapping.physicalName": name}
 
 
-def add(path: str, *, deleted: list[int] | None = None, stats: bool = True, missing: bool = False) -> dict[str, Any]:
+def add(path: str, *, deleted: list[int] | None = None, stats: bool = True) -> dict[str, Any]:
     action: dict[str, Any] = {
         "path": path,
         "partitionValues": {"col-7f": "2026-05-01"},
@@ -155,9 +157,7 @@ def add(path: str, *, deleted: list[int] | None = None, stats: bool = True, miss
     }
     if stats:
         action["stats"] = '{"numRecords":10}'
-    if missing:
-        action["deletionVector"] = vector("u", "ab^-aqEH.-t@S}K{vb[*k^", 40, 1) | {"offset": 4}
-    elif deleted:
+    if deleted:
         bitmap = roaring(deleted)
         action["deletionVector"] = vector("i", z85(bitmap), len(bitmap), len(deleted))
     return action

@@ -8,9 +8,10 @@ from datetime import timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forebay.compaction.live_files import LiveFile, TableState
+from forebay.compaction.live_files import TableState
 from forebay.compaction.plan import Plan, plan
 from forebay.compaction.policy import Budget, Group, Policy, Thresholds
+from forebay.table_log.live_file import LiveFile
 from tests.compaction.tables import MIB, NOW, carried_out
 
 PARTITIONS = [(), (("day", "2026-05-01"),), (("day", "2026-05-02"),), (("day", None),)]
@@ -164,7 +165,10 @@ def test_cold_partitions_come_before_hot_ones(tables: list[TableState], policy: 
         for file in table.files:
             key = table.name, file.partition
             newest[key] = min(newest.get(key, timedelta.max), NOW - file.modified)
-    hot = [newest[task.table, task.partition] < policy.group_of(task.table)[1].quiet(policy.round) for task in tasks]
+    hot = [
+        newest[task.table, task.partition] < policy.group_of(task.table).thresholds.quiet(policy.round)
+        for task in tasks
+    ]
     assert hot == sorted(hot)
     assert hot == [task.hot for task in tasks]
 

@@ -11,10 +11,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from forebay.compaction.live_files import LiveFile, Partition, TableState, Unreadable
+from forebay.compaction.live_files import TableState, Unreadable
 from forebay.compaction.outcome import Outcome, ordered, packed, spread
 from forebay.compaction.policy import Policy, Round, Thresholds, Way
 from forebay.compaction.task import Skipped, Task
+from forebay.table_log.live_file import LiveFile, Partition
 
 __all__ = ["look"]
 
@@ -23,7 +24,11 @@ def look(table: TableState | Unreadable, policy: Policy, now: datetime) -> list[
     """A task or a skip for each of its partitions; those that need nothing are summed up."""
     if isinstance(table, Unreadable):
         return [Skipped(table=table.name, reason=table.reason, detail=table.detail)]
-    group, thresholds = policy.group_of(table.name)
+    of = policy.group_of(table.name)
+    group, thresholds = of.name, of.thresholds
+    if of.misdeclared:
+        said = "; ".join(map(str, of.misdeclared))
+        return [Skipped(table=table.name, reason="misdeclared", detail=said, files=len(table.files))]
     partitions: defaultdict[Partition, list[LiveFile]] = defaultdict(list)
     for file in table.files:
         partitions[file.partition].append(file)

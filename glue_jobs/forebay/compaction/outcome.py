@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from forebay.compaction.live_files import LiveFile
+from forebay.table_log.live_file import LiveFile
 
 __all__ = ["Outcome", "ordered", "packed", "spread"]
 

@@ -19,11 +19,12 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
-from forebay.compaction.live_files import Partition, TableState, Unreadable
+from forebay.compaction.live_files import TableState, Unreadable
 from forebay.compaction.look import look
 from forebay.compaction.policy import Budget, Policy, Rates, Round
 from forebay.compaction.task import Skipped, Task
 from forebay.errors import Misdeclared
+from forebay.table_log.live_file import Partition
 
 __all__ = ["Plan", "plan"]
 

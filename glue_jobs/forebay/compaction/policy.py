@@ -16,9 +16,8 @@ cheaply, and two of them are one of the second round.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from fnmatch import fnmatchcase
 from typing import Literal
@@ -83,6 +82,17 @@ class Thresholds:
     def quiet(self, round_: Round) -> timedelta:
         return self.cold_after if round_ == "first" else self.second_cold_after
 
+    def eager(self) -> Thresholds:
+        at_once = timedelta(0)
+        return replace(
+            self,
+            min_small_files=2,
+            hot_small_files=self.hot_small_files and 2,
+            cold_after=at_once,
+            second_cold_after=at_once,
+            settled_after=at_once,
+        )
+
     def problems(self, where: str) -> Iterator[Problem]:
         """Everything that makes no sense; `where` is the set's name in the declaration."""
         yield from self._problems_of_the_way(where)
@@ -134,11 +144,14 @@ class Thresholds:
 
 @dataclass(frozen=True)
 class Group:
-    """A set of tables with thresholds of its own, and often a schedule of its own. `tables` are names or patterns (`*`)."""
+    """Tables with thresholds of their own. `tables` are names or patterns (`*`). Groups of one name are a set of tables that a
+    run may be for, with a schedule of its own."""
 
     name: str
     tables: tuple[str, ...]
     thresholds: Thresholds
+    misdeclared: tuple[Problem, ...] = ()
+    """What makes no sense of what was declared: its tables are left alone, and the others go on."""
 
     def holds(self, table: str) -> bool:
         return any(fnmatchcase(table, pattern) for pattern in self.tables)
@@ -205,11 +218,16 @@ class Policy:
         if wrong := list(self._problems()):
             raise Misdeclared(wrong)
 
-    def group_of(self, table: str) -> tuple[str, Thresholds]:
+    def group_of(self, table: str) -> Group:
         for group in self.groups:
             if group.holds(table):
-                return group.name, group.thresholds
-        return self.DEFAULT, self.default
+                return group
+        return Group(self.DEFAULT, ("*",), self.default)
+
+    def eager(self) -> Policy:
+        """The same, for tables that a person names: whatever can be made fewer is worth it, and now."""
+        groups = tuple(replace(group, thresholds=group.thresholds.eager()) for group in self.groups)
+        return replace(self, default=self.default.eager(), groups=groups)
 
     def _problems(self) -> Iterator[Problem]:
         if self.round not in ("first", "second"):
@@ -219,10 +237,7 @@ class Policy:
             yield from group.thresholds.problems(f"groups.{group.name}")
             if not group.tables:
                 yield Problem(f"groups.{group.name}.tables", "is empty", "names of tables, or patterns like scores_*")
-        names = [self.DEFAULT, *(group.name for group in self.groups)]
-        for name, count in Counter(names).items():
-            if count > 1:
-                yield Problem(f"groups.{name}", "is there twice, or is the default's name")
+        names = sorted({self.DEFAULT, *(group.name for group in self.groups)})
         if self.only is not None and self.only not in names:
             yield Problem("only", f"{self.only!r} is no group", ", ".join(names))
         yield from self.rates.problems()

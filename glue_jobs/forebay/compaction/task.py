@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
-from forebay.compaction.live_files import Partition
 from forebay.compaction.policy import Way
+from forebay.table_log.live_file import Partition
 
 __all__ = ["Skipped", "Task", "partition_name"]
 
@@ -69,7 +69,7 @@ class Skipped:
     """What is not done, and why. Where `partition` is None it stands for so many `partitions` of the table.
 
     `reason`: already-good, below-thresholds, too-hot, first-round-first, over-budget, larger-than-budget, other-group,
-    clustered, cannot-order, not-found, unsupported, unreadable-log.
+    clustered, cannot-order, and those of `BAD`, about which a person must do something.
     """
 
     table: str
@@ -79,6 +79,12 @@ class Skipped:
     partitions: int = 0
     files: int = 0
     bytes: int = 0
+
+    BAD: ClassVar = ("not-found", "unsupported", "unreadable-log", "misdeclared")
+
+    @property
+    def bad(self) -> bool:
+        return self.reason in self.BAD
 
     def as_row(self) -> dict[str, Any]:
         several = f"{self.partitions} partitions" if self.partition is None and self.partitions else ""

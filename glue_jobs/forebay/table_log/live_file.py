@@ -1,0 +1,37 @@
+"""A data file that a version of its table consists of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+__all__ = ["LiveFile", "Partition"]
+
+Partition = tuple[tuple[str, str | None], ...]
+"""A partition's columns and values, in the table's order; a value is text as in the log, or None for null."""
+
+
+@dataclass(frozen=True, slots=True)
+class LiveFile:
+    """`rows` counts the deleted ones too; None: not in the log."""
+
+    path: str
+    partition: Partition
+    bytes: int
+    rows: int | None
+    modified: datetime
+    deleted_rows: int = 0
+
+    @property
+    def deleted_share(self) -> float:
+        """All of it where rows are deleted but nobody knows of how many: so does Delta see it, and a rewrite mends it."""
+        if not self.deleted_rows:
+            return 0.0
+        return min(1.0, self.deleted_rows / self.rows) if self.rows else 1.0
+
+    @property
+    def live_bytes(self) -> int:
+        """About what stays of it when the deleted rows are left out."""
+        if not self.deleted_rows or not self.rows:
+            return self.bytes
+        return self.bytes * max(0, self.rows - self.deleted_rows) // self.rows
