@@ -4,7 +4,7 @@ The map of the rooms, in the order of the journey; a room imports only from thos
 
 | room | what enters | what leaves |
 | --- | --- | --- |
-| `runtime`, `errors`, `events`, `cloudwatch`, `aws`, `landed_file`, `settings`, `objects`, `service`, `spark` | | words, declarations |
+| `runtime`, `errors`, `events`, `cloudwatch`, `aws`, `landed_file`, `settings`, `service`, `spark` | | words, declarations |
 | `notification` | the body of a message | the files it names |
 | `content` | files | their records, one by one |
 | `file` | an SQS queue | `format("s3-sqs")`: a stream of file names |
@@ -16,6 +16,6 @@ The map of the rooms, in the order of the journey; a room imports only from thos
 | `ingest` | settings | the job |
 | `operate`, `cli` | an operator's question | an answer |
 
-Beside the journey: `lake` (may we write there safely?), `lease` (one driver at a time), `preflight` (does what we were told
+Beside the journey: `objects` (bytes by name, in S3 or a folder), `lake` (may we write there safely?), `lease` (one driver at a time), `preflight` (does what we were told
 exist?), `twin` (S3, SNS and SQS on this machine), `feed` and `fabricate` (believable telemetry, and hostile notifications).
 """
