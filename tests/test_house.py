@@ -28,7 +28,7 @@ ORDER = [
     "ledger",
     "table table_log",
     "batch",
-    "lake lease preflight feed twin",
+    "lake lease stop preflight feed twin",
     "compaction",
     "ingest",
     "operate",
@@ -55,6 +55,7 @@ WITHOUT_SPARK = [
     "compaction.live_files",
     "compaction.declared",
     "preflight",
+    "stop",
 ]
 """These import no Spark, so that they are tested, and run in a Lambda, without it."""
 

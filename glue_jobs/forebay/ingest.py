@@ -1,9 +1,9 @@
 """The ingest job, as Glue, EMR and the laptop run it: file names from the queue become rows in tables, batch after
 batch.
 
-In: `IngestSettings`. It returns when it was asked to stop (`stop`, an interrupt, a termination), or, in drain mode,
-when the queue is empty. Settings that cannot work (a queue that is not there, a lake that cannot be written safely) are
-refused before anything is taken from the queue.
+In: `IngestSettings`. It returns when it was asked to stop (`stop`, an interrupt, a termination, `forebay stop`), or, in
+drain mode, when the queue is empty. Settings that cannot work (a queue that is not there, a lake that cannot be written
+safely) are refused before anything is taken from the queue.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from forebay.preflight import check_lake, check_queue
 from forebay.service import Service, load_service
 from forebay.settings import IngestSettings
 from forebay.spark import session
+from forebay.stop import StopWish
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -120,6 +121,8 @@ def names(spark: SparkSession, settings: IngestSettings) -> DataFrame:
 
 
 def run(files: DataFrame, gate: Gate, settings: IngestSettings, stop: threading.Event) -> None:
+    wish = StopWish(open_store(settings.checkpoint_folder))
+    wish.forget()
     drain = Drain(open_store(manifest_path(settings)))
     drain.begin()
     trigger = 0 if settings.drain else settings.trigger_s
@@ -128,7 +131,7 @@ def run(files: DataFrame, gate: Gate, settings: IngestSettings, stop: threading.
     query = writer.trigger(processingTime=f"{trigger * 1000:.0f} milliseconds").start()
     try:
         while not query.awaitTermination(1):
-            if stop.is_set() or (settings.drain and drain.over()):
+            if stop.is_set() or wish.asked() or (settings.drain and drain.over()):
                 gate.close()
                 query.stop()
     except Exception as failure:
@@ -137,6 +140,8 @@ def run(files: DataFrame, gate: Gate, settings: IngestSettings, stop: threading.
     finally:
         gate.close()
         _stop_quietly(query)
+    if wish.asked():
+        wish.forget()
 
 
 class Gate:

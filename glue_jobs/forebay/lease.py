@@ -29,7 +29,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from forebay.aws import client
 from forebay.errors import Halt
 
-__all__ = ["Holder", "Lease", "hold"]
+__all__ = ["Holder", "Lease", "hold", "holder"]
 
 OBJECT = "lease.json"
 LASTS_S = 60.0
@@ -67,6 +67,14 @@ def hold(folder: str, *, wait_s: float, lasts_s: float = LASTS_S, s3: Any = None
     return FolderLease.take(Path(folder.removeprefix("file://").removeprefix("file:")), wait_s=wait_s)
 
 
+def holder(folder: str, *, s3: Any = None) -> Holder | None:
+    """Who has the lease now; None when nobody has."""
+    if not folder.startswith(("s3://", "s3a://")):
+        return FolderLease.holder(Path(folder.removeprefix("file://").removeprefix("file:")))
+    there = _look(s3 or client("s3"), *_place(folder))
+    return there.holder if there and there.left_s > 0 else None
+
+
 def _taken(folder: str, holder: str, wait_s: float) -> Halt:
     return Halt(
         f"{folder} is in use by {holder}, which did not leave it within {wait_s:g} s: one driver at a time works on a "
@@ -97,8 +105,7 @@ class S3Lease:
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> S3Lease:
-        bucket, _, prefix = folder.partition("://")[2].partition("/")
-        key, until = f"{prefix.rstrip('/')}/{OBJECT}".lstrip("/"), clock() + wait_s
+        (bucket, key), until = _place(folder), clock() + wait_s
         while True:
             there = _look(s3, bucket, key)
             if there is None or there.left_s <= 0:
@@ -161,6 +168,11 @@ class _There:
         return self.holder.lasts_s - self.age_s
 
 
+def _place(folder: str) -> tuple[str, str]:
+    bucket, _, prefix = folder.partition("://")[2].partition("/")
+    return bucket, f"{prefix.rstrip('/')}/{OBJECT}".lstrip("/")
+
+
 def _look(s3: Any, bucket: str, key: str) -> _There | None:
     try:
         answer = s3.get_object(Bucket=bucket, Key=key)
@@ -213,6 +225,19 @@ class FolderLease:
             file.write(json.dumps(asdict(held)))
             file.flush()
             return cls(file, held.epoch)
+
+    @classmethod
+    def holder(cls, folder: Path) -> Holder | None:
+        try:
+            file = (folder / OBJECT).open()
+        except FileNotFoundError:
+            return None
+        with file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return Holder(**json.loads(file.read()))
+        return None
 
     def check(self) -> None:
         """Nobody can take a lock from a process that lives."""

@@ -83,7 +83,7 @@ class IngestSettings(JobSettings):
 
     queue_url: str = Field(min_length=1, description="the SQS queue that the landing bucket's notifications reach")
     checkpoint: str = Field(
-        "", description="where Spark keeps the stream's progress; empty: <lake>/_forebay/checkpoints/<service>"
+        "", description="where Spark keeps the stream's progress; empty: <lake>/_forebay/checkpoints/ingest"
     )
     drain: bool = Field(False, description="stop when the queue is empty, instead of running on")
     trigger_s: float = Field(60, ge=0, le=3600, description="seconds between batches of a continuous run")

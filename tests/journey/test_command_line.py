@@ -64,6 +64,24 @@ def test_an_interrupt_ends_a_continuous_run_cleanly_and_leaves_nothing_running(t
         assert not still_alive(children, within_s=60)
 
 
+@pytest.mark.xdist_group("journey")
+def test_forebay_stop_ends_a_continuous_run_from_elsewhere_after_its_batch(twin: Twin) -> None:
+    with story(twin) as told:
+        told.put("a.json", lines([event("alpha", 1)]))
+        arguments = ["ingest", "--trigger-s", "0", "--wait-s", "1", "--lake", told.lake, "--queue-url", told.queue_url]
+        environment = {**os.environ, **twin.env, "FOREBAY_LOG": "error"}
+        with subprocess.Popen([*FOREBAY, *arguments], env=environment, stderr=subprocess.PIPE, text=True) as job:
+            until = time.monotonic() + 200
+            while told.accounts().all_files < 1 and time.monotonic() < until:
+                time.sleep(1)
+            stopped = run("stop", "--lake", told.lake, env=twin.env)
+            _, said = job.communicate(timeout=120)
+        assert (stopped.returncode, job.returncode, said) == (0, 0, "")
+        assert "has finished its batch and ended" in " ".join(stopped.stdout.split())
+        assert told.accounts().rows["alpha"] == 1
+        assert "nothing runs" in run("stop", "--lake", told.lake, env=twin.env).stdout
+
+
 @pytest.mark.parametrize(
     ("arguments", "env", "says"),
     [

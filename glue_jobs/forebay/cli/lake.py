@@ -11,7 +11,7 @@ from forebay.cli.show import console, show_accounts, show_tables
 from forebay.errors import Misdeclared
 from forebay.settings import IngestSettings, problems_of
 
-__all__ = ["accounts", "compact", "ingest", "tables"]
+__all__ = ["accounts", "compact", "ingest", "stop", "tables"]
 
 Lake = Annotated[
     str,
@@ -54,6 +54,22 @@ def ingest(
 
     with journal(settings) as emit:
         run(settings, emit=emit, stop=threading.Event())
+
+
+def stop(
+    lake: Lake,
+    checkpoint: Annotated[str, typer.Option(help=_meaning("checkpoint"))] = "",
+    wait_s: Annotated[float, typer.Option(min=0, help="How long to wait for the job to finish its batch.")] = 600,
+) -> None:
+    """Ask the running ingest job to stop, wherever it runs, and wait until it has finished its batch."""
+    from forebay.operate.stop import stop as ask
+
+    folder = IngestSettings(lake=lake, queue_url="-", checkpoint=checkpoint).checkpoint_folder
+    ended = ask(folder, wait_s=wait_s)
+    if ended is None:
+        console.print(f"nothing runs on {folder}")
+    else:
+        console.print(f"{ended.who} has finished its batch and ended; start the job again when you like")
 
 
 def accounts(lake: Lake) -> None:

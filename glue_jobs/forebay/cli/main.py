@@ -30,6 +30,7 @@ def options(debug: bool = typer.Option(False, "--debug", help="Show where an err
 
 
 app.command()(lake.ingest)
+app.command()(lake.stop)
 app.command()(lake.accounts)
 app.command()(lake.tables)
 app.command()(lake.compact)

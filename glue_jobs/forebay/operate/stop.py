@@ -1,0 +1,30 @@
+"""Stops the ingest job of a checkpoint, wherever it runs, between two batches.
+
+In: the checkpoint's folder. Out: who it was that ended; None where nobody ran. A job that takes longer to finish its batch
+than one wants to wait is a `TryAgain`: the wish stands.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from forebay.errors import TryAgain
+from forebay.file.store import open_store
+from forebay.lease import Holder, holder
+from forebay.stop import StopWish
+
+__all__ = ["stop"]
+
+
+def stop(folder: str, *, wait_s: float, sleep: Callable[[float], None] = time.sleep) -> Holder | None:
+    runs = holder(folder)
+    if runs is None:
+        return None
+    StopWish(open_store(folder)).ask()
+    until = time.monotonic() + wait_s
+    while (now := holder(folder)) is not None and now.epoch == runs.epoch:
+        if time.monotonic() >= until:
+            raise TryAgain(f"{runs.who} is still at its batch after {wait_s:g} s; it will stop when that is done")
+        sleep(0.5)
+    return runs
