@@ -149,8 +149,9 @@ class Service(Declared):
     tables: tuple[Table, ...] = Field(
         description="the destinations, tried in order: the first that fits takes the record"
     )
-    overwritten: Literal["append", "ignore"] = Field(
-        "append", description="when a key gets other bytes: load them too, or ignore them"
+    overwritten: Literal["append", "ignore", "replace"] = Field(
+        "append",
+        description="when a key gets other bytes: load them too, ignore them, or let them take the place of the earlier ones",
     )
     new_tables_per_day: int = Field(
         2000, ge=0, description="records of further new tables go to the quarantine that day"

@@ -7,25 +7,23 @@ bad record, file or table never stops the others; `Halt` stops everything, befor
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from forebay.batch.accounting import Totals, entries_of, percentile
-from forebay.batch.events import BatchCommitted, BatchRepeated, FileSetAside
+from forebay.batch.accounting import entries_of
+from forebay.batch.events import BatchRepeated
 from forebay.batch.new_tables import NewTables
 from forebay.batch.reading import count_fates, read_routed
+from forebay.batch.telling import Stages, told_of
 from forebay.batch.writing import Writing, has
-from forebay.content.end import FileEnd
 from forebay.content.limits import Limits
 from forebay.content.piece import cut
 from forebay.content.source import register
 from forebay.events import Emit
 from forebay.landed_file import LandedFile
 from forebay.ledger.entry import Entry
-from forebay.ledger.ledger import Ledger, Sorted
+from forebay.ledger.ledger import Ledger, utc
 from forebay.service import Service
 from forebay.table.fan_out import Txn
 from forebay.table.kernel import TableLogs
@@ -96,96 +94,35 @@ class Batch:
                 fates, ends = count_fates(rows, pieces)
             self.still_ours()
             with stages.stage("write"):
-                unwritten = writing.write(rows, ends, fates)
+                landed = {end.file.file_id for end in ends if end.lands}
+                superseded = [earlier for earlier in split.superseded if earlier.by.file_id in landed]
+                unwritten = writing.write(rows, ends, fates, superseded)
             entries = entries_of(ends, fates, unwritten)
             self.still_ours()
             with stages.stage("ledger"):
-                self.commit(writing, [*entries, *split.left_out])
+                changed = [earlier.row(unwritten) for earlier in superseded]
+                self.commit(writing, [*entries, *split.left_out], changed)
         finally:
             if rows is not None:
                 rows.unpersist()
-        self.tell(writing.txn.version, split, ends, entries, stages)
+        told = told_of(
+            self.service.name, writing.txn.version, split, ends, entries, len(superseded), stages, self.clock()
+        )
+        for event in told:
+            self.emit(event)
 
-    def commit(self, writing: Writing, entries: Sequence[Entry]) -> None:
+    def commit(self, writing: Writing, entries: Sequence[Entry], changed: Sequence[dict[str, Any]]) -> None:
         if entries:
             when = {
                 "claimed_at": writing.began_at,
                 "committed_at": self.clock(),
                 "service_version": self.service.version,
             }
-            writing.append_own("ledger", self.ledger.frame(entries, **writing.shared, **when), len(entries))
+            rows = self.ledger.frame(entries, changed, **writing.shared, **when)
+            leaving = [row["file_id"] for row in changed]
+            writing.write_own("ledger", rows, len(entries) + len(changed), leaving)
             self.ledger.remember(entry.file for entry in entries)
-
-    def tell(
-        self, batch: int, split: Sorted, ends: Sequence[FileEnd], entries: Sequence[Entry], stages: Stages
-    ) -> None:
-        for entry in entries:
-            if entry.outcome not in ("loaded", "empty"):
-                self.emit(
-                    FileSetAside(
-                        service=self.service.name,
-                        batch=batch,
-                        uri=entry.file.uri,
-                        outcome=entry.outcome,
-                        reason=entry.reason,
-                        detail=entry.detail,
-                    )
-                )
-        now, totals = self.clock(), Totals.of(entries)
-        waits = [(now - e.file.event_time).total_seconds() for e in entries if e.file.event_time]
-        committed = BatchCommitted(
-            service=self.service.name,
-            batch=batch,
-            files=len(entries) + len(split.left_out),
-            known_files=len(split.known),
-            duplicate_files=sum(e.outcome == "duplicate" for e in split.left_out),
-            missing_files=sum(e.outcome in ("missing", "denied") for e in entries),
-            refused_files=sum(e.outcome == "unreadable" for e in entries),
-            bytes=sum(end.bytes_read for end in ends),
-            records=totals.records,
-            written=totals.written,
-            quarantined=totals.quarantined,
-            parked=totals.parked,
-            dropped=totals.dropped,
-            tables=len({name for entry in entries for name in entry.tables}),
-            claim_seconds=stages.seconds["claim"],
-            read_seconds=stages.seconds["read"],
-            write_seconds=stages.seconds["write"],
-            ledger_seconds=stages.seconds["ledger"],
-            seconds=stages.total,
-            latency_p50_seconds=percentile(waits, 0.5),
-            latency_p99_seconds=percentile(waits, 0.99),
-            latency_max_seconds=max(waits, default=None),
-        )
-        self.emit(committed)
-
-
-class Stages:
-    """How long each stage of a batch took."""
-
-    def __init__(self) -> None:
-        self.began = time.monotonic()
-        self.seconds: dict[str, float] = {}
-
-    @contextmanager
-    def stage(self, name: str) -> Iterator[None]:
-        began = time.monotonic()
-        try:
-            yield
-        finally:
-            self.seconds[name] = round(time.monotonic() - began, 3)
-
-    @property
-    def total(self) -> float:
-        return round(time.monotonic() - self.began, 3)
 
 
 def _landed(row: Row) -> LandedFile:
-    return LandedFile(
-        row.bucket, row.key, row.size, row.etag or "", row.version_id, row.sequencer, _utc(row.event_time)
-    )
-
-
-def _utc(moment: datetime | None) -> datetime | None:
-    """Spark hands timestamps over as local time without a zone."""
-    return moment.astimezone(UTC) if moment else None
+    return LandedFile(row.bucket, row.key, row.size, row.etag or "", row.version_id, row.sequencer, utc(row.event_time))

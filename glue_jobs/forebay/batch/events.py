@@ -19,6 +19,7 @@ class BatchCommitted(Event):
     files: int = metric()
     known_files: int = metric(default=0)
     duplicate_files: int = metric(default=0)
+    superseded_files: int = metric(default=0)
     missing_files: int = metric(default=0)
     refused_files: int = metric(default=0)
     bytes: int = metric("Bytes")

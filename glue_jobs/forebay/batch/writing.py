@@ -6,7 +6,7 @@ Delta's counts must be ours, or everything halts.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -20,9 +20,11 @@ from forebay.batch.set_aside import SetAside
 from forebay.content.end import FileEnd
 from forebay.errors import Halt
 from forebay.events import Emit
+from forebay.ledger.versions import Superseded
 from forebay.service import Service, Table
 from forebay.table.fan_out import Appended, Destination, Failed, Outcome, Txn, append
 from forebay.table.kernel import TableLogs
+from forebay.table.replace import replace
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -60,7 +62,13 @@ class Writing:
         """What all rows of this batch say alike, in the ledger and beside it."""
         return {"service": self.service.name, "generation": self.generation, "batch": self.txn.version}
 
-    def write(self, rows: DataFrame | None, ends: Sequence[FileEnd], fates: Sequence[Fate]) -> dict[str, str]:
+    def write(
+        self,
+        rows: DataFrame | None,
+        ends: Sequence[FileEnd],
+        fates: Sequence[Fate],
+        superseded: Sequence[Superseded] = (),
+    ) -> dict[str, str]:
         """Tables first, then what is set aside, which takes in the rows of tables that were not written. Returns those,
         with the reason of each."""
         if rows is None:
@@ -69,14 +77,26 @@ class Writing:
         lands = {piece for end in ends if end.lands for piece in end.lines_before}
         fates = [fate for fate in fates if fate.piece in lands]
         names = {fate.table for fate in fates if fate.table is not None}
+        leaving = self.leaving(superseded)
         unwritten = self.unwritten_before() if names else {}
         unwritten |= dict.fromkeys(self.too_new(names - unwritten.keys()), "too-many-new-tables")
         for declared, tables in self.by_declaration(fates).items():
             wanted = {table: rows for table, rows in tables.items() if table not in unwritten}
-            failed = self.write_tables(landing, self.service.tables[declared], wanted)
+            failed = self.write_tables(landing, self.service.tables[declared], wanted, leaving)
             unwritten |= dict.fromkeys(failed, "table-failed")
-        self.set_aside(landing, ends, unwritten, fates)
+        for table in sorted(leaving.keys() - names - unwritten.keys()):
+            if self.failed(table, 0, self.replaced(table, leaving[table], None)):
+                unwritten[table] = "table-failed"
+        self.set_aside(landing, ends, unwritten, fates, superseded)
         return unwritten
+
+    def leaving(self, superseded: Sequence[Superseded]) -> dict[str, list[str]]:
+        """The files whose rows are to leave, by table; a table that is gone has none."""
+        files: dict[str, list[str]] = {}
+        for earlier in superseded:
+            for table in earlier.tables:
+                files.setdefault(table, []).append(earlier.earlier.file.file_id)
+        return {name: ids for name, ids in files.items() if self.logs.look(table_path(self.lake, name)) is not None}
 
     def too_new(self, names: set[str]) -> frozenset[str]:
         """Tables that do not exist, and may not come into being today."""
@@ -103,9 +123,34 @@ class Writing:
             grouped.setdefault(declared, {})[table] = rows[table]
         return grouped
 
-    def write_tables(self, rows: DataFrame, declared: Table, wanted: dict[str, int]) -> frozenset[str]:
+    def write_tables(
+        self, rows: DataFrame, declared: Table, wanted: dict[str, int], leaving: Mapping[str, Sequence[str]]
+    ) -> frozenset[str]:
+        """Those that could not be written. Where rows of earlier files leave, new ones come in the same commit."""
         if not wanted:
             return frozenset()
+        from pyspark.sql import functions as F
+
+        chosen = self.conformed(rows, declared, wanted)
+        plain = sorted(wanted.keys() - leaving.keys())
+        results: dict[str, Outcome] = {}
+        if plain:
+            results = append(
+                self.spark,
+                chosen.where(F.col("_table").isin(plain)) if len(plain) < len(wanted) else chosen,
+                [Destination(name, table_path(self.lake, name)) for name in plain],
+                txn=self.txn,
+                pool=self.tables_at_once,
+                logs=self.logs,
+                emit=self.emit,
+            )
+        for name in sorted(wanted.keys() & leaving.keys()):
+            its_rows = chosen.where(F.col("_table") == name).drop("_table")
+            results[name] = self.replaced(name, leaving[name], its_rows)
+        return frozenset(name for name, result in results.items() if self.failed(name, wanted[name], result))
+
+    def conformed(self, rows: DataFrame, declared: Table, tables: Iterable[str]) -> DataFrame:
+        """The rows of these tables with the columns of their declaration."""
         from pyspark.sql import functions as F
 
         own = {
@@ -115,17 +160,12 @@ class Writing:
         }
         columns: list[Column] = [column_of(c) for c in declared.columns]
         columns += [own.get(name, F.col(name)).alias(name) for name in OWN_COLUMNS]
-        chosen = rows.where((F.col("_fate") == "write") & F.col("_table").isin(sorted(wanted)))
-        results = append(
-            self.spark,
-            chosen.select("_table", *columns),
-            [Destination(name, table_path(self.lake, name)) for name in sorted(wanted)],
-            txn=self.txn,
-            pool=self.tables_at_once,
-            logs=self.logs,
-            emit=self.emit,
-        )
-        return frozenset(name for name, result in results.items() if self.failed(name, wanted[name], result))
+        chosen = rows.where((F.col("_fate") == "write") & F.col("_table").isin(sorted(tables)))
+        return chosen.select("_table", *columns)
+
+    def replaced(self, table: str, file_ids: Sequence[str], rows: DataFrame | None) -> Outcome:
+        destination = Destination(table, table_path(self.lake, table))
+        return replace(self.spark, destination, file_ids, rows, txn=self.txn, logs=self.logs)
 
     def failed(self, table: str, wanted: int, result: Outcome) -> bool:
         where: dict[str, Any] = {"service": self.service.name, "table": table, "batch": self.txn.version}
@@ -137,10 +177,7 @@ class Writing:
             self.emit(TableFailed(**where, rows=wanted, error=str(result.error)))
             return True
         if isinstance(result, Appended):
-            if result.rows != wanted:
-                raise Halt(
-                    f"{table}: {wanted} rows belong there, but Delta's commit {result.version} counts {result.rows}"
-                )
+            self.must_count(table, wanted, result)
             self.emit(RowsAppended(**where, rows=result.rows, version=result.version))
         return False
 
@@ -155,31 +192,48 @@ class Writing:
         return {row.table: row.reason for row in kept}
 
     def set_aside(
-        self, rows: DataFrame, ends: Sequence[FileEnd], unwritten: dict[str, str], fates: Sequence[Fate]
+        self,
+        rows: DataFrame,
+        ends: Sequence[FileEnd],
+        unwritten: dict[str, str],
+        fates: Sequence[Fate],
+        superseded: Sequence[Superseded],
     ) -> None:
-        """Quarantine and parked: one commit each, if there is anything to keep."""
+        """Quarantine and parked: one commit each, if there is anything to keep, or to let go."""
         keep = SetAside(rows, unwritten, {**self.shared, "at": self.began_at})
         quarantined = sum(f.rows for f in fates if f.fate == "quarantine" or f.table in unwritten)
         files = [end for end in ends if end.outcome in ("unreadable", "unavailable")]
-        if quarantined or files:
-            self.append_own("quarantine", keep.quarantined(files), quarantined + len(files))
+        self.write_own(
+            "quarantine",
+            keep.quarantined(files) if quarantined or files else None,
+            quarantined + len(files),
+            [s.earlier.file.file_id for s in superseded if s.earlier.row["quarantined"]],
+        )
         parked = sum(f.rows for f in fates if f.fate == "park")
-        if parked:
-            self.append_own("parked", keep.parked(), parked)
+        self.write_own(
+            "parked",
+            keep.parked() if parked else None,
+            parked,
+            [s.earlier.file.file_id for s in superseded if s.earlier.row["parked"]],
+        )
 
-    def append_own(self, name: str, rows: DataFrame, wanted: int) -> None:
+    def write_own(self, name: str, rows: DataFrame | None, wanted: int, leaving: Sequence[str] = ()) -> None:
         """One of our own tables; if it cannot be written, nothing may be marked as done."""
         from pyspark.sql import functions as F
 
-        path = f"{self.lake}/_forebay/{name}"
-        result = append(
-            self.spark,
-            rows.withColumn("_table", F.lit(name)),
-            [Destination(name, path, ("day",))],
-            txn=self.txn,
-            logs=self.logs,
-        )[name]
+        table = Destination(name, f"{self.lake}/_forebay/{name}", ("day",))
+        result: Outcome | None = None
+        if leaving and self.logs.look(table.path) is not None:
+            result = replace(self.spark, table, leaving, rows, txn=self.txn, logs=self.logs, id_column="file_id")
+        elif rows is not None:
+            named = rows.withColumn("_table", F.lit(name))
+            result = append(self.spark, named, [table], txn=self.txn, logs=self.logs, emit=self.emit)[name]
         if isinstance(result, Failed):
-            raise Halt(f"{path} could not be written, so batch {self.txn.version} stays open: {result.error}")
-        if isinstance(result, Appended) and result.rows != wanted:
-            raise Halt(f"{path}: {wanted} rows belong there, but Delta's commit {result.version} counts {result.rows}")
+            raise Halt(f"{table.path} could not be written, so batch {self.txn.version} stays open: {result.error}")
+        if isinstance(result, Appended):
+            self.must_count(table.path, wanted, result)
+
+    @staticmethod
+    def must_count(table: str, wanted: int, result: Appended) -> None:
+        if result.rows != wanted:
+            raise Halt(f"{table}: {wanted} rows belong there, but Delta's commit {result.version} counts {result.rows}")

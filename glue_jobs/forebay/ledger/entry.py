@@ -23,13 +23,14 @@ Outcome = Literal[
     "unreadable",  # it was kept in the quarantine as a whole
     "duplicate",  # this key was already loaded with these very bytes
     "skipped",  # a rule says that later versions of a key are not loaded
+    "superseded",  # a rule says that the latest version of a key takes the place of this one
 ]
 
 COLUMNS = (
     "day date, file_id string, file_hash long, key_hash long, bucket string, key string, version_id string, etag string, "
     "size long, event_time timestamp, claimed_at timestamp, committed_at timestamp, service string, service_version string, "
     "generation string, batch long, outcome string, reason string, detail string, records long, written long, "
-    "quarantined long, parked long, dropped long, tables map<string, long>"
+    "quarantined long, parked long, dropped long, tables map<string, long>, sequencer string, superseded_by string"
 )
 
 
@@ -83,6 +84,8 @@ class Entry:
             "parked": self.parked,
             "dropped": self.dropped,
             "tables": self.tables,
+            "sequencer": self.file.sequencer,
+            "superseded_by": None,
             **of_the_batch,
         }
 

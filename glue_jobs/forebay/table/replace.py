@@ -1,0 +1,119 @@
+"""Rows of earlier files leave a table and new rows take their place, in one commit, exactly once.
+
+Enters: the table, the ids of the files whose rows leave, the rows that come (perhaps none), and the batch's transaction.
+Leaves: an outcome as an append has it; `Skipped` where the transaction is in already.
+
+Spark commits it, not Kernel: data files that hold other rows too are rewritten without those that leave, and Delta must
+see that nobody changed them meanwhile. Where somebody did (a compaction), it is tried again. This is the rare way in: a
+key that got other bytes, where the service says that they replace the earlier ones.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from forebay.errors import ForebayError
+from forebay.table.fan_out import Appended, ChangesTooOften, Destination, Failed, Outcome, Skipped, Txn
+from forebay.table.kernel import LogFailed, TableLogs
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["replace"]
+
+ATTEMPTS = 5
+ROWS_MUST_FIT = "spark.databricks.delta.replaceWhere.constraintCheck.enabled"
+CONFLICTS = ("ConcurrentModification", "ConcurrentAppend", "ConcurrentDelete", "ConcurrentWrite", "MetadataChanged")
+
+
+class NotReplaced(ForebayError):
+    """Delta refused the commit."""
+
+
+def replace(
+    spark: SparkSession,
+    table: Destination,
+    file_ids: Iterable[str],
+    rows: DataFrame | None,
+    *,
+    txn: Txn,
+    logs: TableLogs,
+    id_column: str = "_file_id",
+) -> Outcome:
+    """The table must exist. Rows whose `id_column` is among `file_ids` leave it, and `rows` come."""
+    began = time.monotonic()
+    try:
+        for attempt in range(ATTEMPTS):
+            if _is_in(logs, table, txn):
+                return Skipped()
+            try:
+                _commit(spark, table, file_ids, rows, txn, id_column)
+                break
+            except Exception as refused:
+                if not any(word in f"{type(refused).__name__}: {refused}" for word in CONFLICTS):
+                    raise
+                time.sleep(0.2 * 2**attempt)
+        else:
+            return Failed(ChangesTooOften(f"table {table.name} at {table.path} was changed by others {ATTEMPTS} times"))
+        return _appended(spark, table, txn, time.monotonic() - began)
+    except LogFailed as failure:
+        return Failed(failure, may_be_in=True)
+    except Exception as failure:
+        return _failed(logs, table, txn, failure)
+
+
+def _is_in(logs: TableLogs, table: Destination, txn: Txn) -> bool:
+    seen = logs.look(table.path, again=True)
+    return seen is not None and logs.last_version(seen, txn.app_id) >= txn.version
+
+
+def _commit(
+    spark: SparkSession, table: Destination, file_ids: Iterable[str], rows: DataFrame | None, txn: Txn, id_column: str
+) -> None:
+    if rows is None:
+        rows = spark.read.format("delta").load(table.path).where("false")
+    leaves = ", ".join(f"'{file_id}'" for file_id in sorted(set(file_ids)))
+    writer = rows.write.format("delta").mode("overwrite").option("replaceWhere", f"{id_column} IN ({leaves})")
+    writer = writer.option("txnAppId", txn.app_id).option("txnVersion", txn.version).option("mergeSchema", "true")
+    # The rows that come are of other files than those that leave, which Delta would take for a mistake.
+    spark.conf.set(ROWS_MUST_FIT, "false")
+    try:
+        writer.option("userMetadata", _mark(txn)).save(table.path)
+    finally:
+        spark.conf.unset(ROWS_MUST_FIT)
+
+
+def _mark(txn: Txn) -> str:
+    return f"{txn.app_id}@{txn.version}"
+
+
+def _appended(spark: SparkSession, table: Destination, txn: Txn, seconds: float) -> Appended:
+    """What Delta says of the commit, in the table's history, found by our mark: others may have committed since."""
+    from delta.tables import DeltaTable
+
+    history = DeltaTable.forPath(spark, table.path).history(100).where(f"userMetadata = '{_mark(txn)}'")
+    commit = history.select("version", "operationMetrics").first()
+    if commit is None:
+        raise LogFailed("CommitNotFound", f"{table.path} has no commit {_mark(txn)} among its last hundred")
+    counts: dict[str, Any] = commit.operationMetrics or {}
+    copied = int(counts.get("numCopiedRows", 0))
+    return Appended(
+        version=commit.version,
+        files=int(counts.get("numFiles", 0)),
+        rows=int(counts.get("numOutputRows", 0)) - copied,
+        bytes=int(counts.get("numOutputBytes", 0)),
+        seconds=round(seconds, 3),
+    )
+
+
+def _failed(logs: TableLogs, table: Destination, txn: Txn, failure: Exception) -> Failed | Skipped:
+    """A commit whose answer was lost may be in all the same."""
+    try:
+        if _is_in(logs, table, txn):
+            return Skipped()
+    except LogFailed as unknown:
+        return Failed(unknown, may_be_in=True)
+    said = str(failure).strip().splitlines()[0]
+    return Failed(NotReplaced(f"table {table.name} at {table.path}: {said}"))

@@ -1,0 +1,107 @@
+"""A key gets other bytes: what becomes of its earlier rows, under each rule, with the whole accounting."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from forebay.twin.twin import Twin
+from tests.journey.story import Story, event, lines, story
+
+pytestmark = pytest.mark.xdist_group("journey")
+
+FIRST = [event("alpha", 1), event("alpha", 2), event("beta", 1), "{broken", '{"event": "no game"}']
+SECOND = [event("alpha", 3), event("gamma", 1), '{"event": "no game either"}', '{"event": "nor this"}']
+
+
+@pytest.fixture
+def told(twin: Twin, spark: SparkSession) -> Iterator[Story]:
+    with story(twin) as told:
+        yield told
+
+
+def overwritten(told: Story, folder: Path, rule: str) -> None:
+    (folder / "service.toml").write_text(
+        f"""
+        name = "studio"
+        overwritten = "{rule}"
+        [[tables]]
+        name = "{{game}}"
+        columns = [{{ name = "event_id" }}]
+        """
+    )
+    told.service = str(folder)
+
+
+def test_appended_both_are_there(told: Story, tmp_path: Path) -> None:
+    overwritten(told, tmp_path, "append")
+    told.put("a.json", lines(FIRST))
+    told.run()
+    told.put("a.json", lines(SECOND))
+    sums = told.run()
+    assert sums.differences() == []
+    assert sums.files == {"loaded": 2}
+    assert sums.rows == {"alpha": 3, "beta": 1, "gamma": 1, "quarantine": 1, "parked": 3}
+
+
+def test_ignored_the_first_stays_alone(told: Story, tmp_path: Path) -> None:
+    overwritten(told, tmp_path, "ignore")
+    told.put("a.json", lines(FIRST))
+    told.run()
+    told.put("a.json", lines(SECOND))
+    sums = told.run()
+    assert sums.differences() == []
+    assert sums.files == {"loaded": 1, "skipped": 1}
+    assert sums.rows == {"alpha": 2, "beta": 1, "quarantine": 1, "parked": 1}
+
+
+def test_replaced_the_second_takes_the_place_of_the_first_everywhere(told: Story, tmp_path: Path) -> None:
+    overwritten(told, tmp_path, "replace")
+    told.put("a.json", lines(FIRST))
+    told.put("other.json", lines([event("alpha", 7), event("beta", 7), "{broken too"]))
+    told.run()
+    told.put("a.json", lines(SECOND))
+    told.put("more.json", lines([event("alpha", 8), event("delta", 8)]))
+    sums = told.run()
+    assert sums.differences() == []
+    assert sums.files == {"loaded": 3, "superseded": 1}
+    assert sums.rows == {"alpha": 3, "beta": 1, "gamma": 1, "delta": 1, "quarantine": 1, "parked": 2}
+    assert (sums.records, sums.dropped) == (5 + 3 + 4 + 2, 5)
+    assert {row["event_id"] for row in told.rows("alpha")} == {"alpha-3", "alpha-7", "alpha-8"}
+    assert [row["event_id"] for row in told.rows("beta")] == ["beta-7"]
+
+
+def test_replaced_by_a_file_that_cannot_be_read_the_first_stays(told: Story, tmp_path: Path) -> None:
+    overwritten(told, tmp_path, "replace")
+    told.put("a.json", lines(FIRST))
+    told.run()
+    told.put("a.json", b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 4)
+    sums = told.run()
+    assert sums.differences() == []
+    assert sums.files == {"loaded": 1, "unreadable": 1}
+    assert sums.rows == {"alpha": 2, "beta": 1, "quarantine": 1, "parked": 1}
+
+
+def test_replaced_by_nothing_the_rows_leave(told: Story, tmp_path: Path) -> None:
+    overwritten(told, tmp_path, "replace")
+    told.put("a.json", lines(FIRST))
+    told.run()
+    told.put("a.json", b"")
+    sums = told.run()
+    assert sums.differences() == []
+    assert sums.files == {"empty": 1, "superseded": 1}
+    assert sum(sums.rows.values()) == 0
+
+
+def test_replaced_again_and_again_only_the_last_is_there(told: Story, tmp_path: Path) -> None:
+    overwritten(told, tmp_path, "replace")
+    for n in range(4):
+        told.put("a.json", lines([event("alpha", n), event("beta", n)]))
+        if n != 1:  # two versions meet in one batch, and S3 has only the later one
+            sums = told.run()
+    assert sums.differences() == []
+    assert sums.files == {"loaded": 1, "superseded": 3}
+    assert [row["event_id"] for row in told.rows("alpha")] == ["alpha-3"]

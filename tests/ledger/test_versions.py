@@ -1,0 +1,102 @@
+"""Which files of a batch are loaded, under each rule for keys that get other bytes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from forebay.landed_file import LandedFile
+from forebay.ledger.versions import Earlier, Overwritten, Sorted, sort
+
+AT = datetime(2026, 11, 21, 10, tzinfo=UTC)
+
+
+def version(n: int, key: str = "in/a.json") -> LandedFile:
+    return LandedFile("landing", key, 10, f"etag{n}", f"v{n}", f"{n:016X}", AT + timedelta(seconds=n))
+
+
+def loaded(file: LandedFile, **more: Any) -> Earlier:
+    counts = {
+        "records": 10,
+        "written": 7,
+        "quarantined": 1,
+        "parked": 2,
+        "dropped": 0,
+        "tables": {"alpha": 4, "beta": 3},
+    }
+    return Earlier(file, {"file_id": file.file_id, "outcome": "loaded", **counts, **more})
+
+
+def decided(files: list[LandedFile], earlier: list[Earlier], rule: Overwritten) -> Sorted:
+    return sort(files, {("landing", "in/a.json"): earlier}, rule)
+
+
+@pytest.mark.parametrize("rule", ["append", "ignore", "replace"])
+def test_the_very_file_that_the_ledger_has_is_known(rule: Overwritten) -> None:
+    found = decided([version(1)], [loaded(version(1))], rule)
+    assert (found.fresh, found.known, found.left_out, found.superseded) == ((), (version(1),), (), ())
+
+
+@pytest.mark.parametrize("rule", ["append", "ignore", "replace"])
+def test_the_same_bytes_under_the_same_key_are_a_duplicate(rule: Overwritten) -> None:
+    again = replace(version(2), etag="etag1")
+    (entry,) = decided([again], [loaded(version(1))], rule).left_out
+    assert (entry.outcome, entry.file) == ("duplicate", again)
+
+
+def test_other_bytes_are_loaded_beside_the_earlier_ones_or_left_out_or_take_their_place() -> None:
+    earlier = [loaded(version(1))]
+    beside = decided([version(2)], earlier, "append")
+    assert (beside.fresh, beside.superseded) == ((version(2),), ())
+    assert [e.outcome for e in decided([version(2)], earlier, "ignore").left_out] == ["skipped"]
+    instead = decided([version(2)], earlier, "replace")
+    assert instead.fresh == (version(2),)
+    assert [(s.earlier.file, s.by) for s in instead.superseded] == [(version(1), version(2))]
+
+
+@pytest.mark.parametrize("order", [(1, 2, 3), (3, 1, 2), (2, 3, 1)])
+def test_of_several_new_versions_the_latest_takes_the_place_of_all_in_whatever_order_they_come(
+    order: tuple[int, ...],
+) -> None:
+    found = decided([version(n) for n in order], [loaded(version(0))], "replace")
+    assert found.fresh == (version(3),)
+    assert {e.file for e in found.left_out} == {version(1), version(2)}
+    assert {e.outcome for e in found.left_out} == {"superseded"}
+    assert [s.earlier.file for s in found.superseded] == [version(0)]
+
+
+def test_an_older_version_that_is_announced_late_does_not_come_back() -> None:
+    found = decided([version(1)], [loaded(version(2))], "replace")
+    assert (found.fresh, found.superseded) == ((), ())
+    assert [(e.outcome, e.reason) for e in found.left_out] == [("superseded", "announced-late")]
+
+
+def test_without_sequencers_the_clock_of_s3_decides_and_without_a_clock_the_order_of_arrival() -> None:
+    old, new = (replace(version(n), sequencer=None) for n in (1, 2))
+    assert decided([old], [loaded(new)], "replace").fresh == ()
+    old, new = (replace(file, event_time=None) for file in (old, new))
+    assert decided([old], [loaded(new)], "replace").fresh == (old,)
+
+
+def test_a_version_that_was_never_loaded_is_not_superseded_and_does_not_stand_in_the_way() -> None:
+    gone = Earlier(version(1), {"file_id": version(1).file_id, "outcome": "missing"})
+    for rule in ("append", "ignore", "replace"):
+        found = decided([version(2)], [gone], rule)  # type: ignore[arg-type]
+        assert (found.fresh, found.superseded) == ((version(2),), ())
+
+
+def test_the_ledger_says_of_a_superseded_file_that_all_its_records_were_dropped_but_in_tables_that_failed() -> None:
+    (superseded,) = decided([version(2)], [loaded(version(1))], "replace").superseded
+    row = superseded.row(unwritten=["beta", "gamma"])
+    assert (row["outcome"], row["superseded_by"]) == ("superseded", version(2).file_id)
+    assert (row["tables"], row["written"], row["quarantined"], row["parked"], row["dropped"]) == (
+        {"beta": 3},
+        3,
+        0,
+        0,
+        7,
+    )
+    assert superseded.row(unwritten=[])["dropped"] == row["records"]
