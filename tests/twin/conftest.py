@@ -13,6 +13,10 @@ from forebay.twin.twin import Twin
 @pytest.fixture(scope="session")
 def shared_twin(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Twin]:
     with local.running(tmp_path_factory.mktemp("twin")) as twin:
+        # A look at an empty queue of ours takes its 20 s; tests look often.
+        twin.client("sqs").set_queue_attributes(
+            QueueUrl=twin.queue_url, Attributes={"ReceiveMessageWaitTimeSeconds": "0"}
+        )
         yield twin
 
 

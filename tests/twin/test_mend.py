@@ -11,10 +11,11 @@ import pytest
 
 from forebay.errors import Misdeclared
 from forebay.twin import s3, sqs
+from forebay.twin.cloudformation import engine
 from forebay.twin.mend import MOTO, Mend, lay, missing, moved
 
 
-@pytest.mark.parametrize("mended", [sqs, s3], ids=["sqs", "s3"])
+@pytest.mark.parametrize("mended", [sqs, s3, engine], ids=["sqs", "s3", "cloudformation"])
 def test_every_place_that_is_mended_is_where_the_mend_expects_it(mended: Any) -> None:
     assert "\n".join(map(str, moved(mended.MENDS, mended.relied_on))) == ""
 

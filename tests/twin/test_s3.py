@@ -12,7 +12,6 @@ from botocore.exceptions import ClientError
 
 from forebay.twin import s3 as mended
 from forebay.twin.twin import Twin
-from forebay.twin.wiring import Wiring, wire
 
 
 def records(twin: Twin) -> list[dict[str, Any]]:
@@ -74,7 +73,8 @@ def test_a_put_is_announced_as_s3_does(twin: Twin) -> None:
     assert record["s3"]["bucket"]["name"] == twin.landing_bucket
     about = record["s3"]["object"]
     assert about.pop("sequencer")
-    assert about == {"key": "in/pixelfarm/b%C3%BCro+1%2B2/x%3D1.json", "size": 5, "eTag": put["ETag"].strip('"')}
+    key = "in/pixelfarm/b%C3%BCro+1%2B2/x%3D1.json"
+    assert about == {"key": key, "size": 5, "eTag": put["ETag"].strip('"'), "versionId": put["VersionId"]}
     assert {"eventTime", "userIdentity", "requestParameters", "responseElements"} <= record.keys()
 
 
@@ -114,13 +114,19 @@ def test_a_copy_is_announced_as_a_copy(twin: Twin) -> None:
 
 def test_in_a_versioned_bucket_each_put_has_its_version(twin: Twin) -> None:
     s3 = twin.client("s3")
-    versioned = Wiring(landing_bucket="versioned-landing", versioned=True)
-    wire(versioned, s3=s3, sns=twin.client("sns"), sqs=twin.client("sqs"))
-    assert [body["Event"] for body in bodies(twin)] == ["s3:TestEvent"]  # the queue listened already
-    puts = [s3.put_object(Bucket="versioned-landing", Key="in/a.json", Body=b"same")["VersionId"] for _ in range(2)]
+    puts = [s3.put_object(Bucket=twin.landing_bucket, Key="in/a.json", Body=b"same")["VersionId"] for _ in range(2)]
     announced = [record["s3"]["object"]["versionId"] for record in records(twin)]
     assert len(set(puts)) == 2
     assert sorted(announced) == sorted(puts)
+
+
+def test_when_the_notification_is_set_again_a_test_event_comes(twin: Twin) -> None:
+    s3 = twin.client("s3")
+    there = s3.get_bucket_notification_configuration(Bucket=twin.landing_bucket)["TopicConfigurations"]
+    s3.put_bucket_notification_configuration(
+        Bucket=twin.landing_bucket, NotificationConfiguration={"TopicConfigurations": there}
+    )
+    assert [body["Event"] for body in bodies(twin)] == ["s3:TestEvent"]
 
 
 def test_an_announcement_leaves_when_the_write_has_ended_and_shows_what_was_written() -> None:

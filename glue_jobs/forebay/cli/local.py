@@ -23,14 +23,22 @@ HOME = Path(".forebay/local")
 
 
 @app.command()
-def up(state: State = HOME, port: Annotated[int, typer.Option(help="The port; 0 takes a free one.")] = 0) -> None:
-    """Start the twin, or find the one that runs."""
+def up(
+    state: State = HOME,
+    port: Annotated[int, typer.Option(help="The port; 0 takes a free one.")] = 0,
+    assembly: Annotated[
+        Path | None,
+        typer.Option(help="A synthesized assembly (cdk.out) to deploy; by default this repository's, env=local."),
+    ] = None,
+) -> None:
+    """Start the twin and deploy the service into it, or find the one that runs."""
     from forebay.twin import twin as twins
 
-    twin = twins.up(state, port=port)
+    with console.status("deploying the template into the twin ..."):
+        twin = twins.up(state, port=port, cloud=assembly)
     console.print(f"the twin is up at {twin.endpoint} (process {twin.pid})")
     console.print(
-        f"landing  s3://{twin.landing_bucket}/{twin.prefix}\nqueue    {twin.queue_url}\nlake     s3://{twin.lake_bucket}"
+        f"stack    {twin.stack}\nlanding  s3://{twin.landing_bucket}/{twin.prefix}\nqueue    {twin.queue_url}\nlake     s3://{twin.lake_bucket}"
     )
     console.print(
         '\nnext     [bold]eval "$(forebay local env)"[/bold], then forebay local feed, forebay ingest --drain'
@@ -93,7 +101,7 @@ def feed(
     with console.status("dropping files ..."):
         dropped = drop(twin.client("s3"), twin.landing_bucket, plan(recipe), rate=rate or None)
     tally = dropped.tally
-    console.print(f"files    {dropped.files:,} put, {len(dropped.versions):,} different, {size(dropped.put_bytes)}")
+    console.print(f"files    {dropped.files:,} put, {dropped.different:,} different, {size(dropped.put_bytes)}")
     console.print(
         f"records  {tally.records:,} = {sum(tally.clean.values()):,} clean + {sum(tally.mistyped.values()):,} with a wrong type"
         f" + {tally.unreadable:,} unreadable + {tally.gameless:,} without a game + {tally.unknown:,} of unknown games"

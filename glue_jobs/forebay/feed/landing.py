@@ -41,13 +41,15 @@ def drop(
     Dropping the same plan again puts the same bytes under the same keys: without versioning nothing new lands.
     """
     versions: dict[Identity, LandedFile] = {}
+    contents: set[tuple[str, str]] = set()
     puts = put_bytes = 0
     tally = Tally()
     for file, landed in _put_all(s3, bucket, _paced(files, rate, clock, sleep), at_once):
         puts += 1
         put_bytes += len(file.body)
-        if landed.identity not in versions:
-            versions[landed.identity] = landed
+        versions.setdefault(landed.identity, landed)
+        if (landed.key, landed.etag) not in contents:
+            contents.add((landed.key, landed.etag))
             tally += file.tally
         on_put(file)
     return Dropped(puts, tuple(versions.values()), put_bytes, tally)

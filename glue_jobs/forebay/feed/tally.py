@@ -66,7 +66,8 @@ class Dropped:
       their etag; in a versioned bucket each put is a version, so none is a duplicate;
     * `versions`: the others, each once, in the order of their landing; as many as a ledger must have rows;
     * `put_bytes` of all puts, `version_bytes` of the versions;
-    * `tally`: the records of the versions.
+    * `different`: how many different contents of keys there are among the versions; loading each once is the promise;
+    * `tally`: the records of those.
     """
 
     files: int = 0
@@ -77,6 +78,10 @@ class Dropped:
     @property
     def duplicates(self) -> int:
         return self.files - len(self.versions)
+
+    @property
+    def different(self) -> int:
+        return len({(file.key, file.etag) for file in self.versions})
 
     @property
     def version_bytes(self) -> int:

@@ -1,6 +1,6 @@
-"""The laptop twin: S3, SNS and SQS of a service in one child process, wired as in the cloud.
+"""The laptop twin: the AWS of a service in one child process, made from the very template that AWS is given.
 
-`twin` starts and stops it, `wiring` makes its buckets, topic and queues, `server` is the process itself: moto, with the
-mends of `sqs` and `s3` laid over it by `mend`. Only `server` and below import moto, so everything else of forebay
-works without it.
+`twin` starts and stops it; `synth` has this repository's CDK app write the template, and `assembly` deploys it. `server` is the
+process itself: moto, with the mends of `sqs`, `s3` and `cloudformation` laid over it by `mend`. Only `server` and what it lays
+import moto, so everything else of forebay works without it.
 """

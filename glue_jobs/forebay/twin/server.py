@@ -37,17 +37,18 @@ def main(argv: list[str] | None = None) -> int:
         print(Misdeclared(problems), file=sys.stderr)
         return 2
     _be_quiet()
+    server = _bind(options.port)
+    endpoint = f"http://127.0.0.1:{server.server_port}"
     try:
-        _mend()
+        _mend(endpoint)
     except Misdeclared as moved:
         print(moved, file=sys.stderr)
         return 2
-    server = _bind(options.port)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     if options.state:
         (options.state / MARK).write_text(str(os.getpid()))
     threading.Thread(target=_watch, args=(_reasons_to_live(options),), daemon=True).start()
-    print(f"READY http://127.0.0.1:{server.server_port} {os.getpid()}", flush=True)
+    print(f"READY {endpoint} {os.getpid()}", flush=True)
     server.serve_forever()
     return 0
 
@@ -70,11 +71,13 @@ def _be_quiet() -> None:
     os.environ["MOTO_DISABLE_GLOBAL_CORS"] = "true"  # for browsers; it costs a regex a header on every request
 
 
-def _mend() -> None:
+def _mend(endpoint: str) -> None:
     from forebay.twin import s3, sqs
+    from forebay.twin.cloudformation import engine
 
     sqs.install()
     s3.install()
+    engine.install(endpoint)
 
 
 def _bind(port: int) -> Any:

@@ -2,7 +2,8 @@
 
 What was wrong, in moto 5.2.5: each send and receive counts the whole backlog, with a slow clock, so that a receive is
 quadratic in it; `delete_message` builds a new list without the lock, so that a message sent meanwhile is lost; two
-receives at once can hand out the same message; a long poll holds on to nothing and looks only once a second.
+receives at once can hand out the same message; a long poll holds on to nothing and looks only once a second; setting
+any attribute of a queue forgets its policy.
 
 What is changed: receive, delete and change of visibility run under the queue's own lock, the messages are looked at
 lazily, and the three counts are taken in one pass and only for a caller that asked for them.
@@ -28,6 +29,7 @@ _receive = models.SQSBackend.receive_message
 _send = models.SQSBackend.send_message
 _attributes = models.SQSBackend.get_queue_attributes
 _change_visibility = models.SQSBackend.change_message_visibility
+_set_attributes = models.Queue._set_attributes
 _modules = tuple(backends.list_of_moto_modules())
 
 
@@ -88,6 +90,10 @@ def purge_queue(self: Any, queue_name: str) -> None:
     with queue._messages_lock:
         queue._messages.clear()
         queue._pending_messages.clear()
+
+
+def set_attributes(self: Any, attributes: dict[str, Any], now: float | None = None) -> None:
+    _set_attributes(self, {"Policy": getattr(self, "policy", None), **attributes}, now)
 
 
 def wait_for_messages(self: Any, timeout: float) -> None:
@@ -159,6 +165,7 @@ _QUEUE, _BACKEND = models.Queue, models.SQSBackend
 MENDS = (
     Mend(models, "unix_time_millis", ("dt",), now_ms),
     Mend(backends, "list_of_moto_modules", (), list_of_moto_modules),
+    Mend(models.Queue, "_set_attributes", ("self", "attributes", "now"), set_attributes),
     Mend(
         _BACKEND,
         "receive_message",

@@ -1,4 +1,4 @@
-"""Start, stop and look at the local twin of a service; all that is known of it is in one folder.
+"""Start, stop and look at the local twin of a service, deployed from its template; all that is known of it is in one folder.
 
 `up` leaves a `Twin`: the addresses of everything, and the environment under which boto3, S3A and the AWS command find
 it. The folder holds `twin.json` (that `Twin`), the server's log and its mark. Everything else is in the server's
@@ -19,23 +19,22 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import forebay
 from forebay.errors import Halt, Misdeclared
+from forebay.twin import assembly, clients, synth
+from forebay.twin.clients import ACCESS_KEY
 from forebay.twin.mend import missing
 from forebay.twin.process import Process, start
 from forebay.twin.server import MARK
-from forebay.twin.wiring import Wiring, wire
 
 __all__ = ["Status", "Stopped", "Twin", "aws_environment", "down", "find", "relay", "running", "status", "up"]
 
 KNOWN = "twin.json"
 LOG = "server.log"
 REGION = "eu-west-1"
-ACCESS_KEY = {"AWS_ACCESS_KEY_ID": "local", "AWS_SECRET_ACCESS_KEY": "local"}
 
 
 @dataclass(frozen=True)
@@ -47,10 +46,10 @@ class Twin:
     started: str
     endpoint: str
     region: str
+    stack: str
     landing_bucket: str
     lake_bucket: str
     prefix: str
-    topic_arn: str
     queue_url: str
     dlq_url: str
 
@@ -65,7 +64,7 @@ class Twin:
 
     def client(self, service: str) -> Any:
         """A boto3 client of this twin, whatever the environment says."""
-        return _client(service, self.endpoint, self.region)
+        return clients.client(service, self.endpoint, self.region)
 
 
 @dataclass(frozen=True)
@@ -93,12 +92,11 @@ class Stopped:
 # --- up, down, status ---
 
 
-def up(
-    state: Path, *, port: int = 0, wiring: Wiring | None = None, with_parent: bool = False, wait_s: float = 30
-) -> Twin:
-    """Start the twin of this folder and wire it, or return the one that runs.
+def up(state: Path, *, port: int = 0, cloud: Path | None = None, with_parent: bool = False, wait_s: float = 30) -> Twin:
+    """Start the twin of this folder and deploy the service's template into it, or return the one that runs.
 
-    It lives on after us until `down`; `with_parent` ends it with this process, for tests and demonstrations.
+    `cloud` is the assembly to deploy; without it, that of this repository's app for the environment `local`. The twin lives on
+    after us until `down`; `with_parent` ends it with this process, for tests and demonstrations.
     """
     problems = missing()
     if problems:
@@ -108,9 +106,10 @@ def up(
         if there:
             return there
         _refuse_if_taken(port)
+        plan = assembly.read(cloud or synth.assembly())
         process, endpoint = _start(state, port, with_parent, wait_s)
         try:
-            twin = _wire(state, process, endpoint, wiring or Wiring())
+            twin = _deploy(state, process, endpoint, plan)
             _remember(twin)
         except BaseException:
             process.stop()
@@ -158,9 +157,9 @@ def find(state: Path) -> Twin | None:
 
 
 @contextmanager
-def running(state: Path, *, wiring: Wiring | None = None) -> Iterator[Twin]:
+def running(state: Path, *, cloud: Path | None = None) -> Iterator[Twin]:
     """A twin for as long as the block runs, and no longer, whatever becomes of this process."""
-    twin = up(state, wiring=wiring, with_parent=True)
+    twin = up(state, cloud=cloud, with_parent=True)
     try:
         yield twin
     finally:
@@ -181,7 +180,9 @@ def relay(source: Twin, target: Twin) -> int:
     receiver, sender = source.client("sqs"), target.client("sqs")
     carried = 0
     while True:
-        got = receiver.receive_message(QueueUrl=source.queue_url, MaxNumberOfMessages=10).get("Messages", [])
+        got = receiver.receive_message(QueueUrl=source.queue_url, MaxNumberOfMessages=10, WaitTimeSeconds=0).get(
+            "Messages"
+        )
         if not got:
             return carried
         for message in got:
@@ -236,22 +237,32 @@ def _tail(text: str, lines: int = 15) -> str:
     return "\n".join(text.splitlines()[-lines:]) or "(nothing)"
 
 
-def _wire(state: Path, process: Process, endpoint: str, wiring: Wiring) -> Twin:
-    s3, sns, sqs = (_client(service, endpoint, REGION) for service in ("s3", "sns", "sqs"))
-    wired = wire(wiring, s3=s3, sns=sns, sqs=sqs)
+def _deploy(state: Path, process: Process, endpoint: str, plan: assembly.Assembly) -> Twin:
+    def client(service: str) -> Any:
+        return clients.client(service, endpoint, REGION)
+
+    outputs = assembly.deploy(plan, client=client)
+    missing = {"LandingBucket", "LandingPrefix", "QueueUrl", "DeadUrls", "LakeUri"} - outputs.keys()
+    if missing:
+        raise Misdeclared.one(str(plan.folder), f"has no output {', '.join(sorted(missing))}", "is it forebay's?")
     return Twin(
         state=state,
         pid=process.pid,
         started=process.started,
         endpoint=endpoint,
         region=REGION,
-        landing_bucket=wiring.landing_bucket,
-        lake_bucket=wiring.lake_bucket,
-        prefix=wiring.prefix,
-        topic_arn=wired.topic_arn,
-        queue_url=wired.queue_url,
-        dlq_url=wired.dlq_url,
+        stack=plan.stack,
+        landing_bucket=outputs["LandingBucket"],
+        lake_bucket=outputs["LakeUri"].removeprefix("s3://"),
+        prefix=outputs["LandingPrefix"].removeprefix("/"),
+        queue_url=_here(client("sqs"), outputs["QueueUrl"]),
+        dlq_url=_here(client("sqs"), outputs["DeadUrls"].split(",")[0]),
     )
+
+
+def _here(sqs: Any, url: str) -> str:
+    """A template's queue is at AWS's address; this is where the twin answers for it."""
+    return str(sqs.get_queue_url(QueueName=url.rpartition("/")[2])["QueueUrl"])
 
 
 def _remember(twin: Twin) -> None:
@@ -268,17 +279,6 @@ def _identity(region: str) -> dict[str, str]:
         "AWS_DEFAULT_REGION": region,  # boto3 reads only this one
         "AWS_EC2_METADATA_DISABLED": "true",
     }
-
-
-@lru_cache(maxsize=32)  # clients are safe to share, and dear to make
-def _client(service: str, endpoint: str, region: str) -> Any:
-    import boto3
-    from botocore.config import Config
-
-    # A message received in a lost answer would wait for its visibility to run out, hence a patient read.
-    config = Config(connect_timeout=5, read_timeout=60, max_pool_connections=32, s3={"addressing_style": "path"})
-    keys = {name.lower(): value for name, value in ACCESS_KEY.items()}
-    return boto3.session.Session(region_name=region, **keys).client(service, endpoint_url=endpoint, config=config)
 
 
 def _depth(twin: Twin, queue_url: str) -> tuple[int, int]:
