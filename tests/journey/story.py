@@ -39,10 +39,11 @@ class Story:
     service: str = ""
     events: list[Event] = field(default_factory=list)
     queue_url: str = ""
+    place: str = ""
 
     @property
     def lake(self) -> str:
-        return f"s3://{self.twin.lake_bucket}/{self.name}"
+        return self.place or f"s3://{self.twin.lake_bucket}/{self.name}"
 
     def put(self, name: str, body: bytes) -> None:
         """Puts a file, and announces it as S3 would."""

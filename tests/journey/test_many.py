@@ -1,0 +1,64 @@
+"""Very many tables in one batch, and every kind of duplicate."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from forebay.fabricate import Shape, body
+from forebay.landed_file import LandedFile
+from forebay.twin.twin import Twin
+from tests.journey.story import Story, event, lines, story
+
+pytestmark = pytest.mark.xdist_group("journey")
+
+
+@pytest.fixture
+def told(twin: Twin, spark: SparkSession) -> Iterator[Story]:
+    with story(twin) as told:
+        yield told
+
+
+def test_twelve_hundred_tables_in_one_batch_each_get_their_rows(told: Story, tmp_path: Path) -> None:
+    told.place = f"file://{tmp_path}/lake"
+    games = [f"game_{n:04}" for n in range(1200)]
+    for part in range(4):
+        told.put(f"first-{part}.json", lines(event(game, part) for game in games))
+    sums = told.run()
+    assert sums.differences() == []
+    assert sums.rows == {**dict.fromkeys(games, 4), "quarantine": 0, "parked": 0}
+    told.put("second.json", lines(event(game, 9) for game in games[::100]))
+    sums = told.run()
+    assert sums.differences() == []
+    assert {game for game, rows in sums.rows.items() if rows == 5} == set(games[::100])
+    assert sums.records == 4 * 1200 + 12
+
+
+def test_every_kind_of_duplicate_is_loaded_once(told: Story) -> None:
+    content = lines([event("alpha", n) for n in range(4)])
+    told.put("a.json", content)
+    etag = told.twin.client("s3").head_object(Bucket=told.bucket, Key="in/a.json")["ETag"].strip('"')
+    file = LandedFile(told.bucket, "in/a.json", len(content), etag)
+    sqs = told.twin.client("sqs")
+
+    def say(text: str) -> None:
+        sqs.send_message(QueueUrl=told.queue_url, MessageBody=text)
+
+    say(body([file]))  # S3 announces at least once
+    say(body([file, file]))  # and what forwards it may put it twice into one message
+    for shape in Shape:
+        say(body([file], shape))  # by another way, as when a topic and a bus both lead here
+    say(body([file], event="ObjectCreated:Copy"))
+    assert told.run().rows["alpha"] == 4
+
+    say(body([file]))  # long after
+    told.put("a.json", content)  # the same bytes put again
+    told.put("b.json", content)  # the same bytes under another key are another file
+    sums = told.run()
+    assert sums.differences() == []
+    assert sums.rows["alpha"] == 8
+    assert sums.files == {"loaded": 2}
+    assert told.waiting() == (0, 0)
