@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 import forebay.batch.batch as batch
+import forebay.batch.writing as writing
 import forebay.ingest as job
 import forebay.lease as lease
 import forebay.table.fan_out as fan_out
@@ -89,6 +90,9 @@ POINTS: dict[str, Callable[[], None]] = {
     "after the ledger": lambda: die_after(TableLogs, "_commit", 6),
     "after the batch, before Spark's commit log": lambda: die_after(batch.Batch, "process"),
     "in the second batch": lambda: die_before(batch.Batch, "process", 2),
+    "replacing: after the earlier rows left table 1 of 2": lambda: die_after(writing, "replace", 1),
+    "replacing: after the earlier rows left all tables": lambda: die_before(writing.Writing, "write_own", 3),
+    "replacing: after the ledger": lambda: die_after(writing, "replace", 3),
     "never": lambda: None,
     "never, but it sleeps after its first table": _announce_then_wait,
 }

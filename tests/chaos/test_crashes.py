@@ -20,7 +20,8 @@ from tests.fault_proxy import FaultProxy, drop_answer
 from tests.journey.story import Story, event, lines, story
 
 ROOT = Path(__file__).resolve().parents[2]
-KILLING = [point for point in POINTS if not point.startswith("never")]
+REPLACING = [point for point in POINTS if point.startswith("replacing")]
+KILLING = [point for point in POINTS if not point.startswith(("never", "replacing"))]
 
 pytestmark = pytest.mark.xdist_group("chaos")
 
@@ -36,7 +37,8 @@ def told(twin: Twin, spark: SparkSession) -> Iterator[Story]:
 
 def settings(told: Story) -> list[str]:
     # Four files make two batches, and a killed driver's messages come back soon.
-    return [f"queue_url={told.queue_url}", f"lake={told.lake}", "max_files_per_batch=2", "visibility_timeout_s=10"]
+    where = [f"queue_url={told.queue_url}", f"lake={told.lake}", f"service={told.service}"]
+    return [*where, "max_files_per_batch=2", "visibility_timeout_s=10"]
 
 
 @contextmanager
@@ -84,6 +86,30 @@ def test_killed_once_every_row_stands_exactly_once(told: Story, point: str) -> N
     killed(told, point)
     restart(told)
     every_row_stands_exactly_once(told)
+
+
+@pytest.mark.parametrize("point", REPLACING)
+def test_killed_while_a_file_takes_the_place_of_another_only_its_rows_stand(
+    twin: Twin, spark: SparkSession, tmp_path: Path, point: str
+) -> None:
+    declared = (
+        'name = "studio"\noverwritten = "replace"\n[[tables]]\nname = "{game}"\ncolumns = [{ name = "event_id" }]\n'
+    )
+    (tmp_path / "service.toml").write_text(declared)
+    with story(twin) as told:
+        told.service = str(tmp_path)
+        told.put("a.json", lines([event("alpha", 1), event("beta", 1)]))
+        told.put("b.json", lines([event("alpha", 5), event("beta", 5)]))
+        restart(told)
+        told.put("a.json", lines([event("alpha", 2), event("beta", 2), event("beta", 3)]))
+        killed(told, point)
+        restart(told)
+        sums = told.accounts()
+        assert sums.differences() == []
+        assert sums.files == {"loaded": 2, "superseded": 1}
+        assert sorted(row["event_id"] for row in told.rows("alpha")) == ["alpha-2", "alpha-5"]
+        assert sorted(row["event_id"] for row in told.rows("beta")) == ["beta-2", "beta-3", "beta-5"]
+        assert told.waiting() == (0, 0)
 
 
 def test_killed_again_during_the_replay_every_row_stands_exactly_once(told: Story) -> None:

@@ -1,0 +1,150 @@
+"""What a driver's memory does over five hundred batches: nothing.
+
+In: a twin, and a continuous stream of small files, each batch with a few tables' rows, some dirty. The job runs as it does
+anywhere, in this process with its JVM and the source's planner. Memory is measured after a garbage collection, when the
+first fifth of the batches has warmed everything up, and at the end. Out: `run()`'s figures, and the bars.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import os
+import subprocess
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+from forebay.batch.events import BatchCommitted
+from forebay.events import Event
+from forebay.fabricate import body
+from forebay.landed_file import LandedFile
+from forebay.settings import IngestSettings
+from forebay.twin.twin import Twin, running
+
+__all__ = ["run"]
+
+BUCKET = "bench-landing"
+MIB = 1 << 20
+LIMIT_MIB = 50
+
+
+def run(*, batches: int = 500) -> dict[str, Any]:
+    """Figures and bars: what each part has grown by since a fifth of the batches had run."""
+    with tempfile.TemporaryDirectory(prefix="forebay-bench-") as folder, running(Path(folder) / "twin") as twin:
+        os.environ.update(twin.env)
+        twin.client("s3").create_bucket(Bucket=BUCKET, CreateBucketConfiguration={"LocationConstraint": twin.region})
+        from forebay.spark import session
+
+        spark = session("bench-endurance")
+        try:
+            watch = _Watch(spark, batches)
+            _run(twin, f"file://{folder}/lake", batches, watch)
+        finally:
+            spark.stop()
+    early, late = watch.early, watch.late
+    figures = {"batches": batches, "seconds": watch.seconds, "early_mib": early, "late_mib": late}
+    bars = []
+    for name in early:
+        grown = round(late[name] - early[name], 1)
+        bars.append({"name": f"{name}: MiB grown", "value": grown, "limit": LIMIT_MIB, "holds": grown <= LIMIT_MIB})
+    return {"name": "endurance", "figures": figures, "bars": bars}
+
+
+class _Watch:
+    """Measures when a fifth of the batches is done, and when all are."""
+
+    def __init__(self, spark: Any, batches: int) -> None:
+        self.spark, self.batches, self.done = spark, batches, 0
+        self.stop = threading.Event()
+        self.next = threading.Semaphore(0)
+        self.early: dict[str, float] = {}
+        self.late: dict[str, float] = {}
+        self.began = time.monotonic()
+        self.seconds = 0.0
+
+    def __call__(self, event: Event) -> None:
+        if not isinstance(event, BatchCommitted):
+            return
+        self.done += 1
+        if self.done == max(1, self.batches // 5):
+            self.early = self.measured()
+        if self.done == self.batches:
+            self.late = self.measured()
+            self.seconds = round(time.monotonic() - self.began, 1)
+            self.stop.set()
+        self.next.release()
+
+    def measured(self) -> dict[str, float]:
+        """The driver's own heap in Python and in the JVM, after a collection, and all that its helpers hold."""
+        gc.collect()
+        runtime = self.spark._jvm.java.lang.Runtime.getRuntime()
+        for _ in range(3):
+            runtime.gc()
+            time.sleep(0.2)
+        heap = runtime.totalMemory() - runtime.freeMemory()
+        planner = [pid for pid in _descendants(os.getpid()) if "python_streaming_source_runner" in _command(pid)]
+        return {
+            "driver in Python": round(_resident(os.getpid()) / MIB, 1),
+            "driver in the JVM": round(heap / MIB, 1),
+            "planner of the source": round(sum(map(_resident, planner)) / MIB, 1),
+        }
+
+
+def _run(twin: Twin, lake: str, batches: int, watch: _Watch) -> None:
+    from forebay.ingest import ingest
+
+    sqs = twin.client("sqs")
+    queue = str(sqs.create_queue(QueueName="bench-endurance")["QueueUrl"])
+    settings = IngestSettings(lake=lake, queue_url=queue, trigger_s=0, wait_s=1, max_files_per_batch=1)
+
+    def feed() -> None:
+        s3 = twin.client("s3")
+        for n in range(batches):
+            if n >= 2:
+                watch.next.acquire()
+            lines = [{"game": f"game_{i % 3}", "event": "tick", "event_id": f"{n}-{i}"} for i in range(20)]
+            content = ("\n".join(map(json.dumps, lines)) + "\n{broken\n").encode()
+            key = f"in/{n:05}.json"
+            etag = s3.put_object(Bucket=BUCKET, Key=key, Body=content)["ETag"].strip('"')
+            sqs.send_message(QueueUrl=queue, MessageBody=body([LandedFile(BUCKET, key, len(content), etag)]))
+
+    feeding = threading.Thread(target=feed, daemon=True)
+    feeding.start()
+    ingest(settings, emit=watch, stop=watch.stop)
+    feeding.join(10)
+    assert watch.done >= batches, watch.done
+
+
+def _descendants(pid: int) -> list[int]:
+    found: list[int] = []
+    for child in subprocess.run(["pgrep", "-P", str(pid)], capture_output=True, text=True).stdout.split():
+        found += [int(child), *_descendants(int(child))]
+    return found
+
+
+def _command(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ")
+    except OSError:
+        return ""
+
+
+def _resident(pid: int) -> int:
+    try:
+        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except OSError:
+        return 0
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--batches", type=int, default=500)
+    print(json.dumps(run(**vars(options.parse_args()))))
+
+
+if __name__ == "__main__":
+    main()
