@@ -45,7 +45,7 @@ def test_the_version_changes_with_any_text() -> None:
         ('name = "studio"', r"no table is declared"),
         ('name = "Studio!"\n[[tables]]\nname = "a"', r"name: must be a small letter.*got 'Studio!'"),
         ("overwriten = 'append'\n" + GOOD, r"overwriten: is unknown \(did you mean overwritten\?\)"),
-        ('overwritten = "never"\n' + GOOD, r"overwritten: .*'append' or 'ignore'; got 'never'"),
+        ('overwritten = "never"\n' + GOOD, r"overwritten: .*'append', 'ignore' or 'replace'; got 'never'"),
         ('name = "s"\n[[tables]]\nname = "Big"', r"name 'Big' must be small letters"),
         ('name = "s"\n[[tables]]\nname = "../up"', r"must be small letters"),
         ('name = "s"\n[[tables]]\nname = "a"\nvalues = "["', r"is not a regular expression"),

@@ -24,6 +24,7 @@ def test_every_environment_of_the_repository_is_accepted() -> None:
     context = json.loads((ROOT / "cdk.json").read_text())["context"]
     found = {env: Settings.from_context({**context, "env": env}) for env in context["environments"]}
     assert {env: (s.name, s.mode) for env, s in found.items()} == {
+        "local": ("forebay-local", "drain"),
         "dev": ("forebay-dev", "drain"),
         "prod": ("forebay-prod", "continuous"),
     }
