@@ -82,9 +82,9 @@ def _story(twin: Twin, files: int, games: int) -> bool:
 
 
 def _drop(progress: Progress, twin: Twin, files: int, games: int) -> Dropped:
-    from forebay.feed import Recipe, drop, plan
+    from forebay.feed import SPAN, Recipe, drop, plan
 
-    recipe = Recipe(start=datetime.now(UTC), files=files, games=games, prefix=twin.prefix)
+    recipe = Recipe(start=datetime.now(UTC) - SPAN, files=files, games=games, prefix=twin.prefix)
     task = progress.add_task("files dropped into S3", total=None)
     dropped = drop(twin.client("s3"), twin.landing_bucket, plan(recipe), on_put=lambda _: progress.advance(task))
     progress.update(task, total=dropped.files)

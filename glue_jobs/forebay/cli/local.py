@@ -92,11 +92,11 @@ def feed(
     ] = False,
 ) -> None:
     """Drop believable game telemetry, some of it dirty, late or doubled, and say exactly what was dropped."""
-    from forebay.feed import Recipe, drop, plan, send_messages
+    from forebay.feed import SPAN, Recipe, drop, plan, send_messages
 
     twin = _running(state)
     recipe = Recipe(
-        start=datetime.now(UTC), files=files, games=games, mean_records=records, seed=seed, prefix=twin.prefix
+        start=datetime.now(UTC) - SPAN, files=files, games=games, mean_records=records, seed=seed, prefix=twin.prefix
     )
     with console.status("dropping files ..."):
         dropped = drop(twin.client("s3"), twin.landing_bucket, plan(recipe), rate=rate or None)

@@ -11,8 +11,8 @@ file put twice. Nothing in it is about a real person.
 """
 
 from forebay.feed.landing import drop, send_messages
-from forebay.feed.plan import DroppedFile, Mix, Recipe, plan
+from forebay.feed.plan import SPAN, DroppedFile, Mix, Recipe, plan
 from forebay.feed.tally import Dropped, Tally
 from forebay.feed.telemetry import game_names
 
-__all__ = ["Dropped", "DroppedFile", "Mix", "Recipe", "Tally", "drop", "game_names", "plan", "send_messages"]
+__all__ = ["SPAN", "Dropped", "DroppedFile", "Mix", "Recipe", "Tally", "drop", "game_names", "plan", "send_messages"]

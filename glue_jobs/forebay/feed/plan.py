@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from forebay.feed.tally import Tally
 from forebay.feed.telemetry import SPOILED, Telemetry, game_names, mistyped, of_unknown_game, without_game
 
-__all__ = ["DroppedFile", "Mix", "Recipe", "plan"]
+__all__ = ["SPAN", "DroppedFile", "Mix", "Recipe", "plan"]
 
 HOUR_MS = 3_600_000
 RECENT_MS = 300_000
@@ -43,6 +43,10 @@ class Mix:
             raise ValueError("the shares of the records must not be negative, and not be more than all of them")
 
 
+SPAN = timedelta(hours=2)
+"""A feed that begins this long ago ends now: nothing in it is of the future."""
+
+
 @dataclass(frozen=True)
 class Recipe:
     """Everything that decides a plan. `files` are the different ones: those put twice come on top of them.
@@ -56,7 +60,7 @@ class Recipe:
     games: int = 8
     mean_records: int = 250
     seed: int = 1
-    span: timedelta = timedelta(hours=2)
+    span: timedelta = SPAN
     prefix: str = "in/"
     mix: Mix = field(default_factory=Mix)
 
