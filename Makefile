@@ -3,8 +3,8 @@ PYTHON ?= python3
 BIN := .venv/bin
 NAME ?= source
 WORKERS ?= 2
-# Each with a JVM of its own: their sessions talk to different servers.
-WITH_SPARK := tests/content/test_source.py tests/table tests/file tests/journey tests/logstore tests/chaos
+# Each with a JVM of its own, since their sessions talk to different servers; the longest first, two at a time.
+WITH_SPARK := tests/chaos tests/journey tests/file tests/table tests/logstore tests/content/test_source.py
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test check format bench synth lock clean
@@ -20,7 +20,8 @@ demo: setup ## the whole story on this machine in about a minute: files in S3 be
 
 test: setup ## the whole test suite (WORKERS=2 processes)
 	@$(BIN)/python -m pytest -n $(WORKERS) -q $(WITH_SPARK:%=--ignore=%)
-	@for tests in $(WITH_SPARK); do $(BIN)/python -m pytest -q $$tests || exit 1; done
+	@printf '%s\n' $(WITH_SPARK) | xargs -P $(WORKERS) -I{} \
+	  sh -c 'said=$$($(BIN)/python -m pytest -q {} 2>&1); ended=$$?; printf "%s\n%s\n" {} "$$said"; exit $$ended'
 
 check: setup ## style, types, which room may import which, and what the documents say
 	@$(BIN)/ruff check .
