@@ -3,23 +3,17 @@
 import sys
 import threading
 
-from forebay.errors import ForebayError, Misdeclared
 from forebay.ingest import ingest, journal
 from forebay.settings import IngestSettings
 
 
-def main(argv: list[str]) -> int:
-    try:
-        settings = IngestSettings.from_argv(argv)
-        with journal(settings) as emit:
-            ingest(settings, emit=emit, stop=threading.Event())
-    except ForebayError as problem:
-        print(f"forebay: {problem}", file=sys.stderr)
-        return 2 if isinstance(problem, Misdeclared) else 1
-    return 0
+def main(argv: list[str]) -> None:
+    """What goes wrong is let out: Glue shows the error that ends a script as the run's reason, and takes any SystemExit, the
+    one with 0 too, for a failure without one."""
+    settings = IngestSettings.from_argv(argv)
+    with journal(settings) as emit:
+        ingest(settings, emit=emit, stop=threading.Event())
 
 
 if __name__ == "__main__":
-    # Glue takes any SystemExit for a failure, the one with 0 too.
-    if status := main(sys.argv[1:]):
-        sys.exit(status)
+    main(sys.argv[1:])

@@ -17,6 +17,6 @@ The map of the rooms, in the order of the journey; a room imports only from thos
 | `operate`, `cli` | an operator's question | an answer |
 
 Beside the journey: `objects` (bytes by name, in S3 or a folder), `lake` (may we write there safely?), `lease` (one driver at
-a time), `preflight` (does what we were told exist?), `twin` (S3, SNS and SQS on this machine), `feed` and `fabricate`
+a time), `preflight` (does what we were told exist?), `twin` (the deployed service on this machine), `feed` and `fabricate`
 (believable telemetry, and hostile notifications).
 """

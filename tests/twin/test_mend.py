@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from forebay.errors import Misdeclared
-from forebay.twin import s3, sqs
+from forebay.twin import events, functions, glue, s3, sqs
 from forebay.twin.cloudformation import engine
 from forebay.twin.mend import MOTO, Mend, lay, missing, moved
 
 
-@pytest.mark.parametrize("mended", [sqs, s3, engine], ids=["sqs", "s3", "cloudformation"])
+@pytest.mark.parametrize("mended", [sqs, s3, engine, functions, events, glue])
 def test_every_place_that_is_mended_is_where_the_mend_expects_it(mended: Any) -> None:
     assert "\n".join(map(str, moved(mended.MENDS, mended.relied_on))) == ""
 
@@ -39,6 +39,7 @@ def sent(*args: object) -> str:
         (Mend(Stock, "send", ("self", "body"), sent), "Stock.send: takes (self, body, delay) now"),
         (Mend(Stock, "receive", ("self",), sent), "Stock.receive: is gone from moto"),
         (Mend(Stock, "send", None, sent), "Stock.send: is no longer a property"),
+        (Mend(Stock, "send", None, sent, new=True), "Stock.send: is in moto now"),
     ],
 )
 def test_a_place_that_moved_is_named_and_then_nothing_is_replaced(mend: Mend, complaint: str) -> None:

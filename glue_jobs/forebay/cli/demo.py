@@ -65,7 +65,7 @@ def _story(twin: Twin, files: int, games: int) -> bool:
         starting = progress.add_task("Spark starts", total=None)
         session("forebay-demo")
         progress.update(starting, total=1, completed=1)
-        settings = IngestSettings(lake=lake, queue_url=twin.queue_url, drain=True, wait_s=1, max_files_per_batch=100)
+        settings = IngestSettings(lake=lake, queue_url=twin.queue_url, drain=True, wait_s=1, max_files_per_batch=120)
         ingest(settings, emit=_Watch(progress, len(dropped.versions)), stop=threading.Event())
     view = LakeView(lake)
     biggest = max(filter(None, map(view.facts, view.tables())), key=lambda facts: facts.files)

@@ -115,6 +115,46 @@ def feed(
         console.print(f"chaos    {sent:,} more messages: repeated, late, wrapped, of objects that are gone, and junk")
 
 
+@app.command()
+def fire(
+    name: Annotated[str, typer.Argument(help="A schedule, such as start-ingest; without it they are listed.")] = "",
+    state: State = HOME,
+) -> None:
+    """Do now what a schedule would: run its function, or start its job."""
+    from forebay.twin import fire as firing
+
+    twin = _running(state)
+    if not name:
+        for known in sorted(firing.schedules(twin.client)):
+            console.print(known)
+        return
+    with console.status(f"{name} ..."):
+        answer = firing.fire(twin.client, name)
+    console.print(f"{name}: {answer if answer is not None else 'done'}")
+
+
+@app.command()
+def alarms(state: State = HOME) -> None:
+    """Hold the queues' alarms against what the queues hold; one that changes does what it says."""
+    from forebay.twin.alarms import evaluate
+
+    for name, now in sorted(evaluate(_running(state).client).items()):
+        console.print(f"{now:<6} {name}")
+
+
+@app.command()
+def runs(state: State = HOME) -> None:
+    """Every run of every job, the newest first, and where the log of each is."""
+    twin = _running(state)
+    glue = twin.client("glue")
+    found = [run for job in glue.get_jobs()["Jobs"] for run in glue.get_job_runs(JobName=job["Name"])["JobRuns"]]
+    for run in sorted(found, key=lambda run: run["StartedOn"], reverse=True):
+        console.print(f"{run['JobRunState']:<10} {run['ExecutionTime']:>5} s  {run['JobName']}  {run['Id'][:16]}")
+        if "ErrorMessage" in run:
+            console.print(f"           {run['ErrorMessage']}")
+        console.print(f"           {twin.state / 'runs' / run['Id'] / 'log'}")
+
+
 def _running(state: Path):  # type: ignore[no-untyped-def]
     from forebay.twin import twin as twins
 

@@ -20,7 +20,6 @@ from forebay.errors import Halt, Misdeclared
 
 __all__ = ["Assembly", "Asset", "deploy", "read"]
 
-BOOTSTRAP_VERSION = "30"
 LARGEST_BODY = 51_200
 """Of a template in the request itself; a larger one goes through S3."""
 
@@ -74,8 +73,6 @@ def deploy(assembly: Assembly, *, client: Callable[[str], Any], account: str = "
         bucket = _resolved(asset.bucket, here)
         _make_bucket(s3, bucket)
         s3.put_object(Bucket=bucket, Key=_resolved(asset.key, here), Body=asset.body())
-    version = "/cdk-bootstrap/hnb659fds/version"
-    client("ssm").put_parameter(Name=version, Value=BOOTSTRAP_VERSION, Type="String", Overwrite=True)
     _make_or_update(cloudformation, assembly, f"https://s3.{region}.amazonaws.com/{bucket}")
     (made,) = cloudformation.describe_stacks(StackName=assembly.stack)["Stacks"]
     return {output["OutputKey"]: output["OutputValue"] for output in made.get("Outputs", [])}

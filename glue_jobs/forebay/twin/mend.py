@@ -27,12 +27,14 @@ INSTALL = "pip install 'forebay[local]'"
 
 @dataclass(frozen=True)
 class Mend:
-    """Replace `owner.name`. `takes` are the parameters of the stock function, None where it is a property."""
+    """Replace `owner.name`. `takes` are the parameters of the stock function, None where it is a property. What is `new` must
+    not be there before."""
 
     owner: Any
     name: str
     takes: tuple[str, ...] | None
     ours: Any
+    new: bool = False
 
     @property
     def place(self) -> str:
@@ -84,6 +86,8 @@ def lay(mends: Iterable[Mend], relied_on: ReliedOn = list) -> None:
 
 def _moved(mend: Mend) -> Problem | None:
     was = inspect.getattr_static(mend.owner, mend.name, None)
+    if mend.new:
+        return None if was is None else Problem(mend.place, "is in moto now; the mend that adds it can go")
     if was is None:
         return Problem(mend.place, "is gone from moto, and a mend of the twin replaces it", f"moto {MOTO} has it")
     if mend.takes is None:

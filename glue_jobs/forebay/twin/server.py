@@ -40,7 +40,7 @@ def main(argv: list[str] | None = None) -> int:
     server = _bind(options.port)
     endpoint = f"http://127.0.0.1:{server.server_port}"
     try:
-        _mend(endpoint)
+        _mend(endpoint, options.state)
     except Misdeclared as moved:
         print(moved, file=sys.stderr)
         return 2
@@ -71,12 +71,15 @@ def _be_quiet() -> None:
     os.environ["MOTO_DISABLE_GLOBAL_CORS"] = "true"  # for browsers; it costs a regex a header on every request
 
 
-def _mend(endpoint: str) -> None:
-    from forebay.twin import s3, sqs
+def _mend(endpoint: str, state: Path | None) -> None:
+    from forebay.twin import events, functions, glue, s3, sqs
     from forebay.twin.cloudformation import engine
 
     sqs.install()
     s3.install()
+    functions.install(endpoint)
+    events.install(endpoint)
+    glue.install(endpoint, state)
     engine.install(endpoint)
 
 

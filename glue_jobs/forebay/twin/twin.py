@@ -13,6 +13,7 @@ import dataclasses
 import fcntl
 import json
 import os
+import shutil
 import socket
 import sys
 import time
@@ -34,6 +35,8 @@ __all__ = ["Status", "Stopped", "Twin", "aws_environment", "down", "find", "rela
 
 KNOWN = "twin.json"
 LOG = "server.log"
+RUNS = "runs"
+"""What each run of a job said, and the files it was given."""
 REGION = "eu-west-1"
 
 
@@ -127,6 +130,7 @@ def down(state: Path) -> Stopped:
             there.process.stop()
         for name in (KNOWN, LOG, MARK):  # not the whole folder: somebody may have named one that holds more
             (state / name).unlink(missing_ok=True)
+        shutil.rmtree(state / RUNS, ignore_errors=True)
         if not any(state.iterdir()):
             state.rmdir()
     return Stopped(was_running=there is not None, pid=there.pid if there else None)

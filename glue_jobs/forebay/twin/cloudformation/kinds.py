@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from botocore.exceptions import ClientError
+
 from forebay.twin.cloudformation import buckets
 from forebay.twin.cloudformation.api import call
 
@@ -33,7 +35,13 @@ class Made:
         return True
 
     def delete(self, account_id: str, region_name: str) -> None:
-        self._remove()
+        """What went with another one, as schedules do with their group, is removed."""
+        try:
+            self._remove()
+        except ClientError as refusal:
+            code = refusal.response["Error"]["Code"]
+            if "NotFound" not in code and not code.startswith("NoSuch"):
+                raise
 
 
 @dataclass(frozen=True)
@@ -169,9 +177,15 @@ def log_group(order: Order, made: Any) -> None:
         order.client("logs").put_retention_policy(logGroupName=made.name, retentionInDays=int(days))
 
 
+def function(order: Order, made: Any) -> None:
+    if group := order.properties.get("LoggingConfig", {}).get("LogGroup"):
+        made.logs_group_name = group
+
+
 COMPLETED: Mapping[str, Callable[[Order, Any], None]] = {
     "AWS::S3::Bucket": bucket,
     "AWS::KMS::Key": key,
     "AWS::Logs::LogGroup": log_group,
+    "AWS::Lambda::Function": function,
 }
 """What is done when moto has made or updated a resource of these types."""

@@ -1,0 +1,77 @@
+"""The service as it is deployed: from the template alone, files that land become rows, by the template's own job."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+import pytest
+
+from forebay.operate.accounts import accounts
+from forebay.operate.lake_view import LakeView
+from forebay.twin.alarms import evaluate
+from forebay.twin.fire import fire
+from forebay.twin.twin import Twin
+from tests.journey.story import event, lines
+
+pytestmark = pytest.mark.xdist_group("journey")
+
+FILES = 20
+"""As many as the environment `local` says that wake the job at once."""
+
+
+def runs(twin: Twin, job: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = twin.client("glue").get_job_runs(JobName=job)["JobRuns"]
+    return found
+
+
+def wait(twin: Twin, job: str, within_s: float = 400) -> dict[str, Any]:
+    until = time.monotonic() + within_s
+    while (run := runs(twin, job)[0])["JobRunState"] in ("STARTING", "RUNNING") and time.monotonic() < until:
+        time.sleep(0.5)
+    return run
+
+
+def test_many_waiting_files_wake_the_job_that_makes_them_rows_and_ends(twin: Twin) -> None:
+    job = f"{twin.stack}-ingest"
+    for number in range(FILES):
+        body = lines([event("alpha", number), event("beta", number)])
+        twin.client("s3").put_object(Bucket=twin.landing_bucket, Key=f"{twin.prefix}{number}.json", Body=body)
+    assert runs(twin, job) == []
+
+    assert evaluate(twin.client)[f"{twin.stack}-many-wait"] == "ALARM"
+
+    (run,) = runs(twin, job)
+    assert run["Arguments"]["--drain"] == "true"
+    assert fire(twin.client, "start-ingest") == "it runs already"
+    done = wait(twin, job)
+    assert done["JobRunState"] == "SUCCEEDED", done.get("ErrorMessage")
+    sums = accounts(LakeView(f"s3://{twin.lake_bucket}"))
+    assert sums.differences() == []
+    assert sums.files == {"loaded": FILES}
+    assert sums.rows == {"alpha": FILES, "beta": FILES, "quarantine": 0, "parked": 0}
+    assert evaluate(twin.client)[f"{twin.stack}-many-wait"] == "OK"
+    assert fire(twin.client, "start-ingest") == "nothing waits"
+    _every_metric_of_the_dashboard_was_published(twin)
+
+
+def _every_metric_of_the_dashboard_was_published(twin: Twin) -> None:
+    """By this one run and the function that measures; those that only a failure publishes are named."""
+    fire(twin.client, "publish-freshness")
+    pages = twin.client("cloudwatch").get_paginator("list_metrics").paginate(Namespace="forebay")
+    published = {metric["MetricName"] for page in pages for metric in page["Metrics"]}
+    body = json.loads(twin.client("cloudwatch").get_dashboard(DashboardName=twin.stack)["DashboardBody"])
+    shown = {name for widget in body["widgets"] for name in _ours(widget["properties"].get("metrics", []))}
+    assert shown - published == {"TableFailedRows"}
+    assert len(shown) > 15
+
+
+def _ours(metrics: list[list[Any]]) -> set[str]:
+    found = set()
+    for metric in metrics:
+        if metric[0] == "forebay":
+            found.add(metric[1])
+        elif isinstance(metric[0], dict) and "MetricName=" in metric[0].get("expression", ""):
+            found.add(metric[0]["expression"].split('MetricName="')[1].split('"')[0])
+    return found

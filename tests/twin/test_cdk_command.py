@@ -1,0 +1,88 @@
+"""The real `cdk` command bootstraps, deploys, compares, updates and removes the service, in the twin as it would on AWS."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from forebay.twin import assembly, synth
+from forebay.twin.clients import ACCESS_KEY, client
+from forebay.twin.twin import REGION
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="module")
+def cdk() -> Path:
+    said = subprocess.run(
+        [sys.executable, str(ROOT / "dev/cdk/install.py")], capture_output=True, text=True, check=False
+    )
+    assert said.returncode == 0, said.stderr
+    return Path(said.stdout.strip())
+
+
+@pytest.fixture
+def endpoint() -> Iterator[str]:
+    """An account with nothing in it."""
+    command = [sys.executable, "-m", "forebay.twin.server", "--with-parent", str(os.getpid())]
+    server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT / "glue_jobs")
+    assert server.stdout is not None
+    yield server.stdout.readline().split()[1]
+    server.terminate()
+    server.communicate()
+
+
+def with_more_workers(folder: Path) -> Path:
+    """The same service after an edit of its settings."""
+    environment = {**os.environ, "CDK_OUTDIR": str(folder)}
+    command = [sys.executable, "-m", "infra.app", "-c", "env=local", "-c", "workers=7"]
+    subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, check=True)
+    return folder
+
+
+def test_bootstrap_deploy_diff_update_and_destroy(cdk: Path, endpoint: str, tmp_path: Path) -> None:
+    first = synth.assembly()
+    second = with_more_workers(tmp_path / "second")
+    stack = assembly.read(first).stack
+    glue, job = client("glue", endpoint, REGION), f"{stack}-ingest"
+
+    def run(*words: str, app: Path = first) -> str:
+        environment = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "CDK_"))}
+        environment |= {
+            **ACCESS_KEY,
+            "AWS_ENDPOINT_URL": endpoint,
+            "AWS_REGION": REGION,
+            "HOME": str(tmp_path),
+            "CDK_DISABLE_CLI_TELEMETRY": "true",
+            "CI": "true",
+        }
+        command = [str(cdk), *words, "--app", str(app), "--no-color", "--no-notices", "--no-version-reporting"]
+        ran = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+        assert ran.returncode == 0, f"{' '.join(words)}\n{ran.stdout}\n{ran.stderr}"
+        return ran.stdout + ran.stderr
+
+    def workers() -> int:
+        return int(glue.get_job(JobName=job)["Job"]["NumberOfWorkers"])
+
+    run("bootstrap", f"aws://123456789012/{REGION}")
+    deploy = ("deploy", "--method", "direct", "--require-approval", "never")
+    outputs = tmp_path / "outputs.json"
+    run(*deploy, "--outputs-file", str(outputs))
+    assert json.loads(outputs.read_text())[stack]["IngestJob"] == job
+    assert workers() == 2
+    differences = run("diff", "--method=template", app=second)
+    assert re.search(r"NumberOfWorkers\s+.*\[-\] 2\s+.*\[\+\] 7", differences, re.DOTALL), differences
+    run(*deploy, app=second)
+    assert workers() == 7
+    assert "no differences" in run("diff", "--method=template", app=second)
+    run("destroy", "--force")
+    assert glue.get_jobs()["Jobs"] == []
+    stacks = client("cloudformation", endpoint, REGION).describe_stacks()["Stacks"]
+    assert [found["StackName"] for found in stacks if not found["StackStatus"].startswith("DELETE")] == ["CDKToolkit"]

@@ -1,0 +1,229 @@
+"""What runs in the twin runs from the deployed template: functions from their code, schedules, alarms, rules; and jobs.
+
+The jobs here are small scripts, and one that refuses its settings; `tests/journey/test_deployed.py` has a whole one.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from forebay.errors import Halt, Misdeclared
+from forebay.twin import alarms, fire
+from forebay.twin import twin as twins
+from forebay.twin.run import reason
+from forebay.twin.twin import Twin
+
+
+@pytest.fixture(scope="module")
+def quick(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Twin]:
+    with twins.running(tmp_path_factory.mktemp("quick")) as twin:
+        twin.client("s3").create_bucket(Bucket="scripts", CreateBucketConfiguration={"LocationConstraint": twin.region})
+        yield twin
+
+
+def eventually(look: Callable[[], Any], within_s: float = 60) -> Any:
+    until = time.monotonic() + within_s
+    while not (found := look()) and time.monotonic() < until:
+        time.sleep(0.1)
+    return found
+
+
+# --- schedules and functions ---
+
+
+def test_a_schedule_that_is_fired_runs_its_function_from_the_deployed_code(quick: Twin) -> None:
+    assert fire.schedules(quick.client)["start-ingest"] == quick.stack
+    assert fire.fire(quick.client, "start-ingest") == "nothing waits"
+    groups = quick.client("logs").describe_log_streams(logGroupName=f"/{quick.stack}/start_ingest")["logStreams"]
+    said = quick.client("logs").get_log_events(
+        logGroupName=f"/{quick.stack}/start_ingest", logStreamName=groups[-1]["logStreamName"]
+    )["events"]
+    assert "nothing waits" in "".join(event["message"] for event in said)
+
+
+def test_freshness_is_published_to_the_metrics_that_the_dashboard_shows(quick: Twin) -> None:
+    fire.fire(quick.client, "publish-freshness")
+    metrics = quick.client("cloudwatch").list_metrics(Namespace="forebay")["Metrics"]
+    assert "FreshnessMeasuredWaiting" in {metric["MetricName"] for metric in metrics}
+
+
+def test_a_schedule_that_is_not_there_is_named_with_those_that_are(quick: Twin) -> None:
+    with pytest.raises(Misdeclared, match=r"schedule nightly: is not in the twin .there are .*start-ingest"):
+        fire.fire(quick.client, "nightly")
+
+
+def test_a_function_that_fails_says_what_its_handler_raised(quick: Twin) -> None:
+    name = f"{quick.stack}-start-ingest"
+    functions = quick.client("lambda")
+    settings = functions.get_function_configuration(FunctionName=name)["Environment"]["Variables"]
+    functions.update_function_configuration(FunctionName=name, Environment={"Variables": {"MODE": "drain"}})
+    try:
+        with pytest.raises(Halt, match=f"{name}: Misdeclared: JOB: is missing"):
+            fire.fire(quick.client, "start-ingest")
+    finally:
+        functions.update_function_configuration(FunctionName=name, Environment={"Variables": settings})
+
+
+# --- alarms ---
+
+
+def told(twin: Twin, queue: str) -> list[dict[str, Any]]:
+    """A person's mailbox: a queue that listens to the alarm topic."""
+    url = twin.client("sqs").get_queue_url(QueueName=queue)["QueueUrl"]
+    got = twin.client("sqs").receive_message(QueueUrl=url, MaxNumberOfMessages=10, WaitTimeSeconds=1)
+    return [json.loads(message["Body"]) for message in got.get("Messages", [])]
+
+
+@pytest.fixture
+def mailbox(quick: Twin) -> str:
+    sqs, name = quick.client("sqs"), f"mailbox-{time.monotonic_ns()}"
+    url = sqs.create_queue(QueueName=name)["QueueUrl"]
+    arn = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
+    (topic,) = [t["TopicArn"] for t in quick.client("sns").list_topics()["Topics"] if t["TopicArn"].endswith("-alarms")]
+    quick.client("sns").subscribe(TopicArn=topic, Protocol="sqs", Endpoint=arn)
+    return name
+
+
+def test_a_dead_letter_raises_its_alarm_and_a_person_is_told_once(quick: Twin, mailbox: str) -> None:
+    name = f"{quick.stack}-dead-letters"
+    assert alarms.evaluate(quick.client)[name] == "OK"
+    quick.client("sqs").send_message(QueueUrl=quick.dlq_url, MessageBody="poison")
+    assert alarms.evaluate(quick.client)[name] == "ALARM"
+    assert alarms.evaluate(quick.client)[name] == "ALARM"
+    (mail,) = told(quick, mailbox)
+    assert mail["Subject"] == f'ALARM: "{name}"'
+    message = json.loads(mail["Message"])
+    assert (message["AlarmName"], message["NewStateValue"]) == (name, "ALARM")
+    assert "#dead-letters" in message["AlarmDescription"]
+    quick.client("sqs").purge_queue(QueueUrl=quick.dlq_url)
+    assert alarms.evaluate(quick.client)[name] == "OK"
+    assert [mail["Subject"] for mail in told(quick, mailbox)] == [f'OK: "{name}"']
+
+
+# --- jobs ---
+
+
+@pytest.fixture
+def job(quick: Twin) -> Callable[..., str]:
+    """Makes a job of a script."""
+
+    def make(name: str, script: str, **more: Any) -> str:
+        quick.client("s3").put_object(Bucket="scripts", Key=f"{name}.py", Body=script.encode())
+        quick.client("glue").create_job(
+            Name=name,
+            Role="role",
+            Command={"Name": "glueetl", "ScriptLocation": f"s3://scripts/{name}.py"},
+            **more,
+        )
+        return name
+
+    return make
+
+
+def run(twin: Twin, job: str, run_id: str) -> dict[str, Any]:
+    found: dict[str, Any] = twin.client("glue").get_job_run(JobName=job, RunId=run_id)["JobRun"]
+    return found
+
+
+def ended(twin: Twin, job: str, run_id: str) -> dict[str, Any]:
+    found: dict[str, Any] = eventually(
+        lambda: (found := run(twin, job, run_id))["JobRunState"] not in ("STARTING", "RUNNING", "STOPPING") and found
+    )
+    return found
+
+
+def test_a_script_is_given_its_arguments_and_files_and_its_words_are_kept(quick: Twin, job: Callable[..., str]) -> None:
+    quick.client("s3").put_object(Bucket="scripts", Key="told.txt", Body=b"beside the script")
+    quick.client("logs").create_log_group(logGroupName="/said")
+    name = job(
+        "says",
+        "import sys, pathlib; print(pathlib.Path('told.txt').read_text(), sys.argv[1:])",
+        DefaultArguments={
+            "--extra-files": "s3://scripts/told.txt",
+            "--color": "red",
+            "--continuous-log-logGroup": "/said",
+        },
+    )
+    run_id = quick.client("glue").start_job_run(JobName=name, Arguments={"--color": "green"})["JobRunId"]
+    done = ended(quick, name, run_id)
+    assert (done["JobRunState"], done["GlueVersion"]) == ("SUCCEEDED", "6.0")
+    assert "ErrorMessage" not in done
+    said = (quick.state / "runs" / run_id / "log").read_text()
+    assert "beside the script ['--JOB_NAME', 'says', '--JOB_RUN_ID', 'jr_" in said
+    assert "'--color', 'green'" in said
+    events = quick.client("logs").get_log_events(logGroupName="/said", logStreamName=f"{run_id}-driver")["events"]
+    assert [event["message"] for event in events] == said.splitlines()
+
+
+def test_a_script_that_fails_fails_its_run_with_the_error_as_its_reason(quick: Twin, job: Callable[..., str]) -> None:
+    name = job("fails", "raise LookupError('no such table')")
+    done = ended(quick, name, quick.client("glue").start_job_run(JobName=name)["JobRunId"])
+    assert (done["JobRunState"], done["ErrorMessage"]) == ("FAILED", "LookupError: no such table")
+
+
+def test_a_second_run_is_refused_while_one_is_at_work_and_a_stopped_one_ends(
+    quick: Twin, job: Callable[..., str]
+) -> None:
+    glue = quick.client("glue")
+    name = job("sleeps", "import time; print('asleep', flush=True); time.sleep(600)")
+    first = glue.start_job_run(JobName=name)["JobRunId"]
+    with pytest.raises(glue.exceptions.ConcurrentRunsExceededException):
+        glue.start_job_run(JobName=name)
+    assert eventually(lambda: run(quick, name, first)["JobRunState"] == "RUNNING")
+    assert "CompletedOn" not in run(quick, name, first)
+    answer = glue.batch_stop_job_run(JobName=name, JobRunIds=[first, "jr_none"])
+    assert [stopped["JobRunId"] for stopped in answer["SuccessfulSubmissions"]] == [first]
+    assert [refused["JobRunId"] for refused in answer["Errors"]] == ["jr_none"]
+    assert ended(quick, name, first)["JobRunState"] == "STOPPED"
+    second = glue.start_job_run(JobName=name)["JobRunId"]
+    assert [run["Id"] for run in glue.get_job_runs(JobName=name)["JobRuns"]] == [second, first]
+    glue.batch_stop_job_run(JobName=name, JobRunIds=[second])
+    assert ended(quick, name, second)["JobRunState"] == "STOPPED"
+
+
+def test_a_job_whose_files_are_not_there_fails_with_that_reason(quick: Twin, job: Callable[..., str]) -> None:
+    name = job("lost", "", DefaultArguments={"--extra-files": "s3://scripts/nowhere.txt"})
+    done = ended(quick, name, quick.client("glue").start_job_run(JobName=name)["JobRunId"])
+    assert done["JobRunState"] == "FAILED"
+    assert done["ErrorMessage"].startswith("the local twin could not run it: ")
+
+
+@pytest.mark.parametrize(
+    ("log", "expected"),
+    [
+        ("", ""),
+        ("spark says hello\nand goodbye\n", "and goodbye"),
+        (
+            "Traceback (most recent call last):\n  File 'a.py'\nforebay.errors.Halt: the lake is gone\nClosing\n",
+            "Halt: the lake is gone",
+        ),
+        (
+            "Traceback (most recent call last):\n  first\nKeyError: 1\n\nDuring handling ...:\n\n"
+            "Traceback (most recent call last):\n  second\nValueError: 2\n",
+            "ValueError: 2",
+        ),
+    ],
+)
+def test_the_reason_is_the_last_error_that_a_script_let_out(log: str, expected: str) -> None:
+    assert reason(log) == expected
+
+
+# --- rules ---
+
+
+def test_a_failed_ingest_run_tells_a_person_why_by_the_templates_own_rule(quick: Twin, mailbox: str) -> None:
+    name = f"{quick.stack}-ingest"
+    run_id = quick.client("glue").start_job_run(JobName=name, Arguments={"--queue_url": "arrivals"})["JobRunId"]
+    done = ended(quick, name, run_id)
+    assert done["JobRunState"] == "FAILED"
+    assert done["ErrorMessage"].startswith("Misdeclared: queue arrivals: is not a URL")
+    (mail,) = eventually(lambda: told(quick, mailbox))
+    assert mail["Subject"] == f"forebay: {name} FAILED"
+    assert "reason   Misdeclared: queue arrivals: is not a URL" in mail["Message"]
+    assert f"run      {run_id}" in mail["Message"]
+    assert "#job-failed" in mail["Message"]
