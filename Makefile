@@ -7,7 +7,7 @@ WORKERS ?= 2
 WITH_SPARK := tests/chaos tests/journey tests/file tests/table tests/logstore tests/content/test_source.py
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check format bench synth lock clean
+.PHONY: help setup demo test check format bench synth bundle lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -37,6 +37,9 @@ bench: setup ## one bench, NAME=source|reader|fanout|pipeline|history|endurance:
 
 synth: setup ## the CloudFormation template, into cdk.out/ (offline)
 	@$(BIN)/python -m infra.app
+
+bundle: setup ## what jobs ship with, into dist/: the package as zip and wheel, the log store; the same bytes each time
+	@$(BIN)/python -m infra.bundle
 
 lock: setup ## resolve requirements.lock anew from pyproject.toml
 	@.forebay/uv/bin/uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes \

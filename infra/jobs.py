@@ -12,7 +12,7 @@ from importlib import metadata
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from aws_cdk import Aws, IgnoreMode, RemovalPolicy
+from aws_cdk import Aws, RemovalPolicy
 from aws_cdk import aws_glue as glue
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
@@ -21,9 +21,9 @@ from aws_cdk import aws_s3_assets as assets
 from constructs import Construct
 
 from forebay import runtime
-from forebay.errors import Misdeclared
 from forebay.service import Service
 from forebay.spark import job_settings
+from infra.bundle import LOG_STORE_JAR, built, package_zip
 from infra.declarations import one_text
 from infra.lake import SCRATCH, SPARK_EVENTS, Lake
 from infra.logs import kept_for
@@ -34,7 +34,6 @@ __all__ = ["SCRIPTS", "UPKEEP", "Job", "JobCode", "Upkeep", "conf_argument", "in
 
 ROOT = Path(__file__).resolve().parent.parent
 SCRIPTS = ROOT / "glue_jobs"
-LOG_STORE_JAR = ROOT / ".forebay" / "jars" / "forebay-logstore.jar"
 
 
 @dataclass(frozen=True)
@@ -61,14 +60,9 @@ class JobCode(Construct):
         self, scope: Construct, construct_id: str, *, service: Service, log_store_jar: Path = LOG_STORE_JAR
     ) -> None:
         super().__init__(scope, construct_id)
-        if not log_store_jar.exists():
-            raise Misdeclared.one(str(log_store_jar), "the log store is not built", "run `make setup`")
-        only_the_package = ["/*", "!/forebay", "__pycache__", "*.pyc"]
-        self.package = assets.Asset(
-            self, "Package", path=str(SCRIPTS), exclude=only_the_package, ignore_mode=IgnoreMode.GIT
-        )
-        self.log_store = assets.Asset(self, "LogStore", path=str(log_store_jar))
+        self.log_store = assets.Asset(self, "LogStore", path=str(built(log_store_jar)))
         with TemporaryDirectory() as folder:
+            self.package = assets.Asset(self, "Package", path=str(package_zip(Path(folder, "forebay.zip"))))
             written = Path(folder, "service.toml")
             written.write_text(one_text(service))
             self.declarations = assets.Asset(self, "Declarations", path=str(written))

@@ -1,0 +1,89 @@
+"""What jobs ship with, as three files: `python -m infra.bundle [FOLDER]` (`make bundle`) writes them, into dist/.
+
+* `forebay.zip`: the package, for `--extra-py-files`;
+* `forebay-<version>-py3-none-any.whl`: the same as a wheel, for pip;
+* `forebay-logstore.jar`: the log store, for `--extra-jars`.
+
+The same sources give the same bytes, on whatever day and in whatever folder, so that a hash says what runs. The template ships
+this zip and this jar. `SHA256SUMS` beside them has the hashes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from collections.abc import Iterable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from forebay.errors import Misdeclared
+
+__all__ = ["LOG_STORE_JAR", "built", "bundle", "package_zip"]
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGE = ROOT / "glue_jobs" / "forebay"
+LOG_STORE_JAR = ROOT / ".forebay" / "jars" / "forebay-logstore.jar"
+EARLIEST = (1980, 1, 1, 0, 0, 0)
+"""The first moment that a zip can name, and every entry's."""
+EPOCH = "315532800"
+"""The same moment, for the builder of wheels."""
+
+
+def bundle(folder: Path, *, root: Path = ROOT, log_store_jar: Path = LOG_STORE_JAR) -> list[Path]:
+    """The files, with their hashes beside them."""
+    folder.mkdir(parents=True, exist_ok=True)
+    made = [package_zip(folder / "forebay.zip", root / "glue_jobs" / "forebay"), wheel(folder, root)]
+    made.append(Path(shutil.copyfile(built(log_store_jar), folder / log_store_jar.name)))
+    sums = [f"{hashlib.sha256(file.read_bytes()).hexdigest()}  {file.name}\n" for file in made]
+    (folder / "SHA256SUMS").write_text("".join(sums))
+    return made
+
+
+def package_zip(to: Path, package: Path = PACKAGE) -> Path:
+    with zipfile.ZipFile(to, "w", zipfile.ZIP_DEFLATED) as archive:
+        for file in files_of(package):
+            entry = zipfile.ZipInfo(f"{package.name}/{file.relative_to(package).as_posix()}", EARLIEST)
+            entry.external_attr = 0o644 << 16
+            archive.writestr(entry, file.read_bytes(), zipfile.ZIP_DEFLATED)
+    return to
+
+
+def wheel(folder: Path, root: Path = ROOT) -> Path:
+    """Built from a copy, so that nothing which lies about in the repository gets in."""
+    with TemporaryDirectory() as scratch:
+        copy = Path(scratch, "forebay")
+        package = root / "glue_jobs" / "forebay"
+        for file in (root / "pyproject.toml", root / "README.md", root / "LICENSE", *files_of(package)):
+            to = copy / file.relative_to(root)
+            to.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(file, to)
+            to.chmod(0o644)
+        code = "import sys; from setuptools import build_meta; print(build_meta.build_wheel(sys.argv[1]))"
+        ran = subprocess.run(
+            [sys.executable, "-W", "ignore", "-c", code, str(folder.absolute())],
+            cwd=copy,
+            env={**os.environ, "SOURCE_DATE_EPOCH": EPOCH},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+    return folder / ran.stdout.split()[-1]
+
+
+def built(log_store_jar: Path) -> Path:
+    if not log_store_jar.exists():
+        raise Misdeclared.one(str(log_store_jar), "the log store is not built", "run `make setup`")
+    return log_store_jar
+
+
+def files_of(package: Path) -> Iterable[Path]:
+    return sorted(path for path in package.rglob("*") if path.is_file() and path.suffix != ".pyc")
+
+
+if __name__ == "__main__":
+    for path in bundle(Path(sys.argv[1] if len(sys.argv) > 1 else "dist")):
+        print(path)

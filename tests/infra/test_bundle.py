@@ -1,0 +1,63 @@
+"""The bundle: the same bytes from the same sources, and all that a job needs of ours is in it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from forebay.errors import Misdeclared
+from infra.bundle import LOG_STORE_JAR, ROOT, bundle
+from tests.infra.synthesized import Synthesized
+
+pytestmark = pytest.mark.xdist_group("cdk")
+
+
+def test_the_same_sources_give_the_same_bytes_wherever_and_whenever(tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        elsewhere.mkdir(exist_ok=True)
+        shutil.copyfile(ROOT / name, elsewhere / name)
+    shutil.copytree(ROOT / "glue_jobs" / "forebay", elsewhere / "glue_jobs" / "forebay")
+    for file in (elsewhere / "glue_jobs").rglob("*.py"):
+        file.chmod(0o600)
+        os.utime(file, (time.time() - 86_400 * 400,) * 2)
+    one, two = bundle(tmp_path / "one"), bundle(tmp_path / "two", root=elsewhere)
+    assert [file.name.partition("-")[0] for file in one] == ["forebay.zip", "forebay", "forebay"]
+    for first, second in zip(one, two, strict=True):
+        assert first.name == second.name
+        assert first.read_bytes() == second.read_bytes(), first.name
+    assert (tmp_path / "one" / "SHA256SUMS").read_text() == (tmp_path / "two" / "SHA256SUMS").read_text()
+
+
+def test_the_package_runs_out_of_the_zip_with_its_example(tmp_path: Path) -> None:
+    (zipped, wheel, _) = bundle(tmp_path)
+    assert {name.partition("/")[0] for name in zipfile.ZipFile(zipped).namelist()} == {"forebay"}
+    inside = set(zipfile.ZipFile(wheel).namelist())
+    assert {name for name in zipfile.ZipFile(zipped).namelist() if name.endswith(".py")} <= inside
+    code = "import forebay.service as s; print(s.__file__); print(s.load_service('').name)"
+    env = {**os.environ, "PYTHONPATH": str(zipped)}
+    said = subprocess.run(
+        [sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True, cwd=tmp_path
+    )
+    place, name = said.stdout.split()
+    assert place.startswith(str(zipped))
+    assert name
+
+
+def test_without_the_built_log_store_it_says_what_to_run(tmp_path: Path) -> None:
+    with pytest.raises(Misdeclared, match="make setup"):
+        bundle(tmp_path, log_store_jar=tmp_path / "missing.jar")
+
+
+def test_the_template_ships_the_bundles_zip_and_jar(made: Synthesized, tmp_path: Path) -> None:
+    (zipped, _, _) = bundle(tmp_path)
+    arguments = made.one("Glue::Job", "IngestJob")["DefaultArguments"]
+    assert made.asset(arguments["--extra-py-files"]).read_bytes() == zipped.read_bytes()
+    assert made.asset(arguments["--extra-jars"]).read_bytes() == LOG_STORE_JAR.read_bytes()
