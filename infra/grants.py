@@ -18,10 +18,12 @@ from aws_cdk import aws_sqs as sqs
 from constructs import IConstruct
 
 from forebay.cloudwatch import NAMESPACE
+from infra.lake import CHECKPOINT
 from infra.review import acknowledge_wildcards
 
 __all__ = [
     "allow",
+    "ask_to_stop",
     "count_messages",
     "publish_metrics",
     "read_assets",
@@ -88,6 +90,10 @@ def write_objects(role: iam.IGrantable, sid: str, bucket_arn: str, prefix: str =
 def read_ledger_log(role: iam.IGrantable, bucket_arn: str) -> None:
     allow(role, "ReadLedgerLog", ["s3:GetObject"], [f"{bucket_arn}/_forebay/ledger/_delta_log/_last_checkpoint"])
     _tell_missing_from_forbidden(role, bucket_arn)
+
+
+def ask_to_stop(role: iam.IGrantable, bucket_arn: str) -> None:
+    allow(role, "AskToStop", ["s3:PutObject"], [f"{bucket_arn}/{CHECKPOINT}/stop"])
 
 
 def read_assets(role: iam.IGrantable, *given: assets.Asset) -> None:

@@ -178,6 +178,7 @@ def ingest_job(
         arguments={
             **declared_arguments(code, lake),
             "--queue_url": queue_url,
+            "--checkpoint": lake.checkpoint,
             "--metrics": "cloudwatch",
             "--trigger_s": str(settings.trigger_s),
             "--max_files_per_batch": str(settings.max_files_per_batch),

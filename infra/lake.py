@@ -15,9 +15,10 @@ from infra.buckets import private_bucket
 from infra.keys import Keys
 from infra.settings import Settings
 
-__all__ = ["Lake"]
+__all__ = ["CHECKPOINT", "Lake"]
 
 COMMITS = "*/_delta_log/" + "?" * 20 + ".json"
+CHECKPOINT = "_forebay/checkpoints/ingest"
 SCRATCH = "scratch/"
 SPARK_EVENTS = "spark-events/"
 
@@ -56,6 +57,11 @@ class Lake(Construct):
     @property
     def uri(self) -> str:
         return f"s3://{self.bucket.bucket_name}"
+
+    @property
+    def checkpoint(self) -> str:
+        """Where the ingest job keeps how far it is."""
+        return f"{self.uri}/{CHECKPOINT}"
 
     def _no_commit_over_another(self) -> iam.PolicyStatement:
         """A writer without our log store would put its commit over another's, and nobody would notice. Parts of a multipart

@@ -43,7 +43,12 @@ class ForebayStack(Stack):
         dead_urls = f"{landing.dead.queue_url},{landing.undelivered.queue_url}"
         made = functions.make(
             {
-                "start_ingest": {"JOB": ingest.name, "QUEUE_URL": landing.queue.queue_url, "MODE": settings.mode},
+                "start_ingest": {
+                    "JOB": ingest.name,
+                    "QUEUE_URL": landing.queue.queue_url,
+                    "MODE": settings.mode,
+                    "CHECKPOINT": lake.checkpoint,
+                },
                 "job_ended": {"ALARM_TOPIC": alarms_to.topic_arn, "RUNBOOK": runbook_of(settings)},
                 "publish_freshness": {
                     "SERVICE": service.name,
@@ -70,7 +75,9 @@ class ForebayStack(Stack):
             grants.allow(ingest.role, "ReadAdoptedKey", ["kms:Decrypt"], [settings.landing_key])
         grants.publish_metrics(ingest.role, "Glue")
         grants.count_messages(start, landing.queue)
-        grants.allow(start, "StartIngest", ["glue:StartJobRun", "glue:GetJobRuns"], [ingest.arn])
+        grants.allow(start, "StartIngest", ["glue:StartJobRun", "glue:GetJobRuns", "glue:GetJob"], [ingest.arn])
+        grants.ask_to_stop(start, lake.bucket.bucket_arn)
+        grants.use_key(start, "WriteTheWish", keys.data)
         grants.count_messages(freshness, landing.queue, landing.dead, landing.undelivered)
         grants.read_ledger_log(freshness, lake.bucket.bucket_arn)
         grants.use_key(freshness, "ReadLedgerKey", keys.data)

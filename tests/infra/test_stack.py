@@ -7,6 +7,7 @@ import importlib
 import itertools
 import json
 import re
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -181,6 +182,10 @@ def test_each_function_may_do_what_it_does_and_no_more(made: Synthesized) -> Non
         "sqs:GetQueueAttributes": {"LandingQueue"},
         "glue:StartJobRun": {"glue:job/forebay-dev-ingest"},
         "glue:GetJobRuns": {"glue:job/forebay-dev-ingest"},
+        "glue:GetJob": {"glue:job/forebay-dev-ingest"},
+        "s3:PutObject": {"Lake/_forebay/checkpoints/ingest/stop"},
+        "kms:Decrypt": {"KeysData"},
+        "kms:GenerateDataKey": {"KeysData"},
     }
     assert policies["FunctionsPublishFreshnessRole"] == {
         **{action: {"FunctionsPublishFreshnessLog"} for action in logs},
@@ -338,9 +343,10 @@ def test_the_ingest_job_runs_once_at_a_time_and_without_an_end(service: Synthesi
 def test_the_jobs_package_is_forebay_alone(made: Synthesized) -> None:
     arguments = made.one("Glue::Job", "IngestJob")["DefaultArguments"]
     package = made.asset(arguments["--extra-py-files"])
-    assert [p.name for p in package.iterdir()] == ["forebay"]
-    assert (package / "forebay" / "example" / "service.toml").exists()
-    assert not [*package.rglob("__pycache__"), *package.rglob("*.pyc")]
+    inside = zipfile.ZipFile(package).namelist()
+    assert {name.partition("/")[0] for name in inside} == {"forebay"}
+    assert "forebay/example/service.toml" in inside
+    assert not [name for name in inside if "__pycache__" in name or name.endswith(".pyc")]
 
 
 # --- functions -------------------------------------------------------------------------------------------------------

@@ -56,6 +56,39 @@ def test_many_waiting_files_wake_the_job_that_makes_them_rows_and_ends(twin: Twi
     _every_metric_of_the_dashboard_was_published(twin)
 
 
+def test_a_deploy_replaces_the_running_code_and_loses_no_batch(twin: Twin) -> None:
+    glue, job, lake = twin.client("glue"), f"{twin.stack}-ingest", LakeView(f"s3://{twin.lake_bucket}")
+    before = accounts(lake).rows.get("alpha", 0)
+    put = iter(range(1000, 2000))
+
+    def land(count: int) -> None:
+        for number in [next(put) for _ in range(count)]:
+            key = f"{twin.prefix}{number}.json"
+            twin.client("s3").put_object(Bucket=twin.landing_bucket, Key=key, Body=lines([event("alpha", number)]))
+
+    run_id = glue.start_job_run(JobName=job, Arguments={"--trigger_s": "0"})["JobRunId"]
+    land(10)
+    until = time.monotonic() + 300
+    while accounts(lake).rows.get("alpha", 0) == before and time.monotonic() < until:
+        time.sleep(1)
+    assert runs(twin, job)[0]["JobRunState"] == "RUNNING"
+
+    definition = glue.get_job(JobName=job)["Job"]
+    update = {name: definition[name] for name in ("Role", "Command", "DefaultArguments", "ExecutionProperty")}
+    glue.update_job(JobName=job, JobUpdate={**update, "NumberOfWorkers": 3})
+    land(10)
+    assert "asked to stop after its batch" in fire(twin.client, "start-ingest")
+    done = wait(twin, job)
+    assert (done["Id"], done["JobRunState"]) == (run_id, "SUCCEEDED"), done.get("ErrorMessage")
+
+    land(5)
+    assert fire(twin.client, "start-ingest") == "started"
+    assert wait(twin, job)["JobRunState"] == "SUCCEEDED"
+    sums = accounts(lake)
+    assert sums.differences() == []
+    assert sums.rows["alpha"] == before + 25
+
+
 def _every_metric_of_the_dashboard_was_published(twin: Twin) -> None:
     """By this one run and the function that measures; those that only a failure publishes are named."""
     fire(twin.client, "publish-freshness")

@@ -7,12 +7,16 @@ from typing import Any
 
 import pytest
 
-from lambdas.start_ingest.handler import Settings, start
+from forebay.settings import IngestSettings
+from forebay.stop import NAME
+from lambdas.start_ingest.handler import Settings
+from lambdas.start_ingest.handler import start as start_ingest
 from lambdas.start_ingest.why_not import why_not
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
-DRAIN = Settings(job="ingest", queue_url="q", mode="drain")
-CONTINUOUS = Settings(job="ingest", queue_url="q", mode="continuous")
+CHECKPOINT = "s3://lake/_forebay/checkpoints/ingest"
+DRAIN = Settings(job="ingest", queue_url="q", mode="drain", checkpoint=CHECKPOINT)
+CONTINUOUS = Settings(job="ingest", queue_url="q", mode="continuous", checkpoint=CHECKPOINT)
 
 
 class Exceptions:
@@ -25,8 +29,14 @@ class Glue:
 
     def __init__(self, *states: str, ended_minutes_ago: float = 0, full: bool = False) -> None:
         ended = NOW - timedelta(minutes=ended_minutes_ago)
-        self.runs = [{"JobRunState": state, "CompletedOn": ended} for state in states]
+        began = ended - timedelta(hours=1)
+        self.runs = [{"JobRunState": state, "StartedOn": began, "CompletedOn": ended} for state in states]
         self.full, self.started = full, []
+        self.changed = began - timedelta(minutes=1)
+
+    def get_job(self, **asked: Any) -> dict[str, Any]:
+        assert asked == {"JobName": "ingest"}
+        return {"Job": {"LastModifiedOn": self.changed}}
 
     def get_job_runs(self, **asked: Any) -> dict[str, Any]:
         assert asked == {"JobName": "ingest", "MaxResults": 10}
@@ -44,6 +54,34 @@ class Sqs:
 
     def get_queue_attributes(self, **_: Any) -> dict[str, Any]:
         return {"Attributes": {"ApproximateNumberOfMessages": str(self.waiting)}}
+
+
+class S3:
+    def __init__(self) -> None:
+        self.put: list[str] = []
+
+    def put_object(self, *, Bucket: str, Key: str, Body: bytes) -> None:  # noqa: N803
+        assert Body == b""
+        self.put.append(f"s3://{Bucket}/{Key}")
+
+
+def start(settings: Settings, *, glue: Glue, sqs: Sqs, now: datetime, s3: S3 | None = None) -> str:
+    return start_ingest(settings, glue=glue, sqs=sqs, s3=s3 or S3(), now=now)
+
+
+@pytest.mark.parametrize("settings", [DRAIN, CONTINUOUS])
+def test_a_run_that_is_older_than_the_jobs_definition_is_asked_to_stop_and_the_next_look_starts_one(
+    settings: Settings,
+) -> None:
+    glue, s3 = Glue("RUNNING"), S3()
+    assert start(settings, glue=glue, sqs=Sqs(1), s3=s3, now=NOW) == "it runs already"
+    assert s3.put == []
+    glue.changed = NOW
+    assert "asked to stop after its batch" in start(settings, glue=glue, sqs=Sqs(1), s3=s3, now=NOW)
+    assert s3.put == [f"{IngestSettings(lake='s3://lake', queue_url='q').checkpoint_folder}/{NAME}"]
+    assert glue.started == []
+    glue.runs[0]["JobRunState"] = "SUCCEEDED"
+    assert start(settings, glue=glue, sqs=Sqs(1), s3=s3, now=NOW) == "started"
 
 
 def test_a_drain_is_started_when_files_wait() -> None:
