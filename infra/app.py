@@ -14,9 +14,11 @@ from typing import Any
 from infra import node  # noqa: F401  isort: skip
 import aws_cdk as cdk
 
-from forebay.errors import Misdeclared
+from forebay.errors import Misdeclared, Problem
+from forebay.service import Service
+from infra.declarations import declared
 from infra.review import review
-from infra.settings import Settings
+from infra.settings import Settings, place_of_declarations
 from infra.stack import ForebayStack
 
 __all__ = ["build", "main"]
@@ -26,18 +28,35 @@ CDK_JSON = Path(__file__).resolve().parent.parent / "cdk.json"
 
 def build(context: Mapping[str, Any], *, outdir: str | None = None) -> tuple[cdk.App, ForebayStack]:
     """The app, not yet synthesized."""
-    settings = Settings.from_context(context)
+    settings, service = decided(context)
     app = cdk.App(context=dict(context), outdir=outdir, analytics_reporting=False)
     stack = ForebayStack(
         app,
         settings.name,
         settings=settings,
+        service=service,
         description="JSON files that land in S3 become Delta tables",
         synthesizer=cdk.DefaultStackSynthesizer(generate_bootstrap_version_rule=False),
         tags={"service": "forebay", "environment": settings.env},
     )
     review(app)
     return app, stack
+
+
+def decided(context: Mapping[str, Any]) -> tuple[Settings, Service]:
+    """Raises `Misdeclared` with all that is wrong, of the settings and of the declarations together."""
+    problems: list[Problem] = []
+    try:
+        settings = Settings.from_context(context)
+    except Misdeclared as refused:
+        problems += refused.problems
+    try:
+        service = declared(place_of_declarations(context))
+    except Misdeclared as refused:
+        problems += refused.problems
+    if problems:
+        raise Misdeclared(problems)
+    return settings, service
 
 
 def main(argv: Sequence[str]) -> int:

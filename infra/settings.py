@@ -17,7 +17,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from forebay.errors import Misdeclared, Problem
 from forebay.settings import problems_of
 
-__all__ = ["ENVIRONMENT_KEYS", "Settings"]
+__all__ = ["ENVIRONMENT_KEYS", "Settings", "place_of_declarations"]
 
 ENVIRONMENT_KEYS = ("env", "environments")
 LONGEST_BUCKET_NAME = 63
@@ -161,6 +161,13 @@ class Settings(BaseModel):
         if len(self.name) + LONGEST_REST > LONGEST_BUCKET_NAME:
             raise ValueError(f"the prefix {self.name!r} is too long for the names of buckets")
         return self
+
+
+def place_of_declarations(context: Mapping[str, Any]) -> str:
+    """Where the declarations are, whatever else is wrong with the settings."""
+    groups = context.get("environments", {})
+    group = groups.get(str(context.get("env", "dev")), {}) if isinstance(groups, Mapping) else {}
+    return str(context.get("service", group.get("service", "") if isinstance(group, Mapping) else ""))
 
 
 def _unusable_groups(groups: Any) -> Iterator[Problem]:

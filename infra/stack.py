@@ -7,11 +7,11 @@ from typing import Any
 from aws_cdk import CfnOutput, Stack
 from constructs import Construct
 
+from forebay.service import Service
 from infra import grants
 from infra.alarms import Alarms, alarm_topic, runbook_of
 from infra.buckets import access_logs_bucket, arn_of
 from infra.dashboard import dashboard
-from infra.declarations import declared
 from infra.functions import Functions
 from infra.jobs import Job, JobCode, ingest_job, upkeep_jobs
 from infra.keys import Keys
@@ -24,9 +24,10 @@ __all__ = ["ForebayStack"]
 
 
 class ForebayStack(Stack):
-    def __init__(self, scope: Construct, construct_id: str, *, settings: Settings, **more: Any) -> None:
+    def __init__(
+        self, scope: Construct, construct_id: str, *, settings: Settings, service: Service, **more: Any
+    ) -> None:
         super().__init__(scope, construct_id, termination_protection=not settings.delete_data, **more)
-        service = declared(settings.service)
         bucket_arn, topic_arn = arn_of(landing_bucket_name(settings)), topic_arn_of(settings)
 
         # What there is

@@ -76,3 +76,14 @@ def test_a_function_ships_with_all_that_it_imports(function: str, tmp_path: Path
     )
     assert ran.stdout.strip() == "[] [] True"
     assert not list(tmp_path.rglob("__pycache__"))
+
+
+def test_wrong_settings_and_wrong_declarations_are_told_together(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("CDK_OUTDIR", str(tmp_path / "out"))
+    (tmp_path / "service.toml").write_text('name = "shop"\n[[tables]]\nname = "orders"\nwher = {}\n')
+    assert app.main(["-c", "workers=1", "-c", f"service={tmp_path}"]) == 2
+    said = capsys.readouterr().err
+    assert "workers: Input should be greater than or equal to 2" in said
+    assert "wher: is unknown" in said
