@@ -4,11 +4,13 @@ The map of the rooms, in the order of the journey; a room imports only from thos
 
 | room | what enters | what leaves |
 | --- | --- | --- |
-| `runtime`, `errors`, `events`, `cloudwatch`, `aws`, `landed_file`, `settings`, `service`, `spark` | | words, declarations |
+| `runtime`, `errors`, `events`, `cloudwatch`, `aws`, `landed_file`, `settings`, `spark` | | words |
+| `column`, `service` | TOML | declarations |
 | `notification` | the body of a message | the files it names |
 | `content` | files | their records, one by one |
 | `file` | an SQS queue | `format("s3-sqs")`: a stream of file names |
 | `ledger` | files | which of them are new, and what became of each |
+| `record` | records, as text | their values in a table's columns, and what columns it should get |
 | `table` | rows for many tables | one commit a table, each exactly once |
 | `table_log` | the place of a table | what it consists of, without Spark |
 | `batch` | file names | rows in tables, and the ledger's entries |

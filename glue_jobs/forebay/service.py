@@ -14,11 +14,12 @@ import tomllib
 from collections.abc import Iterable, Mapping
 from importlib import resources
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, Field, ValidationError, field_validator, model_validator
 
 from forebay.aws import client
+from forebay.column import Column, Declared, RecordPath, Undeclared, path_in_record
 from forebay.errors import Misdeclared, Problem
 from forebay.settings import problems_of
 
@@ -27,46 +28,12 @@ __all__ = ["Column", "Compaction", "Envelope", "Service", "Table", "builtin_serv
 TABLE_NAME = re.compile(r"[a-z0-9][a-z0-9_]{0,126}")
 
 
-def _path_in_record(value: str) -> str:
-    if not re.fullmatch(r"[A-Za-z_][\w\-]*(\.[A-Za-z_][\w\-]*)*", value):
-        raise ValueError("must be a field's name, dotted where it is nested, such as player.id")
-    return value
-
-
-RecordPath = Annotated[str, AfterValidator(_path_in_record)]
-
-
-class Declared(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
 class Envelope(Declared):
     """Where each record says what it is: dotted paths into the JSON document."""
 
     event: RecordPath = Field("event", description="what happened, such as purchase")
     event_time: RecordPath = Field("event_time", description="when it happened")
     id: RecordPath = Field("event_id", description="what makes a record the same record")
-
-
-class Column(Declared):
-    """One column of a table."""
-
-    name: str = Field(description="the column's name in the table")
-    type: Literal["string", "long", "int", "double", "boolean", "timestamp", "date", "binary"] = Field(
-        "string", description="its type"
-    )
-    path: RecordPath | None = Field(None, description="the field it is read from; its own name where not given")
-
-    @property
-    def source(self) -> str:
-        return self.path or self.name
-
-    @field_validator("name")
-    @classmethod
-    def _plain(cls, value: str) -> str:
-        if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]{0,254}", value):
-            raise ValueError("must be a letter, then letters, digits or _ (names that begin with _ are forebay's)")
-        return value
 
 
 class Compaction(Declared):
@@ -95,8 +62,12 @@ class Table(Declared):
     name: str = Field(description="the table's name; {field} stands for that field of the record")
     where: dict[str, str] = Field(default_factory=dict, description="fields that a record must have, with these values")
     columns: tuple[Column, ...] = Field(
-        (), description="what becomes columns; the whole record is kept in _record as well"
+        (), description="columns whose type is declared; the other fields become what `undeclared` says"
     )
+    undeclared: Undeclared = Field(
+        default_factory=lambda: Undeclared(), description="what becomes of the fields that are not declared"
+    )
+    keep_record: bool = Field(False, description="keep each record's text as it came, in _record")
     values: str = Field(
         "[a-z0-9][a-z0-9_]{0,62}", description="the pattern that each {field} must match before it may name a table"
     )
@@ -134,7 +105,7 @@ class Table(Declared):
                 f"name {self.name!r} must be small letters, digits and _, with {{field}} for a value of the record"
             )
         for field in self.fields:
-            _path_in_record(field)
+            path_in_record(field)
         twice = [c.name.lower() for c in self.columns]
         if len(set(twice)) < len(twice):
             raise ValueError("names a column twice (upper and lower case are the same to Spark)")

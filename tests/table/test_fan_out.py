@@ -337,9 +337,9 @@ class Interrupted(TableLogs):
         self._interrupt()
         return super().create(*arguments)
 
-    def append(self, *arguments: Any) -> Any:
+    def append(self, *arguments: Any, **more: Any) -> Any:
         self._interrupt()
-        return super().append(*arguments)
+        return super().append(*arguments, **more)
 
     def _interrupt(self) -> None:
         if self.deeds:
@@ -399,8 +399,8 @@ class Deaf(TableLogs):
     blind = False
     sent = False
 
-    def append(self, *arguments: Any) -> Any:
-        super().append(*arguments)
+    def append(self, *arguments: Any, **more: Any) -> Any:
+        super().append(*arguments, **more)
         self.sent = True
         raise LogFailed("IOException", "connection reset")
 

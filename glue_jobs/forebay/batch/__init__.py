@@ -1,7 +1,7 @@
 """The batch: names of files go in, rows stand in every table they belong to, and the ledger says so last.
 
 * `batch` the steps, in order      * `reading` files become rows with fates
-* `routing` which record belongs to which table, as one Spark expression
+* `routing` which record belongs to which table, as one Spark expression      * `columns` the columns that rows get
 * `writing` rows into tables      * `new_tables` how many may come into being      * `set_aside` what is kept beside them
 * `accounting` the counts of a batch, made to add up      * `telling` what is said about it, in the words of `events`
 """

@@ -49,12 +49,13 @@ class BatchRepeated(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class RowsAppended(Event):
-    """A table got rows."""
+    """A table got rows. Of `rescued` of them a part did not fit the table's columns and is in `_rescued`."""
 
     service: str
     table: str
     batch: int
     rows: int = metric()
+    rescued: int = metric(default=0)
     version: int
 
 

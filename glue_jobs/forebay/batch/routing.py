@@ -15,15 +15,16 @@ from functools import reduce
 from typing import TYPE_CHECKING
 
 from forebay.content.rows import IS_DOCUMENT, IS_END
-from forebay.service import Column, Service, Table
+from forebay.service import Service, Table
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as Expression
     from pyspark.sql import DataFrame
 
-__all__ = ["OWN_COLUMNS", "column_of", "fields_of", "routed"]
+__all__ = ["field", "fields_of", "routed"]
 
-OWN_COLUMNS = ("_file_id", "_line", "_batch", "_ingested_at", "_record")
+STRICT = {"allowSingleQuotes": "false"}
+"""What is no JSON to anybody else is none to us."""
 
 _DIRTY = "\x00"
 """Marks a table name that was made of a value that may not name a table; no value that matches a pattern holds it."""
@@ -35,7 +36,9 @@ def routed(content: DataFrame, service: Service) -> DataFrame:
 
     # As the only element of an array: a parser that is given one document stops after it, and would drop whatever else the
     # text holds without a word. So null is no JSON, and more than one element is more than one document.
-    documents = F.from_json(F.concat(F.lit("["), "value", F.lit("]")), f"array<struct<{_parse_schema(service)}>>")
+    documents = F.from_json(
+        F.concat(F.lit("["), "value", F.lit("]")), f"array<struct<{_parse_schema(service)}>>", STRICT
+    )
     rows = content.withColumn("_documents", F.when(F.expr(IS_DOCUMENT), documents))
     rows = rows.withColumn("_parsed", F.try_element_at("_documents", F.lit(1)))
     rows = rows.withColumn("_corrupt", F.expr(IS_DOCUMENT) & (F.coalesce(F.size("_documents"), F.lit(0)) != 1))
@@ -59,27 +62,6 @@ def routed(content: DataFrame, service: Service) -> DataFrame:
     return rows.drop("_corrupt", "_route", "_documents")
 
 
-def column_of(column: Column) -> Expression:
-    """A declared column, from the parsed record. What does not fit the type is null here; `_record` has it as it came."""
-    from pyspark.sql import functions as F
-
-    text = _field(column.source)
-    return (
-        text if column.type == "string" else F.expr(f"try_cast({_sql(column.source)} AS {_SPARK[column.type]})")
-    ).alias(column.name)
-
-
-_SPARK = {
-    "long": "BIGINT",
-    "int": "INT",
-    "double": "DOUBLE",
-    "boolean": "BOOLEAN",
-    "timestamp": "TIMESTAMP",
-    "date": "DATE",
-    "binary": "BINARY",
-}
-
-
 def fields_of(service: Service) -> set[str]:
     """Every field of a record that the declarations name."""
     envelope = service.envelope
@@ -89,12 +71,30 @@ def fields_of(service: Service) -> set[str]:
     return named
 
 
+def field(service: Service, path: str) -> Expression:
+    """A field of the parsed record, as text; an object or an array as JSON."""
+    from pyspark.sql import functions as F
+
+    parts = path.split(".")
+    named = fields_of(service)
+    for length in range(1, len(parts)):
+        above = ".".join(parts[:length])
+        if above in named:
+            # The object is wanted whole as well, so it was parsed as text.
+            below = "".join(f"['{part}']" for part in parts[length:])
+            return F.get_json_object(F.col(_sql(above)), f"${below}")
+    return F.col(_sql(path))
+
+
 def _parse_schema(service: Service) -> str:
-    """The fields as nested DDL, all leaves text. Where `player` and `player.id` are both named, `player` is parsed as a
-    struct, and its text is made again where it is wanted."""
+    """The fields as nested DDL, all leaves text. An object that is wanted whole is a leaf, even if a field of it is wanted
+    too."""
     tree: dict[str, dict] = {}  # type: ignore[type-arg]
-    for path in sorted(fields_of(service)):
-        reduce(lambda node, part: node.setdefault(part, {}), path.split("."), tree)
+    whole = fields_of(service)
+    for path in sorted(whole):
+        parts = path.split(".")
+        if not any(".".join(parts[:length]) in whole for length in range(1, len(parts))):
+            reduce(lambda node, part: node.setdefault(part, {}), parts, tree)
     return _ddl(tree)
 
 
@@ -106,23 +106,17 @@ def _sql(path: str) -> str:
     return "_parsed." + ".".join(f"`{part}`" for part in path.split("."))
 
 
-def _field(path: str) -> Expression:
-    from pyspark.sql import functions as F
-
-    return F.col(_sql(path)).cast("string")
-
-
 def _route(service: Service) -> Expression:
     """The first declaration that wants the record, and the table's name that it gives."""
     from pyspark.sql import functions as F
 
-    names = ((n, _name_by(table)) for n, table in enumerate(service.tables))
+    names = ((n, _name_by(service, table)) for n, table in enumerate(service.tables))
     return F.coalesce(
         *(F.when(name.isNotNull(), F.struct(F.lit(n).alias("declared"), name.alias("name"))) for n, name in names)
     )
 
 
-def _name_by(table: Table) -> Expression:
+def _name_by(service: Service, table: Table) -> Expression:
     """The name that this declaration gives the record; null where it does not want it."""
     from pyspark.sql import functions as F
 
@@ -130,16 +124,16 @@ def _name_by(table: Table) -> Expression:
         made: Expression = F.lit(table.name)
         wanted: Expression = F.lit(True)
     else:
-        fits = reduce(lambda a, b: a & b, (_field(f).rlike(f"^(?:{table.values})\\z") for f in table.fields))
-        made = F.when(fits, F.concat(*_parts(table))).otherwise(F.lit(_DIRTY))
-        wanted = reduce(lambda a, b: a & b, (_field(f).isNotNull() for f in table.fields))
+        fits = reduce(lambda a, b: a & b, (field(service, f).rlike(f"^(?:{table.values})\\z") for f in table.fields))
+        made = F.when(fits, F.concat(*_parts(service, table))).otherwise(F.lit(_DIRTY))
+        wanted = reduce(lambda a, b: a & b, (field(service, f).isNotNull() for f in table.fields))
     for path, value in table.where.items():
-        wanted = wanted & F.coalesce(_field(path) == value, F.lit(False))
+        wanted = wanted & F.coalesce(field(service, path) == value, F.lit(False))
     return F.when(wanted, made)
 
 
-def _parts(table: Table) -> Iterable[Expression]:
+def _parts(service: Service, table: Table) -> Iterable[Expression]:
     from pyspark.sql import functions as F
 
-    for text, field in re.findall(r"([^{}]+)|\{([^{}]*)\}", table.name):
-        yield F.lit(text) if text else _field(field)
+    for text, name in re.findall(r"([^{}]+)|\{([^{}]*)\}", table.name):
+        yield F.lit(text) if text else field(service, name)

@@ -12,10 +12,10 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from forebay.batch.accounting import Fate
+from forebay.batch.columns import rules_of, table_columns
 from forebay.batch.events import NewTablesRefused, RowsAppended, TableFailed
 from forebay.batch.new_tables import NewTables
 from forebay.batch.reading import landing_rows
-from forebay.batch.routing import OWN_COLUMNS, column_of
 from forebay.batch.set_aside import SetAside
 from forebay.content.end import FileEnd
 from forebay.errors import Halt
@@ -23,11 +23,12 @@ from forebay.events import Emit
 from forebay.ledger.versions import Superseded
 from forebay.service import Service, Table
 from forebay.table.fan_out import Appended, Destination, Failed, Outcome, Txn, append
+from forebay.table.from_records import with_record_columns
 from forebay.table.kernel import TableLogs
 from forebay.table.replace import replace
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 __all__ = ["Writing", "has", "table_path"]
 
@@ -85,7 +86,7 @@ class Writing:
             failed = self.write_tables(landing, self.service.tables[declared], wanted, leaving)
             unwritten |= dict.fromkeys(failed, "table-failed")
         for table in sorted(leaving.keys() - names - unwritten.keys()):
-            if self.failed(table, 0, self.replaced(table, leaving[table], None)):
+            if self.failed(table, 0, self.replaced(None, table, leaving[table], None)):
                 unwritten[table] = "table-failed"
         self.set_aside(landing, ends, unwritten, fates, superseded)
         return unwritten
@@ -131,14 +132,14 @@ class Writing:
             return frozenset()
         from pyspark.sql import functions as F
 
-        chosen = self.conformed(rows, declared, wanted)
+        chosen, rules = self.chosen(rows, declared, wanted), rules_of(declared)
         plain = sorted(wanted.keys() - leaving.keys())
         results: dict[str, Outcome] = {}
         if plain:
             results = append(
                 self.spark,
                 chosen.where(F.col("_table").isin(plain)) if len(plain) < len(wanted) else chosen,
-                [Destination(name, table_path(self.lake, name)) for name in plain],
+                [Destination(name, table_path(self.lake, name), rules=rules) for name in plain],
                 txn=self.txn,
                 pool=self.tables_at_once,
                 logs=self.logs,
@@ -146,25 +147,22 @@ class Writing:
             )
         for name in sorted(wanted.keys() & leaving.keys()):
             its_rows = chosen.where(F.col("_table") == name).drop("_table")
-            results[name] = self.replaced(name, leaving[name], its_rows)
+            results[name] = self.replaced(declared, name, leaving[name], its_rows)
         return frozenset(name for name, result in results.items() if self.failed(name, wanted[name], result))
 
-    def conformed(self, rows: DataFrame, declared: Table, tables: Iterable[str]) -> DataFrame:
-        """The rows of these tables with the columns of their declaration."""
+    def chosen(self, rows: DataFrame, declared: Table, tables: Iterable[str]) -> DataFrame:
+        """The rows of these tables with the columns of their declaration, and what their other columns are made of."""
         from pyspark.sql import functions as F
 
-        own = {
-            "_batch": F.lit(self.txn.version).cast("long"),
-            "_ingested_at": F.lit(self.began_at),
-            "_record": F.rtrim("value"),
-        }
-        columns: list[Column] = [column_of(c) for c in declared.columns]
-        columns += [own.get(name, F.col(name)).alias(name) for name in OWN_COLUMNS]
+        columns = table_columns(self.service, declared, batch=self.txn.version, at=self.began_at)
         chosen = rows.where((F.col("_fate") == "write") & F.col("_table").isin(sorted(tables)))
         return chosen.select("_table", *columns)
 
-    def replaced(self, table: str, file_ids: Sequence[str], rows: DataFrame | None) -> Outcome:
+    def replaced(self, declared: Table | None, table: str, file_ids: Sequence[str], rows: DataFrame | None) -> Outcome:
         destination = Destination(table, table_path(self.lake, table))
+        if rows is not None and declared is not None:
+            seen = self.logs.look(destination.path, again=True)
+            rows = with_record_columns(rows, seen.schema if seen else None, rules_of(declared))
         return replace(self.spark, destination, file_ids, rows, txn=self.txn, logs=self.logs)
 
     def failed(self, table: str, wanted: int, result: Outcome) -> bool:
@@ -178,7 +176,7 @@ class Writing:
             return True
         if isinstance(result, Appended):
             self.must_count(table, wanted, result)
-            self.emit(RowsAppended(**where, rows=result.rows, version=result.version))
+            self.emit(RowsAppended(**where, rows=result.rows, rescued=result.rescued, version=result.version))
         return False
 
     def unwritten_before(self) -> dict[str, str]:

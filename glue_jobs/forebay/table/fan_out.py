@@ -15,20 +15,26 @@ import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from forebay.errors import ForebayError, Misdeclared, Problem
 from forebay.events import Emit
+from forebay.record.conform import writable
+from forebay.record.growth import Rules, agrees, grown
+from forebay.record.kind import Struct
+from forebay.record.shape import Shape
 from forebay.table.events import ColumnsAdded, TableCreated
 from forebay.table.files import DataFile, Place, Written, write_files
 from forebay.table.kernel import NO_VERSION, Committed, LogFailed, Repeated, Seen, TableLogs, Txn
 from forebay.table.partition import quoted
-from forebay.table.schema import misfits, new_columns, nullable, unwritable
+from forebay.table.schema import merged, misfits, new_columns, nullable, unwritable
+from forebay.table.shaping import DOCUMENT, Shaping, fixed_columns, known_columns, spark_columns
 from forebay.table.storage import storage_as
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
 __all__ = ["Appended", "Destination", "Failed", "Outcome", "Skipped", "Txn", "append", "last_version"]
 
@@ -44,17 +50,20 @@ class Destination:
     path: str
     partition_columns: tuple[str, ...] = ()
     properties: Mapping[str, str] = field(default_factory=dict)
+    rules: Rules | None = None
+    """How its records become columns; without rules the rows are what they are."""
 
 
 @dataclass(frozen=True)
 class Appended:
-    """The rows are in the table, as of this version of it."""
+    """The rows are in the table, as of this version of it; of `rescued` rows something had no column to fit in."""
 
     version: int
     files: int
     rows: int
     bytes: int
     seconds: float
+    rescued: int = 0
 
 
 @dataclass(frozen=True)
@@ -78,10 +87,6 @@ class FilesNotWritten(ForebayError):
     """A data file of this table did not reach its folder."""
 
 
-class ColumnsNotAdded(ForebayError):
-    """The rows have columns that the table could not be given."""
-
-
 class ChangesTooOften(ForebayError):
     """Somebody else is changing this table while it is being written."""
 
@@ -97,7 +102,8 @@ def append(
     logs: TableLogs | None = None,
     emit: Emit = lambda event: None,
 ) -> dict[str, Outcome]:
-    """Appends `rows` to `tables`, once for each `txn`. Pass the same `logs` with every batch, and they are not listed anew."""
+    """Appends `rows` to `tables`, once for each `txn`. Pass the same `logs` with every batch, and they are not listed anew.
+    Where tables have rules, the rows carry the texts of their records as well (`forebay.table.shaping`)."""
     own_logs = logs is None
     logs = logs or TableLogs(spark, emit=emit)
     try:
@@ -123,11 +129,18 @@ class _Ready:
 
     table: Destination
     seen: Seen | None
+    known: Struct | None = None
+    """The columns that it has from its records; None where records are nothing to it."""
 
     @property
     def place(self) -> Place:
         columns = self.table.partition_columns if self.seen is None else self.seen.partition_columns
-        return Place(self.table.path, columns)
+        return Place(self.table.path, columns, self.shaping(self.known))
+
+    def shaping(self, columns: Struct | None, *, settled: bool = False) -> Shaping | None:
+        if columns is None or self.table.rules is None:
+            return None
+        return Shaping(writable(columns), self.table.rules, settled)
 
 
 class _FanOut:
@@ -135,7 +148,7 @@ class _FanOut:
 
     def __init__(self, logs: TableLogs, rows: DataFrame, table_column: str, txn: Txn, emit: Emit) -> None:
         self.logs, self.rows, self.table_column, self.txn, self.emit = logs, rows, table_column, txn, emit
-        self.columns = rows.drop(table_column).schema
+        self.columns = _columns_before(rows.drop(table_column).schema)
 
     def run(self, tables: Sequence[Destination], pool: int) -> dict[str, Outcome]:
         with ThreadPoolExecutor(pool, "tables") as threads:
@@ -147,8 +160,12 @@ class _FanOut:
             if not ready:
                 return outcomes
             written = self._write({name: found.place for name, found in ready.items()}, left_out=list(outcomes))
+            columns = {name: self._columns_of(ready[name], written) for name in written.files}
+            written = self._settled(ready, columns, written)
             outcomes |= {name: Failed(FilesNotWritten(error)) for name, error in written.failed.items()}
-            commits = threads.map(lambda name: self._commit(ready[name], written.files[name]), written.files)
+            commits = threads.map(
+                lambda name: self._commit(ready[name], written.files[name], columns[name]), written.files
+            )
             return outcomes | dict(zip(written.files, commits, strict=True))
 
     # --- look ---
@@ -159,7 +176,8 @@ class _FanOut:
             seen = self._look(table.path)
             if isinstance(seen, Skipped):
                 return seen
-            return _Ready(table, self._fitting(table, seen))
+            self._fitting(table, seen)
+            return _Ready(table, seen, self._known(table, seen))
         except ForebayError as problem:
             return Failed(problem)
 
@@ -175,16 +193,16 @@ class _FanOut:
                 raise
             return self._look(path, again=True)
 
-    def _fitting(self, table: Destination, seen: Seen | None) -> Seen | None:
-        """The table, once it has all columns of the rows; `Misdeclared` where that cannot be."""
+    def _fitting(self, table: Destination, seen: Seen | None) -> None:
+        """`Misdeclared` where the table cannot take these rows."""
         problems = list(self._problems(table, seen))
         if problems:
             raise Misdeclared([Problem(f"table {table.name}, {p.where}", p.what, p.suggestion) for p in problems])
-        if seen is None or not (missing := new_columns(self.columns, seen.schema)):
-            return seen
-        self._add_columns(table, seen)
-        self.emit(ColumnsAdded(table=table.name, columns=missing))
-        return self._fitting(table, self.logs.look(table.path, again=True))
+
+    def _known(self, table: Destination, seen: Seen | None) -> Struct | None:
+        if table.rules is None:
+            return None
+        return known_columns(seen.schema if seen else None, self.columns, table.rules)
 
     def _problems(self, table: Destination, seen: Seen | None) -> Iterator[Problem]:
         yield from unwritable(self.columns, table.partition_columns if seen is None else seen.partition_columns)
@@ -193,17 +211,6 @@ class _FanOut:
         yield from misfits(self.columns, seen.schema)
         if seen.column_mapping != "none":
             yield Problem("delta.columnMapping.mode", "is on", "forebay appends by the columns' own names only")
-
-    def _add_columns(self, table: Destination, seen: Seen) -> None:
-        """Spark does it, in a commit without rows: Kernel changes no columns without column mapping, which other readers
-        cannot read."""
-        from pyspark.errors import PySparkException
-
-        no_rows = self.rows.drop(self.table_column).where("false")
-        try:
-            no_rows.write.format("delta").mode("append").option("mergeSchema", "true").save(seen.path)
-        except PySparkException as refused:
-            raise ColumnsNotAdded(f"table {table.name} at {seen.path}: {refused}") from refused
 
     # --- write ---
 
@@ -215,13 +222,36 @@ class _FanOut:
             rows = rows.where(~F.coalesce(F.col(quoted(self.table_column)).isin(list(left_out)), F.lit(False)))
         return write_files(rows, places, table_column=self.table_column, storage=storage_as(os.environ))
 
+    def _columns_of(self, ready: _Ready, written: Written) -> Struct | None:
+        """The columns that the table is to have from its records, now that all of them were seen."""
+        if ready.known is None or ready.table.rules is None:
+            return None
+        return grown(ready.known, written.shapes.get(ready.table.name, Shape()), ready.table.rules)
+
+    def _settled(self, ready: Mapping[str, _Ready], columns: Mapping[str, Struct | None], written: Written) -> Written:
+        """Tasks decide about new columns by the records that they see. Where all records together say otherwise, the table's
+        files are written again; what was written for nothing is in no log, and VACUUM removes it."""
+        from pyspark.sql import functions as F
+
+        unsettled = {}
+        for name, files in written.files.items():
+            target = columns[name]
+            if target is not None and not all(f.columns is None or agrees(f.columns, writable(target)) for f in files):
+                unsettled[name] = replace(ready[name].place, shaping=ready[name].shaping(target, settled=True))
+        if not unsettled:
+            return written
+        rows = self.rows.where(F.col(quoted(self.table_column)).isin(list(unsettled)))
+        again = write_files(rows, unsettled, table_column=self.table_column, storage=storage_as(os.environ))
+        kept = {name: found for name, found in written.files.items() if name not in again.failed}
+        return Written({**kept, **again.files}, {**written.failed, **again.failed}, written.shapes)
+
     # --- commit ---
 
-    def _commit(self, ready: _Ready, files: Sequence[DataFile]) -> Outcome:
+    def _commit(self, ready: _Ready, files: Sequence[DataFile], columns: Struct | None) -> Outcome:
         began = time.monotonic()
         outcome: Committed | Skipped | Failed
         try:
-            outcome = self._sent(ready, [file.add_action() for file in files])
+            outcome = self._sent(ready, files, columns)
         except LogFailed as failure:
             outcome = self._looked_for(ready.table, failure)
         except ForebayError as problem:
@@ -233,36 +263,53 @@ class _FanOut:
             files=len(files),
             rows=sum(file.rows for file in files),
             bytes=sum(file.size for file in files),
+            rescued=sum(file.rescued for file in files),
             seconds=round(time.monotonic() - began, 3),
         )
 
-    def _sent(self, ready: _Ready, actions: Sequence[str]) -> Committed | Skipped:
+    def _sent(self, ready: _Ready, files: Sequence[DataFile], columns: Struct | None) -> Committed | Skipped:
         table, seen = ready.table, ready.seen
+        actions = [file.add_action() for file in files]
+        schema = self._schema_with(columns)
         for _ in range(ATTEMPTS):
+            missing: tuple[str, ...] = ()
             if seen is None:
-                columns, properties = table.partition_columns, table.properties
-                outcome = self.logs.create(table.path, nullable(self.columns), columns, properties, actions, self.txn)
+                partitions, properties = table.partition_columns, table.properties
+                outcome = self.logs.create(table.path, schema, partitions, properties, actions, self.txn)
             else:
-                outcome = self.logs.append(seen, actions, self.txn)
+                missing = new_columns(schema, seen.schema)
+                more = merged(seen.schema, schema) if missing else None
+                outcome = self.logs.append(seen, actions, self.txn, schema=more)
             if isinstance(outcome, Repeated):
                 return Skipped()
             if isinstance(outcome, Committed):
                 if seen is None:
                     self.emit(TableCreated(table=table.name, path=table.path))
+                if missing:
+                    self.emit(ColumnsAdded(table=table.name, columns=missing))
                 return outcome
-            found = self._look_after_outrun(ready)
+            found = self._look_after_outrun(ready, schema)
             if isinstance(found, Skipped):
                 return found
             seen = found
         raise ChangesTooOften(f"table {table.name} at {table.path} was changed by others {ATTEMPTS} times meanwhile")
 
-    def _look_after_outrun(self, ready: _Ready) -> Seen | Skipped | None:
+    def _schema_with(self, columns: Struct | None) -> StructType:
+        from pyspark.sql.types import StructType
+
+        from_records = spark_columns(writable(columns)) if columns is not None else []
+        return nullable(StructType([*self.columns.fields, *from_records]))
+
+    def _look_after_outrun(self, ready: _Ready, schema: StructType) -> Seen | Skipped | None:
         """The files are written; does the table as it is now still take them?"""
         seen = self._look(ready.table.path, again=True)
         if isinstance(seen, Skipped):
             return seen
-        seen = self._fitting(ready.table, seen)
-        if _Ready(ready.table, seen).place != ready.place:
+        self._fitting(ready.table, seen)
+        problems = list(misfits(schema, seen.schema)) if seen is not None else []
+        if problems:
+            raise ChangesTooOften(f"table {ready.table.name} got other columns meanwhile: {problems[0]}")
+        if _Ready(ready.table, seen, ready.known).place != ready.place:
             raise ChangesTooOften(f"table {ready.table.name} got other partition columns meanwhile")
         return seen
 
@@ -275,3 +322,8 @@ class _FanOut:
         except LogFailed:
             return Failed(failure, may_be_in=True)
         return Failed(failure)
+
+
+def _columns_before(rows: StructType) -> StructType:
+    """Those that are known before a record is looked at."""
+    return fixed_columns(rows) if DOCUMENT in rows.names else rows

@@ -5,6 +5,9 @@ that now lies in its table's folder, with everything that an add action says of 
 written, each with its error; the others are whole. No reader sees the files before a commit names them; what is never
 committed, VACUUM removes like any unreferenced file.
 
+Rows that carry a record's text (`shaping`) get their columns here, in the task that writes them: each table has columns of
+its own, which no DataFrame of many tables could have.
+
 Rows are brought together by table and partition, so that each gets about one file a batch; Spark splits what is larger
 than `spark.sql.adaptive.advisoryPartitionSizeInBytes` over several tasks, so a table with nearly all of the rows does not
 wait for one core (without adaptive execution it does). Each task takes its rows in order and has one file open at a time,
@@ -19,7 +22,7 @@ import uuid
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -27,7 +30,11 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from forebay.errors import Halt
+from forebay.record.kind import Struct, columns_of_json, json_of
+from forebay.record.shape import Shape
+from forebay.table.in_arrow import map_in_arrow
 from forebay.table.partition import Values, destination_column, folder, parse_destination, quoted, uri_path
+from forebay.table.shaping import RESCUED, Shaper, Shaping
 from forebay.table.statistics import Statistics
 from forebay.table.storage import Storage, UploadFailed
 
@@ -52,11 +59,15 @@ ANSWER = pa.schema(
         ("rows", pa.int64()),
         ("modified_ms", pa.int64()),
         ("stats", pa.string()),
+        ("columns", pa.string()),
+        ("rescued", pa.int64()),
+        ("shape", pa.string()),
         ("error", pa.string()),
     ]
 )
 ANSWER_DDL = (
-    "table string, path string, partitions string, size long, rows long, modified_ms long, stats string, error string"
+    "table string, path string, partitions string, size long, rows long, modified_ms long, stats string, "
+    "columns string, rescued long, shape string, error string"
 )
 
 
@@ -66,11 +77,13 @@ class Place:
 
     path: str
     partition_columns: tuple[str, ...] = ()
+    shaping: Shaping | None = None
 
 
 @dataclass(frozen=True)
 class DataFile:
-    """One Parquet file in its table's folder."""
+    """One Parquet file in its table's folder. `columns` are those that its records got, and `rescued` counts the rows of which
+    something did not fit."""
 
     table: str
     path: str
@@ -79,6 +92,8 @@ class DataFile:
     rows: int
     modified_ms: int
     stats: str
+    columns: Struct | None = None
+    rescued: int = 0
 
     def add_action(self) -> str:
         """The line that makes it part of the table, as the Delta protocol has it."""
@@ -95,10 +110,12 @@ class DataFile:
 
 @dataclass(frozen=True)
 class Written:
-    """What the job did. A table is in `failed` if any of its files could not be written."""
+    """What the job did. A table is in `failed` if any of its files could not be written. `shapes` is what the records had, of
+    tables whose columns come from them."""
 
     files: Mapping[str, list[DataFile]]
     failed: Mapping[str, str]
+    shapes: Mapping[str, Shape] = field(default_factory=dict)
 
 
 def write_files(rows: DataFrame, places: Mapping[str, Place], *, table_column: str, storage: Storage) -> Written:
@@ -115,33 +132,27 @@ def write_files(rows: DataFrame, places: Mapping[str, Place], *, table_column: s
         .hint("rebalance", DESTINATION)
         .sortWithinPartitions(DESTINATION)
     )
-    return _sorted_out(_map_in_arrow(gathered, _Task(dict(places), storage), ANSWER_DDL).collect())
-
-
-def _map_in_arrow(rows: DataFrame, task: _Task, answer: str) -> DataFrame:
-    """`DataFrame.mapInArrow` without its demand that pandas be installed, which Arrow's batches never meet."""
-    from pyspark.sql import DataFrame
-    from pyspark.sql import functions as F
-    from pyspark.sql.udf import UserDefinedFunction
-    from pyspark.util import PythonEvalType
-
-    function = UserDefinedFunction(task, returnType=answer, evalType=PythonEvalType.SQL_MAP_ARROW_ITER_UDF)
-    called: Any = function(*(F.col(quoted(name)) for name in rows.columns))
-    classic: Any = rows
-    return DataFrame(classic._jdf.mapInArrow(called._jc, False, None), rows.sparkSession)
+    return _sorted_out(map_in_arrow(gathered, _Task(dict(places), storage), ANSWER_DDL).collect())
 
 
 def _sorted_out(answers: Iterable[Any]) -> Written:
     files: dict[str, list[DataFile]] = {}
     failed: dict[str, str] = {}
+    shapes: dict[str, Shape] = {}
     for a in answers:
         if a.error is not None:
             failed[a.table] = a.error
+        elif a.shape is not None:
+            shapes.setdefault(a.table, Shape()).add(Shape.of_json(a.shape))
         else:
-            partitions = tuple((name, value) for name, value in json.loads(a.partitions))
-            file = DataFile(a.table, a.path, partitions, a.size, a.rows, a.modified_ms, a.stats)
-            files.setdefault(a.table, []).append(file)
-    return Written({table: found for table, found in files.items() if table not in failed}, failed)
+            files.setdefault(a.table, []).append(_data_file(a))
+    return Written({table: found for table, found in files.items() if table not in failed}, failed, shapes)
+
+
+def _data_file(a: Any) -> DataFile:
+    partitions = tuple((name, value) for name, value in json.loads(a.partitions))
+    columns = None if a.columns is None else columns_of_json(json.loads(a.columns))
+    return DataFile(a.table, a.path, partitions, a.size, a.rows, a.modified_ms, a.stats, columns, a.rescued)
 
 
 # --- in the executor -------------------------------------------------------------------------------------------------
@@ -155,30 +166,40 @@ class _Task:
     storage: Storage
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        shapers: dict[str, Shaper] = {}
         with Uploads(self.storage.put) as uploads:
-            for answers in self._files(runs(batches), uploads):
+            for answers in self._files(groups(runs(batches)), shapers, uploads):
                 if answers:
                     yield pa.RecordBatch.from_pylist(answers, schema=ANSWER)
+        seen = [{"table": table, "shape": shaper.seen.as_json()} for table, shaper in shapers.items()]
+        yield pa.RecordBatch.from_pylist(seen, schema=ANSWER)
 
-    def _files(self, found: Iterable[tuple[str, pa.RecordBatch]], uploads: Uploads) -> Iterator[list[dict[str, Any]]]:
+    def _files(
+        self, found: Iterable[tuple[str, pa.Table]], shapers: dict[str, Shaper], uploads: Uploads
+    ) -> Iterator[list[dict[str, Any]]]:
         open_file: _OpenFile | None = None
-        for key, run in found:
-            if open_file is None or open_file.key != key or open_file.is_full:
+        for key, group in found:
+            table, values = self._destination(key)
+            place = self.places[table]
+            columns = None
+            if place.shaping is not None:
+                shaper = shapers.get(table) or shapers.setdefault(table, Shaper(place.shaping))
+                group, columns = shaper.shaped(group), shaper.columns
+            if open_file is None or not open_file.takes(key, group.schema):
                 if open_file is not None:
                     yield uploads.add(open_file)
-                open_file = self._open(key, run.schema)
-            open_file.write(run)
+                open_file = _OpenFile(key, table, place.path, values, group.schema, columns)
+            open_file.write(group)
         if open_file is not None:
             yield uploads.add(open_file)
         yield uploads.finish()
 
-    def _open(self, key: str, schema: pa.Schema) -> _OpenFile:
+    def _destination(self, key: str) -> tuple[str, Values]:
         partitions = {name: place.partition_columns for name, place in self.places.items()}
         table = json.loads(key)[0]
         if table not in partitions:
             raise Halt(f"a row is meant for table {table!r}, which is not among the batch's tables")
-        table, values = parse_destination(key, partitions)
-        return _OpenFile(key, table, self.places[table].path, values, schema)
+        return parse_destination(key, partitions)
 
 
 def runs(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, pa.RecordBatch]]:
@@ -193,44 +214,51 @@ def runs(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, pa.RecordBatc
             start = end
 
 
+def groups(found: Iterable[tuple[str, pa.RecordBatch]]) -> Iterator[tuple[str, pa.Table]]:
+    """The rows of one destination, as many as make a row group."""
+    waiting: list[pa.RecordBatch] = []
+    of, size = "", 0
+    for key, run in found:
+        if waiting and (key != of or size >= ROW_GROUP_BYTES):
+            yield of, pa.Table.from_batches(waiting)
+            waiting, size = [], 0
+        of = key
+        waiting.append(run)
+        size += run.nbytes
+    if waiting:
+        yield of, pa.Table.from_batches(waiting)
+
+
 class _OpenFile:
     """A Parquet file that is being written, in memory."""
 
-    def __init__(self, key: str, table: str, table_path: str, values: Values, schema: pa.Schema) -> None:
-        self.key, self.table, self.table_path, self.values = key, table, table_path, values
+    def __init__(
+        self, key: str, table: str, table_path: str, values: Values, schema: pa.Schema, columns: Struct | None
+    ) -> None:
+        self.key, self.table, self.table_path, self.values, self.columns = key, table, table_path, values, columns
         self.name = f"{folder(values)}part-{uuid.uuid4()}.{CODEC}.parquet"
-        self.rows = 0
+        self.rows = self.rescued = 0
         # Partition values live in the log, not in the file.
         self._columns = [name for name in schema.names if name not in dict(values)]
-        self._arrives = pa.schema([schema.field(name) for name in self._columns])
-        self._schema = pa.schema([optional(field) for field in self._arrives])
-        self._waiting: list[pa.RecordBatch] = []
-        self._waiting_bytes = 0
+        self._arrives = schema
+        self._schema = pa.schema([optional(schema.field(name)) for name in self._columns])
         self._statistics = Statistics()
         self._buffer = pa.BufferOutputStream()
         self._parquet = pq.ParquetWriter(self._buffer, self._schema, compression=CODEC, store_schema=False)
 
-    @property
-    def is_full(self) -> bool:
-        return bool(self._buffer.tell() >= FILE_BYTES)
+    def takes(self, key: str, schema: pa.Schema) -> bool:
+        return bool(self.key == key and self._arrives.equals(schema) and self._buffer.tell() < FILE_BYTES)
 
-    def write(self, run: pa.RecordBatch) -> None:
-        self._waiting.append(run.select(self._columns))
-        self._waiting_bytes += run.nbytes
-        self.rows += run.num_rows
-        if self._waiting_bytes >= ROW_GROUP_BYTES:
-            self._write_row_group()
-
-    def _write_row_group(self) -> None:
-        group = pa.Table.from_batches(self._waiting, self._arrives).cast(self._schema)
+    def write(self, group: pa.Table) -> None:
+        self.rows += group.num_rows
+        if self.columns is not None:
+            self.rescued += group.num_rows - group[RESCUED].null_count
+        group = group.select(self._columns).cast(self._schema)
         self._statistics.observe(group)
         self._parquet.write_table(group, row_group_size=max(1, group.num_rows))
-        self._waiting, self._waiting_bytes = [], 0
 
     def close(self) -> tuple[pa.Buffer, str]:
         """The bytes of the file, and its statistics."""
-        if self._waiting:
-            self._write_row_group()
         self._parquet.close()
         return self._buffer.getvalue(), self._statistics.as_json()
 
@@ -295,4 +323,6 @@ class Uploads:
             "rows": file.rows,
             "modified_ms": int(time.time() * 1000),
             "stats": stats,
+            "columns": None if file.columns is None else json.dumps(json_of(file.columns)),
+            "rescued": file.rescued,
         }

@@ -154,14 +154,20 @@ class TableLogs:
 
         return self._commit(path, 0, transaction, actions)
 
-    def append(self, seen: Seen, actions: Sequence[str], txn: Txn) -> Committed | Repeated | Outrun:
-        """Adds these files to the table, behind whatever others have committed since it was seen."""
+    def append(
+        self, seen: Seen, actions: Sequence[str], txn: Txn, *, schema: StructType | None = None
+    ) -> Committed | Repeated | Outrun:
+        """Adds these files to the table, behind whatever others have committed since it was seen. With a schema, the table gets
+        its columns in the same commit. Kernel changes no columns without column mapping, which other readers cannot read; but
+        it commits what it is handed, and refuses the commit where another has changed the table meanwhile."""
+        if schema is not None:
+            actions = [_metadata_action(seen.snapshot.getMetadata(), schema), *actions]
 
         def transaction() -> Any:
             update = seen.snapshot.buildUpdateTableTransaction(ENGINE, self._java.write)
             return update.withTransactionId(txn.app_id, txn.version).withMaxRetries(RETRIES).build(self._engine)
 
-        return self._commit(seen.path, seen.listed, transaction, actions)
+        return self._commit(seen.path, seen.listed, transaction, actions, remember=schema is None)
 
     def close(self) -> None:
         """Waits for checkpoints that are being written."""
@@ -208,7 +214,13 @@ class TableLogs:
             self._seen.pop(path, None)
 
     def _commit(
-        self, path: str, listed: int, transaction: Callable[[], Any], actions: Sequence[str]
+        self,
+        path: str,
+        listed: int,
+        transaction: Callable[[], Any],
+        actions: Sequence[str],
+        *,
+        remember: bool = True,
     ) -> Committed | Repeated | Outrun:
         self._forget(path)
         try:
@@ -221,7 +233,8 @@ class TableLogs:
             if failure.kind in OUTRUN:
                 return Outrun()
             raise
-        self._after(path, listed, version, result)
+        if remember:
+            self._after(path, listed, version, result)
         return Committed(version)
 
     def _rows(self, actions: Sequence[str]) -> Any:
@@ -299,6 +312,27 @@ class _Java:
         for key, value in items.items():
             made.put(key, value)
         return made
+
+
+def _metadata_action(metadata: Any, schema: StructType) -> str:
+    """What the log says of the table, with another schema."""
+    named = {"name": metadata.getName(), "description": metadata.getDescription()}
+    action = {
+        "id": metadata.getId(),
+        **{key: str(value.get()) for key, value in named.items() if value.isPresent()},
+        "format": {"provider": "parquet", "options": {}},
+        "schemaString": schema.json(),
+        "partitionColumns": _texts(metadata.getPartitionColumns()),
+        "configuration": dict(metadata.getConfiguration()),
+    }
+    if metadata.getCreatedTime().isPresent():
+        action["createdTime"] = int(metadata.getCreatedTime().get())
+    return json.dumps({"metaData": action})
+
+
+def _texts(array: Any) -> list[str]:
+    elements = array.getElements()
+    return [str(elements.getString(at)) for at in range(array.getSize())]
 
 
 def _items(java_list: Any) -> list[Any]:

@@ -16,7 +16,7 @@ from forebay.table.partition import may_partition
 if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructField, StructType
 
-__all__ = ["misfits", "new_columns", "nullable", "unwritable"]
+__all__ = ["merged", "misfits", "new_columns", "nullable", "unwritable"]
 
 
 def nullable(schema: StructType) -> StructType:
@@ -32,7 +32,7 @@ def _nullable(kind: DataType) -> DataType:
     from pyspark.sql import types as T
 
     if isinstance(kind, T.StructType):
-        return T.StructType([T.StructField(f.name, _nullable(f.dataType), True) for f in kind.fields])
+        return T.StructType([T.StructField(f.name, _nullable(f.dataType), True, f.metadata) for f in kind.fields])
     if isinstance(kind, T.ArrayType):
         return T.ArrayType(_nullable(kind.elementType), True)
     if isinstance(kind, T.MapType):
@@ -96,6 +96,33 @@ def _new_fields(path: str, rows: DataType, table: DataType) -> Iterator[str]:
     else:
         for mine, theirs in _inner(rows, table):
             yield from _new_fields(path, mine, theirs)
+
+
+def merged(table: StructType, rows: StructType) -> StructType:
+    """The table's columns, with those of the rows that it lacks, down to the innermost."""
+    from pyspark.sql.types import StructType
+
+    made = _merged(table, nullable(rows))
+    assert isinstance(made, StructType)
+    return made
+
+
+def _merged(table: DataType, rows: DataType) -> DataType:
+    from pyspark.sql import types as T
+
+    if isinstance(rows, T.StructType) and isinstance(table, T.StructType):
+        new, known = _by_lower_name(rows), _by_lower_name(table)
+        kept = [
+            T.StructField(f.name, _merged(f.dataType, new[name].dataType), f.nullable, f.metadata) if name in new else f
+            for name, f in known.items()
+        ]
+        return T.StructType([*kept, *(f for name, f in new.items() if name not in known)])
+    if isinstance(rows, T.ArrayType) and isinstance(table, T.ArrayType):
+        return T.ArrayType(_merged(table.elementType, rows.elementType), table.containsNull)
+    if isinstance(rows, T.MapType) and isinstance(table, T.MapType):
+        value = _merged(table.valueType, rows.valueType)
+        return T.MapType(_merged(table.keyType, rows.keyType), value, table.valueContainsNull)
+    return table
 
 
 def misfits(rows: StructType, table: StructType) -> Iterator[Problem]:

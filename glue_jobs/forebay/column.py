@@ -1,0 +1,94 @@
+"""The declaration of a column, and of what becomes of the fields that nobody declared."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
+
+__all__ = ["Column", "Declared", "RecordPath", "Undeclared", "path_in_record"]
+
+
+def path_in_record(value: str) -> str:
+    if not re.fullmatch(r"[A-Za-z_][\w\-]*(\.[A-Za-z_][\w\-]*)*", value):
+        raise ValueError("must be a field's name, dotted where it is nested, such as player.id")
+    return value
+
+
+RecordPath = Annotated[str, AfterValidator(path_in_record)]
+
+PLAIN_TYPES = (
+    *("string", "long", "int", "double", "float", "boolean", "timestamp", "date", "binary"),
+    *("json", "map"),
+)
+
+
+def _column_type(value: str) -> str:
+    if value in PLAIN_TYPES:
+        return value
+    found = re.fullmatch(r"decimal\((\d{1,2}),\s*(\d{1,2})\)", value)
+    if found and int(found[2]) <= int(found[1]) <= 38 and int(found[1]) > 0:
+        return f"decimal({found[1]},{found[2]})"
+    raise ValueError(f"must be one of {', '.join(PLAIN_TYPES)} or decimal(18,2)")
+
+
+class Declared(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Column(Declared):
+    """One column of a table. Its type holds, whatever comes: a value that does not fit is null here, and in _rescued as it
+    came."""
+
+    name: str = Field(description="the column's name in the table")
+    type: Annotated[str, AfterValidator(_column_type)] = Field(
+        "string",
+        description="its type; json: any value as JSON text; map: an object with any keys, as a map of texts",
+        json_schema_extra={"examples": [*PLAIN_TYPES, "decimal(18,2)"]},
+    )
+    path: RecordPath | None = Field(None, description="the field it is read from; its own name where not given")
+    formats: tuple[str, ...] = Field(
+        (),
+        description="for timestamp and date: patterns of Spark that are tried in order, such as dd/MM/yyyy HH:mm; "
+        "without them ISO 8601, and seconds, milliseconds, microseconds or nanoseconds since 1970",
+    )
+
+    @property
+    def source(self) -> str:
+        return self.path or self.name
+
+    @field_validator("name")
+    @classmethod
+    def _plain(cls, value: str) -> str:
+        if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]{0,254}", value):
+            raise ValueError("must be a letter, then letters, digits or _ (names that begin with _ are forebay's)")
+        return value
+
+    @model_validator(mode="after")
+    def _formats_are_for_times(self) -> Column:
+        if self.formats and self.type not in ("timestamp", "date"):
+            raise ValueError(f"formats are for timestamp and date, and {self.name} is {self.type}")
+        return self
+
+
+class Undeclared(Declared):
+    """What becomes of the fields that no column is read from."""
+
+    become: Literal["columns", "rescued", "ignored"] = Field(
+        "columns",
+        description="columns: each a column, in the batch that brings it; rescued: JSON in _rescued; ignored: nothing",
+    )
+    depth: int = Field(
+        5, ge=0, le=20, description="so many objects may be nested as structs; deeper ones are JSON text"
+    )
+    flatten: str | None = Field(
+        None, max_length=3, description="objects become columns beside each other, their names joined by this"
+    )
+    new_columns: int = Field(
+        100,
+        ge=0,
+        le=5000,
+        description="so many columns, nested ones counted, may be added in a batch; others are rescued",
+    )
+    max_columns: int = Field(1000, ge=0, le=20_000, description="so many there may be in all")

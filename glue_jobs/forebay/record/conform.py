@@ -1,0 +1,98 @@
+"""Some records of one table: what they tell of its columns, and then their values in those columns.
+
+Two steps, because the columns can only be decided when all records have been looked at: `Records.shape`, then
+`Records.conformed`. The records are parsed once for both.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from forebay.record import swift, walk
+from forebay.record.growth import Rules
+from forebay.record.kind import Fixed, Kind, Many, Struct, arrow_type
+from forebay.record.shape import Shape
+
+__all__ = ["Conformed", "Records", "writable"]
+
+
+@dataclass(frozen=True)
+class Conformed:
+    """Values by column, in the order of the records as `rows` lists them; `rescued` is text or null."""
+
+    columns: pa.StructArray
+    rescued: pa.StringArray
+    rows: pa.Int64Array
+
+
+class Records:
+    """Records of one table, as text."""
+
+    def __init__(self, texts: pa.StringArray, rules: Rules, told: swift.Told | None = None) -> None:
+        self.texts, self.rules = texts, rules
+        try:
+            parts, refused = swift.parse(texts, rules, told or swift.Told())
+            self._shapes = [part.shape(rules) for part in parts]
+            self._swift, self._slow = parts, refused
+        except swift.Unordinary:
+            self._shapes, self._swift, self._slow = [], [], list(range(len(texts)))
+
+    @cached_property
+    def _walked(self) -> list[dict[str, Any]]:
+        return [walk.parsed(text, self.rules) for text in self.texts.take(pa.array(self._slow, pa.int64())).to_pylist()]
+
+    def shape(self) -> Shape:
+        shape = Shape.sum(self._shapes)
+        for record in self._walked:
+            shape.observe(record, self.rules.depth + 1)
+        return shape
+
+    def conformed(self, columns: Struct) -> Conformed:
+        """With these columns, of which none is fixed: see `writable`."""
+        arrays, rows, slow = [], [], list(zip(self._slow, self._walked, strict=True))
+        for part in self._swift:
+            try:
+                made, odd = part.conformed(columns, self.rules)
+            except swift.Unordinary:
+                odd = np.ones(part.stop - part.start, bool)
+            positions = np.arange(part.start, part.stop)
+            slow += [(int(at), walk.parsed(self.texts[int(at)].as_py(), self.rules)) for at in positions[odd]]
+            if not odd.all():
+                arrays.append(made if not odd.any() else made.filter(pa.array(~odd)))
+                rows.append(positions[~odd])
+        walked = [walk.conformed(record, columns, self.rules) for _, record in slow]
+        ordinary = sum(map(len, rows))
+        rescued = pa.concat_arrays(
+            [pa.nulls(ordinary, pa.string()), pa.array([walk.rescued_text(left) for _, left in walked], pa.string())]
+        )
+        if slow:
+            rows.append(np.array([at for at, _ in slow]))
+            arrays.append(pa.array([made for made, _ in walked], arrow_type(columns)))
+        kinds = arrow_type(columns)
+        made = pa.concat_arrays([array.cast(kinds) if array.type != kinds else array for array in arrays])
+        return Conformed(made, rescued, pa.array(np.concatenate(rows), pa.int64()))
+
+
+def writable(columns: Struct) -> Struct:
+    """Without what is fixed: values for such a column are rescued, and the files lack it."""
+    fields = {}
+    for name, column in columns.fields.items():
+        kind = _writable(column.kind)
+        if kind is not None:
+            fields[name] = replace(column, kind=kind)
+    return Struct(fields)
+
+
+def _writable(kind: Kind) -> Kind | None:
+    if isinstance(kind, Struct):
+        inner = writable(kind)
+        return inner if inner.fields else None
+    if isinstance(kind, Many):
+        of = _writable(kind.of)
+        return None if of is None else Many(of)
+    return None if isinstance(kind, Fixed) else kind

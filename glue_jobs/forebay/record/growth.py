@@ -1,0 +1,134 @@
+"""Which columns a table gets: decided from what it has and what values came, the same whatever the order.
+
+Enters: a table's columns (`Struct`), a `Shape`, the `Rules` of its declaration. Leaves: the columns with those that are
+added; none is ever taken away or changed, because a reader of version 1 cannot follow that. What a field's kind would be
+if it were decided anew is `decided`; `forebay schema settle` brings a table there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from forebay.record.kind import Field, Kind, Many, Path, Struct, leaves
+from forebay.record.name import free_name
+from forebay.record.shape import Shape
+
+__all__ = ["RARE", "Rules", "agrees", "decided", "grown", "new_leaves"]
+
+RARE = 100
+"""A type that fewer than one in so many of a field's values has is dirt, and decides nothing: its values are rescued."""
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What a declaration says about the columns that the data bring."""
+
+    depth: int = 5
+    """So many objects may be nested as structs; what is deeper is JSON text."""
+    flatten: str | None = None
+    """Objects become columns of their own instead, with their names joined by this."""
+    new_columns: int = 100
+    """So many columns, nested fields counted, may be added in one batch."""
+    columns: int = 1000
+    """So many there may be in all."""
+    undeclared: str = "columns"
+    """What becomes of fields that nobody declared: columns, rescue or ignore."""
+    declared: Mapping[str, Any] = field(default_factory=dict)
+    """The fields that are read elsewhere, as a tree of keys; an empty tree is a whole field."""
+    reserved: frozenset[str] = frozenset()
+    """Columns that are filled elsewhere, in small letters."""
+
+    @property
+    def grows(self) -> bool:
+        return self.undeclared == "columns"
+
+
+def grown(known: Struct, shape: Shape, rules: Rules) -> Struct:
+    """The columns after these values came."""
+    if not rules.grows:
+        return known
+    wanted = _merged(known, shape, rules, rules.depth, rules.reserved)
+    have = {path for path, _ in leaves(known)}
+    new = sorted((path for path, _ in leaves(wanted) if path not in have), key=lambda path: (len(path), path))
+    room = min(rules.new_columns, rules.columns - len(have))
+    if len(new) <= room:
+        return wanted
+    kept = _pruned(wanted, (), have | set(new[: max(0, room)]))
+    return kept if isinstance(kept, Struct) else Struct()
+
+
+def decided(shape: Shape, depth: int) -> Kind | None:
+    """The kind that holds these values; None where they say nothing yet (no value, only empty lists or objects)."""
+    total = sum(shape.counts.values())
+    counting = {kind for kind, values in shape.counts.items() if values * RARE >= total}
+    if not counting:
+        return None
+    if counting == {"object"}:
+        return _struct(shape, depth) if depth > 0 else "string"
+    if counting == {"list"}:
+        of = decided(shape.element, depth) if shape.element is not None else None
+        return None if of is None else Many(of)
+    if counting <= {"long", "double"}:
+        return "double" if "double" in shape.counts else "long"
+    return next(iter(counting)) if len(counting) == 1 else "string"
+
+
+def new_leaves(before: Struct, after: Struct) -> tuple[str, ...]:
+    """The columns and nested fields that were added, as dotted paths."""
+    have = {path for path, _ in leaves(before)}
+    return tuple(".".join(path) for path, _ in leaves(after) if path not in have)
+
+
+def agrees(written: Kind, table: Kind) -> bool:
+    """Whether files with these columns belong into this table: it has all of them, and of the same types."""
+    if isinstance(written, Struct) and isinstance(table, Struct):
+        return all(
+            name in table.fields and agrees(mine.kind, table.fields[name].kind) for name, mine in written.fields.items()
+        )
+    if isinstance(written, Many) and isinstance(table, Many):
+        return agrees(written.of, table.of)
+    return written == table
+
+
+def _struct(shape: Shape, depth: int) -> Struct | None:
+    made = _merged(Struct(), shape, None, depth, frozenset())
+    return made if made.fields else None
+
+
+def _merged(known: Struct, shape: Shape, rules: Rules | None, depth: int, reserved: frozenset[str]) -> Struct:
+    """`known`, then the new fields in the order of their names: whatever the order in which they came."""
+    inner = depth if rules is not None else depth - 1  # the record itself is no nesting
+    named = {free_name(name, reserved): of for name, of in shape.fields.items()}
+    moved = {free_name(name, reserved): frozenset({name}) for name in shape.fields if name in reserved}
+    fields = {name: _grown_field(f, named[name], inner) if name in named else f for name, f in known.fields.items()}
+    for name in sorted(named.keys() - fields.keys()):
+        kind = decided(named[name], inner)
+        if kind is not None:
+            fields[name] = Field(name, kind, frozenset(named[name].spelled) or moved.get(name, frozenset()))
+    return Struct(fields)
+
+
+def _grown_field(known: Field, shape: Shape, depth: int) -> Field:
+    return replace(known, kind=_grown_kind(known.kind, shape, depth))
+
+
+def _grown_kind(known: Kind, shape: Shape, depth: int) -> Kind:
+    if isinstance(known, Struct) and depth > 0:
+        return _merged(known, shape, None, depth, frozenset())
+    if isinstance(known, Many) and shape.element is not None:
+        return Many(_grown_kind(known.of, shape.element, depth))
+    return known
+
+
+def _pruned(kind: Kind, path: Path, allowed: set[Path]) -> Kind | None:
+    """Without the leaves that are not allowed; None where nothing is left."""
+    if isinstance(kind, Struct):
+        kept = {name: (f, _pruned(f.kind, (*path, name), allowed)) for name, f in kind.fields.items()}
+        fields = {name: replace(f, kind=inner) for name, (f, inner) in kept.items() if inner is not None}
+        return Struct(fields) if fields else None
+    if isinstance(kind, Many):
+        of = _pruned(kind.of, (*path, "[]"), allowed)
+        return None if of is None else Many(of)
+    return kind if path in allowed else None

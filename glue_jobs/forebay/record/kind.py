@@ -1,0 +1,126 @@
+"""What a column holds: the few types that JSON has, in the words of Delta's schemas.
+
+A kind is a leaf's name (`boolean`, `long`, `double`, `string`), a `Struct`, a `Many` (an array), or `Fixed`: a type that
+people gave a column and that no JSON value is taken for. In and out: Delta's schema JSON; out: Arrow types.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+__all__ = [
+    "SPELLED",
+    "Field",
+    "Fixed",
+    "Kind",
+    "Leaf",
+    "Many",
+    "Path",
+    "Struct",
+    "arrow_type",
+    "json_of",
+    "kind_of_json",
+    "leaves",
+]
+
+Leaf = str
+LEAVES = {"boolean": pa.bool_(), "long": pa.int64(), "double": pa.float64(), "string": pa.string()}
+
+SPELLED = "forebay.fields"
+"""In a column's metadata: the keys, as the records spell them, where they are not the column's name."""
+
+Path = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Field:
+    """A column, or a field inside of one. `spelled` are the keys that were seen, where they differ from the name."""
+
+    name: str
+    kind: Kind
+    spelled: frozenset[str] = frozenset()
+
+    def as_json(self) -> dict[str, Any]:
+        metadata: dict[str, Any] = {SPELLED: sorted(self.spelled)} if self.spelled else {}
+        return {"name": self.name, "type": json_of(self.kind), "nullable": True, "metadata": metadata}
+
+
+@dataclass(frozen=True)
+class Struct:
+    """Fields by the name in small letters; each has its own spelling in the table."""
+
+    fields: Mapping[str, Field] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Many:
+    """An array of this."""
+
+    of: Kind
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """A type that did not come from the data: a timestamp, a decimal, a map. Values for it go to `_rescued`."""
+
+    json: Any
+
+
+Kind = Leaf | Struct | Many | Fixed
+
+
+def leaves(kind: Kind, path: Path = ()) -> Iterator[tuple[Path, Kind]]:
+    """All innermost fields, by name; an array's elements are named `[]`."""
+    if isinstance(kind, Struct):
+        for name, inner in kind.fields.items():
+            yield from leaves(inner.kind, (*path, name))
+    elif isinstance(kind, Many):
+        yield from leaves(kind.of, (*path, "[]"))
+    else:
+        yield path, kind
+
+
+def kind_of_json(json: Any) -> Kind:
+    """From Delta's schema JSON."""
+    if isinstance(json, str):
+        return json if json in LEAVES else Fixed(json)
+    if json["type"] == "struct":
+        return Struct({f["name"].lower(): _field_of_json(f) for f in json["fields"]})
+    if json["type"] == "array":
+        of: Kind = kind_of_json(json["elementType"])
+        return Fixed(json) if isinstance(of, Fixed) else Many(of)
+    return Fixed(json)
+
+
+def columns_of_json(json: Any) -> Struct:
+    """Of a whole table."""
+    kind = kind_of_json(json)
+    assert isinstance(kind, Struct)
+    return kind
+
+
+def _field_of_json(json: Mapping[str, Any]) -> Field:
+    return Field(json["name"], kind_of_json(json["type"]), frozenset(json.get("metadata", {}).get(SPELLED, ())))
+
+
+def json_of(kind: Kind) -> Any:
+    """As Delta's schema JSON."""
+    if isinstance(kind, Struct):
+        return {"type": "struct", "fields": [f.as_json() for f in kind.fields.values()]}
+    if isinstance(kind, Many):
+        return {"type": "array", "elementType": json_of(kind.of), "containsNull": True}
+    return kind.json if isinstance(kind, Fixed) else kind
+
+
+def arrow_type(kind: Kind) -> pa.DataType:
+    """Of a kind without anything `Fixed` in it."""
+    if isinstance(kind, Struct):
+        return pa.struct([(f.name, arrow_type(f.kind)) for f in kind.fields.values()])
+    if isinstance(kind, Many):
+        return pa.list_(pa.field("element", arrow_type(kind.of)))
+    assert isinstance(kind, str)
+    return LEAVES[kind]

@@ -1,0 +1,181 @@
+"""One record at a time: what goes into its table's columns, and what does not fit them. This is the definition; `swift` is
+the same for thousands of ordinary records at once.
+
+Enters: a record as text, the table's columns, the rules. Leaves: a value for each column, and what is rescued: the parts of
+the record that did not fit, nested as in the record, under the keys that the record used. A record that Python cannot read
+although Spark could, is rescued whole, as text under the empty key.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from forebay.record.growth import Rules
+from forebay.record.kind import Kind, Many, Struct
+from forebay.record.name import free_name, safe_name
+from forebay.record.shape import LONG_MAX, LONG_MIN
+
+__all__ = ["DEEPEST", "NOTHING", "conformed", "flattened", "parsed", "rescued_text", "text_of", "undeclared"]
+
+NOTHING: Any = object()
+"""Stands for `there is nothing to rescue`, where null would be something."""
+
+WHOLE = ""
+EXACT = 2**53
+DEEPEST = 200
+"""Objects and arrays inside each other; what is nested deeper is rescued whole."""
+
+
+class Unreadable(dict[str, Any]):
+    """A record whose text only Spark could read; all of it is under one key."""
+
+
+def parsed(text: str, rules: Rules) -> dict[str, Any]:
+    """The fields of a record that nobody has read yet."""
+    if depth_of(text) > DEEPEST:
+        return Unreadable({WHOLE: text.rstrip()})
+    try:
+        record = json.loads(text, object_pairs_hook=_no_key_twice)
+    except ValueError:
+        return Unreadable({WHOLE: text.rstrip()})
+    if rules.declared:
+        record = undeclared(record, rules.declared)
+    return flattened(record, rules.flatten, rules.depth) if rules.flatten is not None else record
+
+
+def depth_of(text: str) -> int:
+    """At least how deep a record is nested; exactly where it may be too deep."""
+    if text.count("{") + text.count("[") <= DEEPEST:
+        return 0
+    depth = deepest = 0
+    for sign in re.findall(r'"(?:[^"\\]|\\.)*"|[{}\[\]]', text):
+        if sign in "{[":
+            depth += 1
+            deepest = max(deepest, depth)
+        elif sign in "}]":
+            depth -= 1
+    return deepest
+
+
+def undeclared(record: dict[str, Any], declared: Mapping[str, Any]) -> dict[str, Any]:
+    """Without the fields that are read elsewhere. An object of which nothing is left but nulls is gone."""
+    left = {}
+    for key, value in record.items():
+        below = declared.get(key)
+        if below is None:
+            left[key] = value
+        elif below and isinstance(value, dict):
+            rest = undeclared(value, below)
+            if any(inner is not None for inner in rest.values()):
+                left[key] = rest
+        elif below and value is not None:
+            left[key] = value
+    return left
+
+
+def flattened(record: dict[str, Any], separator: str, depth: int) -> dict[str, Any]:
+    """Objects become fields beside each other: {"a": {"b": 1}} becomes {"a_b": 1}."""
+    flat: dict[str, Any] = {}
+    for key, value in record.items():
+        if isinstance(value, dict) and depth > 0:
+            for inner, leaf in flattened(value, separator, depth - 1).items():
+                flat[f"{key}{separator}{inner}"] = leaf
+        else:
+            flat[key] = value
+    return flat
+
+
+def conformed(record: dict[str, Any], columns: Struct, rules: Rules) -> tuple[dict[str, Any], Any]:
+    """The columns' values, and what is rescued (`NOTHING` mostly)."""
+    if isinstance(record, Unreadable):
+        return {}, dict(record)
+    value, rescued = _object(record, columns, rules.reserved)
+    return value, NOTHING if rules.undeclared == "ignore" else rescued
+
+
+def rescued_text(rescued: Any) -> str | None:
+    """As it stands in `_rescued`."""
+    return None if rescued is NOTHING else json.dumps(rescued, separators=(",", ":"))
+
+
+def text_of(value: Any) -> str:
+    """A value in a column of text: texts as they are, whole numbers without a point, everything else as JSON."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, float) and value.is_integer() and abs(value) < EXACT:
+        return str(int(value))
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+
+
+def _object(
+    record: dict[str, Any], columns: Struct, reserved: frozenset[str] = frozenset()
+) -> tuple[dict[str, Any], Any]:
+    made: dict[str, Any] = {}
+    rescued: dict[str, Any] | None = None
+    for key, value in _without_twins(record):
+        if value is None:
+            continue
+        name = free_name(safe_name(key), reserved)
+        column = columns.fields.get(name)
+        if column is None or column.name in made:
+            left = NOTHING if value in ({}, []) else value
+        else:
+            made[column.name], left = _value(value, column.kind)
+        if left is not NOTHING:
+            rescued = rescued if rescued is not None else {}
+            rescued[key] = left
+    return made, NOTHING if rescued is None else rescued
+
+
+def _value(value: Any, kind: Kind) -> tuple[Any, Any]:
+    """What the column takes of it, and what it does not."""
+    if isinstance(kind, Struct):
+        return _object(value, kind) if isinstance(value, dict) else (None, value)
+    if isinstance(kind, Many):
+        return _elements(value, kind) if isinstance(value, list) else (None, value)
+    if kind == "string":
+        return _text(value)
+    if kind == "long":
+        fits = type(value) is int and LONG_MIN <= value <= LONG_MAX
+    elif kind == "double":
+        if type(value) is int and abs(value) < 10**300 and int(float(value)) == value:
+            return float(value), NOTHING
+        fits = isinstance(value, float)
+    else:
+        fits = kind == "boolean" and isinstance(value, bool)
+    return (value, NOTHING) if fits else (None, value)
+
+
+def _text(value: Any) -> tuple[str | None, Any]:
+    text = text_of(value)
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # half of a surrogate pair is JSON, but no text
+        return None, value
+    return text, NOTHING
+
+
+def _elements(values: list[Any], kind: Many) -> tuple[list[Any], Any]:
+    """Each element that fits; if one does not, the whole array is rescued besides, since a gap cannot be told from a null."""
+    made, spoiled = [], False
+    for value in values:
+        fit, left = (None, NOTHING) if value is None else _value(value, kind.of)
+        made.append(fit)
+        spoiled = spoiled or left is not NOTHING
+    return made, values if spoiled else NOTHING
+
+
+def _without_twins(record: dict[str, Any]) -> Iterable[tuple[str, Any]]:
+    """The fields in their order; of keys with one name, the one that sorts first comes first and gets the column."""
+    return record.items() if len({safe_name(key) for key in record}) == len(record) else sorted(record.items())
+
+
+def _no_key_twice(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object that has a key twice is not one value, and to take either would lose the other."""
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        raise ValueError("a key stands twice in one object")
+    return made

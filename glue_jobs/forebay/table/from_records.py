@@ -1,0 +1,64 @@
+"""Rows with the texts of their records become rows with columns, as a DataFrame: for one table, when Spark writes it.
+
+Enters: such rows (`shaping`), the table's schema, its rules. Leaves: rows with all columns, new ones included. It is two jobs,
+since the columns must be known before there is a DataFrame of them; the fan-out needs one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from forebay.record.conform import writable
+from forebay.record.growth import Rules, grown
+from forebay.record.shape import Shape
+from forebay.table.in_arrow import map_in_arrow
+from forebay.table.schema import nullable
+from forebay.table.shaping import Shaper, Shaping, fixed_columns, known_columns, spark_columns
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructType
+
+__all__ = ["with_record_columns"]
+
+
+def with_record_columns(rows: DataFrame, table: StructType | None, rules: Rules) -> DataFrame:
+    """`table` None is one that has no columns yet."""
+    from pyspark.sql.types import StructType
+
+    fixed = fixed_columns(rows.schema)
+    known = known_columns(table, fixed, rules)
+    looked = map_in_arrow(rows, _Look(Shaping(writable(known), rules)), "shape string").collect()
+    columns = writable(grown(known, Shape.sum(Shape.of_json(row.shape) for row in looked), rules))
+    schema = nullable(StructType([*fixed.fields, *spark_columns(columns)]))
+    return map_in_arrow(rows, _Conform(Shaping(columns, rules, settled=True)), schema)
+
+
+@dataclass(frozen=True)
+class _Look:
+    """What the records of one task have."""
+
+    shaping: Shaping
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        shaper = Shaper(self.shaping)
+        for batch in batches:
+            shaper.look(pa.Table.from_batches([batch]))
+        yield pa.RecordBatch.from_pydict({"shape": [shaper.seen.as_json()]})
+
+
+@dataclass(frozen=True)
+class _Conform:
+    """The rows of one task with their columns."""
+
+    shaping: Shaping
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        shaper = Shaper(self.shaping)
+        for batch in batches:
+            if batch.num_rows:
+                yield from shaper.shaped(pa.Table.from_batches([batch])).to_batches()

@@ -1,0 +1,31 @@
+"""A Spark job whose tasks are Python over Arrow's batches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from forebay.table.partition import quoted
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructType
+
+__all__ = ["Task", "map_in_arrow"]
+
+Task = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+
+
+def map_in_arrow(rows: DataFrame, task: Task, answer: str | StructType) -> DataFrame:
+    """`DataFrame.mapInArrow` without its demand that pandas be installed, which Arrow's batches never meet."""
+    from pyspark.sql import DataFrame
+    from pyspark.sql import functions as F
+    from pyspark.sql.udf import UserDefinedFunction
+    from pyspark.util import PythonEvalType
+
+    function = UserDefinedFunction(task, returnType=answer, evalType=PythonEvalType.SQL_MAP_ARROW_ITER_UDF)
+    called: Any = function(*(F.col(quoted(name)) for name in rows.columns))
+    classic: Any = rows
+    return DataFrame(classic._jdf.mapInArrow(called._jc, False, None), rows.sparkSession)

@@ -1,0 +1,190 @@
+"""Records become rows: what fits is in its column, what does not is rescued, and the quick way does what the slow one does."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from forebay.record import walk
+from forebay.record.conform import Records, writable
+from forebay.record.growth import Rules, grown
+from forebay.record.kind import Struct, arrow_type
+from forebay.record.shape import Shape
+from tests.record.test_growth import RECORDS
+
+Rows = list[tuple[dict[str, Any], Any]]
+
+
+def texts(records: list[Any]) -> pa.StringArray:
+    return pa.array([r if isinstance(r, str) else json.dumps(r) for r in records], pa.string())
+
+
+def made_of(records: list[Any], known: Struct | None = None, **more: Any) -> tuple[Rows, Struct]:
+    """Each record's columns, and what is rescued of it, in their order."""
+    rules = Rules(**more)
+    some = Records(texts(records), rules)
+    columns = grown(known or Struct(), some.shape(), rules)
+    done = some.conformed(writable(columns))
+    rows = dict(
+        zip(done.rows.to_pylist(), zip(done.columns.to_pylist(), done.rescued.to_pylist(), strict=True), strict=True)
+    )
+    assert sorted(rows) == list(range(len(records)))
+    return [(rows[n][0], None if rows[n][1] is None else json.loads(rows[n][1])) for n in range(len(records))], columns
+
+
+def row(*records: Any, **more: Any) -> tuple[dict[str, Any], Any]:
+    """The last record's columns that are not null, and what is rescued of it."""
+    rows, _ = made_of(list(records), **more)
+    return {name: value for name, value in rows[-1][0].items() if value is not None}, rows[-1][1]
+
+
+def same(one: Any, other: Any) -> bool:
+    if isinstance(one, float) and isinstance(other, float):
+        return one == other or (math.isnan(one) and math.isnan(other))
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(same, one, other))
+    return bool(one == other)
+
+
+@given(
+    RECORDS,
+    RECORDS,
+    st.sampled_from([None, "_"]),
+    st.integers(0, 3),
+    st.sampled_from([{}, {"a": {}}, {"b": {"a": {}}}]),
+)
+def test_the_quick_way_does_what_the_slow_one_does(
+    earlier: list[dict[str, Any]],
+    records: list[dict[str, Any]],
+    flatten: str | None,
+    depth: int,
+    declared: dict[str, Any],
+) -> None:
+    rules = Rules(depth=depth, flatten=flatten, declared=declared, new_columns=5, reserved=frozenset({"a"}))
+    known = grown(Struct(), _walked_shape(earlier, rules), rules)
+    quick, slow = Records(texts(records), rules), [walk.parsed(json.dumps(record), rules) for record in records]
+    columns = grown(known, quick.shape(), rules)
+    assert columns == grown(known, _walked_shape(records, rules), rules)
+    if not records:
+        return
+    done = quick.conformed(columns)
+    for at, made, rescued in zip(
+        done.rows.to_pylist(), done.columns.to_pylist(), done.rescued.to_pylist(), strict=True
+    ):
+        wanted, left = walk.conformed(slow[at], columns, rules)
+        assert same(made, pa.array([wanted], arrow_type(columns)).to_pylist()[0])
+        assert rescued == walk.rescued_text(left)
+
+
+def _walked_shape(records: list[dict[str, Any]], rules: Rules) -> Shape:
+    shape = Shape()
+    for record in records:
+        shape.observe(walk.parsed(json.dumps(record), rules), rules.depth + 1)
+    return shape
+
+
+@given(RECORDS, RECORDS)
+def test_every_value_is_in_a_column_or_rescued(earlier: list[dict[str, Any]], records: list[dict[str, Any]]) -> None:
+    """A record of which nothing is rescued says the same as its row."""
+    known = grown(Struct(), _walked_shape(earlier, Rules()), Rules())
+    for record in records:
+        made, left = walk.conformed(dict(record), known, Rules())
+        lost = [key for key, value in record.items() if not _empty(value) and _name(key) not in made]
+        assert not lost or all(key in left for key in lost)
+
+
+def _empty(value: Any) -> bool:
+    return value is None or (value in ([], {}) and not isinstance(value, bool))
+
+
+def _name(key: str) -> str:
+    from forebay.record.name import safe_name
+
+    return safe_name(key)
+
+
+MANY = {f"k{n:04}": n for n in range(5000)}
+
+BAD = [
+    ("a type flips to text", [{"a": 1}] * 200 + [{"a": "x"}], {}, {"a": "x"}),
+    ("a number that is no long", [{"a": 1}] * 200 + [{"a": 2**70 + 1}], {}, {"a": 2**70 + 1}),
+    ("a whole number too exact for a double", [{"a": 0.5}] * 2 + [{"a": 2**53 + 1}], {}, {"a": 2**53 + 1}),
+    ("an object, and then a list", [{"a": {"x": 1}}] * 200 + [{"a": [1]}], {}, {"a": [1]}),
+    (
+        "a list with an element that does not fit",
+        [{"a": [1]}] * 200 + [{"a": [2, "x"]}],
+        {"a": [2, None]},
+        {"a": [2, "x"]},
+    ),
+    ("both as often", [{"a": {"x": 1}}, {"a": [1]}], {"a": "[1]"}, None),
+    ("mixed case twins in two records", [{"Level": 1}, {"level": 2}], {"level": 2}, None),
+    ("mixed case twins in one record", [{"level": 2, "Level": 1}], {"level": 1}, {"level": 2}),
+    ("reserved words", [{"select": 1, "from": "x"}], {"select": 1, "from": "x"}, None),
+    ("an empty key", [{"": 1}], {"empty": 1}, None),
+    ("null only", [{"a": None}], {}, None),
+    ("an empty list before anything is known", [{"a": [], "b": 1}], {"b": 1}, None),
+    ("an empty object", [{"a": {}, "b": 1}], {"b": 1}, None),
+    ("a key twice", ['{"a": 1, "a": 2}'], {}, {"": '{"a": 1, "a": 2}'}),
+    ("half of a surrogate pair", ['{"a": "x"}', '{"a": "\\ud800"}'], {}, {"a": "\ud800"}),
+    ("NUL in a text", ['{"a": "x\\u0000y"}'], {"a": "x\0y"}, None),
+    ("a number beyond all doubles", [{"a": 1.5}] * 200 + ['{"a": 1' + "0" * 400 + "}"], {}, {"a": 10**400}),
+    ("an own column's name", [{"_line": 7, "_id": 8}], {"x_line": 7, "x_id": 8}, None),
+    ("a time in text stays as it is written", [{"a": "2026-11-21 10:00:00"}], {"a": "2026-11-21 10:00:00"}, None),
+    ("times that are numbers", [{"a": 1764000000, "b": 1764000000123}], {"a": 1764000000, "b": 1764000000123}, None),
+]
+
+
+@pytest.mark.parametrize(("records", "columns", "rescued"), [case[1:] for case in BAD], ids=[case[0] for case in BAD])
+def test_bad_input_ends_where_it_should(records: list[Any], columns: dict[str, Any], rescued: Any) -> None:
+    assert row(*records) == (columns, rescued)
+
+
+def test_of_a_map_with_thousands_of_keys_as_many_become_columns_as_allowed() -> None:
+    (made, rescued), *_ = made_of([{"map": MANY, "z": 1}], new_columns=100)[0]
+    assert made["z"] == 1
+    assert len(made["map"]) == 99
+    assert {**made["map"], **rescued["map"]} == MANY
+
+
+def test_deep_records_do_not_overflow() -> None:
+    deep = '{"a":' * 900 + "1" + "}" * 900
+    assert row({"b": 1}, deep, depth=2) == ({}, {"": deep})
+    lists = '{"a":' + "[" * 900 + '"}"' + "]" * 900 + "}"
+    assert row(lists) == ({}, {"": lists})
+    allowed = '{"a":' * 150 + "1" + "}" * 150
+    made, rescued = row(allowed, depth=2)
+    assert (len(made["a"]["a"]["a"]), rescued) == (len(allowed) - 3 * 6, None)
+
+
+def test_fields_that_are_declared_are_not_seen() -> None:
+    record = {"player": {"id": "p", "level": 5, "name": "n"}, "event": "x", "other": {"only": 1}}
+    declared = {"player": {"id": {}, "level": {}}, "event": {}, "other": {"only": {}}}
+    assert row(record, declared=declared) == ({"player": {"name": "n"}}, None)
+
+
+def test_objects_can_become_columns_beside_each_other() -> None:
+    record = {"player": {"id": "p", "pos": {"x": 1}}, "items": [{"n": 1}]}
+    assert row(record, flatten="_") == ({"player_id": "p", "player_pos_x": 1, "items": [{"n": 1}]}, None)
+    assert row(record, flatten="_", depth=1)[0] == {"player_id": "p", "player_pos": {"x": 1}, "items": [{"n": 1}]}
+
+
+def test_undeclared_fields_can_be_rescued_or_ignored() -> None:
+    assert row({"a": 1, "b": {"c": 2}}, undeclared="rescue") == ({}, {"a": 1, "b": {"c": 2}})
+    assert row({"a": 1, "b": {"c": 2}}, undeclared="ignore") == ({}, None)
+
+
+def test_ordinary_records_are_not_walked() -> None:
+    """What makes it quick; a record that is odd costs only itself."""
+    rules = Rules()
+    some = Records(texts([{"a": n, "at": "2026-11-21T10:00:00Z"} for n in range(1000)] + [{"a": "x"}]), rules)
+    assert len(some._slow) == 1
+    columns = grown(Struct(), some.shape(), rules)
+    assert len(some.conformed(columns).rescued.drop_null()) == 1

@@ -1,0 +1,126 @@
+"""Columns are decided by all the values that came, and by nothing else."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from forebay.record.growth import Rules, agrees, decided, grown, new_leaves
+from forebay.record.kind import Fixed, Kind, Many, Struct, columns_of_json, json_of, leaves
+from forebay.record.shape import Shape
+
+KEYS = st.sampled_from(["a", "A", "b", "c d", "_x", ""])
+SCALARS = st.none() | st.booleans() | st.integers(-(2**65), 2**65) | st.floats(allow_nan=False) | st.text(max_size=4)
+VALUES = st.recursive(
+    SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=3), max_leaves=12
+)
+RECORDS = st.lists(st.dictionaries(KEYS, VALUES, max_size=4), max_size=12)
+
+
+def shape_of(records: list[dict[str, Any]], depth: int = 5) -> Shape:
+    shape = Shape()
+    for record in records:
+        shape.observe(record, depth + 1)
+    return shape
+
+
+def columns(records: list[dict[str, Any]], known: Struct | None = None, **rules: Any) -> dict[str, Kind]:
+    made = grown(known or Struct(), shape_of(records), Rules(**rules))
+    return {".".join(path): kind for path, kind in leaves(made)}
+
+
+@given(RECORDS, st.integers(0, 2**32), st.integers(1, 5))
+def test_the_same_records_in_any_piles_and_any_order_make_the_same_columns(
+    records: list[dict[str, Any]], seed: int, piles: int
+) -> None:
+    shuffled = random.Random(seed).sample(records, len(records))
+    parts = [Shape.of_json(shape_of(shuffled[at::piles]).as_json()) for at in range(piles)]
+    together = grown(Struct(), Shape.sum(parts), Rules())
+    assert together == grown(Struct(), shape_of(records), Rules())
+
+
+@given(RECORDS, RECORDS)
+def test_columns_are_only_ever_added(first: list[dict[str, Any]], later: list[dict[str, Any]]) -> None:
+    before = grown(Struct(), shape_of(first), Rules())
+    after = grown(before, shape_of(later), Rules())
+    assert agrees(before, after)
+    assert grown(after, shape_of(later), Rules()) == after
+
+
+@given(RECORDS)
+def test_columns_survive_a_table_s_schema(records: list[dict[str, Any]]) -> None:
+    made = grown(Struct(), shape_of(records), Rules())
+    assert columns_of_json(json_of(made)) == made
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        ([1, 2], "long"),
+        ([1, 2.5], "double"),
+        ([1, "x"], "string"),
+        ([True, 1], "string"),
+        ([True, None], "boolean"),
+        ([None, None], None),
+        ([[]], None),
+        ([{}], None),
+        ([[], [1]], Many("long")),
+        ([[1], ["x"]], Many("string")),
+        ([{"x": 1}, [1]], "string"),
+        ([{"x": 1}, "x"], "string"),
+        ([2**63], "double"),
+        ([2**63 + 1], "string"),
+        (["2026-11-21T10:00:00Z"], "string"),
+        ([1] * 200 + ["dirt"], "long"),
+        ([{"x": 1}] * 200 + ["dirt"], Struct),
+        ([1] * 200 + [0.5], "double"),
+    ],
+)
+def test_a_field_gets_the_type_that_its_values_have(values: list[Any], kind: Any) -> None:
+    shape = Shape()
+    for value in values:
+        shape.observe(value, 5)
+    found = decided(shape, 5)
+    assert type(found) is Struct if kind is Struct else found == kind
+
+
+def test_what_is_nested_too_deep_is_text() -> None:
+    record = {"a": {"b": {"c": {"d": 1}}, "l": [{"x": {"y": 1}}]}}
+    assert columns([record], depth=5) == {"a.b.c.d": "long", "a.l.[].x.y": "long"}
+    assert columns([record], depth=2) == {"a.b.c": "string", "a.l.[].x": "string"}
+    assert columns([record], depth=0) == {"a": "string"}
+
+
+def test_no_more_columns_come_at_once_than_allowed_the_shallow_ones_first() -> None:
+    record = {"map": {f"k{n:04}": 1 for n in range(5000)}, "z": 1}
+    made = columns([record], new_columns=10)
+    assert len(made) == 10
+    assert {"z", "map.k0000", "map.k0008"} <= made.keys()
+
+
+def test_nor_more_in_all() -> None:
+    known = grown(Struct(), shape_of([{f"a{n}": 1 for n in range(8)}]), Rules())
+    made = grown(known, shape_of([{f"b{n}": 1 for n in range(8)}]), Rules(columns=10))
+    assert new_leaves(known, made) == ("b0", "b1")
+    assert grown(made, shape_of([{"c": 1}]), Rules(columns=10)) == made
+
+
+def test_a_key_is_kept_beside_the_name_that_it_got() -> None:
+    made = grown(Struct(), shape_of([{"Player Name": 1, "plain": 1, "level": 2}]), Rules(reserved=frozenset({"level"})))
+    assert {f.name: set(f.spelled) for f in made.fields.values()} == {
+        "level_field": {"level"},
+        "plain": set(),
+        "player_name": {"Player Name"},
+    }
+
+
+def test_a_column_that_people_made_stays_what_it_is() -> None:
+    known = columns_of_json(
+        {"type": "struct", "fields": [{"name": "At", "type": "timestamp", "nullable": True, "metadata": {}}]}
+    )
+    made = grown(known, shape_of([{"at": 5}]), Rules())
+    assert made.fields["at"].kind == Fixed("timestamp")
