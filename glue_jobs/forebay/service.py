@@ -21,6 +21,7 @@ from pydantic import BaseModel, Field, ValidationError, field_validator, model_v
 from forebay.aws import client
 from forebay.column import Column, Declared, RecordPath, Undeclared, path_in_record
 from forebay.errors import Misdeclared, Problem
+from forebay.expectation import Expectation
 from forebay.settings import problems_of
 
 __all__ = ["Column", "Compaction", "Envelope", "Service", "Table", "builtin_service", "load_service", "parse_service"]
@@ -66,6 +67,9 @@ class Table(Declared):
     )
     undeclared: Undeclared = Field(
         default_factory=lambda: Undeclared(), description="what becomes of the fields that are not declared"
+    )
+    expectations: dict[str, Expectation] = Field(
+        default_factory=dict, description="what must hold of each row, by name; a text is a predicate to warn about"
     )
     keep_record: bool = Field(False, description="keep each record's text as it came, in _record")
     values: str = Field(

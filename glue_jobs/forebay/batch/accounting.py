@@ -30,13 +30,15 @@ _OUTCOMES: dict[str, Outcome] = {
 
 @dataclass(frozen=True)
 class Fate:
-    """So many rows of one piece have one fate; `table`, and the declaration that made it, where they are written."""
+    """So many rows of one piece have one fate; `table`, and the declaration that made it, where they were meant for one;
+    `violated` names the expectations that they did not fulfil."""
 
     piece: int
     fate: str
     rows: int
     table: str | None = None
     declared: int | None = None
+    violated: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -88,6 +90,7 @@ def _entry(end: FileEnd, fates: Sequence[Fate], unwritten: Mapping[str, str]) ->
         records=end.documents + end.refused,
         quarantined=rows["quarantine"],
         parked=rows["park"],
+        dropped=rows["drop"],
         tables=dict(sorted(tables.items())),
     )
 

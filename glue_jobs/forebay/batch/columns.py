@@ -21,7 +21,7 @@ from forebay.table.shaping import DOCUMENT, MISFITS, RESCUED
 if TYPE_CHECKING:
     from pyspark.sql import Column as Expression
 
-__all__ = ["declared_column", "rules_of", "table_columns"]
+__all__ = ["column_schema", "declared_column", "rules_of", "table_columns"]
 
 OWN_COLUMNS = ("_file_id", "_line", "_batch", "_ingested_at")
 
@@ -83,6 +83,12 @@ def declared_column(service: Service, column: Column) -> Expression:
         moment = _moment(text, column)
         return moment if column.type == "timestamp" else moment.cast("date")
     return text.try_cast(SPARK_TYPES.get(column.type, column.type))
+
+
+def column_schema(columns: Iterable[Column]) -> str:
+    """The declared columns as DDL."""
+    other = {"string": "STRING", "json": "STRING", "map": "MAP<STRING,STRING>"}
+    return ", ".join(f"`{c.name}` {other.get(c.type) or SPARK_TYPES.get(c.type, c.type)}" for c in columns)
 
 
 def _moment(text: Expression, column: Column) -> Expression:

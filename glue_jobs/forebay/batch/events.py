@@ -7,7 +7,16 @@ from typing import ClassVar
 
 from forebay.events import Event, metric
 
-__all__ = ["BatchCommitted", "BatchRepeated", "FileSetAside", "NewTablesRefused", "RowsAppended", "TableFailed"]
+__all__ = [
+    "BatchCommitted",
+    "BatchRepeated",
+    "ExpectationFailed",
+    "ExpectationViolated",
+    "FileSetAside",
+    "NewTablesRefused",
+    "RowsAppended",
+    "TableFailed",
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,6 +66,31 @@ class RowsAppended(Event):
     rows: int = metric()
     rescued: int = metric(default=0)
     version: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExpectationViolated(Event):
+    """Rows of a table do not fulfil an expectation; they became what its declaration says."""
+
+    service: str
+    table: str
+    batch: int
+    expectation: str
+    rows: int = metric()
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExpectationFailed(Event):
+    """So many rows violate an expectation that none of the table's rows of this batch was written: a person must look. They
+    are in the quarantine."""
+
+    level: ClassVar[str] = "error"
+
+    service: str
+    table: str
+    batch: int
+    expectation: str
+    rows: int = metric()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from forebay.batch.accounting import Fate
-from forebay.batch.routing import routed
+from forebay.batch.expectations import expectation_fate, with_violations
+from forebay.batch.routing import routed, settled
 from forebay.content.end import FileEnd, PieceEnd, file_ends
 from forebay.content.limits import Limits
 from forebay.content.piece import Piece
@@ -37,16 +38,19 @@ def read_routed(
     columns = "_piece int, _file_id string, bucket string, key string, version_id string"
     known = [(p.number, p.file.file_id, p.file.bucket, p.file.key, p.file.version_id) for p in pieces]
     of_piece = F.broadcast(spark.createDataFrame(known, columns))
-    rows = routed(content, service).join(of_piece, F.col("piece") == F.col("_piece"), "left")
+    rows = settled(with_violations(routed(content, service), service), expectation_fate(service))
+    rows = rows.join(of_piece, F.col("piece") == F.col("_piece"), "left")
     return rows.persist(StorageLevel.MEMORY_AND_DISK)
 
 
 def count_fates(rows: DataFrame | None, pieces: Sequence[Piece]) -> tuple[list[Fate], list[FileEnd]]:
     if rows is None:
         return [], []
-    counted = rows.groupBy("piece", "_fate", "_table", "_declared").count().collect()
+    counted = rows.groupBy("piece", "_fate", "_table", "_declared", "_violated").count().collect()
     fates = [
-        Fate(r["piece"], r["_fate"], r["count"], r["_table"], r["_declared"]) for r in counted if r["_fate"] != "end"
+        Fate(r["piece"], r["_fate"], r["count"], r["_table"], r["_declared"], tuple(r["_violated"] or ()))
+        for r in counted
+        if r["_fate"] != "end"
     ]
     said = rows.where("_fate = 'end'").select("piece", "value", "problem", "detail").collect()
     return fates, file_ends(pieces, [PieceEnd.from_row(r.piece, r.value, r.problem, r.detail) for r in said])

@@ -4,7 +4,8 @@ In: the rows of `forebay.content`. Out: the same rows with `_fate`, `_table`, `_
 declarations made the table), `_reason`, and the fields that declared columns are read from. A record is parsed once;
 every leaf comes as text, so that a wrong type is seen here and not in the parser.
 
-Fates: `write` (to `_table`), `quarantine` (with `_reason`), `park`, and `end` for a piece's end.
+Fates: `write` (to `_table`), `quarantine` (with `_reason`), `park`, and `end` for a piece's end. What the rows violate makes
+`drop` of some, and `quarantine` of others (`settled`).
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column as Expression
     from pyspark.sql import DataFrame
 
-__all__ = ["field", "fields_of", "routed"]
+__all__ = ["field", "fields_of", "routed", "settled"]
 
 STRICT = {"allowSingleQuotes": "false"}
 """What is no JSON to anybody else is none to us."""
@@ -60,6 +61,18 @@ def routed(content: DataFrame, service: Service) -> DataFrame:
     )
     rows = rows.withColumn("_fate", fate).withColumn("_table", F.when(F.col("_fate") == "write", F.col("_table")))
     return rows.drop("_corrupt", "_route", "_documents")
+
+
+def settled(rows: DataFrame, by_expectations: Expression) -> DataFrame:
+    """The rows with the fates that their violations give them; the table that they were meant for stays with them."""
+    from pyspark.sql import functions as F
+
+    changed = F.when(F.col("_fate") == "write", by_expectations)
+    rows = rows.withColumn("_changed", changed)
+    reason = F.when(F.col("_changed") == "quarantine", "expectation").otherwise(F.col("_reason"))
+    detail = F.when(F.col("_changed") == "quarantine", F.array_join("_violated", ", ")).otherwise(F.col("detail"))
+    rows = rows.withColumn("_reason", reason).withColumn("detail", detail)
+    return rows.withColumn("_fate", F.coalesce("_changed", "_fate")).drop("_changed")
 
 
 def fields_of(service: Service) -> set[str]:

@@ -39,7 +39,7 @@ class SetAside:
         of_table = F.lit(None)
         if self._unwritten:
             reasons = F.create_map(*[F.lit(word) for pair in self._unwritten.items() for word in pair])
-            of_table = reasons[F.col("_table")]
+            of_table = F.when(F.col("_fate") == "write", reasons[F.col("_table")])
         refused = self._rows.where((F.col("_fate") == "quarantine") | of_table.isNotNull())
         kept = self._columns(refused.withColumn("_reason", F.coalesce(of_table, F.col("_reason"))))
         if files:

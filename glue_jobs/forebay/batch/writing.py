@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from forebay.batch.accounting import Fate
 from forebay.batch.columns import rules_of, table_columns
-from forebay.batch.events import NewTablesRefused, RowsAppended, TableFailed
+from forebay.batch.events import ExpectationFailed, ExpectationViolated, NewTablesRefused, RowsAppended, TableFailed
+from forebay.batch.expectations import COLUMNS as QUALITY_COLUMNS
+from forebay.batch.expectations import verdicts
 from forebay.batch.new_tables import NewTables
 from forebay.batch.reading import landing_rows
 from forebay.batch.set_aside import SetAside
@@ -77,10 +79,11 @@ class Writing:
         landing = landing_rows(rows, ends)
         lands = {piece for end in ends if end.lands for piece in end.lines_before}
         fates = [fate for fate in fates if fate.piece in lands]
-        names = {fate.table for fate in fates if fate.table is not None}
+        names = {fate.table for fate in fates if fate.fate == "write" and fate.table is not None}
         leaving = self.leaving(superseded)
         unwritten = self.unwritten_before() if names else {}
         unwritten |= dict.fromkeys(self.too_new(names - unwritten.keys()), "too-many-new-tables")
+        unwritten |= dict.fromkeys(self.unfit(fates) & names - unwritten.keys(), "expectation-failed")
         for declared, tables in self.by_declaration(fates).items():
             wanted = {table: rows for table, rows in tables.items() if table not in unwritten}
             failed = self.write_tables(landing, self.service.tables[declared], wanted, leaving)
@@ -109,6 +112,23 @@ class Writing:
             self.emit(NewTablesRefused(**where, tables=len(refused), such_as=such_as))
         return refused
 
+    def unfit(self, fates: Sequence[Fate]) -> frozenset[str]:
+        """Tables of which too many rows violate an expectation. The verdicts are kept in `_forebay/quality`."""
+        found = verdicts(self.service, fates)
+        where: dict[str, Any] = {"service": self.service.name, "batch": self.txn.version}
+        for verdict in found:
+            if verdict.violated:
+                told: dict[str, Any] = {
+                    "table": verdict.table,
+                    "expectation": verdict.expectation,
+                    "rows": verdict.violated,
+                }
+                self.emit((ExpectationFailed if verdict.failed else ExpectationViolated)(**where, **told))
+        if found:
+            kept = [verdict.row(at=self.began_at, **self.shared) for verdict in found]
+            self.write_own("quality", self.spark.createDataFrame(kept, QUALITY_COLUMNS), len(kept))
+        return frozenset(verdict.table for verdict in found if verdict.failed)
+
     @staticmethod
     def by_declaration(fates: Sequence[Fate]) -> dict[int, dict[str, int]]:
         """Rows per table, grouped by declaration: the tables of one share their columns, so one job writes them all. Where two
@@ -116,7 +136,7 @@ class Writing:
         rows: dict[str, int] = {}
         first: dict[str, int] = {}
         for fate in fates:
-            if fate.table is not None and fate.declared is not None:
+            if fate.fate == "write" and fate.table is not None and fate.declared is not None:
                 rows[fate.table] = rows.get(fate.table, 0) + fate.rows
                 first[fate.table] = min(fate.declared, first.get(fate.table, fate.declared))
         grouped: dict[int, dict[str, int]] = {}
@@ -186,7 +206,8 @@ class Writing:
             return {}
         rows = self.spark.read.format("delta").load(path)
         mine = rows.where((rows.generation == self.generation) & (rows.batch == self.txn.version))
-        kept = mine.where("table is not null").select("table", "reason").distinct().collect()
+        whole = mine.where("table is not null and reason <> 'expectation'")
+        kept = whole.select("table", "reason").distinct().collect()
         return {row.table: row.reason for row in kept}
 
     def set_aside(
@@ -199,7 +220,8 @@ class Writing:
     ) -> None:
         """Quarantine and parked: one commit each, if there is anything to keep, or to let go."""
         keep = SetAside(rows, unwritten, {**self.shared, "at": self.began_at})
-        quarantined = sum(f.rows for f in fates if f.fate == "quarantine" or f.table in unwritten)
+        quarantined = sum(f.rows for f in fates if f.fate == "quarantine")
+        quarantined += sum(f.rows for f in fates if f.fate == "write" and f.table in unwritten)
         files = [end for end in ends if end.outcome in ("unreadable", "unavailable")]
         self.write_own(
             "quarantine",

@@ -1,0 +1,125 @@
+"""Expectations: understood before anything runs, and asked of every row."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from forebay.batch.accounting import Fate
+from forebay.batch.expectations import Verdict, check_expectations, expectation_fate, verdicts, with_violations
+from forebay.batch.routing import routed, settled
+from forebay.errors import Misdeclared
+from forebay.service import Service, parse_service
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+COLUMNS = 'columns = [{ name = "level", type = "long" }, { name = "key" }, { name = "at", type = "timestamp" }]'
+
+
+def service_of(*tables: str) -> Service:
+    text = "\n".join(f"[[tables]]\n{table}" for table in tables)
+    return parse_service({"service.toml": f'name = "s"\n{text}'})
+
+
+def declared(expectations: str, name: str = '"a"', columns: str = COLUMNS) -> str:
+    return f"name = {name}\n{columns}\n[tables.expectations]\n{expectations}"
+
+
+GOOD = """
+positive = "level > 0"
+early = { check = "at < timestamp'2030-01-01'", on_violation = "drop" }
+plain_key = { check = "key rlike '^[a-z]+$' and length(key) < 5", on_violation = "quarantine", fail_above_percent = 50 }
+"""
+
+
+def test_good_ones_are_understood(spark: SparkSession) -> None:
+    check_expectations(spark, service_of(declared(GOOD)))
+
+
+@pytest.mark.parametrize(
+    ("check", "says"),
+    [
+        ("level >", "is not understood"),
+        ("levl > 0", "is not understood.*levl"),
+        ("level + 1", "is not a yes or no, but long"),
+        ("key > array(1)", "is not understood"),
+        ("sum(level) > 0", "is about more than one row"),
+        ("level in (select 1)", "asks other tables"),
+        ("reflect('java.util.UUID', 'randomUUID') is not null", "calls Java"),
+        ("at < current_timestamp()", "depends on the clock"),
+        ("rand() > 0.5", "gives another answer every time"),
+        ("input_file_name() = ''", "depends on where it runs"),
+    ],
+)
+def test_one_that_makes_no_sense_is_named_before_anything_runs(spark: SparkSession, check: str, says: str) -> None:
+    service = service_of(declared(f'"mine" = {json.dumps(check)}'))
+    with pytest.raises(Misdeclared, match=rf"table a: expectations\.mine: {says}"):
+        check_expectations(spark, service)
+
+
+def test_all_of_them_are_told_at_once(spark: SparkSession) -> None:
+    with pytest.raises(Misdeclared) as refused:
+        check_expectations(spark, service_of(declared('x = "1"\ny = "2"'), declared('z = "3"', '"b"')))
+    assert len(refused.value.problems) == 3
+
+
+def test_a_row_gets_the_fate_of_its_worst_violation_and_all_their_names(spark: SparkSession) -> None:
+    records = [
+        {"level": 1, "key": "ab", "at": "2026-01-01"},
+        {"level": 0, "key": "ab"},
+        {"level": -1, "at": "2031-01-01"},
+        {"level": -1, "key": "A!", "at": "2031-01-01"},
+        {},
+    ]
+    values = [(0, n, 0, json.dumps(record), None, None) for n, record in enumerate(records)]
+    content = spark.createDataFrame(
+        values, "piece int, line long, byte_offset long, value string, problem string, detail string"
+    )
+    service = service_of(
+        'name = "never"\nwhere = { no = "1" }\n[tables.expectations]\nx = { check = "false", on_violation = "drop" }',
+        declared(GOOD),
+    )
+    rows = settled(with_violations(routed(content, service), service), expectation_fate(service))
+    found = rows.orderBy("line").select("_fate", "_violated", "_reason", "detail", "_table").collect()
+    assert [tuple(row) for row in found] == [
+        ("write", None, None, None, "a"),
+        ("write", ["positive"], None, None, "a"),
+        ("drop", ["positive", "early"], None, None, "a"),
+        ("quarantine", ["positive", "early", "plain_key"], "expectation", "positive, early, plain_key", "a"),
+        ("write", None, None, None, "a"),
+    ]
+
+
+def test_two_declarations_may_use_one_name_for_different_things(spark: SparkSession) -> None:
+    service = service_of(
+        declared('x = "level > 5"', '"a"\nwhere = { t = "a" }'),
+        declared("x = \"level = 'high'\"", '"b"', 'columns = [{ name = "level" }]'),
+    )
+    check_expectations(spark, service)
+    texts = ['{"t": "a", "level": 9}', '{"t": "a", "level": 1}', '{"level": "high"}', '{"level": "low"}']
+    values = [(0, n, 0, text, None, None) for n, text in enumerate(texts)]
+    content = spark.createDataFrame(
+        values, "piece int, line long, byte_offset long, value string, problem string, detail string"
+    )
+    rows = with_violations(routed(content, service), service).orderBy("line").select("_violated").collect()
+    assert [row[0] for row in rows] == [None, ["x"], None, ["x"]]
+
+
+def test_a_table_fails_above_its_limit_and_not_at_it() -> None:
+    service = service_of(
+        declared(
+            'warned = "true"\nhalf = { check = "true", fail_above_percent = 50 }\n'
+            'never = { check = "true", on_violation = "fail" }'
+        )
+    )
+    fates = [Fate(0, "write", 6, "a", 0), Fate(1, "write", 4, "a", 0, ("warned", "half")), Fate(0, "park", 5)]
+    assert verdicts(service, fates) == [
+        Verdict("a", "warned", "warn", 10, 4, False),
+        Verdict("a", "half", "warn", 10, 4, False),
+        Verdict("a", "never", "fail", 10, 0, False),
+    ]
+    worse = [*fates, Fate(2, "drop", 3, "a", 0, ("half", "never"))]
+    assert [v.failed for v in verdicts(service, worse)] == [False, True, True]
