@@ -14,6 +14,7 @@ __all__ = [
     "ExpectationViolated",
     "FileSetAside",
     "NewTablesRefused",
+    "RecordsTriedAgain",
     "RowsAppended",
     "TableFailed",
 ]
@@ -91,6 +92,17 @@ class ExpectationFailed(Event):
     batch: int
     expectation: str
     rows: int = metric()
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecordsTriedAgain(Event):
+    """Records that were in the quarantine or parked got another try; those neither written nor dropped are there still."""
+
+    service: str
+    kept: str
+    records: int = metric()
+    written: int = metric()
+    dropped: int = metric()
 
 
 @dataclass(frozen=True, kw_only=True)

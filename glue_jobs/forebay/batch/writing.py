@@ -94,6 +94,14 @@ class Writing:
         self.set_aside(landing, ends, unwritten, fates, superseded)
         return unwritten
 
+    def write_again(self, rows: DataFrame, fates: Sequence[Fate]) -> None:
+        """Records that were kept beside the tables, in another try. What cannot be written stays where it is."""
+        names = {fate.table for fate in fates if fate.fate == "write" and fate.table is not None}
+        refused = self.too_new(names) | self.unfit(fates)
+        for declared, tables in self.by_declaration(fates).items():
+            wanted = {table: rows for table, rows in tables.items() if table not in refused}
+            self.write_tables(rows, self.service.tables[declared], wanted, {})
+
     def leaving(self, superseded: Sequence[Superseded]) -> dict[str, list[str]]:
         """The files whose rows are to leave, by table; a table that is gone has none."""
         files: dict[str, list[str]] = {}

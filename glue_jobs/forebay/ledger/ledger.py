@@ -21,7 +21,7 @@ from forebay.ledger.versions import Earlier, Key, Overwritten, Sorted, sort
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["Ledger", "utc"]
+__all__ = ["NAMES", "Ledger", "utc"]
 
 NAMES = tuple(re.findall(r"(\w+) \w", COLUMNS))
 FILE_COLUMNS = ("bucket", "key", "size", "etag", "version_id", "sequencer")

@@ -1,0 +1,293 @@
+"""Records that were kept beside the tables get another try: out of the quarantine after a fix, or out of the parked records
+once a route exists. Or they are given up, which the ledger says as well.
+
+In: which of them (`Choice`), and the declarations as they are now. Out: `Tried`. Each record lands exactly once, however
+often the driver is killed in between: what is to be done is durable before anything happens (the *plan*: a version of the
+kept table, the choice, and the declarations), and a plan that was not finished is finished first. Every commit carries the
+plan's number as its transaction, under an application id of its own; a record leaves where it was kept last of all.
+
+Whole files that could not be read are not among them: those are loaded by announcing them again.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Literal
+
+from forebay.batch.accounting import Fate
+from forebay.batch.events import RecordsTriedAgain
+from forebay.batch.expectations import expectation_fate, with_violations
+from forebay.batch.new_tables import NewTables
+from forebay.batch.routing import routed, settled
+from forebay.batch.writing import Writing, table_path
+from forebay.errors import Halt
+from forebay.events import Emit
+from forebay.ledger.entry import COLUMNS as LEDGER_COLUMNS
+from forebay.ledger.ledger import NAMES
+from forebay.objects import Objects, open_objects
+from forebay.service import Service
+from forebay.table.fan_out import Appended, Destination, Failed, Txn
+from forebay.table.kernel import NO_VERSION, TableLogs
+from forebay.table.replace import replace
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["AnotherTry", "Choice", "Tried"]
+
+PLAN = "plan.json"
+ATTEMPTS = 8
+KEYS = ("file_id", "line")
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Which of the kept records: those meant for a table, those with a reason; of parked ones, those that a table takes now.
+    `give_up` leaves them out for good."""
+
+    kept: Literal["quarantine", "parked"]
+    table: str | None = None
+    reason: str | None = None
+    give_up: bool = False
+
+
+@dataclass(frozen=True)
+class Tried:
+    """What became of the chosen records; what is in none of these stays where it was."""
+
+    chosen: int = 0
+    tables: dict[str, int] = field(default_factory=dict)
+    dropped: int = 0
+
+    @property
+    def moved(self) -> int:
+        return sum(self.tables.values()) + self.dropped
+
+
+@dataclass(frozen=True)
+class _Plan:
+    number: int
+    version: int
+    at: str
+    choice: Choice
+    service: dict[str, Any]
+
+    def as_json(self) -> bytes:
+        return json.dumps(asdict(self)).encode()
+
+    @classmethod
+    def of_json(cls, text: bytes) -> _Plan:
+        plain = json.loads(text)
+        return cls(**{**plain, "choice": Choice(**plain["choice"])})
+
+
+class AnotherTry:
+    """For one service. Safe beside a running ingest job, and beside another one of itself."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        service: Service,
+        *,
+        lake: str,
+        emit: Emit,
+        logs: TableLogs | None = None,
+        plans: Objects | None = None,
+        tables_at_once: int = 4,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self.spark, self.service, self.lake, self.emit, self.clock = spark, service, lake, emit, clock
+        self.logs = logs or TableLogs(spark, emit=emit)
+        self.plans = plans or open_objects(f"{lake}/_forebay/tries/{service.name}")
+        self.tables_at_once = tables_at_once
+
+    def run(self, choice: Choice) -> Tried:
+        """Finishes what was begun before, then does this."""
+        self._finish_earlier()
+        seen = self.logs.look(self._path(choice.kept), again=True)
+        if seen is None:
+            return Tried()
+        plan = _Plan(
+            self._last_number() + 1,
+            seen.version,
+            self.clock().isoformat(),
+            choice,
+            self.service.model_dump(mode="json"),
+        )
+        if not self.plans.write_over(PLAN, plan.as_json(), None):
+            raise Halt("another try is under way; when it is over, this one can begin")
+        return self._carry_out(plan)
+
+    def _finish_earlier(self) -> None:
+        found = self.plans.read(PLAN)
+        if found is not None:
+            self._carry_out(_Plan.of_json(found))
+
+    def _carry_out(self, plan: _Plan) -> Tried:
+        from pyspark import StorageLevel
+
+        service = Service.model_validate(plan.service)
+        rows = self._routed(plan, service).persist(StorageLevel.MEMORY_AND_DISK)
+        try:
+            tried = _Carrying(self, plan, service, rows).run()
+        finally:
+            rows.unpersist()
+        self.plans.delete([PLAN])
+        told = {"records": tried.chosen, "written": sum(tried.tables.values()), "dropped": tried.dropped}
+        self.emit(RecordsTriedAgain(service=service.name, kept=plan.choice.kept, **told))
+        return tried
+
+    def _routed(self, plan: _Plan, service: Service) -> DataFrame:
+        """The chosen records with the fates that they have today; `_line` and the rest as when they came."""
+        from pyspark.sql import functions as F
+
+        choice = plan.choice
+        kept = self.spark.read.format("delta").option("versionAsOf", plan.version).load(self._path(choice.kept))
+        kept = kept.where((F.col("service") == service.name) & F.col("line").isNotNull())
+        if choice.kept == "quarantine" and choice.table is not None:
+            kept = kept.where(F.col("table") == choice.table)
+        if choice.reason is not None:
+            kept = kept.where(F.col("reason") == choice.reason)
+        columns = {"_file_id": "file_id", "_line": "line", "value": "record", "_day": "day"}
+        content = kept.select(
+            F.lit(0).alias("piece"),
+            "line",
+            "byte_offset",
+            *(F.col(there).alias(here) for here, there in columns.items()),
+            F.lit(None).cast("string").alias("problem"),
+            F.lit(None).cast("string").alias("detail"),
+            *("bucket", "key", "version_id"),
+        )
+        rows = settled(with_violations(routed(content, service), service), expectation_fate(service))
+        if choice.give_up:
+            return rows.withColumn("_fate", F.lit("drop"))
+        if choice.kept == "parked" and choice.table is not None:
+            rows = rows.where(F.col("_table") == choice.table)
+        return rows
+
+    def _last_number(self) -> int:
+        seen = self.logs.look(self._path("ledger"), again=True)
+        return NO_VERSION if seen is None else self.logs.last_version(seen, app_id(self.service))
+
+    def _path(self, name: str) -> str:
+        return f"{self.lake}/_forebay/{name}"
+
+
+def app_id(service: Service) -> str:
+    return f"forebay/{service.name}/another-try"
+
+
+class _Carrying:
+    """One plan on its way."""
+
+    def __init__(self, tries: AnotherTry, plan: _Plan, service: Service, rows: DataFrame) -> None:
+        self.tries, self.plan, self.service, self.rows = tries, plan, service, rows
+        self.spark, self.logs, self.lake = tries.spark, tries.logs, tries.lake
+        self.txn = Txn(app_id(service), plan.number)
+
+    def run(self) -> Tried:
+        counted = self.rows.groupBy("_file_id", "_fate", "_table", "_declared", "_violated").count().collect()
+        if not self._has(f"{self.lake}/_forebay/ledger"):
+            self._write([Fate(0, r["_fate"], r["count"], r["_table"], r["_declared"], _names(r)) for r in counted])
+            in_tables = self._written({r["_table"] for r in counted if r["_fate"] == "write"})
+            self._account([r for r in counted if r["_fate"] == "drop" or r["_table"] in in_tables])
+        # From here on what is in the ledger counts: a table that failed then may not be tried under this number again.
+        in_tables = self._written({r["_table"] for r in counted if r["_fate"] == "write"})
+        self._let_go(in_tables)
+        tables: dict[str, int] = {}
+        for r in counted:
+            if r["_fate"] == "write" and r["_table"] in in_tables:
+                tables[r["_table"]] = tables.get(r["_table"], 0) + r["count"]
+        dropped = sum(r["count"] for r in counted if r["_fate"] == "drop")
+        return Tried(sum(r["count"] for r in counted), tables, dropped)
+
+    def _write(self, fates: Sequence[Fate]) -> None:
+        writing = Writing(
+            spark=self.spark,
+            service=self.service,
+            lake=self.lake,
+            generation="another-try",
+            txn=self.txn,
+            began_at=datetime.fromisoformat(self.plan.at),
+            logs=self.logs,
+            new_tables=NewTables(self.service.new_tables_per_day),
+            tables_at_once=self.tries.tables_at_once,
+            emit=self.tries.emit,
+        )
+        writing.write_again(self.rows, fates)
+
+    def _written(self, tables: set[str]) -> set[str]:
+        return {table for table in tables if self._has(table_path(self.lake, table))}
+
+    def _has(self, path: str) -> bool:
+        seen = self.logs.look(path, again=True)
+        return seen is not None and self.logs.last_version(seen, self.txn.app_id) >= self.txn.version
+
+    def _account(self, moved: Sequence[Any]) -> None:
+        """The ledger's rows of these files, as they are from now on."""
+        from pyspark.sql import functions as F
+
+        if not moved:
+            return
+        by_file: dict[str, list[Any]] = {}
+        for r in moved:
+            by_file.setdefault(r["_file_id"], []).append(r)
+        path = f"{self.lake}/_forebay/ledger"
+        ledger = self.spark.read.format("delta").load(path)
+        found = ledger.where(F.col("file_id").isin(list(by_file))).collect()
+        rows = [self._settled({**dict.fromkeys(NAMES), **row.asDict()}, by_file[row["file_id"]]) for row in found]
+        if len(rows) != len(by_file):
+            raise Halt(f"{len(by_file)} files have kept records, but the ledger has {len(rows)} of them")
+        self._change_ledger(rows)
+
+    def _change_ledger(self, told: Sequence[dict[str, Any]]) -> None:
+        rows = self.spark.createDataFrame([*told], LEDGER_COLUMNS)
+        table = Destination("ledger", f"{self.lake}/_forebay/ledger", ("day",))
+        leaving = [row["file_id"] for row in told]
+        result = replace(self.spark, table, leaving, rows, txn=self.txn, logs=self.logs, id_column="file_id")
+        if isinstance(result, Failed):
+            raise Halt(f"the ledger could not be written; run it again, and it is finished: {result.error}")
+        if isinstance(result, Appended) and result.rows != len(told):
+            raise Halt(f"{len(told)} rows of the ledger change, but Delta's commit counts {result.rows}")
+
+    def _settled(self, row: dict[str, Any], moved: Sequence[Any]) -> dict[str, Any]:
+        tables = dict(row["tables"] or {})
+        for r in moved:
+            if r["_fate"] == "write":
+                tables[r["_table"]] = tables.get(r["_table"], 0) + r["count"]
+        count = sum(r["count"] for r in moved)
+        dropped = sum(r["count"] for r in moved if r["_fate"] == "drop")
+        kept = "quarantined" if self.plan.choice.kept == "quarantine" else "parked"
+        if row[kept] < count:
+            raise Halt(f"{row['key']}: {count} records leave, but the ledger says that {row[kept]} are {kept}")
+        made = {**row, kept: row[kept] - count, "dropped": row["dropped"] + dropped, "tables": tables}
+        return {**made, "written": sum(tables.values())}
+
+    def _let_go(self, in_tables: set[str]) -> None:
+        """Those that moved leave the table where they were kept; run again, there are none left."""
+        from delta.tables import DeltaTable
+        from pyspark.sql import functions as F
+
+        moved = self.rows.where(
+            (F.col("_fate") == "drop") | ((F.col("_fate") == "write") & F.col("_table").isin(sorted(in_tables)))
+        )
+        gone = moved.select(F.col("_file_id").alias("file_id"), F.col("_line").alias("line"))
+        kept = DeltaTable.forPath(self.spark, f"{self.lake}/_forebay/{self.plan.choice.kept}")
+        same = " AND ".join(f"kept.{key} = gone.{key}" for key in KEYS)
+        for attempt in range(ATTEMPTS):
+            try:
+                kept.alias("kept").merge(gone.alias("gone"), same).whenMatchedDelete().execute()
+                return
+            except Exception as refused:
+                if "DELTA_CONCURRENT" not in str(refused) and "Concurrent" not in type(refused).__name__:
+                    raise
+                time.sleep(0.2 * 2**attempt)
+        raise Halt("the records are where they belong, but could not leave where they were kept: run it again")
+
+
+def _names(row: Any) -> tuple[str, ...]:
+    return tuple(row["_violated"] or ())

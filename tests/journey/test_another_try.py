@@ -1,0 +1,147 @@
+"""Records that were kept beside the tables land after all, exactly once, whatever dies in between; and every number adds up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from forebay.batch import another_try
+from forebay.batch.another_try import AnotherTry, Choice, Tried
+from forebay.batch.events import TableFailed
+from forebay.operate.kept import kept_records, piles
+from forebay.operate.lake_view import LakeView
+from forebay.service import load_service
+from forebay.twin.twin import Twin
+from tests.journey.story import Story, event, lines, story
+
+pytestmark = pytest.mark.xdist_group("journey")
+
+BEFORE = """
+name = "studio"
+[[tables]]
+name = "{game}"
+where = { event = "tick" }
+columns = [{ name = "level", type = "long" }]
+[tables.expectations]
+possible = { check = "level <= 100", on_violation = "quarantine" }
+"""
+AFTER = BEFORE.replace("<= 100", "<= 1000") + '[[tables]]\nname = "purchases"\nwhere = { event = "purchase" }\n'
+
+
+@pytest.fixture
+def told(twin: Twin, spark: SparkSession, tmp_path: Path) -> Iterator[Story]:
+    with story(twin) as told:
+        told.service = str(tmp_path)
+        (tmp_path / "service.toml").write_text(BEFORE)
+        for number in range(2):
+            ticks = [event("alpha", n, level=level) for n, level in enumerate([1, 500, 5000])]
+            bought = [event("alpha", n, price=n) | {"event": "purchase"} for n in range(2)]
+            told.put(f"{number}.json", lines([*ticks, *bought, "{broken"]))
+        sums = told.run()
+        assert sums.differences() == []
+        assert sums.rows == {"alpha": 2, "quarantine": 6, "parked": 4}
+        (tmp_path / "service.toml").write_text(AFTER)
+        yield told
+
+
+def tries(told: Story, spark: SparkSession) -> AnotherTry:
+    return AnotherTry(spark, load_service(told.service), lake=told.lake, emit=told.events.append)
+
+
+def tried(told: Story, spark: SparkSession, choice: Choice) -> Tried:
+    again = tries(told, spark)
+    try:
+        return again.run(choice)
+    finally:
+        again.logs.close()
+
+
+def test_after_a_fix_what_fits_lands_and_what_does_not_stays(told: Story, spark: SparkSession) -> None:
+    for wanted in (Tried(6, {"alpha": 2}), Tried(4)):
+        assert tried(told, spark, Choice("quarantine")) == wanted
+        sums = told.accounts()
+        assert sums.differences() == []
+        assert sums.rows == {"alpha": 4, "quarantine": 4, "parked": 4}
+    assert sorted(row["level"] for row in told.rows("alpha")) == [1, 1, 500, 500]
+    assert {(p.table, p.reason, p.records) for p in piles(LakeView(told.lake), "quarantine")} == {
+        ("alpha", "expectation", 2),
+        (None, "not-json", 2),
+    }
+
+
+def test_parked_records_are_adopted_once_a_table_takes_them(told: Story, spark: SparkSession) -> None:
+    assert tried(told, spark, Choice("parked", table="purchases")) == Tried(4, {"purchases": 4})
+    sums = told.accounts()
+    assert sums.differences() == []
+    assert (sums.parked, sums.rows["purchases"], sums.rows["parked"]) == (0, 4, 0)
+    assert tried(told, spark, Choice("parked", table="purchases")) == Tried()
+
+
+def test_records_can_be_given_up_and_the_ledger_says_so(told: Story, spark: SparkSession) -> None:
+    assert tried(told, spark, Choice("quarantine", reason="not-json", give_up=True)) == Tried(2, {}, 2)
+    sums = told.accounts()
+    assert sums.differences() == []
+    assert (sums.dropped, sums.quarantined) == (2, 4)
+
+
+def test_the_rows_of_a_table_that_failed_land_when_it_is_mended(told: Story, spark: SparkSession) -> None:
+    path = told.lake.replace("s3://", "s3a://")
+    spark.sql("select 'x' level").write.format("delta").save(f"{path}/beta")
+    told.put("beta.json", lines([event("beta", n, level=n) for n in range(3)]))
+    sums = told.run()
+    assert [e.table for e in told.events if isinstance(e, TableFailed)] == ["beta"]
+    assert (sums.rows["beta"], sums.quarantined) == (1, 9)
+    spark.sql("select 1L level").write.format("delta").mode("overwrite").option("overwriteSchema", "true").save(
+        f"{path}/beta"
+    )
+    assert tried(told, spark, Choice("quarantine", table="beta")) == Tried(3, {"beta": 3})
+    sums = told.accounts()
+    assert (sums.quarantined, sums.rows["beta"], sums.ledger_tables["beta"]) == (6, 4, 3)
+
+
+class Killed(BaseException):
+    """What no handler takes for an error."""
+
+
+def dying(method: str, *, before: bool) -> Callable[..., Any]:
+    real = getattr(another_try._Carrying, method)
+
+    def dies(self: Any, *arguments: Any) -> Any:
+        if before:
+            raise Killed
+        real(self, *arguments)
+        raise Killed
+
+    return dies
+
+
+@pytest.mark.parametrize(
+    ("method", "before"),
+    [("_write", True), ("_write", False), ("_change_ledger", False), ("_let_go", True), ("_let_go", False)],
+)
+def test_killed_anywhere_it_is_finished_first_and_nothing_stands_twice(
+    told: Story, spark: SparkSession, monkeypatch: pytest.MonkeyPatch, method: str, before: bool
+) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr(another_try._Carrying, method, dying(method, before=before))
+        with pytest.raises(Killed):
+            tried(told, spark, Choice("quarantine"))
+    # Meanwhile somebody changes the declarations back: what was begun is finished as it was meant.
+    (Path(told.service) / "service.toml").write_text(BEFORE)
+    assert tried(told, spark, Choice("quarantine")) == Tried(4)
+    sums = told.accounts()
+    assert sums.differences() == []
+    assert sums.rows == {"alpha": 4, "quarantine": 4, "parked": 4}
+
+
+def test_the_kept_records_can_be_looked_at(told: Story) -> None:
+    view = LakeView(told.lake)
+    shown = kept_records(view, "quarantine", table="alpha", limit=3)
+    assert len(shown) == 3
+    assert {row["detail"] for row in shown} == {"possible"}
+    assert kept_records(view, "quarantine", reason="o'clock") == []
+    assert [row["reason"] for row in kept_records(view, "parked")] == [None] * 4
