@@ -22,7 +22,7 @@ ORDER = [
     "runtime errors events landed_file aws",
     "settings cloudwatch objects",
     "column",
-    "expectation",
+    "expectation event_time",
     "service spark",
     "notification fabricate",
     "content",

@@ -59,6 +59,23 @@ def test_the_version_changes_with_any_text() -> None:
             r"path: must be a field's name",
         ),
         ('name = "s"\n[[tables]]\nname = "a"\ncolumns = [{name = "x"}, {name = "X"}]', r"names a column twice"),
+        ('name = "s"\n[[tables]]\nname = "a"\npartitions = ["x"]', r"partitions: x is no declared column"),
+        (
+            'name = "s"\n[[tables]]\nname = "a"\ncolumns = [{name = "x", type = "map"}]\npartitions = ["x"]',
+            r"partitions: x is map, which names no folder",
+        ),
+        (
+            'name = "s"\n[[tables]]\nname = "a"\ncolumns = [{name = "x"}]\npartitions = ["x"]\npartition_values = {x = "["}',
+            r"partition_values: x is not a regular expression",
+        ),
+        (
+            'name = "s"\n[[tables]]\nname = "a"\ncolumns = [{name = "event_time"}]\nevent_time = {}',
+            r"event_time: event_time is no declared column of type timestamp",
+        ),
+        (
+            'name = "s"\n[[tables]]\nname = "a"\ncolumns = [{name = "x", path = "y", expression = "z"}]',
+            r"has an expression",
+        ),
         ('name = "s"\n[[tables]]\nname = "a"\n[[tables]]\nname = "a"', r"a: is declared twice"),
     ],
 )

@@ -54,6 +54,10 @@ class Column(Declared):
         "without them ISO 8601, and seconds, milliseconds, microseconds or nanoseconds since 1970",
     )
 
+    expression: str | None = Field(
+        None, description="SQL over the other columns instead of a field, such as to_date(event_time)"
+    )
+
     @property
     def source(self) -> str:
         return self.path or self.name
@@ -64,6 +68,12 @@ class Column(Declared):
         if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]{0,254}", value):
             raise ValueError("must be a letter, then letters, digits or _ (names that begin with _ are forebay's)")
         return value
+
+    @model_validator(mode="after")
+    def _reads_one_thing(self) -> Column:
+        if self.expression is not None and (self.path is not None or self.formats):
+            raise ValueError("has an expression, so it is read from no path and by no formats")
+        return self
 
     @model_validator(mode="after")
     def _formats_are_for_times(self) -> Column:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from forebay.aws import client
 from forebay.batch.batch import Batch
-from forebay.batch.expectations import check_expectations
+from forebay.batch.expectations import check_expressions
 from forebay.cloudwatch import CloudWatch
 from forebay.errors import ForebayError, Halt
 from forebay.events import Emit, Journal, to_log
@@ -63,7 +63,7 @@ def ingest(settings: IngestSettings, *, emit: Emit, stop: threading.Event) -> No
     spark = session("forebay-ingest")
     refuse_unsafe_settings(dict(spark.sparkContext.getConf().getAll()), settings.lake)
     probe(spark, settings.lake)
-    check_expectations(spark, service)
+    check_expressions(spark, service)
 
     lease = hold(settings.checkpoint_folder, wait_s=settings.lease_wait_s)
     try:

@@ -21,6 +21,7 @@ from pydantic import BaseModel, Field, ValidationError, field_validator, model_v
 from forebay.aws import client
 from forebay.column import Column, Declared, RecordPath, Undeclared, path_in_record
 from forebay.errors import Misdeclared, Problem
+from forebay.event_time import EventTime
 from forebay.expectation import Expectation
 from forebay.settings import problems_of
 
@@ -68,6 +69,16 @@ class Table(Declared):
     undeclared: Undeclared = Field(
         default_factory=lambda: Undeclared(), description="what becomes of the fields that are not declared"
     )
+    event_time: EventTime | None = Field(
+        None, description="which column says when a record happened, and how old it may be"
+    )
+    partitions: tuple[str, ...] = Field(
+        (), description="declared columns by whose values the table's files are put apart"
+    )
+    partition_values: dict[str, str] = Field(
+        default_factory=dict,
+        description="patterns that values of partition columns must match; else the record is refused",
+    )
     expectations: dict[str, Expectation] = Field(
         default_factory=dict, description="what must hold of each row, by name; a text is a predicate to warn about"
     )
@@ -113,6 +124,27 @@ class Table(Declared):
         twice = [c.name.lower() for c in self.columns]
         if len(set(twice)) < len(twice):
             raise ValueError("names a column twice (upper and lower case are the same to Spark)")
+        return self
+
+    @model_validator(mode="after")
+    def _is_put_apart_by_its_columns(self) -> Table:
+        kinds = {column.name: column.type for column in self.columns}
+        for name in self.partitions:
+            if name not in kinds:
+                raise ValueError(f"partitions: {name} is no declared column")
+            if kinds[name] in ("map", "binary", "json"):
+                raise ValueError(f"partitions: {name} is {kinds[name]}, which names no folder")
+        for name, pattern in self.partition_values.items():
+            if name not in self.partitions:
+                raise ValueError(f"partition_values: {name} is none of the partitions")
+            try:
+                re.compile(pattern)
+            except re.error as problem:
+                raise ValueError(f"partition_values: {name} is not a regular expression: {problem}") from None
+        if self.partitions and len(set(self.partitions)) < len(self.partitions):
+            raise ValueError("partitions: names a column twice")
+        if self.event_time is not None and kinds.get(self.event_time.column) != "timestamp":
+            raise ValueError(f"event_time: {self.event_time.column} is no declared column of type timestamp")
         return self
 
 

@@ -8,8 +8,9 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from pyspark.sql import functions as F
 
-from forebay.batch.columns import rules_of, table_columns
+from forebay.batch.columns import rules_of, with_table_columns
 from forebay.batch.routing import routed
 from forebay.service import Service, parse_service
 
@@ -29,9 +30,9 @@ def made_of(spark: SparkSession, service: Service, texts: list[str]) -> list[dic
         values,
         "piece int, line long, byte_offset long, value string, problem string, detail string, _file_id string, _line long",
     )
-    columns = table_columns(service, service.tables[0], batch=1, at=AT)
-    rows = routed(content, service).orderBy("line").select("_fate", "_reason", *columns).collect()
-    return [row.asDict(recursive=True) for row in rows]
+    rows = routed(content, service).withColumn("_landed_at", F.lit(AT))
+    rows = with_table_columns(rows, service, service.tables[0], batch=1, at=AT)
+    return [row.asDict(recursive=True) for row in rows.orderBy("_line").collect()]
 
 
 def value_of(spark: SparkSession, kind: str, value: Any, formats: str = "") -> tuple[Any, Any]:
@@ -104,8 +105,12 @@ def test_an_object_and_a_field_of_it_can_both_be_declared(spark: SparkSession) -
 
 
 def test_what_is_no_json_elsewhere_is_none_here(spark: SparkSession) -> None:
-    rows = made_of(spark, service_of(""), ["{'a': 1}", '{"a": 1}'])
-    assert [(row["_fate"], row["_reason"]) for row in rows] == [("quarantine", "not-json"), ("write", None)]
+    values = [(0, n, 0, text, None, None) for n, text in enumerate(["{'a': 1}", '{"a": 1}'])]
+    content = spark.createDataFrame(
+        values, "piece int, line long, byte_offset long, value string, problem string, detail string"
+    )
+    rows = routed(content, service_of("")).orderBy("line").select("_fate", "_reason").collect()
+    assert [tuple(row) for row in rows] == [("quarantine", "not-json"), ("write", None)]
 
 
 @pytest.mark.parametrize("keep", ["true", "false"])

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from forebay.batch.accounting import Fate
-from forebay.batch.expectations import Verdict, check_expectations, expectation_fate, verdicts, with_violations
+from forebay.batch.expectations import Verdict, check_expressions, checked, verdicts
 from forebay.batch.routing import routed, settled
 from forebay.errors import Misdeclared
 from forebay.service import Service, parse_service
@@ -36,7 +36,7 @@ plain_key = { check = "key rlike '^[a-z]+$' and length(key) < 5", on_violation =
 
 
 def test_good_ones_are_understood(spark: SparkSession) -> None:
-    check_expectations(spark, service_of(declared(GOOD)))
+    check_expressions(spark, service_of(declared(GOOD)))
 
 
 @pytest.mark.parametrize(
@@ -57,12 +57,12 @@ def test_good_ones_are_understood(spark: SparkSession) -> None:
 def test_one_that_makes_no_sense_is_named_before_anything_runs(spark: SparkSession, check: str, says: str) -> None:
     service = service_of(declared(f'"mine" = {json.dumps(check)}'))
     with pytest.raises(Misdeclared, match=rf"table a: expectations\.mine: {says}"):
-        check_expectations(spark, service)
+        check_expressions(spark, service)
 
 
 def test_all_of_them_are_told_at_once(spark: SparkSession) -> None:
     with pytest.raises(Misdeclared) as refused:
-        check_expectations(spark, service_of(declared('x = "1"\ny = "2"'), declared('z = "3"', '"b"')))
+        check_expressions(spark, service_of(declared('x = "1"\ny = "2"'), declared('z = "3"', '"b"')))
     assert len(refused.value.problems) == 3
 
 
@@ -82,7 +82,7 @@ def test_a_row_gets_the_fate_of_its_worst_violation_and_all_their_names(spark: S
         'name = "never"\nwhere = { no = "1" }\n[tables.expectations]\nx = { check = "false", on_violation = "drop" }',
         declared(GOOD),
     )
-    rows = settled(with_violations(routed(content, service), service), expectation_fate(service))
+    rows = settled(checked(routed(content, service), service))
     found = rows.orderBy("line").select("_fate", "_violated", "_reason", "detail", "_table").collect()
     assert [tuple(row) for row in found] == [
         ("write", None, None, None, "a"),
@@ -98,13 +98,13 @@ def test_two_declarations_may_use_one_name_for_different_things(spark: SparkSess
         declared('x = "level > 5"', '"a"\nwhere = { t = "a" }'),
         declared("x = \"level = 'high'\"", '"b"', 'columns = [{ name = "level" }]'),
     )
-    check_expectations(spark, service)
+    check_expressions(spark, service)
     texts = ['{"t": "a", "level": 9}', '{"t": "a", "level": 1}', '{"level": "high"}', '{"level": "low"}']
     values = [(0, n, 0, text, None, None) for n, text in enumerate(texts)]
     content = spark.createDataFrame(
         values, "piece int, line long, byte_offset long, value string, problem string, detail string"
     )
-    rows = with_violations(routed(content, service), service).orderBy("line").select("_violated").collect()
+    rows = checked(routed(content, service), service).orderBy("line").select("_violated").collect()
     assert [row[0] for row in rows] == [None, ["x"], None, ["x"]]
 
 
@@ -123,3 +123,17 @@ def test_a_table_fails_above_its_limit_and_not_at_it() -> None:
     ]
     worse = [*fates, Fate(2, "drop", 3, "a", 0, ("half", "never"))]
     assert [v.failed for v in verdicts(service, worse)] == [False, True, True]
+
+
+@pytest.mark.parametrize(
+    ("expression", "says"),
+    [
+        ("to_date(never)", "is not understood.*never"),
+        ("current_date()", "depends on the clock"),
+        ("max(level)", "one row"),
+    ],
+)
+def test_a_derived_column_that_makes_no_sense_is_named(spark: SparkSession, expression: str, says: str) -> None:
+    columns = f'columns = [{{ name = "level" }}, {{ name = "day", type = "date", expression = "{expression}" }}]'
+    with pytest.raises(Misdeclared, match=rf"table a: columns\.day: .*{says}"):
+        check_expressions(spark, service_of(f'name = "a"\n{columns}'))

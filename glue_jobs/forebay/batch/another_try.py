@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from forebay.batch.accounting import Fate
 from forebay.batch.events import RecordsTriedAgain
-from forebay.batch.expectations import expectation_fate, with_violations
+from forebay.batch.expectations import checked
 from forebay.batch.new_tables import NewTables
 from forebay.batch.routing import routed, settled
 from forebay.batch.writing import Writing, table_path
@@ -152,7 +152,7 @@ class AnotherTry:
             kept = kept.where(F.col("table") == choice.table)
         if choice.reason is not None:
             kept = kept.where(F.col("reason") == choice.reason)
-        columns = {"_file_id": "file_id", "_line": "line", "value": "record", "_day": "day"}
+        columns = {"_file_id": "file_id", "_line": "line", "value": "record", "_landed_at": "at"}
         content = kept.select(
             F.lit(0).alias("piece"),
             "line",
@@ -162,7 +162,7 @@ class AnotherTry:
             F.lit(None).cast("string").alias("detail"),
             *("bucket", "key", "version_id"),
         )
-        rows = settled(with_violations(routed(content, service), service), expectation_fate(service))
+        rows = settled(checked(routed(content, service), service))
         if choice.give_up:
             return rows.withColumn("_fate", F.lit("drop"))
         if choice.kept == "parked" and choice.table is not None:

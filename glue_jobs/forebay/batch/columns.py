@@ -8,7 +8,7 @@ goes along as text (`MISFITS`), to be rescued.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
@@ -20,12 +20,16 @@ from forebay.table.shaping import DOCUMENT, MISFITS, RESCUED
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as Expression
+    from pyspark.sql import DataFrame
 
-__all__ = ["column_schema", "declared_column", "rules_of", "table_columns"]
+__all__ = ["column_schema", "declared_column", "rules_of", "with_declared_columns", "with_table_columns"]
 
 OWN_COLUMNS = ("_file_id", "_line", "_batch", "_ingested_at")
 
 SPARK_TYPES = {
+    "string": "STRING",
+    "json": "STRING",
+    "map": "MAP<STRING,STRING>",
     "long": "BIGINT",
     "int": "INT",
     "double": "DOUBLE",
@@ -41,23 +45,58 @@ UNITS = ((10**11, 10**6), (10**14, 10**3), (10**17, 1))
 microseconds until then; larger ones are nanoseconds."""
 
 
-def table_columns(service: Service, table: Table, *, batch: int, at: datetime) -> list[Expression]:
-    """All columns that a row of this declaration gets from Spark, with what is needed for the rest."""
+def with_table_columns(rows: DataFrame, service: Service, table: Table, *, batch: int, at: datetime) -> DataFrame:
+    """Rows of this declaration with all columns that they get from Spark, what is needed for the rest, and `_table`."""
     from pyspark.sql import functions as F
 
     own = {"_batch": F.lit(batch).cast("long"), "_ingested_at": F.lit(at)}
-    columns = [declared_column(service, column).alias(column.name) for column in table.columns]
-    columns += [own.get(name, F.col(name)).alias(name) for name in OWN_COLUMNS]
+    spoiled = _misfits(service, table.columns).alias(MISFITS)
+    made = with_declared_columns(rows.select("*", spoiled), service, table)
+    columns = [F.col(column.name) for column in table.columns]
+    columns += [own.get(name, F.col(f"_row.{name}")).alias(name) for name in OWN_COLUMNS]
     if table.keep_record:
-        columns.append(F.rtrim("value").alias("_record"))
-    return [*columns, F.col("value").alias(DOCUMENT), _misfits(service, table.columns).alias(MISFITS)]
+        columns.append(F.rtrim("_row.value").alias("_record"))
+    return made.select("_row._table", *columns, F.col("_row.value").alias(DOCUMENT), f"_row.{MISFITS}")
+
+
+def with_declared_columns(rows: DataFrame, service: Service, table: Table) -> DataFrame:
+    """`_row`, which is all that there was, and the declared columns under their own names, those derived from others too; and
+    `_too_old`, `_too_new`. Names cannot meet: forebay's own begin with an underscore and stand inside of `_row`."""
+    from pyspark.sql import functions as F
+
+    read = [c for c in table.columns if c.expression is None]
+    derived = [F.expr(c.expression).cast(_ddl_type(c)).alias(c.name) for c in table.columns if c.expression is not None]
+    made = rows.select(F.struct("*").alias("_row"), *(declared_column(service, c).alias(c.name) for c in read))
+    when = table.event_time
+    if when is None:
+        return made.select("*", *derived, F.lit(False).alias("_too_old"), F.lit(False).alias("_too_new"))
+    moment, landed = F.col(when.column), F.col("_row._landed_at")
+    if when.otherwise == "landed":
+        made = made.withColumn(when.column, F.coalesce(moment, landed))
+    old = F.lit(False) if when.oldest_days is None else moment < landed - _seconds(when.oldest_days * 86_400)
+    new = F.lit(False) if when.ahead_hours is None else moment > landed + _seconds(when.ahead_hours * 3600)
+    made = made.withColumn("_too_old", F.coalesce(old, F.lit(False)))
+    made = made.withColumn("_too_new", F.coalesce(new, F.lit(False)))
+    made = made.withColumn("_moment", moment)
+    if when.outside == "bucket":
+        outside = F.col("_too_old") | F.col("_too_new")
+        bucket = F.lit(when.bucket.replace(tzinfo=when.bucket.tzinfo or UTC))
+        made = made.withColumn(when.column, F.when(outside, bucket).otherwise(moment))
+    made = made.select("*", *derived)
+    return made.withColumn(when.column, F.col("_moment"))
+
+
+def _seconds(count: float) -> Expression:
+    from pyspark.sql import functions as F
+
+    return F.make_dt_interval(secs=F.lit(count).cast("decimal(18,6)"))
 
 
 def rules_of(table: Table) -> Rules:
     """How a record's other fields become columns."""
     undeclared = table.undeclared
     tree: dict[str, Any] = {}
-    for path in sorted(column.source for column in table.columns):
+    for path in sorted(column.source for column in table.columns if column.expression is None):
         _plant(tree, path.split("."))
     return Rules(
         depth=undeclared.depth,
@@ -87,8 +126,11 @@ def declared_column(service: Service, column: Column) -> Expression:
 
 def column_schema(columns: Iterable[Column]) -> str:
     """The declared columns as DDL."""
-    other = {"string": "STRING", "json": "STRING", "map": "MAP<STRING,STRING>"}
-    return ", ".join(f"`{c.name}` {other.get(c.type) or SPARK_TYPES.get(c.type, c.type)}" for c in columns)
+    return ", ".join(f"`{c.name}` {_ddl_type(c)}" for c in columns)
+
+
+def _ddl_type(column: Column) -> str:
+    return SPARK_TYPES.get(column.type, column.type)
 
 
 def _moment(text: Expression, column: Column) -> Expression:
@@ -111,7 +153,7 @@ def _misfits(service: Service, columns: Iterable[Column]) -> Expression:
 
     spoiled = []
     for column in columns:
-        if column.type not in ("string", "json"):
+        if column.type not in ("string", "json") and column.expression is None:
             text = field(service, column.source)
             misfit = text.isNotNull() & declared_column(service, column).isNull()
             spoiled.append((column.source, text, misfit))

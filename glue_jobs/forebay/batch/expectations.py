@@ -1,9 +1,9 @@
-"""Expectations: predicates over the declared columns, checked before anything runs, and asked of every row in the pass that
-routes it.
+"""What must hold of a row before it is written, asked in the pass that routes it: expectations, bounds of its time, values
+that may name a folder.
 
-In: the rows with their routes, the declarations. Out: `_violated`, the names of all expectations that a row violates, and a
-`Verdict` for each expectation of each table of a batch. A predicate that Spark does not take, that is no yes or no, or that
-may answer differently when a batch is replayed, is `Misdeclared`.
+In: the rows with their routes, the declarations. Out: the same rows with what they violate and the fate that makes of them,
+and a `Verdict` for each expectation of each table of a batch. SQL that Spark does not take, that is no yes or no where one is
+wanted, or that may answer differently when a batch is replayed, is `Misdeclared`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from forebay.batch.accounting import Fate
-from forebay.batch.columns import column_schema, declared_column
+from forebay.batch.columns import column_schema, with_declared_columns
+from forebay.column import Column
 from forebay.errors import Misdeclared, Problem
 from forebay.service import Service, Table
 
@@ -22,13 +23,15 @@ if TYPE_CHECKING:
     from pyspark.sql import Column as Expression
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["COLUMNS", "Verdict", "check_expectations", "expectation_fate", "verdicts", "with_violations"]
+__all__ = ["COLUMNS", "Verdict", "check_expressions", "checked", "verdicts"]
 
 COLUMNS = (
     "day date, at timestamp, service string, generation string, batch long, table string, expectation string, "
     "on_violation string, rows long, violated long, failed boolean"
 )
 VIOLATED = "_violated"
+USUAL_VALUES = r"[\w .:+@-]{1,100}"
+"""What a text must be that names a partition's folder, unless the declaration says otherwise."""
 
 FORBIDDEN = {
     **dict.fromkeys(("CallMethodViaReflection", "TryReflect"), "calls Java"),
@@ -56,46 +59,66 @@ class Verdict:
         return {"day": at.date(), "at": at, **shared, **{name: getattr(self, name) for name in names}}
 
 
-def check_expectations(spark: SparkSession, service: Service) -> None:
-    """All problems of all expectations at once."""
+def check_expressions(spark: SparkSession, service: Service) -> None:
+    """All problems of all expectations and derived columns at once."""
     problems = [problem for table in service.tables for problem in _problems(spark, table)]
     if problems:
         raise Misdeclared(problems)
 
 
-def with_violations(rows: DataFrame, service: Service) -> DataFrame:
-    """The rows with `_violated`: null where nothing is. Every declaration's columns stand under their own names only while
-    its predicates are asked, so that two declarations may use one name for different things."""
+def checked(rows: DataFrame, service: Service) -> DataFrame:
+    """The rows with `_violated`, the names of all expectations that they violate, `_refused`, why they cannot be in the table
+    (a time outside its bounds, a value that may not name a folder), and `_checked_fate`: quarantine, drop, or null."""
     from pyspark.sql import functions as F
 
-    none = F.lit(None).cast("array<string>")
-    rows = rows.withColumn(VIOLATED, none)
+    rows = rows.select("*", F.lit(None).cast("array<string>").alias(VIOLATED), *_nothing("_refused", "_checked_fate"))
     for number, table in enumerate(service.tables):
-        if not table.expectations:
+        if not (table.expectations or table.partitions or table.event_time):
             continue
-        before = rows.columns
-        declared = [declared_column(service, column).alias(column.name) for column in table.columns]
-        asked = rows.select(F.struct("*").alias("_row"), *declared)
-        names = F.array_compact(F.array(*_violated_names(table)))
         mine = F.col("_row._declared") == number
-        violated = F.when(mine & (F.size(names) > 0), names).otherwise(F.col(f"_row.{VIOLATED}"))
-        kept = [F.col(f"_row.{name}").alias(name) for name in before if name != VIOLATED]
-        rows = asked.select(*kept, violated.alias(VIOLATED))
+        names = (
+            F.array_compact(F.array(*_violated_names(table))) if table.expectations else F.array().cast("array<string>")
+        )
+        verdict = {VIOLATED: F.when(F.size(names) > 0, names), "_refused": _refusal(table)}
+        asked = with_declared_columns(rows, service, table)
+        kept = [F.col(f"_row.{name}") for name in rows.columns if name not in (*verdict, "_checked_fate")]
+        judged = [F.when(mine, said).otherwise(F.col(f"_row.{name}")).alias(name) for name, said in verdict.items()]
+        rows = asked.select(*kept, *judged, "_row._checked_fate")
+        fate = F.when((F.col("_declared") == number), _fate(table))
+        rows = rows.withColumn("_checked_fate", F.coalesce(fate, "_checked_fate"))
     return rows
 
 
-def expectation_fate(service: Service) -> Expression:
-    """What a row's violations make of it: `quarantine`, or `drop`, or null."""
+def _nothing(*names: str) -> Iterator[Expression]:
+    from pyspark.sql import functions as F
+
+    return (F.lit(None).cast("string").alias(name) for name in names)
+
+
+def _refusal(table: Table) -> Expression:
+    from pyspark.sql import functions as F
+
+    why = F.lit(None).cast("string")
+    kinds = {column.name: column.type for column in table.columns}
+    for name in table.partitions:
+        pattern = table.partition_values.get(name, USUAL_VALUES if kinds[name] == "string" else None)
+        if pattern is not None:
+            dirty = ~F.col(name).cast("string").rlike(f"^(?:{pattern})\\z")
+            why = F.when(dirty, "bad-partition-value").otherwise(why)
+    if table.event_time is not None and table.event_time.outside == "quarantine":
+        why = F.when(F.col("_too_old"), "event-too-old").when(F.col("_too_new"), "event-in-the-future").otherwise(why)
+    return why
+
+
+def _fate(table: Table) -> Expression:
     from pyspark.sql import functions as F
 
     fate = F.lit(None).cast("string")
-    for number, table in enumerate(service.tables):
-        for outcome in ("drop", "quarantine"):
-            names = [name for name, e in table.expectations.items() if e.on_violation == outcome]
-            if names:
-                hit = F.arrays_overlap(F.col(VIOLATED), F.array(*map(F.lit, names)))
-                fate = F.when((F.col("_declared") == number) & hit, outcome).otherwise(fate)
-    return fate
+    for outcome in ("drop", "quarantine"):
+        names = [name for name, e in table.expectations.items() if e.on_violation == outcome]
+        if names:
+            fate = F.when(F.arrays_overlap(F.col(VIOLATED), F.array(*map(F.lit, names))), outcome).otherwise(fate)
+    return F.when(F.col("_refused").isNotNull(), "quarantine").otherwise(fate)
 
 
 def verdicts(service: Service, fates: Sequence[Fate]) -> list[Verdict]:
@@ -129,14 +152,27 @@ def _violated_names(table: Table) -> Iterator[Expression]:
 
 
 def _problems(spark: SparkSession, table: Table) -> Iterator[Problem]:
-    nobody = spark.createDataFrame([], column_schema(table.columns)) if table.columns else spark.range(0).select()
+    read = [column for column in table.columns if column.expression is None]
+    nobody = _nobody(spark, read)
+    for column in table.columns:
+        if column.expression is not None:
+            faults = _faults(nobody, column.expression)
+            yield from (
+                Problem(f"table {table.name}: columns.{column.name}", what, column.expression) for what in faults
+            )
+    nobody = _nobody(spark, table.columns)
     for name, expectation in table.expectations.items():
         where = f"table {table.name}: expectations.{name}"
-        yield from (Problem(where, what, expectation.check) for what in _faults(nobody, expectation.check))
+        faults = _faults(nobody, expectation.check, "boolean")
+        yield from (Problem(where, what, expectation.check) for what in faults)
 
 
-def _faults(rows: DataFrame, check: str) -> Iterator[str]:
-    """What is wrong with a predicate, as Spark's own analysis has it."""
+def _nobody(spark: SparkSession, columns: Sequence[Column]) -> DataFrame:
+    return spark.createDataFrame([], column_schema(columns)) if columns else spark.range(0).select()
+
+
+def _faults(rows: DataFrame, check: str, wanted: str | None = None) -> Iterator[str]:
+    """What is wrong with an expression, as Spark's own analysis has it."""
     from pyspark.errors import PySparkException
     from pyspark.sql import functions as F
 
@@ -145,7 +181,7 @@ def _faults(rows: DataFrame, check: str) -> Iterator[str]:
     except PySparkException as refused:
         yield f"is not understood: {str(refused).splitlines()[0]}"
         return
-    if (kind := asked.schema.fields[0].dataType.typeName()) != "boolean":
+    if (kind := asked.schema.fields[0].dataType.typeName()) != wanted and wanted is not None:
         yield f"is not a yes or no, but {kind}"
     plan = asked._jdf.queryExecution().analyzed()
     if plan.nodeName() != "Project":

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from forebay.batch.accounting import Fate
-from forebay.batch.expectations import expectation_fate, with_violations
+from forebay.batch.expectations import checked
 from forebay.batch.routing import routed, settled
 from forebay.content.end import FileEnd, PieceEnd, file_ends
 from forebay.content.limits import Limits
@@ -35,11 +35,13 @@ def read_routed(
     from pyspark.sql import functions as F
 
     content = read_content(spark, files, limits)
-    columns = "_piece int, _file_id string, bucket string, key string, version_id string"
-    known = [(p.number, p.file.file_id, p.file.bucket, p.file.key, p.file.version_id) for p in pieces]
+    columns = "_piece int, _file_id string, bucket string, key string, version_id string, _landed_at timestamp"
+    known = [
+        (p.number, p.file.file_id, p.file.bucket, p.file.key, p.file.version_id, p.file.event_time) for p in pieces
+    ]
     of_piece = F.broadcast(spark.createDataFrame(known, columns))
-    rows = settled(with_violations(routed(content, service), service), expectation_fate(service))
-    rows = rows.join(of_piece, F.col("piece") == F.col("_piece"), "left")
+    rows = routed(content, service).join(of_piece, F.col("piece") == F.col("_piece"), "left")
+    rows = settled(checked(rows, service))
     return rows.persist(StorageLevel.MEMORY_AND_DISK)
 
 

@@ -63,16 +63,17 @@ def routed(content: DataFrame, service: Service) -> DataFrame:
     return rows.drop("_corrupt", "_route", "_documents")
 
 
-def settled(rows: DataFrame, by_expectations: Expression) -> DataFrame:
-    """The rows with the fates that their violations give them; the table that they were meant for stays with them."""
+def settled(rows: DataFrame) -> DataFrame:
+    """The checked rows with the fates that the checks give them; the table that they were meant for stays with them."""
     from pyspark.sql import functions as F
 
-    changed = F.when(F.col("_fate") == "write", by_expectations)
+    changed = F.when(F.col("_fate") == "write", F.col("_checked_fate"))
     rows = rows.withColumn("_changed", changed)
-    reason = F.when(F.col("_changed") == "quarantine", "expectation").otherwise(F.col("_reason"))
-    detail = F.when(F.col("_changed") == "quarantine", F.array_join("_violated", ", ")).otherwise(F.col("detail"))
+    set_aside = F.col("_changed") == "quarantine"
+    reason = F.when(set_aside, F.coalesce("_refused", F.lit("expectation"))).otherwise(F.col("_reason"))
+    detail = F.when(set_aside, F.array_join("_violated", ", ")).otherwise(F.col("detail"))
     rows = rows.withColumn("_reason", reason).withColumn("detail", detail)
-    return rows.withColumn("_fate", F.coalesce("_changed", "_fate")).drop("_changed")
+    return rows.withColumn("_fate", F.coalesce("_changed", "_fate")).drop("_changed", "_refused", "_checked_fate")
 
 
 def fields_of(service: Service) -> set[str]:
@@ -80,7 +81,7 @@ def fields_of(service: Service) -> set[str]:
     envelope = service.envelope
     named = {envelope.event, envelope.event_time, envelope.id}
     for table in service.tables:
-        named |= {*table.fields, *table.where, *(c.source for c in table.columns)}
+        named |= {*table.fields, *table.where, *(c.source for c in table.columns if c.expression is None)}
     return named
 
 

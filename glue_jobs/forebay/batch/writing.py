@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from forebay.batch.accounting import Fate
-from forebay.batch.columns import rules_of, table_columns
+from forebay.batch.columns import rules_of, with_table_columns
 from forebay.batch.events import ExpectationFailed, ExpectationViolated, NewTablesRefused, RowsAppended, TableFailed
 from forebay.batch.expectations import COLUMNS as QUALITY_COLUMNS
 from forebay.batch.expectations import verdicts
@@ -167,7 +167,7 @@ class Writing:
             results = append(
                 self.spark,
                 chosen.where(F.col("_table").isin(plain)) if len(plain) < len(wanted) else chosen,
-                [Destination(name, table_path(self.lake, name), rules=rules) for name in plain],
+                [Destination(name, table_path(self.lake, name), declared.partitions, rules=rules) for name in plain],
                 txn=self.txn,
                 pool=self.tables_at_once,
                 logs=self.logs,
@@ -182,9 +182,8 @@ class Writing:
         """The rows of these tables with the columns of their declaration, and what their other columns are made of."""
         from pyspark.sql import functions as F
 
-        columns = table_columns(self.service, declared, batch=self.txn.version, at=self.began_at)
         chosen = rows.where((F.col("_fate") == "write") & F.col("_table").isin(sorted(tables)))
-        return chosen.select("_table", *columns)
+        return with_table_columns(chosen, self.service, declared, batch=self.txn.version, at=self.began_at)
 
     def replaced(self, declared: Table | None, table: str, file_ids: Sequence[str], rows: DataFrame | None) -> Outcome:
         destination = Destination(table, table_path(self.lake, table))

@@ -99,14 +99,14 @@ def _show(lake: str, kept: Kept, table: str | None, reason: str | None, limit: i
 
 def _try_again(lake: str, place: str, kept: Kept, table: str | None, reason: str | None, *, give_up: bool) -> None:
     from forebay.batch.another_try import AnotherTry, Choice
-    from forebay.batch.expectations import check_expectations
+    from forebay.batch.expectations import check_expressions
     from forebay.events import to_log
     from forebay.service import load_service
     from forebay.spark import session
 
     service = load_service(place)
     spark = session("forebay-another-try")
-    check_expectations(spark, service)
+    check_expressions(spark, service)
     tries = AnotherTry(spark, service, lake=lake.rstrip("/"), emit=to_log())
     try:
         tried = tries.run(Choice(kept, table, reason, give_up))
