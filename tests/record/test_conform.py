@@ -115,6 +115,7 @@ MANY = {f"k{n:04}": n for n in range(5000)}
 
 BAD = [
     ("a type flips to text", [{"a": 1}] * 200 + [{"a": "x"}], {}, {"a": "x"}),
+    ("a number among texts", [{"a": "x"}, {"a": 1.0}], {"a": "1"}, {"a": 1.0}),
     ("a number that is no long", [{"a": 1}] * 200 + [{"a": 2**70 + 1}], {}, {"a": 2**70 + 1}),
     ("a whole number too exact for a double", [{"a": 0.5}] * 2 + [{"a": 2**53 + 1}], {}, {"a": 2**53 + 1}),
     ("an object, and then a list", [{"a": {"x": 1}}] * 200 + [{"a": [1]}], {}, {"a": [1]}),
@@ -124,7 +125,7 @@ BAD = [
         {"a": [2, None]},
         {"a": [2, "x"]},
     ),
-    ("both as often", [{"a": {"x": 1}}, {"a": [1]}], {"a": "[1]"}, None),
+    ("both as often", [{"a": {"x": 1}}, {"a": [1]}], {"a": "[1]"}, {"a": [1]}),
     ("mixed case twins in two records", [{"Level": 1}, {"level": 2}], {"level": 2}, None),
     ("mixed case twins in one record", [{"level": 2, "Level": 1}], {"level": 1}, {"level": 2}),
     ("reserved words", [{"select": 1, "from": "x"}], {"select": 1, "from": "x"}, None),

@@ -194,13 +194,13 @@ class _Carrying:
         if not self._has(f"{self.lake}/_forebay/ledger"):
             self._write([Fate(0, r["_fate"], r["count"], r["_table"], r["_declared"], _names(r)) for r in counted])
             in_tables = self._written({r["_table"] for r in counted if r["_fate"] == "write"})
-            self._account([r for r in counted if r["_fate"] == "drop" or r["_table"] in in_tables])
+            self._account([r for r in counted if _moves(r, in_tables)])
         # From here on what is in the ledger counts: a table that failed then may not be tried under this number again.
         in_tables = self._written({r["_table"] for r in counted if r["_fate"] == "write"})
         self._let_go(in_tables)
         tables: dict[str, int] = {}
         for r in counted:
-            if r["_fate"] == "write" and r["_table"] in in_tables:
+            if r["_fate"] == "write" and _moves(r, in_tables):
                 tables[r["_table"]] = tables.get(r["_table"], 0) + r["count"]
         dropped = sum(r["count"] for r in counted if r["_fate"] == "drop")
         return Tried(sum(r["count"] for r in counted), tables, dropped)
@@ -287,6 +287,10 @@ class _Carrying:
                     raise
                 time.sleep(0.2 * 2**attempt)
         raise Halt("the records are where they belong, but could not leave where they were kept: run it again")
+
+
+def _moves(row: Any, in_tables: set[str]) -> bool:
+    return row["_fate"] == "drop" or (row["_fate"] == "write" and row["_table"] in in_tables)
 
 
 def _names(row: Any) -> tuple[str, ...]:

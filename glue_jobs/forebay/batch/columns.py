@@ -22,7 +22,16 @@ if TYPE_CHECKING:
     from pyspark.sql import Column as Expression
     from pyspark.sql import DataFrame
 
-__all__ = ["column_schema", "declared_column", "rules_of", "with_declared_columns", "with_table_columns"]
+__all__ = [
+    "OWN_COLUMNS",
+    "column_schema",
+    "declared_column",
+    "declared_misfits",
+    "rules_of",
+    "spark_type",
+    "with_declared_columns",
+    "with_table_columns",
+]
 
 OWN_COLUMNS = ("_file_id", "_line", "_batch", "_ingested_at")
 
@@ -50,7 +59,7 @@ def with_table_columns(rows: DataFrame, service: Service, table: Table, *, batch
     from pyspark.sql import functions as F
 
     own = {"_batch": F.lit(batch).cast("long"), "_ingested_at": F.lit(at)}
-    spoiled = _misfits(service, table.columns).alias(MISFITS)
+    spoiled = declared_misfits(service, table.columns).alias(MISFITS)
     made = with_declared_columns(rows.select("*", spoiled), service, table)
     columns = [F.col(column.name) for column in table.columns]
     columns += [own.get(name, F.col(f"_row.{name}")).alias(name) for name in OWN_COLUMNS]
@@ -65,7 +74,9 @@ def with_declared_columns(rows: DataFrame, service: Service, table: Table) -> Da
     from pyspark.sql import functions as F
 
     read = [c for c in table.columns if c.expression is None]
-    derived = [F.expr(c.expression).cast(_ddl_type(c)).alias(c.name) for c in table.columns if c.expression is not None]
+    derived = [
+        F.expr(c.expression).cast(spark_type(c)).alias(c.name) for c in table.columns if c.expression is not None
+    ]
     made = rows.select(F.struct("*").alias("_row"), *(declared_column(service, c).alias(c.name) for c in read))
     when = table.event_time
     if when is None:
@@ -126,10 +137,10 @@ def declared_column(service: Service, column: Column) -> Expression:
 
 def column_schema(columns: Iterable[Column]) -> str:
     """The declared columns as DDL."""
-    return ", ".join(f"`{c.name}` {_ddl_type(c)}" for c in columns)
+    return ", ".join(f"`{c.name}` {spark_type(c)}" for c in columns)
 
 
-def _ddl_type(column: Column) -> str:
+def spark_type(column: Column) -> str:
     return SPARK_TYPES.get(column.type, column.type)
 
 
@@ -147,7 +158,7 @@ def _moment(text: Expression, column: Column) -> Expression:
     return F.when(text.rlike(EPOCH), since_1970).otherwise(text.try_cast("timestamp"))
 
 
-def _misfits(service: Service, columns: Iterable[Column]) -> Expression:
+def declared_misfits(service: Service, columns: Iterable[Column]) -> Expression:
     """What did not fit, as JSON of text by path; null where everything did."""
     from pyspark.sql import functions as F
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column as Expression
     from pyspark.sql import DataFrame
 
-__all__ = ["field", "fields_of", "routed", "settled"]
+__all__ = ["field", "fields_of", "parsed", "routed", "settled"]
 
 STRICT = {"allowSingleQuotes": "false"}
 """What is no JSON to anybody else is none to us."""
@@ -35,13 +35,7 @@ def routed(content: DataFrame, service: Service) -> DataFrame:
     """The rows, each with its fate."""
     from pyspark.sql import functions as F
 
-    # As the only element of an array: a parser that is given one document stops after it, and would drop whatever else the
-    # text holds without a word. So null is no JSON, and more than one element is more than one document.
-    documents = F.from_json(
-        F.concat(F.lit("["), "value", F.lit("]")), f"array<struct<{_parse_schema(service)}>>", STRICT
-    )
-    rows = content.withColumn("_documents", F.when(F.expr(IS_DOCUMENT), documents))
-    rows = rows.withColumn("_parsed", F.try_element_at("_documents", F.lit(1)))
+    rows = parsed(content, F.when(F.expr(IS_DOCUMENT), F.col("value")), service)
     rows = rows.withColumn("_corrupt", F.expr(IS_DOCUMENT) & (F.coalesce(F.size("_documents"), F.lit(0)) != 1))
     rows = rows.withColumn("_route", F.when(F.expr(IS_DOCUMENT) & ~F.col("_corrupt"), _route(service)))
     rows = rows.withColumn("_table", F.col("_route.name")).withColumn("_declared", F.col("_route.declared"))
@@ -61,6 +55,18 @@ def routed(content: DataFrame, service: Service) -> DataFrame:
     )
     rows = rows.withColumn("_fate", fate).withColumn("_table", F.when(F.col("_fate") == "write", F.col("_table")))
     return rows.drop("_corrupt", "_route", "_documents")
+
+
+def parsed(rows: DataFrame, text: Expression, service: Service) -> DataFrame:
+    """The rows with `_parsed`, the fields that the declarations name, and `_documents`, of which there should be one."""
+    from pyspark.sql import functions as F
+
+    # As the only element of an array: a parser that is given one document stops after it, and would drop whatever else the
+    # text holds without a word. So null is no JSON, and more than one element is more than one document.
+    schema = f"array<struct<{_parse_schema(service)}>>"
+    documents = F.from_json(F.concat(F.lit("["), text, F.lit("]")), schema, STRICT)
+    rows = rows.withColumn("_documents", documents)
+    return rows.withColumn("_parsed", F.try_element_at("_documents", F.lit(1)))
 
 
 def settled(rows: DataFrame) -> DataFrame:

@@ -24,8 +24,8 @@ LONG_MIN, LONG_MAX = -(2**63), 2**63 - 1
 
 
 class Shape:
-    """A pile of values. Null is none of them; an integer that no long holds counts as a double, or as text where that would
-    not be exact."""
+    """A pile of values. Null is none of them, nor are an empty list and an object without a value. An integer that no long
+    holds counts as a double, or as text where that would not be exact."""
 
     __slots__ = ("counts", "element", "fields", "spelled")
 
@@ -61,6 +61,8 @@ class Shape:
         if value is None:
             return
         if kind is dict:
+            if all(inner is None for inner in value.values()):
+                return
             self.count("object")
             if depth > 0:
                 for key, inner in value.items():
@@ -68,6 +70,8 @@ class Shape:
                         continue
                     self.field(key).observe(inner, depth - 1)
         elif kind is list:
+            if not value:
+                return
             self.count("list")
             elements = self.of_elements()
             for inner in value:

@@ -219,13 +219,22 @@ def _count(array: pa.Array, shape: Shape, depth: int) -> None:
     if not values:
         return
     if pa.types.is_struct(kind):
-        shape.count("object", values)
+        columns = _children(array) if kind.num_fields else []
+        told = np.zeros(len(array), bool)
+        for column in columns:
+            told |= np.asarray(pc.is_valid(column))
+        if not told.any():
+            return
+        shape.count("object", int(told.sum()))
         if depth > 0:
-            for child, column in zip(kind, _children(array) if kind.num_fields else [], strict=True):
+            for child, column in zip(kind, columns, strict=True):
                 if column.null_count < len(column):
                     _count(column, shape.field(child.name), depth - 1)
     elif pa.types.is_list(kind):
-        shape.count("list", values)
+        told = np.asarray(_says_something(array))
+        if not told.any():
+            return
+        shape.count("list", int(told.sum()))
         _count(array.flatten(), shape.of_elements(), depth)
     elif not pa.types.is_null(kind):
         if pa.types.is_floating(kind) and pc.any(pc.greater_equal(pc.abs(array), EXACT)).as_py():
@@ -306,8 +315,6 @@ def _values(values: pa.Array, kind: Kind, odd: np.ndarray[Any, Any] | None) -> p
         made = pc.cast(values, pa.float64(), safe=False)
         _mark(pc.fill_null(pc.greater_equal(pc.abs(made), EXACT), False), odd)
         return made
-    if kind == "string" and (pa.types.is_int64(have) or pa.types.is_boolean(have)):
-        return pc.cast(values, pa.string())
     _mark(pc.is_valid(values), odd)
     return pa.nulls(len(values), arrow_type(kind) if not _is_fixed(kind) else pa.null())
 

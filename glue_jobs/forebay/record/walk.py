@@ -92,7 +92,7 @@ def conformed(record: dict[str, Any], columns: Struct, rules: Rules) -> tuple[di
     """The columns' values, and what is rescued (`NOTHING` mostly)."""
     if isinstance(record, Unreadable):
         return {}, dict(record)
-    value, rescued = _object(record, columns, rules.reserved)
+    value, rescued = _object(record, columns, rules.depth + 1, rules.reserved)
     return value, NOTHING if rules.undeclared == "ignore" else rescued
 
 
@@ -111,7 +111,7 @@ def text_of(value: Any) -> str:
 
 
 def _object(
-    record: dict[str, Any], columns: Struct, reserved: frozenset[str] = frozenset()
+    record: dict[str, Any], columns: Struct, depth: int, reserved: frozenset[str] = frozenset()
 ) -> tuple[dict[str, Any], Any]:
     made: dict[str, Any] = {}
     rescued: dict[str, Any] | None = None
@@ -123,21 +123,24 @@ def _object(
         if column is None or column.name in made:
             left = NOTHING if value in ({}, []) else value
         else:
-            made[column.name], left = _value(value, column.kind)
+            made[column.name], left = _value(value, column.kind, depth - 1)
         if left is not NOTHING:
             rescued = rescued if rescued is not None else {}
             rescued[key] = left
     return made, NOTHING if rescued is None else rescued
 
 
-def _value(value: Any, kind: Kind) -> tuple[Any, Any]:
-    """What the column takes of it, and what it does not."""
+def _value(value: Any, kind: Kind, depth: int) -> tuple[Any, Any]:
+    """What the column takes of it, and what it does not. So many objects may still be structs as `depth` says."""
     if isinstance(kind, Struct):
-        return _object(value, kind) if isinstance(value, dict) else (None, value)
+        return _object(value, kind, depth) if isinstance(value, dict) else (None, value)
     if isinstance(kind, Many):
-        return _elements(value, kind) if isinstance(value, list) else (None, value)
+        return _elements(value, kind, depth) if isinstance(value, list) else (None, value)
     if kind == "string":
-        return _text(value)
+        text, left = _text(value)
+        # Text of what is no text: what it was is kept beside, unless it is nested so deep that it was meant to be text.
+        meant = isinstance(value, str) or (isinstance(value, dict) and depth <= 0)
+        return text, left if meant else value
     if kind == "long":
         fits = type(value) is int and LONG_MIN <= value <= LONG_MAX
     elif kind == "double":
@@ -158,11 +161,11 @@ def _text(value: Any) -> tuple[str | None, Any]:
     return text, NOTHING
 
 
-def _elements(values: list[Any], kind: Many) -> tuple[list[Any], Any]:
+def _elements(values: list[Any], kind: Many, depth: int) -> tuple[list[Any], Any]:
     """Each element that fits; if one does not, the whole array is rescued besides, since a gap cannot be told from a null."""
     made, spoiled = [], False
     for value in values:
-        fit, left = (None, NOTHING) if value is None else _value(value, kind.of)
+        fit, left = (None, NOTHING) if value is None else _value(value, kind.of, depth)
         made.append(fit)
         spoiled = spoiled or left is not NOTHING
     return made, values if spoiled else NOTHING

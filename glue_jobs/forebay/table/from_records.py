@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from forebay.record.conform import writable
 from forebay.record.growth import Rules, grown
+from forebay.record.kind import Struct
 from forebay.record.shape import Shape
 from forebay.table.in_arrow import map_in_arrow
 from forebay.table.schema import nullable
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
 
-__all__ = ["with_record_columns"]
+__all__ = ["shape_of", "with_record_columns"]
 
 
 def with_record_columns(rows: DataFrame, table: StructType | None, rules: Rules) -> DataFrame:
@@ -31,11 +32,15 @@ def with_record_columns(rows: DataFrame, table: StructType | None, rules: Rules)
     from pyspark.sql.types import StructType
 
     fixed = fixed_columns(rows.schema)
-    known = known_columns(table, fixed, rules)
-    looked = map_in_arrow(rows, _Look(Shaping(writable(known), rules)), "shape string").collect()
-    columns = writable(grown(known, Shape.sum(Shape.of_json(row.shape) for row in looked), rules))
+    columns = writable(grown(known_columns(table, fixed, rules), shape_of(rows, rules), rules))
     schema = nullable(StructType([*fixed.fields, *spark_columns(columns)]))
     return map_in_arrow(rows, _Conform(Shaping(columns, rules, settled=True)), schema)
+
+
+def shape_of(rows: DataFrame, rules: Rules) -> Shape:
+    """What the records of all rows have."""
+    looked = map_in_arrow(rows, _Look(Shaping(Struct(), rules)), "shape string").collect()
+    return Shape.sum(Shape.of_json(row.shape) for row in looked)
 
 
 @dataclass(frozen=True)

@@ -52,7 +52,10 @@ LOG_STORE_SCHEMES = ("s3", "s3a", "s3n", "abfs", "abfss", "gs", "hdfs", "file")
 CHECKPOINT, CHECKSUM_IN_PASSING = "CHECKPOINT", "CHECKSUM_SIMPLE"
 NOT_THERE = "TableNotFoundException"
 REPEATED = "ConcurrentTransactionException"
-OUTRUN = ("MetadataChangedException", "ProtocolChangedException", "TableAlreadyExistsException")
+OUTRUN = (
+    *("MetadataChangedException", "ProtocolChangedException", "TableAlreadyExistsException"),
+    *("MaxCommitRetryLimitReachedException", "ConcurrentWriteException"),
+)
 
 
 @dataclass(frozen=True)
@@ -168,6 +171,20 @@ class TableLogs:
             return update.withTransactionId(txn.app_id, txn.version).withMaxRetries(RETRIES).build(self._engine)
 
         return self._commit(seen.path, seen.listed, transaction, actions, remember=schema is None)
+
+    def rewrite(self, seen: Seen, actions: Sequence[str], *, schema: StructType) -> Committed | Repeated | Outrun:
+        """Commits actions that take files away as well: only if nobody has committed anything since the table was seen, because
+        Kernel itself only knows how to go behind others when it appends."""
+
+        def transaction() -> Any:
+            return (
+                seen.snapshot.buildUpdateTableTransaction(ENGINE, self._java.write)
+                .withMaxRetries(0)
+                .build(self._engine)
+            )
+
+        actions = [_metadata_action(seen.snapshot.getMetadata(), schema), *actions]
+        return self._commit(seen.path, seen.listed, transaction, actions, remember=False)
 
     def close(self) -> None:
         """Waits for checkpoints that are being written."""

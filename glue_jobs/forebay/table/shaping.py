@@ -24,7 +24,17 @@ from forebay.record.swift import Told
 if TYPE_CHECKING:
     from pyspark.sql.types import StructField, StructType
 
-__all__ = ["DOCUMENT", "MISFITS", "RESCUED", "Shaper", "Shaping", "fixed_columns", "known_columns", "spark_columns"]
+__all__ = [
+    "DOCUMENT",
+    "MISFITS",
+    "RESCUED",
+    "Shaper",
+    "Shaping",
+    "fixed_columns",
+    "known_columns",
+    "nested",
+    "spark_columns",
+]
 
 DOCUMENT, MISFITS, RESCUED = "_document", "_misfits", "_rescued"
 

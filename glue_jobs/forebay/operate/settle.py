@@ -1,0 +1,186 @@
+"""A table's columns, decided anew by all that it holds: each field gets the type that its values have, whatever came first.
+
+In the stream a column keeps the type that it got first, and what does not fit is rescued. `settle` makes good for that: every
+row becomes the record it was and is conformed to columns that all rows together decide; what was rescued moves into them. So
+the same records end in the same columns in whatever order they came. A column that was declared since then is filled as well,
+from where its values were: `promote`.
+
+In: a table, and the declarations. Out: `Settled`. The whole table is rewritten, in one commit, which only arrives if nobody
+else has committed meanwhile; otherwise it is done again. It changes no number of rows, and is no append: a streaming reader
+of the table must start anew, as with any change of a column's type.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any
+
+from forebay.batch.columns import OWN_COLUMNS, declared_column, declared_misfits, rules_of, spark_type
+from forebay.batch.routing import parsed
+from forebay.errors import ForebayError, Halt, Misdeclared
+from forebay.objects import open_objects
+from forebay.record.conform import writable
+from forebay.record.growth import Rules, agrees, grown
+from forebay.record.kind import Struct, leaves
+from forebay.service import Service, Table
+from forebay.table.as_records import as_records
+from forebay.table.files import Place, write_files
+from forebay.table.from_records import shape_of
+from forebay.table.kernel import Committed, Seen, TableLogs
+from forebay.table.schema import nullable
+from forebay.table.shaping import DOCUMENT, MISFITS, RESCUED, Shaping, fixed_columns, known_columns, spark_columns
+from forebay.table.storage import storage_as
+from forebay.table_log.live_file import LiveFile
+from forebay.table_log.snapshot import read_snapshot
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["Settled", "declaration_of", "settle"]
+
+ATTEMPTS = 5
+EVERY = 10**9
+
+
+@dataclass(frozen=True)
+class Settled:
+    """What changed: columns that are new or have another type, as paths with types; rows of which something is rescued, before
+    and after. `version` None: nothing was to be done."""
+
+    changed: tuple[str, ...]
+    rows: int
+    rescued_before: int
+    rescued_after: int
+    version: int | None
+
+
+class ChangedMeanwhile(ForebayError):
+    """Somebody committed to the table each time while it was being rewritten."""
+
+
+def settle(spark: SparkSession, logs: TableLogs, path: str, service: Service, declared: Table) -> Settled:
+    for _ in range(ATTEMPTS):
+        seen = logs.look(path, again=True)
+        if seen is None:
+            raise Misdeclared.one(path, "is no table")
+        done = _Settling(spark, logs, seen, service, declared).run()
+        if done is not None:
+            return done
+    raise ChangedMeanwhile(f"{path} was changed by others {ATTEMPTS} times; try again when less arrives")
+
+
+def declaration_of(service: Service, table: str) -> Table:
+    """The first declaration that may have made this table."""
+    for declared in service.tables:
+        if fnmatchcase(table, declared.glob):
+            return declared
+    raise Misdeclared.one(f"table {table}", "no declaration makes it", "which --service does it belong to?")
+
+
+class _Settling:
+    """One attempt, at one version of the table."""
+
+    def __init__(self, spark: SparkSession, logs: TableLogs, seen: Seen, service: Service, declared: Table) -> None:
+        self.spark, self.logs, self.seen, self.service, self.declared = spark, logs, seen, service, declared
+        self.rules: Rules = rules_of(declared)
+
+    def run(self) -> Settled | None:
+        """None where somebody was quicker."""
+        rows = self.spark.read.format("delta").option("versionAsOf", self.seen.version).load(self.seen.path)
+        again = self._again(rows)
+        fixed = fixed_columns(again.schema)
+        known = known_columns(self.seen.schema, fixed, self.rules)
+        columns = grown(Struct(), shape_of(again, self.rules), _without_haste(self.rules))
+        count, rescued = self._count(rows)
+        declared_anew = [name for name in fixed.names if name not in self.seen.schema.names]
+        changed = (*declared_anew, *_changes(known, columns))
+        if not changed and (not rescued or agrees(columns, known)):
+            return Settled((), count, rescued, rescued, None)
+        return self._rewritten(again, columns, changed, count, rescued)
+
+    def _again(self, rows: DataFrame) -> DataFrame:
+        """The rows as records, with their declared columns filled where that can be done now."""
+        from pyspark.sql import functions as F
+
+        others = {*(c.name.lower() for c in self.declared.columns), *OWN_COLUMNS, RESCUED, "_record"}
+        came = [name for name in rows.columns if name.lower() not in others]
+        records = parsed(as_records(rows, came), F.col(DOCUMENT), self.service)
+        kept = {name.lower(): name for name in rows.columns}
+        made = []
+        for column in self.declared.columns:
+            name = kept.get(column.name.lower())
+            if column.expression is not None:
+                # Nothing of it was rescued: it is as it was, and null in rows from before it was declared.
+                value = F.col(name) if name else F.lit(None).cast(spark_type(column))
+            elif name is None:
+                value = declared_column(self.service, column)
+            else:
+                value = F.coalesce(F.col(name), declared_column(self.service, column))
+            made.append(value.alias(column.name))
+        own = [F.col(name) for name in (*OWN_COLUMNS, "_record") if name in records.columns]
+        misfits = declared_misfits(self.service, self.declared.columns).alias(MISFITS)
+        return records.select(*made, *own, DOCUMENT, misfits)
+
+    def _count(self, rows: DataFrame) -> tuple[int, int]:
+        from pyspark.sql import functions as F
+
+        rescued = F.count(RESCUED) if RESCUED in rows.columns else F.lit(0)
+        found = rows.select(F.count("*"), rescued).head()
+        assert found is not None
+        return found[0], found[1]
+
+    def _rewritten(
+        self, rows: DataFrame, columns: Struct, changed: Sequence[str], count: int, rescued: int
+    ) -> Settled | None:
+        from pyspark.sql import functions as F
+        from pyspark.sql.types import StructType
+
+        began = int(time.time() * 1000)
+        old = read_snapshot(open_objects(self.seen.path))
+        if old.version != self.seen.version:
+            return None
+        shaping = Shaping(writable(columns), self.rules, settled=True)
+        place = Place(self.seen.path, self.seen.partition_columns, shaping)
+        named = rows.withColumn("_table", F.lit("it"))
+        written = write_files(named, {"it": place}, table_column="_table", storage=storage_as(os.environ))
+        if written.failed:
+            raise ForebayError(f"{self.seen.path}: {written.failed['it']}")
+        files = written.files.get("it", [])
+        if (made := sum(file.rows for file in files)) != count:
+            raise Halt(f"{self.seen.path}: {count} rows became {made}; nothing was committed")
+        fixed = fixed_columns(rows.schema)
+        schema = nullable(StructType([*fixed.fields, *spark_columns(writable(columns))]))
+        actions = [*(_remove(file, began) for file in old.files), *(file.add_action() for file in files)]
+        outcome = self.logs.rewrite(self.seen, actions, schema=schema)
+        if not isinstance(outcome, Committed):
+            return None
+        return Settled(tuple(changed), count, rescued, sum(file.rescued for file in files), outcome.version)
+
+
+def _without_haste(rules: Rules) -> Rules:
+    """How many columns may come in a batch is no question here; how many there may be is."""
+    return replace(rules, new_columns=EVERY)
+
+
+def _changes(before: Struct, after: Struct) -> list[str]:
+    had = dict(leaves(before))
+    return [f"{'.'.join(path)} {kind}" for path, kind in leaves(after) if had.get(path) != kind]
+
+
+def _remove(file: LiveFile, at_ms: int) -> str:
+    if file.deleted_rows:
+        raise Misdeclared.one(file.path, "has a deletion vector", "REORG TABLE ... APPLY (PURGE) first")
+    remove: dict[str, Any] = {
+        "path": file.path,
+        "deletionTimestamp": at_ms,
+        "dataChange": True,
+        "extendedFileMetadata": True,
+        "partitionValues": dict(file.partition),
+        "size": file.bytes,
+    }
+    return json.dumps({"remove": remove})

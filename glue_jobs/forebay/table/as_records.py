@@ -1,0 +1,78 @@
+"""Rows of a table become the records that they were made of, as far as the table has them: to be made into rows anew.
+
+Enters: all columns of a table, those that came from records by name, and `_rescued`. Leaves: the other columns, and
+`DOCUMENT`: each row's values and what was rescued of it, as one JSON text. Keys are the columns' names, which are names of
+their own; nulls, and what was empty before it had a column, are gone.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from forebay.record.name import safe_name
+from forebay.table.in_arrow import map_in_arrow
+from forebay.table.shaping import DOCUMENT, RESCUED, nested
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+__all__ = ["as_records"]
+
+
+def as_records(rows: DataFrame, from_records: Sequence[str]) -> DataFrame:
+    """`from_records` names the columns that records filled."""
+    from pyspark.sql.types import StringType, StructField, StructType
+
+    taken = {*from_records, RESCUED}
+    kept = [field for field in rows.schema.fields if field.name not in taken]
+    answer = StructType([*kept, StructField(DOCUMENT, StringType())])
+    return map_in_arrow(rows, _AsRecords(tuple(from_records)), answer)
+
+
+@dataclass(frozen=True)
+class _AsRecords:
+    """The rows of one task."""
+
+    from_records: tuple[str, ...]
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            values = [batch.column(name).to_pylist() for name in self.from_records]
+            rescued = batch.column(RESCUED).to_pylist() if RESCUED in batch.schema.names else [None] * batch.num_rows
+            texts = [
+                self._text(row, left)
+                for row, left in zip(
+                    zip(*values, strict=True) if values else [()] * batch.num_rows, rescued, strict=True
+                )
+            ]
+            kept = [name for name in batch.schema.names if name not in (*self.from_records, RESCUED)]
+            fields = [*(batch.schema.field(name) for name in kept), pa.field(DOCUMENT, pa.string())]
+            columns = [*(batch.column(name) for name in kept), pa.array(texts, pa.string())]
+            yield pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
+
+    def _text(self, row: Sequence[Any], rescued: str | None) -> str:
+        record = {name: without_nulls(v) for name, v in zip(self.from_records, row, strict=True) if v is not None}
+        if rescued is not None:
+            # What was rescued is the value as it came; a column may hold its text.
+            record = nested_over(record, json.loads(rescued))
+        return json.dumps(record)
+
+
+def without_nulls(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: without_nulls(inner) for key, inner in value.items() if inner is not None}
+    return [without_nulls(inner) for inner in value] if isinstance(value, list) else value
+
+
+def nested_over(record: dict[str, Any], rescued: dict[str, Any]) -> dict[str, Any]:
+    """Both at once. A key that is spelled in another way than its column is a key of its own: the column's text goes."""
+    for key in rescued:
+        name = safe_name(key)
+        if name != key and isinstance(record.get(name), str) and not isinstance(rescued[key], dict):
+            del record[name]
+    return nested(record, rescued)
