@@ -14,10 +14,12 @@ import threading
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from forebay.aws import client
 from forebay.batch.batch import Batch
+from forebay.batch.declarations import Declarations
 from forebay.batch.expectations import check_expressions
 from forebay.cloudwatch import CloudWatch
 from forebay.errors import ForebayError, Halt
@@ -104,6 +106,7 @@ def batch_of(spark: SparkSession, service: Service, settings: IngestSettings, le
         emit=emit,
         tables_at_once=settings.tables_at_once,
         still_ours=lease.check,
+        declarations=Declarations(service, settings.service, store, emit=emit, check=partial(check_expressions, spark)),
     )
 
 

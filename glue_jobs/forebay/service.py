@@ -11,7 +11,7 @@ import difflib
 import hashlib
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from importlib import resources
 from pathlib import Path
 from typing import Any, Literal
@@ -25,7 +25,17 @@ from forebay.event_time import EventTime
 from forebay.expectation import Expectation
 from forebay.settings import problems_of
 
-__all__ = ["Column", "Compaction", "Envelope", "Service", "Table", "builtin_service", "load_service", "parse_service"]
+__all__ = [
+    "Column",
+    "Compaction",
+    "Envelope",
+    "Service",
+    "Table",
+    "builtin_service",
+    "fingerprint",
+    "load_service",
+    "parse_service",
+]
 
 TABLE_NAME = re.compile(r"[a-z0-9][a-z0-9_]{0,126}")
 
@@ -193,6 +203,17 @@ def load_service(place: str, *, s3: Any = None) -> Service:
     return parse_service(texts)
 
 
+def fingerprint(place: str, *, s3: Any = None) -> str:
+    """Another one when a file of the declarations was changed, came or went; without reading them."""
+    if place.startswith(("s3://", "s3a://")):
+        seen = sorted((name, found["ETag"]) for name, found in _listed(place, s3 or client("s3")))
+    else:
+        root = Path(place.removeprefix("file:"))
+        stats = [(file.as_posix(), file.stat()) for file in (_files_of(root) if root.is_dir() else [root])]
+        seen = sorted((name, f"{stat.st_mtime_ns} {stat.st_size}") for name, stat in stats)
+    return hashlib.sha256(repr(seen).encode()).hexdigest()
+
+
 def parse_service(texts: Mapping[str, str]) -> Service:
     """Declarations from their texts, by file name; all problems of all files at once."""
     problems: list[Problem] = []
@@ -254,18 +275,28 @@ def _from_folder(place: Path) -> dict[str, str]:
         )
     if place.is_file():
         return {"service.toml": place.read_text()}
-    files = [*place.glob("service.toml"), *place.glob("tables/*.toml")]
-    return {file.relative_to(place).as_posix(): file.read_text() for file in files}
+    return {file.relative_to(place).as_posix(): file.read_text() for file in _files_of(place)}
+
+
+def _files_of(folder: Path) -> list[Path]:
+    return [*folder.glob("service.toml"), *folder.glob("tables/*.toml")]
 
 
 def _from_s3(place: str, s3: Any) -> dict[str, str]:
     s3 = s3 or client("s3")
+    bucket = place.partition("://")[2].partition("/")[0]
+    return {
+        name: s3.get_object(Bucket=bucket, Key=found["Key"])["Body"].read().decode()
+        for name, found in _listed(place, s3)
+    }
+
+
+def _listed(place: str, s3: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """The declarations' objects, by their names below the place."""
     bucket, _, prefix = place.partition("://")[2].partition("/")
     prefix = prefix.rstrip("/") + "/" if prefix else ""
-    texts = {}
     for page in s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix):
         for found in page.get("Contents", []):
             name = found["Key"].removeprefix(prefix)
             if name == "service.toml" or re.fullmatch(r"tables/[^/]+\.toml", name):
-                texts[name] = s3.get_object(Bucket=bucket, Key=found["Key"])["Body"].read().decode()
-    return texts
+                yield name, found

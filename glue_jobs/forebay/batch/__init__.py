@@ -1,6 +1,6 @@
 """The batch: names of files go in, rows stand in every table they belong to, and the ledger says so last.
 
-* `batch` the steps, in order      * `reading` files become rows with fates
+* `batch` the steps, in order      * `declarations` those that it works by      * `reading` files become rows with fates
 * `routing` which record belongs to which table, as one Spark expression      * `columns` the columns that rows get
 * `expectations` what must hold of a row      * `another_try` for records that were kept beside the tables
 * `writing` rows into tables      * `new_tables` how many may come into being      * `set_aside` what is kept beside them

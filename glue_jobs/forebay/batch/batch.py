@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from forebay.batch.accounting import entries_of
+from forebay.batch.declarations import Declarations
 from forebay.batch.events import BatchRepeated
 from forebay.batch.new_tables import NewTables
 from forebay.batch.reading import count_fates, read_routed
@@ -49,6 +50,7 @@ class Batch:
         limits: Limits | None = None,
         tables_at_once: int = 4,
         still_ours: Callable[[], None] = lambda: None,
+        declarations: Declarations | None = None,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self.spark, self.service, self.lake, self.ledger, self.emit = spark, service, lake, ledger, emit
@@ -56,6 +58,7 @@ class Batch:
         self.tables_at_once, self.still_ours = tables_at_once, still_ours
         self.logs = TableLogs(spark, emit=emit)
         self.new_tables = NewTables(service.new_tables_per_day)
+        self.declarations = declarations
         register(spark)
 
     def process(self, names: DataFrame, batch_id: int) -> None:
@@ -64,6 +67,10 @@ class Batch:
         if has(self.logs, self.ledger.path, txn):
             self.emit(BatchRepeated(service=self.service.name, batch=batch_id))
             return
+        if self.declarations is not None:
+            self.service = self.declarations.of_batch(batch_id)
+            self.ledger.overwritten = self.service.overwritten
+            self.new_tables.per_day = self.service.new_tables_per_day
         self.steps(names, self.writing(txn), Stages())
 
     def close(self) -> None:

@@ -10,6 +10,8 @@ from forebay.events import Event, metric
 __all__ = [
     "BatchCommitted",
     "BatchRepeated",
+    "DeclarationsChanged",
+    "DeclarationsRefused",
     "ExpectationFailed",
     "ExpectationViolated",
     "FileSetAside",
@@ -92,6 +94,27 @@ class ExpectationFailed(Event):
     batch: int
     expectation: str
     rows: int = metric()
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeclarationsChanged(Event):
+    """From this batch on, other declarations are in force."""
+
+    service: str
+    version: str
+    before: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeclarationsRefused(Event):
+    """The declarations were changed into something that makes no sense: a person must mend them. The old ones are in force."""
+
+    level: ClassVar[str] = "error"
+
+    service: str
+    in_force: str
+    problems: str
+    refused: int = metric(default=1)
 
 
 @dataclass(frozen=True, kw_only=True)

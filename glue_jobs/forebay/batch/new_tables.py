@@ -15,7 +15,7 @@ class NewTables:
     """Lets so many new names through each day."""
 
     def __init__(self, per_day: int) -> None:
-        self._per_day = per_day
+        self.per_day = per_day
         self._day: date | None = None
         self._made: set[str] = set()
 
@@ -26,7 +26,7 @@ class NewTables:
             self._day, self._made = day, set()
         refused = set()
         for name in sorted(new):
-            if name in self._made or len(self._made) < self._per_day:
+            if name in self._made or len(self._made) < self.per_day:
                 self._made.add(name)
             else:
                 refused.add(name)

@@ -9,7 +9,7 @@ import sys
 import typer
 from botocore.exceptions import BotoCoreError, ClientError
 
-from forebay.cli import demo, kept, lake, local
+from forebay.cli import demo, kept, lake, local, schema
 from forebay.errors import ForebayError, Misdeclared
 
 __all__ = ["main"]
@@ -35,6 +35,7 @@ app.command()(lake.accounts)
 app.command()(lake.tables)
 app.command()(lake.compact)
 app.command()(demo.demo)
+app.add_typer(schema.app, name="schema")
 app.add_typer(kept.quarantine, name="quarantine")
 app.add_typer(kept.parked, name="parked")
 app.add_typer(local.app, name="local")

@@ -33,7 +33,7 @@ class Ledger:
 
     def __init__(self, spark: SparkSession, lake: str, *, overwritten: Overwritten = "append") -> None:
         self.path = f"{lake}/_forebay/ledger"
-        self._spark, self._overwritten = spark, overwritten
+        self._spark, self.overwritten = spark, overwritten
         self._index: Index | None = None
 
     @property
@@ -45,7 +45,7 @@ class Ledger:
     def sort(self, files: Sequence[LandedFile]) -> Sorted:
         """Tells new files from known ones. Run twice it says the same, until `remember` is told otherwise."""
         unsure = [f for f in files if self.index.knows_file(file_hash(f)) or self.index.knows_key(key_hash(f))]
-        return sort(files, self._versions_of(unsure) if unsure else {}, self._overwritten)
+        return sort(files, self._versions_of(unsure) if unsure else {}, self.overwritten)
 
     def frame(
         self, entries: Iterable[Entry], changed: Iterable[dict[str, Any]] = (), **of_the_batch: object

@@ -15,19 +15,23 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
+from pydantic import ValidationError
+
 from forebay.batch.columns import OWN_COLUMNS, declared_column, declared_misfits, rules_of, spark_type
 from forebay.batch.routing import parsed
+from forebay.column import Column
 from forebay.errors import ForebayError, Halt, Misdeclared
 from forebay.objects import open_objects
 from forebay.record.conform import writable
 from forebay.record.growth import Rules, agrees, grown
 from forebay.record.kind import Struct, leaves
 from forebay.service import Service, Table
+from forebay.settings import problems_of
 from forebay.table.as_records import as_records
 from forebay.table.files import Place, write_files
 from forebay.table.from_records import shape_of
@@ -41,7 +45,7 @@ from forebay.table_log.snapshot import read_snapshot
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["Settled", "declaration_of", "settle"]
+__all__ = ["Settled", "declaration_of", "settle", "with_column"]
 
 ATTEMPTS = 5
 EVERY = 10**9
@@ -80,6 +84,18 @@ def declaration_of(service: Service, table: str) -> Table:
         if fnmatchcase(table, declared.glob):
             return declared
     raise Misdeclared.one(f"table {table}", "no declaration makes it", "which --service does it belong to?")
+
+
+def with_column(service: Service, table: str, column: Mapping[str, Any]) -> Service:
+    """The declarations with one more column of this table; all mistakes in it at once."""
+    declared = declaration_of(service, table)
+    try:
+        more = Column.model_validate(column)
+        changed = Table.model_validate({**declared.model_dump(), "columns": [*declared.columns, more]})
+    except ValidationError as refused:
+        raise Misdeclared(problems_of(refused, lambda path: f"table {table}: {path}".rstrip(": "))) from None
+    tables = tuple(changed if one is declared else one for one in service.tables)
+    return service.model_copy(update={"tables": tables})
 
 
 class _Settling:

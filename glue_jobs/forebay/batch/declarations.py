@@ -1,0 +1,83 @@
+"""The declarations that a batch works by: the newest that make sense, and for a replayed batch those of its first try.
+
+In: where the declarations are, and the checkpoint's store. Out: a `Service` for each batch. They are looked at anew before
+each batch (a listing; they are read only where it is another one). What cannot be understood is refused with an event, and the
+old ones stay in force. Before a batch writes anything, its declarations are durable beside its manifest: a record that went
+to one table before a crash must not go to another one after it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from forebay.batch.events import DeclarationsChanged, DeclarationsRefused
+from forebay.errors import ForebayError, Halt, Misdeclared
+from forebay.events import Emit
+from forebay.file.store import Store
+from forebay.service import Service, fingerprint, load_service
+
+__all__ = ["Declarations"]
+
+
+class Declarations:
+    """Of one job. `check` says what is wrong with declarations beyond their text, with `Misdeclared`."""
+
+    def __init__(
+        self,
+        service: Service,
+        place: str,
+        store: Store,
+        *,
+        emit: Emit,
+        check: Callable[[Service], None] = lambda service: None,
+        load: Callable[[str], Service] = load_service,
+        look: Callable[[str], str] = fingerprint,
+    ) -> None:
+        self._service, self._place, self._store, self._emit = service, place, store, emit
+        self._check, self._load, self._look = check, load, look
+        self._seen: str | None = None
+        self._refused = ""
+
+    def of_batch(self, batch: int) -> Service:
+        """Asked again for the same batch, also by another driver of this checkpoint, it says the same."""
+        name = f"declarations/{batch}.json"
+        pinned = self._store.get(name)
+        if pinned is None:
+            service = self._newest()
+            if self._store.put_once(name, service.model_dump_json().encode()):
+                # The batch before the last one is over: this one could not have begun otherwise.
+                self._store.delete([f"declarations/{batch - 2}.json"])
+                return service
+            pinned = self._store.get(name)
+            if pinned is None:
+                raise Halt(f"{self._store.path}/{name} went away; does somebody else tidy the checkpoint?")
+        return Service.model_validate_json(pinned)
+
+    def _newest(self) -> Service:
+        if not self._place:
+            return self._service
+        try:
+            seen = self._look(self._place)
+            if seen == self._seen:
+                return self._service
+            found = self._load(self._place)
+            if found.name != self._service.name:
+                raise Misdeclared.one("service.toml: name", "must not change", f"it was {self._service.name}")
+            if found.version != self._service.version:
+                self._check(found)
+        except (ForebayError, OSError, ClientError, BotoCoreError, UnicodeDecodeError) as refused:
+            self._refuse(str(refused))
+            return self._service
+        self._seen, self._refused = seen, ""
+        if found.version != self._service.version:
+            self._emit(DeclarationsChanged(service=found.name, version=found.version, before=self._service.version))
+            self._service = found
+        return self._service
+
+    def _refuse(self, why: str) -> None:
+        """Said once, not with every batch."""
+        if why != self._refused:
+            self._refused = why
+            self._emit(DeclarationsRefused(service=self._service.name, in_force=self._service.version, problems=why))

@@ -1,0 +1,108 @@
+"""Declarations change between two batches, never within one, and never into something that makes no sense."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from forebay.batch.declarations import Declarations
+from forebay.batch.events import DeclarationsChanged, DeclarationsRefused
+from forebay.errors import Misdeclared
+from forebay.events import Event
+from forebay.file.store import LocalStore, Store
+from forebay.service import Service, load_service
+
+TEXT = 'name = "studio"\n[[tables]]\nname = "{game}"\n'
+OTHER = TEXT + '[[tables]]\nname = "other"\nwhere = { x = "1" }\n'
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    (tmp_path / "service").mkdir()
+    (tmp_path / "service" / "service.toml").write_text(TEXT)
+    return tmp_path / "service"
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return LocalStore(str(tmp_path / "checkpoint"))
+
+
+def declarations(place: Path, store: Store, told: list[Event] | None = None, **more: object) -> Declarations:
+    emit = told.append if told is not None else lambda event: None
+    return Declarations(load_service(str(place)), str(place), store, emit=emit, **more)  # type: ignore[arg-type]
+
+
+def names(service: Service) -> list[str]:
+    return [table.name for table in service.tables]
+
+
+def test_what_is_changed_is_in_force_from_the_next_batch_on(place: Path, store: Store) -> None:
+    told: list[Event] = []
+    known = declarations(place, store, told)
+    assert names(known.of_batch(0)) == ["{game}"]
+    (place / "service.toml").write_text(OTHER)
+    assert names(known.of_batch(1)) == ["{game}", "other"]
+    assert [type(event) for event in told] == [DeclarationsChanged]
+
+
+def test_a_replayed_batch_works_by_those_of_its_first_try(place: Path, store: Store) -> None:
+    first = declarations(place, store).of_batch(7)
+    (place / "service.toml").write_text(OTHER)
+    after_a_restart = declarations(place, store)
+    assert after_a_restart.of_batch(7) == first
+    assert names(after_a_restart.of_batch(8)) == ["{game}", "other"]
+
+
+@pytest.mark.parametrize("text", ["name =", TEXT.replace("studio", "renamed"), 'name = "studio"', "\udcff"])
+def test_what_makes_no_sense_is_refused_once_and_the_old_stay_in_force(place: Path, store: Store, text: str) -> None:
+    told: list[Event] = []
+    known = declarations(place, store, told)
+    before = known.of_batch(0)
+    (place / "service.toml").write_bytes(text.encode("utf-8", "surrogateescape"))
+    assert [known.of_batch(batch) for batch in (1, 2, 3)] == [before] * 3
+    assert [(type(event), event.level) for event in told] == [(DeclarationsRefused, "error")]
+    (place / "service.toml").write_text(OTHER)
+    assert names(known.of_batch(4)) == ["{game}", "other"]
+
+
+def test_so_is_what_spark_does_not_take(place: Path, store: Store) -> None:
+    def check(service: Service) -> None:
+        raise Misdeclared.one("table a: expectations.x", "is not understood")
+
+    told: list[Event] = []
+    known = declarations(place, store, told, check=check)
+    before = known.of_batch(0)
+    (place / "service.toml").write_text(OTHER)
+    assert known.of_batch(1) == before
+    assert "is not understood" in told[0].problems  # type: ignore[attr-defined]
+
+
+def test_declarations_that_are_gone_stay_in_force(place: Path, store: Store) -> None:
+    told: list[Event] = []
+    known = declarations(place, store, told)
+    before = known.of_batch(0)
+    (place / "service.toml").unlink()
+    assert known.of_batch(1) == before
+    assert len(told) == 1
+
+
+def test_those_of_batches_that_are_over_are_tidied_away(place: Path, store: Store) -> None:
+    known = declarations(place, store)
+    for batch in range(5):
+        known.of_batch(batch)
+    assert store.names("declarations") == ["3.json", "4.json"]
+
+
+def test_they_are_read_only_where_they_changed(place: Path, store: Store) -> None:
+    reads: list[str] = []
+
+    def load(where: str) -> Service:
+        reads.append(where)
+        return load_service(where)
+
+    known = declarations(place, store, load=load)
+    for batch in range(5):
+        known.of_batch(batch)
+    assert len(reads) == 1
