@@ -7,11 +7,11 @@ from typing import Annotated, Any
 
 import typer
 
-from forebay.cli.show import console, show_accounts, show_tables
+from forebay.cli.show import console, show_accounts
 from forebay.errors import Misdeclared
 from forebay.settings import IngestSettings, problems_of
 
-__all__ = ["accounts", "compact", "ingest", "stop", "tables"]
+__all__ = ["accounts", "compact", "ingest", "stop"]
 
 Lake = Annotated[
     str,
@@ -79,14 +79,6 @@ def accounts(lake: Lake) -> None:
 
     if not show_accounts(count(LakeView(lake))):
         raise typer.Exit(1)
-
-
-def tables(lake: Lake) -> None:
-    """List the tables: rows, files, bytes, newest event."""
-    from forebay.operate.lake_view import LakeView
-
-    view = LakeView(lake)
-    show_tables(facts for name in view.tables() if (facts := view.facts(name, newest_by="event_time")))
 
 
 def compact(lake: Lake, table: Annotated[str, typer.Argument(help="The table's name.")]) -> None:

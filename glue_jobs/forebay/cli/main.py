@@ -9,7 +9,7 @@ import sys
 import typer
 from botocore.exceptions import BotoCoreError, ClientError
 
-from forebay.cli import demo, kept, lake, local, schema
+from forebay.cli import demo, kept, lake, local, schema, tables
 from forebay.errors import ForebayError, Misdeclared
 
 __all__ = ["main"]
@@ -32,9 +32,9 @@ def options(debug: bool = typer.Option(False, "--debug", help="Show where an err
 app.command()(lake.ingest)
 app.command()(lake.stop)
 app.command()(lake.accounts)
-app.command()(lake.tables)
 app.command()(lake.compact)
 app.command()(demo.demo)
+app.add_typer(tables.app, name="tables")
 app.add_typer(schema.app, name="schema")
 app.add_typer(kept.quarantine, name="quarantine")
 app.add_typer(kept.parked, name="parked")

@@ -1,0 +1,117 @@
+"""Commands about the tables: which there are, and what is declared of them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from forebay.cli.show import console, show_tables
+from forebay.errors import Misdeclared, Problem
+from forebay.objects import open_objects
+from forebay.operate import declarations as declared
+from forebay.service import load_service, parse_service
+
+__all__ = ["app"]
+
+app = typer.Typer(help="The tables, and their declarations.", invoke_without_command=True)
+
+Folder = Annotated[Path, typer.Argument(help="The folder with service.toml.")]
+Place = Annotated[str, typer.Argument(help="Where the declarations are in force: s3://bucket/prefix, or a folder.")]
+
+
+@app.callback()
+def tables(
+    context: typer.Context,
+    lake: Annotated[str, typer.Option(envvar="FOREBAY_LAKE", help="Where the tables are.", show_default=False)] = "",
+) -> None:
+    """List the tables: rows, files, bytes, newest event."""
+    if context.invoked_subcommand is not None:
+        return
+    if not lake:
+        raise Misdeclared.one("--lake", "has no value", "or set FOREBAY_LAKE")
+    from forebay.operate.lake_view import LakeView
+
+    view = LakeView(lake)
+    show_tables(facts for name in view.tables() if (facts := view.facts(name, newest_by="event_time")))
+
+
+@app.command()
+def init(folder: Folder) -> None:
+    """Write declarations to begin with."""
+    console.print(f"wrote {declared.begin(folder)}")
+
+
+@app.command()
+def check(
+    service: Annotated[str, typer.Argument(help="A folder, service.toml or s3:// prefix.")] = "",
+    sql: Annotated[bool, typer.Option(help="Have Spark look at expectations and derived columns, too.")] = True,
+) -> None:
+    """Say everything that is wrong with the declarations."""
+    found = load_service(service)
+    asks = any(table.expectations or any(c.expression for c in table.columns) for table in found.tables)
+    if sql and asks:
+        from forebay.batch.expectations import check_expressions
+        from forebay.spark import session
+
+        check_expressions(session("forebay-check"), found)
+    console.print(f"service {found.name}, version {found.version}: {len(found.tables)} declarations, nothing wrong")
+
+
+@app.command()
+def show(table: Annotated[str, typer.Argument(help="A table's name.")], service: str = "") -> None:
+    """What is declared of a table, defaults included."""
+    from forebay.operate.settle import declaration_of
+
+    console.print_json(declaration_of(load_service(service), table).model_dump_json())
+
+
+@app.command()
+def diff(folder: Folder, place: Place) -> None:
+    """Say what would change if these declarations took the place of those in force."""
+    _diff(declared.texts_in_folder(folder), place)
+
+
+@app.command()
+def push(folder: Folder, place: Place) -> None:
+    """Put the declarations in force; a running job takes them up before its next batch."""
+    texts = declared.texts_in_folder(folder)
+    if _diff(texts, place):
+        declared.push(texts, open_objects(place))
+        console.print(f"in force: {place}, version {parse_service(texts).version}")
+
+
+@app.command()
+def add(
+    folder: Folder,
+    name: Annotated[str, typer.Argument(help="The table's name; {field} stands for that field of the record.")],
+    where: Annotated[
+        list[str] | None, typer.Option(help="field=value that a record must have; may be given again.")
+    ] = None,
+) -> None:
+    """Add the declaration of a table."""
+    pairs = [one.partition("=") for one in where or []]
+    wrong = [Problem(f"--where {key}", "is not field=value") for key, equals, _ in pairs if not equals]
+    if wrong:
+        raise Misdeclared(wrong)
+    console.print(f"wrote {declared.with_table(folder, name, {key: value for key, _, value in pairs})}")
+
+
+@app.command("editor-schema")
+def editor_schema() -> None:
+    """Print the JSON Schema of service.toml, for an editor to complete and check by."""
+    print(json.dumps(declared.editor_schema(), indent=2))
+
+
+def _diff(texts: dict[str, str], place: str) -> bool:
+    """Says the differences; whether there are any."""
+    in_force: dict[str, Any] = declared.texts_in_place(open_objects(place))
+    before = parse_service(in_force) if in_force else None
+    said = declared.impact(before, parse_service(texts))
+    for sentence in said:
+        console.print(f"  {sentence}", markup=False)
+    if not said:
+        console.print("nothing changes" if in_force == texts else "only comments and layout change")
+    return in_force != texts

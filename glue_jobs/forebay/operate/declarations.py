@@ -1,0 +1,143 @@
+"""Declarations as an operator handles them: looked at, compared, put in force.
+
+In: a folder with `service.toml` and `tables/*.toml`, and where they are in force. Out: what a change means, as sentences; a
+folder to begin with; a JSON Schema, by which an editor completes and checks the files. `push` uploads what has been understood
+in full, and nothing else: `service.toml` last, so that no job reads a service without its tables.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from forebay.errors import Misdeclared
+from forebay.objects import Objects
+from forebay.service import Service, Table, parse_service
+
+__all__ = ["begin", "editor_schema", "impact", "push", "texts_in_folder", "texts_in_place", "with_table"]
+
+NAME = re.compile(r"service\.toml|tables/[^/]+\.toml")
+
+
+def texts_in_folder(folder: Path) -> dict[str, str]:
+    """The declarations' files, by name."""
+    if not (folder / "service.toml").is_file():
+        raise Misdeclared.one(str(folder), "has no service.toml", "`forebay tables init` writes one to begin with")
+    files = [folder / "service.toml", *sorted(folder.glob("tables/*.toml"))]
+    return {file.relative_to(folder).as_posix(): file.read_text() for file in files}
+
+
+def texts_in_place(place: Objects) -> dict[str, str]:
+    """Those that are in force there; none where nothing is."""
+    names = [found.name for found in place.found() if NAME.fullmatch(found.name)]
+    return {name: (place.read(name) or b"").decode() for name in sorted(names)}
+
+
+def impact(before: Service | None, after: Service) -> list[str]:
+    """What records and tables notice of the change; nothing where it is none."""
+    if before is None:
+        return [f"table {table.name}: is declared" for table in after.tables]
+    return list(_of_service(before, after)) + list(_of_tables(before, after))
+
+
+def push(texts: Mapping[str, str], place: Objects) -> None:
+    """Files that are there and not in `texts` are deleted."""
+    parse_service(texts)
+    gone = texts_in_place(place).keys() - texts.keys()
+    for name in sorted(texts, key=lambda name: name == "service.toml"):
+        place.write(name, texts[name].encode())
+    place.delete(sorted(gone))
+
+
+def begin(folder: Path) -> Path:
+    """The built-in example, to be changed. What is there already is left alone."""
+    file = folder / "service.toml"
+    if file.exists():
+        raise Misdeclared.one(str(file), "is there already")
+    folder.mkdir(parents=True, exist_ok=True)
+    file.write_text((resources.files("forebay") / "example" / "service.toml").read_text())
+    return file
+
+
+def with_table(folder: Path, name: str, where: Mapping[str, str]) -> Path:
+    """Adds `tables/<name>.toml`, if the declarations are right with it."""
+    file = folder / "tables" / f"{re.sub(r'[{}]', '', name)}.toml"
+    if file.exists():
+        raise Misdeclared.one(str(file), "is there already")
+    wanted = ", ".join(f"{json.dumps(key)} = {json.dumps(value)}" for key, value in where.items())
+    text = f"name = {json.dumps(name)}\n" + (f"where = {{ {wanted} }}\n" if where else "")
+    parse_service({**texts_in_folder(folder), f"tables/{file.name}": text})
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(text)
+    return file
+
+
+def editor_schema() -> dict[str, Any]:
+    """For service.toml; its definition of `Table` is that of a file in tables/."""
+    schema = Service.model_json_schema()
+    schema["properties"].pop("version")
+    schema["required"] = [name for name in schema["required"] if name != "tables"]
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
+
+
+def _of_service(before: Service, after: Service) -> Iterator[str]:
+    for field in type(after).model_fields:
+        if field not in ("tables", "version"):
+            yield from _change("service", field, getattr(before, field), getattr(after, field))
+    if before.name != after.name:
+        yield "service: a running job refuses another name, since it is part of every transaction"
+
+
+def _of_tables(before: Service, after: Service) -> Iterator[str]:
+    old, new = _by_key(before), _by_key(after)
+    for key in old.keys() - new.keys():
+        yield f"table {old[key].name}: is declared no more; it stays, its records go to the next declaration or are parked"
+    for key, table in new.items():
+        if key not in old:
+            yield f"table {table.name}: is declared; parked records that it takes can be adopted"
+        else:
+            yield from _of_table(old[key], table)
+    if [key for key in old if key in new] != [key for key in new if key in old]:
+        yield "tables: are tried in another order, so records that fit several go elsewhere"
+
+
+def _of_table(before: Table, after: Table) -> Iterator[str]:
+    for field in type(after).model_fields:
+        if field == "columns":
+            yield from _of_columns(before, after)
+            continue
+        yield from _change(f"table {after.name}", field, getattr(before, field), getattr(after, field))
+        if field == "partitions" and before.partitions != after.partitions:
+            yield f"table {after.name}: tables that exist keep their partitions"
+
+
+def _of_columns(before: Table, after: Table) -> Iterator[str]:
+    old, new = ({column.name.lower(): column for column in table.columns} for table in (before, after))
+    for name in [*new, *(name for name in old if name not in new)]:
+        where = f"table {after.name}: column {name}"
+        if name not in new:
+            yield f"{where}: is declared no more; its field becomes what the other fields become"
+        elif name not in old:
+            yield f"{where}: is declared; `forebay schema settle` fills it for old rows"
+        elif old[name] != new[name]:
+            yield f"{where}: was {_said(old[name])}, is {_said(new[name])}"
+            if old[name].type != new[name].type:
+                yield f"{where}: tables that exist have the old type and fail until `forebay schema settle`"
+
+
+def _change(where: str, field: str, before: Any, after: Any) -> Iterator[str]:
+    if before != after:
+        yield f"{where}: {field} was {_said(before)}, is {_said(after)}"
+
+
+def _said(value: Any) -> str:
+    plain = value.model_dump(exclude_defaults=True) if hasattr(value, "model_dump") else value
+    return json.dumps(plain, default=lambda inner: inner.model_dump(exclude_defaults=True), ensure_ascii=False)
+
+
+def _by_key(service: Service) -> dict[tuple[str, str], Table]:
+    return {(table.name, json.dumps(table.where, sort_keys=True)): table for table in service.tables}

@@ -1,0 +1,82 @@
+"""What an operator does with declarations: begin, add, compare, put in force."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from forebay.errors import Misdeclared
+from forebay.objects import open_objects
+from forebay.operate.declarations import begin, editor_schema, impact, push, texts_in_folder, texts_in_place, with_table
+from forebay.service import load_service, parse_service
+
+BEFORE = """
+name = "studio"
+[[tables]]
+name = "purchases"
+where = { event = "purchase" }
+columns = [{ name = "price", type = "double" }, { name = "old" }]
+[[tables]]
+name = "{game}"
+"""
+
+
+def changes(before: str, after: str) -> list[str]:
+    return impact(parse_service({"service.toml": before}), parse_service({"service.toml": after}))
+
+
+def test_the_same_declarations_change_nothing() -> None:
+    assert changes(BEFORE, BEFORE + "# a comment\n") == []
+
+
+def test_every_change_is_said_with_what_it_means() -> None:
+    after = BEFORE.replace("double", "long").replace('{ name = "old" }', '{ name = "day", type = "date" }')
+    after = after.replace('name = "{game}"', 'name = "{game}"\nkeep_record = true\npartitions = []')
+    assert changes(BEFORE, after) == [
+        'table purchases: column price: was {"name": "price", "type": "double"}, is {"name": "price", "type": "long"}',
+        "table purchases: column price: tables that exist have the old type and fail until `forebay schema settle`",
+        "table purchases: column day: is declared; `forebay schema settle` fills it for old rows",
+        "table purchases: column old: is declared no more; its field becomes what the other fields become",
+        "table {game}: keep_record was false, is true",
+    ]
+
+
+def test_tables_that_come_go_or_change_places_are_said() -> None:
+    first, second = BEFORE.split("[[tables]]\n")[1:]
+    swapped = f'name = "studio"\n[[tables]]\n{second}\n[[tables]]\n{first}'
+    assert changes(BEFORE, swapped) == ["tables: are tried in another order, so records that fit several go elsewhere"]
+    without = f'name = "studio"\n[[tables]]\n{first}'
+    assert changes(BEFORE, without)[0].startswith("table {game}: is declared no more")
+    assert changes(without, BEFORE) == ["table {game}: is declared; parked records that it takes can be adopted"]
+
+
+def test_what_is_begun_added_and_pushed_is_in_force(tmp_path: Path) -> None:
+    folder, place = tmp_path / "mine", open_objects(str(tmp_path / "in-force"))
+    begin(folder)
+    with_table(folder, "crashes", {"event": "crash"})
+    push(texts_in_folder(folder), place)
+    assert texts_in_place(place) == texts_in_folder(folder)
+    (folder / "tables" / "crashes.toml").unlink()
+    push(texts_in_folder(folder), place)
+    assert [table.name for table in load_service(str(tmp_path / "in-force")).tables] == ["{game}"]
+
+
+def test_what_is_wrong_is_not_written_and_not_pushed(tmp_path: Path) -> None:
+    begin(tmp_path)
+    for wrong in ("Crashes!", "{game}"):
+        with pytest.raises(Misdeclared):
+            with_table(tmp_path, wrong, {})
+    assert not list(tmp_path.glob("tables/*"))
+    place = open_objects(str(tmp_path / "in-force"))
+    with pytest.raises(Misdeclared, match="is not TOML"):
+        push({"service.toml": "="}, place)
+    assert texts_in_place(place) == {}
+
+
+def test_an_editor_can_check_by_the_schema() -> None:
+    schema = editor_schema()
+    assert schema["additionalProperties"] is False
+    table = schema["$defs"]["Table"]["properties"]
+    assert {"name", "columns", "expectations", "partitions", "undeclared"} <= table.keys()
+    assert all("description" in said for said in table.values())
