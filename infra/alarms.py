@@ -18,7 +18,7 @@ from aws_cdk import aws_sns as sns
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
-from forebay.batch.events import BatchCommitted, TableFailed
+from forebay.batch.events import BatchCommitted, RowsAppended, TableFailed
 from infra.landing import Landing
 from infra.metrics import ServiceMetrics
 from infra.settings import Settings
@@ -65,7 +65,7 @@ class Alarms(Construct):
             landing.queue.metric_approximate_age_of_oldest_message(period=MINUTE),
             f"A file waits in the queue for more than {minutes} minutes.",
             above=minutes * 60,
-            for_minutes=3,
+            for_periods=3,
         )
         dead = "ApproximateNumberOfMessagesVisible"
         self._add(
@@ -88,7 +88,7 @@ class Alarms(Construct):
             self._metrics.of(BatchCommitted, "latency_p99_seconds", statistic="Maximum"),
             f"One file in a hundred took more than {freshness} minutes until it was rows.",
             above=freshness * 60,
-            for_minutes=3,
+            for_periods=3,
         )
         self._add(
             "no-batch", self._silence(queue), f"Files wait, and no batch ended for {silence} minutes.", silence * 60
@@ -111,6 +111,32 @@ class Alarms(Construct):
             "A table could not be written. Its rows are kept, and the other tables went on.",
             above=0,
         )
+
+    def watch_table(self, table: str) -> None:
+        """How late rows may be is promised for tables that always get some; a band is learned from two weeks of them."""
+        minutes = self._settings.stale_table_minutes
+        self._add(
+            "stale-table",
+            self._metrics.of_table(RowsAppended, "rows", table, minutes=5),
+            f"The table {table} got no rows for {minutes} minutes.",
+            below=1,
+            for_periods=minutes // 5,
+            missing=cw.TreatMissingData.BREACHING,
+            of=table,
+        )
+        name = f"unusual-rows-{table}"
+        alarm = cw.AnomalyDetectionAlarm(
+            self,
+            _construct_id(name),
+            alarm_name=f"{self._settings.name}-{name}",
+            alarm_description=f"The rows of an hour of the table {table} are far from what is usual. "
+            f"Runbook: {runbook_of(self._settings)}#unusual-rows",
+            metric=self._metrics.of_table(RowsAppended, "rows", table, minutes=60),
+            std_devs=3,
+            evaluation_periods=2,
+            treat_missing_data=cw.TreatMissingData.IGNORE,
+        )
+        self._tell(alarm)
 
     def watch_the_watchers(self, functions: Sequence[lam.IFunction], schedule_group: str) -> None:
         errors = {f"f{n}": f.metric_errors(period=Duration.minutes(5)) for n, f in enumerate(functions)}
@@ -186,8 +212,9 @@ class Alarms(Construct):
         above: float | None = None,
         *,
         below: float | None = None,
-        for_minutes: int = 1,
+        for_periods: int = 1,
         missing: cw.TreatMissingData = cw.TreatMissingData.NOT_BREACHING,
+        of: str = "",
     ) -> None:
         over, under = cw.ComparisonOperator.GREATER_THAN_THRESHOLD, cw.ComparisonOperator.LESS_THAN_THRESHOLD
         threshold = above if above is not None else below
@@ -198,11 +225,17 @@ class Alarms(Construct):
             says,
             threshold=threshold,
             comparison=over if above is not None else under,
-            periods=for_minutes,
+            periods=for_periods,
             missing=missing,
+            of=of,
         )
+        self._tell(alarm)
+
+    def _tell(self, alarm: cw.Alarm) -> None:
         alarm.add_alarm_action(actions.SnsAction(self._topic))
         alarm.add_ok_action(actions.SnsAction(self._topic))
+        if alarm not in self.all:
+            self.all.append(alarm)
 
     def _alarm(
         self,
@@ -214,11 +247,13 @@ class Alarms(Construct):
         comparison: cw.ComparisonOperator,
         periods: int = 1,
         missing: cw.TreatMissingData = cw.TreatMissingData.NOT_BREACHING,
+        of: str = "",
     ) -> cw.Alarm:
+        full = f"{name}-{of}" if of else name
         alarm = cw.Alarm(
             self,
-            name.title().replace("-", ""),
-            alarm_name=f"{self._settings.name}-{name}",
+            _construct_id(full),
+            alarm_name=f"{self._settings.name}-{full}",
             alarm_description=f"{says} Runbook: {runbook_of(self._settings)}#{name}",
             metric=metric,
             threshold=threshold,
@@ -228,3 +263,7 @@ class Alarms(Construct):
         )
         self.all.append(alarm)
         return alarm
+
+
+def _construct_id(name: str) -> str:
+    return name.title().replace("-", "").replace("_", "")

@@ -16,6 +16,7 @@ import aws_cdk as cdk
 
 from forebay.errors import Misdeclared, Problem
 from forebay.service import Service
+from infra.budget import TAG
 from infra.declarations import declared
 from infra.review import review
 from infra.settings import Settings, place_of_declarations
@@ -37,7 +38,7 @@ def build(context: Mapping[str, Any], *, outdir: str | None = None) -> tuple[cdk
         service=service,
         description="JSON files that land in S3 become Delta tables",
         synthesizer=cdk.DefaultStackSynthesizer(generate_bootstrap_version_rule=False),
-        tags={"service": "forebay", "environment": settings.env},
+        tags={"service": "forebay", "environment": settings.env, TAG: settings.name},
     )
     review(app)
     return app, stack

@@ -33,6 +33,9 @@ class Keys(Construct):
         self._let_in("s3.amazonaws.com", "LandingBucketPublishes", source=landing_bucket_arn)
         self._let_in("sns.amazonaws.com", "TopicFillsQueues", source=topic_arn)
         self._let_in("cloudwatch.amazonaws.com", "AlarmsPublish", source=alarms)
+        if settings.monthly_budget_usd:
+            of_ours = {"StringEquals": {"aws:SourceAccount": Aws.ACCOUNT_ID}}
+            self.data.add_to_resource_policy(_statement("BudgetPublishes", "budgets.amazonaws.com", USE, of_ours))
         self._let_in_logs(settings)
 
     def _key(self, name: str, settings: Settings, what: str) -> kms.Key:

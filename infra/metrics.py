@@ -56,6 +56,18 @@ class ServiceMetrics:
             label=label or field.replace("_", " "),
         )
 
+    def of_table(
+        self, event: type[Event], field: str, table: str, *, statistic: str = "Sum", minutes: int = 5
+    ) -> cw.Metric:
+        return cw.Metric(
+            namespace=NAMESPACE,
+            metric_name=self._name(event, field, ("service", "table")),
+            dimensions_map={"service": self._service, "table": table},
+            statistic=statistic,
+            period=Duration.minutes(minutes),
+            label=f"{field} of {table}",
+        )
+
     def by_table(
         self, event: type[Event], field: str, *, statistic: str = "Sum", minutes: int = 5
     ) -> cw.MathExpression:

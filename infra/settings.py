@@ -43,6 +43,7 @@ TopicArn = Annotated[str, _words(r"(|arn:[\w-]+:sns:[\w-]+:\d{12}:[\w.-]+)", "th
 KeyArn = Annotated[str, _words(r"(|arn:[\w-]+:kms:[\w-]+:\d{12}:key/[\w-]+)", "the ARN of a KMS key")]
 Folder = Annotated[str, _words(r"(|[^/].*/)", "empty, or a key prefix that ends with /, such as in/")]
 Email = Annotated[str, _words(r"(|[^@\s]+@[^@\s]+)", "an e-mail address")]
+Names = Annotated[str, _words(r"(|\w+(,\w+)*)", "names with commas between, such as pixelfarm,voxelkart")]
 Window = Annotated[
     str, _words(r"(|(Mon|Tue|Wed|Thu|Fri|Sat|Sun):([0-9]|1[0-9]|2[0-3]))", "a day and hour in UTC, such as Sun:2")
 ]
@@ -106,6 +107,17 @@ class Settings(BaseModel):
         5, gt=0, le=100, description="alarm when a larger share of an hour's records was quarantined"
     )
 
+    watched_tables: Names = Field(
+        "",
+        description="tables that get rows at all hours, commas between: an alarm for each when none come, or strangely many",
+    )
+    stale_table_minutes: int = Field(
+        60, ge=5, le=1440, multiple_of=5, description="alarm when a watched table got no rows for so long"
+    )
+    monthly_budget_usd: int = Field(
+        0, ge=0, description="alarm when all of this costs more in a month, or will; 0: no budget"
+    )
+
     conditional_commits: bool = Field(
         True, description="the lake's bucket policy refuses commits of writers that would overwrite another's"
     )
@@ -119,6 +131,10 @@ class Settings(BaseModel):
     @property
     def name(self) -> str:
         return self.prefix or f"forebay-{self.env}"
+
+    @property
+    def watched(self) -> list[str]:
+        return [name for name in self.watched_tables.split(",") if name]
 
     @property
     def data_may_go(self) -> bool:

@@ -11,6 +11,7 @@ from forebay.service import Service
 from infra import grants
 from infra.alarms import Alarms, alarm_topic, runbook_of
 from infra.buckets import access_logs_bucket, arn_of
+from infra.budget import budget
 from infra.dashboard import dashboard
 from infra.functions import Functions
 from infra.jobs import Job, JobCode, ingest_job, upkeep_jobs
@@ -92,6 +93,10 @@ class ForebayStack(Stack):
         alarms.watch_landing(landing)
         alarms.watch_batches(landing.queue)
         alarms.watch_the_watchers(functions.all, settings.name)
+        for table in settings.watched:
+            alarms.watch_table(table)
+        if settings.monthly_budget_usd:
+            budget(self, settings=settings, topic=alarms_to)
         if settings.mode == "drain":
             alarms.wake(start, landing.queue)
         dashboard(self, settings=settings, service=service.name, landing=landing, ingest=ingest, alarms=alarms.all)

@@ -38,6 +38,8 @@ def adopted(tmp_path_factory: pytest.TempPathFactory) -> Synthesized:
         landing_key=KEY,
         landing_prefix="",
         alarm_email="night@example.org",
+        watched_tables="orders",
+        monthly_budget_usd="200",
         delete_data="true",
         delete_data_of="forebay-prod",
     )

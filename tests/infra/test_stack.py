@@ -411,7 +411,7 @@ def test_every_alarm_does_something_and_leads_to_its_place_in_the_runbook(servic
     for alarm in service.of("CloudWatch::Alarm").values():
         properties = alarm["Properties"]
         assert properties["AlarmActions"], properties["AlarmName"]
-        name = re.sub(r"^forebay-(dev|prod)-", "", properties["AlarmName"])
+        name = re.sub(r"^forebay-(dev|prod)-", "", properties["AlarmName"]).removesuffix("-orders")
         assert properties["AlarmDescription"].endswith(f"Runbook: infra/README.md#{name}")
         assert name in headings
 
@@ -422,7 +422,44 @@ def test_alarms_go_to_the_topic_and_its_policy_lets_them(service: Synthesized) -
         assert [text(a)[: len(wanted)] for a in alarm["Properties"]["AlarmActions"]] == [wanted]
     (policy,) = [p for n, p in service.of("SNS::TopicPolicy").items() if n.startswith("AlarmTopic")]
     lets = [s for s in policy["Properties"]["PolicyDocument"]["Statement"] if s["Effect"] == "Allow"]
-    assert [s["Principal"] for s in lets] == [{"Service": "cloudwatch.amazonaws.com"}]
+    budgets = [{"Service": "budgets.amazonaws.com"}] if service.of("Budgets::Budget") else []
+    assert [s["Principal"] for s in lets] == [{"Service": "cloudwatch.amazonaws.com"}, *budgets]
+
+
+def test_a_watched_table_is_told_of_when_its_rows_stop_or_are_strangely_many(
+    made: Synthesized, adopted: Synthesized
+) -> None:
+    stale = adopted.one("CloudWatch::Alarm", "AlarmsStaleTableOrders")
+    (watched,) = stale["Metrics"]
+    metric = watched["MetricStat"]["Metric"]
+    assert (metric["MetricName"], watched["MetricStat"]["Period"], stale["EvaluationPeriods"]) == (
+        "RowsAppendedRows",
+        300,
+        12,
+    )
+    assert (stale["TreatMissingData"], stale["Threshold"]) == ("breaching", 1)
+    assert {d["Name"]: d["Value"] for d in metric["Dimensions"]} == {"service": "shop", "table": "orders"}
+    unusual = adopted.one("CloudWatch::Alarm", "AlarmsUnusualRowsOrders")
+    assert unusual["ComparisonOperator"] == "LessThanLowerOrGreaterThanUpperThreshold"
+    (band,) = [metric for metric in unusual["Metrics"] if metric["Id"] == unusual["ThresholdMetricId"]]
+    assert band["Expression"].startswith("ANOMALY_DETECTION_BAND(")
+    assert not [name for name in made.of("CloudWatch::Alarm") if "Orders" in name]
+
+
+def test_a_budget_tells_the_alarm_topic_and_counts_this_deployment_only(
+    made: Synthesized, adopted: Synthesized
+) -> None:
+    (budget,) = [b["Properties"] for b in adopted.template["Resources"].values() if b["Type"] == "AWS::Budgets::Budget"]
+    assert budget["Budget"]["BudgetLimit"] == {"Amount": 200, "Unit": "USD"}
+    assert budget["Budget"]["CostFilters"] == {"TagKeyValue": ["user:deployment$forebay-prod"]}
+    manifest = json.loads((adopted.outdir / "manifest.json").read_text())["artifacts"]["forebay-prod"]
+    assert manifest["properties"]["tags"]["deployment"] == "forebay-prod"
+    for told in budget["NotificationsWithSubscribers"]:
+        ((address),) = [subscriber["Address"] for subscriber in told["Subscribers"]]
+        assert text(address).startswith("<AlarmTopic")
+    key = json.dumps(adopted.of("KMS::Key")["KeysData"])
+    assert "budgets.amazonaws.com" in key
+    assert "budgets.amazonaws.com" not in json.dumps(made.template)
 
 
 def test_many_waiting_files_wake_a_draining_service_only(made: Synthesized, adopted: Synthesized) -> None:

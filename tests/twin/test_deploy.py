@@ -50,6 +50,7 @@ LOOK: dict[str, Look] = {
     "AWS::CloudWatch::Alarm": lambda of, ref: one(
         of("cloudwatch").describe_alarms(AlarmNames=[ref])["MetricAlarms"], "AlarmName", ref
     ),
+    "AWS::Budgets::Budget": lambda of, ref: of("budgets").describe_budget(AccountId="123456789012", BudgetName=ref),
     "AWS::CloudWatch::Dashboard": lambda of, ref: of("cloudwatch").get_dashboard(DashboardName=ref),
 }
 """How each type is asked for; those that are a part of another resource are looked for below."""

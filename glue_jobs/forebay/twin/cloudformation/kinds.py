@@ -146,6 +146,20 @@ def alarm(order: Order) -> Made:
     return Made(order.name, partial(cloudwatch.delete_alarms, AlarmNames=[order.name]), Arn=arn)
 
 
+def monthly_budget(order: Order) -> Made:
+    budgets, p = order.client("budgets"), order.properties
+    limit = p["Budget"]["BudgetLimit"]
+    said = {**p["Budget"], "BudgetLimit": {**limit, "Amount": str(limit["Amount"])}}
+    name = said.setdefault("BudgetName", order.name)
+    account = {"AccountId": order.account}
+    if order.before:  # moto has no UpdateBudget
+        budgets.delete_budget(**account, BudgetName=order.before.physical_resource_id)
+    call(budgets, "create_budget", {**account, "Budget": said})
+    for told in p.get("NotificationsWithSubscribers", []):
+        call(budgets, "create_notification", {**account, "BudgetName": name, **told})
+    return Made(name, partial(budgets.delete_budget, **account, BudgetName=name))
+
+
 KINDS = (
     Kind("AWS::SNS::TopicPolicy", topic_policy),
     Kind("AWS::SNS::Subscription", subscription),
@@ -156,6 +170,7 @@ KINDS = (
     Kind("AWS::Scheduler::ScheduleGroup", schedule_group, "Name"),
     Kind("AWS::Scheduler::Schedule", schedule, "Name"),
     Kind("AWS::CloudWatch::Alarm", alarm, "AlarmName"),
+    Kind("AWS::Budgets::Budget", monthly_budget),
 )
 
 
