@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "glue_jobs" / "forebay"
 
 ORDER = [
-    "runtime errors events landed_file aws",
+    "runtime errors events landed_file object_key aws",
     "settings cloudwatch objects",
     "column",
     "expectation event_time",
@@ -55,6 +55,7 @@ WITHOUT_SPARK = [
     "table_log.snapshot",
     "table_log.tables",
     "column",
+    "object_key",
     "expectation",
     "record.conform",
     "compaction.plan",

@@ -47,6 +47,8 @@ def test_the_version_changes_with_any_text() -> None:
         ("overwriten = 'append'\n" + GOOD, r"overwriten: is unknown \(did you mean overwritten\?\)"),
         ('overwritten = "never"\n' + GOOD, r"overwritten: .*'append', 'ignore' or 'replace'; got 'never'"),
         ('name = "s"\n[[tables]]\nname = "Big"', r"name 'Big' must be small letters"),
+        ('name = "s"\n[[tables]]\nname = "{@key.game}"', r"tables: \{@key.game\}: @key.game is not in the key"),
+        ('name = "s"\n[envelope]\nkey = "in/{a}{b}/"\n[[tables]]\nname = "a"', r"envelope.key: .*follows another name"),
         ('name = "s"\n[[tables]]\nname = "../up"', r"must be small letters"),
         ('name = "s"\n[[tables]]\nname = "a"\nvalues = "["', r"is not a regular expression"),
         ('name = "s"\n[[tables]]\nname = "a"\ncolumns = [{name = "_x"}]', r"columns\.0\.name: must be a letter"),

@@ -7,12 +7,14 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from forebay import object_key
+
 __all__ = ["Column", "Declared", "RecordPath", "Undeclared", "path_in_record"]
 
 
 def path_in_record(value: str) -> str:
-    if not re.fullmatch(r"[A-Za-z_][\w\-]*(\.[A-Za-z_][\w\-]*)*", value):
-        raise ValueError("must be a field's name, dotted where it is nested, such as player.id")
+    if not re.fullmatch(r"[A-Za-z_][\w\-]*(\.[A-Za-z_][\w\-]*)*|@key\.[A-Za-z_]\w*", value):
+        raise ValueError("must be a field's name, dotted where it is nested, such as player.id, or @key.name")
     return value
 
 
@@ -57,6 +59,11 @@ class Column(Declared):
     expression: str | None = Field(
         None, description="SQL over the other columns instead of a field, such as to_date(event_time)"
     )
+
+    @property
+    def of_record(self) -> bool:
+        """Whether it is a field of the record, and not of its file's key or made of other columns."""
+        return self.expression is None and not self.source.startswith(object_key.PREFIX)
 
     @property
     def source(self) -> str:

@@ -14,10 +14,11 @@ import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from importlib import resources
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, Field, ValidationError, field_validator, model_validator
+from pydantic import AfterValidator, BaseModel, Field, ValidationError, field_validator, model_validator
 
+from forebay import object_key
 from forebay.aws import client
 from forebay.column import Column, Declared, RecordPath, Undeclared, path_in_record
 from forebay.errors import Misdeclared, Problem
@@ -46,6 +47,9 @@ class Envelope(Declared):
     event: RecordPath = Field("event", description="what happened, such as purchase")
     event_time: RecordPath = Field("event_time", description="when it happened")
     id: RecordPath = Field("event_id", description="what makes a record the same record")
+    key: Annotated[str, AfterValidator(object_key.checked)] = Field(
+        "", description="what the objects' keys say of their records: in/{game}/ makes a field @key.game"
+    )
 
 
 class Compaction(Declared):
@@ -241,6 +245,7 @@ def parse_service(texts: Mapping[str, str]) -> Service:
         if not tables:
             problems.append(Problem("service.toml: tables", "no table is declared", "add a [[tables]] with a name"))
         problems += _twins(good)
+        problems += _not_in_the_key(service)
     if problems:
         raise Misdeclared(problems)
     return service
@@ -266,6 +271,18 @@ def _twins(tables: list[Table]) -> Iterable[Problem]:
         if key in seen:
             yield Problem(f"tables: {table.name}", "is declared twice with the same `where`", "remove one")
         seen[key] = table
+
+
+def _not_in_the_key(service: Service) -> Iterable[Problem]:
+    said = {f"{object_key.PREFIX}{name}" for name in object_key.names(service.envelope.key)}
+    for table in service.tables:
+        used = {*table.fields, *table.where, *(c.source for c in table.columns if c.expression is None)}
+        for path in sorted(used):
+            if path.startswith(object_key.PREFIX) and path not in said:
+                name = path.removeprefix(object_key.PREFIX)
+                yield Problem(
+                    f"tables: {table.name}", f"{path} is not in the key", f'such as envelope.key = "in/{{{name}}}/"'
+                )
 
 
 def _from_folder(place: Path) -> dict[str, str]:

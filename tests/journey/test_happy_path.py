@@ -129,5 +129,28 @@ def test_own_declarations_route_and_shape_the_rows(told: Story, tmp_path: Path) 
     assert sorted(row["price"] or 0 for row in told.rows("purchases")) == [0, 1.5]
 
 
+def test_what_the_key_says_routes_and_becomes_a_column(told: Story, tmp_path: Path) -> None:
+    (tmp_path / "service.toml").write_text(
+        """
+        name = "studio"
+        [envelope]
+        key = "in/{game}/{day}/"
+        [[tables]]
+        name = "{@key.game}_events"
+        columns = [{ name = "day", type = "date", path = "@key.day" }, { name = "event" }]
+        """
+    )
+    told.service = str(tmp_path)
+    told.put("alpha/2026-11-20/a.json", lines([{"event": "tick"}, {"event": "tock", "game": "not this one"}]))
+    told.put("beta/soon/a.json", lines([{"event": "tick"}]))
+    told.put("Gamma!/2026-11-20/a.json", lines([{"event": "tick"}]))
+    told.put("nowhere.json", lines([{"event": "tick"}]))
+    sums = told.run()
+    assert sums.differences() == []
+    assert sums.rows == {"alpha_events": 2, "beta_events": 1, "quarantine": 1, "parked": 1}
+    assert {str(row["day"]) for row in told.rows("alpha_events")} == {"2026-11-20"}
+    assert told.rows("beta_events")[0]["day"] is None
+
+
 def _etag(told: Story, name: str) -> str:
     return str(told.twin.client("s3").head_object(Bucket=told.bucket, Key=f"in/{name}")["ETag"])

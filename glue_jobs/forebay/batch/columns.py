@@ -107,7 +107,7 @@ def rules_of(table: Table) -> Rules:
     """How a record's other fields become columns."""
     undeclared = table.undeclared
     tree: dict[str, Any] = {}
-    for path in sorted(column.source for column in table.columns if column.expression is None):
+    for path in sorted(column.source for column in table.columns if column.of_record):
         _plant(tree, path.split("."))
     return Rules(
         depth=undeclared.depth,
@@ -164,7 +164,7 @@ def declared_misfits(service: Service, columns: Iterable[Column]) -> Expression:
 
     spoiled = []
     for column in columns:
-        if column.type not in ("string", "json") and column.expression is None:
+        if column.type not in ("string", "json") and column.of_record:
             text = field(service, column.source)
             misfit = text.isNotNull() & declared_column(service, column).isNull()
             spoiled.append((column.source, text, misfit))

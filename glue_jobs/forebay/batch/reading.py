@@ -40,8 +40,8 @@ def read_routed(
         (p.number, p.file.file_id, p.file.bucket, p.file.key, p.file.version_id, p.file.event_time) for p in pieces
     ]
     of_piece = F.broadcast(spark.createDataFrame(known, columns))
-    rows = routed(content, service).join(of_piece, F.col("piece") == F.col("_piece"), "left")
-    rows = settled(checked(rows, service))
+    content = content.join(of_piece, F.col("piece") == F.col("_piece"), "left")
+    rows = settled(checked(routed(content, service), service))
     return rows.persist(StorageLevel.MEMORY_AND_DISK)
 
 

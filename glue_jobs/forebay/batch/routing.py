@@ -15,6 +15,7 @@ from collections.abc import Iterable
 from functools import reduce
 from typing import TYPE_CHECKING
 
+from forebay import object_key
 from forebay.content.rows import IS_DOCUMENT, IS_END
 from forebay.service import Service, Table
 
@@ -87,13 +88,18 @@ def fields_of(service: Service) -> set[str]:
     envelope = service.envelope
     named = {envelope.event, envelope.event_time, envelope.id}
     for table in service.tables:
-        named |= {*table.fields, *table.where, *(c.source for c in table.columns if c.expression is None)}
-    return named
+        named |= {*table.fields, *table.where, *(c.source for c in table.columns if c.of_record)}
+    return {path for path in named if not path.startswith(object_key.PREFIX)}
 
 
 def field(service: Service, path: str) -> Expression:
-    """A field of the parsed record, as text; an object or an array as JSON."""
+    """A field of the parsed record, as text; an object or an array as JSON. One of the key comes from the rows' `key`."""
     from pyspark.sql import functions as F
+
+    if path.startswith(object_key.PREFIX):
+        template = service.envelope.key
+        group = object_key.names(template).index(path.removeprefix(object_key.PREFIX)) + 1
+        return F.nullif(F.regexp_extract("key", object_key.pattern(template), group), F.lit(""))
 
     parts = path.split(".")
     named = fields_of(service)

@@ -130,7 +130,7 @@ class _Settling:
         made = []
         for column in self.declared.columns:
             name = kept.get(column.name.lower())
-            if column.expression is not None:
+            if not column.of_record:
                 # Nothing of it was rescued: it is as it was, and null in rows from before it was declared.
                 value = F.col(name) if name else F.lit(None).cast(spark_type(column))
             elif name is None:

@@ -1,0 +1,42 @@
+"""What the key of an object says of all its records: `in/{game}/{day}/` gives them the fields `@key.game` and `@key.day`.
+
+Pure. A template is matched from the key's beginning, and need not reach its end; a name stands for one level of the key, or
+a part of one. A key that the template does not fit has no such fields.
+"""
+
+from __future__ import annotations
+
+import re
+
+__all__ = ["PREFIX", "checked", "names", "pattern"]
+
+PREFIX = "@key."
+
+PART = re.compile(r"\{([^{}]*)\}|([^{}]+)|([{}])")
+
+
+def checked(template: str) -> str:
+    """The template; ValueError says what is wrong with it."""
+    previous = "text"
+    for name, text, stray in (match.groups() for match in PART.finditer(template)):
+        if stray:
+            raise ValueError(f"has a {stray} too many")
+        if not text:
+            if not re.fullmatch(r"[A-Za-z_]\w*", name):
+                raise ValueError(f"{{{name}}} must be letters, digits or _ in braces, such as {{game}}")
+            if previous == "name":
+                raise ValueError(f"{{{name}}} follows another name: where would one end and the other begin?")
+        previous = "text" if text else "name"
+    found = names(template)
+    if len(set(found)) < len(found):
+        raise ValueError("uses a name twice")
+    return template
+
+
+def names(template: str) -> tuple[str, ...]:
+    return tuple(match[1] for match in PART.finditer(template) if match[1])
+
+
+def pattern(template: str) -> str:
+    """As a regular expression, for Java and Python alike, with a group for each of `names`."""
+    return "^" + "".join("([^/]+)" if match[1] else re.escape(match[0]) for match in PART.finditer(template))
