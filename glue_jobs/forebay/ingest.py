@@ -18,8 +18,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from forebay.aws import client
+from forebay.batch.another_try import AnotherTry, Choice
 from forebay.batch.batch import Batch
 from forebay.batch.declarations import Declarations
+from forebay.batch.events import RecordsNotTriedAgain
 from forebay.batch.expectations import check_expressions
 from forebay.cloudwatch import CloudWatch
 from forebay.errors import ForebayError, Halt
@@ -71,6 +73,7 @@ def ingest(settings: IngestSettings, *, emit: Emit, stop: threading.Event) -> No
     try:
         batch = batch_of(spark, service, settings, lease, emit)
         try:
+            land_what_failed(batch)
             with stopping_on_signals(stop):
                 run(names(spark, settings), Gate(batch), settings, stop)
         finally:
@@ -108,6 +111,18 @@ def batch_of(spark: SparkSession, service: Service, settings: IngestSettings, le
         still_ours=lease.check,
         declarations=Declarations(service, settings.service, store, emit=emit, check=partial(check_expressions, spark)),
     )
+
+
+def land_what_failed(batch: Batch) -> None:
+    """Rows whose table could not be written when they came are in the quarantine: a job that starts tries them again. What
+    still fails stays there, and is no reason to take in nothing else."""
+    tries = AnotherTry(batch.spark, batch.service, lake=batch.lake, emit=batch.emit, logs=batch.logs)
+    failed = Choice("quarantine", reason="table-failed")
+    try:
+        if tries.concerns_any(failed):
+            tries.run(failed)
+    except ForebayError as problem:
+        batch.emit(RecordsNotTriedAgain(service=batch.service.name, error=str(problem)))
 
 
 def names(spark: SparkSession, settings: IngestSettings) -> DataFrame:

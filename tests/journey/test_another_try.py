@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -145,3 +146,23 @@ def test_the_kept_records_can_be_looked_at(told: Story) -> None:
     assert {row["detail"] for row in shown} == {"possible"}
     assert kept_records(view, "quarantine", reason="o'clock") == []
     assert [row["reason"] for row in kept_records(view, "parked")] == [None] * 4
+
+
+def test_rows_of_a_table_that_failed_land_by_themselves_when_the_job_starts_again(
+    twin: Twin, spark: SparkSession, tmp_path: Path
+) -> None:
+    with story(twin) as told:
+        told.place = f"file://{tmp_path}/lake"
+        mapped = "'delta.columnMapping.mode' = 'name', 'delta.minReaderVersion' = '2', 'delta.minWriterVersion' = '5'"
+        spark.sql(f"CREATE TABLE delta.`{told.lake}/alpha` (event string) USING delta TBLPROPERTIES ({mapped})")
+        told.put("a.json", lines([event("alpha", 1), event("beta", 1), event("alpha", 2)]))
+        for _ in range(2):
+            sums = told.run()
+            assert sums.differences() == []
+            assert (sums.rows["alpha"], sums.rows["beta"], sums.quarantined) == (0, 1, 2)
+        assert [e.table for e in told.events if isinstance(e, TableFailed)] == ["alpha"] * 2
+
+        shutil.rmtree(tmp_path / "lake" / "alpha")
+        sums = told.run()
+        assert sums.differences() == []
+        assert (sums.rows["alpha"], sums.rows["beta"], sums.rows["quarantine"]) == (2, 1, 0)

@@ -105,6 +105,15 @@ class AnotherTry:
         self.plans = plans or open_objects(f"{lake}/_forebay/tries/{service.name}")
         self.tables_at_once = tables_at_once
 
+    def concerns_any(self, choice: Choice) -> bool:
+        """Whether a run would find anything to do: an earlier plan to finish, or such records."""
+        if self.plans.read(PLAN) is not None:
+            return True
+        if self.logs.look(self._path(choice.kept), again=True) is None:
+            return False
+        kept = self.spark.read.format("delta").load(self._path(choice.kept))
+        return bool(self._chosen(kept, choice).limit(1).count())
+
     def run(self, choice: Choice) -> Tried:
         """Finishes what was begun before, then does this."""
         self._finish_earlier()
@@ -147,11 +156,7 @@ class AnotherTry:
 
         choice = plan.choice
         kept = self.spark.read.format("delta").option("versionAsOf", plan.version).load(self._path(choice.kept))
-        kept = kept.where((F.col("service") == service.name) & F.col("line").isNotNull())
-        if choice.kept == "quarantine" and choice.table is not None:
-            kept = kept.where(F.col("table") == choice.table)
-        if choice.reason is not None:
-            kept = kept.where(F.col("reason") == choice.reason)
+        kept = self._chosen(kept, choice)
         columns = {"_file_id": "file_id", "_line": "line", "value": "record", "_landed_at": "at"}
         content = kept.select(
             F.lit(0).alias("piece"),
@@ -168,6 +173,17 @@ class AnotherTry:
         if choice.kept == "parked" and choice.table is not None:
             rows = rows.where(F.col("_table") == choice.table)
         return rows
+
+    def _chosen(self, kept: DataFrame, choice: Choice) -> DataFrame:
+        """But for parked ones, which are chosen by the table that takes them now."""
+        from pyspark.sql import functions as F
+
+        kept = kept.where((F.col("service") == self.service.name) & F.col("line").isNotNull())
+        if choice.kept == "quarantine" and choice.table is not None:
+            kept = kept.where(F.col("table") == choice.table)
+        if choice.reason is not None:
+            kept = kept.where(F.col("reason") == choice.reason)
+        return kept
 
     def _last_number(self) -> int:
         seen = self.logs.look(self._path("ledger"), again=True)

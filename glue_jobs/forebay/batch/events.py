@@ -16,6 +16,7 @@ __all__ = [
     "ExpectationViolated",
     "FileSetAside",
     "NewTablesRefused",
+    "RecordsNotTriedAgain",
     "RecordsTriedAgain",
     "RowsAppended",
     "TableFailed",
@@ -115,6 +116,17 @@ class DeclarationsRefused(Event):
     in_force: str
     problems: str
     refused: int = metric(default=1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecordsNotTriedAgain(Event):
+    """Records of tables that had failed were to be tried again when the job began, and it did not work. They stay in the
+    quarantine, for `forebay quarantine retry`."""
+
+    level: ClassVar[str] = "error"
+
+    service: str
+    error: str
 
 
 @dataclass(frozen=True, kw_only=True)
