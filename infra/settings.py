@@ -60,15 +60,22 @@ class Settings(BaseModel):
         "", description="the declarations: a folder, or a service.toml; empty: the built-in example, game telemetry"
     )
 
-    mode: Literal["continuous", "drain"] = Field(
+    mode: Literal["continuous", "drain", "auto"] = Field(
         "continuous",
-        description="continuous: the job runs on; drain: it is started when files wait and ends when none do",
+        description="continuous: the job runs on; drain: it is started when files wait and ends when none do; "
+        "auto: it drains, and stays on while its runs would fill most of an hour",
+    )
+    stay_on_at_percent: int = Field(
+        50, ge=10, le=100, description="auto: so much of the last hour filled by runs makes the next one stay on"
+    )
+    leave_after_minutes: int = Field(
+        30, ge=5, le=1440, description="auto: a run that stayed on ends when no batch came for so long"
     )
     start_every_minutes: int = Field(
         5, ge=1, le=59, description="how often to look whether the ingest job should run and does not"
     )
     drain_at_messages: int = Field(
-        500, ge=1, description="drain mode: this many waiting messages start the job at once, without the next look"
+        500, ge=1, description="drain and auto: this many waiting messages start the job at once, without the next look"
     )
     worker_type: Literal["G.1X", "G.2X", "G.4X", "G.8X"] = Field("G.1X", description="the size of one Glue worker")
     workers: int = Field(4, ge=2, le=100, description="Glue workers at most; auto scaling uses fewer when it can")

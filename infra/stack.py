@@ -50,6 +50,9 @@ class ForebayStack(Stack):
                     "QUEUE_URL": landing.queue.queue_url,
                     "MODE": settings.mode,
                     "CHECKPOINT": lake.checkpoint,
+                    "LAKE_BUCKET": lake.bucket.bucket_name,
+                    "STAY_ON_AT_PERCENT": str(settings.stay_on_at_percent),
+                    "LEAVE_AFTER_MINUTES": str(settings.leave_after_minutes),
                 },
                 "job_ended": {"ALARM_TOPIC": alarms_to.topic_arn, "RUNBOOK": runbook_of(settings)},
                 "publish_freshness": {
@@ -80,6 +83,8 @@ class ForebayStack(Stack):
         grants.allow(start, "StartIngest", ["glue:StartJobRun", "glue:GetJobRuns", "glue:GetJob"], [ingest.arn])
         grants.ask_to_stop(start, lake.bucket.bucket_arn)
         grants.use_key(start, "WriteTheWish", keys.data)
+        if settings.mode == "auto":
+            grants.read_ledger_log(start, lake.bucket.bucket_arn)
         grants.count_messages(freshness, landing.queue, landing.dead, landing.undelivered)
         grants.read_ledger_log(freshness, lake.bucket.bucket_arn)
         grants.use_key(freshness, "ReadLedgerKey", keys.data)
@@ -97,7 +102,7 @@ class ForebayStack(Stack):
             alarms.watch_table(table)
         if settings.monthly_budget_usd:
             budget(self, settings=settings, topic=alarms_to)
-        if settings.mode == "drain":
+        if settings.mode != "continuous":
             alarms.wake(start, landing.queue)
         dashboard(self, settings=settings, service=service.name, landing=landing, ingest=ingest, alarms=alarms.all)
         for name, value in {

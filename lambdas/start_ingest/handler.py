@@ -14,7 +14,10 @@ import boto3
 from aws_lambda_powertools import Logger
 
 from lambdas import environment
-from lambdas.start_ingest.why_not import outdated, why_not
+from lambdas.publish_freshness.handler import counts
+from lambdas.start_ingest.ending import ask_to_stop, idle, outdated
+from lambdas.start_ingest.stay_on import busy_percent
+from lambdas.start_ingest.why_not import why_not
 
 log = Logger(service="start_ingest")
 
@@ -25,6 +28,9 @@ class Settings:
     queue_url: str
     mode: str
     checkpoint: str
+    lake_bucket: str
+    stay_on_at_percent: int = 50
+    leave_after_minutes: int = 30
 
 
 def handle(event: dict[str, Any], context: object) -> str:
@@ -36,28 +42,23 @@ def handle(event: dict[str, Any], context: object) -> str:
 
 
 def start(settings: Settings, *, glue: Any, sqs: Any, s3: Any, now: datetime) -> str:
-    runs = glue.get_job_runs(JobName=settings.job, MaxResults=10)["JobRuns"]
+    runs = glue.get_job_runs(JobName=settings.job, MaxResults=50)["JobRuns"]
     if outdated(runs, glue.get_job(JobName=settings.job)["Job"]):
         ask_to_stop(s3, settings.checkpoint)
         return "the job changed since its run began: the run was asked to stop after its batch"
+    waiting, held = counts(sqs, settings.queue_url)
+    quiet = settings.mode == "auto" and not waiting + held
+    if quiet and idle(runs, s3, settings.lake_bucket, now=now, minutes=settings.leave_after_minutes):
+        ask_to_stop(s3, settings.checkpoint)
+        return "nothing comes: the run that stayed on was asked to stop"
     if reason := why_not(runs, now):
         return reason
-    drain = settings.mode == "drain"
-    if drain and not waiting(sqs, settings.queue_url):
+    if settings.mode != "continuous" and not waiting:
         return "nothing waits"
+    stays = settings.mode == "auto" and busy_percent(runs, now) >= settings.stay_on_at_percent
+    drain = settings.mode != "continuous" and not stays
     try:
         glue.start_job_run(JobName=settings.job, **({"Arguments": {"--drain": "true"}} if drain else {}))
     except glue.exceptions.ConcurrentRunsExceededException:
         return "it runs already"
-    return "started"
-
-
-def ask_to_stop(s3: Any, checkpoint: str) -> None:
-    """As `forebay stop` does: the job looks for this object, and removes it when it ends."""
-    bucket, _, folder = checkpoint.removeprefix("s3://").partition("/")
-    s3.put_object(Bucket=bucket, Key=f"{folder}/stop", Body=b"")
-
-
-def waiting(sqs: Any, queue_url: str) -> int:
-    found = sqs.get_queue_attributes(QueueUrl=queue_url, AttributeNames=["ApproximateNumberOfMessages"])
-    return int(found["Attributes"]["ApproximateNumberOfMessages"])
+    return "started, to stay on" if stays else "started"

@@ -6,16 +6,11 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-__all__ = ["outdated", "why_not"]
+__all__ = ["why_not"]
 
 AT_WORK = ("STARTING", "RUNNING", "STOPPING", "WAITING")
 FAILED = ("FAILED", "ERROR", "TIMEOUT")
 LONGEST_PAUSE = timedelta(hours=1)
-
-
-def outdated(runs: Sequence[dict[str, Any]], job: dict[str, Any]) -> bool:
-    """Whether a run goes on with a definition that a deploy has replaced. What a run begins with it keeps."""
-    return any(run["JobRunState"] == "RUNNING" and run["StartedOn"] < job["LastModifiedOn"] for run in runs)
 
 
 def why_not(runs: Sequence[dict[str, Any]], now: datetime) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,12 +13,14 @@ from forebay.settings import IngestSettings
 from forebay.stop import NAME
 from lambdas.start_ingest.handler import Settings
 from lambdas.start_ingest.handler import start as start_ingest
+from lambdas.start_ingest.stay_on import busy_percent
 from lambdas.start_ingest.why_not import why_not
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
 CHECKPOINT = "s3://lake/_forebay/checkpoints/ingest"
-DRAIN = Settings(job="ingest", queue_url="q", mode="drain", checkpoint=CHECKPOINT)
-CONTINUOUS = Settings(job="ingest", queue_url="q", mode="continuous", checkpoint=CHECKPOINT)
+DRAIN = Settings(job="ingest", queue_url="q", mode="drain", checkpoint=CHECKPOINT, lake_bucket="lake")
+CONTINUOUS = replace(DRAIN, mode="continuous")
+AUTO = replace(DRAIN, mode="auto")
 
 
 class Exceptions:
@@ -39,7 +43,7 @@ class Glue:
         return {"Job": {"LastModifiedOn": self.changed}}
 
     def get_job_runs(self, **asked: Any) -> dict[str, Any]:
-        assert asked == {"JobName": "ingest", "MaxResults": 10}
+        assert asked == {"JobName": "ingest", "MaxResults": 50}
         return {"JobRuns": self.runs}
 
     def start_job_run(self, **asked: Any) -> None:
@@ -53,12 +57,27 @@ class Sqs:
         self.waiting = waiting
 
     def get_queue_attributes(self, **_: Any) -> dict[str, Any]:
-        return {"Attributes": {"ApproximateNumberOfMessages": str(self.waiting)}}
+        held = "ApproximateNumberOfMessagesNotVisible"
+        return {"Attributes": {"ApproximateNumberOfMessages": str(self.waiting), held: "0"}}
 
 
 class S3:
-    def __init__(self) -> None:
+    """A lake whose newest batch was so many minutes ago."""
+
+    class exceptions:  # noqa: N801
+        class NoSuchKey(Exception):
+            pass
+
+    def __init__(self, batch_minutes_ago: float = 0) -> None:
         self.put: list[str] = []
+        self.newest = NOW - timedelta(minutes=batch_minutes_ago)
+
+    def get_object(self, **_: Any) -> Any:
+        raise self.exceptions.NoSuchKey
+
+    def get_paginator(self, _: str) -> Any:
+        key = f"_forebay/ledger/_delta_log/{7:020}.json"
+        return SimpleNamespace(paginate=lambda **_: [{"Contents": [{"Key": key, "LastModified": self.newest}]}])
 
     def put_object(self, *, Bucket: str, Key: str, Body: bytes) -> None:  # noqa: N803
         assert Body == b""
@@ -130,3 +149,55 @@ def test_the_pause_after_failures_doubles_up_to_an_hour(failures: int, waits_min
 
 def test_a_failure_before_a_good_run_is_forgotten() -> None:
     assert why_not(Glue("SUCCEEDED", "FAILED", "FAILED").runs, NOW) == ""
+
+
+# --- mode auto ---
+
+
+def spent(minutes: float, *, ended_minutes_ago: float, state: str = "SUCCEEDED", drain: bool = True) -> dict[str, Any]:
+    ended = NOW - timedelta(minutes=ended_minutes_ago)
+    arguments = {"--drain": "true"} if drain else {}
+    return {
+        "JobRunState": state,
+        "StartedOn": ended - timedelta(minutes=minutes),
+        "CompletedOn": ended,
+        "Arguments": arguments,
+    }
+
+
+@pytest.mark.parametrize(
+    ("runs", "percent"),
+    [
+        ([], 0),
+        ([spent(3, ended_minutes_ago=5)], 5),
+        ([spent(20, ended_minutes_ago=5), spent(20, ended_minutes_ago=30)], 66.7),
+        ([spent(40, ended_minutes_ago=40)], 33.3),
+        ([spent(40, ended_minutes_ago=70)], 0),
+        ([spent(40, ended_minutes_ago=5, state="FAILED")], 0),
+        ([{"JobRunState": "RUNNING", "StartedOn": NOW - timedelta(minutes=30)}], 50),
+    ],
+)
+def test_how_much_of_the_last_hour_runs_filled(runs: list[dict[str, Any]], percent: float) -> None:
+    assert round(busy_percent(runs, NOW), 1) == percent
+
+
+def test_a_run_drains_while_little_comes_and_stays_on_when_runs_fill_most_of_an_hour() -> None:
+    glue = Glue()
+    glue.runs = [spent(3, ended_minutes_ago=10)]
+    assert start(AUTO, glue=glue, sqs=Sqs(0), now=NOW) == "nothing waits"
+    assert start(AUTO, glue=glue, sqs=Sqs(5), now=NOW) == "started"
+    glue.runs = [spent(10, ended_minutes_ago=1 + 12 * n) for n in range(4)]
+    assert start(AUTO, glue=glue, sqs=Sqs(5), now=NOW) == "started, to stay on"
+    assert glue.started == [{"JobName": "ingest", "Arguments": {"--drain": "true"}}, {"JobName": "ingest"}]
+
+
+def test_a_run_that_stayed_on_is_asked_to_stop_when_nothing_comes_any_more() -> None:
+    glue, quiet = Glue("RUNNING"), S3(batch_minutes_ago=45)
+    assert start(AUTO, glue=glue, sqs=Sqs(3), s3=quiet, now=NOW) == "it runs already"
+    assert start(AUTO, glue=glue, sqs=Sqs(0), s3=S3(batch_minutes_ago=5), now=NOW) == "it runs already"
+    assert start(CONTINUOUS, glue=glue, sqs=Sqs(0), s3=quiet, now=NOW) == "it runs already"
+    assert quiet.put == []
+    assert "asked to stop" in start(AUTO, glue=glue, sqs=Sqs(0), s3=quiet, now=NOW)
+    assert quiet.put == [f"{CHECKPOINT}/stop"]
+    glue.runs[0]["Arguments"] = {"--drain": "true"}
+    assert start(AUTO, glue=glue, sqs=Sqs(0), s3=S3(batch_minutes_ago=45), now=NOW) == "it runs already"
