@@ -1,4 +1,4 @@
-"""Whether a run at work should end after its batch: because a deploy changed the job, or, in mode auto, because nothing comes."""
+"""Whether a run at work should end after its batch: a deploy changed the job; or, in mode auto, nothing comes."""
 
 from __future__ import annotations
 

@@ -35,8 +35,7 @@ class Settings:
 
 def handle(event: dict[str, Any], context: object) -> str:
     settings = environment.read(Settings, os.environ)
-    clients = {name: boto3.client(name) for name in ("glue", "sqs", "s3")}
-    done = start(settings, **clients, now=datetime.now(UTC))
+    done = start(settings, **{name: boto3.client(name) for name in ("glue", "sqs", "s3")}, now=datetime.now(UTC))
     log.info(done, job=settings.job)
     return done
 

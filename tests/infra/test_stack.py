@@ -19,7 +19,7 @@ from forebay.spark import job_settings
 from infra.metrics import published
 from lambdas import environment
 from tests.infra.conftest import KEY, TOPIC
-from tests.infra.synthesized import Synthesized, listed, text
+from tests.infra.synthesized import Synthesized, listed, synthesized, text
 
 ROOT = Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.xdist_group("cdk")
@@ -465,6 +465,18 @@ def test_a_budget_tells_the_alarm_topic_and_counts_this_deployment_only(
 def test_many_waiting_files_wake_a_draining_service_only(made: Synthesized, adopted: Synthesized) -> None:
     assert "AlarmsManyWait" in made.of("CloudWatch::Alarm")
     assert "AlarmsManyWait" not in adopted.of("CloudWatch::Alarm")
+
+
+def test_in_mode_auto_files_wake_it_and_it_may_see_when_the_last_batch_was(tmp_path: Path) -> None:
+    auto = synthesized(tmp_path, env="dev", mode="auto")
+    assert "AlarmsManyWait" in auto.of("CloudWatch::Alarm")
+    variables = auto.one("Lambda::Function", "FunctionsStartIngest")["Environment"]["Variables"]
+    assert (variables["MODE"], variables["STAY_ON_AT_PERCENT"], variables["LEAVE_AFTER_MINUTES"]) == (
+        "auto",
+        "50",
+        "30",
+    )
+    assert "s3:ListBucket" in auto.policies()["FunctionsStartIngestRole"]
 
 
 def test_an_address_that_was_given_is_told(adopted: Synthesized) -> None:
