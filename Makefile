@@ -4,7 +4,7 @@ BIN := .venv/bin
 NAME ?= source
 WORKERS ?= 2
 # Each with a JVM of its own, since their sessions talk to different servers; the longest first, two at a time.
-WITH_SPARK := tests/chaos tests/journey tests/file tests/table tests/batch tests/logstore tests/content/test_source.py
+WITH_SPARK := tests/chaos tests/journey tests/compaction/on_spark tests/file tests/table tests/batch tests/logstore tests/content/test_source.py
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test check format bench synth bundle lock clean
@@ -32,7 +32,7 @@ check: setup ## style, types, which room may import which, and what the document
 format: setup ## put all files into the house style
 	@$(BIN)/ruff check --fix-only -q . && $(BIN)/ruff format -q .
 
-bench: setup ## one bench, NAME=source|reader|fanout|pipeline|history|endurance: one JSON line with figures, and bars that hold or do not
+bench: setup ## one bench, NAME=source|reader|fanout|pipeline|history|endurance|compaction: one JSON line with figures, and bars that hold or do not
 	@$(BIN)/python -m tests.bench.$(NAME)
 
 synth: setup ## the CloudFormation template, into cdk.out/ (offline)

@@ -27,6 +27,7 @@ __all__ = [
     "count_messages",
     "publish_metrics",
     "read_assets",
+    "read_health",
     "read_landed_files",
     "read_ledger_log",
     "take_messages",
@@ -94,6 +95,12 @@ def read_ledger_log(role: iam.IGrantable, bucket_arn: str) -> None:
 
 def ask_to_stop(role: iam.IGrantable, bucket_arn: str) -> None:
     allow(role, "AskToStop", ["s3:PutObject"], [f"{bucket_arn}/{CHECKPOINT}/stop"])
+
+
+def read_health(role: iam.IGrantable, bucket_arn: str) -> None:
+    objects = [f"{bucket_arn}/_forebay/health/*"]
+    allow(role, "ReadHealth", ["s3:GetObject"], objects, because="there is one small object for each table")
+    _tell_missing_from_forbidden(role, bucket_arn)
 
 
 def read_assets(role: iam.IGrantable, *given: assets.Asset) -> None:

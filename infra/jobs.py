@@ -201,7 +201,7 @@ def upkeep_jobs(
             command="glueetl",
             number_of_workers=settings.workers,
             timeout=upkeep.minutes_at_most,
-            arguments=declared_arguments(code, lake),
+            arguments={**declared_arguments(code, lake), "--metrics": "cloudwatch"},
         )
         for upkeep in UPKEEP
         if (scripts / upkeep.script).exists()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 
 from aws_cdk import Aws, RemovalPolicy
 from aws_cdk import aws_events as events
@@ -50,6 +51,29 @@ class Schedules(Construct):
         )
         # Scheduler tries the role when the schedule is made.
         schedule.node.add_dependency(self._role)
+
+    def runs(self, cron: str, name: str, job: Job, arguments: Mapping[str, str]) -> None:
+        """A run of a job by the clock, without a function in between. Where one is at work already, this one is left out."""
+        camel = "".join(word.capitalize() for word in name.split("-"))
+        grants.allow(self._role, f"Start{camel}", ["glue:StartJobRun"], [job.arn])
+        schedule = scheduler.CfnSchedule(
+            self,
+            camel,
+            name=name,
+            group_name=self._group.schedule_group_name,
+            schedule_expression=f"cron({cron})",
+            flexible_time_window=scheduler.CfnSchedule.FlexibleTimeWindowProperty(
+                mode="FLEXIBLE", maximum_window_in_minutes=30
+            ),
+            target=scheduler.CfnSchedule.TargetProperty(
+                arn=f"arn:{Aws.PARTITION}:scheduler:::aws-sdk:glue:startJobRun",
+                role_arn=self._role.role_arn,
+                input=json.dumps({"JobName": job.name, "Arguments": dict(arguments)}),
+                retry_policy=scheduler.CfnSchedule.RetryPolicyProperty(maximum_retry_attempts=3),
+            ),
+        )
+        schedule.node.add_dependency(self._role)
+        schedule.node.add_dependency(job.resource)
 
 
 def when_a_job_ends(scope: Construct, *, settings: Settings, jobs: Sequence[Job], function: lam.IFunction) -> None:

@@ -90,6 +90,13 @@ class Settings(BaseModel):
         "empty: the pydantic that this was tested with",
     )
 
+    plan_compaction_every_minutes: int = Field(
+        60,
+        ge=5,
+        le=1440,
+        description="how often to look whether tables have small files that are worth a compaction job",
+    )
+
     landing_bucket: Bucket = Field("", description="an existing bucket to adopt; empty: one is made")
     landing_topic: TopicArn = Field(
         "", description="the topic that an adopted bucket announces its files to; needed with landing_bucket"

@@ -61,14 +61,21 @@ class ForebayStack(Stack):
                     "DEAD_URLS": dead_urls,
                     "LAKE_BUCKET": lake.bucket.bucket_name,
                 },
+                "plan_compaction": {"JOB": upkeep["compact"].name, "LAKE_BUCKET": lake.bucket.bucket_name},
             }
         )
         start, ended, freshness = made["start_ingest"], made["job_ended"], made["publish_freshness"]
+        planner = made["plan_compaction"]
 
         # What wakes what
         schedules = Schedules(self, "Schedules", settings=settings)
         schedules.every(settings.start_every_minutes, "start_ingest", start)
         schedules.every(5, "publish_freshness", freshness)
+        schedules.every(settings.plan_compaction_every_minutes, "plan_compaction", planner)
+        # Small files daily or sooner, by the planner; the rest by the clock, in hours in which little arrives.
+        schedules.runs("30 2 ? * SUN *", "order-tables", upkeep["compact"], {"--round": "second"})
+        schedules.runs("0 4 ? * MON-SAT *", "vacuum", upkeep["maintain"], {"--vacuum": "lite"})
+        schedules.runs("0 4 ? * SUN *", "vacuum-all", upkeep["maintain"], {"--vacuum": "full"})
         when_a_job_ends(self, settings=settings, jobs=[ingest, *upkeep.values()], function=ended)
 
         # Who may do what
@@ -89,6 +96,11 @@ class ForebayStack(Stack):
         grants.read_ledger_log(freshness, lake.bucket.bucket_arn)
         grants.use_key(freshness, "ReadLedgerKey", keys.data)
         grants.publish_metrics(freshness)
+        grants.read_health(planner, lake.bucket.bucket_arn)
+        grants.use_key(planner, "ReadHealthKey", keys.data)
+        grants.allow(planner, "StartCompaction", ["glue:StartJobRun"], [upkeep["compact"].arn])
+        for job in upkeep.values():
+            grants.publish_metrics(job.role, "Glue")
         grants.allow(ended, "TellAPerson", ["sns:Publish"], [alarms_to.topic_arn])
         grants.allow(ended, "AskWhy", ["glue:GetJobRun"], [job.arn for job in (ingest, *upkeep.values())])
         grants.use_key(ended, "EncryptMessage", keys.data)

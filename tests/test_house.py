@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "glue_jobs" / "forebay"
 
 ORDER = [
-    "runtime errors events landed_file object_key aws",
+    "runtime errors events landed_file object_key aws signals",
     "settings cloudwatch objects",
     "column",
     "expectation event_time",
@@ -31,8 +31,9 @@ ORDER = [
     "record",
     "table table_log",
     "batch",
-    "lake lease stop preflight feed twin",
+    "lake lease stop health preflight feed twin",
     "compaction",
+    "maintenance",
     "ingest",
     "operate",
     "cli",
@@ -58,6 +59,7 @@ WITHOUT_SPARK = [
     "object_key",
     "expectation",
     "record.conform",
+    "health",
     "compaction.plan",
     "compaction.live_files",
     "compaction.declared",

@@ -9,7 +9,6 @@ safely) are refused before anything is taken from the queue.
 from __future__ import annotations
 
 import re
-import signal
 import threading
 import uuid
 from collections.abc import Iterator
@@ -24,17 +23,20 @@ from forebay.batch.declarations import Declarations
 from forebay.batch.events import RecordsNotTriedAgain
 from forebay.batch.expectations import check_expressions
 from forebay.cloudwatch import CloudWatch
+from forebay.compaction.inline import Inline
 from forebay.errors import ForebayError, Halt
 from forebay.events import Emit, Journal, to_log
 from forebay.file.drain import Drain
 from forebay.file.source import register
 from forebay.file.store import Store, open_store
+from forebay.health import Arrivals, HealthRecords
 from forebay.lake import probe, refuse_unsafe_settings
 from forebay.lease import Lease, hold
 from forebay.ledger.ledger import Ledger
 from forebay.preflight import check_lake, check_queue
 from forebay.service import Service, load_service
-from forebay.settings import IngestSettings
+from forebay.settings import IngestSettings, JobSettings
+from forebay.signals import stopping_on_signals
 from forebay.spark import session
 from forebay.stop import StopWish
 
@@ -46,17 +48,17 @@ __all__ = ["ingest", "journal"]
 
 
 @contextmanager
-def journal(settings: IngestSettings) -> Iterator[Emit]:
-    """Where this job's events go: to the log, and, if the settings say so, to CloudWatch."""
-    if settings.metrics == "none":
-        yield Journal(to_log())
-        return
-    metrics = CloudWatch(client("cloudwatch"))
-    emit = Journal(to_log(), metrics)
+def journal(settings: JobSettings) -> Iterator[Emit]:
+    """Where this job's events go: to the log, to the tables' health objects, and, if the settings say so, to CloudWatch."""
+    arrivals = Arrivals(HealthRecords(settings.lake))
+    metrics = CloudWatch(client("cloudwatch")) if settings.metrics == "cloudwatch" else None
+    emit = Journal(to_log(), arrivals, *filter(None, [metrics]))
     try:
         yield emit
     finally:
-        emit.last_words(metrics.flush)
+        emit.last_words(arrivals.close)
+        if metrics is not None:
+            emit.last_words(metrics.flush)
 
 
 def ingest(settings: IngestSettings, *, emit: Emit, stop: threading.Event) -> None:
@@ -75,26 +77,12 @@ def ingest(settings: IngestSettings, *, emit: Emit, stop: threading.Event) -> No
         try:
             land_what_failed(batch)
             with stopping_on_signals(stop):
-                run(names(spark, settings), Gate(batch), settings, stop)
+                inline = Inline(service, settings, emit=emit)
+                run(names(spark, settings), Gate(batch, inline), settings, stop)
         finally:
             batch.close()
     finally:
         lease.let_go()
-
-
-@contextmanager
-def stopping_on_signals(stop: threading.Event) -> Iterator[None]:
-    """An interrupt or a termination asks for a stop between two batches. To be entered when the session is there: PySpark takes
-    the interrupt for itself when it starts, and would cancel the batch."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = {number: signal.signal(number, lambda *_: stop.set()) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def batch_of(spark: SparkSession, service: Service, settings: IngestSettings, lease: Lease, emit: Emit) -> Batch:
@@ -168,8 +156,8 @@ class Gate:
     """Lets one batch at a time through, and none once it is closed: closing waits for the batch that is on its way. Stopping a
     query in the middle of a batch is safe, but would do its work twice."""
 
-    def __init__(self, batch: Batch) -> None:
-        self._batch, self._passage = batch, threading.Lock()
+    def __init__(self, batch: Batch, inline: Inline) -> None:
+        self._batch, self._inline, self._passage = batch, inline, threading.Lock()
         self.closed = self.failed = False
 
     def process(self, files: DataFrame, batch_id: int) -> None:
@@ -178,6 +166,7 @@ class Gate:
                 raise Halt("forebay is stopping; this batch is for the next run")
             try:
                 self._batch.process(files, batch_id)
+                self._inline.after(batch_id)
             except BaseException:
                 self.failed = True  # whoever waits for the gate meanwhile must not take this for an ordinary end
                 raise

@@ -29,7 +29,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from forebay.aws import client
 from forebay.errors import Halt
 
-__all__ = ["Holder", "Lease", "hold", "holder"]
+__all__ = ["Holder", "Lease", "Taken", "hold", "holder"]
 
 OBJECT = "lease.json"
 LASTS_S = 60.0
@@ -61,7 +61,7 @@ class Lease(Protocol):
 
 
 def hold(folder: str, *, wait_s: float, lasts_s: float = LASTS_S, s3: Any = None) -> Lease:
-    """Takes the lease, waiting for at most `wait_s`; `Halt` says who has it."""
+    """Takes the lease, waiting for at most `wait_s`; `Taken` says who has it."""
     if folder.startswith(("s3://", "s3a://")):
         return S3Lease.take(s3 or client("s3"), folder, wait_s=wait_s, lasts_s=lasts_s)
     return FolderLease.take(Path(folder.removeprefix("file://").removeprefix("file:")), wait_s=wait_s)
@@ -75,11 +75,18 @@ def holder(folder: str, *, s3: Any = None) -> Holder | None:
     return there.holder if there and there.left_s > 0 else None
 
 
-def _taken(folder: str, holder: str, wait_s: float) -> Halt:
-    return Halt(
-        f"{folder} is in use by {holder}, which did not leave it within {wait_s:g} s: one driver at a time works on a "
-        "checkpoint; stop the other one, or name another --checkpoint"
-    )
+class Taken(Halt):
+    """Somebody else holds it."""
+
+    def __init__(self, folder: str, holder: str, wait_s: float) -> None:
+        self.folder, self.holder, self.wait_s = folder, holder, wait_s
+        super().__init__(
+            f"{folder} is in use by {holder}, which did not leave it within {wait_s:g} s: one driver at a time works on a "
+            "checkpoint; stop the other one, or name another --checkpoint"
+        )
+
+    def __reduce__(self) -> tuple[type[Taken], tuple[str, str, float]]:
+        return type(self), (self.folder, self.holder, self.wait_s)
 
 
 class S3Lease:
@@ -114,7 +121,7 @@ class S3Lease:
                 if etag:
                     return cls(s3, bucket, key, etag, holder)
             if clock() >= until:
-                raise _taken(folder, there.holder.who if there else "another driver", wait_s)
+                raise Taken(folder, there.holder.who if there else "another driver", wait_s)
             sleep(min(1.0, max(0.05, there.left_s if there else 0.05)))
 
     def check(self) -> None:
@@ -219,7 +226,7 @@ class FolderLease:
                     continue
                 who = json.loads(file.read() or "{}").get("who", "another driver")
                 file.close()
-                raise _taken(str(folder), who, wait_s) from None
+                raise Taken(str(folder), who, wait_s) from None
             held = Holder.me(json.loads(file.read() or '{"epoch": 0}')["epoch"] + 1, 0)
             file.truncate(0)
             file.write(json.dumps(asdict(held)))

@@ -159,6 +159,8 @@ class FolderObjects:
         descriptor, aside = tempfile.mkstemp(dir=place.parent, prefix=".")
         with os.fdopen(descriptor, "wb") as file:
             file.write(content)
+        # Hadoop's checksum of what was there, if it was Hadoop's.
+        (place.parent / f".{place.name}.crc").unlink(missing_ok=True)
         Path(aside).replace(place)
 
     def write_over(self, name: str, content: bytes, tag: str | None) -> bool:

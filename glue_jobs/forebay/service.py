@@ -69,6 +69,11 @@ class Compaction(Declared):
     min_small_files: int = Field(8, description="so many small files in a partition are reason enough")
     cold_after_minutes: int = Field(60, description="a partition with a younger file is left alone")
     hot_small_files: int = Field(200, description="unless it has so many small files; 0: never, as fits merge tables")
+    every_batches: int = Field(
+        0,
+        ge=0,
+        description="compact inside the stream after so many batches, as fits merge tables; 0: only the job does",
+    )
     order_by: tuple[str, ...] = Field((), description="columns by which the second, weekly round orders the rows")
 
 
@@ -176,6 +181,9 @@ class Service(Declared):
     )
     new_tables_per_day: int = Field(
         2000, ge=0, description="records of further new tables go to the quarantine that day"
+    )
+    keep_aside_days: int = Field(
+        0, ge=0, le=36_500, description="days that quarantined and parked records are kept; 0: for ever"
     )
     version: str = Field("", description="filled by forebay: a hash of the declarations' text")
 

@@ -15,7 +15,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from forebay.errors import Misdeclared, Problem
 
-__all__ = ["IngestSettings", "JobSettings", "problems_of"]
+__all__ = ["CompactSettings", "IngestSettings", "JobSettings", "MaintainSettings", "problems_of"]
 
 
 def _lake(value: Any) -> Any:
@@ -37,6 +37,9 @@ class JobSettings(BaseModel):
     lake: Lake = Field(description="where the tables are: s3://bucket/prefix, or a folder")
     service: str = Field(
         "", description="the declarations: a folder, service.toml or s3:// prefix; empty: the built-in example"
+    )
+    metrics: Literal["none", "cloudwatch"] = Field(
+        "none", description="where the numbers of the events go, besides the log"
     )
 
     @classmethod
@@ -100,13 +103,59 @@ class IngestSettings(JobSettings):
         le=3600,
         description="how long to wait for another driver of the same checkpoint to leave; a crashed one is gone after 60",
     )
-    metrics: Literal["none", "cloudwatch"] = Field(
-        "none", description="where the numbers of the events go, besides the log"
-    )
 
     @property
     def checkpoint_folder(self) -> str:
         return self.checkpoint.rstrip("/") or f"{self.lake}/_forebay/checkpoints/ingest"
+
+
+class CompactSettings(JobSettings):
+    """What the compaction job knows."""
+
+    tables: str = Field(
+        "", description="names of tables, with commas between; empty: all tables of the lake, and our own"
+    )
+    round: Literal["first", "second"] = Field(
+        "first",
+        description="first: many small files into middling ones; second, weekly: those into large, ordered ones",
+    )
+    group: str = Field("", description="only tables of this group of the declarations; empty: all groups")
+    now: bool = Field(False, description="whatever can be made fewer, hot or cold, whatever the thresholds say")
+    hot: bool = Field(
+        False, description="also partitions to which something came lately, if the other thresholds say so"
+    )
+    budget_bytes: int = Field(0, ge=0, description="bytes that one run reads at most; 0: no limit")
+    budget_dpu_s: float = Field(0, ge=0, description="DPU-seconds that one run is planned for at most; 0: no limit")
+    tables_at_once: int = Field(2, ge=1, le=64, description="tables that are worked on at the same time")
+
+    @property
+    def table_names(self) -> list[str]:
+        return names_in(self.tables)
+
+
+class MaintainSettings(JobSettings):
+    """What the maintenance job knows."""
+
+    tables: str = Field(
+        "", description="names of tables, with commas between; empty: all tables of the lake, and our own"
+    )
+    vacuum: Literal["lite", "full", "none"] = Field(
+        "lite", description="lite, daily: what the log says is no longer needed; full, weekly: lists all files, too"
+    )
+    longest_reader_hours: float = Field(
+        24, ge=0, le=8760, description="files are kept at least so long for readers that take their time"
+    )
+    checkpoint_after: int = Field(100, ge=1, description="commits after which a table's log gets a checkpoint")
+    yes: bool = Field(False, description="delete the orphans that are found, instead of only naming them")
+    tables_at_once: int = Field(2, ge=1, le=64, description="tables that are worked on at the same time")
+
+    @property
+    def table_names(self) -> list[str]:
+        return names_in(self.tables)
+
+
+def names_in(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",") if name.strip()]
 
 
 def problems_of(refused: ValidationError, where: Any) -> list[Problem]:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from forebay import runtime
-from forebay.settings import IngestSettings
+from forebay.settings import CompactSettings, IngestSettings, MaintainSettings
 from forebay.spark import job_settings
 from infra.metrics import published
 from lambdas import environment
@@ -196,6 +196,14 @@ def test_each_function_may_do_what_it_does_and_no_more(made: Synthesized) -> Non
         "kms:GenerateDataKey": {"KeysData"},
         "cloudwatch:PutMetricData": {"*"},
     }
+    assert policies["FunctionsPlanCompactionRole"] == {
+        **{action: {"FunctionsPlanCompactionLog"} for action in logs},
+        "s3:GetObject": {"Lake/_forebay/health/*"},
+        "s3:ListBucket": {"Lake"},
+        "kms:Decrypt": {"KeysData"},
+        "kms:GenerateDataKey": {"KeysData"},
+        "glue:StartJobRun": {"glue:job/forebay-dev-compact"},
+    }
     ended = policies["FunctionsJobEndedRole"]
     assert "glue:job/forebay-dev-ingest" in ended.pop("glue:GetJobRun")
     assert ended == {
@@ -204,7 +212,9 @@ def test_each_function_may_do_what_it_does_and_no_more(made: Synthesized) -> Non
         "kms:Decrypt": {"KeysData"},
         "kms:GenerateDataKey": {"KeysData"},
     }
-    assert policies["SchedulesRole"] == {"lambda:InvokeFunction": {"FunctionsStartIngest", "FunctionsPublishFreshness"}}
+    woken = {"FunctionsStartIngest", "FunctionsPublishFreshness", "FunctionsPlanCompaction"}
+    started = {"glue:job/forebay-dev-compact", "glue:job/forebay-dev-maintain"}
+    assert policies["SchedulesRole"] == {"lambda:InvokeFunction": woken, "glue:StartJobRun": started}
 
 
 def test_the_ingest_job_may_do_what_it_does_and_no_more(made: Synthesized) -> None:
@@ -312,6 +322,14 @@ def test_the_jobs_arguments_are_those_that_the_job_understands(made: Synthesized
     assert settings.lake.startswith("s3://<Lake")
     assert settings.queue_url.startswith("<LandingQueue")
     assert (settings.metrics, settings.drain, settings.trigger_s) == ("cloudwatch", False, 60)
+
+
+def test_the_compaction_job_understands_its_arguments(made: Synthesized) -> None:
+    job = made.one("Glue::Job", "CompactJob")
+    argv = [word for name, value in job["DefaultArguments"].items() for word in (name, text(value))]
+    settings = CompactSettings.from_argv([*argv, "--tables", "alpha,beta"])
+    assert settings.lake.startswith("s3://<Lake")
+    assert (settings.metrics, settings.table_names) == ("cloudwatch", ["alpha", "beta"])
 
 
 def test_the_declarations_lie_beside_the_script_under_the_name_that_the_job_is_told(adopted: Synthesized) -> None:
@@ -495,7 +513,33 @@ def test_the_end_of_every_job_is_heard_whatever_its_state(service: Synthesized) 
 def test_the_start_is_looked_after_by_the_clock(service: Synthesized) -> None:
     schedules = service.of("Scheduler::Schedule").values()
     found = {s["Properties"]["Name"]: s["Properties"]["ScheduleExpression"] for s in schedules}
-    assert found == {"start-ingest": "rate(5 minutes)", "publish-freshness": "rate(5 minutes)"}
+    assert found == {
+        "start-ingest": "rate(5 minutes)",
+        "publish-freshness": "rate(5 minutes)",
+        "plan-compaction": "rate(60 minutes)",
+        "order-tables": "cron(30 2 ? * SUN *)",
+        "vacuum": "cron(0 4 ? * MON-SAT *)",
+        "vacuum-all": "cron(0 4 ? * SUN *)",
+    }
+
+
+UPKEEP = {"compact": CompactSettings, "maintain": MaintainSettings}
+
+
+def test_what_the_clock_starts_is_a_job_of_ours_with_arguments_that_it_understands(made: Synthesized) -> None:
+    started = {}
+    for schedule in made.of("Scheduler::Schedule").values():
+        target = schedule["Properties"]["Target"]
+        if text(target["Arn"]).endswith(":aws-sdk:glue:startJobRun"):
+            asked = json.loads(text(target["Input"]))
+            kind = asked["JobName"].removeprefix("forebay-dev-")
+            argv = [word for pair in asked["Arguments"].items() for word in pair]
+            started[schedule["Properties"]["Name"]] = UPKEEP[kind].from_argv(["--lake", "s3://lake", *argv])
+    assert started == {
+        "order-tables": CompactSettings(lake="s3://lake", round="second"),
+        "vacuum": MaintainSettings(lake="s3://lake", vacuum="lite"),
+        "vacuum-all": MaintainSettings(lake="s3://lake", vacuum="full"),
+    }
 
 
 # --- removal ---------------------------------------------------------------------------------------------------------

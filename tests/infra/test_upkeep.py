@@ -10,7 +10,7 @@ from aws_cdk.assertions import Match, Template
 
 from forebay.errors import Misdeclared
 from forebay.service import builtin_service
-from forebay.settings import JobSettings
+from forebay.settings import CompactSettings
 from infra.buckets import access_logs_bucket
 from infra.jobs import JobCode, upkeep_jobs
 from infra.keys import Keys
@@ -39,7 +39,7 @@ def test_only_jobs_with_a_script_are_made_and_those_understand_their_arguments(t
     assert properties["Name"] == "forebay-dev-compact"
     assert (properties["Command"]["Name"], properties["Timeout"]) == ("glueetl", 120)
     argv = [word for name, value in properties["DefaultArguments"].items() for word in (name, text(value))]
-    assert JobSettings.from_argv(argv).lake.startswith("s3://<Lake")
+    assert CompactSettings.from_argv(argv).lake.startswith("s3://<Lake")
     template.has_resource_properties("AWS::Logs::LogGroup", Match.object_like({"LogGroupName": "/forebay-dev/compact"}))
 
 

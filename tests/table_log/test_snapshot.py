@@ -117,7 +117,5 @@ def test_what_it_cannot_read_it_refuses_by_name(tmp_path: Path) -> None:
 def test_a_commit_says_how_many_rows_came_and_went(tmp_path: Path) -> None:
     write_deltalake(tmp_path, rows(1))
     write_deltalake(tmp_path, rows(2), mode="overwrite")
-    effect = effect_of(open_objects(str(tmp_path)), 1)
-    assert effect is not None
+    effect = effect_of((tmp_path / "_delta_log" / f"{1:020}.json").read_bytes())
     assert (effect.files_added, effect.files_removed, effect.rows_added, effect.data_change) == (1, 1, 3, True)
-    assert effect_of(open_objects(str(tmp_path)), 2) is None

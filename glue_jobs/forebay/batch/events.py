@@ -69,6 +69,8 @@ class RowsAppended(Event):
     batch: int
     rows: int = metric()
     rescued: int = metric(default=0)
+    files: int
+    bytes: int
     version: int
 
 

@@ -203,7 +203,9 @@ class Writing:
             return True
         if isinstance(result, Appended):
             self.must_count(table, wanted, result)
-            self.emit(RowsAppended(**where, rows=result.rows, rescued=result.rescued, version=result.version))
+            counts: dict[str, Any] = {"rows": result.rows, "rescued": result.rescued}
+            counts |= {"files": result.files, "bytes": result.bytes}
+            self.emit(RowsAppended(**where, **counts, version=result.version))
         return False
 
     def unwritten_before(self) -> dict[str, str]:

@@ -1,5 +1,7 @@
 """The command line: `forebay ...`. It reads arguments and shows answers; what is done is done in the rooms.
 
-* `main` the entrance, and how errors are shown      * `lake` ingest, accounts, tables, compact
-* `local` the twin      * `demo` the whole story in a minute      * `show` how answers look
+* `main` the entrance, and how errors are shown      * `lake` ingest, stop, accounts
+* `tables` what there is and what is declared, `health` how it is      * `schema` columns      * `kept` quarantine, parked
+* `upkeep` compact, maintain      * `local` the twin
+* `demo` the whole story in a minute      * `show` how answers look
 """

@@ -52,11 +52,11 @@ def demo(
 
 
 def _story(twin: Twin, files: int, games: int) -> bool:
-    from forebay.compaction.rewrite import compact_table
+    from forebay.compaction.job import compact
     from forebay.ingest import ingest
     from forebay.operate.accounts import accounts
     from forebay.operate.lake_view import LakeView
-    from forebay.settings import IngestSettings
+    from forebay.settings import CompactSettings, IngestSettings
     from forebay.spark import session
 
     lake = f"s3://{twin.lake_bucket}"
@@ -70,10 +70,12 @@ def _story(twin: Twin, files: int, games: int) -> bool:
     view = LakeView(lake)
     biggest = max(filter(None, map(view.facts, view.tables())), key=lambda facts: facts.files)
     with console.status(f"compacting {biggest.name} ..."):
-        done = compact_table(session("forebay-demo"), f"{lake}/{biggest.name}")
-    console.print(
-        f"compacted {biggest.name}: {done.files_before} files became {done.files_after}, and not a row changed\n"
-    )
+        done = compact(CompactSettings(lake=lake, tables=biggest.name, now=True), emit=_say_nothing)
+    fewer = view.facts(biggest.name)
+    assert fewer is not None
+    console.print(f"compacted {biggest.name}: {biggest.files} files became {fewer.files}, and not a row changed\n")
+    if done.left:
+        console.print(f"[red]not compacted:[/red] {done.left[0].reason}, {done.left[0].detail}")
     show_tables(facts for name in view.tables() if (facts := view.facts(name, newest_by="event_time")))
     console.print()
     return show_accounts(accounts(view), files_put=len(dropped.versions)) and _all_records(
@@ -107,6 +109,10 @@ class _Watch:
             self._progress.advance(self._rows, event.written)
         elif isinstance(event, TableFailed):
             console.print(f"[red]{event.table} failed:[/red] {event.error}")
+
+
+def _say_nothing(event: Event) -> None:
+    """What there is to say stands on the screen."""
 
 
 def _all_records(dropped: Dropped, read: int) -> bool:

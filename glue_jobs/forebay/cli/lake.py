@@ -1,4 +1,4 @@
-"""Commands about the lake: fill it, look at it, keep it tidy."""
+"""Commands about the lake: fill it, look at it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from forebay.cli.show import console, show_accounts
 from forebay.errors import Misdeclared
 from forebay.settings import IngestSettings, problems_of
 
-__all__ = ["accounts", "compact", "ingest", "stop"]
+__all__ = ["Lake", "accounts", "ingest", "stop"]
 
 Lake = Annotated[
     str,
@@ -79,12 +79,3 @@ def accounts(lake: Lake) -> None:
 
     if not show_accounts(count(LakeView(lake))):
         raise typer.Exit(1)
-
-
-def compact(lake: Lake, table: Annotated[str, typer.Argument(help="The table's name.")]) -> None:
-    """Rewrite a table's small files into large ones; no row changes, and readers of the stream see nothing new."""
-    from forebay.compaction.rewrite import compact_table
-    from forebay.spark import session
-
-    done = compact_table(session("forebay-compact"), f"{lake.rstrip('/')}/{table}")
-    console.print(f"{table}: {done.files_before:,} files became {done.files_after:,}; no row changed")

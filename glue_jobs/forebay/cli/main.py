@@ -9,7 +9,7 @@ import sys
 import typer
 from botocore.exceptions import BotoCoreError, ClientError
 
-from forebay.cli import demo, kept, lake, local, schema, tables
+from forebay.cli import demo, health, kept, lake, local, schema, tables, upkeep
 from forebay.errors import ForebayError, Misdeclared
 
 __all__ = ["main"]
@@ -32,8 +32,10 @@ def options(debug: bool = typer.Option(False, "--debug", help="Show where an err
 app.command()(lake.ingest)
 app.command()(lake.stop)
 app.command()(lake.accounts)
-app.command()(lake.compact)
+app.command()(upkeep.compact)
+app.command()(upkeep.maintain)
 app.command()(demo.demo)
+tables.app.command()(health.health)
 app.add_typer(tables.app, name="tables")
 app.add_typer(schema.app, name="schema")
 app.add_typer(kept.quarantine, name="quarantine")

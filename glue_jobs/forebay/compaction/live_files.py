@@ -63,10 +63,10 @@ def read_tables(
             yield under_way.popleft().result()
 
 
-def read_table(name: str, place: str, *, s3: Any = None) -> TableState | Unreadable:
+def read_table(name: str, place: str, *, s3: Any = None, whole_log: bool = False) -> TableState | Unreadable:
     """The live files of the newest version. What can be wrong with a table is an answer, not an exception."""
     try:
-        snapshot = read_snapshot(open_objects(place, s3=s3))
+        snapshot = read_snapshot(open_objects(place, s3=s3), whole_log=whole_log)
     except NoTable as problem:
         return Unreadable(name, "not-found", str(problem))
     except UnsupportedTable as problem:

@@ -16,7 +16,7 @@ cheaply, and two of them are one of the second round.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from fnmatch import fnmatchcase
@@ -82,16 +82,13 @@ class Thresholds:
     def quiet(self, round_: Round) -> timedelta:
         return self.cold_after if round_ == "first" else self.second_cold_after
 
-    def eager(self) -> Thresholds:
+    def heatless(self) -> Thresholds:
         at_once = timedelta(0)
-        return replace(
-            self,
-            min_small_files=2,
-            hot_small_files=self.hot_small_files and 2,
-            cold_after=at_once,
-            second_cold_after=at_once,
-            settled_after=at_once,
-        )
+        return replace(self, cold_after=at_once, second_cold_after=at_once)
+
+    def eager(self) -> Thresholds:
+        few = self.hot_small_files and 2
+        return replace(self.heatless(), min_small_files=2, hot_small_files=few, settled_after=timedelta(0))
 
     def problems(self, where: str) -> Iterator[Problem]:
         """Everything that makes no sense; `where` is the set's name in the declaration."""
@@ -226,8 +223,15 @@ class Policy:
 
     def eager(self) -> Policy:
         """The same, for tables that a person names: whatever can be made fewer is worth it, and now."""
-        groups = tuple(replace(group, thresholds=group.thresholds.eager()) for group in self.groups)
-        return replace(self, default=self.default.eager(), groups=groups)
+        return self._with(Thresholds.eager)
+
+    def heatless(self) -> Policy:
+        """The same, where nobody else is at work: no partition is too hot."""
+        return self._with(Thresholds.heatless)
+
+    def _with(self, change: Callable[[Thresholds], Thresholds]) -> Policy:
+        groups = tuple(replace(group, thresholds=change(group.thresholds)) for group in self.groups)
+        return replace(self, default=change(self.default), groups=groups)
 
     def _problems(self) -> Iterator[Problem]:
         if self.round not in ("first", "second"):

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from forebay.health import HealthRecords
 from forebay.operate.lake_view import LakeView
 
 __all__ = ["Accounts", "accounts"]
@@ -29,6 +30,9 @@ class Accounts:
     rows: Mapping[str, int] = field(default_factory=dict)
     """Rows by table, as the tables' own logs count them; with `quarantine` (records only) and `parked`."""
 
+    expired: Mapping[str, int] = field(default_factory=dict)
+    """Rows of `quarantine` and `parked` that maintenance was told to delete: they are past the time for which they are kept."""
+
     @property
     def all_files(self) -> int:
         return sum(self.files.values())
@@ -42,6 +46,7 @@ class Accounts:
         if self.written != sum(self.ledger_tables.values()):
             found.append(f"{self.written} rows were written, but by table they are {sum(self.ledger_tables.values())}")
         expected = {**self.ledger_tables, "quarantine": self.quarantined, "parked": self.parked}
+        expected |= {name: expected[name] - rows for name, rows in self.expired.items()}
         for name in sorted({*expected, *self.rows}):
             if expected.get(name, 0) != self.rows.get(name, 0):
                 found.append(
@@ -58,10 +63,20 @@ def accounts(view: LakeView) -> Accounts:
         for name, rows in row["tables"] or ():
             by_table[name] = by_table.get(name, 0) + rows
     rows = {name: facts.rows for name in view.tables() if (facts := view.facts(name))}
-    kept = view.query("_forebay/quarantine", "select count(*) n from t where line is not null")
-    rows["quarantine"] = kept[0]["n"] if kept else 0
-    parked = view.facts("_forebay/parked")
-    rows["parked"] = parked.rows if parked else 0
+    expired = {}
+    for name, of_a_record, column in (("quarantine", "line is not null", "quarantined"), ("parked", "true", "parked")):
+        until = HealthRecords(view.lake).of(f"_forebay/{name}").expired_until or "0001-01-01"
+        there = view.query(
+            f"_forebay/{name}", f"select count(*) n from t where {of_a_record} and day >= cast('{until}' as date)"
+        )
+        past = view.query(
+            "_forebay/ledger",
+            f"select sum({column}) n from t where cast(claimed_at as date) < cast('{until}' as date)",
+        )
+        rows[name] = there[0]["n"] if there else 0
+        expired[name] = (past[0]["n"] or 0) if past else 0
     names = ("records", "written", "quarantined", "parked", "dropped")
     totals = {name: sum(row[name] or 0 for row in by_outcome) for name in names}
-    return Accounts({r["outcome"]: r["files"] for r in by_outcome}, **totals, ledger_tables=by_table, rows=rows)
+    return Accounts(
+        {r["outcome"]: r["files"] for r in by_outcome}, **totals, ledger_tables=by_table, rows=rows, expired=expired
+    )

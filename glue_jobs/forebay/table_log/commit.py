@@ -6,9 +6,6 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from forebay.objects import Objects
-from forebay.table_log.listing import LOG
-
 __all__ = ["CommitEffect", "effect_of"]
 
 
@@ -25,11 +22,8 @@ class CommitEffect:
     data_change: bool
 
 
-def effect_of(table: Objects, version: int) -> CommitEffect | None:
-    """None where the log has no such commit (any more)."""
-    content = table.read(f"{LOG}{version:020}.json")
-    if content is None:
-        return None
+def effect_of(content: bytes) -> CommitEffect:
+    """From a commit's text."""
     actions = [json.loads(line) for line in content.splitlines() if line.strip()]
     added = [action["add"] for action in actions if "add" in action]
     removed = [action["remove"] for action in actions if "remove" in action]

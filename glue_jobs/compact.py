@@ -1,0 +1,24 @@
+"""The compaction job of AWS Glue and EMR Serverless. `forebay compact` runs the same code on a laptop."""
+
+import sys
+import threading
+
+from forebay.compaction.job import compact
+from forebay.errors import Halt
+from forebay.ingest import journal
+from forebay.settings import CompactSettings
+
+
+def main(argv: list[str]) -> None:
+    """What goes wrong is let out: Glue shows the error that ends a script as the run's reason. A run that left tables alone has
+    done with the others by then."""
+    settings = CompactSettings.from_argv(argv)
+    with journal(settings) as emit:
+        ran = compact(settings, emit=emit, stop=threading.Event())
+    if ran.left:
+        named = "; ".join(f"{table.table}: {table.reason}" for table in ran.left)
+        raise Halt(f"{len(ran.left)} tables were not compacted, or not all of it: {named}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,57 @@
+"""`forebay tables health`: how the tables are."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.table import Table
+
+from forebay.cli.lake import Lake
+from forebay.cli.show import console, size
+
+if TYPE_CHECKING:
+    from forebay.health import Health
+
+__all__ = ["health"]
+
+
+def health(
+    lake: Lake,
+    names: Annotated[list[str] | None, typer.Argument(metavar="[TABLE]...", help="Names; none: all tables.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
+) -> None:
+    """Show how each table is: its files, the share of small ones, its log, and when it was last compacted and vacuumed."""
+    from forebay.operate.health import health_of
+
+    found, unreadable = health_of(lake, names or [])
+    if as_json:
+        for one in found:
+            print(json.dumps(asdict(one), default=datetime.isoformat))
+    else:
+        _show(found)
+    for bad in unreadable:
+        console.print(f"[red]{bad.name}: {bad.reason}[/red] {bad.detail}")
+    raise typer.Exit(1 if unreadable else 0)
+
+
+def _show(found: list[Health]) -> None:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("table")
+    for name in ("files", "small", "average", "bytes", "log", "commits since checkpoint", "waiting"):
+        table.add_column(name, justify="right")
+    for name in ("compacted", "vacuumed"):
+        table.add_column(name)
+    for one in found:
+        small = f"{100 * one.small_share:.0f} %"
+        log = (f"{one.log_objects:,}", f"{one.since_checkpoint:,}", f"{one.waiting:,}")
+        sizes = (size(one.average_bytes), size(one.bytes))
+        table.add_row(one.table, f"{one.files:,}", small, *sizes, *log, _at(one.compacted_at), _at(one.vacuumed_at))
+    console.print(table)
+
+
+def _at(moment: datetime | None) -> str:
+    return moment.strftime("%Y-%m-%d %H:%M") if moment else "-"

@@ -1,0 +1,174 @@
+"""Commands that keep the tables in shape."""
+
+from __future__ import annotations
+
+import threading
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+import typer
+from rich.table import Table
+
+from forebay.cli.lake import Lake
+from forebay.cli.show import console, error_console, size
+from forebay.errors import Misdeclared
+from forebay.settings import CompactSettings, JobSettings, MaintainSettings, problems_of
+
+if TYPE_CHECKING:
+    from forebay.compaction.job import Ran
+    from forebay.compaction.plan import Plan
+    from forebay.maintenance.job import Ran as Maintained
+
+__all__ = ["compact", "maintain"]
+
+Settings = TypeVar("Settings", bound=JobSettings)
+
+
+def _meaning(name: str, settings: type[JobSettings] = CompactSettings) -> str:
+    text = settings.model_fields[name].description or ""
+    return text[:1].upper() + text[1:] + "."
+
+
+def compact(
+    lake: Lake,
+    tables: Annotated[list[str] | None, typer.Argument(metavar="[TABLE]...", help="Names; none: all tables.")] = None,
+    service: Annotated[str, typer.Option(envvar="FOREBAY_SERVICE", help=_meaning("service"))] = "",
+    plan: Annotated[bool, typer.Option("--plan", help="Only say what would be done, why, and at what cost.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="The plan as JSON.")] = False,
+    now: Annotated[bool, typer.Option("--now", help=_meaning("now"))] = False,
+    round_: Annotated[str, typer.Option("--round", help=_meaning("round"))] = "first",
+    group: Annotated[str, typer.Option(help=_meaning("group"))] = "",
+    budget_bytes: Annotated[int, typer.Option(help=_meaning("budget_bytes"))] = 0,
+    budget_dpu_s: Annotated[float, typer.Option(help=_meaning("budget_dpu_s"))] = 0,
+    tables_at_once: Annotated[int, typer.Option(help=_meaning("tables_at_once"))] = 2,
+) -> None:
+    """Rewrite small files into large ones; no row changes, and readers of the stream see nothing new."""
+    settings = _settings(
+        CompactSettings,
+        lake=lake,
+        service=service,
+        tables=",".join(tables or ()),
+        now=now,
+        round=round_,
+        group=group,
+        budget_bytes=budget_bytes,
+        budget_dpu_s=budget_dpu_s,
+        tables_at_once=tables_at_once,
+    )
+    if plan:
+        raise typer.Exit(_plan_only(settings, as_json=as_json))
+    from forebay.compaction.job import compact as run
+    from forebay.ingest import journal
+
+    with journal(settings) as emit:
+        ran = run(settings, emit=emit, stop=threading.Event())
+    if as_json:
+        print(ran.plan.as_json())
+    _show_ran(ran)
+    raise typer.Exit(ran.status)
+
+
+def maintain(
+    lake: Lake,
+    tables: Annotated[list[str] | None, typer.Argument(metavar="[TABLE]...", help="Names; none: all tables.")] = None,
+    service: Annotated[str, typer.Option(envvar="FOREBAY_SERVICE", help=_meaning("service"))] = "",
+    vacuum: Annotated[str, typer.Option(help=_meaning("vacuum", MaintainSettings))] = "lite",
+    yes: Annotated[bool, typer.Option("--yes", help=_meaning("yes", MaintainSettings))] = False,
+    longest_reader_hours: Annotated[float, typer.Option(help=_meaning("longest_reader_hours", MaintainSettings))] = 24,
+    checkpoint_after: Annotated[int, typer.Option(help=_meaning("checkpoint_after", MaintainSettings))] = 100,
+    tables_at_once: Annotated[int, typer.Option(help=_meaning("tables_at_once", MaintainSettings))] = 2,
+) -> None:
+    """Delete what no version within the declared time travel needs, keep logs short, and look for orphans."""
+    given = {"lake": lake, "service": service, "tables": ",".join(tables or ()), "vacuum": vacuum, "yes": yes}
+    numbers = {"longest_reader_hours": longest_reader_hours, "checkpoint_after": checkpoint_after}
+    settings = _settings(MaintainSettings, **given, **numbers, tables_at_once=tables_at_once)
+    from forebay.ingest import journal
+    from forebay.maintenance.job import maintain as run
+
+    with journal(settings) as emit:
+        ran = run(settings, emit=emit, stop=threading.Event())
+    _show_maintained(ran)
+    raise typer.Exit(ran.status)
+
+
+def _settings(kind: type[Settings], **given: Any) -> Settings:
+    from pydantic import ValidationError
+
+    try:
+        return kind(**given)
+    except ValidationError as refused:
+        raise Misdeclared(problems_of(refused, lambda path: "--" + path.replace("_", "-"))) from None
+
+
+def _plan_only(settings: CompactSettings, *, as_json: bool) -> int:
+    from forebay.compaction.job import plan_lake
+    from forebay.preflight import check_lake
+    from forebay.service import load_service
+
+    check_lake(settings.lake)
+    planned = plan_lake(settings, load_service(settings.service), now=datetime.now(UTC))
+    if as_json:
+        print(planned.as_json())
+    else:
+        _show_plan(planned)
+    return 1 if any(skip.bad for skip in planned.skipped) else 0
+
+
+def _show_plan(planned: Plan) -> None:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name, right in (
+        ("do", 0),
+        ("table", 0),
+        ("partition", 0),
+        ("why", 0),
+        ("files", 1),
+        ("bytes", 1),
+        ("DPU-s", 1),
+    ):
+        table.add_column(name, justify="right" if right else "left", overflow="fold")
+    for row in planned.as_rows():
+        skip = row["do"] == "skip"
+        files = f"{row['files_before']:,}" if skip else f"{row['files_before']:,} → {row['files_after']:,}"
+        why = f"{row['why']}: {row['detail']}" if row["detail"] else row["why"]
+        cost = "" if skip else f"{row['dpu_s']:,.1f}"
+        style = "dim" if skip else None
+        table.add_row(row["do"], row["table"], row["partition"], why, files, size(row["bytes"]), cost, style=style)
+    console.print(table)
+    totals = planned.totals()
+    console.print(
+        f"\n{totals['files_saved']:,} files fewer in {totals['tables']:,} tables: "
+        f"{size(totals['bytes'])} to read, about {totals['dpu_s']:,.0f} DPU-seconds"
+    )
+
+
+def _show_ran(ran: Ran) -> None:
+    for table in ran.tables:
+        if table.commits:
+            removed, added = (
+                sum(getattr(commit.effect, name) for commit in table.commits)
+                for name in ("files_removed", "files_added")
+            )
+            error_console.print(f"{table.table}: {removed:,} files became {added:,}; no row changed")
+        if table.reason:
+            error_console.print(f"[red]{table.table}: {table.reason}[/red] {table.detail}", highlight=False)
+    if not ran.tables:
+        error_console.print("nothing to do; `--plan` says why, and `--now` leaves the thresholds aside")
+
+
+def _show_maintained(ran: Maintained) -> None:
+    for table in ran.tables:
+        if table.cared is not None and table.retention is not None:
+            checkpoint = "" if table.cared.checkpoint is None else f", checkpoint of version {table.cared.checkpoint}"
+            kept = table.retention.keep_hours
+            console.print(
+                f"{table.table}: {table.cared.files_deleted:,} files deleted (vacuum {table.cared.vacuum}, versions of "
+                f"{'its own time' if kept is None else f'{kept} h'} can be read{checkpoint})"
+            )
+        if table.reason:
+            error_console.print(f"[red]{table.table}: {table.reason}[/red] {table.detail}")
+    for place, found in ran.orphans.items():
+        done = "deleted" if ran.deleted else "left there; `--yes` deletes them"
+        first = found[0].name
+        console.print(
+            f"{place}: {len(found):,} files that no log knows of, {size(sum(f.bytes for f in found))}, such as {first}: {done}"
+        )

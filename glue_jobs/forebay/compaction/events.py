@@ -1,0 +1,58 @@
+"""What compaction says of itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from forebay.events import Event, metric
+
+__all__ = ["CompactionEnded", "TableCompacted", "TableNotCompacted"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableCompacted(Event):
+    """Small files of a table became large ones. `foretold_files` is how many the plan said there would be."""
+
+    service: str
+    table: str
+    partitions: int
+    commits: int
+    version: int
+    files_removed: int = metric()
+    files_added: int = metric()
+    foretold_files: int
+    bytes_read: int = metric("Bytes")
+    bytes_written: int = metric("Bytes")
+    conflicts: int = metric()
+    seconds: float = metric("Seconds")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableNotCompacted(Event):
+    """A table was left as it is, or in part, and the others went on. `reason` not-found, unsupported, unreadable-log,
+    misdeclared or failed: a person must look; busy or conflict: the next run takes it."""
+
+    level: ClassVar[str] = "error"
+
+    service: str
+    table: str
+    reason: str
+    detail: str
+    tables: int = metric(default=1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompactionEnded(Event):
+    """A run is over. `planned_dpu_seconds` is what it was foretold to cost."""
+
+    service: str
+    round: str
+    tables: int = metric()
+    tables_left: int = metric()
+    files_removed: int = metric()
+    files_added: int = metric()
+    bytes_read: int = metric("Bytes")
+    conflicts: int = metric()
+    planned_dpu_seconds: float = metric("Seconds")
+    seconds: float = metric("Seconds")

@@ -1,0 +1,95 @@
+"""What a run remembers of tables, in their health objects: when partitions were put in order, which a log does not tell, and
+what is still to be done, for whoever decides when to run again.
+
+In: tables as they are read for the plan; afterwards, what was done. Out: the same tables with what is known of their order;
+health objects and events.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+from forebay.compaction.live_files import TableState, Unreadable, read_table
+from forebay.compaction.plan import Plan
+from forebay.compaction.policy import Policy, Thresholds
+from forebay.compaction.task import Task
+from forebay.events import Emit
+from forebay.health import Health, HealthMeasured, HealthRecords, seen_in
+
+__all__ = ["Memory"]
+
+LEFT_FOR_LATER = ("too-hot", "over-budget")
+
+
+class Memory:
+    """Of one run."""
+
+    def __init__(self, lake: str, policy: Policy, *, s3: Any = None) -> None:
+        self._lake, self._policy, self._s3 = lake, policy, s3
+        self._records = HealthRecords(lake, s3=s3)
+        self._seen: dict[str, Health] = {}
+
+    def passing(self, tables: Iterable[TableState | Unreadable]) -> Iterator[TableState | Unreadable]:
+        """Looks at the tables on their way into the plan; none of their files is kept."""
+        for table in tables:
+            if isinstance(table, TableState) and table.snapshot is not None:
+                self._seen[table.name] = self._measured(table, Health(table=table.name))
+                table = self.reminded(table)
+            yield table
+
+    def reminded(self, table: TableState) -> TableState:
+        """With what is known of its order, where that counts."""
+        if self._policy.round == "first":
+            return table
+        return replace(table, ordered=self._records.of(table.name).ordered_partitions())
+
+    def write(self, planned: Plan, done: Sequence[Task], *, service: str, emit: Emit) -> None:
+        """The health of every table that was looked at; of those that were changed, as they are now."""
+        now = datetime.now(UTC)
+        for name, health in self._seen.items():
+            mine = [task for task in done if task.table == name]
+            waiting = _waiting(planned, name, mine)
+            if mine:
+                table = read_table(name, f"{self._lake}/{name}", s3=self._s3)
+                if isinstance(table, Unreadable):
+                    continue
+                health = replace(self._measured(table, health), compacted_at=now)
+                health = health.with_ordered([task.partition for task in mine if task.ordering], now)
+            written = self._records.update(name, lambda was, new=health, left=waiting: _over(was, new, left))  # type: ignore[misc]
+            emit(HealthMeasured.of(written, service))
+
+    def _measured(self, table: TableState, before: Health) -> Health:
+        assert table.snapshot is not None
+        thresholds = self._policy.group_of(table.name).thresholds
+        target = thresholds.target(sum(file.bytes for file in table.files), "first")
+        before = replace(before, small_below_bytes=int(target * thresholds.small_share), **_wakes(thresholds))
+        return seen_in(table.snapshot, before, now=datetime.now(UTC))
+
+
+def _wakes(thresholds: Thresholds) -> dict[str, Any]:
+    return {
+        "wakes_at": thresholds.min_small_files,
+        "hot_wakes_at": thresholds.hot_small_files,
+        "cold_after_s": thresholds.cold_after.total_seconds(),
+    }
+
+
+def _waiting(planned: Plan, name: str, done: Sequence[Task]) -> int:
+    finished = {task.partition for task in done}
+    undone = sum(len(t.files) for t in planned.tasks if t.table == name and t.partition not in finished)
+    return undone + sum(s.files for s in planned.skipped if s.table == name and s.reason in LEFT_FOR_LATER)
+
+
+def _over(was: Health, new: Health, waiting: int) -> Health:
+    """The log's numbers over the old ones; what others remember stays."""
+    return replace(
+        new,
+        waiting=waiting,
+        compacted_at=new.compacted_at or was.compacted_at,
+        vacuumed_at=was.vacuumed_at,
+        expired_until=was.expired_until,
+        ordered={**was.ordered, **new.ordered},
+    )

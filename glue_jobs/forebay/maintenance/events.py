@@ -1,0 +1,62 @@
+"""What maintenance says of itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from forebay.events import Event, metric
+
+__all__ = ["MaintenanceEnded", "OrphansFound", "TableMaintained", "TableNotMaintained"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableMaintained(Event):
+    """Files that no version within the retention needs were deleted; the log got a checkpoint if one was due."""
+
+    service: str
+    table: str
+    vacuum: str
+    kept_hours: int | None
+    files_deleted: int = metric()
+    checkpoint: int | None
+    properties: tuple[str, ...]
+    seconds: float = metric("Seconds")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableNotMaintained(Event):
+    """A table was left as it is, and the others went on."""
+
+    level: ClassVar[str] = "error"
+
+    service: str
+    table: str
+    reason: str
+    detail: str
+    tables: int = metric(default=1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class OrphansFound(Event):
+    """Data files that no log knows of; `deleted` only if a person said so."""
+
+    service: str
+    place: str
+    files: int
+    bytes: int
+    such_as: str
+    deleted: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class MaintenanceEnded(Event):
+    """A run is over."""
+
+    service: str
+    tables: int = metric()
+    tables_left: int = metric()
+    files_deleted: int = metric()
+    orphans: int = metric()
+    orphan_bytes: int = metric("Bytes")
+    seconds: float = metric("Seconds")

@@ -1,0 +1,36 @@
+"""How the tables are now: their logs, read, with what the health objects remember.
+
+In: the lake, names of tables. Out: a `Health` for each, and those that cannot be read, with the reason. Nothing is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+
+from forebay.compaction.live_files import TableState, Unreadable, read_table
+from forebay.health import Health, HealthRecords, seen_in
+from forebay.objects import s3_client
+from forebay.preflight import check_lake
+from forebay.table_log.tables import own_tables, tables_of
+
+__all__ = ["health_of"]
+
+
+def health_of(lake: str, names: Sequence[str]) -> tuple[list[Health], list[Unreadable]]:
+    check_lake(lake)
+    lake = lake.rstrip("/")
+    s3 = s3_client() if lake.startswith("s3") else None
+    records, now = HealthRecords(lake, s3=s3), datetime.now(UTC)
+    wanted = names or [*tables_of(lake, s3=s3), *own_tables(lake, s3=s3)]
+
+    def look(name: str) -> Health | Unreadable:
+        state: TableState | Unreadable = read_table(name, f"{lake}/{name}", s3=s3, whole_log=True)
+        if isinstance(state, Unreadable) or state.snapshot is None:
+            return state if isinstance(state, Unreadable) else Unreadable(name, "not-found", lake)
+        return seen_in(state.snapshot, records.of(name), now=now)
+
+    with ThreadPoolExecutor(16, "health") as threads:
+        looked = list(threads.map(look, wanted))
+    return [one for one in looked if isinstance(one, Health)], [one for one in looked if isinstance(one, Unreadable)]

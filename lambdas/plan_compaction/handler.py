@@ -1,0 +1,47 @@
+"""Enters: a schedule's tick. Leaves: a run of the compaction job with the names of the tables that need it, or nothing where
+none does. It reads the small health objects that ingest and compaction keep; the job looks again, at the tables themselves,
+so numbers that are behind cost a start at most. Run twice at once it starts one: the job allows no second run."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import boto3
+from aws_lambda_powertools import Logger
+
+from lambdas import environment
+from lambdas.plan_compaction.health_objects import health_objects
+from lambdas.plan_compaction.why import why
+
+log = Logger(service="plan_compaction")
+MOST_NAMES = 500
+"""More than so many tables are not named: then all are meant, and the job finds out which."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    job: str
+    lake_bucket: str
+
+
+def handle(event: dict[str, Any], context: object) -> str:
+    settings = environment.read(Settings, os.environ)
+    done = start(settings, s3=boto3.client("s3"), glue=boto3.client("glue"), now=datetime.now(UTC))
+    log.info(done, job=settings.job)
+    return done
+
+
+def start(settings: Settings, *, s3: Any, glue: Any, now: datetime) -> str:
+    reasons = {one["table"]: reason for one in health_objects(s3, settings.lake_bucket) if (reason := why(one, now))}
+    if not reasons:
+        return "no table needs it"
+    names = sorted(reasons) if len(reasons) <= MOST_NAMES else []
+    log.info("in need", tables=dict(sorted(reasons.items())[:MOST_NAMES]))
+    try:
+        glue.start_job_run(JobName=settings.job, Arguments={"--tables": ",".join(names)} if names else {})
+    except glue.exceptions.ConcurrentRunsExceededException:
+        return "it runs already"
+    return f"started for {len(reasons)} tables"

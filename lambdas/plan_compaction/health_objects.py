@@ -1,0 +1,27 @@
+"""The health of all tables: small objects in the lake."""
+
+from __future__ import annotations
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+__all__ = ["HEALTH", "health_objects"]
+
+HEALTH = "_forebay/health/"
+AT_ONCE = 16
+
+
+def health_objects(s3: Any, bucket: str) -> list[dict[str, Any]]:
+    """One that cannot be read (gone meanwhile, or not ours) is passed over: the next look at its table writes it anew."""
+    pages = s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=HEALTH)
+    keys = [found["Key"] for page in pages for found in page.get("Contents", ()) if found["Key"].endswith(".json")]
+
+    def read(key: str) -> Any:
+        try:
+            return json.load(s3.get_object(Bucket=bucket, Key=key)["Body"])
+        except (s3.exceptions.NoSuchKey, ValueError):
+            return None
+
+    with ThreadPoolExecutor(AT_ONCE) as threads:
+        return [found for found in threads.map(read, keys) if isinstance(found, dict) and "waiting" in found]

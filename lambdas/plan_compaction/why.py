@@ -1,0 +1,27 @@
+"""Whether a table is worth starting the compaction job: its health in, a reason or nothing out. The fields are those of
+`forebay.health.Health`."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+
+__all__ = ["why"]
+
+NOT_LOOKED_AT = timedelta(days=7)
+
+
+def why(health: dict[str, Any], now: datetime) -> str:
+    waiting, hot_at = health["waiting"], health["hot_wakes_at"]
+    if hot_at is not None and waiting >= hot_at:
+        return f"{waiting} small files wait"
+    cold = age(health["newest_at"], now) >= timedelta(seconds=health["cold_after_s"])
+    if waiting >= health["wakes_at"] and cold:
+        return f"{waiting} small files wait, and nothing came lately"
+    if health["small_files"] > 1 and cold and age(health["measured_at"], now) >= NOT_LOOKED_AT:
+        return "nobody looked for a week"
+    return ""
+
+
+def age(moment: str | None, now: datetime) -> timedelta:
+    return now - datetime.fromisoformat(moment) if moment else timedelta.max

@@ -1,0 +1,65 @@
+"""`forebay compact --plan`: an answer without Spark and without a change."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+from deltalake import write_deltalake
+from typer.testing import CliRunner
+
+from forebay.cli.main import app
+from forebay.table_log.tables import own_tables, tables_of
+
+
+def run(*arguments: str) -> tuple[int, str]:
+    ran = CliRunner().invoke(app, ["compact", *arguments], env={"COLUMNS": "200"})
+    return ran.exit_code, ran.stdout
+
+
+def lake(tmp_path: Path, **files: int) -> str:
+    for name, count in files.items():
+        for value in range(count):
+            write_deltalake(tmp_path / name.replace("__", "/"), pa.table({"v": [value]}), mode="append")
+    return str(tmp_path)
+
+
+def test_a_lake_has_the_tables_that_it_has(tmp_path: Path) -> None:
+    place = lake(tmp_path, alpha=1, beta=1, _forebay__ledger=1)
+    (tmp_path / "_forebay" / "checkpoints").mkdir()
+    assert (tables_of(place), list(own_tables(place))) == (["alpha", "beta"], ["_forebay/ledger"])
+    assert (tables_of(place + "/nowhere"), list(own_tables(place + "/nowhere"))) == ([], [])
+
+
+def test_the_plan_is_shown_and_nothing_is_done(tmp_path: Path) -> None:
+    place = lake(tmp_path, alpha=3, beta=1)
+    status, shown = run("--lake", place, "--plan", "--now")
+    assert status == 0
+    assert [line.split()[:2] for line in shown.splitlines()[1:3]] == [["optimize", "alpha"], ["skip", "beta"]]
+    assert "3 → 1" in shown
+    assert "2 files fewer in 1 tables" in shown
+    assert len(list((tmp_path / "alpha" / "_delta_log").glob("*.json"))) == 3
+
+
+def test_the_plan_as_json_says_what_why_and_at_what_cost(tmp_path: Path) -> None:
+    status, shown = run("--lake", lake(tmp_path, alpha=3, _forebay__ledger=4), "--plan", "--json", "--now")
+    assert status == 0
+    tasks = {task["table"]: task for task in json.loads(shown)["tasks"]}
+    assert set(tasks) == {"alpha", "_forebay/ledger"}
+    alpha = tasks["alpha"]
+    assert (alpha["files_before"], alpha["files_after"], alpha["reasons"]) == (3, 1, ["small-files", "settled"])
+    assert alpha["dpu_s"] > 0
+
+
+def test_a_table_that_is_not_there_is_named_and_the_status_says_so(tmp_path: Path) -> None:
+    status, shown = run("--lake", lake(tmp_path, alpha=3), "--plan", "--now", "alpha", "gamma")
+    assert status == 1
+    assert "gamma" in shown
+    assert "not-found" in shown
+    assert "optimize" in shown
+
+
+def test_a_setting_that_makes_no_sense_is_refused(tmp_path: Path) -> None:
+    ran = CliRunner().invoke(app, ["compact", "--lake", str(tmp_path), "--round", "third"])
+    assert "--round: Input should be 'first' or 'second'" in str(ran.exception)
