@@ -1,0 +1,48 @@
+"""What a month takes is counted, not typed; and money is only told at prices that were given."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from infra import costs
+from infra.bundle import ROOT
+from infra.costs import SIZES, month, table
+
+pytestmark = pytest.mark.xdist_group("cdk")
+
+
+def test_the_readme_has_the_table_as_it_is_counted() -> None:
+    text = (ROOT / "infra" / "README.md").read_text()
+    assert table() in text, f"infra/README.md: the table of `python -m infra.costs` is now\n{table()}"
+    for size in SIZES:
+        assert f"{size.name}: {size.said}" in text, f"infra/README.md: {size.name}: {size.said}"
+
+
+def test_a_job_that_runs_on_takes_every_hour_and_a_drain_what_its_runs_take() -> None:
+    large = SIZES[2]
+    assert month(large)["glue_dpu_hour"] == 730 * large.workers
+    twice = replace(SIZES[0], minutes_a_run=2 * SIZES[0].minutes_a_run)
+    assert month(twice)["glue_dpu_hour"] == pytest.approx(2 * month(SIZES[0])["glue_dpu_hour"])
+
+
+def test_with_prices_each_cell_is_money_and_they_are_summed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    prices = tmp_path / "prices.toml"
+    prices.write_text("\n".join(f"{part} = {2 if part == 'kms_key' else 0}" for part in month(SIZES[0])))
+    assert costs.main(["--prices", str(prices)]) == 0
+    said = capsys.readouterr().out
+    assert "| `kms_key` | 4 | 4 | 4 |" in said
+    assert said.rstrip().endswith("| in all | 4 | 4 | 4 |")
+
+
+def test_wrong_prices_are_told_all_at_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    prices = tmp_path / "prices.toml"
+    good = [f"{part} = 1" for part in month(SIZES[0]) if part not in ("kms_key", "sns_publish_million")]
+    prices.write_text("\n".join([*good, 'sns_publish_million = "cheap"', "glue = 1"]))
+    assert costs.main(["--prices", str(prices)]) == 2
+    said = capsys.readouterr().err
+    assert "glue: is unknown" in said
+    assert "kms_key: has no price" in said
+    assert "sns_publish_million: must be a number; got 'cheap'" in said
