@@ -9,7 +9,7 @@ from aws_cdk import aws_cloudwatch as cw
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 
-from forebay.batch.events import BatchCommitted, RowsAppended, TableFailed
+from forebay.batch.events import BatchCommitted, RecordsQuarantined, RowsAppended, TableFailed
 from infra.jobs import Job
 from infra.landing import Landing
 from infra.metrics import ServiceMetrics
@@ -74,6 +74,7 @@ def _tables(metrics: ServiceMetrics) -> list[cw.IWidget]:
     return [
         _graph("Rows by table", [metrics.by_table(RowsAppended, "rows")], stacked=True),
         _graph("From landing to rows, seconds", latency),
+        _graph("Quarantined, by reason", metrics.all_of(RecordsQuarantined), stacked=True),
         _graph("Rows that a failed table waits for", [metrics.by_table(TableFailed, "rows")], stacked=True),
     ]
 

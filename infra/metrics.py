@@ -59,6 +59,10 @@ class ServiceMetrics:
             label=label or field.replace("_", " "),
         )
 
+    def all_of(self, event: type[Event]) -> list[cw.IMetric]:
+        """Every metric of an event."""
+        return [self.of(event, field.name) for field in dataclasses.fields(event) if "unit" in field.metadata]
+
     def of_table(
         self, event: type[Event], field: str, table: str, *, statistic: str = "Sum", minutes: int = 5
     ) -> cw.Metric:

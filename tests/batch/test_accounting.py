@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from forebay.batch.accounting import Fate, Totals, entries_of, percentile
+from forebay.batch.accounting import Fate, Totals, entries_of, percentile, quarantined_by_reason
+from forebay.batch.events import RecordsQuarantined
 from forebay.content.end import FileEnd
+from forebay.content.outcome import RECORD_REASONS
 from forebay.errors import Halt
 from forebay.landed_file import LandedFile
 
@@ -81,3 +83,26 @@ def test_a_percentile_is_one_of_the_values(share: float, value: float) -> None:
 
 def test_nothing_has_no_percentile() -> None:
     assert percentile([], 0.5) is None
+
+
+def test_quarantined_records_are_counted_by_reason_and_those_of_files_that_did_not_land_are_not() -> None:
+    fates = [
+        Fate(0, "quarantine", 3, reason="not-json"),
+        Fate(0, "write", 2, "beta", 0),
+        Fate(0, "write", 5, "alpha", 0),
+        Fate(1, "quarantine", 9, reason="not-json"),
+    ]
+    ends = [end(lines_before={0: 0}), end(outcome="unreadable", lines_before={1: 0})]
+    assert quarantined_by_reason(ends, fates, {"beta": "table-failed"}) == {"not-json": 3, "table-failed": 2}
+
+
+def test_a_reason_that_the_event_does_not_know_is_counted_as_another() -> None:
+    told = RecordsQuarantined.of("studio", 7, {"not-json": 3, "unheard-of": 1, "unseen": 2})
+    assert told.as_dict() == {"event": "RecordsQuarantined", "service": "studio", "batch": 7, "not_json": 3, "other": 3}
+
+
+def test_every_reason_that_records_are_quarantined_for_is_a_metric_of_its_own() -> None:
+    routing = ("several-documents", "bad-table-name", "bad-partition-value", "event-too-old", "event-in-the-future")
+    writing = ("expectation", "table-failed", "too-many-new-tables")
+    for reason in (*RECORD_REASONS, *routing, *writing):
+        assert RecordsQuarantined.of("s", 0, {reason: 1}).other is None, reason

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from forebay.content.end import FileEnd
 from forebay.ledger.entry import Entry, Outcome
 
-__all__ = ["Fate", "Totals", "entries_of", "percentile"]
+__all__ = ["Fate", "Totals", "entries_of", "percentile", "quarantined_by_reason"]
 
 _OUTCOMES: dict[str, Outcome] = {
     "loaded": "loaded",
@@ -31,7 +31,7 @@ _OUTCOMES: dict[str, Outcome] = {
 @dataclass(frozen=True)
 class Fate:
     """So many rows of one piece have one fate; `table`, and the declaration that made it, where they were meant for one;
-    `violated` names the expectations that they did not fulfil."""
+    `violated` names the expectations that they did not fulfil, `reason` says why they are quarantined."""
 
     piece: int
     fate: str
@@ -39,6 +39,7 @@ class Fate:
     table: str | None = None
     declared: int | None = None
     violated: tuple[str, ...] = ()
+    reason: str | None = None
 
 
 @dataclass(frozen=True)
@@ -93,6 +94,22 @@ def _entry(end: FileEnd, fates: Sequence[Fate], unwritten: Mapping[str, str]) ->
         dropped=rows["drop"],
         tables=dict(sorted(tables.items())),
     )
+
+
+def quarantined_by_reason(
+    ends: Iterable[FileEnd], fates: Iterable[Fate], unwritten: Mapping[str, str]
+) -> dict[str, int]:
+    """Records by reason; whole files are not among them."""
+    lands = {piece for end in ends if end.lands for piece in end.lines_before}
+    counts: Counter[str] = Counter()
+    for fate in fates:
+        if fate.piece not in lands:
+            continue
+        if fate.fate == "quarantine":
+            counts[fate.reason or "other"] += fate.rows
+        elif fate.fate == "write" and fate.table is not None and fate.table in unwritten:
+            counts[unwritten[fate.table]] += fate.rows
+    return dict(sorted(counts.items()))
 
 
 def percentile(values: Sequence[float], share: float) -> float | None:

@@ -11,9 +11,9 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from forebay.batch.accounting import entries_of
+from forebay.batch.accounting import entries_of, quarantined_by_reason
 from forebay.batch.declarations import Declarations
-from forebay.batch.events import BatchRepeated
+from forebay.batch.events import BatchRepeated, RecordsQuarantined
 from forebay.batch.new_tables import NewTables
 from forebay.batch.reading import count_fates, read_routed
 from forebay.batch.telling import Stages, told_of
@@ -117,6 +117,8 @@ class Batch:
         )
         for event in told:
             self.emit(event)
+        if reasons := quarantined_by_reason(ends, fates, unwritten):
+            self.emit(RecordsQuarantined.of(self.service.name, writing.txn.version, reasons))
 
     def commit(self, writing: Writing, entries: Sequence[Entry], changed: Sequence[dict[str, Any]]) -> None:
         if entries:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
 from typing import ClassVar
 
 from forebay.events import Event, metric
@@ -17,6 +19,7 @@ __all__ = [
     "FileSetAside",
     "NewTablesRefused",
     "RecordsNotTriedAgain",
+    "RecordsQuarantined",
     "RecordsTriedAgain",
     "RowsAppended",
     "TableFailed",
@@ -118,6 +121,38 @@ class DeclarationsRefused(Event):
     in_force: str
     problems: str
     refused: int = metric(default=1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecordsQuarantined(Event):
+    """How many records of a batch went to the quarantine, by reason; a reason that none had is left out. The reasons are few
+    and fixed, so each is a metric of its own: a dimension more would cost one for each reason and table."""
+
+    service: str
+    batch: int
+    not_json: int | None = metric(default=None)
+    several_documents: int | None = metric(default=None)
+    not_an_object: int | None = metric(default=None)
+    not_utf8: int | None = metric(default=None)
+    record_too_large: int | None = metric(default=None)
+    too_deep: int | None = metric(default=None)
+    bad_table_name: int | None = metric(default=None)
+    bad_partition_value: int | None = metric(default=None)
+    event_too_old: int | None = metric(default=None)
+    event_in_the_future: int | None = metric(default=None)
+    expectation: int | None = metric(default=None)
+    table_failed: int | None = metric(default=None)
+    too_many_new_tables: int | None = metric(default=None)
+    other: int | None = metric(default=None)
+
+    @classmethod
+    def of(cls, service: str, batch: int, reasons: Mapping[str, int]) -> RecordsQuarantined:
+        known = {field.name for field in fields(cls)}
+        counts: Counter[str] = Counter()
+        for reason, records in reasons.items():
+            name = reason.replace("-", "_")
+            counts[name if name in known else "other"] += records
+        return cls(service=service, batch=batch, **counts)
 
 
 @dataclass(frozen=True, kw_only=True)

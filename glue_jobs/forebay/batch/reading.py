@@ -48,9 +48,9 @@ def read_routed(
 def count_fates(rows: DataFrame | None, pieces: Sequence[Piece]) -> tuple[list[Fate], list[FileEnd]]:
     if rows is None:
         return [], []
-    counted = rows.groupBy("piece", "_fate", "_table", "_declared", "_violated").count().collect()
+    counted = rows.groupBy("piece", "_fate", "_table", "_declared", "_violated", "_reason").count().collect()
     fates = [
-        Fate(r["piece"], r["_fate"], r["count"], r["_table"], r["_declared"], tuple(r["_violated"] or ()))
+        Fate(r["piece"], r["_fate"], r["count"], r["_table"], r["_declared"], tuple(r["_violated"] or ()), r["_reason"])
         for r in counted
         if r["_fate"] != "end"
     ]
