@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "glue_jobs" / "forebay"
 
 ORDER = [
-    "runtime errors events landed_file object_key aws signals",
+    "runtime errors events landed_file object_key aws signals python_worker",
     "settings cloudwatch objects",
     "column",
     "expectation event_time",
@@ -49,6 +49,7 @@ WITHOUT_SPARK = [
     "events",
     "landed_file",
     "aws",
+    "python_worker",
     "settings",
     "cloudwatch",
     "service",

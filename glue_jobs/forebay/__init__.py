@@ -4,7 +4,8 @@ The map of the rooms, in the order of the journey; a room imports only from thos
 
 | room | what enters | what leaves |
 | --- | --- | --- |
-| `runtime`, `errors`, `events`, `cloudwatch`, `aws`, `landed_file`, `settings`, `spark` | | words |
+| `runtime`, `errors`, `events`, `landed_file`, `settings` | | words |
+| `aws`, `cloudwatch`, `spark`, `python_worker` | | clients, metrics, sessions, and their workers |
 | `column`, `service` | TOML | declarations |
 | `notification` | the body of a message | the files it names |
 | `content` | files | their records, one by one |

@@ -1,4 +1,4 @@
-"""One way to make an AWS client, so that every one of them listens to the same environment.
+"""One way to make an AWS client, so that every one of them listens to the same environment and says who asks.
 
 boto3 by itself honours AWS_ENDPOINT_URL, AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL_SQS, AWS_PROFILE and the credentials chain,
 but of the region only AWS_DEFAULT_REGION; Spark, Lambda and every other SDK take AWS_REGION.
@@ -7,13 +7,26 @@ but of the region only AWS_DEFAULT_REGION; Spark, Lambda and every other SDK tak
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["client"]
+if TYPE_CHECKING:
+    from botocore.config import Config
+
+__all__ = ["USER_AGENT", "client"]
+
+USER_AGENT = "forebay"
+"""What CloudTrail shows beside the SDK's own name."""
 
 
-def client(service: str, **more: Any) -> Any:
-    """A boto3 client; `more` goes to boto3."""
+def client(service: str, *, region: str | None = None, config: Config | None = None, **more: Any) -> Any:
+    """A boto3 client, in `region` or the environment's; `more` goes to boto3."""
     import boto3
+    from botocore.config import Config
 
-    return boto3.client(service, region_name=os.environ.get("AWS_REGION") or None, **more)
+    named = Config(user_agent_extra=USER_AGENT)
+    return boto3.client(
+        service,
+        region_name=region or os.environ.get("AWS_REGION") or None,
+        config=named.merge(config) if config else named,
+        **more,
+    )

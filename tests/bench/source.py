@@ -38,8 +38,8 @@ class Size:
     triggers: int
 
 
-FULL = Size(rounds=3, files_a_round=10_000, backlog=100_000, triggers=20)
-SMALL = Size(rounds=1, files_a_round=4_000, backlog=8_000, triggers=5)
+FULL = Size(rounds=3, files_a_round=20_000, backlog=100_000, triggers=20)
+SMALL = Size(rounds=1, files_a_round=10_000, backlog=10_000, triggers=5)
 
 
 def run(size: Size = FULL) -> dict[str, Any]:

@@ -98,18 +98,17 @@ def test_an_unknown_option_is_refused_and_the_nearest_known_one_named() -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "env", "region"),
+    ("options", "region"),
     [
-        ({}, {}, "eu-central-1"),
-        ({"region": "us-east-2"}, {"AWS_REGION": "eu-west-1"}, "us-east-2"),
-        ({"queueUrl": "http://127.0.0.1:4566/000000000000/landed"}, {"AWS_REGION": "eu-west-1"}, "eu-west-1"),
-        ({"queueUrl": "http://127.0.0.1:4566/000000000000/landed"}, {}, None),
+        ({}, "eu-central-1"),
+        ({"region": "us-east-2"}, "us-east-2"),
+        ({"queueUrl": "http://127.0.0.1:4566/000000000000/landed"}, None),
     ],
 )
-def test_the_region_is_the_one_said_else_the_queues_else_the_environments(
-    options: dict[str, str], env: dict[str, str], region: str | None
+def test_the_region_is_the_one_said_else_the_queues_else_left_to_the_environment(
+    options: dict[str, str], region: str | None
 ) -> None:
-    assert SourceOptions.parse(LEAST | options).region_of_queue(env) == region
+    assert SourceOptions.parse(LEAST | options).region_of_queue == region
 
 
 def test_the_table_for_readers_names_every_option_once() -> None:

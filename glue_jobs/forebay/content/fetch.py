@@ -16,6 +16,7 @@ from typing import Any, Protocol
 
 from botocore import exceptions as aws
 
+from forebay.aws import client
 from forebay.content.limits import Limits
 from forebay.content.outcome import FileReason, Outcome, Unread
 from forebay.errors import TryAgain
@@ -73,7 +74,6 @@ class S3(Protocol):
 def s3_client(connections: int) -> S3:
     """A client as the environment says (`AWS_ENDPOINT_URL`, `AWS_REGION`, credentials). It does not retry: `Retrying`
     does, and would otherwise wait on top of hidden waiting."""
-    import boto3
     from botocore.config import Config
 
     config = Config(
@@ -82,8 +82,8 @@ def s3_client(connections: int) -> S3:
         read_timeout=READ_TIMEOUT_S,
         retries={"total_max_attempts": 1, "mode": "standard"},
     )
-    client: S3 = boto3.session.Session().client("s3", config=config)
-    return client
+    s3: S3 = client("s3", config=config)
+    return s3
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,7 @@ from forebay.content.reading import read_pieces
 from forebay.content.rows import COLUMNS
 from forebay.errors import Misdeclared, Problem
 from forebay.landed_file import LandedFile
+from forebay.python_worker import keep_archives
 
 __all__ = ["FORMAT", "ContentSource", "read_content", "register"]
 
@@ -90,6 +91,7 @@ class ContentReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         assert isinstance(partition, Hand)
+        keep_archives()
         get = Retrying.over_s3(_client(self.limits.files_in_flight), self.limits)
         return read_pieces(partition.pieces, get, self.limits)
 

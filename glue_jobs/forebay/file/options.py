@@ -78,10 +78,11 @@ class SourceOptions:
     def only(self) -> Filter:
         return Filter(buckets=self.bucket_allow_list, glob=self.path_filter)
 
-    def region_of_queue(self, env: Mapping[str, str]) -> str | None:
-        """The region to ask; None leaves it to the profile. boto3 itself reads only AWS_DEFAULT_REGION."""
+    @property
+    def region_of_queue(self) -> str | None:
+        """The region to ask; None leaves it to the environment and the profile."""
         in_host = re.match(r"sqs\.([a-z0-9-]+)\.amazonaws\.", urlsplit(self.queue_url).hostname or "")
-        return self.region or (in_host[1] if in_host else None) or env.get("AWS_REGION")
+        return self.region or (in_host[1] if in_host else None)
 
 
 def _unknown(name: str) -> Problem:

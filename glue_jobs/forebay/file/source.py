@@ -33,6 +33,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 
+from forebay.aws import client
 from forebay.errors import Misdeclared
 from forebay.events import Emit, Journal, to_log
 from forebay.file.intake import Intake
@@ -40,6 +41,7 @@ from forebay.file.manifest import AnnouncedFile
 from forebay.file.options import SourceOptions
 from forebay.file.queue import Queue
 from forebay.file.store import open_store
+from forebay.python_worker import keep_archives
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
@@ -123,6 +125,7 @@ class FileNamesReader(DataSourceStreamReader):
         import pyarrow as pa
 
         assert isinstance(partition, Names)
+        keep_archives()
         with pa.ipc.open_stream(partition.rows) as rows:
             yield from rows
 
@@ -151,7 +154,6 @@ def _number(offset: dict[str, int]) -> int:
 
 def open_intake(options: SourceOptions, *, emit: Emit) -> Intake:
     """The intake of one stream, with clients of its own. Nothing is asked before its first batch."""
-    import boto3
     from botocore.config import Config
     from botocore.exceptions import NoRegionError
 
@@ -163,15 +165,10 @@ def open_intake(options: SourceOptions, *, emit: Emit) -> Intake:
         connect_timeout=10,
     )
     try:
-        client = boto3.client(
-            "sqs",
-            region_name=options.region_of_queue(os.environ),
-            endpoint_url=options.endpoint or None,
-            config=connections,
-        )
+        sqs = client("sqs", region=options.region_of_queue, endpoint_url=options.endpoint or None, config=connections)
     except NoRegionError as error:
         raise Misdeclared.one("region", "is not said, and not in the environment", "an AWS region") from error
-    queue = Queue(client, options.queue_url, visibility_timeout_s=options.visibility_timeout_s)
+    queue = Queue(sqs, options.queue_url, visibility_timeout_s=options.visibility_timeout_s)
     started_by = os.getppid()  # the JVM; when it dies, its children get another parent
     return Intake(
         options,

@@ -16,6 +16,7 @@ from urllib.parse import unquote, urlsplit
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from forebay.aws import client
 from forebay.errors import ForebayError, Halt, Misdeclared
 
 __all__ = ["LocalStore", "S3Store", "Store", "open_store"]
@@ -45,12 +46,10 @@ def open_store(path: str) -> Store:
     """The store at `s3://bucket/prefix` (with the environment's credentials and endpoint), or at a local path."""
     if urlsplit(path).scheme not in ("s3", "s3a", "s3n"):
         return LocalStore(path)
-    import boto3
     from botocore.config import Config
 
-    # boto3 itself reads only AWS_DEFAULT_REGION.
     retrying = Config(retries={"mode": "standard", "max_attempts": 5})
-    return S3Store(boto3.client("s3", region_name=os.environ.get("AWS_REGION"), config=retrying), path)
+    return S3Store(client("s3", config=retrying), path)
 
 
 class LocalStore:

@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+import importlib
+import sys
+import zipfile
+import zipimport
+from pathlib import Path
+
+import pytest
+
+from forebay.python_worker import keep_archives
+
+
+@pytest.fixture
+def archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A package in an archive on the path, as PySpark is in its workers."""
+    path = tmp_path / "tool.zip"
+    with zipfile.ZipFile(path, "w") as packed:
+        packed.writestr("tool_in_archive/__init__.py", "")
+        packed.writestr("tool_in_archive/first.py", "")
+        packed.writestr("tool_in_archive/second.py", "ANSWER = 42")
+    monkeypatch.syspath_prepend(str(path))
+    return path
+
+
+def finders_of(archive: Path) -> list[object]:
+    return [
+        finder
+        for path, finder in sys.path_importer_cache.items()
+        if path.startswith(str(archive)) and isinstance(finder, zipimport.zipimporter)
+    ]
+
+
+def test_what_was_imported_from_an_archive_is_not_read_again_before_each_task(archive: Path) -> None:
+    importlib.import_module("tool_in_archive.first")
+    assert finders_of(archive)
+    keep_archives()
+    assert not finders_of(archive)
+    importlib.invalidate_caches()  # as a worker does before each task; what has no finder is not read
+    assert not finders_of(archive)
+
+
+def test_what_was_not_imported_yet_can_still_be(archive: Path) -> None:
+    importlib.import_module("tool_in_archive.first")
+    keep_archives()
+    assert importlib.import_module("tool_in_archive.second").ANSWER == 42
