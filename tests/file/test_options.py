@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from forebay.errors import Misdeclared
-from forebay.file.options import OPTIONS, SourceOptions, source_options_table
+from forebay.file.options import ELSEWHERE, MANIFESTS, OPTIONS, SourceOptions, source_options_table
 
 QUEUE = "https://sqs.eu-central-1.amazonaws.com/123456789012/landed"
 LEAST = {"queueUrl": QUEUE, "manifestPath": "s3://lake/_streams/ingest"}
@@ -109,6 +109,36 @@ def test_the_region_is_the_one_said_else_the_queues_else_left_to_the_environment
     options: dict[str, str], region: str | None
 ) -> None:
     assert SourceOptions.parse(LEAST | options).region_of_queue == region
+
+
+def test_names_that_other_sources_have_for_an_option_mean_the_same() -> None:
+    other = SourceOptions.parse(
+        LEAST | {"maxFilesPerTrigger": "7", "maxBytesPerTrigger": "1m", "sqsFetchInterval": "5 seconds"}
+    )
+    assert (other.max_files_per_batch, other.max_bytes_per_batch, other.wait_s) == (7, 1 << 20, 5)
+    assert SourceOptions.parse(LEAST | {"sqsFetchInterval": "2m"}).wait_s == 20
+
+
+def test_an_option_said_twice_in_two_ways_is_refused() -> None:
+    with pytest.raises(Misdeclared, match="is said twice, as maxFilesPerBatch and maxFilesPerTrigger"):
+        SourceOptions.parse(LEAST | {"maxFilesPerBatch": "7", "maxFilesPerTrigger": "8"})
+    assert SourceOptions.parse(LEAST | {"maxFilesPerBatch": "7", "maxFilesPerTrigger": "7"}).max_files_per_batch == 7
+
+
+def test_a_cluster_may_say_where_the_manifests_of_every_queue_are() -> None:
+    given = {"queueUrl": LEAST["queueUrl"]}
+    told = SourceOptions.parse(given, {MANIFESTS: "s3://lake/manifests/"})
+    assert told.manifest_path == "s3://lake/manifests/" + LEAST["queueUrl"].split("/", 3)[3]
+    assert SourceOptions.parse(LEAST, {MANIFESTS: "s3://lake/manifests"}).manifest_path == LEAST["manifestPath"]
+    with pytest.raises(Misdeclared, match="manifestPath: is missing"):
+        SourceOptions.parse(given, {})
+
+
+def test_no_option_is_both_here_and_elsewhere() -> None:
+    here = {name.lower() for option in OPTIONS for name in (option.name, *option.also)}
+    assert not here & {name.lower() for name in ELSEWHERE}
+    with pytest.raises(Misdeclared, match=r"is not an option of this s3-sqs .`fetchParallelism`"):
+        SourceOptions.parse(LEAST | {"sqsMaxConnections": "4"})
 
 
 def test_the_table_for_readers_names_every_option_once() -> None:

@@ -128,7 +128,7 @@ def test_wrong_options_are_refused_at_load_all_by_name(names: Names) -> None:
     text = str(refused.value)
     for words in (
         "queueUrl: is missing",
-        "waitS: '99' is not allowed (allowed: 0 to 20)",
+        "waitS: '99' is not allowed (allowed: 0 to 20, or a duration such as `5s`)",
         "order: 'up'",
         "colour: is not",
     ):

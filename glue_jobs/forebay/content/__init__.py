@@ -9,5 +9,6 @@ The core is pure Python and Arrow; `source` hands it to Spark as the batch data 
 * `fetch` one GET, its meaning, and trying again        * `ranges` the lines that belong to a part of a large file
 * `unpack`, `snappy` archives, and bombs                * `encoding` everything to UTF-8, places kept
 * `skeleton`, `shape`, `split` text into records        * `end` what became of a piece, and of its file
+* `columns`, `value`, `moment` documents into columns of a declared schema
 * `reading` all of that, in order                       * `rows` what leaves
 """

@@ -12,6 +12,7 @@ import random
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Protocol
 
 from botocore import exceptions as aws
@@ -22,7 +23,7 @@ from forebay.content.outcome import FileReason, Outcome, Unread
 from forebay.errors import TryAgain
 from forebay.landed_file import LandedFile
 
-__all__ = ["Get", "GetObject", "Retrying", "s3_client"]
+__all__ = ["Get", "GetObject", "Retrying", "s3_client", "s3_of_this_process"]
 
 CONNECT_TIMEOUT_S, READ_TIMEOUT_S = 5, 60
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.2, 10.0
@@ -84,6 +85,12 @@ def s3_client(connections: int) -> S3:
     )
     s3: S3 = client("s3", config=config)
     return s3
+
+
+@lru_cache(maxsize=1)
+def s3_of_this_process(connections: int) -> S3:
+    """Kept for the life of the worker process, which Spark uses again: connections stay open from batch to batch."""
+    return s3_client(connections)
 
 
 @dataclass(frozen=True)

@@ -11,14 +11,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import lru_cache
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
-from forebay.content.fetch import Retrying, s3_client
+from forebay.content.fetch import Retrying, s3_of_this_process
 from forebay.content.limits import Limits
 from forebay.content.piece import Piece, cut, deal
 from forebay.content.reading import read_pieces
@@ -92,14 +91,8 @@ class ContentReader(DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator[Any]:
         assert isinstance(partition, Hand)
         keep_archives()
-        get = Retrying.over_s3(_client(self.limits.files_in_flight), self.limits)
+        get = Retrying.over_s3(s3_of_this_process(self.limits.files_in_flight), self.limits)
         return read_pieces(partition.pieces, get, self.limits)
-
-
-@lru_cache(maxsize=1)
-def _client(connections: int) -> Any:
-    """Kept for the life of the worker process, which Spark uses again: connections stay open from batch to batch."""
-    return s3_client(connections)
 
 
 def _to_json(files: Sequence[LandedFile]) -> str:

@@ -34,11 +34,13 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 
 from forebay.aws import client
+from forebay.content.fetch import Retrying, s3_of_this_process
 from forebay.errors import Misdeclared
 from forebay.events import Emit, Journal, to_log
+from forebay.file.contents import LIMITS, Layout, dealt, landed, rows_of
 from forebay.file.intake import Intake
 from forebay.file.manifest import AnnouncedFile
-from forebay.file.options import SourceOptions
+from forebay.file.options import MANIFESTS, SourceOptions
 from forebay.file.queue import Queue
 from forebay.file.store import open_store
 from forebay.python_worker import keep_archives
@@ -48,7 +50,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
 
-__all__ = ["SCHEMA", "FileNames", "FileNamesReader", "open_intake", "register"]
+__all__ = ["SCHEMA", "FileContentsReader", "FileNames", "FileNamesReader", "open_intake", "register"]
 
 SCHEMA = (
     "bucket string, key string, size bigint, etag string, version_id string, sequencer string, event_time timestamp, "
@@ -56,8 +58,9 @@ SCHEMA = (
 )
 
 
-def register(spark: SparkSession) -> None:
-    """Makes `format("s3-sqs")` known to this session. Harmless when run twice.
+def register(spark: SparkSession, *, manifests: str = "") -> None:
+    """Makes `format("s3-sqs")` known to this session. Harmless when run twice. Under `manifests` each queue has its
+    manifests, unless a query says otherwise.
 
     A zip from `--py-files` is on the path of the driver and of tasks, but not on that of the planner: Spark starts it
     with the environment that the session had when the source was registered.
@@ -65,6 +68,8 @@ def register(spark: SparkSession) -> None:
     environment = spark.sparkContext.environment
     paths = [str(Path(__file__).parents[2]), *filter(None, environment.get("PYTHONPATH", "").split(os.pathsep))]
     environment["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(paths))
+    if manifests:
+        environment[MANIFESTS] = manifests
     spark.dataSource.register(FileNames)
 
 
@@ -80,12 +85,16 @@ class FileNames(DataSource):
         return "s3-sqs"
 
     def schema(self) -> str:
+        if self._checked.file_format:
+            raise Misdeclared.one("schema", "fileFormat needs one", "say .schema(...) before .load()")
         return SCHEMA
 
     def streamReader(self, schema: StructType) -> FileNamesReader:  # noqa: N802 (Spark's name)
+        if self._checked.file_format:
+            return FileContentsReader(self._checked, Layout.of(schema, self._checked))
         columns = [column.split()[0] for column in SCHEMA.split(", ")]
         if schema.names != columns:
-            raise Misdeclared.one("schema", "s3-sqs has columns of its own", f"leave it out; they are {SCHEMA}")
+            raise Misdeclared.one("schema", "s3-sqs has columns of its own without fileFormat", f"they are {SCHEMA}")
         return FileNamesReader(self._checked)
 
 
@@ -142,6 +151,28 @@ class FileNamesReader(DataSourceStreamReader):
         if self._opened is None:
             self._opened = open_intake(self._options, emit=Journal(to_log()))
         return self._opened
+
+
+class FileContentsReader(FileNamesReader):
+    """The same batches, of which tasks yield the records instead of the names."""
+
+    def __init__(self, options: SourceOptions, layout: Layout) -> None:
+        super().__init__(options)
+        self._layout = layout
+
+    def __getstate__(self) -> dict[str, Any]:
+        return super().__getstate__() | {"_layout": self._layout}
+
+    def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
+        after, upto = _number(start), _number(end)
+        self._intake.resume(upto)
+        files = [row for rows in self._intake.rows(after, upto) for row in rows]
+        return [Names(_as_arrow(hand)) for hand in dealt(files, self._options.read_tasks)]
+
+    def read(self, partition: InputPartition) -> Iterator[RecordBatch]:
+        get = Retrying.over_s3(s3_of_this_process(LIMITS.files_in_flight), LIMITS)
+        for names in super().read(partition):
+            yield from rows_of(landed(names), self._layout, self._options, get, Journal(to_log()))
 
 
 def _offset(number: int) -> dict[str, int]:

@@ -1,0 +1,151 @@
+"""What one option is, and how texts become the values of options.
+
+In goes what a user wrote. Each reader makes a value of it, or raises ValueError; what is allowed is said to a person by the
+option that uses the reader.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+from forebay.errors import Misdeclared
+from forebay.notification import Filter
+
+__all__ = [
+    "Option",
+    "anything",
+    "bucket_names",
+    "column_name",
+    "glob",
+    "manifest_path",
+    "number_between",
+    "number_of_bytes",
+    "one_of",
+    "queue_url",
+    "url_or_nothing",
+    "wait_s",
+    "yes_or_no",
+]
+
+
+@dataclass(frozen=True)
+class Option:
+    """One declaration. `read` makes the value out of the text, or raises ValueError; `allowed` is for a person. `also` are
+    names that other sources have for it. One without `effect` is only checked."""
+
+    name: str
+    type: str
+    default: str
+    allowed: str
+    meaning: str
+    read: Callable[[str], Any]
+    also: tuple[str, ...] = ()
+    effect: bool = True
+
+    @property
+    def field(self) -> str:
+        return re.sub(r"(?<!^)(?=[A-Z])", "_", self.name).lower()
+
+
+def number_between(least: int, most: int) -> Callable[[str], int]:
+    def read(text: str) -> int:
+        number = int(text)
+        if not least <= number <= most:
+            raise ValueError(text)
+        return number
+
+    return read
+
+
+_BYTES = re.compile(r"(\d+)\s*([kmgt]?)(?:i?b)?", re.IGNORECASE)
+_MOST_BYTES = 1 << 40
+
+
+def number_of_bytes(text: str) -> int:
+    match = _BYTES.fullmatch(text)
+    number = int(match[1]) << (10 * " kmgt".index(match[2].lower() or " ")) if match else 0
+    if not 1 <= number <= _MOST_BYTES:
+        raise ValueError(text)
+    return number
+
+
+_DURATION = re.compile(r"(\d+)\s*(?:(s|sec|secs|second|seconds)|(m|min|mins|minute|minutes))?", re.IGNORECASE)
+_LONGEST_WAIT_S = 20
+
+
+def wait_s(text: str) -> int:
+    """Seconds, or a duration, of which SQS grants twenty seconds at once."""
+    found = _DURATION.fullmatch(text)
+    if not found:
+        raise ValueError(text)
+    if found[2] or found[3]:
+        return min(_LONGEST_WAIT_S, int(found[1]) * (60 if found[3] else 1))
+    return number_between(0, _LONGEST_WAIT_S)(text)
+
+
+def anything(text: str) -> str:
+    return text
+
+
+def column_name(text: str) -> str:
+    if not text.isprintable():
+        raise ValueError(text)
+    return text
+
+
+def one_of(*words: str) -> Callable[[str], str]:
+    def read(text: str) -> str:
+        if text.lower() not in words:
+            raise ValueError(text)
+        return text.lower()
+
+    return read
+
+
+def yes_or_no(text: str) -> bool:
+    return one_of("true", "false")(text) == "true"
+
+
+def url(text: str) -> str:
+    parts = urlsplit(text)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError(text)
+    return text
+
+
+def queue_url(text: str) -> str:
+    if len(urlsplit(url(text)).path.strip("/")) == 0:
+        raise ValueError(text)
+    return text
+
+
+def manifest_path(text: str) -> str:
+    parts = urlsplit(text)
+    in_s3 = parts.scheme in ("s3", "s3a", "s3n") and parts.netloc
+    local = parts.scheme in ("", "file") and not parts.netloc and parts.path.startswith("/") and parts.path.strip("/")
+    if not in_s3 and not local:
+        raise ValueError(text)
+    return text.rstrip("/")
+
+
+def url_or_nothing(text: str) -> str:
+    return text and url(text)
+
+
+def bucket_names(text: str) -> frozenset[str]:
+    names = frozenset(name.strip() for name in text.split(",")) if text else frozenset()
+    if not all(re.fullmatch(r"[a-z0-9][a-z0-9._-]{1,253}", name, re.IGNORECASE) for name in names):
+        raise ValueError(text)
+    return names
+
+
+def glob(text: str) -> str:
+    try:
+        Filter(glob=text)
+    except Misdeclared as problem:
+        raise ValueError(text) from problem
+    return text
