@@ -10,6 +10,7 @@ from aws_cdk import aws_cloudwatch as cw
 
 import forebay.batch.events as batch_events
 import forebay.compaction.events as compaction_events
+import forebay.file.events as file_events
 import forebay.health as health
 import forebay.maintenance.events as maintenance_events
 import forebay.table.events as table_events
@@ -19,8 +20,16 @@ from forebay.events import Event, dimension_fields, metric_name
 
 __all__ = ["ServiceMetrics", "published"]
 
-SOURCES = (batch_events, table_events, compaction_events, maintenance_events, health, freshness_events)
-"""Rooms whose events reach CloudWatch. Those of `file/` are emitted in a process that Spark starts, and go to the log only."""
+SOURCES = (
+    file_events,
+    batch_events,
+    table_events,
+    compaction_events,
+    maintenance_events,
+    health,
+    freshness_events,
+)
+"""Rooms whose events reach CloudWatch."""
 
 
 def published() -> Mapping[str, tuple[str, ...]]:

@@ -78,7 +78,7 @@ def ingest(settings: IngestSettings, *, emit: Emit, stop: threading.Event) -> No
             land_what_failed(batch)
             with stopping_on_signals(stop):
                 inline = Inline(service, settings, emit=emit)
-                run(names(spark, settings), Gate(batch, inline), settings, stop)
+                run(names(spark, service, settings), Gate(batch, inline), settings, stop)
         finally:
             batch.close()
     finally:
@@ -113,7 +113,7 @@ def land_what_failed(batch: Batch) -> None:
         batch.emit(RecordsNotTriedAgain(service=batch.service.name, error=str(problem)))
 
 
-def names(spark: SparkSession, settings: IngestSettings) -> DataFrame:
+def names(spark: SparkSession, service: Service, settings: IngestSettings) -> DataFrame:
     """The stream of file names."""
     register(spark)
     options: dict[str, Any] = {
@@ -124,6 +124,8 @@ def names(spark: SparkSession, settings: IngestSettings) -> DataFrame:
         "visibilityTimeoutS": settings.visibility_timeout_s,
         "waitS": settings.wait_s,
         "drain": str(settings.drain).lower(),
+        "metrics": settings.metrics,
+        "service": service.name,
     }
     return spark.readStream.format("s3-sqs").options(**options).load()
 

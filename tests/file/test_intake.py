@@ -14,7 +14,8 @@ from botocore.exceptions import EndpointConnectionError
 from forebay.errors import Halt, Misdeclared
 from forebay.events import Event
 from forebay.file.drain import Drain
-from forebay.file.intake import Intake, ManifestsNotCleaned, QueuePolled
+from forebay.file.events import ManifestsNotCleaned, QueuePolled
+from forebay.file.intake import Intake
 from forebay.file.options import SourceOptions
 from forebay.file.queue import Queue
 from forebay.file.store import LocalStore

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Callable, Iterator
+from dataclasses import fields
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,12 @@ from typing import Any
 import pytest
 
 import forebay.file
-from forebay.file.source import SCHEMA, register
+from forebay.cloudwatch import NAMESPACE
+from forebay.events import Event, metric_name
+from forebay.file.events import QueuePolled
+from forebay.file.options import SourceOptions
+from forebay.file.source import SCHEMA, FileNamesReader, register
+from forebay.twin.twin import Twin
 from tests.file.conftest import Queues
 from tests.file.notices import body
 
@@ -143,6 +149,30 @@ def test_a_schema_of_ones_own_is_refused(names: Names) -> None:
     assert names.spark.readStream.format("s3-sqs").options(**names.options).load().columns == [
         column.split()[0] for column in SCHEMA.split(", ")
     ]
+
+
+def test_the_numbers_of_each_look_become_metrics_where_an_option_says_so(
+    twin: Twin, queues: Queues, queue: str, tmp_path: Path
+) -> None:
+    """In the planner's process, as Spark runs it, but without Spark."""
+    service = f"source-{tmp_path.name}"
+    queues.send(queue, [body("in/a.json"), body("in/b.json"), "nonsense"])
+    options = {"queueUrl": queue, "manifestPath": str(tmp_path), "waitS": "0"}
+    reader = FileNamesReader(SourceOptions.parse(options | {"metrics": "cloudwatch", "service": service}))
+    assert reader.latestOffset(reader.initialOffset()) == {"manifest": 1}
+    reader.stop()
+    sums = {}
+    for name in metrics_of(QueuePolled):
+        asked = {"Namespace": NAMESPACE, "MetricName": name, "Dimensions": [{"Name": "service", "Value": service}]}
+        span = {"StartTime": datetime(2020, 1, 1), "EndTime": datetime(2099, 1, 1), "Period": 86_400 * 365 * 60}
+        points = twin.client("cloudwatch").get_metric_statistics(**asked, **span, Statistics=["Sum"])["Datapoints"]
+        sums[name] = sum(point["Sum"] for point in points) if points else None
+    assert (sums["QueuePolledReceived"], sums["QueuePolledFiles"], sums["QueuePolledKept"]) == (3, 2, 1)
+    assert None not in sums.values()
+
+
+def metrics_of(event: type[Event]) -> list[str]:
+    return [metric_name(event, field.name) for field in fields(event) if "unit" in field.metadata]
 
 
 def test_a_queue_that_does_not_exist_stops_the_query_with_its_url(names: Names, queue: str) -> None:

@@ -22,11 +22,12 @@ cause.
 The rooms within, from the queue outwards:
 
 * `option`, `options` what a user may write, declared once
-* `queue` receive, delete, hold, count, and what each failure means
+* `retrying` how often, how long; `queue` receive, delete, hold, count, and what each failure means
 * `poll` one look at the queue, in parallel; `admission` which messages make the batch; `kept` those nobody understood
 * `store` small durable objects; `manifest` the list of a batch, written before Spark learns of it
 * `visibility` what we hold stays out of sight; `deletion` what is committed leaves the queue
 * `intake` all of it as one state, through crashes; `drain` when there is nothing more to do
+* `events` what it tells, and which numbers of it become metrics
 * `contents` with `fileFormat`: records instead of names, read where the tasks run
 * `source` the shape that Spark asks for, and how Spark drives it
 """

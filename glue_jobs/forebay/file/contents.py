@@ -26,7 +26,8 @@ from forebay.content.limits import ARROW_STRINGS, Limits
 from forebay.content.piece import cut, deal
 from forebay.content.reading import read_pieces
 from forebay.errors import Halt, Misdeclared, Quarantined
-from forebay.events import Emit, Event
+from forebay.events import Emit
+from forebay.file.events import ContentsRead, FilePassedOver
 from forebay.file.manifest import AnnouncedFile
 from forebay.file.options import SourceOptions
 from forebay.landed_file import LandedFile
@@ -34,30 +35,10 @@ from forebay.landed_file import LandedFile
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
 
-__all__ = ["LIMITS", "ContentsRead", "FilePassedOver", "Layout", "dealt", "landed", "rows_of"]
+__all__ = ["LIMITS", "Layout", "dealt", "landed", "rows_of"]
 
 LIMITS = Limits(piece_bytes=ARROW_STRINGS)
 """Whole files: half a file cannot be taken back once its rows are with Spark."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class ContentsRead(Event):
-    """What one task read."""
-
-    files: int
-    records: int
-    misfits: int
-    bytes: int
-
-
-@dataclass(frozen=True, kw_only=True)
-class FilePassedOver(Event):
-    """A file that gave no record, and the query went on, as it was told to."""
-
-    uri: str
-    outcome: str
-    reason: str | None
-    detail: str | None
 
 
 @dataclass(frozen=True)

@@ -14,11 +14,10 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import dataclass
 
-from forebay.file.queue import Queue, Receipt, Trouble, backoff_s
+from forebay.file.queue import Queue, Receipt, Trouble
+from forebay.file.retrying import ATTEMPTS, backoff_s
 
 __all__ = ["Deletions", "Farewell"]
-
-_ATTEMPTS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +87,7 @@ class Deletions:
     def _delete(self, receipts: Sequence[Receipt]) -> None:
         deleted = stale = 0
         left: Sequence[Receipt] = receipts
-        for attempt in range(_ATTEMPTS):
+        for attempt in range(ATTEMPTS):
             if attempt:
                 self._sleep(backoff_s(attempt, self._chance()))
             outcome = self._queue.delete(left, self._pool)

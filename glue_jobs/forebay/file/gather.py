@@ -18,12 +18,11 @@ from forebay.file.admission import Admission, Notice, in_order
 from forebay.file.manifest import Manifest, Manifests, Taken
 from forebay.file.options import SourceOptions
 from forebay.file.poll import Polled, Poller
-from forebay.file.queue import Queue, Receipt, backoff_s
+from forebay.file.queue import Queue, Receipt
+from forebay.file.retrying import ATTEMPTS, backoff_s
 from forebay.file.visibility import Visibility
 
 __all__ = ["Gathered", "Gatherer", "Place"]
-
-_ATTEMPTS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,11 +128,11 @@ class Gatherer:
         """A queue that cannot be asked is asked again a few times. What was received is worth having whatever followed,
         and throttling passes by itself: both end this look, not the query."""
         polled = gathered.polled
-        for attempt in range(1, _ATTEMPTS + 1):
+        for attempt in range(1, ATTEMPTS + 1):
             self._poller.fill(gathered.admission, polled, 0 if gathered.admission.receipts else wait_s)
             if not polled.trouble or polled.received or gathered.admission.receipts:
                 return
-            if attempt < _ATTEMPTS:
+            if attempt < ATTEMPTS:
                 self._sleep(backoff_s(attempt, self._chance()))
         if polled.trouble and polled.trouble.kind != "throttled":
             raise polled.trouble.as_error()

@@ -21,16 +21,16 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import groupby
 
 from botocore.exceptions import BotoCoreError, ClientError
 
 from forebay.errors import ForebayError, Misdeclared
-from forebay.events import Emit, Event, metric
+from forebay.events import Emit
 from forebay.file.deletion import Deletions
 from forebay.file.drain import Drain, Stillness
+from forebay.file.events import ManifestsNotCleaned, QueuePolled
 from forebay.file.gather import Gathered, Gatherer, Place
 from forebay.file.kept import KeptMessages, return_after_s
 from forebay.file.manifest import AnnouncedFile, Manifest, Manifests, Taken
@@ -40,39 +40,10 @@ from forebay.file.queue import Depth, Message, Queue, Receipt
 from forebay.file.store import Store
 from forebay.file.visibility import Visibility
 
-__all__ = ["Intake", "ManifestsNotCleaned", "QueuePolled"]
+__all__ = ["Intake"]
 
 _LAST_WORDS_S = 30.0
 _QUIET_S = 60.0
-
-
-@dataclass(frozen=True, kw_only=True)
-class QueuePolled(Event):
-    """One look at the queue. Looks that saw nothing are told of once a minute."""
-
-    queue: str
-    batch: int
-    received: int = metric()
-    files: int = metric()
-    duplicates: int = metric()
-    ignored: int = metric()
-    ignored_by_reason: dict[str, int] | None
-    kept: int = metric()
-    held: int = metric()
-    deleted: int = metric()
-    deletions_failed: int = metric()
-    oldest_age_s: float | None = metric("Seconds")
-    took_s: float
-
-
-@dataclass(frozen=True, kw_only=True)
-class ManifestsNotCleaned(Event):
-    """Old manifests stay where they are; the data is not in danger, but their number grows."""
-
-    level = "error"
-
-    path: str
-    problem: str
 
 
 class Intake:
@@ -281,6 +252,7 @@ class Intake:
         oldest = min((row.sent_at for row in rows), default=None)
         self._emit(
             QueuePolled(
+                service=self._options.service,
                 queue=self._queue.url,
                 batch=self._last,
                 received=polled.received,

@@ -19,9 +19,9 @@ __all__ = [
     "Option",
     "anything",
     "bucket_names",
-    "column_name",
     "glob",
     "manifest_path",
+    "name_of",
     "number_between",
     "number_of_bytes",
     "one_of",
@@ -91,7 +91,7 @@ def anything(text: str) -> str:
     return text
 
 
-def column_name(text: str) -> str:
+def name_of(text: str) -> str:
     if not text.isprintable():
         raise ValueError(text)
     return text

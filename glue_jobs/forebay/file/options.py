@@ -23,9 +23,9 @@ from forebay.file.option import (
     Option,
     anything,
     bucket_names,
-    column_name,
     glob,
     manifest_path,
+    name_of,
     number_between,
     number_of_bytes,
     one_of,
@@ -68,6 +68,8 @@ class SourceOptions:
     order: str
     drain: bool
     drain_cap_s: int
+    metrics: str
+    service: str
     file_format: str
     read_tasks: int
     ignore_file_deletion: bool
@@ -221,6 +223,15 @@ OPTIONS = (
         number_between(1, 604_800),
     ),
     Option(
+        "metrics",
+        "text",
+        "none",
+        "`none` or `cloudwatch`",
+        "Where the numbers of each look at the queue go, besides the log.",
+        one_of("none", "cloudwatch"),
+    ),
+    Option("service", "text", "s3-sqs", "a name", "The dimension of those metrics.", name_of),
+    Option(
         "fileFormat",
         "text",
         "",
@@ -258,7 +269,7 @@ OPTIONS = (
         "_corrupt_record",
         "a name",
         "With `fileFormat`: if the schema has this string column, it holds the text of what did not fit.",
-        column_name,
+        name_of,
     ),
     Option(
         "timeZone",

@@ -26,7 +26,7 @@ from botocore.exceptions import (
 
 from forebay.errors import ForebayError, Halt, Misdeclared
 
-__all__ = ["AGAIN", "Batched", "Depth", "Message", "Queue", "Receipt", "Trouble", "backoff_s", "trouble_of"]
+__all__ = ["AGAIN", "Batched", "Depth", "Message", "Queue", "Receipt", "Trouble", "trouble_of"]
 
 AGAIN = "forebay-again"
 """A message attribute. A message that carries it announces its files on purpose a second time (a replay, or a file that
@@ -254,12 +254,6 @@ def _short(code: str) -> str:
 
 def _status(error: ClientError) -> int:
     return int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
-
-
-def backoff_s(attempt: int, chance: float, *, first_s: float = 0.5, most_s: float = 20.0) -> float:
-    """How long to wait before trying again: a random part of a doubling span, so that many clients do not meet
-    again."""
-    return chance * min(most_s, first_s * 2.0 ** min(attempt, 16))
 
 
 _T = TypeVar("_T")

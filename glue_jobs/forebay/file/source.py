@@ -31,9 +31,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from botocore.config import Config
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 
 from forebay.aws import client
+from forebay.cloudwatch import CloudWatch
 from forebay.content.fetch import Retrying, s3_of_this_process
 from forebay.errors import Misdeclared
 from forebay.events import Emit, Journal, to_log
@@ -106,15 +108,24 @@ class Names(InputPartition):
     rows: bytes
 
 
+_PATIENCE = Config(connect_timeout=2, read_timeout=5, retries={"total_max_attempts": 1, "mode": "standard"})
+"""A metric must not hold up a batch; what could not be sent goes with the next one."""
+
+
 class FileNamesReader(DataSourceStreamReader):
     """Numbers of batches for offsets; everything else is the intake's."""
 
     def __init__(self, options: SourceOptions) -> None:
         self._options = options
         self._opened: Intake | None = None
+        self._metrics: CloudWatch | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"_options": self._options, "_opened": None}  # tasks get a copy; clients and threads stay here
+        return {
+            "_options": self._options,
+            "_opened": None,
+            "_metrics": None,
+        }  # tasks get a copy; clients and threads stay here
 
     def initialOffset(self) -> dict[str, int]:  # noqa: N802 (Spark's name)
         return _offset(0)
@@ -145,12 +156,20 @@ class FileNamesReader(DataSourceStreamReader):
         if self._opened is not None:
             self._opened.close()
             self._opened = None
+        if self._metrics is not None:
+            Journal().last_words(self._metrics.flush)
 
     @property
     def _intake(self) -> Intake:
         if self._opened is None:
-            self._opened = open_intake(self._options, emit=Journal(to_log()))
+            self._opened = open_intake(self._options, emit=self._journal())
         return self._opened
+
+    def _journal(self) -> Journal:
+        if self._options.metrics == "none":
+            return Journal(to_log())
+        self._metrics = CloudWatch(client("cloudwatch", config=_PATIENCE))
+        return Journal(to_log(), self._metrics)
 
 
 class FileContentsReader(FileNamesReader):
@@ -185,7 +204,6 @@ def _number(offset: dict[str, int]) -> int:
 
 def open_intake(options: SourceOptions, *, emit: Emit) -> Intake:
     """The intake of one stream, with clients of its own. Nothing is asked before its first batch."""
-    from botocore.config import Config
     from botocore.exceptions import NoRegionError
 
     # One connection for each parallel request, and some for the first look, the renewing of visibility and the count.

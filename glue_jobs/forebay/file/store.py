@@ -18,6 +18,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from forebay.aws import client
 from forebay.errors import ForebayError, Halt, Misdeclared
+from forebay.file.retrying import ATTEMPTS
 
 __all__ = ["LocalStore", "S3Store", "Store", "open_store"]
 
@@ -113,9 +114,6 @@ class LocalStore:
             os.close(folder)
 
 
-_ATTEMPTS = 5
-
-
 class S3Store:
     """A prefix in S3. `client` is boto3's; it retries what is worth retrying."""
 
@@ -125,7 +123,7 @@ class S3Store:
         self._prefix = parts.path.strip("/") + "/" if parts.path.strip("/") else ""
 
     def put_once(self, name: str, content: bytes) -> bool:
-        for _ in range(_ATTEMPTS):
+        for _ in range(ATTEMPTS):
             try:
                 self._client.put_object(Bucket=self._bucket, Key=self._prefix + name, Body=content, IfNoneMatch="*")
                 return True

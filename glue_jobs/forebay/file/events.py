@@ -1,0 +1,61 @@
+"""What the source tells. `QueuePolled` and `ManifestsNotCleaned` come from the process that plans on the driver, the others
+from tasks; with the option `metrics` the planner publishes its numbers itself, since no other process learns of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from forebay.events import Event, metric
+
+__all__ = ["ContentsRead", "FilePassedOver", "ManifestsNotCleaned", "QueuePolled"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class QueuePolled(Event):
+    """One look at the queue. Looks that saw nothing are told of once a minute."""
+
+    service: str
+    queue: str
+    batch: int
+    received: int = metric()
+    files: int = metric()
+    duplicates: int = metric()
+    ignored: int = metric()
+    ignored_by_reason: dict[str, int] | None
+    kept: int = metric()
+    held: int = metric()
+    deleted: int = metric()
+    deletions_failed: int = metric()
+    oldest_age_s: float | None = metric("Seconds")
+    took_s: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class ManifestsNotCleaned(Event):
+    """Old manifests stay where they are; the data is not in danger, but their number grows."""
+
+    level = "error"
+
+    path: str
+    problem: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class ContentsRead(Event):
+    """What one task read."""
+
+    files: int
+    records: int
+    misfits: int
+    bytes: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class FilePassedOver(Event):
+    """A file that gave no record, and the query went on, as it was told to."""
+
+    uri: str
+    outcome: str
+    reason: str | None
+    detail: str | None
