@@ -10,6 +10,7 @@ from aws_cdk import aws_logs as logs
 from constructs import Construct
 
 from forebay.batch.events import BatchCommitted, RecordsQuarantined, RowsAppended, TableFailed
+from forebay.file.events import QueuePolled
 from infra.jobs import Job
 from infra.landing import Landing
 from infra.metrics import ServiceMetrics
@@ -29,6 +30,7 @@ def dashboard(
     metrics = ServiceMetrics(service)
     page.add_widgets(cw.AlarmStatusWidget(title="Alarms", alarms=list(alarms), width=ALL))
     page.add_widgets(*_arrivals(metrics, landing))
+    page.add_widgets(*_looks(metrics))
     page.add_widgets(*_batches(metrics))
     page.add_widgets(*_tables(metrics))
     page.add_widgets(*_job(ingest), _errors(ingest.log_group))
@@ -48,6 +50,14 @@ def _arrivals(metrics: ServiceMetrics, landing: Landing) -> list[cw.IWidget]:
         _graph("Arrived", [arrived]),
         _graph("In the queues", counts),
         _graph("Behind, seconds", [oldest, since]),
+    ]
+
+
+def _looks(metrics: ServiceMetrics) -> list[cw.IWidget]:
+    became, left = ("files", "duplicates", "ignored", "kept", "held"), ("received", "deleted", "deletions_failed")
+    return [
+        _graph("Notifications, by what became of them", [metrics.of(QueuePolled, name) for name in became], HALF),
+        _graph("Messages in and out of our hands", [metrics.of(QueuePolled, name) for name in left], HALF),
     ]
 
 

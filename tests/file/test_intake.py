@@ -185,6 +185,18 @@ def test_two_versions_of_one_key_are_two_rows_the_later_one_second(make: MakeStr
     assert [row.file.version_id for row in rows if row.file.key == "in/a.json"] == ["v1", "v2"]
 
 
+def test_oldest_first_orders_a_batch_by_when_s3_wrote_its_files(make: MakeStream, sqs: FakeSqs) -> None:
+    def announced(key: str, hour: int) -> str:
+        return body(key).replace("2026-01-02T03:", f"2026-01-02T{hour:02}:")
+
+    hours = {"in/b.json": 5, "in/a.json": 9, "in/c.json": 4}
+    stream = make(order="oldest-first")
+    for key, hour in hours.items():
+        sqs.send(announced(key, hour))
+    stream.ask()
+    assert stream.keys(0, 1) == ["in/c.json", "in/b.json", "in/a.json"]
+
+
 def test_a_file_that_is_announced_again_on_purpose_arrives_again_and_once(make: MakeStream, sqs: FakeSqs) -> None:
     stream = make()
     sqs.send(body("in/a.json"))
