@@ -212,6 +212,7 @@ def open_intake(options: SourceOptions, *, emit: Emit) -> Intake:
         retries={"mode": "standard", "max_attempts": 3},
         read_timeout=60,
         connect_timeout=10,
+        parameter_validation=False,  # a few percent of each request; ours are built in one place, and SQS checks them too
     )
     try:
         sqs = client("sqs", region=options.region_of_queue, endpoint_url=options.endpoint or None, config=connections)
