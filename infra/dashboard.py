@@ -10,7 +10,9 @@ from aws_cdk import aws_logs as logs
 from constructs import Construct
 
 from forebay.batch.events import BatchCommitted, RecordsQuarantined, RowsAppended, TableFailed
+from forebay.compaction.events import CompactionEnded
 from forebay.file.events import QueuePolled
+from forebay.health import HealthMeasured
 from infra.jobs import Job
 from infra.landing import Landing
 from infra.metrics import ServiceMetrics
@@ -33,6 +35,7 @@ def dashboard(
     page.add_widgets(*_looks(metrics))
     page.add_widgets(*_batches(metrics))
     page.add_widgets(*_tables(metrics))
+    page.add_widgets(*_files(metrics))
     page.add_widgets(*_job(ingest), _errors(ingest.log_group))
     return page
 
@@ -86,6 +89,20 @@ def _tables(metrics: ServiceMetrics) -> list[cw.IWidget]:
         _graph("From landing to rows, seconds", latency),
         _graph("Quarantined, by reason", metrics.all_of(RecordsQuarantined), stacked=True),
         _graph("Rows that a failed table waits for", [metrics.by_table(TableFailed, "rows")], stacked=True),
+    ]
+
+
+def _files(metrics: ServiceMetrics) -> list[cw.IWidget]:
+    """Small files make reading dear; compaction is measured by what it takes away."""
+
+    def most(field: str) -> cw.IMetric:
+        return metrics.by_table(HealthMeasured, field, statistic="Maximum", minutes=60)
+
+    gain = [metrics.of(CompactionEnded, name, minutes=60) for name in ("files_removed", "files_added")]
+    return [
+        _graph("Files by table", [most("files")]),
+        _graph("Small files by table, %", [most("small_share_percent")]),
+        _graph("Compaction: small files gone, large ones come", gain),
     ]
 
 

@@ -1,4 +1,7 @@
-"""The service as it is deployed: from the template alone, files that land become rows, by the template's own job."""
+"""The service as it is deployed: from the template alone, files that land become rows, by the template's own jobs.
+
+One story on one deployment, told in order: each test goes on where the one before it ended.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +56,6 @@ def test_many_waiting_files_wake_the_job_that_makes_them_rows_and_ends(twin: Twi
     assert sums.rows == {"alpha": FILES, "beta": FILES, "quarantine": 0, "parked": 0}
     assert evaluate(twin.client)[f"{twin.stack}-many-wait"] == "OK"
     assert fire(twin.client, "start-ingest") == "nothing waits"
-    _every_metric_of_the_dashboard_was_published(twin)
 
 
 def test_a_deploy_replaces_the_running_code_and_loses_no_batch(twin: Twin) -> None:
@@ -89,8 +91,34 @@ def test_a_deploy_replaces_the_running_code_and_loses_no_batch(twin: Twin) -> No
     assert sums.rows["alpha"] == before + 25
 
 
-def _every_metric_of_the_dashboard_was_published(twin: Twin) -> None:
-    """By this one run and the function that measures; those that only a failure publishes are named."""
+def test_the_clock_wakes_the_planner_whose_job_makes_many_files_few(twin: Twin) -> None:
+    glue, s3, job = twin.client("glue"), twin.client("s3"), f"{twin.stack}-compact"
+    lake, health = LakeView(f"s3://{twin.lake_bucket}"), "_forebay/health/alpha.json"
+    before = lake.facts("alpha")
+    assert before is not None
+    assert before.files > 1
+    assert fire(twin.client, "plan-compaction") == "no table needs it"
+    # As if hours had passed: any small file is worth a run, and the run may take files that came just now.
+    known = json.load(s3.get_object(Bucket=twin.lake_bucket, Key=health)["Body"])
+    assert known["waiting"] > 0
+    s3.put_object(Bucket=twin.lake_bucket, Key=health, Body=json.dumps({**known, "hot_wakes_at": 1}).encode())
+    definition = glue.get_job(JobName=job)["Job"]
+    update = {name: definition[name] for name in ("Role", "Command", "DefaultArguments", "ExecutionProperty")}
+    update["DefaultArguments"] = {**update["DefaultArguments"], "--now": "true"}
+    glue.update_job(JobName=job, JobUpdate=update)
+
+    assert fire(twin.client, "plan-compaction") == "started for 1 tables"
+
+    done = wait(twin, job)
+    assert done["JobRunState"] == "SUCCEEDED", done.get("ErrorMessage")
+    after = lake.facts("alpha")
+    assert after is not None
+    assert (after.files, after.rows) == (1, before.rows)
+    assert fire(twin.client, "plan-compaction") == "no table needs it"
+
+
+def test_every_metric_of_the_dashboard_was_published(twin: Twin) -> None:
+    """By these runs, and the function that measures. What only a failure publishes is named."""
     fire(twin.client, "publish-freshness")
     pages = twin.client("cloudwatch").get_paginator("list_metrics").paginate(Namespace="forebay")
     published = {metric["MetricName"] for page in pages for metric in page["Metrics"]}
