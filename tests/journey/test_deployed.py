@@ -118,7 +118,7 @@ def test_the_clock_wakes_the_planner_whose_job_makes_many_files_few(twin: Twin) 
 
 
 def test_every_metric_of_the_dashboard_was_published(twin: Twin) -> None:
-    """By these runs, and the function that measures; save what only trouble publishes, of which one kind was among the files."""
+    """By these runs and the function that measures, save what only trouble publishes; one kind of it was among the files."""
     fire(twin.client, "publish-freshness")
     pages = twin.client("cloudwatch").get_paginator("list_metrics").paginate(Namespace="forebay")
     published = {metric["MetricName"] for page in pages for metric in page["Metrics"]}
