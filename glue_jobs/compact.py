@@ -10,14 +10,14 @@ from forebay.settings import CompactSettings
 
 
 def main(argv: list[str]) -> None:
-    """What goes wrong is let out: Glue shows the error that ends a script as the run's reason. A run that left tables alone has
-    done with the others by then."""
+    """What goes wrong is let out: Glue shows the error that ends a script as the run's reason. By then the
+    other tables are done with; what the next run takes is no failure."""
     settings = CompactSettings.from_argv(argv)
     with journal(settings) as emit:
         ran = compact(settings, emit=emit, stop=threading.Event())
-    if ran.left:
-        named = "; ".join(f"{table.table}: {table.reason}" for table in ran.left)
-        raise Halt(f"{len(ran.left)} tables were not compacted, or not all of it: {named}")
+    if ran.for_a_person:
+        named = "; ".join(f"{table.table}: {table.reason}" for table in ran.for_a_person)
+        raise Halt(f"{len(ran.for_a_person)} tables were not compacted, or not all of it: {named}")
 
 
 if __name__ == "__main__":

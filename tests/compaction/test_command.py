@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import runpy
 from pathlib import Path
 
 import pyarrow as pa
+import pytest
 from deltalake import write_deltalake
 from typer.testing import CliRunner
 
 from forebay.cli.main import app
+from forebay.errors import Halt
 from forebay.table_log.tables import own_tables, tables_of
 
 
@@ -63,3 +66,13 @@ def test_a_table_that_is_not_there_is_named_and_the_status_says_so(tmp_path: Pat
 def test_a_setting_that_makes_no_sense_is_refused(tmp_path: Path) -> None:
     ran = CliRunner().invoke(app, ["compact", "--lake", str(tmp_path), "--round", "third"])
     assert "--round: Input should be 'first' or 'second'" in str(ran.exception)
+
+
+def test_the_job_lets_out_which_tables_a_person_must_look_at(tmp_path: Path) -> None:
+    script = Path(__file__).resolve().parents[2] / "glue_jobs" / "compact.py"
+    job = runpy.run_path(str(script))
+    place = lake(tmp_path, alpha=1)
+    job["main"](["--lake", place, "--tables", "alpha", "--JOB_NAME", "x"])
+    with pytest.raises(Halt, match="1 tables were not compacted, or not all of it: gone: not-found"):
+        job["main"](["--lake", place, "--tables", "alpha,gone"])
+    assert (tmp_path / "_forebay" / "health" / "alpha.json").exists()

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from forebay.compaction.carry_out import Commit, Engine, Stuck
 from forebay.compaction.declared import policy_of
-from forebay.compaction.events import CompactionEnded, TableCompacted, TableNotCompacted
+from forebay.compaction.events import CompactionEnded, TableCompacted, TableLeftForLater, TableNotCompacted
 from forebay.compaction.live_files import TableState, Unreadable, read_table, read_tables
 from forebay.compaction.look import look
 from forebay.compaction.memory import Memory
@@ -63,6 +63,11 @@ class Ran:
     def left(self) -> tuple[TableRan, ...]:
         """Tables that were to be compacted and were not, or not all of it: bad ones, too."""
         return tuple(ran for ran in self.tables if ran.reason)
+
+    @property
+    def for_a_person(self) -> tuple[TableRan, ...]:
+        """Those of them that the next run would leave, too."""
+        return tuple(ran for ran in self.left if ran.reason not in TableLeftForLater.REASONS)
 
     @property
     def tasks(self) -> tuple[Task, ...]:
@@ -189,7 +194,8 @@ def _tell(done: Ran, service: Service, seconds: float, emit: Emit) -> None:
         if ran.commits:
             emit(_compacted(ran, service.name))
         if ran.reason:
-            emit(TableNotCompacted(service=service.name, table=ran.table, reason=ran.reason, detail=ran.detail))
+            event = TableNotCompacted if ran in done.for_a_person else TableLeftForLater
+            emit(event(service=service.name, table=ran.table, reason=ran.reason, detail=ran.detail))
     commits = [commit for ran in done.tables for commit in ran.commits]
     emit(
         CompactionEnded(

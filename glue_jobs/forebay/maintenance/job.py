@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from botocore.exceptions import BotoCoreError, ClientError
 
 from forebay.compaction.carry_out import sentence_of
+from forebay.compaction.events import TableLeftForLater
 from forebay.compaction.job import lease_of
 from forebay.compaction.live_files import TableState, Unreadable, read_table
 from forebay.errors import ForebayError
@@ -74,6 +75,11 @@ class Ran:
     @property
     def left(self) -> tuple[TableRan, ...]:
         return tuple(ran for ran in self.tables if ran.reason)
+
+    @property
+    def for_a_person(self) -> tuple[TableRan, ...]:
+        """Those of them that the next run would leave, too."""
+        return tuple(ran for ran in self.left if ran.reason not in TableLeftForLater.REASONS)
 
     @property
     def status(self) -> int:
@@ -211,7 +217,8 @@ class _Run:
 def _tell(done: Ran, service: str, seconds: float, emit: Emit) -> None:
     for ran in done.tables:
         if ran.reason:
-            emit(TableNotMaintained(service=service, table=ran.table, reason=ran.reason, detail=ran.detail))
+            event = TableNotMaintained if ran in done.for_a_person else TableLeftForLater
+            emit(event(service=service, table=ran.table, reason=ran.reason, detail=ran.detail))
         elif ran.cared is not None and ran.retention is not None:
             emit(_maintained(ran, ran.cared, ran.retention, service))
     for place, found in done.orphans.items():

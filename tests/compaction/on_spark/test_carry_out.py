@@ -12,7 +12,7 @@ from pyspark.sql import DataFrameWriter
 
 import forebay.compaction.job as job
 from forebay.compaction.carry_out import ATTEMPTS, Engine
-from forebay.compaction.events import CompactionEnded, TableCompacted, TableNotCompacted
+from forebay.compaction.events import CompactionEnded, TableCompacted, TableLeftForLater, TableNotCompacted
 from forebay.compaction.job import lease_of
 from forebay.compaction.work import Work
 from forebay.errors import Halt
@@ -196,6 +196,10 @@ def test_a_table_that_somebody_else_compacts_is_left_alone(small: SmallLake) -> 
     ran = small.compact()
     assert [(table.table, table.reason) for table in ran.left] == [("alpha", "busy")]
     assert ran.left[0].detail.startswith("process ")
+    assert ran.for_a_person == ()
+    assert [type(e) for e in small.events if isinstance(e, TableNotCompacted | TableLeftForLater)] == [
+        TableLeftForLater
+    ]
     assert (len(small.files("alpha")), len(small.files("beta"))) == (6, 1)
     other.let_go()
     assert small.compact().status == 0
