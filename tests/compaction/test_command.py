@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 
 from forebay.cli.main import app
 from forebay.errors import Halt
+from forebay.health import HealthRecords
 from forebay.table_log.tables import own_tables, tables_of
 
 
@@ -76,3 +77,10 @@ def test_the_job_lets_out_which_tables_a_person_must_look_at(tmp_path: Path) -> 
     with pytest.raises(Halt, match="1 tables were not compacted, or not all of it: gone: not-found"):
         job["main"](["--lake", place, "--tables", "alpha,gone"])
     assert (tmp_path / "_forebay" / "health" / "alpha.json").exists()
+
+
+def test_what_is_too_hot_today_is_remembered_as_waiting(tmp_path: Path) -> None:
+    place = lake(tmp_path, alpha=20, beta=1)
+    assert run("--lake", place)[0] == 0
+    found = {health.table: (health.files, health.waiting) for health in HealthRecords(place).all()}
+    assert found == {"alpha": (20, 20), "beta": (1, 0)}

@@ -7,7 +7,9 @@ health objects and events.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -21,6 +23,7 @@ from forebay.health import Health, HealthMeasured, HealthRecords, seen_in
 
 __all__ = ["Memory"]
 
+AT_ONCE = 16
 LEFT_FOR_LATER = ("too-hot", "over-budget")
 
 
@@ -48,18 +51,22 @@ class Memory:
 
     def write(self, planned: Plan, done: Sequence[Task], *, service: str, emit: Emit) -> None:
         """The health of every table that was looked at; of those that were changed, as they are now."""
-        now = datetime.now(UTC)
-        for name, health in self._seen.items():
-            mine = [task for task in done if task.table == name]
-            waiting = _waiting(planned, name, mine)
-            if mine:
-                table = read_table(name, f"{self._lake}/{name}", s3=self._s3)
-                if isinstance(table, Unreadable):
-                    continue
-                health = replace(self._measured(table, health), compacted_at=now)
-                health = health.with_ordered([task.partition for task in mine if task.ordering], now)
-            written = self._records.update(name, lambda was, new=health, left=waiting: _over(was, new, left))  # type: ignore[misc]
-            emit(HealthMeasured.of(written, service))
+        changed: dict[str, list[Task]] = {}
+        for task in done:
+            changed.setdefault(task.table, []).append(task)
+        waiting = _waiting(planned, done)
+        with ThreadPoolExecutor(AT_ONCE, "health") as threads:
+            written = threads.map(lambda name: self._write(name, changed.get(name, []), waiting[name]), self._seen)
+            for health in written:
+                emit(HealthMeasured.of(health, service))
+
+    def _write(self, name: str, done: Sequence[Task], waiting: int) -> Health:
+        health, now = self._seen[name], datetime.now(UTC)
+        table = read_table(name, f"{self._lake}/{name}", s3=self._s3) if done else None
+        if isinstance(table, TableState):
+            ordered = [task.partition for task in done if task.ordering]
+            health = replace(self._measured(table, health), compacted_at=now).with_ordered(ordered, now)
+        return self._records.update(name, lambda was: _over(was, health, waiting))
 
     def _measured(self, table: TableState, before: Health) -> Health:
         assert table.snapshot is not None
@@ -77,10 +84,15 @@ def _wakes(thresholds: Thresholds) -> dict[str, Any]:
     }
 
 
-def _waiting(planned: Plan, name: str, done: Sequence[Task]) -> int:
-    finished = {task.partition for task in done}
-    undone = sum(len(t.files) for t in planned.tasks if t.table == name and t.partition not in finished)
-    return undone + sum(s.files for s in planned.skipped if s.table == name and s.reason in LEFT_FOR_LATER)
+def _waiting(planned: Plan, done: Sequence[Task]) -> Counter[str]:
+    """Small files of each table that a later run could do something about."""
+    finished = {(task.table, task.partition) for task in done}
+    left: Counter[str] = Counter()
+    for task in planned.tasks:
+        left[task.table] += 0 if (task.table, task.partition) in finished else len(task.files)
+    for skip in planned.skipped:
+        left[skip.table] += skip.files if skip.reason in LEFT_FOR_LATER else 0
+    return left
 
 
 def _over(was: Health, new: Health, waiting: int) -> Health:
