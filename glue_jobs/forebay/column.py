@@ -9,7 +9,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validat
 
 from forebay import object_key
 
-__all__ = ["Column", "Declared", "RecordPath", "Undeclared", "path_in_record"]
+__all__ = ["Column", "Declared", "Dedupe", "RecordPath", "Undeclared", "path_in_record"]
 
 
 def path_in_record(value: str) -> str:
@@ -109,3 +109,12 @@ class Undeclared(Declared):
         description="so many columns, nested ones counted, may be added in a batch; others are rescued",
     )
     max_columns: int = Field(1000, ge=0, le=20_000, description="so many there may be in all")
+
+
+class Dedupe(Declared):
+    """What makes two records of a table the same one."""
+
+    by: tuple[str, ...] = Field(
+        min_length=1, description="declared columns; where all are null, a record is like no other"
+    )
+    days: int = Field(3, ge=0, le=90, description="for so many days a record is remembered")

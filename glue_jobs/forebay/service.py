@@ -20,7 +20,7 @@ from pydantic import AfterValidator, BaseModel, Field, ValidationError, field_va
 
 from forebay import object_key
 from forebay.aws import client
-from forebay.column import Column, Declared, RecordPath, Undeclared, path_in_record
+from forebay.column import Column, Declared, Dedupe, RecordPath, Undeclared, path_in_record
 from forebay.errors import Misdeclared, Problem
 from forebay.event_time import EventTime
 from forebay.expectation import Expectation
@@ -101,6 +101,7 @@ class Table(Declared):
     expectations: dict[str, Expectation] = Field(
         default_factory=dict, description="what must hold of each row, by name; a text is a predicate to warn about"
     )
+    dedupe: Dedupe | None = Field(None, description="drop records that came before, by what makes them the same")
     keep_record: bool = Field(False, description="keep each record's text as it came, in _record")
     values: str = Field(
         "[a-z0-9][a-z0-9_]{0,62}", description="the pattern that each {field} must match before it may name a table"
@@ -162,6 +163,12 @@ class Table(Declared):
                 raise ValueError(f"partition_values: {name} is not a regular expression: {problem}") from None
         if self.partitions and len(set(self.partitions)) < len(self.partitions):
             raise ValueError("partitions: names a column twice")
+        for name in self.dedupe.by if self.dedupe else ():
+            if name not in kinds:
+                raise ValueError(f"dedupe: {name} is no declared column")
+        for name in self.expectations:
+            if name.startswith("_"):
+                raise ValueError(f"expectations: {name} begins with _, as forebay's own names do")
         if self.event_time is not None and kinds.get(self.event_time.column) != "timestamp":
             raise ValueError(f"event_time: {self.event_time.column} is no declared column of type timestamp")
         return self

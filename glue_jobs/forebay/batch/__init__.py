@@ -2,7 +2,8 @@
 
 * `batch` the steps, in order      * `declarations` those that it works by      * `reading` files become rows with fates
 * `routing` which record belongs to which table, as one Spark expression      * `columns` the columns that rows get
-* `expectations` what must hold of a row      * `another_try` for records that were kept beside the tables
+* `expectations` what must hold of a row      * `dedupe` records that came before
+* `another_try` for records that were kept beside the tables
 * `writing` rows into tables      * `new_tables` how many may come into being      * `set_aside` what is kept beside them
 * `accounting` the counts of a batch, made to add up      * `telling` what is said about it, in the words of `events`
 """

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from forebay.batch.accounting import entries_of, quarantined_by_reason
 from forebay.batch.declarations import Declarations
+from forebay.batch.dedupe import Dedupe
 from forebay.batch.events import BatchRepeated, RecordsQuarantined
 from forebay.batch.new_tables import NewTables
-from forebay.batch.reading import count_fates, read_routed
+from forebay.batch.reading import count_fates, ends_of, read_routed
 from forebay.batch.telling import Stages, told_of
 from forebay.batch.writing import Writing, has
 from forebay.content.limits import Limits
@@ -25,6 +26,7 @@ from forebay.events import Emit
 from forebay.landed_file import LandedFile
 from forebay.ledger.entry import Entry
 from forebay.ledger.ledger import Ledger, utc
+from forebay.ledger.versions import Sorted
 from forebay.service import Service
 from forebay.table.fan_out import Txn
 from forebay.table.kernel import TableLogs
@@ -98,12 +100,16 @@ class Batch:
         rows = read_routed(self.spark, self.service, self.limits, split.fresh, pieces)
         try:
             with stages.stage("read"):
-                fates, ends = count_fates(rows, pieces)
+                fates, ends = count_fates(rows), ends_of(rows, pieces)
+                chosen, dedupe = rows, self.dedupe(writing, split)
+                if rows is not None and dedupe.wanted:
+                    chosen = dedupe.without_duplicates(rows, ends)
+                    fates = count_fates(chosen)
             self.still_ours()
             with stages.stage("write"):
                 landed = {end.file.file_id for end in ends if end.lands}
                 superseded = [earlier for earlier in split.superseded if earlier.by.file_id in landed]
-                unwritten = writing.write(rows, ends, fates, superseded)
+                unwritten = writing.write(chosen, ends, fates, superseded, dedupe)
             entries = entries_of(ends, fates, unwritten)
             self.still_ours()
             with stages.stage("ledger"):
@@ -119,6 +125,19 @@ class Batch:
             self.emit(event)
         if reasons := quarantined_by_reason(ends, fates, unwritten):
             self.emit(RecordsQuarantined.of(self.service.name, writing.txn.version, reasons))
+
+    def dedupe(self, writing: Writing, split: Sorted) -> Dedupe:
+        """The batch's day is that of its newest file, so that a replay has the same."""
+        landed = [file.event_time for file in split.fresh if file.event_time is not None]
+        return Dedupe(
+            spark=self.spark,
+            service=self.service,
+            path=f"{self.lake}/_forebay/ids",
+            logs=self.logs,
+            shared=writing.shared,
+            day=max(landed, default=writing.began_at).date(),
+            leaving=[earlier.earlier.file.file_id for earlier in split.superseded],
+        )
 
     def commit(self, writing: Writing, entries: Sequence[Entry], changed: Sequence[dict[str, Any]]) -> None:
         if entries:

@@ -14,6 +14,7 @@ __all__ = [
     "BatchRepeated",
     "DeclarationsChanged",
     "DeclarationsRefused",
+    "DuplicatesDropped",
     "ExpectationFailed",
     "ExpectationViolated",
     "FileSetAside",
@@ -164,6 +165,16 @@ class RecordsNotTriedAgain(Event):
 
     service: str
     error: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class DuplicatesDropped(Event):
+    """Records came that had come before; they were left out."""
+
+    service: str
+    table: str
+    batch: int
+    rows: int = metric()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -22,7 +22,7 @@ from forebay.service import Service
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["count_fates", "landing_rows", "read_routed"]
+__all__ = ["count_fates", "ends_of", "landing_rows", "read_routed"]
 
 
 def read_routed(
@@ -45,17 +45,22 @@ def read_routed(
     return rows.persist(StorageLevel.MEMORY_AND_DISK)
 
 
-def count_fates(rows: DataFrame | None, pieces: Sequence[Piece]) -> tuple[list[Fate], list[FileEnd]]:
+def ends_of(rows: DataFrame | None, pieces: Sequence[Piece]) -> list[FileEnd]:
     if rows is None:
-        return [], []
+        return []
+    said = rows.where("_fate = 'end'").select("piece", "value", "problem", "detail").collect()
+    return file_ends(pieces, [PieceEnd.from_row(r.piece, r.value, r.problem, r.detail) for r in said])
+
+
+def count_fates(rows: DataFrame | None) -> list[Fate]:
+    if rows is None:
+        return []
     counted = rows.groupBy("piece", "_fate", "_table", "_declared", "_violated", "_reason").count().collect()
-    fates = [
+    return [
         Fate(r["piece"], r["_fate"], r["count"], r["_table"], r["_declared"], tuple(r["_violated"] or ()), r["_reason"])
         for r in counted
         if r["_fate"] != "end"
     ]
-    said = rows.where("_fate = 'end'").select("piece", "value", "problem", "detail").collect()
-    return fates, file_ends(pieces, [PieceEnd.from_row(r.piece, r.value, r.problem, r.detail) for r in said])
 
 
 def landing_rows(rows: DataFrame, ends: Sequence[FileEnd]) -> DataFrame:

@@ -13,7 +13,15 @@ from typing import TYPE_CHECKING, Any
 
 from forebay.batch.accounting import Fate
 from forebay.batch.columns import rules_of, with_table_columns
-from forebay.batch.events import ExpectationFailed, ExpectationViolated, NewTablesRefused, RowsAppended, TableFailed
+from forebay.batch.dedupe import DUPLICATE, Dedupe
+from forebay.batch.events import (
+    DuplicatesDropped,
+    ExpectationFailed,
+    ExpectationViolated,
+    NewTablesRefused,
+    RowsAppended,
+    TableFailed,
+)
 from forebay.batch.expectations import COLUMNS as QUALITY_COLUMNS
 from forebay.batch.expectations import verdicts
 from forebay.batch.new_tables import NewTables
@@ -33,6 +41,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 __all__ = ["Writing", "has", "table_path"]
+
+FORGET_EVERY = 50
+"""Batches, after which ids that no window reaches are removed."""
 
 
 def table_path(lake: str, table: str) -> str:
@@ -71,6 +82,7 @@ class Writing:
         ends: Sequence[FileEnd],
         fates: Sequence[Fate],
         superseded: Sequence[Superseded] = (),
+        dedupe: Dedupe | None = None,
     ) -> dict[str, str]:
         """Tables first, then what is set aside, which takes in the rows of tables that were not written. Returns those,
         with the reason of each."""
@@ -92,7 +104,22 @@ class Writing:
             if self.failed(table, 0, self.replaced(None, table, leaving[table], None)):
                 unwritten[table] = "table-failed"
         self.set_aside(landing, ends, unwritten, fates, superseded)
+        if dedupe is not None and dedupe.wanted:
+            self.remember(landing, unwritten, fates, dedupe)
         return unwritten
+
+    def remember(self, rows: DataFrame, unwritten: Mapping[str, str], fates: Sequence[Fate], dedupe: Dedupe) -> None:
+        """The ids of what was written, for the batches to come."""
+        ids = dedupe.ids(rows, unwritten)
+        self.write_own("ids", ids, ids.count())
+        if self.txn.version % FORGET_EVERY == 0:
+            dedupe.forget()
+        dropped: dict[str, int] = {}
+        for fate in fates:
+            if DUPLICATE in fate.violated and fate.table is not None:
+                dropped[fate.table] = dropped.get(fate.table, 0) + fate.rows
+        for table, count in sorted(dropped.items()):
+            self.emit(DuplicatesDropped(service=self.service.name, table=table, batch=self.txn.version, rows=count))
 
     def write_again(self, rows: DataFrame, fates: Sequence[Fate]) -> None:
         """Records that were kept beside the tables, in another try. What cannot be written stays where it is."""

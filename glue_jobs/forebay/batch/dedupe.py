@@ -1,0 +1,141 @@
+"""Records that came before, in another file or in the same batch, are left out and counted.
+
+In: the rows of a batch with fates, and which tables declare what makes a record the same. Out: the same rows, in which all but
+the first of the same records are to be dropped; and, for the batches to come, the ids of those that were written.
+
+What it costs does not grow with the tables: ids are 16 bytes in a table of their own (`_forebay/ids`), put apart by day, of
+which as many days are read as the longest window says. A batch that is replayed does not find its own ids.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+from typing import TYPE_CHECKING, Any
+
+from forebay.batch.columns import with_declared_columns
+from forebay.content.end import FileEnd
+from forebay.service import Service
+from forebay.table.kernel import TableLogs
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["DUPLICATE", "Dedupe"]
+
+DUPLICATE = "_duplicate"
+"""Stands among the names of what a dropped row violates."""
+
+ID = "_id"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dedupe:
+    """Of one batch. `leaving` are the files whose rows make room for those of this batch: theirs are no duplicates."""
+
+    spark: SparkSession
+    service: Service
+    path: str
+    logs: TableLogs
+    shared: Mapping[str, Any]
+    day: date
+    leaving: Sequence[str] = ()
+
+    @property
+    def wanted(self) -> bool:
+        return any(table.dedupe for table in self.service.tables)
+
+    def without_duplicates(self, rows: DataFrame, ends: Sequence[FileEnd]) -> DataFrame:
+        """Only among the rows of files that land: a record whose first copy does not land must not be dropped for it."""
+        from pyspark.sql import Window
+        from pyspark.sql import functions as F
+
+        rows = self._with_ids(rows)
+        lands = [piece for end in ends if end.lands for piece in end.lines_before]
+        mine = rows.where(F.col(ID).isNotNull() & F.col("piece").isin(lands))
+        mine = mine.select("piece", "line", ID, "_declared", "_file_id")
+        order = Window.partitionBy(ID).orderBy("_file_id", "piece", "line")
+        mine = mine.withColumn("_nth", F.row_number().over(order))
+        again = F.col("_nth") > 1
+        if (known := self._known()) is not None:
+            mine = mine.join(known, F.col(ID) == F.col("id"), "left")
+            again = again | (F.col("day") >= self._since())
+        doubles = mine.where(again).select(
+            F.col("piece").alias("_p"), F.col("line").alias("_l"), F.lit(True).alias("_again")
+        )
+        doubles = doubles.persist()
+        rows = rows.join(doubles, (F.col("piece") == F.col("_p")) & (F.col("line") == F.col("_l")), "left")
+        rows = rows.withColumn("_fate", F.when(F.col("_again"), "drop").otherwise(F.col("_fate")))
+        rows = rows.withColumn(
+            "_violated", F.when(F.col("_again"), F.array(F.lit(DUPLICATE))).otherwise(F.col("_violated"))
+        )
+        return rows.drop("_p", "_l", "_again")
+
+    def ids(self, rows: DataFrame, unwritten: Mapping[str, str]) -> DataFrame:
+        """Of the rows that were written."""
+        from pyspark.sql import functions as F
+
+        written = rows.where((F.col("_fate") == "write") & F.col(ID).isNotNull())
+        if unwritten:
+            written = written.where(~F.col("_table").isin(sorted(unwritten)))
+        same = {name: F.lit(value) for name, value in self.shared.items()}
+        same["batch"] = same["batch"].cast("long")
+        day = F.lit(self.day).alias("day")
+        return written.select(
+            day, *(v.alias(n) for n, v in same.items()), F.col(ID).alias("id"), F.col("_file_id").alias("file_id")
+        )
+
+    def forget(self) -> None:
+        """Days that no window reaches are removed, whole partitions of them; again is harmless."""
+        from delta.tables import DeltaTable
+        from pyspark.sql import functions as F
+
+        if self.logs.look(self.path) is not None:
+            oldest = self.day - timedelta(days=self._longest() + 1)
+            DeltaTable.forPath(self.spark, self.path).delete(F.col("day") < F.lit(oldest))
+
+    def _with_ids(self, rows: DataFrame) -> DataFrame:
+        from pyspark.sql import functions as F
+
+        rows = rows.withColumn(ID, F.lit(None).cast("binary"))
+        for number, table in enumerate(self.service.tables):
+            if table.dedupe is None:
+                continue
+            parts = [F.col(name).cast("string") for name in table.dedupe.by]
+            same = F.unhex(F.md5(F.to_json(F.array(F.col("_row._table"), *parts))))
+            mine = (
+                (F.col("_row._declared") == number) & (F.col("_row._fate") == "write") & F.coalesce(*parts).isNotNull()
+            )
+            kept = [F.col(f"_row.{name}") for name in rows.columns if name != ID]
+            asked = with_declared_columns(rows, self.service, table)
+            rows = asked.select(*kept, F.when(mine, same).otherwise(F.col(f"_row.{ID}")).alias(ID))
+        return rows
+
+    def _known(self) -> DataFrame | None:
+        """Ids of other batches, with the last day on which each was written."""
+        from pyspark.sql import functions as F
+
+        if self.logs.look(self.path) is None:
+            return None
+        ids = self.spark.read.format("delta").load(self.path)
+        ids = ids.where(F.col("day") >= F.lit(self.day - timedelta(days=self._longest())))
+        own = (F.col("generation") == self.shared["generation"]) & (F.col("batch") == self.shared["batch"])
+        ids = ids.where(~own)
+        if self.leaving:
+            ids = ids.where(~F.col("file_id").isin(list(self.leaving)))
+        return ids.groupBy("id").agg(F.max("day").alias("day"))
+
+    def _since(self) -> Any:
+        """From which day on an id of this row's declaration counts."""
+        from pyspark.sql import functions as F
+
+        since = F.lit(None).cast("date")
+        for number, table in enumerate(self.service.tables):
+            if table.dedupe is not None:
+                first = F.lit(self.day - timedelta(days=table.dedupe.days))
+                since = F.when(F.col("_declared") == number, first).otherwise(since)
+        return since
+
+    def _longest(self) -> int:
+        return max(table.dedupe.days for table in self.service.tables if table.dedupe is not None)
