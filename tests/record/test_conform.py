@@ -130,6 +130,13 @@ BAD = [
     ("mixed case twins in one record", [{"level": 2, "Level": 1}], {"level": 1}, {"level": 2}),
     ("reserved words", [{"select": 1, "from": "x"}], {"select": 1, "from": "x"}, None),
     ("an empty key", [{"": 1}], {"empty": 1}, None),
+    (
+        "keys in any order, as text",
+        [{"a": "x"}, {"a": {"c": 1, "b": 2}}],
+        {"a": '{"b":2,"c":1}'},
+        {"a": {"c": 1, "b": 2}},
+    ),
+    ("an empty list among texts", [{"a": "x"}, {"a": []}], {}, None),
     ("null only", [{"a": None}], {}, None),
     ("an empty list before anything is known", [{"a": [], "b": 1}], {"b": 1}, None),
     ("an empty object", [{"a": {}, "b": 1}], {"b": 1}, None),

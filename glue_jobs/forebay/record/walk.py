@@ -102,12 +102,13 @@ def rescued_text(rescued: Any) -> str | None:
 
 
 def text_of(value: Any) -> str:
-    """A value in a column of text: texts as they are, whole numbers without a point, everything else as JSON."""
+    """A value in a column of text: texts as they are, whole numbers without a point, everything else as JSON with
+    its keys in order: the same value is the same text, whichever way it came here."""
     if isinstance(value, str):
         return value
     if isinstance(value, float) and value.is_integer() and abs(value) < EXACT:
         return str(int(value))
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False, sort_keys=True)
 
 
 def _object(
@@ -137,6 +138,8 @@ def _value(value: Any, kind: Kind, depth: int) -> tuple[Any, Any]:
     if isinstance(kind, Many):
         return _elements(value, kind, depth) if isinstance(value, list) else (None, value)
     if kind == "string":
+        if value in ([], {}):
+            return None, NOTHING
         text, left = _text(value)
         # Text of what is no text: what it was is kept beside, unless it is nested so deep that it was meant to be text.
         meant = isinstance(value, str) or (isinstance(value, dict) and depth <= 0)

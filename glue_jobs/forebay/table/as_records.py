@@ -21,7 +21,7 @@ from forebay.table.shaping import DOCUMENT, RESCUED, nested
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["as_records"]
+__all__ = ["as_records", "record_of"]
 
 
 def as_records(rows: DataFrame, from_records: Sequence[str]) -> DataFrame:
@@ -45,7 +45,7 @@ class _AsRecords:
             values = [batch.column(name).to_pylist() for name in self.from_records]
             rescued = batch.column(RESCUED).to_pylist() if RESCUED in batch.schema.names else [None] * batch.num_rows
             texts = [
-                self._text(row, left)
+                json.dumps(record_of(self.from_records, row, left))
                 for row, left in zip(
                     zip(*values, strict=True) if values else [()] * batch.num_rows, rescued, strict=True
                 )
@@ -55,12 +55,11 @@ class _AsRecords:
             columns = [*(batch.column(name) for name in kept), pa.array(texts, pa.string())]
             yield pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
 
-    def _text(self, row: Sequence[Any], rescued: str | None) -> str:
-        record = {name: without_nulls(v) for name, v in zip(self.from_records, row, strict=True) if v is not None}
-        if rescued is not None:
-            # What was rescued is the value as it came; a column may hold its text.
-            record = nested_over(record, json.loads(rescued))
-        return json.dumps(record)
+
+def record_of(names: Sequence[str], values: Sequence[Any], rescued: str | None) -> dict[str, Any]:
+    """What was rescued is the value as it came; a column may hold its text."""
+    record = {name: without_nulls(value) for name, value in zip(names, values, strict=True) if value is not None}
+    return record if rescued is None else nested_over(record, json.loads(rescued))
 
 
 def without_nulls(value: Any) -> Any:
