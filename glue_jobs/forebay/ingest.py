@@ -39,6 +39,7 @@ from forebay.settings import IngestSettings, JobSettings
 from forebay.signals import stopping_on_signals
 from forebay.spark import session
 from forebay.stop import StopWish
+from forebay.table.catalog import Catalog
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -97,6 +98,7 @@ def batch_of(spark: SparkSession, service: Service, settings: IngestSettings, le
         emit=emit,
         tables_at_once=settings.tables_at_once,
         still_ours=lease.check,
+        catalog=Catalog(client("glue"), settings.catalog, emit=emit) if settings.catalog else None,
         declarations=Declarations(service, settings.service, store, emit=emit, check=partial(check_expressions, spark)),
     )
 

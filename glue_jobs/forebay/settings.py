@@ -103,6 +103,9 @@ class IngestSettings(JobSettings):
         le=3600,
         description="how long to wait for another driver of the same checkpoint to leave; a crashed one is gone after 60",
     )
+    catalog: str = Field(
+        "", description="the database of the Glue Data Catalog in which the tables are registered; empty: none"
+    )
 
     @property
     def checkpoint_folder(self) -> str:

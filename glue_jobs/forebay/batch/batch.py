@@ -28,6 +28,7 @@ from forebay.ledger.entry import Entry
 from forebay.ledger.ledger import Ledger, utc
 from forebay.ledger.versions import Sorted
 from forebay.service import Service
+from forebay.table.catalog import Catalog
 from forebay.table.fan_out import Txn
 from forebay.table.kernel import TableLogs
 
@@ -53,6 +54,7 @@ class Batch:
         tables_at_once: int = 4,
         still_ours: Callable[[], None] = lambda: None,
         declarations: Declarations | None = None,
+        catalog: Catalog | None = None,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self.spark, self.service, self.lake, self.ledger, self.emit = spark, service, lake, ledger, emit
@@ -60,7 +62,7 @@ class Batch:
         self.tables_at_once, self.still_ours = tables_at_once, still_ours
         self.logs = TableLogs(spark, emit=emit)
         self.new_tables = NewTables(service.new_tables_per_day)
-        self.declarations = declarations
+        self.declarations, self.catalog = declarations, catalog
         register(spark)
 
     def process(self, names: DataFrame, batch_id: int) -> None:
@@ -91,6 +93,7 @@ class Batch:
             new_tables=self.new_tables,
             tables_at_once=self.tables_at_once,
             emit=self.emit,
+            catalog=self.catalog,
         )
 
     def steps(self, names: DataFrame, writing: Writing, stages: Stages) -> None:

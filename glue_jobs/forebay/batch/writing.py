@@ -32,6 +32,7 @@ from forebay.errors import Halt
 from forebay.events import Emit
 from forebay.ledger.versions import Superseded
 from forebay.service import Service, Table
+from forebay.table.catalog import Catalog
 from forebay.table.fan_out import Appended, Destination, Failed, Outcome, Txn, append
 from forebay.table.from_records import with_record_columns
 from forebay.table.kernel import TableLogs
@@ -41,6 +42,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 __all__ = ["Writing", "has", "table_path"]
+
+OF_WHOLE_TABLES = ("table-failed", "too-many-new-tables", "expectation-failed")
+"""Reasons for which all rows of a table are in the quarantine; others concern single records."""
 
 FORGET_EVERY = 50
 """Batches, after which ids that no window reaches are removed."""
@@ -70,6 +74,7 @@ class Writing:
     new_tables: NewTables
     tables_at_once: int
     emit: Emit
+    catalog: Catalog | None = None
 
     @property
     def shared(self) -> dict[str, Any]:
@@ -233,6 +238,8 @@ class Writing:
             counts: dict[str, Any] = {"rows": result.rows, "rescued": result.rescued}
             counts |= {"files": result.files, "bytes": result.bytes}
             self.emit(RowsAppended(**where, **counts, version=result.version))
+            if self.catalog is not None and (seen := self.logs.look(table_path(self.lake, table))) is not None:
+                self.catalog.keep(table, seen.path, seen.schema)
         return False
 
     def unwritten_before(self) -> dict[str, str]:
@@ -242,7 +249,7 @@ class Writing:
             return {}
         rows = self.spark.read.format("delta").load(path)
         mine = rows.where((rows.generation == self.generation) & (rows.batch == self.txn.version))
-        whole = mine.where("table is not null and reason <> 'expectation'")
+        whole = mine.where(mine.reason.isin(*OF_WHOLE_TABLES))
         kept = whole.select("table", "reason").distinct().collect()
         return {row.table: row.reason for row in kept}
 

@@ -39,6 +39,7 @@ def ingest(
     wait_s: Annotated[int, typer.Option(help=_meaning("wait_s"))] = 10,
     lease_wait_s: Annotated[float, typer.Option(help=_meaning("lease_wait_s"))] = 90,
     tables_at_once: Annotated[int, typer.Option(help=_meaning("tables_at_once"))] = 4,
+    catalog: Annotated[str, typer.Option(help=_meaning("catalog"))] = "",
 ) -> None:
     """Take file names from the queue and append their records to the tables they belong to."""
     from pydantic import ValidationError

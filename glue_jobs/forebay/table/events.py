@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from forebay.events import Event
 
-__all__ = ["ColumnsAdded", "LogNotTidied", "TableCreated"]
+__all__ = ["CatalogNotUpdated", "ColumnsAdded", "LogNotTidied", "TableCreated"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,4 +34,16 @@ class LogNotTidied(Event):
     path: str
     version: int
     what: str
+    error: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class CatalogNotUpdated(Event):
+    """The Glue Data Catalog did not take a table: a person must look at the database and the job's permissions. The table is
+    written all the same."""
+
+    level: ClassVar[str] = "error"
+
+    table: str
+    database: str
     error: str
