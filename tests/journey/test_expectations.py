@@ -9,6 +9,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from forebay.batch.events import ExpectationFailed, ExpectationViolated
+from forebay.operate.lake_view import LakeView
+from forebay.operate.quality import quality_of
 from forebay.twin.twin import Twin
 from tests.journey.story import Story, event, lines, story
 
@@ -67,5 +69,10 @@ def test_violations_are_counted_dropped_or_quarantined_and_a_table_with_too_many
         ("gamma", "positive"): (4, 0, False),
         ("gamma", "possible"): (4, 3, True),
     }
+    assert [(q.expectation, q.violated, q.failed) for q in quality_of(LakeView(told.lake), "gamma")] == [
+        ("possible", 3, 1),
+        ("known", 0, 0),
+        ("positive", 0, 0),
+    ]
     assert [e.table for e in told.events if isinstance(e, ExpectationFailed)] == ["gamma"]
     assert sum(isinstance(e, ExpectationViolated) for e in told.events) == 5

@@ -170,8 +170,8 @@ def declared_misfits(service: Service, columns: Iterable[Column]) -> Expression:
             spoiled.append((column.source, text, misfit))
     if not spoiled:
         return F.lit(None).cast("string")
-    pairs = [part for path, text, misfit in spoiled for part in (F.lit(path), F.when(misfit, text))]
-    by_path = F.map_filter(F.create_map(*pairs), lambda path, text: text.isNotNull())
+    # A struct, and not a map that is filtered: to_json leaves out nulls as well, and Spark makes code of it.
+    by_path = F.struct(*(F.when(misfit, text).alias(path) for path, text, misfit in spoiled))
     return F.when(reduce(lambda a, b: a | b, (misfit for *_, misfit in spoiled)), F.to_json(by_path))
 
 

@@ -9,7 +9,7 @@ import sys
 import typer
 from botocore.exceptions import BotoCoreError, ClientError
 
-from forebay.cli import demo, health, kept, lake, local, schema, tables, upkeep
+from forebay.cli import demo, health, kept, lake, local, quality, schema, tables, upkeep
 from forebay.errors import ForebayError, Misdeclared
 
 __all__ = ["main"]
@@ -34,6 +34,7 @@ app.command()(lake.stop)
 app.command()(lake.accounts)
 app.command()(upkeep.compact)
 app.command()(upkeep.maintain)
+app.command()(quality.quality)
 app.command()(demo.demo)
 tables.app.command()(health.health)
 app.add_typer(tables.app, name="tables")
