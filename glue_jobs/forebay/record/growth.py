@@ -15,7 +15,7 @@ from forebay.record.kind import Field, Kind, Many, Path, Struct, leaves
 from forebay.record.name import free_name
 from forebay.record.shape import Shape
 
-__all__ = ["RARE", "Rules", "agrees", "decided", "grown", "new_leaves"]
+__all__ = ["RARE", "Rules", "agrees", "decided", "grown"]
 
 RARE = 100
 """A type that fewer than one in so many of a field's values has is dirt, and decides nothing: its values are rescued."""
@@ -73,12 +73,6 @@ def decided(shape: Shape, depth: int) -> Kind | None:
     if counting <= {"long", "double"}:
         return "double" if "double" in shape.counts else "long"
     return next(iter(counting)) if len(counting) == 1 else "string"
-
-
-def new_leaves(before: Struct, after: Struct) -> tuple[str, ...]:
-    """The columns and nested fields that were added, as dotted paths."""
-    have = {path for path, _ in leaves(before)}
-    return tuple(".".join(path) for path, _ in leaves(after) if path not in have)
 
 
 def agrees(written: Kind, table: Kind) -> bool:
