@@ -6,10 +6,12 @@ import json
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
+from forebay.batch.batch import Batch
 from forebay.fabricate import body
 from forebay.landed_file import LandedFile
 from forebay.operate.lake_view import LakeView
@@ -92,6 +94,21 @@ def test_each_record_is_in_its_day_or_beside_with_the_reason(told: Story, tmp_pa
     assert table is not None
     assert table.metadata().partition_columns == ["day", "country"]
     assert len(table.file_uris()) == 4
+
+
+def test_a_replayed_batch_does_not_take_a_table_for_failed_because_of_single_records(
+    told: Story, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def dies(self: Batch, *_: Any) -> None:
+        raise OSError("the driver is gone")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Batch, "commit", dies)
+        with pytest.raises(Exception, match="the driver is gone"):
+            take_in(told, tmp_path, "quarantine")
+    sums = told.run()
+    assert sums.differences() == []
+    assert sums.rows == {"alpha": 5, "quarantine": 3, "parked": 0}
 
 
 def test_what_is_outside_can_have_a_bucket_of_its_own(told: Story, tmp_path: Path) -> None:
