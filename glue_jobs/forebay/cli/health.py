@@ -24,7 +24,8 @@ def health(
     names: Annotated[list[str] | None, typer.Argument(metavar="[TABLE]...", help="Names; none: all tables.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
 ) -> None:
-    """Show how each table is: its files, the share of small ones, its log, and when it was last compacted and vacuumed."""
+    """Show how each table is: its files, the share of small ones, objects in its log and commits since a checkpoint (cp), files
+    that wait for a compaction, and when it was last compacted and vacuumed."""
     from forebay.operate.health import health_of
 
     found, unreadable = health_of(lake, names or [])
@@ -40,11 +41,12 @@ def health(
 
 def _show(found: list[Health]) -> None:
     table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("table")
-    for name in ("files", "small", "average", "bytes", "log", "commits since checkpoint", "waiting"):
-        table.add_column(name, justify="right")
+    # On a narrow terminal a name must still be one that can be typed.
+    table.add_column("table", no_wrap=True, min_width=min(40, max((len(one.table) for one in found), default=0)))
+    for name in ("files", "small", "average", "bytes", "log", "since cp", "waiting"):
+        table.add_column(name, justify="right", no_wrap=True)
     for name in ("compacted", "vacuumed"):
-        table.add_column(name)
+        table.add_column(name, no_wrap=True)
     for one in found:
         small = f"{100 * one.small_share:.0f} %"
         log = (f"{one.log_objects:,}", f"{one.since_checkpoint:,}", f"{one.waiting:,}")
@@ -54,4 +56,4 @@ def _show(found: list[Health]) -> None:
 
 
 def _at(moment: datetime | None) -> str:
-    return moment.strftime("%Y-%m-%d %H:%M") if moment else "-"
+    return moment.strftime("%m-%d %H:%M") if moment else "-"
