@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 settings.register_profile("forebay", deadline=None)
 settings.load_profile("forebay")
 
+# What a person set to have quiet runs is not what tests are about.
+os.environ.pop("FOREBAY_LOG", None)
+
 AWS = (
     "AWS_ENDPOINT_URL",
     "AWS_ENDPOINT_URL_S3",

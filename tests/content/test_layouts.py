@@ -63,6 +63,11 @@ CODECS = {
 }
 
 
+def test_a_record_on_the_first_line_may_be_followed_by_documents_over_many_lines() -> None:
+    reading = read_one(b'{}\n{\n "a": 1\n}\n{"b": 2}\n')
+    assert (reading.refused, [row.line for row in reading.documents]) == ([], [1, 2, 5])
+
+
 @settings(max_examples=300, deadline=None)
 @given(data=st.data())
 def test_any_documents_in_any_layout_encoding_and_archive_come_back_at_their_places(data: st.DataObject) -> None:

@@ -98,9 +98,14 @@ def split_lines(text: bytes, limits: Limits) -> Records:
 
 def _split_objects(text: bytes, begin: int, limits: Limits) -> Records:
     """A broken first line looks like the first line of a document printed over many. Where that reading does not come
-    out even, and most lines are records by themselves, it was a broken line."""
+    out even, and most lines are records by themselves, it was a broken line. And behind a first line that is a record,
+    documents may be printed over many lines: then some lines are none, and the brackets come out even all the same."""
     if _first_line_is_complete(text, begin):
-        return split_lines(text, limits)
+        by_line = split_lines(text, limits)
+        shape = shape_of(text) if by_line.refused else None
+        if shape is not None and shape.complete and not shape.leftovers and len(shape.starts) > len(by_line.starts):
+            return _by_shape(text, shape, limits)
+        return by_line
     shape = shape_of(text)
     if not shape.complete:
         by_line = split_lines(text, limits)
