@@ -37,12 +37,12 @@ def test_delta_rs_reads_what_spark_reads(told: Story, spark: SparkSession) -> No
     for number in range(2):
         records, _ = telemetry.lines(GAMES, [1795262400000 + 977 * n for n in range(300)])
         records = [mistyped(line, chance) if chance.random() < 0.05 else line for line in records]
-        told.put(f"{number}.json", lines(records))
+        told.put(f"{number}.json", lines([*records, "{broken", '{"event": "no game"}']))
         told.run()
     sums = told.accounts()
     assert sums.differences() == []
     assert set(GAMES) <= sums.rows.keys()
-    own = ("_forebay/ledger",)
+    own = tuple(f"_forebay/{name}" for name in ("ledger", "quarantine", "parked"))
     for table in (*GAMES, *own):
         rows = spark.read.format("delta").load(f"{told.lake}/{table}")
         by_spark = sorted(plain(row) for row in rows.toArrow().to_pylist())
