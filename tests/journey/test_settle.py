@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from forebay.operate.lake_view import LakeView
-from forebay.operate.settle import Settled, declaration_of, settle
+from forebay.operate.settle import Settled, declaration_of, settle, with_column
 from forebay.service import parse_service
 from forebay.table.kernel import TableLogs
 from tests.journey.story import event, lines, story
@@ -136,3 +136,53 @@ def test_a_column_that_is_declared_later_is_filled_from_where_its_values_were(
     sums = told.run()
     assert sums.differences() == []
     assert sums.rows["alpha"] == 4
+
+
+def test_a_column_whose_declared_type_changes_has_the_new_one_and_what_does_not_fit_is_rescued(
+    told: Story, spark: SparkSession, tmp_path: Path
+) -> None:
+    declare(told, tmp_path, ', { name = "n", type = "double" }, { name = "level", type = "long" }')
+    said = [(1, 1, "2026-11-21T12:00:00Z"), (2.5, "odd", "soon"), (3, None, 1795262400)]
+    told.put("a.json", lines([event("alpha", i, n=n, level=level, at=at) for i, (n, level, at) in enumerate(said)]))
+    told.run()
+    types_now = ', { name = "n", type = "long" }, { name = "level" }, { name = "at", type = "timestamp" }'
+    declare(told, tmp_path, types_now)
+    told.put("b.json", lines([event("alpha", 3, n=4, level="high", at=1795262400)]))
+    assert told.run().rows["quarantine"] == 1, "a table of another type takes no rows"
+
+    done = settled(told, spark, "alpha")
+
+    assert set(done.changed) == {"n bigint", "level string", "at timestamp"}
+    assert told.run().differences() == []
+    rows = sorted(told.rows("alpha", "select event_id, n, level, at, _rescued from t"), key=lambda row: row["event_id"])
+    assert [(row["n"], row["level"], row["at"] and row["at"].isoformat()) for row in rows] == [
+        (1, "1", "2026-11-21T12:00:00+00:00"),
+        (None, "odd", None),
+        (3, None, "2026-11-21T12:00:00+00:00"),
+        (4, "high", "2026-11-21T12:00:00+00:00"),
+    ]
+    assert [row["_rescued"] and json.loads(row["_rescued"]) for row in rows] == [
+        None,
+        {"n": "2.5", "at": "soon"},
+        None,
+        None,
+    ]
+    assert settled(told, spark, "alpha").version is None
+
+
+def test_a_field_is_promoted_to_a_column_of_its_own_and_every_value_is_accounted_for(
+    told: Story, spark: SparkSession, tmp_path: Path
+) -> None:
+    declare(told, tmp_path)
+    levels = [*range(90), *(f"{n}" for n in range(8)), "odd", None]
+    told.put("a.json", lines([event("alpha", n, player={"level": level}) for n, level in enumerate(levels)]))
+    told.run()
+    service = parse_service({"service.toml": (tmp_path / "service.toml").read_text()})
+    column = {"name": "level", "type": "int", "path": "player.level"}
+    service = with_column(service, "alpha", column)
+    logs = TableLogs(spark)
+    done = settle(spark, logs, f"{told.lake}/alpha", service, declaration_of(service, "alpha"))
+    logs.close()
+    (counted,) = told.rows("alpha", "select count(*) rows, count(level) levels, count(_rescued) odd from t")
+    assert (counted, done.rows) == ({"rows": 100, "levels": 98, "odd": 1}, 100)
+    assert told.accounts().differences() == []

@@ -7,7 +7,7 @@ goes along as text (`MISFITS`), to be rescued.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from functools import reduce
 from typing import TYPE_CHECKING, Any
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "OWN_COLUMNS",
+    "column_of_text",
     "column_schema",
     "declared_column",
     "declared_misfits",
@@ -122,9 +123,13 @@ def rules_of(table: Table) -> Rules:
 
 def declared_column(service: Service, column: Column) -> Expression:
     """The column's value; null where the record has none that fits."""
+    return column_of_text(field(service, column.source), column)
+
+
+def column_of_text(text: Expression, column: Column) -> Expression:
+    """The value that this text is in the column; null where it is none."""
     from pyspark.sql import functions as F
 
-    text = field(service, column.source)
     if column.type in ("string", "json"):
         return text
     if column.type == "map":
@@ -158,16 +163,19 @@ def _moment(text: Expression, column: Column) -> Expression:
     return F.when(text.rlike(EPOCH), since_1970).otherwise(text.try_cast("timestamp"))
 
 
-def declared_misfits(service: Service, columns: Iterable[Column]) -> Expression:
-    """What did not fit, as JSON of text by path; null where everything did."""
+def declared_misfits(
+    service: Service, columns: Iterable[Column], known: Mapping[str, tuple[Expression, Expression]] | None = None
+) -> Expression:
+    """What did not fit, as JSON of text by path; null where everything did. `known` are texts and values of columns, by name,
+    that come from elsewhere than the record."""
     from pyspark.sql import functions as F
 
     spoiled = []
     for column in columns:
         if column.type not in ("string", "json") and column.of_record:
-            text = field(service, column.source)
-            misfit = text.isNotNull() & declared_column(service, column).isNull()
-            spoiled.append((column.source, text, misfit))
+            came = field(service, column.source), declared_column(service, column)
+            text, value = (known or {}).get(column.name, came)
+            spoiled.append((column.source, text, text.isNotNull() & value.isNull()))
     if not spoiled:
         return F.lit(None).cast("string")
     # A struct, and not a map that is filtered: to_json leaves out nulls as well, and Spark makes code of it.

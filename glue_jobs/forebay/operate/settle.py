@@ -22,8 +22,15 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from forebay.batch.columns import OWN_COLUMNS, declared_column, declared_misfits, rules_of, spark_type
-from forebay.batch.routing import parsed
+from forebay.batch.columns import (
+    OWN_COLUMNS,
+    column_of_text,
+    declared_column,
+    declared_misfits,
+    rules_of,
+    spark_type,
+)
+from forebay.batch.routing import field, parsed
 from forebay.column import Column
 from forebay.errors import ForebayError, Halt, Misdeclared
 from forebay.objects import open_objects
@@ -43,7 +50,9 @@ from forebay.table_log.live_file import LiveFile
 from forebay.table_log.snapshot import read_snapshot
 
 if TYPE_CHECKING:
+    from pyspark.sql import Column as Expression
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructField
 
 __all__ = ["Settled", "declaration_of", "settle", "with_column"]
 
@@ -113,7 +122,11 @@ class _Settling:
         known = known_columns(self.seen.schema, fixed, self.rules)
         columns = grown(Struct(), shape_of(again, self.rules), _without_haste(self.rules))
         count, rescued = self._count(rows)
-        declared_anew = [name for name in fixed.names if name not in self.seen.schema.names]
+        had = {f.name: f.dataType for f in self.seen.schema.fields}
+        declared_anew = [f.name for f in fixed.fields if f.name not in had]
+        declared_anew += [
+            f"{f.name} {f.dataType.simpleString()}" for f in fixed.fields if had.get(f.name, f.dataType) != f.dataType
+        ]
         changed = (*declared_anew, *_changes(known, columns))
         if not changed and (not rescued or agrees(columns, known)):
             return Settled((), count, rescued, rescued, None)
@@ -126,21 +139,44 @@ class _Settling:
         others = {*(c.name.lower() for c in self.declared.columns), *OWN_COLUMNS, RESCUED, "_record"}
         came = [name for name in rows.columns if name.lower() not in others]
         records = parsed(as_records(rows, came), F.col(DOCUMENT), self.service)
-        kept = {name.lower(): name for name in rows.columns}
-        made = []
+        kept = {there.name.lower(): there for there in rows.schema.fields}
+        made, of_old_type = [], {}
         for column in self.declared.columns:
-            name = kept.get(column.name.lower())
-            if not column.of_record:
+            old = kept.get(column.name.lower())
+            if old is not None and old.dataType.simpleString() != spark_type(column).lower():
+                of_old_type[column.name] = self._converted(column, old)
+                value = of_old_type[column.name][1]
+            elif not column.of_record:
                 # Nothing of it was rescued: it is as it was, and null in rows from before it was declared.
-                value = F.col(name) if name else F.lit(None).cast(spark_type(column))
-            elif name is None:
+                value = F.col(old.name) if old else F.lit(None).cast(spark_type(column))
+            elif old is None:
                 value = declared_column(self.service, column)
             else:
-                value = F.coalesce(F.col(name), declared_column(self.service, column))
+                value = F.coalesce(F.col(old.name), declared_column(self.service, column))
             made.append(value.alias(column.name))
         own = [F.col(name) for name in (*OWN_COLUMNS, "_record") if name in records.columns]
-        misfits = declared_misfits(self.service, self.declared.columns).alias(MISFITS)
+        misfits = declared_misfits(self.service, self.declared.columns, of_old_type).alias(MISFITS)
         return records.select(*made, *own, DOCUMENT, misfits)
+
+    def _converted(self, column: Column, old: StructField) -> tuple[Expression, Expression]:
+        """A column's values that have another type, as text and in their new one; null there where something of them would be
+        lost, which goes to what is rescued."""
+        from pyspark.sql import functions as F
+        from pyspark.sql.types import ArrayType, MapType, StringType, StructType
+
+        had, kind = F.col(old.name), spark_type(column)
+        text = F.to_json(had) if isinstance(old.dataType, ArrayType | MapType | StructType) else had.cast("string")
+        if isinstance(old.dataType, StringType) or column.type in ("string", "json", "map"):
+            value = column_of_text(text, column)
+        elif isinstance(old.dataType, ArrayType | MapType | StructType):
+            value = F.lit(None).cast(kind)
+        else:
+            cast = had.try_cast(kind)
+            value = F.when(cast.try_cast(old.dataType) == had, cast)
+        if not column.of_record:
+            return text, value
+        rescued = field(self.service, column.source)
+        return F.coalesce(rescued, text), F.coalesce(value, column_of_text(rescued, column))
 
     def _count(self, rows: DataFrame) -> tuple[int, int]:
         from pyspark.sql import functions as F
