@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from forebay.batch.routing import field
 from forebay.column import Column
+from forebay.declared_table import Table
 from forebay.record.growth import Rules
-from forebay.service import Service, Table
+from forebay.service import Service
 from forebay.table.shaping import DOCUMENT, MISFITS, RESCUED
 
 if TYPE_CHECKING:

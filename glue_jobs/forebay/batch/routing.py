@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING
 
 from forebay import object_key
 from forebay.content.rows import IS_DOCUMENT, IS_END
-from forebay.service import Service, Table
+from forebay.declared_table import Table
+from forebay.service import Service
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as Expression

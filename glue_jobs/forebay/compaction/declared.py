@@ -10,7 +10,8 @@ from dataclasses import replace
 from datetime import timedelta
 
 from forebay.compaction.policy import MIB, Group, Policy, Round, Thresholds
-from forebay.service import Compaction, Service, Table
+from forebay.declared_table import Compaction, Table
+from forebay.service import Service
 
 __all__ = ["policy_of"]
 

@@ -14,9 +14,10 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from forebay.declared_table import Table
 from forebay.errors import Misdeclared
 from forebay.objects import Objects
-from forebay.service import Service, Table, parse_service
+from forebay.service import Service, parse_service
 
 __all__ = ["begin", "editor_schema", "impact", "push", "texts_in_folder", "texts_in_place", "with_table"]
 

@@ -32,12 +32,13 @@ from forebay.batch.columns import (
 )
 from forebay.batch.routing import field, parsed
 from forebay.column import Column
+from forebay.declared_table import Table
 from forebay.errors import ForebayError, Halt, Misdeclared
 from forebay.objects import open_objects
 from forebay.record.conform import writable
 from forebay.record.growth import Rules, agrees, grown
 from forebay.record.kind import Struct, leaves
-from forebay.service import Service, Table
+from forebay.service import Service
 from forebay.settings import problems_of
 from forebay.table.as_records import as_records
 from forebay.table.files import Place, write_files
