@@ -12,6 +12,7 @@ from forebay.errors import Misdeclared
 from forebay.service import Service, builtin_service, load_service, parse_service
 
 GOOD = 'name = "studio"\n[[tables]]\nname = "{game}"\n'
+TWO = 'name = "s"\n[[tables]]\nname = "a"\ncolumns = [{name = "x"}, {name = "m", type = "map"}]\n'
 
 
 def problems(texts: dict[str, str]) -> str:
@@ -77,6 +78,30 @@ def test_the_version_changes_with_any_text() -> None:
         (
             'name = "s"\n[[tables]]\nname = "a"\ncolumns = [{name = "x", path = "y", expression = "z"}]',
             r"has an expression",
+        ),
+        (
+            TWO + 'cluster_by = ["x"]\npartitions = ["x"]',
+            r"cluster_by: is instead of partitions",
+        ),
+        (
+            TWO + 'cluster_by = ["x", "x"]',
+            r"cluster_by: takes up to 4 columns, each once",
+        ),
+        (
+            TWO + 'cluster_by = ["y"]',
+            r"cluster_by: y is no declared column",
+        ),
+        (
+            TWO + 'cluster_by = ["m"]',
+            r"cluster_by: m is map",
+        ),
+        (
+            TWO + 'cluster_by = ["x"]\ncompaction = { order_by = ["x"] }',
+            r"cluster_by: OPTIMIZE orders the rows by these",
+        ),
+        (
+            TWO + "salt = 0",
+            r"salt: .*; got 0",
         ),
         ('name = "s"\n[[tables]]\nname = "a"\n[[tables]]\nname = "a"', r"a: is declared twice"),
     ],

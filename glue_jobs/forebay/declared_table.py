@@ -13,6 +13,10 @@ from forebay.expectation import Expectation
 
 __all__ = ["Compaction", "Table"]
 
+MOST_CLUSTER_COLUMNS = 4
+INDEXED_COLUMNS = 32
+"""Delta's own limits: of clustering columns, and of those that have statistics."""
+
 TABLE_NAME = re.compile(r"[a-z0-9][a-z0-9_]{0,126}")
 
 
@@ -61,6 +65,17 @@ class Table(Declared):
     partition_values: dict[str, str] = Field(
         default_factory=dict,
         description="patterns that values of partition columns must match; else the record is refused",
+    )
+    cluster_by: tuple[str, ...] = Field(
+        (),
+        description="instead of partitions: declared columns by which OPTIMIZE puts rows together (liquid clustering)",
+    )
+    salt: int = Field(
+        1,
+        ge=1,
+        le=1000,
+        description="by so many tasks the rows of one partition are written in a batch, into as many files; "
+        "large partitions are split anyway",
     )
     expectations: dict[str, Expectation] = Field(
         default_factory=dict, description="what must hold of each row, by name; a text is a predicate to warn about"
@@ -127,6 +142,32 @@ class Table(Declared):
                 raise ValueError(f"partition_values: {name} is not a regular expression: {problem}") from None
         if self.partitions and len(set(self.partitions)) < len(self.partitions):
             raise ValueError("partitions: names a column twice")
+        return self
+
+    @model_validator(mode="after")
+    def _is_clustered_as_delta_can(self) -> Table:
+        kinds = {column.name: column.type for column in self.columns}
+        if self.cluster_by and self.partitions:
+            raise ValueError("cluster_by: is instead of partitions, and there are partitions as well")
+        if self.cluster_by and (self.compaction.order_by or self.compaction.way == "rewrite"):
+            raise ValueError("cluster_by: OPTIMIZE orders the rows by these, so compaction has no order_by or rewrite")
+        if len(set(self.cluster_by)) < len(self.cluster_by) or len(self.cluster_by) > MOST_CLUSTER_COLUMNS:
+            raise ValueError(f"cluster_by: takes up to {MOST_CLUSTER_COLUMNS} columns, each once")
+        indexed = [column.name for column in self.columns][:INDEXED_COLUMNS]
+        for name in self.cluster_by:
+            if name not in kinds:
+                raise ValueError(f"cluster_by: {name} is no declared column")
+            if kinds[name] in ("map", "binary", "boolean"):
+                raise ValueError(
+                    f"cluster_by: {name} is {kinds[name]}, of which Delta keeps no smallest and largest value"
+                )
+            if name not in indexed:
+                raise ValueError(f"cluster_by: {name} must be among the first {INDEXED_COLUMNS} columns")
+        return self
+
+    @model_validator(mode="after")
+    def _names_its_columns(self) -> Table:
+        kinds = {column.name: column.type for column in self.columns}
         for name in self.dedupe.by if self.dedupe else ():
             if name not in kinds:
                 raise ValueError(f"dedupe: {name} is no declared column")

@@ -48,8 +48,8 @@ def told(twin: Twin, spark: SparkSession) -> Iterator[Story]:
         yield told
 
 
-def declare(told: Story, folder: Path, columns: str = "") -> None:
-    (folder / "service.toml").write_text(SERVICE.replace("COLUMNS", columns))
+def declare(told: Story, folder: Path, columns: str = "", more: str = "") -> None:
+    (folder / "service.toml").write_text(SERVICE.replace("COLUMNS", columns) + more)
     told.service = str(folder)
 
 
@@ -146,14 +146,20 @@ def test_a_column_whose_declared_type_changes_has_the_new_one_and_what_does_not_
     told.put("a.json", lines([event("alpha", i, n=n, level=level, at=at) for i, (n, level, at) in enumerate(said)]))
     told.run()
     types_now = ', { name = "n", type = "long" }, { name = "level" }, { name = "at", type = "timestamp" }'
-    declare(told, tmp_path, types_now)
+    types_now += ', { name = "day", type = "date", expression = "to_date(at)" }'
+    declare(told, tmp_path, types_now, 'partitions = ["day"]')
     told.put("b.json", lines([event("alpha", 3, n=4, level="high", at=1795262400)]))
     assert told.run().rows["quarantine"] == 1, "a table of another type takes no rows"
 
     done = settled(told, spark, "alpha")
 
-    assert set(done.changed) == {"n bigint", "level string", "at timestamp"}
+    assert set(done.changed) == {"n bigint", "level string", "at timestamp", "day"}
+    assert done.partitions == ("day",)
     assert told.run().differences() == []
+    table = LakeView(told.lake).table("alpha")
+    assert table is not None
+    days = sorted(str(partition["day"]) for partition in table.partitions())
+    assert (table.metadata().partition_columns, days) == (["day"], ["2026-11-21", "None"])
     rows = sorted(told.rows("alpha", "select event_id, n, level, at, _rescued from t"), key=lambda row: row["event_id"])
     assert [(row["n"], row["level"], row["at"] and row["at"].isoformat()) for row in rows] == [
         (1, "1", "2026-11-21T12:00:00+00:00"),

@@ -42,6 +42,19 @@ def test_every_change_is_said_with_what_it_means() -> None:
     ]
 
 
+def test_of_a_changed_layout_it_is_said_what_brings_existing_tables_there() -> None:
+    columns = '[{ name = "price", type = "double" }, { name = "old" }]'
+    other = BEFORE.replace(columns, f'{columns}\npartitions = ["old"]')
+    assert changes(BEFORE, other) == [
+        'table purchases: partitions was [], is ["old"]',
+        "table purchases: tables that exist keep their partitions until `forebay schema settle`",
+    ]
+    clustered = BEFORE.replace(columns, f'{columns}\ncluster_by = ["price"]')
+    assert changes(BEFORE, clustered)[1:] == [
+        "table purchases: tables that exist stay as they are until ALTER TABLE ... CLUSTER BY (price)"
+    ]
+
+
 def test_tables_that_come_go_or_change_places_are_said() -> None:
     first, second = BEFORE.split("[[tables]]\n")[1:]
     swapped = f'name = "studio"\n[[tables]]\n{second}\n[[tables]]\n{first}'

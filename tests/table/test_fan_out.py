@@ -333,9 +333,9 @@ class Interrupted(TableLogs):
         super().__init__(spark)
         self.deeds = list(deeds)
 
-    def create(self, *arguments: Any) -> Any:
+    def create(self, *arguments: Any, **more: Any) -> Any:
         self._interrupt()
-        return super().create(*arguments)
+        return super().create(*arguments, **more)
 
     def append(self, *arguments: Any, **more: Any) -> Any:
         self._interrupt()
@@ -377,6 +377,21 @@ def test_a_table_that_another_driver_makes_first_is_appended_to_if_it_fits(
         assert read(spark, f"{lake}/a") == [(0, "a-0")]
     else:
         assert "column id: is string in the table" in failure(outcome)
+
+
+def test_a_table_that_was_laid_out_anew_since_the_last_batch_is_written_as_it_is_now(
+    spark: SparkSession, lake: str
+) -> None:
+    logs = TableLogs(spark)
+    tables = [Destination(name, f"{lake}/{name}") for name in ("a", "b")]
+    append(spark, rows_for(spark, ("a", 2), ("b", 2)), tables, txn=Txn(A, 1), logs=logs)
+    laid_out = spark.read.format("delta").load(f"{lake}/a").write.format("delta").mode("overwrite")
+    laid_out.option("overwriteSchema", "true").partitionBy("id").save(f"{lake}/a")
+    outcomes = append(spark, rows_for(spark, ("a", 3), ("b", 3)), tables, txn=Txn(A, 2), logs=logs)
+    logs.close()
+    assert {name: o.rows for name, o in outcomes.items() if isinstance(o, Appended)} == {"a": 3, "b": 3}
+    assert [row[0] for row in read(spark, f"{lake}/a")] == [0, 0, 1, 1, 2]
+    assert all(add["partitionValues"].keys() == {"id"} for add in adds(f"{lake}/a")[-3:])
 
 
 def test_a_table_whose_folder_is_replaced_is_made_anew(spark: SparkSession, lake: str) -> None:
@@ -466,6 +481,48 @@ def test_a_table_with_nearly_all_rows_is_written_by_several_tasks(spark: SparkSe
     assert 2 <= huge.files <= 8
     assert sum(o.rows for o in outcomes.values() if isinstance(o, Appended)) == 20_000
     assert max(stat["numRecords"] for stat in stats(f"{lake}/huge")) < 12_000
+
+
+def test_the_rows_of_a_salted_table_are_spread_over_tasks_and_all_of_them_are_there(
+    spark: SparkSession, lake: str
+) -> None:
+    rows = spark.range(0, 1000, 1, 2).selectExpr(
+        "if(id % 2 = 0, 'salted', 'plain') _table", "id", "id % 4 < 2 day", "map('k', id) m"
+    )
+    tables = [
+        Destination("salted", f"{lake}/salted", ("day",), salt=8),
+        Destination("plain", f"{lake}/plain", ("day",)),
+    ]
+    settings = {"spark.sql.adaptive.coalescePartitions.enabled": "false", "spark.sql.shuffle.partitions": "16"}
+    with configured(spark, settings):
+        outcomes = append(spark, rows, tables, txn=Txn(A, 1))
+    files = {name: o.files for name, o in outcomes.items() if isinstance(o, Appended)}
+    assert files["plain"] == 2, "one for each partition"
+    assert 5 <= files["salted"] <= 16
+    assert [row[0] for row in read(spark, f"{lake}/salted")] == list(range(0, 1000, 2))
+
+
+def test_a_clustered_table_asks_no_more_of_readers_and_takes_whatever_other_tables_take(
+    spark: SparkSession, lake: str
+) -> None:
+    table = Destination("a", f"{lake}/a", cluster_columns=("text", "id"))
+    logs = TableLogs(spark)
+    append(spark, rows_for(spark, ("a", 40)), [table], txn=Txn(A, 1), logs=logs)
+    wider = rows_for(spark, ("a", 40)).selectExpr("_table", "id + 100 id", "text", "id % 3 more")
+    assert isinstance(append(spark, wider, [table], txn=Txn(A, 2), logs=logs)["a"], Appended)
+    logs.close()
+    before = read(spark, f"{lake}/a")
+    assert len(before) == 80
+    (protocol,) = (action["protocol"] for action in commits(f"{lake}/a")[0] if "protocol" in action)
+    assert (protocol["minReaderVersion"], protocol["minWriterVersion"]) == (1, 7)
+    (detail,) = spark.sql(f"DESCRIBE DETAIL delta.`{lake}/a`").select("clusteringColumns").collect()
+    assert detail.clusteringColumns == ["text", "id"]
+    spark.sql(f"OPTIMIZE delta.`{lake}/a`")
+    (optimized,) = (add for add in adds(f"{lake}/a") if add.get("clusteringProvider"))
+    assert json.loads(optimized["stats"])["numRecords"] == 80
+    assert read(spark, f"{lake}/a") == before
+    by_delta_rs = deltalake.DeltaTable(f"{lake}/a").to_pyarrow_table(columns=["id", "text", "more"]).to_pylist()
+    assert sorted(before, key=str) == sorted((tuple(row.values()) for row in by_delta_rs), key=str)
 
 
 def test_twelve_hundred_tables_take_one_batch(spark: SparkSession, lake: str) -> None:

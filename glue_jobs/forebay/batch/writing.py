@@ -193,14 +193,14 @@ class Writing:
             return frozenset()
         from pyspark.sql import functions as F
 
-        chosen, rules = self.chosen(rows, declared, wanted), rules_of(declared)
+        chosen = self.chosen(rows, declared, wanted)
         plain = sorted(wanted.keys() - leaving.keys())
         results: dict[str, Outcome] = {}
         if plain:
             results = append(
                 self.spark,
                 chosen.where(F.col("_table").isin(plain)) if len(plain) < len(wanted) else chosen,
-                [Destination(name, table_path(self.lake, name), declared.partitions, rules=rules) for name in plain],
+                [self.destination(name, declared) for name in plain],
                 txn=self.txn,
                 pool=self.tables_at_once,
                 logs=self.logs,
@@ -210,6 +210,16 @@ class Writing:
             its_rows = chosen.where(F.col("_table") == name).drop("_table")
             results[name] = self.replaced(declared, name, leaving[name], its_rows)
         return frozenset(name for name, result in results.items() if self.failed(name, wanted[name], result))
+
+    def destination(self, table: str, declared: Table) -> Destination:
+        return Destination(
+            table,
+            table_path(self.lake, table),
+            declared.partitions,
+            rules=rules_of(declared),
+            cluster_columns=declared.cluster_by,
+            salt=declared.salt,
+        )
 
     def chosen(self, rows: DataFrame, declared: Table, tables: Iterable[str]) -> DataFrame:
         """The rows of these tables with the columns of their declaration, and what their other columns are made of."""

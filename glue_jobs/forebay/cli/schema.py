@@ -47,8 +47,8 @@ def history(lake: Lake, table: Name) -> None:
 
 @app.command()
 def settle(lake: Lake, table: Name, service: Service = "") -> None:
-    """Decide the columns anew by all that the table holds, and move what was rescued into them. Rewrites the table, in one
-    commit."""
+    """Decide the columns anew by all that the table holds, move what was rescued into them, and give the table the partitions
+    that are declared. Rewrites the table, in one commit."""
     _settle(lake, table, service, None)
 
 
@@ -87,6 +87,8 @@ def _settle(lake: str, table: str, place: str, column: dict[str, str] | None) ->
         logs.close()
     for change in done.changed:
         console.print(f"  {change}", markup=False)
+    if done.partitions is not None:
+        console.print(f"  partitions: {', '.join(done.partitions) or 'none'}", markup=False)
     if done.version is None:
         console.print(f"{table}: the columns are what the records say; {done.rows:,} rows")
     else:

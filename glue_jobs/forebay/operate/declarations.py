@@ -112,8 +112,11 @@ def _of_table(before: Table, after: Table) -> Iterator[str]:
             yield from _of_columns(before, after)
             continue
         yield from _change(f"table {after.name}", field, getattr(before, field), getattr(after, field))
-        if field == "partitions" and before.partitions != after.partitions:
-            yield f"table {after.name}: tables that exist keep their partitions"
+    if before.partitions != after.partitions:
+        yield f"table {after.name}: tables that exist keep their partitions until `forebay schema settle`"
+    if before.cluster_by != after.cluster_by:
+        columns = f"({', '.join(after.cluster_by)})" if after.cluster_by else "NONE"
+        yield f"table {after.name}: tables that exist stay as they are until ALTER TABLE ... CLUSTER BY {columns}"
 
 
 def _of_columns(before: Table, after: Table) -> Iterator[str]:

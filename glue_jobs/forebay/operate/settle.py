@@ -3,7 +3,7 @@
 In the stream a column keeps the type that it got first, and what does not fit is rescued. `settle` makes good for that: every
 row becomes the record it was and is conformed to columns that all rows together decide; what was rescued moves into them. So
 the same records end in the same columns in whatever order they came. A column that was declared since then is filled as well,
-from where its values were: `promote`.
+from where its values were: `promote`. And the table gets the partitions that are declared of it now.
 
 In: a table, and the declarations. Out: `Settled`. The whole table is rewritten, in one commit, which only arrives if nobody
 else has committed meanwhile; otherwise it is done again. It changes no number of rows, and is no append: a streaming reader
@@ -64,13 +64,14 @@ EVERY = 10**9
 @dataclass(frozen=True)
 class Settled:
     """What changed: columns that are new or have another type, as paths with types; rows of which something is rescued, before
-    and after. `version` None: nothing was to be done."""
+    and after; `partitions` if they are other ones now. `version` None: nothing was to be done."""
 
     changed: tuple[str, ...]
     rows: int
     rescued_before: int
     rescued_after: int
     version: int | None
+    partitions: tuple[str, ...] | None = None
 
 
 class ChangedMeanwhile(ForebayError):
@@ -117,6 +118,7 @@ class _Settling:
 
     def run(self) -> Settled | None:
         """None where somebody was quicker."""
+        moves = self._moves()
         rows = self.spark.read.format("delta").option("versionAsOf", self.seen.version).load(self.seen.path)
         again = self._again(rows)
         fixed = fixed_columns(again.schema)
@@ -129,9 +131,16 @@ class _Settling:
             f"{f.name} {f.dataType.simpleString()}" for f in fixed.fields if had.get(f.name, f.dataType) != f.dataType
         ]
         changed = (*declared_anew, *_changes(known, columns))
-        if not changed and (not rescued or agrees(columns, known)):
+        if not changed and not moves and (not rescued or agrees(columns, known)):
             return Settled((), count, rescued, rescued, None)
         return self._rewritten(again, columns, changed, count, rescued)
+
+    def _moves(self) -> bool:
+        """Whether the table gets other partitions."""
+        if self.declared.partitions and (clustered := self.logs.cluster_columns(self.seen)):
+            what = f"is clustered by {', '.join(clustered)}, which excludes the declared partitions"
+            raise Misdeclared.one(self.seen.path, what, "ALTER TABLE ... CLUSTER BY NONE first")
+        return self.declared.partitions != self.seen.partition_columns
 
     def _again(self, rows: DataFrame) -> DataFrame:
         """The rows as records, with their declared columns filled where that can be done now."""
@@ -148,7 +157,7 @@ class _Settling:
                 of_old_type[column.name] = self._converted(column, old)
                 value = of_old_type[column.name][1]
             elif not column.of_record:
-                # Nothing of it was rescued: it is as it was, and null in rows from before it was declared.
+                # Nothing of it was rescued: it is as it was. What the file's key said is not known any more.
                 value = F.col(old.name) if old else F.lit(None).cast(spark_type(column))
             elif old is None:
                 value = declared_column(self.service, column)
@@ -157,7 +166,13 @@ class _Settling:
             made.append(value.alias(column.name))
         own = [F.col(name) for name in (*OWN_COLUMNS, "_record") if name in records.columns]
         misfits = declared_misfits(self.service, self.declared.columns, of_old_type).alias(MISFITS)
-        return records.select(*made, *own, DOCUMENT, misfits)
+        records = records.select(*made, *own, DOCUMENT, misfits)
+        derived = {
+            column.name: F.expr(column.expression).cast(spark_type(column))
+            for column in self.declared.columns
+            if column.expression is not None and column.name.lower() not in kept
+        }
+        return records.withColumns(derived) if derived else records
 
     def _converted(self, column: Column, old: StructField) -> tuple[Expression, Expression]:
         """A column's values that have another type, as text and in their new one; null there where something of them would be
@@ -198,7 +213,7 @@ class _Settling:
         if old.version != self.seen.version:
             return None
         shaping = Shaping(writable(columns), self.rules, settled=True)
-        place = Place(self.seen.path, self.seen.partition_columns, shaping)
+        place = Place(self.seen.path, self.declared.partitions, shaping, self.declared.salt)
         named = rows.withColumn("_table", F.lit("it"))
         written = write_files(named, {"it": place}, table_column="_table", storage=storage_as(os.environ))
         if written.failed:
@@ -209,10 +224,11 @@ class _Settling:
         fixed = fixed_columns(rows.schema)
         schema = nullable(StructType([*fixed.fields, *spark_columns(writable(columns))]))
         actions = [*(_remove(file, began) for file in old.files), *(file.add_action() for file in files)]
-        outcome = self.logs.rewrite(self.seen, actions, schema=schema)
+        outcome = self.logs.rewrite(self.seen, actions, schema=schema, partition_columns=place.partition_columns)
         if not isinstance(outcome, Committed):
             return None
-        return Settled(tuple(changed), count, rescued, sum(file.rescued for file in files), outcome.version)
+        moved = None if place.partition_columns == self.seen.partition_columns else place.partition_columns
+        return Settled(tuple(changed), count, rescued, sum(file.rescued for file in files), outcome.version, moved)
 
 
 def _without_haste(rules: Rules) -> Rules:

@@ -52,6 +52,10 @@ class Destination:
     properties: Mapping[str, str] = field(default_factory=dict)
     rules: Rules | None = None
     """How its records become columns; without rules the rows are what they are."""
+    cluster_columns: tuple[str, ...] = ()
+    """Instead of partition columns: by which OPTIMIZE puts its rows together."""
+    salt: int = 1
+    """By so many tasks the rows of one partition are written."""
 
 
 @dataclass(frozen=True)
@@ -91,6 +95,10 @@ class ChangesTooOften(ForebayError):
     """Somebody else is changing this table while it is being written."""
 
 
+class OtherwiseNow(ChangesTooOften):
+    """The table is not any more what its files were written for: they must be written anew."""
+
+
 def append(
     spark: SparkSession,
     rows: DataFrame,
@@ -107,10 +115,20 @@ def append(
     own_logs = logs is None
     logs = logs or TableLogs(spark, emit=emit)
     try:
-        return _FanOut(logs, rows, table_column, txn, emit).run(tables, pool)
+        outcomes = _FanOut(logs, rows, table_column, txn, emit).run(tables, pool)
+        otherwise = [table for table in tables if _may_fit_now(outcomes.get(table.name))]
+        if otherwise:
+            theirs = rows.where(rows[quoted(table_column)].isin([table.name for table in otherwise]))
+            outcomes |= _FanOut(logs, theirs, table_column, txn, emit).run(otherwise, pool)
+        return outcomes
     finally:
         if own_logs:
             logs.close()
+
+
+def _may_fit_now(outcome: Outcome | None) -> bool:
+    """A table that was settled since we looked at it last."""
+    return isinstance(outcome, Failed) and isinstance(outcome.error, OtherwiseNow)
 
 
 def last_version(spark: SparkSession, path: str, app_id: str) -> int:
@@ -135,7 +153,7 @@ class _Ready:
     @property
     def place(self) -> Place:
         columns = self.table.partition_columns if self.seen is None else self.seen.partition_columns
-        return Place(self.table.path, columns, self.shaping(self.known))
+        return Place(self.table.path, columns, self.shaping(self.known), self.table.salt)
 
     def shaping(self, columns: Struct | None, *, settled: bool = False) -> Shaping | None:
         if columns is None or self.table.rules is None:
@@ -275,7 +293,9 @@ class _FanOut:
             missing: tuple[str, ...] = ()
             if seen is None:
                 partitions, properties = table.partition_columns, table.properties
-                outcome = self.logs.create(table.path, schema, partitions, properties, actions, self.txn)
+                outcome = self.logs.create(
+                    table.path, schema, partitions, properties, actions, self.txn, cluster_columns=table.cluster_columns
+                )
             else:
                 missing = new_columns(schema, seen.schema)
                 more = merged(seen.schema, schema) if missing else None
@@ -308,9 +328,9 @@ class _FanOut:
         self._fitting(ready.table, seen)
         problems = list(misfits(schema, seen.schema)) if seen is not None else []
         if problems:
-            raise ChangesTooOften(f"table {ready.table.name} got other columns meanwhile: {problems[0]}")
+            raise OtherwiseNow(f"table {ready.table.name} got other columns meanwhile: {problems[0]}")
         if _Ready(ready.table, seen, ready.known).place != ready.place:
-            raise ChangesTooOften(f"table {ready.table.name} got other partition columns meanwhile")
+            raise OtherwiseNow(f"table {ready.table.name} got other partition columns meanwhile")
         return seen
 
     def _looked_for(self, table: Destination, failure: LogFailed) -> Committed | Failed:

@@ -10,7 +10,8 @@ its own, which no DataFrame of many tables could have.
 
 Rows are brought together by table and partition, so that each gets about one file a batch; Spark splits what is larger
 than `spark.sql.adaptive.advisoryPartitionSizeInBytes` over several tasks, so a table with nearly all of the rows does not
-wait for one core (without adaptive execution it does). Each task takes its rows in order and has one file open at a time,
+wait for one core (without adaptive execution it does). A table may ask for a `salt`, by which its partitions are spread over
+so many tasks whatever they weigh. Each task takes its rows in order and has one file open at a time,
 in memory, up to `FILE_BYTES`.
 """
 
@@ -39,7 +40,7 @@ from forebay.table.statistics import Statistics
 from forebay.table.storage import Storage, UploadFailed
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
 __all__ = ["DataFile", "Place", "Written", "write_files"]
 
@@ -48,7 +49,7 @@ ROW_GROUP_BYTES = 64 << 20
 UPLOADS_AT_ONCE = 8
 UPLOADING_BYTES = 64 << 20
 CODEC = "zstd"
-DESTINATION = "_forebay_destination"
+DESTINATION, SALT = "_forebay_destination", "_forebay_salt"
 
 ANSWER = pa.schema(
     [
@@ -78,6 +79,8 @@ class Place:
     path: str
     partition_columns: tuple[str, ...] = ()
     shaping: Shaping | None = None
+    salt: int = 1
+    """By so many tasks the rows of one of its partitions are written."""
 
 
 @dataclass(frozen=True)
@@ -126,13 +129,26 @@ def write_files(rows: DataFrame, places: Mapping[str, Place], *, table_column: s
     zone = rows.sparkSession.conf.get("spark.sql.session.timeZone") or "UTC"
     partitions = {name: place.partition_columns for name, place in places.items()}
     destination = destination_column(F.col(quoted(table_column)), partitions, kinds, zone)
-    gathered = (
-        rows.withColumn(DESTINATION, destination)
-        .drop(table_column)
-        .hint("rebalance", DESTINATION)
-        .sortWithinPartitions(DESTINATION)
-    )
+    keys = {DESTINATION: destination, **_salt(rows, F.col(quoted(table_column)), places)}
+    gathered = rows.withColumns(keys).drop(table_column).hint("rebalance", *keys).drop(SALT)
+    gathered = gathered.sortWithinPartitions(DESTINATION)
     return _sorted_out(map_in_arrow(gathered, _Task(dict(places), storage), ANSWER_DDL).collect())
+
+
+def _salt(rows: DataFrame, table: Column, places: Mapping[str, Place]) -> dict[str, Column]:
+    """A number made of the row, where a table asks for it: one made at random would be another one when a task is run again,
+    and rows would be lost or doubled by that."""
+    from pyspark.sql import functions as F
+
+    salted = sorted({place.salt for place in places.values()} - {1})
+    if not salted:
+        return {}
+    salt = F.lit(0)
+    told = [quoted(f.name) for f in rows.schema.fields if "map<" not in f.dataType.simpleString()]
+    for count in salted:
+        mine = [name for name, place in places.items() if place.salt == count]
+        salt = F.when(table.isin(mine), F.pmod(F.xxhash64(*told), F.lit(count)).cast("int")).otherwise(salt)
+    return {SALT: salt}
 
 
 def _sorted_out(answers: Iterable[Any]) -> Written:

@@ -132,6 +132,13 @@ class TableLogs:
             found = seen.snapshot.getLatestTransactionVersion(self._engine, app_id)
             return int(found.get()) if found.isPresent() else NO_VERSION
 
+    def cluster_columns(self, seen: Seen) -> tuple[str, ...]:
+        """By which OPTIMIZE puts the table's rows together; none of an ordinary table."""
+        with self._failures():
+            found = seen.snapshot.getDomainMetadata("delta.clustering")
+        columns = json.loads(found.get())["clusteringColumns"] if found.isPresent() else []
+        return tuple(".".join(column) for column in columns)
+
     def create(
         self,
         path: str,
@@ -140,15 +147,22 @@ class TableLogs:
         properties: Mapping[str, str],
         actions: Sequence[str],
         txn: Txn,
+        *,
+        cluster_columns: Sequence[str] = (),
     ) -> Committed | Repeated | Outrun:
-        """Makes the table, with these files as its first commit."""
+        """Makes the table, with these files as its first commit. Clustering is a feature for writers, and raises what they must
+        know to version 7; who reads needs no more than before."""
 
         def transaction() -> Any:
             table = self._java.table.forPath(self._engine, path)
             builder = table.createTransactionBuilder(self._engine, ENGINE, self._java.create_table)
+            if cluster_columns:
+                columns = self._java.list_of([self._java.column(name) for name in cluster_columns])
+                builder = builder.withClusteringColumns(self._engine, columns)
+            else:
+                builder = builder.withPartitionColumns(self._engine, self._java.list_of(partition_columns))
             return (
                 builder.withSchema(self._engine, self._java.schema_json.deserializeStructType(schema.json()))
-                .withPartitionColumns(self._engine, self._java.list_of(partition_columns))
                 .withTableProperties(self._engine, self._java.map_of(properties))
                 .withTransactionId(self._engine, txn.app_id, txn.version)
                 .withMaxRetries(RETRIES)
@@ -172,9 +186,11 @@ class TableLogs:
 
         return self._commit(seen.path, seen.listed, transaction, actions, remember=schema is None)
 
-    def rewrite(self, seen: Seen, actions: Sequence[str], *, schema: StructType) -> Committed | Repeated | Outrun:
-        """Commits actions that take files away as well: only if nobody has committed anything since the table was seen, because
-        Kernel itself only knows how to go behind others when it appends."""
+    def rewrite(
+        self, seen: Seen, actions: Sequence[str], *, schema: StructType, partition_columns: Sequence[str]
+    ) -> Committed | Repeated | Outrun:
+        """Commits actions that take all files away and add others: only if nobody has committed anything since the table was
+        seen, because Kernel itself only knows how to go behind others when it appends."""
 
         def transaction() -> Any:
             return (
@@ -183,7 +199,7 @@ class TableLogs:
                 .build(self._engine)
             )
 
-        actions = [_metadata_action(seen.snapshot.getMetadata(), schema), *actions]
+        actions = [_metadata_action(seen.snapshot.getMetadata(), schema, partition_columns), *actions]
         return self._commit(seen.path, seen.listed, transaction, actions, remember=False)
 
     def close(self) -> None:
@@ -311,6 +327,7 @@ class _Java:
         self.table = kernel.Table
         self.create_table, self.write = kernel.Operation.CREATE_TABLE, kernel.Operation.WRITE
         self.iterable = kernel.utils.CloseableIterable
+        self.column = kernel.expressions.Column
         self.string = kernel.types.StringType.STRING
         self.schema_json = kernel.internal.types.DataTypeJsonSerDe
         self.vectors = kernel.internal.util.VectorUtils
@@ -318,7 +335,7 @@ class _Java:
         self.nothing = jvm.java.util.Optional.empty()
         self._array_list, self._hash_map = jvm.java.util.ArrayList, jvm.java.util.HashMap
 
-    def list_of(self, items: Sequence[str]) -> Any:
+    def list_of(self, items: Sequence[Any]) -> Any:
         made = self._array_list()
         for item in items:
             made.add(item)
@@ -331,15 +348,17 @@ class _Java:
         return made
 
 
-def _metadata_action(metadata: Any, schema: StructType) -> str:
-    """What the log says of the table, with another schema."""
+def _metadata_action(metadata: Any, schema: StructType, partition_columns: Sequence[str] | None = None) -> str:
+    """What the log says of the table, with another schema, and perhaps with other partition columns."""
+    if partition_columns is None:
+        partition_columns = _texts(metadata.getPartitionColumns())
     named = {"name": metadata.getName(), "description": metadata.getDescription()}
     action = {
         "id": metadata.getId(),
         **{key: str(value.get()) for key, value in named.items() if value.isPresent()},
         "format": {"provider": "parquet", "options": {}},
         "schemaString": schema.json(),
-        "partitionColumns": _texts(metadata.getPartitionColumns()),
+        "partitionColumns": list(partition_columns),
         "configuration": dict(metadata.getConfiguration()),
     }
     if metadata.getCreatedTime().isPresent():

@@ -18,6 +18,7 @@ from forebay.compaction.work import Work
 from forebay.errors import Halt
 from forebay.health import HealthRecords
 from forebay.lease import hold
+from forebay.table.fan_out import Destination, Txn, append
 from tests.compaction.on_spark.lake import SmallLake
 
 ODD = ["it's", "a\\b", "", None, "x y/z=%"]
@@ -94,7 +95,9 @@ def test_partitions_of_every_type_are_found_again(small: SmallLake, column: str,
 
 def test_the_second_round_orders_and_what_is_clustered_is_clustered(small: SmallLake) -> None:
     small.fill("ordered", files=4)
-    small.spark.sql(f"CREATE TABLE delta.`{small.path('clustered')}` (id BIGINT, v BIGINT) USING delta CLUSTER BY (v)")
+    clustered = Destination("clustered", small.path("clustered"), cluster_columns=("v",))
+    row = small.spark.range(1000, 1001).selectExpr("'clustered' _table", "id", "id % 7 as v")
+    append(small.spark, row, [clustered], txn=Txn("made", 1))
     small.fill("clustered", files=4)
     before = small.rows("ordered"), small.rows("clustered")
     service = small.declare('[[tables]]\nname = "{any}"\ncompaction = { order_by = ["v"] }')
