@@ -65,6 +65,11 @@ class Rows:
             assert not self.query.awaitTermination(0.1)
         raise AssertionError(f"not seen in time: {self.found}")
 
+    def until_committed(self, batches: int) -> None:
+        """The sink has the rows before Spark has the batch; a query stopped in between runs it once more."""
+        commits = self.folder / "checkpoint" / "commits"
+        self.until(lambda: (commits / str(batches - 1)).exists())
+
     def fails_with(self, words: str) -> None:
         with pytest.raises(Exception, match=words):
             self.start().query.awaitTermination(120)
@@ -135,6 +140,7 @@ def test_dropmalformed_drops_and_failfast_stops(rows: Rows) -> None:
     rows.options["mode"] = "DROPMALFORMED"
     rows.put("in/a.json", '{"id": 1}\n{"id": "two"}\n{"id": 3}\n')
     rows.start().until(lambda: rows.ids == [1, 3])
+    rows.until_committed(len(rows.batches))
     rows.stop()
     rows.options["mode"] = "FAILFAST"
     rows.put("in/b.json", '{"id": "four"}\n')

@@ -26,7 +26,8 @@ How Spark 4.1 drives this, read in its MicroBatchExecution, AcceptsLatestSeenOff
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -40,6 +41,7 @@ from forebay.content.fetch import Retrying, s3_of_this_process
 from forebay.errors import Misdeclared
 from forebay.events import Emit, Journal, to_log
 from forebay.file.contents import LIMITS, Layout, dealt, landed, rows_of
+from forebay.file.farewell import Farewell, is_planner
 from forebay.file.intake import Intake
 from forebay.file.manifest import AnnouncedFile
 from forebay.file.options import MANIFESTS, SourceOptions
@@ -119,27 +121,25 @@ class FileNamesReader(DataSourceStreamReader):
         self._options = options
         self._opened: Intake | None = None
         self._metrics: CloudWatch | None = None
+        self._farewell: Farewell | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        return {
-            "_options": self._options,
-            "_opened": None,
-            "_metrics": None,
-        }  # tasks get a copy; clients and threads stay here
+        # Tasks get a copy; clients and threads stay here.
+        return {"_options": self._options, "_opened": None, "_metrics": None, "_farewell": None}
 
     def initialOffset(self) -> dict[str, int]:  # noqa: N802 (Spark's name)
         return _offset(0)
 
     def latestOffset(self, start: dict[str, int] | None = None, limit: Any = None) -> dict[str, int]:  # noqa: N802
         # Spark 4.2 says where it is with every question; its limits are ours already, as options.
-        if start is not None and _number(start) > 0:
-            self._intake.resume(_number(start))
-        return _offset(self._intake.next_batch())
+        intake = self._intake
+        with self._question():
+            if start is not None and _number(start) > 0:
+                intake.resume(_number(start))
+            return _offset(intake.next_batch())
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
-        after, upto = _number(start), _number(end)
-        self._intake.resume(upto)
-        return [Names(_as_arrow(rows)) for rows in self._intake.rows(after, upto)]
+        return [Names(_as_arrow(rows)) for rows in self._batches(start, end)]
 
     def read(self, partition: InputPartition) -> Iterator[RecordBatch]:
         import pyarrow as pa
@@ -150,7 +150,9 @@ class FileNamesReader(DataSourceStreamReader):
             yield from rows
 
     def commit(self, end: dict[str, int]) -> None:
-        self._intake.committed(_number(end))
+        intake = self._intake
+        with self._question():
+            intake.committed(_number(end))
 
     def stop(self) -> None:
         if self._opened is not None:
@@ -159,11 +161,26 @@ class FileNamesReader(DataSourceStreamReader):
         if self._metrics is not None:
             Journal().last_words(self._metrics.flush)
 
+    def _batches(self, start: dict[str, int], end: dict[str, int]) -> list[tuple[AnnouncedFile, ...]]:
+        intake, upto = self._intake, _number(end)
+        with self._question():
+            intake.resume(upto)
+            return intake.rows(_number(start), upto)
+
     @property
     def _intake(self) -> Intake:
         if self._opened is None:
-            self._opened = open_intake(self._options, emit=self._journal())
+            if is_planner():
+                self._farewell = Farewell(self.stop)
+                self._farewell.expect()
+            self._opened = open_intake(self._options, emit=self._journal(), told_to_end=self._told_to_end)
         return self._opened
+
+    def _told_to_end(self) -> bool:
+        return self._farewell is not None and self._farewell.told
+
+    def _question(self) -> AbstractContextManager[None]:
+        return self._farewell.question() if self._farewell else nullcontext()
 
     def _journal(self) -> Journal:
         if self._options.metrics == "none":
@@ -183,9 +200,7 @@ class FileContentsReader(FileNamesReader):
         return super().__getstate__() | {"_layout": self._layout}
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
-        after, upto = _number(start), _number(end)
-        self._intake.resume(upto)
-        files = [row for rows in self._intake.rows(after, upto) for row in rows]
+        files = [row for rows in self._batches(start, end) for row in rows]
         return [Names(_as_arrow(hand)) for hand in dealt(files, self._options.read_tasks)]
 
     def read(self, partition: InputPartition) -> Iterator[RecordBatch]:
@@ -202,7 +217,7 @@ def _number(offset: dict[str, int]) -> int:
     return offset["manifest"]
 
 
-def open_intake(options: SourceOptions, *, emit: Emit) -> Intake:
+def open_intake(options: SourceOptions, *, emit: Emit, told_to_end: Callable[[], bool] = lambda: False) -> Intake:
     """The intake of one stream, with clients of its own. Nothing is asked before its first batch."""
     from botocore.exceptions import NoRegionError
 
@@ -225,7 +240,7 @@ def open_intake(options: SourceOptions, *, emit: Emit) -> Intake:
         queue,
         open_store(options.manifest_path),
         emit=emit,
-        driver_lives=lambda: os.getppid() == started_by,
+        driver_lives=lambda: os.getppid() == started_by and not told_to_end(),
     )
 
 

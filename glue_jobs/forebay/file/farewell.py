@@ -1,0 +1,63 @@
+"""The planner is told to end, perhaps while it waits for the queue: it says goodbye first.
+
+Spark ends the planner by a signal, a terminal by another one. A process that dies in the middle of a long poll takes a
+message with it: the queue has handed it out, nobody has got it, and it comes back only when its visibility timeout is
+over. So a question that is under way is ended in order, and what it brought goes back to the queue; then, or at once
+where no question is under way, the last words are said and the process ends. It ends in any case when its patience is
+over.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+__all__ = ["Farewell", "is_planner"]
+
+_PATIENCE_S = 45
+"""A look at the queue takes 20 s at most where the queue answers; the rest is for giving back."""
+
+
+def is_planner() -> bool:
+    """Whether Spark started this process to run a source in, so that its signals are ours to answer."""
+    started_by_spark = any(name.startswith("PYTHON_WORKER_FACTORY_") for name in os.environ)
+    return started_by_spark and threading.current_thread() is threading.main_thread()
+
+
+class Farewell:
+    """What is left to do when the process is told to end. Everything here runs in the main thread, one after the other:
+    signal handlers too, so that no lock is held by the code that they interrupt while it waits for Spark."""
+
+    def __init__(self, last_words: Callable[[], None], *, leave: Callable[[int], object] = os._exit) -> None:
+        self._last_words, self._leave = last_words, leave
+        self._questions = 0
+        self.told = False
+
+    def expect(self) -> None:
+        """From now on signals that end a process are answered."""
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._on_signal)
+
+    @contextmanager
+    def question(self) -> Iterator[None]:
+        """Spark's question is being answered: not to be interrupted."""
+        self._questions += 1
+        try:
+            yield
+        finally:
+            self._questions -= 1
+            self._go_if_told()
+
+    def _on_signal(self, number: int, frame: object) -> None:
+        self.told = True
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.alarm(_PATIENCE_S)
+        self._go_if_told()
+
+    def _go_if_told(self) -> None:
+        if self.told and not self._questions:
+            self._last_words()
+            self._leave(0)

@@ -1,0 +1,50 @@
+"""A planner that is told to end: real processes and real signals."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+PLANNER = """
+import sys, time
+from forebay.file.farewell import Farewell, is_planner
+assert is_planner()
+farewell = Farewell(lambda: print("last words", flush=True))
+farewell.expect()
+if sys.argv[1] == "asked":
+    with farewell.question():
+        print("asked", flush=True)
+        until = time.monotonic() + 60
+        while not farewell.told and time.monotonic() < until:
+            time.sleep(0.01)
+        print("given back", flush=True)
+else:
+    print("idle", flush=True)
+time.sleep(60)
+print("still here", flush=True)
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize(("at", "said"), [("asked", "asked\ngiven back\nlast words\n"), ("idle", "idle\nlast words\n")])
+def test_a_question_under_way_is_ended_in_order_and_then_the_last_words_are_said(
+    at: str, said: str, number: signal.Signals
+) -> None:
+    env = {**os.environ, "PYTHON_WORKER_FACTORY_PORT": "1"}
+    command = [sys.executable, "-c", PLANNER, at]
+    with subprocess.Popen(command, env=env, stdout=subprocess.PIPE, text=True) as planner:
+        assert planner.stdout
+        first = planner.stdout.readline()
+        planner.send_signal(number)
+        rest = planner.stdout.read()
+    assert (first + rest, planner.returncode) == (said, 0)
+
+
+def test_only_a_process_of_sparks_answers_signals_in_this_way() -> None:
+    from forebay.file.farewell import is_planner
+
+    assert not is_planner()
