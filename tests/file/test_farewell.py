@@ -22,6 +22,8 @@ if sys.argv[1] == "asked":
         while not farewell.told and time.monotonic() < until:
             time.sleep(0.01)
         print("given back", flush=True)
+elif sys.argv[1] == "left":
+    sys.exit(255)
 else:
     print("idle", flush=True)
 time.sleep(60)
@@ -42,6 +44,12 @@ def test_a_question_under_way_is_ended_in_order_and_then_the_last_words_are_said
         planner.send_signal(number)
         rest = planner.stdout.read()
     assert (first + rest, planner.returncode) == (said, 0)
+
+
+def test_a_planner_whose_line_to_spark_is_cut_says_its_last_words_too() -> None:
+    env = {**os.environ, "PYTHON_WORKER_FACTORY_PORT": "1"}
+    left = subprocess.run([sys.executable, "-c", PLANNER, "left"], env=env, capture_output=True, text=True, timeout=60)
+    assert (left.stdout, left.returncode) == ("last words\n", 255)
 
 
 def test_only_a_process_of_sparks_answers_signals_in_this_way() -> None:

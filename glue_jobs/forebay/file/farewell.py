@@ -1,6 +1,7 @@
 """The planner is told to end, perhaps while it waits for the queue: it says goodbye first.
 
-Spark ends the planner by a signal, a terminal by another one. A process that dies in the middle of a long poll takes a
+Spark ends the planner by a signal, or by closing the line to it, whichever is first there; a terminal ends it by another
+signal. A process that dies in the middle of a long poll takes a
 message with it: the queue has handed it out, nobody has got it, and it comes back only when its visibility timeout is
 over. So a question that is under way is ended in order, and what it brought goes back to the queue; then, or at once
 where no question is under way, the last words are said and the process ends. It ends in any case when its patience is
@@ -9,6 +10,7 @@ over.
 
 from __future__ import annotations
 
+import atexit
 import os
 import signal
 import threading
@@ -34,10 +36,12 @@ class Farewell:
     def __init__(self, last_words: Callable[[], None], *, leave: Callable[[int], object] = os._exit) -> None:
         self._last_words, self._leave = last_words, leave
         self._questions = 0
+        self._said = False
         self.told = False
 
     def expect(self) -> None:
-        """From now on signals that end a process are answered."""
+        """From now on signals that end a process are answered, and an ordinary end as well."""
+        atexit.register(self._say_last_words)
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._on_signal)
 
@@ -59,5 +63,10 @@ class Farewell:
 
     def _go_if_told(self) -> None:
         if self.told and not self._questions:
-            self._last_words()
+            self._say_last_words()
             self._leave(0)
+
+    def _say_last_words(self) -> None:
+        if not self._said:
+            self._said = True
+            self._last_words()

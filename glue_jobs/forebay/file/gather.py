@@ -98,7 +98,7 @@ class Gatherer:
             gathered = self._ahead.result()
             loose += [] if gathered.manifest else _all_receipts(gathered)
         if loose:
-            self._queue.hold(loose, self._pool, for_s=0)
+            self._queue.hold(loose, None, for_s=0)  # a process that is ending starts no thread's work any more
         self._thread.shutdown(wait=False, cancel_futures=True)
 
     def _so_far(self) -> Gathered:

@@ -141,8 +141,9 @@ class Queue:
             lambda entries: self._client.delete_message_batch(QueueUrl=self.url, Entries=entries),
         )
 
-    def hold(self, receipts: Iterable[Receipt], pool: Executor, for_s: int | None = None) -> Batched:
-        """Keeps messages out of others' sight for so long from now on; 0 lets go of them."""
+    def hold(self, receipts: Iterable[Receipt], pool: Executor | None, for_s: int | None = None) -> Batched:
+        """Keeps messages out of others' sight for so long from now on; 0 lets go of them. Without a pool one request after
+        the other."""
         timeout = {"VisibilityTimeout": self._visibility_timeout_s if for_s is None else for_s}
         return self._in_tens(
             receipts,
@@ -166,10 +167,14 @@ class Queue:
         return trouble_of(self.url, action, error)
 
     def _in_tens(
-        self, receipts: Iterable[Receipt], pool: Executor, action: str, ask: Callable[[list[dict[str, Any]]], Any]
+        self,
+        receipts: Iterable[Receipt],
+        pool: Executor | None,
+        action: str,
+        ask: Callable[[list[dict[str, Any]]], Any],
     ) -> Batched:
-        total = Batched()
-        for outcome in pool.map(lambda ten: self._ten(ten, action, ask), list(_chunks(receipts, _TEN))):
+        total, over = Batched(), pool.map if pool else map
+        for outcome in over(lambda ten: self._ten(ten, action, ask), list(_chunks(receipts, _TEN))):
             total += outcome
         return total
 
