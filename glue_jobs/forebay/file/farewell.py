@@ -1,7 +1,7 @@
 """The planner is told to end, perhaps while it waits for the queue: it says goodbye first.
 
-Spark ends the planner by a signal, or by closing the line to it, whichever is first there; a terminal ends it by another
-signal. A process that dies in the middle of a long poll takes a
+Spark ends the planner by a signal, or by closing the line to it, whichever is first there. (What a terminal sends goes to
+the driver alone: PySpark has all others ignore it.) A process that dies in the middle of a long poll takes a
 message with it: the queue has handed it out, nobody has got it, and it comes back only when its visibility timeout is
 over. So a question that is under way is ended in order, and what it brought goes back to the queue; then, or at once
 where no question is under way, the last words are said and the process ends. It ends in any case when its patience is
@@ -40,10 +40,9 @@ class Farewell:
         self.told = False
 
     def expect(self) -> None:
-        """From now on signals that end a process are answered, and an ordinary end as well."""
+        """From now on the signal to end is answered, and an ordinary end as well."""
         atexit.register(self._say_last_words)
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, self._on_signal)
+        signal.signal(signal.SIGTERM, self._on_signal)
 
     @contextmanager
     def question(self) -> Iterator[None]:
