@@ -61,7 +61,7 @@ class Farewell:
         self._go_if_told()
 
     def _go_if_told(self) -> None:
-        if self.told and not self._questions:
+        if self.told and not self._questions and not self._said:  # otherwise it goes when that is done
             self._say_last_words()
             self._leave(0)
 
