@@ -8,6 +8,7 @@ from typing import ClassVar
 
 import pytest
 
+from forebay.column import widens
 from forebay.errors import Misdeclared
 from forebay.service import Service, builtin_service, load_service, parse_service
 
@@ -156,3 +157,24 @@ class FakeS3:
 
 def test_declarations_are_read_from_s3() -> None:
     assert [t.name for t in load_service("s3://bucket/cfg", s3=FakeS3()).tables] == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "wider"),
+    [
+        ("int", "long", True),
+        ("int", "double", True),
+        ("float", "double", True),
+        ("int", "decimal(10,0)", True),
+        ("int", "decimal(10,2)", False),
+        ("long", "decimal(22,2)", True),
+        ("decimal(9,2)", "decimal(11,4)", True),
+        ("decimal(9,2)", "decimal(11,1)", False),
+        ("long", "double", False),
+        ("long", "int", False),
+        ("string", "long", False),
+        ("int", "int", False),
+    ],
+)
+def test_a_type_is_wider_if_it_holds_every_value_of_the_other(before: str, after: str, wider: bool) -> None:
+    assert widens(before, after) is wider

@@ -9,7 +9,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validat
 
 from forebay import object_key
 
-__all__ = ["Column", "Declared", "Dedupe", "RecordPath", "Undeclared", "path_in_record"]
+__all__ = ["Column", "Declared", "Dedupe", "RecordPath", "Undeclared", "path_in_record", "widens"]
 
 
 def path_in_record(value: str) -> str:
@@ -33,6 +33,23 @@ def _column_type(value: str) -> str:
     if found and int(found[2]) <= int(found[1]) <= 38 and int(found[1]) > 0:
         return f"decimal({found[1]},{found[2]})"
     raise ValueError(f"must be one of {', '.join(PLAIN_TYPES)} or decimal(18,2)")
+
+
+def widens(before: str, after: str) -> bool:
+    """Whether every value of one type is one of the other, and Delta's readers of `typeWidening` can take it for one."""
+    if (before, after) in {("int", "long"), ("int", "double"), ("float", "double")}:
+        return True
+    into = _digits(after)
+    had = {"int": (10, 0), "long": (20, 0)}.get(before) or _digits(before)
+    if into is None or had is None or before == after:
+        return False
+    more_digits, more_fraction = into[0] - had[0], into[1] - had[1]
+    return more_digits >= more_fraction >= 0
+
+
+def _digits(kind: str) -> tuple[int, int] | None:
+    found = re.fullmatch(r"decimal\((\d+),(\d+)\)", kind)
+    return (int(found[1]), int(found[2])) if found else None
 
 
 class Declared(BaseModel):

@@ -56,6 +56,11 @@ class Table(Declared):
     undeclared: Undeclared = Field(
         default_factory=lambda: Undeclared(), description="what becomes of the fields that are not declared"
     )
+    type_widening: bool = Field(
+        False,
+        description="a declared column may get a wider type without the table being rewritten; then only readers that know "
+        "Delta's feature typeWidening can read it",
+    )
     event_time: EventTime | None = Field(
         None, description="which column says when a record happened, and how old it may be"
     )

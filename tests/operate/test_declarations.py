@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -53,6 +54,18 @@ def test_of_a_changed_layout_it_is_said_what_brings_existing_tables_there() -> N
     assert changes(BEFORE, clustered)[1:] == [
         "table purchases: tables that exist stay as they are until ALTER TABLE ... CLUSTER BY (price)"
     ]
+
+
+def test_of_a_table_whose_types_may_widen_it_is_said_who_can_still_read_it() -> None:
+    before = BEFORE.replace("double", "int")
+    said = changes(before, before.replace("where = {", "type_widening = true\nwhere = {"))
+    assert said[0] == "table purchases: type_widening was false, is true"
+    assert re.search("Delta Lake 4.0.*delta-rs.*typeWidening.*DROP FEATURE", " ".join(said[1:]))
+    wider = before.replace("where = {", "type_widening = true\nwhere = {")
+    assert changes(wider, wider.replace('"int"', '"long"'))[1:] == [
+        "table purchases: column price: tables that exist get the wider type with their next rows"
+    ]
+    assert "fail until" in changes(wider, wider.replace('"int"', '"date"'))[-1]
 
 
 def test_tables_that_come_go_or_change_places_are_said() -> None:

@@ -6,13 +6,15 @@ import json
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import deltalake
 import pytest
 
 from forebay.events import Event
-from forebay.table.events import ColumnsAdded, TableCreated
+from forebay.operate.lake_view import LakeView
+from forebay.table.events import ColumnsAdded, TableCreated, TypesWidened
 from forebay.table.fan_out import Appended, Destination, Failed, Outcome, Skipped, Txn, append, last_version
 from forebay.table.kernel import LogFailed, TableLogs
 from tests.table.log import adds, commits, data_files, folder, stats
@@ -523,6 +525,42 @@ def test_a_clustered_table_asks_no_more_of_readers_and_takes_whatever_other_tabl
     assert read(spark, f"{lake}/a") == before
     by_delta_rs = deltalake.DeltaTable(f"{lake}/a").to_pyarrow_table(columns=["id", "text", "more"]).to_pylist()
     assert sorted(before, key=str) == sorted((tuple(row.values()) for row in by_delta_rs), key=str)
+
+
+def test_types_become_wider_where_that_is_declared_and_readers_must_know_it_from_then_on(
+    spark: SparkSession, lake: str
+) -> None:
+    told: list[Event] = []
+    narrow = spark.sql("SELECT 'a' _table, 1 id, 'x' text, 1.5F share, 1.25BD price")
+    wide = spark.sql("SELECT 'a' _table, 3000000000L id, 'y' text, 0.1D share, 12345.125BD price, 'more' extra")
+    allowed, plain = Destination("a", f"{lake}/a", type_widening=True), Destination("a", f"{lake}/a")
+    logs = TableLogs(spark)
+    append(spark, narrow, [allowed], txn=Txn(A, 1), logs=logs)
+    assert LakeView(lake).query("a", "select id from t") == [{"id": 1}], "as long as nothing is wider, all can read it"
+    refused = append(spark, wide, [plain], txn=Txn(A, 2), logs=logs)["a"]
+    assert isinstance(refused, Failed)
+    assert "column id: is int in the table and bigint in the rows" in str(refused.error)
+    for batch in (2, 3):
+        assert isinstance(append(spark, wide, [allowed], txn=Txn(A, batch), logs=logs, emit=told.append)["a"], Appended)
+    logs.close()
+
+    (widened,) = (event for event in told if isinstance(event, TypesWidened))
+    assert widened.columns == ("id int -> long", "share float -> double", "price decimal(3,2) -> decimal(8,3)")
+    assert read(spark, f"{lake}/a") == [
+        (1, "x", 1.5, Decimal("1.25"), None),
+        *[(3_000_000_000, "y", 0.1, Decimal("12345.125"), "more")] * 2,
+    ]
+    kinds = {next(iter(action)) for action in commits(f"{lake}/a")[2]}
+    assert kinds == {"commitInfo", "txn", "add"}, "the second time nothing is wider"
+    with pytest.raises(deltalake.exceptions.DeltaError, match="TypeWidening"):
+        LakeView(lake).query("a", "select id from t")
+    facts = LakeView(lake).facts("a")
+    assert facts is not None
+    assert facts.rows == 3
+    spark.sql(f"OPTIMIZE delta.`{lake}/a`")
+    assert len(read(spark, f"{lake}/a")) == 3
+    spark.sql(f"ALTER TABLE delta.`{lake}/a` DROP FEATURE typeWidening")
+    assert len(LakeView(lake).query("a", "select id from t")) == 3
 
 
 def test_twelve_hundred_tables_take_one_batch(spark: SparkSession, lake: str) -> None:

@@ -219,6 +219,7 @@ class Writing:
             rules=rules_of(declared),
             cluster_columns=declared.cluster_by,
             salt=declared.salt,
+            type_widening=declared.type_widening,
         )
 
     def chosen(self, rows: DataFrame, declared: Table, tables: Iterable[str]) -> DataFrame:

@@ -57,6 +57,9 @@ def check(
         from forebay.spark import session
 
         check_expressions(session("forebay-check"), found)
+    for table in found.tables:
+        for said in declared.who_reads(table):
+            console.print(f"  {said}", markup=False)
     console.print(f"service {found.name}, version {found.version}: {len(found.tables)} declarations, nothing wrong")
 
 

@@ -14,12 +14,19 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from forebay.column import widens
 from forebay.declared_table import Table
 from forebay.errors import Misdeclared
 from forebay.objects import Objects
 from forebay.service import Service, parse_service
 
-__all__ = ["begin", "editor_schema", "impact", "push", "texts_in_folder", "texts_in_place", "with_table"]
+__all__ = ["begin", "editor_schema", "impact", "push", "texts_in_folder", "texts_in_place", "who_reads", "with_table"]
+
+WHO_READS_WIDENED = (
+    "once a type was widened, Spark with Delta Lake 4.0 or newer reads it (Glue 6.0), and Databricks Runtime 15.4 or newer",
+    "delta-rs reads its log and not its rows; whoever else reads it must know the reader feature typeWidening",
+    "ALTER TABLE ... DROP FEATURE typeWidening makes it a table for the others again, and rewrites files for that",
+)
 
 NAME = re.compile(r"service\.toml|tables/[^/]+\.toml")
 
@@ -41,8 +48,13 @@ def texts_in_place(place: Objects) -> dict[str, str]:
 def impact(before: Service | None, after: Service) -> list[str]:
     """What records and tables notice of the change; nothing where it is none."""
     if before is None:
-        return [f"table {table.name}: is declared" for table in after.tables]
+        return [said for table in after.tables for said in (f"table {table.name}: is declared", *who_reads(table))]
     return list(_of_service(before, after)) + list(_of_tables(before, after))
+
+
+def who_reads(table: Table) -> list[str]:
+    """Who can still read a table that asks for more than every reader knows; nothing of an ordinary one."""
+    return [f"table {table.name}: {said}" for said in WHO_READS_WIDENED] if table.type_widening else []
 
 
 def push(texts: Mapping[str, str], place: Objects) -> None:
@@ -100,6 +112,7 @@ def _of_tables(before: Service, after: Service) -> Iterator[str]:
     for key, table in new.items():
         if key not in old:
             yield f"table {table.name}: is declared; parked records that it takes can be adopted"
+            yield from who_reads(table)
         else:
             yield from _of_table(old[key], table)
     if [key for key in old if key in new] != [key for key in new if key in old]:
@@ -112,6 +125,8 @@ def _of_table(before: Table, after: Table) -> Iterator[str]:
             yield from _of_columns(before, after)
             continue
         yield from _change(f"table {after.name}", field, getattr(before, field), getattr(after, field))
+    if after.type_widening and not before.type_widening:
+        yield from who_reads(after)
     if before.partitions != after.partitions:
         yield f"table {after.name}: tables that exist keep their partitions until `forebay schema settle`"
     if before.cluster_by != after.cluster_by:
@@ -129,7 +144,9 @@ def _of_columns(before: Table, after: Table) -> Iterator[str]:
             yield f"{where}: is declared; `forebay schema settle` fills it for old rows"
         elif old[name] != new[name]:
             yield f"{where}: was {_said(old[name])}, is {_said(new[name])}"
-            if old[name].type != new[name].type:
+            if after.type_widening and widens(old[name].type, new[name].type) and name not in after.partitions:
+                yield f"{where}: tables that exist get the wider type with their next rows"
+            elif old[name].type != new[name].type:
                 yield f"{where}: tables that exist have the old type and fail until `forebay schema settle`"
 
 

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from forebay.events import Event
 
-__all__ = ["CatalogNotUpdated", "ColumnsAdded", "LogNotTidied", "TableCreated"]
+__all__ = ["CatalogNotUpdated", "ColumnsAdded", "LogNotTidied", "TableCreated", "TypesWidened"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,6 +21,15 @@ class TableCreated(Event):
 @dataclass(frozen=True, kw_only=True)
 class ColumnsAdded(Event):
     """The rows had columns or nested fields that the table lacked; older rows have null there."""
+
+    table: str
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TypesWidened(Event):
+    """Columns have a wider type from now on, as the table's declaration allows. Only readers that know the feature typeWidening
+    can read the table."""
 
     table: str
     columns: tuple[str, ...]

@@ -24,13 +24,14 @@ from forebay.record.conform import writable
 from forebay.record.growth import Rules, agrees, grown
 from forebay.record.kind import Struct
 from forebay.record.shape import Shape
-from forebay.table.events import ColumnsAdded, TableCreated
+from forebay.table.events import ColumnsAdded, TableCreated, TypesWidened
 from forebay.table.files import DataFile, Place, Written, write_files
 from forebay.table.kernel import NO_VERSION, Committed, LogFailed, Repeated, Seen, TableLogs, Txn
 from forebay.table.partition import quoted
 from forebay.table.schema import merged, misfits, new_columns, nullable, unwritable
 from forebay.table.shaping import DOCUMENT, Shaping, fixed_columns, known_columns, spark_columns
 from forebay.table.storage import storage_as
+from forebay.table.widening import widened, widenings
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -56,6 +57,8 @@ class Destination:
     """Instead of partition columns: by which OPTIMIZE puts its rows together."""
     salt: int = 1
     """By so many tasks the rows of one partition are written."""
+    type_widening: bool = False
+    """Its columns may get wider types, at the price of readers that do not know that."""
 
 
 @dataclass(frozen=True)
@@ -226,9 +229,13 @@ class _FanOut:
         yield from unwritable(self.columns, table.partition_columns if seen is None else seen.partition_columns)
         if seen is None:
             return
-        yield from misfits(self.columns, seen.schema)
+        yield from misfits(self.columns, self._widened(table, seen) or seen.schema)
         if seen.column_mapping != "none":
             yield Problem("delta.columnMapping.mode", "is on", "forebay appends by the columns' own names only")
+
+    def _widened(self, table: Destination, seen: Seen) -> StructType | None:
+        """The table's columns with the wider types that the rows have; None where it stays as it is."""
+        return widened(seen.schema, self.columns, seen.partition_columns) if table.type_widening else None
 
     # --- write ---
 
@@ -291,6 +298,7 @@ class _FanOut:
         schema = self._schema_with(columns)
         for _ in range(ATTEMPTS):
             missing: tuple[str, ...] = ()
+            wider: StructType | None = None
             if seen is None:
                 partitions, properties = table.partition_columns, table.properties
                 outcome = self.logs.create(
@@ -298,8 +306,9 @@ class _FanOut:
                 )
             else:
                 missing = new_columns(schema, seen.schema)
-                more = merged(seen.schema, schema) if missing else None
-                outcome = self.logs.append(seen, actions, self.txn, schema=more)
+                wider = self._widened(table, seen)
+                more = merged(wider or seen.schema, schema) if missing or wider else None
+                outcome = self.logs.append(seen, actions, self.txn, schema=more, widening=wider is not None)
             if isinstance(outcome, Repeated):
                 return Skipped()
             if isinstance(outcome, Committed):
@@ -307,6 +316,8 @@ class _FanOut:
                     self.emit(TableCreated(table=table.name, path=table.path))
                 if missing:
                     self.emit(ColumnsAdded(table=table.name, columns=missing))
+                if seen is not None and wider is not None:
+                    self.emit(TypesWidened(table=table.name, columns=widenings(seen.schema, wider)))
                 return outcome
             found = self._look_after_outrun(ready, schema)
             if isinstance(found, Skipped):
@@ -326,7 +337,8 @@ class _FanOut:
         if isinstance(seen, Skipped):
             return seen
         self._fitting(ready.table, seen)
-        problems = list(misfits(schema, seen.schema)) if seen is not None else []
+        now = (self._widened(ready.table, seen) or seen.schema) if seen is not None else None
+        problems = list(misfits(schema, now)) if now is not None else []
         if problems:
             raise OtherwiseNow(f"table {ready.table.name} got other columns meanwhile: {problems[0]}")
         if _Ready(ready.table, seen, ready.known).place != ready.place:

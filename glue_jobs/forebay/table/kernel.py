@@ -32,6 +32,7 @@ from typing import TYPE_CHECKING, Any
 from forebay.errors import ForebayError
 from forebay.events import Emit
 from forebay.table.events import LogNotTidied
+from forebay.table.widening import ENABLED, FEATURE
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -172,13 +173,23 @@ class TableLogs:
         return self._commit(path, 0, transaction, actions)
 
     def append(
-        self, seen: Seen, actions: Sequence[str], txn: Txn, *, schema: StructType | None = None
+        self,
+        seen: Seen,
+        actions: Sequence[str],
+        txn: Txn,
+        *,
+        schema: StructType | None = None,
+        widening: bool = False,
     ) -> Committed | Repeated | Outrun:
         """Adds these files to the table, behind whatever others have committed since it was seen. With a schema, the table gets
-        its columns in the same commit. Kernel changes no columns without column mapping, which other readers cannot read; but
-        it commits what it is handed, and refuses the commit where another has changed the table meanwhile."""
+        its columns in the same commit, and with `widening` the feature that lets its types be wider than before. Kernel changes
+        no columns without column mapping, which other readers cannot read; but it commits what it is handed, and refuses the
+        commit where another has changed the table meanwhile."""
         if schema is not None:
-            actions = [_metadata_action(seen.snapshot.getMetadata(), schema), *actions]
+            more = {ENABLED: "true"} if widening else {}
+            actions = [_metadata_action(seen.snapshot.getMetadata(), schema, properties=more), *actions]
+        if widening:
+            actions = [_protocol_action(seen.snapshot.getProtocol(), FEATURE), *actions]
 
         def transaction() -> Any:
             update = seen.snapshot.buildUpdateTableTransaction(ENGINE, self._java.write)
@@ -348,7 +359,25 @@ class _Java:
         return made
 
 
-def _metadata_action(metadata: Any, schema: StructType, partition_columns: Sequence[str] | None = None) -> str:
+def _protocol_action(protocol: Any, feature: str) -> str:
+    """The table's protocol with one more feature for readers and writers; those that older versions implied are named."""
+    supported = protocol.getImplicitlyAndExplicitlySupportedFeatures().toArray()
+    names = {str(found.featureName()): bool(found.isReaderWriterFeature()) for found in supported} | {feature: True}
+    action = {
+        "minReaderVersion": 3,
+        "minWriterVersion": 7,
+        "readerFeatures": sorted(name for name, for_readers in names.items() if for_readers),
+        "writerFeatures": sorted(names),
+    }
+    return json.dumps({"protocol": action})
+
+
+def _metadata_action(
+    metadata: Any,
+    schema: StructType,
+    partition_columns: Sequence[str] | None = None,
+    properties: Mapping[str, str] | None = None,
+) -> str:
     """What the log says of the table, with another schema, and perhaps with other partition columns."""
     if partition_columns is None:
         partition_columns = _texts(metadata.getPartitionColumns())
@@ -359,7 +388,7 @@ def _metadata_action(metadata: Any, schema: StructType, partition_columns: Seque
         "format": {"provider": "parquet", "options": {}},
         "schemaString": schema.json(),
         "partitionColumns": list(partition_columns),
-        "configuration": dict(metadata.getConfiguration()),
+        "configuration": {**dict(metadata.getConfiguration()), **(properties or {})},
     }
     if metadata.getCreatedTime().isPresent():
         action["createdTime"] = int(metadata.getCreatedTime().get())
