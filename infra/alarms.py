@@ -55,7 +55,7 @@ class Alarms(Construct):
         self, scope: Construct, construct_id: str, *, settings: Settings, topic: sns.ITopic, service: str
     ) -> None:
         super().__init__(scope, construct_id)
-        self._settings, self._topic, self._metrics = settings, topic, ServiceMetrics(service)
+        self._settings, self._topic, self._metrics = settings, topic, ServiceMetrics(settings.namespace, service)
         self.all: list[cw.Alarm] = []
 
     def watch_landing(self, landing: Landing) -> None:

@@ -29,7 +29,7 @@ def dashboard(
     scope: Construct, *, settings: Settings, service: str, landing: Landing, ingest: Job, alarms: Sequence[cw.IAlarm]
 ) -> cw.Dashboard:
     page = cw.Dashboard(scope, "Dashboard", dashboard_name=settings.name, default_interval=Duration.hours(12))
-    metrics = ServiceMetrics(service)
+    metrics = ServiceMetrics(settings.namespace, service)
     page.add_widgets(cw.AlarmStatusWidget(title="Alarms", alarms=list(alarms), width=ALL))
     page.add_widgets(*_arrivals(metrics, landing))
     page.add_widgets(*_looks(metrics))

@@ -17,7 +17,6 @@ from aws_cdk import aws_s3_assets as assets
 from aws_cdk import aws_sqs as sqs
 from constructs import IConstruct
 
-from forebay.cloudwatch import NAMESPACE
 from infra.lake import CHECKPOINT
 from infra.review import acknowledge_wildcards
 
@@ -30,6 +29,8 @@ __all__ = [
     "read_health",
     "read_landed_files",
     "read_ledger_log",
+    "read_with_key",
+    "register_tables",
     "take_messages",
     "use_key",
     "write_job_logs",
@@ -61,6 +62,14 @@ def take_messages(role: iam.IGrantable, queue: sqs.IQueue) -> None:
 
 def count_messages(role: iam.IGrantable, *queues: sqs.IQueue) -> None:
     allow(role, "CountMessages", ["sqs:GetQueueAttributes"], [queue.queue_arn for queue in queues])
+
+
+def register_tables(role: iam.IGrantable, database: str) -> None:
+    """Glue asks for the right on the catalog, on the database and on the table."""
+    ours = f"arn:{Aws.PARTITION}:glue:{Aws.REGION}:{Aws.ACCOUNT_ID}"
+    places = [f"{ours}:catalog", f"{ours}:database/{database}", f"{ours}:table/{database}/*"]
+    actions = ("glue:GetTable", "glue:CreateTable", "glue:UpdateTable")
+    allow(role, "RegisterTables", actions, places, because="tables are made as their records arrive")
 
 
 def read_landed_files(role: iam.IGrantable, bucket_arn: str, prefix: str) -> None:
@@ -114,9 +123,13 @@ def use_key(role: iam.IGrantable, sid: str, *keys: kms.IKey) -> None:
     allow(role, sid, ["kms:Decrypt", "kms:GenerateDataKey"], [key.key_arn for key in keys])
 
 
+def read_with_key(role: iam.IGrantable, sid: str, key: kms.IKey) -> None:
+    allow(role, sid, ["kms:Decrypt"], [key.key_arn])
+
+
 def publish_metrics(role: iam.IGrantable, *namespaces: str) -> None:
     """CloudWatch knows no resources; the namespace is what can be narrowed."""
-    condition = {"StringEquals": {"cloudwatch:namespace": [NAMESPACE, *namespaces]}}
+    condition = {"StringEquals": {"cloudwatch:namespace": list(namespaces)}}
     allow(
         role,
         "PublishMetrics",

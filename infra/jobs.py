@@ -155,9 +155,13 @@ class Job(Construct):
         }
 
 
-def declared_arguments(code: JobCode, lake: Lake) -> dict[str, str]:
+def declared_arguments(settings: Settings, code: JobCode, lake: Lake) -> dict[str, str]:
     """What every script of ours is told. Glue puts the declarations beside the script, under their own name."""
-    return {"--lake": lake.uri, "--service": code.declarations.s3_object_key}
+    return {
+        "--lake": lake.uri,
+        "--service": code.declarations.s3_object_key,
+        "--metrics": f"cloudwatch:{settings.namespace}",
+    }
 
 
 def ingest_job(
@@ -176,10 +180,10 @@ def ingest_job(
         number_of_workers=settings.workers,
         maintenance_window=settings.maintenance_window or None,
         arguments={
-            **declared_arguments(code, lake),
+            **declared_arguments(settings, code, lake),
             "--queue_url": queue_url,
             "--checkpoint": lake.checkpoint,
-            "--metrics": "cloudwatch",
+            "--catalog": lake.catalog,
             "--trigger_s": str(settings.trigger_s),
             "--max_files_per_batch": str(settings.max_files_per_batch),
         },
@@ -201,7 +205,7 @@ def upkeep_jobs(
             command="glueetl",
             number_of_workers=settings.workers,
             timeout=upkeep.minutes_at_most,
-            arguments={**declared_arguments(code, lake), "--metrics": "cloudwatch"},
+            arguments=declared_arguments(settings, code, lake),
         )
         for upkeep in UPKEEP
         if (scripts / upkeep.script).exists()

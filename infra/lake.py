@@ -43,12 +43,13 @@ class Lake(Construct):
         )
         if settings.conditional_commits:
             self.bucket.add_to_resource_policy(self._no_commit_over_another())
+        self.catalog = settings.name.replace("-", "_")
         self.database = glue.CfnDatabase(
             self,
             "Database",
             catalog_id=Aws.ACCOUNT_ID,
             database_input=glue.CfnDatabase.DatabaseInputProperty(
-                name=settings.name.replace("-", "_"),
+                name=self.catalog,
                 description="The tables of forebay",
                 location_uri=f"{self.uri}/",
             ),

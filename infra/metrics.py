@@ -15,7 +15,6 @@ import forebay.health as health
 import forebay.maintenance.events as maintenance_events
 import forebay.table.events as table_events
 import lambdas.publish_freshness.events as freshness_events
-from forebay.cloudwatch import NAMESPACE
 from forebay.events import Event, dimension_fields, metric_name
 
 __all__ = ["ServiceMetrics", "published"]
@@ -51,16 +50,16 @@ def _events() -> Iterator[type[Event]]:
 
 
 class ServiceMetrics:
-    """The metrics of one service."""
+    """The metrics of one service in one environment, which has a namespace of its own."""
 
-    def __init__(self, service: str) -> None:
-        self._service, self._published = service, published()
+    def __init__(self, namespace: str, service: str) -> None:
+        self._namespace, self._service, self._published = namespace, service, published()
 
     def of(
         self, event: type[Event], field: str, *, statistic: str = "Sum", minutes: int = 1, label: str | None = None
     ) -> cw.Metric:
         return cw.Metric(
-            namespace=NAMESPACE,
+            namespace=self._namespace,
             metric_name=self._name(event, field, ("service",)),
             dimensions_map={"service": self._service},
             statistic=statistic,
@@ -76,7 +75,7 @@ class ServiceMetrics:
         self, event: type[Event], field: str, table: str, *, statistic: str = "Sum", minutes: int = 5
     ) -> cw.Metric:
         return cw.Metric(
-            namespace=NAMESPACE,
+            namespace=self._namespace,
             metric_name=self._name(event, field, ("service", "table")),
             dimensions_map={"service": self._service, "table": table},
             statistic=statistic,
@@ -89,7 +88,7 @@ class ServiceMetrics:
     ) -> cw.MathExpression:
         """One line for each table, also for those that are yet to come. For dashboards: an alarm cannot search."""
         name = self._name(event, field, ("service", "table"))
-        found = f'{{{NAMESPACE},service,table}} MetricName="{name}" service="{self._service}"'
+        found = f'{{"{self._namespace}",service,table}} MetricName="{name}" service="{self._service}"'
         return cw.MathExpression(
             expression=f"SEARCH('{found}', '{statistic}', {minutes * 60})",
             using_metrics={},
@@ -101,7 +100,7 @@ class ServiceMetrics:
         """One number over all tables, which an alarm can watch."""
         name = self._name(event, field, ("service", "table"))
         return cw.MathExpression(
-            expression=f'SELECT {function}({name}) FROM SCHEMA({NAMESPACE}, service, "table") '
+            expression=f'SELECT {function}({name}) FROM SCHEMA("{self._namespace}", service, "table") '
             f"WHERE service = '{self._service}'",
             using_metrics={},
             period=Duration.minutes(minutes),

@@ -147,6 +147,11 @@ class Settings(BaseModel):
         return self.prefix or f"forebay-{self.env}"
 
     @property
+    def namespace(self) -> str:
+        """Of our metrics: two environments of one account have each their own."""
+        return self.name
+
+    @property
     def watched(self) -> list[str]:
         return [name for name in self.watched_tables.split(",") if name]
 

@@ -57,6 +57,7 @@ class ForebayStack(Stack):
                 "job_ended": {"ALARM_TOPIC": alarms_to.topic_arn, "RUNBOOK": runbook_of(settings)},
                 "publish_freshness": {
                     "SERVICE": service.name,
+                    "NAMESPACE": settings.namespace,
                     "QUEUE_URL": landing.queue.queue_url,
                     "DEAD_URLS": dead_urls,
                     "LAKE_BUCKET": lake.bucket.bucket_name,
@@ -85,7 +86,8 @@ class ForebayStack(Stack):
         grants.read_landed_files(ingest.role, bucket_arn, settings.landing_prefix)
         if settings.landing_key:
             grants.allow(ingest.role, "ReadAdoptedKey", ["kms:Decrypt"], [settings.landing_key])
-        grants.publish_metrics(ingest.role, "Glue")
+        grants.register_tables(ingest.role, lake.catalog)
+        grants.publish_metrics(ingest.role, settings.namespace, "Glue")
         grants.count_messages(start, landing.queue)
         grants.allow(start, "StartIngest", ["glue:StartJobRun", "glue:GetJobRuns", "glue:GetJob"], [ingest.arn])
         grants.ask_to_stop(start, lake.bucket.bucket_arn)
@@ -94,13 +96,13 @@ class ForebayStack(Stack):
             grants.read_ledger_log(start, lake.bucket.bucket_arn)
         grants.count_messages(freshness, landing.queue, landing.dead, landing.undelivered)
         grants.read_ledger_log(freshness, lake.bucket.bucket_arn)
-        grants.use_key(freshness, "ReadLedgerKey", keys.data)
-        grants.publish_metrics(freshness)
+        grants.read_with_key(freshness, "ReadLedgerKey", keys.data)
+        grants.publish_metrics(freshness, settings.namespace)
         grants.read_health(planner, lake.bucket.bucket_arn)
-        grants.use_key(planner, "ReadHealthKey", keys.data)
+        grants.read_with_key(planner, "ReadHealthKey", keys.data)
         grants.allow(planner, "StartCompaction", ["glue:StartJobRun"], [upkeep["compact"].arn])
         for job in upkeep.values():
-            grants.publish_metrics(job.role, "Glue")
+            grants.publish_metrics(job.role, settings.namespace, "Glue")
         grants.allow(ended, "TellAPerson", ["sns:Publish"], [alarms_to.topic_arn])
         grants.allow(ended, "AskWhy", ["glue:GetJobRun"], [job.arn for job in (ingest, *upkeep.values())])
         grants.use_key(ended, "EncryptMessage", keys.data)

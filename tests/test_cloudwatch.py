@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from forebay.cloudwatch import CloudWatch
-from forebay.events import Event, metric
+from forebay.events import Event, metric, where_numbers_go
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,3 +84,24 @@ def test_thousands_of_tables_and_values_stay_within_the_limits_of_a_request() ->
     assert max(sizes) <= 500
     assert max(len(e["Values"]) for request in aws.requests for e in request["MetricData"]) <= 150
     assert sum(count for pairs in aws.values().values() for _, count in pairs) == 1600
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("none", "none"),
+        ("cloudwatch", "cloudwatch:forebay"),
+        ("CloudWatch:forebay-prod", "cloudwatch:forebay-prod"),
+        ("cloudwatch:a/b.c", "cloudwatch:a/b.c"),
+    ],
+)
+def test_where_numbers_go_may_be_a_namespace_of_ones_own(text: str, meant: str) -> None:
+    assert where_numbers_go(text) == where_numbers_go(meant) == meant
+    sink = CloudWatch.to(meant, FakeCloudWatch)
+    assert (sink is None) == (meant == "none")
+
+
+@pytest.mark.parametrize("text", ["", "statsd", "none:a", "cloudwatch:", "cloudwatch:AWS/S3", "cloudwatch:a b"])
+def test_a_place_for_numbers_that_cannot_be_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="must be none, cloudwatch, or cloudwatch:NAMESPACE"):
+        where_numbers_go(text)

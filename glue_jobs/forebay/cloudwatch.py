@@ -1,6 +1,6 @@
 """A sink that publishes the events' metrics to CloudWatch, a few requests a batch.
 
-In: events. Out: PutMetricData requests of at most 500 numbers in the namespace `forebay`. Numbers of one metric that came
+In: events. Out: PutMetricData requests of at most 500 numbers, in the namespace that is named. Numbers of one metric that came
 between two requests go together as values with counts, which keeps every percentile exact. A request that fails is tried
 with the next one; what has waited for too long is dropped, oldest first, since a metric must never hold up the data.
 """
@@ -13,11 +13,10 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from forebay.events import Event, metrics_of
+from forebay.events import NAMESPACE, Event, metrics_of
 
-__all__ = ["NAMESPACE", "CloudWatch"]
+__all__ = ["CloudWatch"]
 
-NAMESPACE = "forebay"
 METRICS_A_REQUEST = 500
 VALUES_A_METRIC = 150
 """CloudWatch's own limit for one entry."""
@@ -40,6 +39,12 @@ class CloudWatch:
         self._client, self._namespace, self._every_s, self._clock = client, namespace, every_s, clock
         self._waiting: dict[_Key, Counter[float]] = {}
         self._sent_at, self._lock = clock(), threading.Lock()
+
+    @classmethod
+    def to(cls, metrics: str, client: Callable[[], Any]) -> CloudWatch | None:
+        """As a setting says, which `where_numbers_go` has read; the client is made only where one is needed."""
+        _, _, namespace = metrics.partition(":")
+        return cls(client(), namespace=namespace) if namespace else None
 
     def __call__(self, event: Event) -> None:
         with self._lock:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import re
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -19,9 +20,23 @@ from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from typing import Any, ClassVar, TextIO
 
-__all__ = ["Emit", "Event", "Journal", "Metric", "dimension_fields", "metric", "metric_name", "metrics_of", "to_log"]
+__all__ = [
+    "NAMESPACE",
+    "Emit",
+    "Event",
+    "Journal",
+    "Metric",
+    "dimension_fields",
+    "metric",
+    "metric_name",
+    "metrics_of",
+    "to_log",
+    "where_numbers_go",
+]
 
 DIMENSIONS = ("service", "table")
+NAMESPACE = "forebay"
+"""Of metrics, where none is named."""
 
 
 def metric(unit: str = "Count", **kwargs: Any) -> Any:
@@ -70,6 +85,16 @@ def metrics_of(event: Event) -> Iterator[Metric]:
 
 
 Emit = Callable[[Event], None]
+
+
+def where_numbers_go(text: str) -> str:
+    """A setting: `none`, `cloudwatch`, or `cloudwatch:NAMESPACE`, which is what it leaves, in full."""
+    word, colon, namespace = text.strip().partition(":")
+    if word.lower() == "none" and not colon:
+        return "none"
+    if word.lower() == "cloudwatch" and (not colon or re.fullmatch(r"(?!AWS/)[\w./#-]{1,255}", namespace)):
+        return f"cloudwatch:{namespace or NAMESPACE}"
+    raise ValueError("must be none, cloudwatch, or cloudwatch:NAMESPACE, such as cloudwatch:forebay-prod")
 
 
 class Journal:

@@ -52,7 +52,7 @@ __all__ = ["ingest", "journal"]
 def journal(settings: JobSettings) -> Iterator[Emit]:
     """Where this job's events go: to the log, to the tables' health objects, and, if the settings say so, to CloudWatch."""
     arrivals = Arrivals(HealthRecords(settings.lake))
-    metrics = CloudWatch(client("cloudwatch")) if settings.metrics == "cloudwatch" else None
+    metrics = CloudWatch.to(settings.metrics, lambda: client("cloudwatch"))
     emit = Journal(to_log(), arrivals, *filter(None, [metrics]))
     try:
         yield emit

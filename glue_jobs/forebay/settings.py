@@ -11,9 +11,10 @@ import difflib
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from forebay.errors import Misdeclared, Problem
+from forebay.events import where_numbers_go
 
 __all__ = ["CompactSettings", "IngestSettings", "JobSettings", "MaintainSettings", "problems_of"]
 
@@ -27,6 +28,7 @@ def _lake(value: Any) -> Any:
 
 
 Lake = Annotated[str, BeforeValidator(_lake)]
+Numbers = Annotated[str, AfterValidator(where_numbers_go)]
 
 
 class JobSettings(BaseModel):
@@ -38,8 +40,9 @@ class JobSettings(BaseModel):
     service: str = Field(
         "", description="the declarations: a folder, service.toml or s3:// prefix; empty: the built-in example"
     )
-    metrics: Literal["none", "cloudwatch"] = Field(
-        "none", description="where the numbers of the events go, besides the log"
+    metrics: Numbers = Field(
+        "none",
+        description="where the numbers of the events go, besides the log: none, cloudwatch, or cloudwatch:NAMESPACE",
     )
 
     @classmethod

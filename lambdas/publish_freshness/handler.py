@@ -21,6 +21,7 @@ WAITING, HELD = "ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVi
 @dataclass(frozen=True)
 class Settings:
     service: str
+    namespace: str
     queue_url: str
     dead_urls: str
     lake_bucket: str
@@ -28,7 +29,7 @@ class Settings:
 
 def handle(event: dict[str, Any], context: object) -> None:
     settings = environment.read(Settings, os.environ)
-    metrics = CloudWatch(boto3.client("cloudwatch"))
+    metrics = CloudWatch(boto3.client("cloudwatch"), namespace=settings.namespace)
     measured = measure(settings, sqs=boto3.client("sqs"), s3=boto3.client("s3"), now=datetime.now(UTC))
     to_log()(measured)
     metrics(measured)

@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 
 import forebay.file
-from forebay.cloudwatch import NAMESPACE
-from forebay.events import Event, metric_name
+from forebay.events import NAMESPACE, Event, metric_name
 from forebay.file.events import QueuePolled
 from forebay.file.options import SourceOptions
 from forebay.file.source import SCHEMA, FileNamesReader, register

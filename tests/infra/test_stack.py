@@ -193,7 +193,6 @@ def test_each_function_may_do_what_it_does_and_no_more(made: Synthesized) -> Non
         "s3:GetObject": {"Lake/_forebay/ledger/_delta_log/_last_checkpoint"},
         "s3:ListBucket": {"Lake"},
         "kms:Decrypt": {"KeysData"},
-        "kms:GenerateDataKey": {"KeysData"},
         "cloudwatch:PutMetricData": {"*"},
     }
     assert policies["FunctionsPlanCompactionRole"] == {
@@ -201,7 +200,6 @@ def test_each_function_may_do_what_it_does_and_no_more(made: Synthesized) -> Non
         "s3:GetObject": {"Lake/_forebay/health/*"},
         "s3:ListBucket": {"Lake"},
         "kms:Decrypt": {"KeysData"},
-        "kms:GenerateDataKey": {"KeysData"},
         "glue:StartJobRun": {"glue:job/forebay-dev-compact"},
     }
     ended = policies["FunctionsJobEndedRole"]
@@ -222,6 +220,7 @@ def test_the_ingest_job_may_do_what_it_does_and_no_more(made: Synthesized) -> No
     written = {"Lake/*", "LakeArtefacts/scratch/*", "LakeArtefacts/spark-events/*"}
     assets = {f"s3:cdk-hnb659fds-assets-ACCOUNT/*.{kind}" for kind in ("py", "zip", "jar", "toml")}
     landed = {"s3:forebay-dev-landing-ACCOUNT/in/*"}
+    catalog = {"glue:catalog", "glue:database/forebay_dev", "glue:table/forebay_dev/*"}
     taking = ("sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:ChangeMessageVisibility", "sqs:GetQueueAttributes")
     for writing in ("s3:PutObject", "s3:DeleteObject", "s3:AbortMultipartUpload", "s3:ListMultipartUploadParts"):
         assert rights.pop(writing) == written
@@ -232,25 +231,58 @@ def test_the_ingest_job_may_do_what_it_does_and_no_more(made: Synthesized) -> No
         "s3:GetBucketLocation": {"Lake", "LakeArtefacts"},
         "s3:ListBucketMultipartUploads": {"Lake", "LakeArtefacts"},
         **{action: {"LandingQueue"} for action in taking},
+        **{f"glue:{action}Table": catalog for action in ("Get", "Create", "Update")},
+        **common_rights("Ingest"),
+    }
+
+
+def common_rights(job: str) -> dict[str, set[str]]:
+    """What every job may do besides its work."""
+    return {
         "kms:Decrypt": {"KeysData"},
         "kms:GenerateDataKey": {"KeysData"},
         "logs:CreateLogGroup": {"logs:log-group:/aws-glue/jobs/*"},
-        "logs:CreateLogStream": {"IngestLog", "logs:log-group:/aws-glue/jobs/*"},
-        "logs:PutLogEvents": {"IngestLog", "logs:log-group:/aws-glue/jobs/*"},
+        "logs:CreateLogStream": {f"{job}Log", "logs:log-group:/aws-glue/jobs/*"},
+        "logs:PutLogEvents": {f"{job}Log", "logs:log-group:/aws-glue/jobs/*"},
         "cloudwatch:PutMetricData": {"*"},
     }
+
+
+@pytest.mark.parametrize("job", ["Compact", "Maintain"])
+def test_a_job_that_keeps_the_tables_may_touch_them_and_nothing_that_lands(made: Synthesized, job: str) -> None:
+    rights = {action: names(resources) for action, resources in made.policies()[f"{job}Role"].items()}
+    written = {"Lake/*", "LakeArtefacts/scratch/*", "LakeArtefacts/spark-events/*"}
+    assets = {f"s3:cdk-hnb659fds-assets-ACCOUNT/*.{kind}" for kind in ("py", "zip", "jar", "toml")}
+    writing = ("s3:PutObject", "s3:DeleteObject", "s3:AbortMultipartUpload", "s3:ListMultipartUploadParts")
+    listing = ("s3:ListBucket", "s3:GetBucketLocation", "s3:ListBucketMultipartUploads")
+    assert rights == {
+        **dict.fromkeys(writing, written),
+        **{action: {"Lake", "LakeArtefacts"} for action in listing},
+        "s3:GetObject": written | assets,
+        **common_rights(job),
+    }
+
+
+def test_every_role_is_among_those_whose_rights_are_said_here(service: Synthesized) -> None:
+    jobs = {"IngestRole", "CompactRole", "MaintainRole"}
+    functions = {f"{name}Role" for name in service.of("Lambda::Function")}
+    assert set(service.of("IAM::Role")) == jobs | functions | {"SchedulesRole"}
 
 
 def test_no_role_has_all_actions_of_anything(service: Synthesized) -> None:
     assert not [a for rights in service.policies().values() for a in rights if "*" in a]
 
 
-def test_metrics_are_published_to_our_namespace_only(service: Synthesized) -> None:
+def test_metrics_are_published_to_the_namespace_of_this_environment_only(service: Synthesized) -> None:
+    ours = {"FunctionsPublishFreshness": service.one("Lambda::Function", "FunctionsPublishFreshness")}
+    namespace = ours["FunctionsPublishFreshness"]["Environment"]["Variables"]["NAMESPACE"]
+    for job in service.of("Glue::Job").values():
+        assert job["Properties"]["DefaultArguments"]["--metrics"] == f"cloudwatch:{namespace}"
     for policy in service.of("IAM::Policy").values():
         for statement in policy["Properties"]["PolicyDocument"]["Statement"]:
             if "cloudwatch:PutMetricData" in listed(statement["Action"]):
                 namespaces = set(listed(statement["Condition"]["StringEquals"]["cloudwatch:namespace"]))
-                assert namespaces <= {"forebay", "Glue"}
+                assert namespace in namespaces <= {namespace, "Glue"}
             else:
                 assert "*" not in listed(statement["Resource"])
 
@@ -321,7 +353,7 @@ def test_the_jobs_arguments_are_those_that_the_job_understands(made: Synthesized
     settings = IngestSettings.from_argv(argv)
     assert settings.lake.startswith("s3://<Lake")
     assert settings.queue_url.startswith("<LandingQueue")
-    assert (settings.metrics, settings.drain, settings.trigger_s) == ("cloudwatch", False, 60)
+    assert (settings.metrics, settings.drain, settings.trigger_s) == ("cloudwatch:forebay-dev", False, 60)
 
 
 def test_the_compaction_job_understands_its_arguments(made: Synthesized) -> None:
@@ -329,7 +361,7 @@ def test_the_compaction_job_understands_its_arguments(made: Synthesized) -> None
     argv = [word for name, value in job["DefaultArguments"].items() for word in (name, text(value))]
     settings = CompactSettings.from_argv([*argv, "--tables", "alpha,beta"])
     assert settings.lake.startswith("s3://<Lake")
-    assert (settings.metrics, settings.table_names) == ("cloudwatch", ["alpha", "beta"])
+    assert (settings.metrics, settings.table_names) == ("cloudwatch:forebay-dev", ["alpha", "beta"])
 
 
 def test_the_declarations_lie_beside_the_script_under_the_name_that_the_job_is_told(adopted: Synthesized) -> None:
@@ -387,18 +419,21 @@ def test_every_function_is_there_in_its_asset_and_finds_its_settings(service: Sy
 # --- what a person sees ----------------------------------------------------------------------------------------------
 
 
+NAMESPACES = ("forebay-dev", "forebay-prod")
+
+
 def metrics_in(value: Any) -> set[tuple[str, tuple[str, ...]]]:
     """Metrics of ours that a dashboard's body or an alarm names, with their dimensions, in whichever way."""
     found = set()
-    if isinstance(value, list) and value[:1] == ["forebay"]:
+    if isinstance(value, list) and value[:1] and value[0] in NAMESPACES:
         found.add((value[1], tuple(itertools.islice(value, 2, len(value) - 1, 2))))
     if isinstance(value, str):
-        for name in re.findall(r'\{forebay,service,table\} MetricName="(\w+)"', value):
+        for name in re.findall(r'\{"forebay-\w+",service,table\} MetricName="(\w+)"', value):
             found.add((name, ("service", "table")))
-        for name in re.findall(r'SELECT \w+\((\w+)\) FROM SCHEMA\(forebay, service, "table"\)', value):
+        for name in re.findall(r'SELECT \w+\((\w+)\) FROM SCHEMA\("forebay-\w+", service, "table"\)', value):
             found.add((name, ("service", "table")))
     if isinstance(value, dict):
-        if value.get("Namespace") == "forebay":
+        if value.get("Namespace") in NAMESPACES:
             found.add((value["MetricName"], tuple(d["Name"] for d in value["Dimensions"])))
         return found.union(*map(metrics_in, value.values()))
     if isinstance(value, list):

@@ -11,7 +11,9 @@ from lambdas.publish_freshness.handler import Settings, measure
 from lambdas.publish_freshness.ledger_log import LOG
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
-SETTINGS = Settings(service="games", queue_url="q", dead_urls="dead,undelivered", lake_bucket="lake")
+SETTINGS = Settings(
+    service="games", namespace="forebay-dev", queue_url="q", dead_urls="dead,undelivered", lake_bucket="lake"
+)
 
 
 class Sqs:

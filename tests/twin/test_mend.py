@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from forebay.errors import Misdeclared
-from forebay.twin import events, functions, glue, s3, sqs
+from forebay.twin import events, functions, glue, rights, s3, sqs
 from forebay.twin.cloudformation import engine
 from forebay.twin.mend import MOTO, Mend, lay, missing, moved
 
 
-@pytest.mark.parametrize("mended", [sqs, s3, engine, functions, events, glue])
+@pytest.mark.parametrize("mended", [sqs, s3, engine, functions, events, glue, rights])
 def test_every_place_that_is_mended_is_where_the_mend_expects_it(mended: Any) -> None:
     assert "\n".join(map(str, moved(mended.MENDS, mended.relied_on))) == ""
 

@@ -11,9 +11,10 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 
 from forebay.errors import Halt, Misdeclared
-from forebay.twin import alarms, fire
+from forebay.twin import alarms, clients, fire
 from forebay.twin import twin as twins
 from forebay.twin.run import reason
 from forebay.twin.twin import Twin
@@ -48,7 +49,7 @@ def test_a_schedule_that_is_fired_runs_its_function_from_the_deployed_code(quick
 
 def test_freshness_is_published_to_the_metrics_that_the_dashboard_shows(quick: Twin) -> None:
     fire.fire(quick.client, "publish-freshness")
-    metrics = quick.client("cloudwatch").list_metrics(Namespace="forebay")["Metrics"]
+    metrics = quick.client("cloudwatch").list_metrics(Namespace=quick.stack)["Metrics"]
     assert "FreshnessMeasuredWaiting" in {metric["MetricName"] for metric in metrics}
 
 
@@ -103,6 +104,51 @@ def test_a_dead_letter_raises_its_alarm_and_a_person_is_told_once(quick: Twin, m
     quick.client("sqs").purge_queue(QueueUrl=quick.dlq_url)
     assert alarms.evaluate(quick.client)[name] == "OK"
     assert [mail["Subject"] for mail in told(quick, mailbox)] == [f'OK: "{name}"']
+
+
+# --- rights ---
+
+
+def test_a_role_may_do_what_its_policies_say_and_a_refusal_names_who_what_and_where(quick: Twin) -> None:
+    """Each request below is one that a role of the template makes, or must not be able to make."""
+    roles = {
+        role["RoleName"].split("-")[2][:-8]: role["RoleName"] for role in quick.client("iam").list_roles()["Roles"]
+    }
+
+    def as_role(service: str, role: str) -> Any:
+        return clients.client(service, quick.endpoint, quick.region, roles[role])
+
+    lake, s3 = quick.lake_bucket, as_role("s3", "IngestRole")
+    commit = f"t/_delta_log/{7:020}.json"
+    with pytest.raises(ClientError, match=rf"AccessDenied.*may not s3:PutObject on .*{commit}"):
+        s3.put_object(Bucket=lake, Key=commit, Body=b"{}")
+    s3.put_object(Bucket=lake, Key=commit, Body=b"{}", IfNoneMatch="*")
+    assert s3.get_object(Bucket=lake, Key=commit)["Body"].read() == b"{}"
+    with pytest.raises(ClientError, match=r"may not s3:PutObject on arn:aws:s3:::.*-landing-"):
+        s3.put_object(Bucket=quick.landing_bucket, Key="in/forged.json", Body=b"{}")
+    with pytest.raises(ClientError, match="AccessDenied"):
+        s3.get_object(Bucket=lake.replace("-lake-", "-vault-"), Key="name")
+    planner = as_role("s3", "FunctionsPlanCompactionRole")
+    with pytest.raises(ClientError, match=r"may not s3:GetObject on .*t/_delta_log"):
+        planner.get_object(Bucket=lake, Key=commit)
+    refused = s3.delete_objects(Bucket=quick.landing_bucket, Delete={"Objects": [{"Key": "in/a & b.json"}]})
+    assert [error["Code"] for error in refused["Errors"]] == ["AccessDenied"]
+    s3.delete_objects(Bucket=lake, Delete={"Objects": [{"Key": commit}]})
+    with pytest.raises(ClientError, match=r"may not glue:StartJobRun on .*:job/.*-maintain"):
+        as_role("glue", "FunctionsPlanCompactionRole").start_job_run(JobName=f"{quick.stack}-maintain")
+    with pytest.raises(ClientError):
+        as_role("cloudwatch", "IngestRole").put_metric_data(Namespace="theirs", MetricData=[])
+
+
+def test_an_object_that_is_not_there_is_missing_only_for_those_who_may_list(quick: Twin) -> None:
+    roles = [role["RoleName"] for role in quick.client("iam").list_roles()["Roles"]]
+    (starter,) = [name for name in roles if "FunctionsStartIngestRole" in name]
+    (planner,) = [name for name in roles if "FunctionsPlanCompactionRole" in name]
+    nothing = {"Bucket": quick.lake_bucket, "Key": "_forebay/health/nothing.json"}
+    with pytest.raises(ClientError, match="NoSuchKey"):
+        clients.client("s3", quick.endpoint, quick.region, planner).get_object(**nothing)
+    with pytest.raises(ClientError, match="AccessDenied"):
+        clients.client("s3", quick.endpoint, quick.region, starter).get_object(**nothing)
 
 
 # --- jobs ---

@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 
 from forebay.content.moment import zone_of
 from forebay.errors import Misdeclared, Problem
+from forebay.events import where_numbers_go
 from forebay.file.option import (
     Option,
     anything,
@@ -226,9 +227,9 @@ OPTIONS = (
         "metrics",
         "text",
         "none",
-        "`none` or `cloudwatch`",
+        "`none`, `cloudwatch` or `cloudwatch:NAMESPACE`",
         "Where the numbers of each look at the queue go, besides the log.",
-        one_of("none", "cloudwatch"),
+        where_numbers_go,
     ),
     Option("service", "text", "s3-sqs", "a name", "The dimension of those metrics.", name_of),
     Option(

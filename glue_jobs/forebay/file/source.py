@@ -183,10 +183,8 @@ class FileNamesReader(DataSourceStreamReader):
         return self._farewell.question() if self._farewell else nullcontext()
 
     def _journal(self) -> Journal:
-        if self._options.metrics == "none":
-            return Journal(to_log())
-        self._metrics = CloudWatch(client("cloudwatch", config=_PATIENCE))
-        return Journal(to_log(), self._metrics)
+        self._metrics = CloudWatch.to(self._options.metrics, lambda: client("cloudwatch", config=_PATIENCE))
+        return Journal(to_log(), *filter(None, [self._metrics]))
 
 
 class FileContentsReader(FileNamesReader):

@@ -9,9 +9,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from forebay.errors import Halt, Misdeclared
+from forebay.twin import clients
 
 __all__ = ["fire", "schedules"]
 
@@ -33,14 +35,21 @@ def fire(client: Client, name: str) -> Any:
         raise Misdeclared.one(
             f"schedule {name}", "is not in the twin", f"there are {', '.join(sorted(known)) or 'none'}"
         )
-    target = client("scheduler").get_schedule(Name=name, GroupName=known[name])["Target"]
+    scheduler = client("scheduler")
+    target = scheduler.get_schedule(Name=name, GroupName=known[name])["Target"]
     arn, told = target["Arn"], json.loads(target.get("Input") or "{}")
+    as_role = partial(
+        clients.client,
+        endpoint=scheduler.meta.endpoint_url,
+        region=scheduler.meta.region_name,
+        who=clients.role_of(target["RoleArn"]),
+    )
     if ":lambda:" in arn:
-        return _invoke(client("lambda"), arn, told)
+        return _invoke(as_role("lambda"), arn, told)
     if call := API_CALL.fullmatch(arn):
         service, action = call.groups()
         method = re.sub(r"(?<!^)(?=[A-Z])", "_", action).lower()
-        answer = getattr(client(service), method)(**told)
+        answer = getattr(as_role(service), method)(**told)
         answer.pop("ResponseMetadata", None)
         return answer
     raise Halt(f"schedule {name}: the local twin cannot deliver to {arn}")

@@ -23,7 +23,7 @@ from typing import Any
 
 from moto.awslambda import models
 
-from forebay.twin.clients import ACCESS_KEY
+from forebay.twin.clients import access_key, role_of
 from forebay.twin.mend import Mend, lay
 
 __all__ = ["MENDS", "install", "relied_on"]
@@ -83,7 +83,7 @@ def environment(function: Any, code: str) -> dict[str, str]:
     kept = ("PATH", "HOME", "LANG", "TMPDIR")
     return {
         **{name: os.environ[name] for name in kept if name in os.environ},
-        **ACCESS_KEY,
+        **access_key(role_of(function.role)),
         "AWS_ENDPOINT_URL": _endpoint,
         "AWS_REGION": function.region,
         "AWS_DEFAULT_REGION": function.region,

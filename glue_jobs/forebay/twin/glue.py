@@ -24,6 +24,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from botocore.exceptions import ClientError
 from moto.core.responses import ActionResult
 from moto.core.utils import camelcase_to_underscores, utcnow
 from moto.events.models import events_backends
@@ -86,9 +87,10 @@ def start_job_run(self: Any, *args: Any, **kwargs: Any) -> str:
 
 def carry_out(job: Any, run: Any) -> None:
     region = job.backend.region_name
-    client = partial(clients.client, endpoint=_here.endpoint, region=region)
+    role = clients.role_of(job.role)
+    client = partial(clients.client, endpoint=_here.endpoint, region=region, who=role)
     try:
-        submitted = Submitted(job.name, run.job_run_id, job.command["ScriptLocation"], run.arguments or {})
+        submitted = Submitted(job.name, role, run.job_run_id, job.command["ScriptLocation"], run.arguments or {})
         process = submitted.start(client("s3"), _here.folder / RUNS / run.job_run_id, _here.endpoint, region)
         _runs[run.job_run_id] = process
         if run.status == "STARTING":  # nobody stopped it meanwhile
@@ -130,8 +132,8 @@ def keep_log(logs: Any, run: Any, log: Path) -> None:
         events = [{"timestamp": now, "message": line} for line in lines]
         if events:
             logs.put_log_events(logGroupName=group, logStreamName=f"{run.job_run_id}-driver", logEvents=events)
-    except logs.exceptions.ResourceNotFoundException:  # its stack went while it ran
-        return
+    except ClientError as refused:  # its stack went while it ran, or its role may not; the run is none the worse for it
+        print(f"the log of {run.job_run_id} is not kept: {refused}", file=sys.stderr)
 
 
 # --- what the API says of them ---

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from forebay.spark import aws_settings, jars, laptop_settings
-from forebay.twin.clients import ACCESS_KEY
+from forebay.twin.clients import access_key
 
 __all__ = ["Ended", "Run", "Submitted", "reason"]
 
@@ -67,9 +67,10 @@ class Run:
 
 @dataclass(frozen=True)
 class Submitted:
-    """What StartJobRun was given, the job's own arguments and the run's together."""
+    """What StartJobRun was given, the job's own arguments and the run's together. It runs as its role."""
 
     job: str
+    role: str
     run_id: str
     script: str
     arguments: Mapping[str, str]
@@ -83,7 +84,7 @@ class Submitted:
 
         script = _fetch(s3, self.script, folder)
         fetched("--extra-files")
-        environment = _environment(os.environ, endpoint, region)
+        environment = _environment(os.environ, endpoint, region, self.role)
         settings = self._platform(environment, fetched("--extra-jars"))
         command = [str(Path(sys.executable).parent / "spark-submit")]
         for name, value in settings.items():
@@ -135,11 +136,11 @@ def _fetch(s3: Any, place: str, folder: Path) -> Path:
     return to
 
 
-def _environment(ours: Mapping[str, str], endpoint: str, region: str) -> dict[str, str]:
+def _environment(ours: Mapping[str, str], endpoint: str, region: str, who: str) -> dict[str, str]:
     kept = ("PATH", "HOME", "LANG", "TMPDIR", "JAVA_HOME", "FOREBAY_JARS")
     return {
         **{name: ours[name] for name in kept if name in ours},
-        **ACCESS_KEY,
+        **access_key(who),
         "AWS_ENDPOINT_URL": endpoint,
         "AWS_REGION": region,
         "AWS_DEFAULT_REGION": region,

@@ -72,9 +72,10 @@ def _be_quiet() -> None:
 
 
 def _mend(endpoint: str, state: Path | None) -> None:
-    from forebay.twin import events, functions, glue, s3, sqs
+    from forebay.twin import events, functions, glue, rights, s3, sqs
     from forebay.twin.cloudformation import engine
 
+    rights.install(state)
     sqs.install()
     s3.install()
     functions.install(endpoint)

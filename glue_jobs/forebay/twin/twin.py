@@ -28,6 +28,7 @@ from forebay.errors import Halt, Misdeclared
 from forebay.twin import assembly, clients, synth
 from forebay.twin.clients import ACCESS_KEY
 from forebay.twin.mend import missing
+from forebay.twin.policy import USED
 from forebay.twin.process import Process, start
 from forebay.twin.server import MARK
 
@@ -128,7 +129,7 @@ def down(state: Path) -> Stopped:
         there = find(state)
         if there:
             there.process.stop()
-        for name in (KNOWN, LOG, MARK):  # not the whole folder: somebody may have named one that holds more
+        for name in (KNOWN, LOG, MARK, USED):  # not the whole folder: somebody may have named one that holds more
             (state / name).unlink(missing_ok=True)
         shutil.rmtree(state / RUNS, ignore_errors=True)
         if not any(state.iterdir()):

@@ -3,9 +3,9 @@
 What was wrong, in moto 5.2.5: a resource of an unknown type is passed over and the stack is said to be complete; a property
 that an API refuses is a server error without words; a resource that cannot be updated is forgotten by the update; a stack made
 through a change set has no outputs, and its next update fails on the old change set; describing a deleted stack makes anew
-what its outputs name; a template's address is understood for "localhost" and AWS only; JSON is parsed as YAML, slowly. A
-statement of a bucket's policy that denies is taken to deny even where its condition is not met, so that the usual refusal of
-calls without TLS refuses all; the twin keeps policies, and leaves it to AWS to judge by them.
+what its outputs name; the `Arn` of a log group lacks the `:*` at its end; a template's address is understood for "localhost"
+and AWS only; JSON is parsed as YAML, slowly. A statement of a bucket's policy that denies is taken to deny even where its
+condition is not met, so that the usual refusal of calls without TLS refuses all; `rights` judges by those policies instead.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from moto.cloudformation import models, parsing, responses
 from moto.cloudformation.exceptions import ValidationError
 from moto.iam.access_control import PermissionResult
+from moto.logs.models import LogGroup
 from moto.s3.models import FakeBucket
 
 from forebay.twin import clients
@@ -35,6 +36,7 @@ _from_s3 = _responses.get_stack_from_s3_url
 _yaml_or_json = models.Stack.parse_template
 _outputs: Any = models.Stack.outputs
 _execute = models.CloudFormationBackend.execute_change_set
+_of_log_group: Callable[..., str] = LogGroup.get_cfn_attribute
 _forget = models.CloudFormationBackend.delete_change_set
 
 
@@ -168,6 +170,11 @@ def parse_template(template: Any) -> Any:
         return _yaml_or_json(template)
 
 
+def log_group_attribute(self: Any, attribute_name: str) -> str:
+    found = _of_log_group(self, attribute_name)
+    return f"{found}:*" if attribute_name == "Arn" else found
+
+
 def outputs(self: Any) -> Any:
     return None if self.status.startswith("DELETE") else _outputs.fget(self)
 
@@ -208,6 +215,7 @@ MENDS = (
         execute_change_set,
     ),
     Mend(models.CloudFormationBackend, "delete_change_set", ("self", "change_set_name"), delete_change_set),
+    Mend(LogGroup, "get_cfn_attribute", ("self", "attribute_name"), log_group_attribute),
     Mend(FakeBucket, "get_permission", ("self", "action", "resource"), get_permission),
 )
 
