@@ -22,7 +22,7 @@ from forebay.batch.events import BatchCommitted, RowsAppended, TableFailed
 from infra.landing import Landing
 from infra.metrics import ServiceMetrics
 from infra.settings import Settings
-from lambdas.publish_freshness.events import FreshnessMeasured
+from lambdas.publish_freshness.events import FreshnessMeasured, TrendMeasured
 
 __all__ = ["Alarms", "alarm_topic", "runbook_of"]
 
@@ -137,6 +137,30 @@ class Alarms(Construct):
             treat_missing_data=cw.TreatMissingData.IGNORE,
         )
         self._tell(alarm)
+
+    def watch_trends(self) -> None:
+        """The last day against the last week: what grows slowly rings no other alarm until it is late."""
+        percent = self._settings.trend_percent
+        for name, field, what in (
+            ("slower", "latency", "From landing to rows it takes"),
+            ("dearer", "run_dpu", "A run of the ingest job takes"),
+        ):
+            day, week = (
+                self._metrics.of(TrendMeasured, f"{field}_{span}_seconds", statistic="Maximum", minutes=60)
+                for span in ("day", "week")
+            )
+            self._add(
+                name,
+                cw.MathExpression(
+                    expression="IF(week > 0, 100 * (day - week) / week, 0)",
+                    using_metrics={"day": day, "week": week},
+                    period=Duration.hours(1),
+                    label="more than in a week, %",
+                ),
+                f"{what} {percent} % more than on average in the last week.",
+                above=percent,
+                for_periods=3,
+            )
 
     def watch_the_watchers(self, functions: Sequence[lam.IFunction], schedule_group: str) -> None:
         errors = {f"f{n}": f.metric_errors(period=Duration.minutes(5)) for n, f in enumerate(functions)}

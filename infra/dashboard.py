@@ -10,14 +10,16 @@ from aws_cdk import aws_logs as logs
 from constructs import Construct
 
 from forebay.batch.events import BatchCommitted, RecordsQuarantined, RowsAppended, TableFailed
-from forebay.compaction.events import CompactionEnded
+from forebay.compaction.events import CompactionEnded, TableNotCompacted
 from forebay.file.events import QueuePolled
 from forebay.health import HealthMeasured
+from forebay.maintenance.events import MaintenanceEnded, TableNotMaintained
 from infra.jobs import Job
 from infra.landing import Landing
 from infra.metrics import ServiceMetrics
 from infra.settings import Settings
-from lambdas.publish_freshness.events import FreshnessMeasured
+from lambdas.job_ended.events import JobEnded
+from lambdas.publish_freshness.events import FreshnessMeasured, TableFreshnessMeasured, TrendMeasured
 
 __all__ = ["dashboard"]
 
@@ -26,7 +28,13 @@ THIRD, HALF, ALL = 8, 12, 24
 
 
 def dashboard(
-    scope: Construct, *, settings: Settings, service: str, landing: Landing, ingest: Job, alarms: Sequence[cw.IAlarm]
+    scope: Construct,
+    *,
+    settings: Settings,
+    service: str,
+    landing: Landing,
+    jobs: Sequence[Job],
+    alarms: Sequence[cw.IAlarm],
 ) -> cw.Dashboard:
     page = cw.Dashboard(scope, "Dashboard", dashboard_name=settings.name, default_interval=Duration.hours(12))
     metrics = ServiceMetrics(settings.namespace, service)
@@ -36,7 +44,9 @@ def dashboard(
     page.add_widgets(*_batches(metrics))
     page.add_widgets(*_tables(metrics))
     page.add_widgets(*_files(metrics))
-    page.add_widgets(*_job(ingest), _errors(ingest.log_group))
+    page.add_widgets(*_upkeep(metrics))
+    page.add_widgets(*_trends(metrics, jobs))
+    page.add_widgets(*_job(jobs[0]), _errors([job.log_group for job in jobs]))
     return page
 
 
@@ -106,6 +116,51 @@ def _files(metrics: ServiceMetrics) -> list[cw.IWidget]:
     ]
 
 
+def _upkeep(metrics: ServiceMetrics) -> list[cw.IWidget]:
+    left = [metrics.of(CompactionEnded, "tables_left", minutes=60, label="left by compaction")]
+    left.append(metrics.of(MaintenanceEnded, "tables_left", minutes=60, label="left by maintenance"))
+    failed = metrics.by_table(TableNotCompacted, "tables"), metrics.by_table(TableNotMaintained, "tables")
+    return [
+        _graph("Runs of upkeep: tables left for the next one", left),
+        _graph("Tables that a person must look at", failed, stacked=True),
+        _graph("Since a watched table got rows, seconds", [_age_of_rows(metrics)]),
+    ]
+
+
+def _age_of_rows(metrics: ServiceMetrics) -> cw.IMetric:
+    return metrics.by_table(TableFreshnessMeasured, "since_rows_seconds", statistic="Maximum")
+
+
+def _trends(metrics: ServiceMetrics, jobs: Sequence[Job]) -> list[cw.IWidget]:
+    def averages(field: str) -> list[cw.IMetric]:
+        names = {f"{field}_{span}_seconds": f"average of a {span}" for span in ("day", "week")}
+        return [metrics.of(TrendMeasured, n, statistic="Maximum", minutes=60, label=said) for n, said in names.items()]
+
+    waiting = metrics.of(FreshnessMeasured, "waiting", statistic="Maximum", minutes=60)
+    size = metrics.of(TrendMeasured, "file_bytes", statistic="Maximum", minutes=60)
+    backlog = cw.MathExpression(
+        expression="waiting * size",
+        using_metrics={"waiting": waiting, "size": size},
+        period=Duration.hours(1),
+        label="waiting, bytes, about",
+    )
+    spent = [_dpu_hours(metrics, number, job) for number, job in enumerate(jobs)]
+    return [
+        cw.GraphWidget(title="From landing to rows, seconds", left=averages("latency"), right=[backlog], width=THIRD),
+        _graph("A run of the ingest job, DPU-seconds", averages("run_dpu")),
+        _graph("DPU-hours by job", spent, stacked=True),
+    ]
+
+
+def _dpu_hours(metrics: ServiceMetrics, number: int, job: Job) -> cw.IMetric:
+    return cw.MathExpression(
+        expression=f"spent{number} / 3600",
+        using_metrics={f"spent{number}": metrics.of_job(JobEnded, "dpu_seconds", job.name)},
+        period=Duration.hours(1),
+        label=job.name,
+    )
+
+
 def _job(job: Job) -> list[cw.IWidget]:
     """Published by Glue itself, for a job with --enable-metrics."""
     executors = cw.Metric(
@@ -119,10 +174,10 @@ def _job(job: Job) -> list[cw.IWidget]:
     return [_graph("Workers of the ingest job", [executors])]
 
 
-def _errors(log: logs.ILogGroup) -> cw.LogQueryWidget:
+def _errors(of: Sequence[logs.ILogGroup]) -> cw.LogQueryWidget:
     return cw.LogQueryWidget(
         title="What a person must look at",
-        log_group_names=[log.log_group_name],
+        log_group_names=[log.log_group_name for log in of],
         query_lines=[
             "fields @timestamp, @message",
             'filter @message like /"level": "error"/',

@@ -28,6 +28,8 @@ from infra.settings import Settings
 __all__ = ["Functions", "gather_code"]
 
 ROOT = Path(__file__).resolve().parent.parent
+MINUTES_AT_MOST = {"announce_files": 15}
+"""One minute for the others."""
 OF_THE_PACKAGE = ("__init__.py", "errors.py", "events.py", "cloudwatch.py")
 DISTRIBUTIONS = ("aws-lambda-powertools", "jmespath", "typing-extensions")
 """boto3 is there already; everything here is pure Python, so it fits any processor."""
@@ -72,7 +74,7 @@ class Functions(Construct):
             role=role,
             log_group=log,
             environment={**environment},
-            timeout=Duration.minutes(1),
+            timeout=Duration.minutes(MINUTES_AT_MOST.get(name, 1)),
             memory_size=256,
         )
         acknowledge(function, "L1", f"the Python that Glue {runtime.GLUE} runs, and that the tests run on")

@@ -17,11 +17,12 @@ from aws_cdk import aws_s3_assets as assets
 from aws_cdk import aws_sqs as sqs
 from constructs import IConstruct
 
-from infra.lake import CHECKPOINT
+from infra.lake import CHECKPOINT, LISTS, PAGE
 from infra.review import acknowledge_wildcards
 
 __all__ = [
     "allow",
+    "announce_landed_files",
     "ask_to_stop",
     "count_messages",
     "publish_metrics",
@@ -29,12 +30,17 @@ __all__ = [
     "read_health",
     "read_landed_files",
     "read_ledger_log",
+    "read_metrics",
     "read_with_key",
     "register_tables",
+    "see_alarms",
+    "send_messages",
     "take_messages",
     "use_key",
     "write_job_logs",
     "write_objects",
+    "write_page",
+    "write_with_key",
 ]
 
 
@@ -62,6 +68,18 @@ def take_messages(role: iam.IGrantable, queue: sqs.IQueue) -> None:
 
 def count_messages(role: iam.IGrantable, *queues: sqs.IQueue) -> None:
     allow(role, "CountMessages", ["sqs:GetQueueAttributes"], [queue.queue_arn for queue in queues])
+
+
+def announce_landed_files(role: iam.IGrantable, bucket_arn: str, prefix: str, lists_arn: str) -> None:
+    """To find files, to ask for one by its name, and to read a list of them. S3 asks for the right to read for a HEAD, too."""
+    allow(role, "ListLandedFiles", ["s3:ListBucket", "s3:ListBucketVersions"], [bucket_arn])
+    because = "any file below the prefix may be announced"
+    allow(role, "LookAtLandedFiles", ["s3:GetObject"], [f"{bucket_arn}/{prefix}*"], because=because)
+    allow(role, "ReadLists", ["s3:GetObject"], [f"{lists_arn}/{LISTS}*"], because="a person names the list")
+
+
+def send_messages(role: iam.IGrantable, queue: sqs.IQueue) -> None:
+    allow(role, "SendMessages", ["sqs:SendMessage"], [queue.queue_arn])
 
 
 def register_tables(role: iam.IGrantable, database: str) -> None:
@@ -106,6 +124,21 @@ def ask_to_stop(role: iam.IGrantable, bucket_arn: str) -> None:
     allow(role, "AskToStop", ["s3:PutObject"], [f"{bucket_arn}/{CHECKPOINT}/stop"])
 
 
+def write_page(role: iam.IGrantable, bucket_arn: str) -> None:
+    allow(role, "WritePage", ["s3:PutObject"], [f"{bucket_arn}/{PAGE}"])
+
+
+def see_alarms(role: iam.IGrantable, name: str) -> None:
+    """CloudWatch lists alarms only for those who may see all of them."""
+    alarms = f"arn:{Aws.PARTITION}:cloudwatch:{Aws.REGION}:{Aws.ACCOUNT_ID}:alarm:*"
+    allow(role, "SeeAlarms", ["cloudwatch:DescribeAlarms"], [alarms], because="the list is of all alarms, by prefix")
+
+
+def read_metrics(role: iam.IGrantable) -> None:
+    because = "GetMetricData knows no resources, and no condition on a namespace"
+    allow(role, "ReadMetrics", ["cloudwatch:GetMetricData"], ["*"], because=because)
+
+
 def read_health(role: iam.IGrantable, bucket_arn: str) -> None:
     objects = [f"{bucket_arn}/_forebay/health/*"]
     allow(role, "ReadHealth", ["s3:GetObject"], objects, because="there is one small object for each table")
@@ -121,6 +154,11 @@ def read_assets(role: iam.IGrantable, *given: assets.Asset) -> None:
 
 def use_key(role: iam.IGrantable, sid: str, *keys: kms.IKey) -> None:
     allow(role, sid, ["kms:Decrypt", "kms:GenerateDataKey"], [key.key_arn for key in keys])
+
+
+def write_with_key(role: iam.IGrantable, sid: str, key: kms.IKey) -> None:
+    """Objects and messages that are sent in one piece; an upload of several parts would need to decrypt, too."""
+    allow(role, sid, ["kms:GenerateDataKey"], [key.key_arn])
 
 
 def read_with_key(role: iam.IGrantable, sid: str, key: kms.IKey) -> None:

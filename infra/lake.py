@@ -15,11 +15,14 @@ from infra.buckets import private_bucket
 from infra.keys import Keys
 from infra.settings import Settings
 
-__all__ = ["CHECKPOINT", "Lake"]
+__all__ = ["CHECKPOINT", "LISTS", "PAGE", "Lake"]
 
 COMMITS = "*/_delta_log/" + "?" * 20 + ".json"
 CHECKPOINT = "_forebay/checkpoints/ingest"
 SCRATCH = "scratch/"
+LISTS = "announce/"
+"""In the artefacts bucket: lists of files to announce again."""
+PAGE = "status/index.html"
 SPARK_EVENTS = "spark-events/"
 
 

@@ -14,6 +14,7 @@ import forebay.file.events as file_events
 import forebay.health as health
 import forebay.maintenance.events as maintenance_events
 import forebay.table.events as table_events
+import lambdas.job_ended.events as job_events
 import lambdas.publish_freshness.events as freshness_events
 from forebay.events import Event, dimension_fields, metric_name
 
@@ -27,6 +28,7 @@ SOURCES = (
     maintenance_events,
     health,
     freshness_events,
+    job_events,
 )
 """Rooms whose events reach CloudWatch."""
 
@@ -70,6 +72,18 @@ class ServiceMetrics:
     def all_of(self, event: type[Event]) -> list[cw.IMetric]:
         """Every metric of an event."""
         return [self.of(event, field.name) for field in dataclasses.fields(event) if "unit" in field.metadata]
+
+    def of_job(
+        self, event: type[Event], field: str, job: str, *, statistic: str = "Sum", minutes: int = 60
+    ) -> cw.Metric:
+        return cw.Metric(
+            namespace=self._namespace,
+            metric_name=self._name(event, field, ("service", "job")),
+            dimensions_map={"service": self._service, "job": job},
+            statistic=statistic,
+            period=Duration.minutes(minutes),
+            label=job,
+        )
 
     def of_table(
         self, event: type[Event], field: str, table: str, *, statistic: str = "Sum", minutes: int = 5

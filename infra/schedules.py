@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from aws_cdk import Aws, RemovalPolicy
 from aws_cdk import aws_events as events
@@ -32,8 +33,8 @@ class Schedules(Construct):
             self, "Role", assumed_by=iam.ServicePrincipal("scheduler.amazonaws.com", conditions=conditions)
         )
 
-    def every(self, minutes: int, name: str, function: lam.IFunction) -> None:
-        """No retries: the next tick is one, and what was missed is not worth doing late."""
+    def every(self, minutes: int, name: str, function: lam.IFunction, told: Mapping[str, Any] | None = None) -> None:
+        """`told` is the event. No retries: the next tick is one, and what was missed is not worth doing late."""
         camel = name.title().replace("_", "")
         grants.allow(self._role, f"Run{camel}", ["lambda:InvokeFunction"], [function.function_arn])
         schedule = scheduler.CfnSchedule(
@@ -46,6 +47,7 @@ class Schedules(Construct):
             target=scheduler.CfnSchedule.TargetProperty(
                 arn=function.function_arn,
                 role_arn=self._role.role_arn,
+                input=json.dumps(told) if told else None,
                 retry_policy=scheduler.CfnSchedule.RetryPolicyProperty(maximum_retry_attempts=0),
             ),
         )

@@ -97,6 +97,8 @@ class Settings(BaseModel):
         description="how often to look whether tables have small files that are worth a compaction job",
     )
 
+    status_page_every_minutes: int = Field(15, ge=1, le=1440, description="how often the status page is written anew")
+
     landing_bucket: Bucket = Field("", description="an existing bucket to adopt; empty: one is made")
     landing_topic: TopicArn = Field(
         "", description="the topic that an adopted bucket announces its files to; needed with landing_bucket"
@@ -119,6 +121,13 @@ class Settings(BaseModel):
     silence_minutes: int = Field(15, ge=5, le=1440, description="alarm when files wait and no batch ends for so long")
     quarantine_percent: float = Field(
         5, gt=0, le=100, description="alarm when a larger share of an hour's records was quarantined"
+    )
+
+    trend_percent: int = Field(
+        50,
+        ge=5,
+        le=1000,
+        description="alarm when the last day was so much slower, or its runs dearer, than the last week",
     )
 
     watched_tables: Names = Field(

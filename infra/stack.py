@@ -42,6 +42,8 @@ class ForebayStack(Stack):
         upkeep = upkeep_jobs(self, **shared)
         alarms_to = alarm_topic(self, settings=settings, key=keys.data)
         functions = Functions(self, "Functions", settings=settings, key=keys.data)
+        jobs = (ingest, *upkeep.values())
+        told_of = {"SERVICE": service.name, "NAMESPACE": settings.namespace}
         dead_urls = f"{landing.dead.queue_url},{landing.undelivered.queue_url}"
         made = functions.make(
             {
@@ -54,33 +56,53 @@ class ForebayStack(Stack):
                     "STAY_ON_AT_PERCENT": str(settings.stay_on_at_percent),
                     "LEAVE_AFTER_MINUTES": str(settings.leave_after_minutes),
                 },
-                "job_ended": {"ALARM_TOPIC": alarms_to.topic_arn, "RUNBOOK": runbook_of(settings)},
+                "job_ended": {
+                    **told_of,
+                    "ALARM_TOPIC": alarms_to.topic_arn,
+                    "RUNBOOK": runbook_of(settings),
+                },
                 "publish_freshness": {
-                    "SERVICE": service.name,
-                    "NAMESPACE": settings.namespace,
+                    **told_of,
                     "QUEUE_URL": landing.queue.queue_url,
                     "DEAD_URLS": dead_urls,
                     "LAKE_BUCKET": lake.bucket.bucket_name,
+                    "INGEST_JOB": ingest.name,
+                    "WATCHED_TABLES": settings.watched_tables,
                 },
                 "plan_compaction": {"JOB": upkeep["compact"].name, "LAKE_BUCKET": lake.bucket.bucket_name},
+                "announce_files": {
+                    "LANDING_BUCKET": landing_bucket_name(settings),
+                    "LANDING_PREFIX": settings.landing_prefix,
+                    "QUEUE_URL": landing.queue.queue_url,
+                },
+                "status_page": {
+                    "NAME": settings.name,
+                    "QUEUE_URL": landing.queue.queue_url,
+                    "DEAD_URLS": dead_urls,
+                    "LAKE_BUCKET": lake.bucket.bucket_name,
+                    "PAGE_BUCKET": lake.artefacts.bucket_name,
+                    "JOBS": ",".join(job.name for job in jobs),
+                },
             }
         )
         start, ended, freshness = made["start_ingest"], made["job_ended"], made["publish_freshness"]
-        planner = made["plan_compaction"]
+        planner, announcer, reporter = made["plan_compaction"], made["announce_files"], made["status_page"]
 
         # What wakes what
         schedules = Schedules(self, "Schedules", settings=settings)
         schedules.every(settings.start_every_minutes, "start_ingest", start)
         schedules.every(5, "publish_freshness", freshness)
+        schedules.every(60, "measure_trend", freshness, {"trend": True})
         schedules.every(settings.plan_compaction_every_minutes, "plan_compaction", planner)
+        schedules.every(settings.status_page_every_minutes, "status_page", reporter)
         # Small files daily or sooner, by the planner; the rest by the clock, in hours in which little arrives.
         schedules.runs("30 2 ? * SUN *", "order-tables", upkeep["compact"], {"--round": "second"})
         schedules.runs("0 4 ? * MON-SAT *", "vacuum", upkeep["maintain"], {"--vacuum": "lite"})
         schedules.runs("0 4 ? * SUN *", "vacuum-all", upkeep["maintain"], {"--vacuum": "full"})
-        when_a_job_ends(self, settings=settings, jobs=[ingest, *upkeep.values()], function=ended)
+        when_a_job_ends(self, settings=settings, jobs=jobs, function=ended)
 
         # Who may do what
-        for job in (ingest, *upkeep.values()):
+        for job in jobs:
             self._grant_tables(job, lake, keys)
         grants.take_messages(ingest.role, landing.queue)
         grants.read_landed_files(ingest.role, bucket_arn, settings.landing_prefix)
@@ -91,9 +113,10 @@ class ForebayStack(Stack):
         grants.count_messages(start, landing.queue)
         grants.allow(start, "StartIngest", ["glue:StartJobRun", "glue:GetJobRuns", "glue:GetJob"], [ingest.arn])
         grants.ask_to_stop(start, lake.bucket.bucket_arn)
-        grants.use_key(start, "WriteTheWish", keys.data)
+        grants.write_with_key(start, "WriteTheWish", keys.data)
         if settings.mode == "auto":
             grants.read_ledger_log(start, lake.bucket.bucket_arn)
+            grants.read_with_key(start, "ReadLedgerKey", keys.data)
         grants.count_messages(freshness, landing.queue, landing.dead, landing.undelivered)
         grants.read_ledger_log(freshness, lake.bucket.bucket_arn)
         grants.read_with_key(freshness, "ReadLedgerKey", keys.data)
@@ -103,14 +126,29 @@ class ForebayStack(Stack):
         grants.allow(planner, "StartCompaction", ["glue:StartJobRun"], [upkeep["compact"].arn])
         for job in upkeep.values():
             grants.publish_metrics(job.role, settings.namespace, "Glue")
+        grants.read_metrics(freshness)
+        if settings.watched:
+            grants.read_health(freshness, lake.bucket.bucket_arn)
+        grants.announce_landed_files(announcer, bucket_arn, settings.landing_prefix, lake.artefacts.bucket_arn)
+        grants.send_messages(announcer, landing.queue)
+        grants.use_key(announcer, "EncryptNotices", keys.data)
+        grants.count_messages(reporter, landing.queue, landing.dead, landing.undelivered)
+        grants.read_health(reporter, lake.bucket.bucket_arn)
+        grants.read_ledger_log(reporter, lake.bucket.bucket_arn)
+        grants.use_key(reporter, "ReadAndWriteKey", keys.data)
+        grants.write_page(reporter, lake.artefacts.bucket_arn)
+        grants.see_alarms(reporter, settings.name)
+        grants.allow(reporter, "SeeRuns", ["glue:GetJobRuns"], [job.arn for job in jobs])
+        grants.publish_metrics(ended, settings.namespace)
         grants.allow(ended, "TellAPerson", ["sns:Publish"], [alarms_to.topic_arn])
-        grants.allow(ended, "AskWhy", ["glue:GetJobRun"], [job.arn for job in (ingest, *upkeep.values())])
+        grants.allow(ended, "AskWhy", ["glue:GetJobRun"], [job.arn for job in jobs])
         grants.use_key(ended, "EncryptMessage", keys.data)
 
         # What a person sees
         alarms = Alarms(self, "Alarms", settings=settings, topic=alarms_to, service=service.name)
         alarms.watch_landing(landing)
         alarms.watch_batches(landing.queue)
+        alarms.watch_trends()
         alarms.watch_the_watchers(functions.all, settings.name)
         for table in settings.watched:
             alarms.watch_table(table)
@@ -118,7 +156,7 @@ class ForebayStack(Stack):
             budget(self, settings=settings, topic=alarms_to)
         if settings.mode != "continuous":
             alarms.wake(start, landing.queue)
-        dashboard(self, settings=settings, service=service.name, landing=landing, ingest=ingest, alarms=alarms.all)
+        dashboard(self, settings=settings, service=service.name, landing=landing, jobs=jobs, alarms=alarms.all)
         for name, value in {
             "LandingBucket": landing_bucket_name(settings),
             "LandingPrefix": settings.landing_prefix or "/",

@@ -4,7 +4,7 @@ A room emits an event; nothing else on the path logs. Sinks are added at the rim
 passes a plain list's `append`. Names are noun + past-tense verb. `level` is "error" only where a person must act.
 
 A field marked `metric(unit)` becomes a CloudWatch metric named `<EventName><FieldName>` (`BatchCommitted.files` ->
-`BatchCommittedFiles`), with the event's `service` and `table` fields as its only dimensions: dimensions cost money.
+`BatchCommittedFiles`), with the event's `service`, `job` and `table` fields as its only dimensions: dimensions cost money.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ __all__ = [
     "where_numbers_go",
 ]
 
-DIMENSIONS = ("service", "table")
+DIMENSIONS = ("service", "job", "table")
 NAMESPACE = "forebay"
 """Of metrics, where none is named."""
 

@@ -1,5 +1,5 @@
-"""Enters: a Glue "Job State Change" event. Leaves: a message to the alarm topic when a person must look; nothing when a run
-ended as it should. Restarting is left to `start_ingest`. Glue may send an event twice; so a message may come twice."""
+"""Enters: a Glue "Job State Change" event. Leaves: `JobEnded`, to CloudWatch, and a message to the alarm topic when a person
+must look. Restarting is left to `start_ingest`. Glue may send an event twice; so a message may come twice."""
 
 from __future__ import annotations
 
@@ -11,16 +11,17 @@ import boto3
 from aws_lambda_powertools import Logger
 from aws_lambda_powertools.utilities.data_classes import EventBridgeEvent, event_source
 
+from forebay.cloudwatch import CloudWatch
 from lambdas import environment
+from lambdas.job_ended.run import ENDED_WELL, measured, reason_of, run_of
 
 log = Logger(service="job_ended")
-
-ENDED_WELL = ("SUCCEEDED", "STOPPED", "EXPIRED")
-"""EXPIRED is the continuous job at its maintenance window; STOPPED is a person's wish."""
 
 
 @dataclass(frozen=True)
 class Settings:
+    service: str
+    namespace: str
     alarm_topic: str
     runbook: str
 
@@ -28,26 +29,24 @@ class Settings:
 @event_source(data_class=EventBridgeEvent)
 def handle(event: EventBridgeEvent, context: object) -> None:
     settings = environment.read(Settings, os.environ)
-    tell(event.detail, event.region, settings, sns=boto3.client("sns"), glue=boto3.client("glue"))
+    metrics = CloudWatch(boto3.client("cloudwatch"), namespace=settings.namespace)
+    clients = {name: boto3.client(name) for name in ("sns", "glue")}
+    try:
+        tell(event.detail, event.region, settings, **clients, emit=metrics)
+    finally:
+        metrics.flush()
 
 
-def tell(detail: dict[str, Any], region: str, settings: Settings, *, sns: Any, glue: Any) -> None:
-    job, run, state = detail["jobName"], detail["jobRunId"], detail["state"]
-    log.info("job ended", job=job, run=run, state=state)
+def tell(detail: dict[str, Any], region: str, settings: Settings, *, sns: Any, glue: Any, emit: Any) -> None:
+    job, run_id, state = detail["jobName"], detail["jobRunId"], detail["state"]
+    run = run_of(detail, glue)
+    ended = measured(detail, run, settings.service)
+    emit(ended)
+    log.info("job ended", run=run_id, **ended.as_dict())
     if state in ENDED_WELL:
         return
-    reason = reason_of(detail, glue)
-    console = f"https://{region}.console.aws.amazon.com/gluestudio/home?region={region}#/job/{job}/run/{run}"
-    text = (
-        f"{job}: {state}\nreason   {reason}\nrun      {run}\nconsole  {console}\nrunbook  {settings.runbook}#job-failed"
-    )
+    reason = reason_of(detail, run)
+    console = f"https://{region}.console.aws.amazon.com/gluestudio/home?region={region}#/job/{job}/run/{run_id}"
+    text = f"{job}: {state}\nreason   {reason}\nrun      {run_id}\nconsole  {console}\n"
+    text += f"runbook  {settings.runbook}#job-failed"
     sns.publish(TopicArn=settings.alarm_topic, Subject=f"forebay: {job} {state}"[:100], Message=text)
-
-
-def reason_of(detail: dict[str, Any], glue: Any) -> str:
-    """The run's own error message is longer than the event's; where Glue does not give it, the event's must do."""
-    try:
-        run = glue.get_job_run(JobName=detail["jobName"], RunId=detail["jobRunId"])["JobRun"]
-    except glue.exceptions.EntityNotFoundException:
-        run = {}
-    return str(run.get("ErrorMessage") or detail.get("message") or "Glue gives none: look into the job's log")

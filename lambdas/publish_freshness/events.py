@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from forebay.events import Event, metric
 
-__all__ = ["FreshnessMeasured"]
+__all__ = ["FreshnessMeasured", "TableFreshnessMeasured", "TrendMeasured"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,3 +19,26 @@ class FreshnessMeasured(Event):
     held: int = metric()
     dead: int = metric()
     since_batch_seconds: float | None = metric("Seconds", default=None)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableFreshnessMeasured(Event):
+    """How long ago a watched table got its last rows."""
+
+    service: str
+    table: str
+    since_rows_seconds: float = metric("Seconds")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrendMeasured(Event):
+    """Averages over the last day and over the last week; None where nothing was measured. Latency is that of the file in the
+    middle of a batch, from landing to rows; `run_dpu` is what one run of the ingest job takes; `file_bytes` is how large a
+    file is, so that waiting files can be told in bytes."""
+
+    service: str
+    latency_day_seconds: float | None = metric("Seconds", default=None)
+    latency_week_seconds: float | None = metric("Seconds", default=None)
+    run_dpu_day_seconds: float | None = metric("Seconds", default=None)
+    run_dpu_week_seconds: float | None = metric("Seconds", default=None)
+    file_bytes: float | None = metric("Bytes", default=None)

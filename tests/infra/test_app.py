@@ -59,7 +59,9 @@ def test_the_built_in_example_survives_being_written() -> None:
     assert '[[tables]]\nname = "{game}"' in one_text(example)
 
 
-@pytest.mark.parametrize("function", ["start_ingest", "job_ended", "publish_freshness"])
+@pytest.mark.parametrize(
+    "function", ["start_ingest", "job_ended", "publish_freshness", "plan_compaction", "announce_files", "status_page"]
+)
 def test_a_function_ships_with_all_that_it_imports(function: str, tmp_path: Path) -> None:
     gather_code(tmp_path)
     code = (

@@ -7,9 +7,12 @@ from typing import Any
 import pytest
 
 from lambdas.job_ended import handler
+from lambdas.job_ended.events import JobEnded
 from lambdas.job_ended.handler import Settings, tell
 
-SETTINGS = Settings(alarm_topic="arn:topic", runbook="https://example.org/runbook")
+SETTINGS = Settings(
+    service="games", namespace="forebay-dev", alarm_topic="arn:topic", runbook="https://example.org/runbook"
+)
 
 
 class Glue:
@@ -35,11 +38,27 @@ class Sns:
         self.sent.append(message)
 
 
+class CloudWatch:
+    def __init__(self) -> None:
+        self.published: dict[str, float] = {}
+
+    def put_metric_data(self, **asked: Any) -> None:
+        assert asked["Namespace"] == "forebay-dev"
+        for one in asked["MetricData"]:
+            assert one["Dimensions"] == [{"Name": "service", "Value": "games"}, {"Name": "job", "Value": "ingest"}]
+            self.published[one["MetricName"]] = one["Values"][0]
+
+
 def ended(state: str, run: dict[str, Any] | None, **more: Any) -> list[dict[str, Any]]:
-    sns = Sns()
+    return told(state, run, **more)[0]
+
+
+def told(state: str, run: dict[str, Any] | None, **more: Any) -> tuple[list[dict[str, Any]], JobEnded]:
+    sns, events = Sns(), list[Any]()
     detail = {"jobName": "ingest", "jobRunId": "jr_1", "state": state, **more}
-    tell(detail, "eu-west-1", SETTINGS, sns=sns, glue=Glue(run))
-    return sns.sent
+    tell(detail, "eu-west-1", SETTINGS, sns=sns, glue=Glue(run), emit=events.append)
+    (event,) = events
+    return sns.sent, event
 
 
 def test_a_failed_job_is_told_with_its_reason_and_the_runbook() -> None:
@@ -67,8 +86,10 @@ def test_a_state_we_do_not_know_is_told_rather_than_passed_over() -> None:
 
 
 def test_the_event_of_glue_is_understood_as_it_comes(monkeypatch: pytest.MonkeyPatch) -> None:
-    sns, glue = Sns(), Glue({"ErrorMessage": "no lake"})
-    monkeypatch.setattr(handler.boto3, "client", {"sns": sns, "glue": glue}.__getitem__)
+    sns, glue, cloudwatch = Sns(), Glue({"ErrorMessage": "no lake", "DPUSeconds": 90.0}), CloudWatch()
+    monkeypatch.setattr(handler.boto3, "client", {"sns": sns, "glue": glue, "cloudwatch": cloudwatch}.__getitem__)
+    monkeypatch.setenv("SERVICE", "games")
+    monkeypatch.setenv("NAMESPACE", "forebay-dev")
     monkeypatch.setenv("ALARM_TOPIC", "arn:topic")
     monkeypatch.setenv("RUNBOOK", "https://example.org/runbook")
     event = {
@@ -84,3 +105,21 @@ def test_the_event_of_glue_is_understood_as_it_comes(monkeypatch: pytest.MonkeyP
     }
     handler.handle(event, None)
     assert "no lake" in sns.sent[0]["Message"]
+    assert cloudwatch.published == {"JobEndedSeconds": 0.0, "JobEndedDpuSeconds": 90.0, "JobEndedFailed": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("state", "run", "seconds", "dpu_seconds", "failed"),
+    [
+        ("SUCCEEDED", {"ExecutionTime": 60, "DPUSeconds": 150.5, "MaxCapacity": 4.0}, 60, 150.5, 0),
+        ("FAILED", {"ExecutionTime": 60, "MaxCapacity": 4.0}, 60, 240, 1),
+        ("STOPPED", {"ExecutionTime": 60}, 60, None, 0),
+        ("TIMEOUT", None, 0, None, 1),
+    ],
+)
+def test_every_end_is_measured(
+    state: str, run: dict[str, Any] | None, seconds: float, dpu_seconds: float | None, failed: int
+) -> None:
+    _, event = told(state, run)
+    assert (event.seconds, event.dpu_seconds, event.failed) == (seconds, dpu_seconds, failed)
+    assert (event.service, event.job, event.state) == ("games", "ingest", state)

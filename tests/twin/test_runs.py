@@ -8,12 +8,14 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
 
 from forebay.errors import Halt, Misdeclared
+from forebay.notification import read_message
 from forebay.twin import alarms, clients, fire
 from forebay.twin import twin as twins
 from forebay.twin.run import reason
@@ -68,6 +70,67 @@ def test_a_function_that_fails_says_what_its_handler_raised(quick: Twin) -> None
             fire.fire(quick.client, "start-ingest")
     finally:
         functions.update_function_configuration(FunctionName=name, Environment={"Variables": settings})
+
+
+def call(twin: Twin, function: str, event: dict[str, Any]) -> Any:
+    answer = twin.client("lambda").invoke(FunctionName=f"{twin.stack}-{function}", Payload=json.dumps(event))
+    assert "FunctionError" not in answer, answer["Payload"].read()
+    return json.loads(answer["Payload"].read())
+
+
+def test_files_that_nobody_announced_are_announced_by_the_function_as_s3_does(quick: Twin) -> None:
+    quick.client("sqs").purge_queue(QueueUrl=quick.queue_url)
+    s3 = quick.client("s3")
+    for key in ("in/x/first.json", "in/x/a b.json", "in/x/a b.json"):
+        s3.put_object(Bucket=quick.landing_bucket, Key=key, Body=b"{}")
+    heard = files_in(quick)
+    assert len(heard) == 3
+
+    assert call(quick, "announce-files", {"prefix": "in/x/"}) == {"announced": 2, "missing": [], "after": None}
+    assert files_in(quick) == {
+        file for file in heard if file[1] == s3.head_object(Bucket=quick.landing_bucket, Key=file[0])["VersionId"]
+    }
+    assert call(quick, "announce-files", {"keys": ["in/x/gone.json"]})["missing"] == ["in/x/gone.json"]
+
+
+def files_in(twin: Twin) -> set[tuple[str, str | None, str]]:
+    """What the source would make of the queue's messages, which are taken off it."""
+    found = set()
+    while got := twin.client("sqs").receive_message(QueueUrl=twin.queue_url, MaxNumberOfMessages=10).get("Messages"):
+        for message in got:
+            found |= {(file.key, file.version_id, file.etag) for file in read_message(message["Body"]).files}
+            twin.client("sqs").delete_message(QueueUrl=twin.queue_url, ReceiptHandle=message["ReceiptHandle"])
+    return found
+
+
+def test_the_status_page_is_in_the_artefacts_and_says_what_there_is(quick: Twin) -> None:
+    place = fire.fire(quick.client, "status-page")
+    bucket, _, key = place.removeprefix("s3://").partition("/")
+    page = quick.client("s3").get_object(Bucket=bucket, Key=key)
+    assert page["ContentType"] == "text/html; charset=utf-8"
+    text = page["Body"].read().decode()
+    assert f"<h1>{quick.stack}</h1>" in text
+    assert "Last batch: none yet." in text
+
+
+def test_averages_are_published_by_the_hour(quick: Twin) -> None:
+    cloudwatch, service = quick.client("cloudwatch"), [{"Name": "service", "Value": "games"}]
+    for name, value in (("BatchCommittedBytes", 7000), ("BatchCommittedFiles", 2)):
+        cloudwatch.put_metric_data(
+            Namespace=quick.stack, MetricData=[{"MetricName": name, "Dimensions": service, "Value": value}]
+        )
+    fire.fire(quick.client, "measure-trend")
+    now = datetime.now(UTC)
+    said = cloudwatch.get_metric_statistics(
+        Namespace=quick.stack,
+        MetricName="TrendMeasuredFileBytes",
+        Dimensions=service,
+        StartTime=now - timedelta(hours=1),
+        EndTime=now + timedelta(minutes=1),
+        Period=3600,
+        Statistics=["Maximum"],
+    )["Datapoints"]
+    assert [point["Maximum"] for point in said] == [3500]
 
 
 # --- alarms ---

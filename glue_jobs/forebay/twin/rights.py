@@ -122,7 +122,8 @@ def _calls(request: Any, service: str, resource: str) -> Iterator[Call]:
     elif service == "logs":
         yield Call(action, f"{here}log-group:{ask('logGroupName')}:log-stream:{ask('logStreamName')}")
     elif service == "cloudwatch":
-        yield Call(action, "*", {"cloudwatch:namespace": str(ask("Namespace"))})
+        alarms = action.endswith("DescribeAlarms")
+        yield Call(action, f"{here}alarm:*" if alarms else "*", {"cloudwatch:namespace": str(ask("Namespace"))})
     elif service == "emr-serverless":
         run = f"/jobruns/{ask('jobRunId')}" if ask("jobRunId") else ""
         yield Call(action, f"{here}/applications/{ask('applicationId')}{run}")

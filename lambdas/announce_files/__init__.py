@@ -1,0 +1,1 @@
+"""Announces files again."""

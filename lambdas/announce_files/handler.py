@@ -1,0 +1,56 @@
+"""Enters: which files to announce again: `{"prefix": "in/2026/", "since": ..., "until": ..., "after": ...}` (of each key its
+present version), `{"keys": [...]}`, or `{"manifest": "s3://bucket/key"}` with a key a line. Leaves: notices as S3 writes them,
+in the queue, and an answer: how many files were announced, which keys are missing, and `after`, where the next call goes on if
+time ran out. Announcing what is loaded already is harmless: the ledger knows it. Notices that the queue refuses three times are
+an error that names them, after all others were sent."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import boto3
+from aws_lambda_powertools import Logger
+
+from forebay.errors import TryAgain
+from lambdas import environment
+from lambdas.announce_files.listing import asked_for
+from lambdas.announce_files.sending import send
+
+log = Logger(service="announce_files")
+SPARE_MS = 30_000
+
+
+@dataclass(frozen=True)
+class Settings:
+    landing_bucket: str
+    queue_url: str
+    landing_prefix: str = ""
+
+
+def handle(event: dict[str, Any], context: Any) -> dict[str, Any]:
+    settings = environment.read(Settings, os.environ)
+    left_ms: Callable[[], int] = context.get_remaining_time_in_millis
+    clients = {name: boto3.client(name) for name in ("s3", "sqs")}
+    done = announce(event, settings, **clients, time_left=lambda: left_ms() > SPARE_MS)
+    log.info("announced", **done)
+    return done
+
+
+def announce(
+    event: dict[str, Any], settings: Settings, *, s3: Any, sqs: Any, time_left: Callable[[], bool]
+) -> dict[str, Any]:
+    announced, missing, refused, after = 0, [], [], None
+    for page in asked_for(event, settings.landing_bucket, settings.landing_prefix, s3):
+        failed = send(sqs, settings.queue_url, settings.landing_bucket, page.files)
+        announced += len(page.files) - len(failed)
+        refused += failed
+        missing += page.missing
+        if page.last and not time_left():
+            after = page.last
+            break
+    if refused:
+        raise TryAgain(f"{announced} files were announced; the queue refused {len(refused)}, such as {refused[0]}")
+    return {"announced": announced, "missing": missing, "after": after}

@@ -1,0 +1,103 @@
+"""The files that are asked for, page by page, each as its present version: S3's own facts, so that a file which the ledger
+knows is recognised. A request that cannot be is `Misdeclared`, before anything is announced."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+from forebay.errors import Misdeclared
+
+__all__ = ["Found", "Page", "asked_for"]
+
+AT_ONCE = 16
+A_PAGE = 1000
+
+
+@dataclass(frozen=True)
+class Found:
+    key: str
+    etag: str
+    size: int
+    written: datetime
+    version_id: str | None
+
+
+@dataclass(frozen=True)
+class Page:
+    """`last` is the key up to which the bucket was listed; empty where keys were given."""
+
+    files: list[Found]
+    missing: list[str] = field(default_factory=list)
+    last: str = ""
+
+
+def asked_for(event: dict[str, Any], bucket: str, within: str, s3: Any) -> Iterator[Page]:
+    ways = [name for name in ("prefix", "keys", "manifest") if event.get(name)]
+    if len(ways) != 1:
+        raise Misdeclared.one("event", "says not which files", 'give one of "prefix", "keys", "manifest"')
+    if ways == ["prefix"]:
+        return _below(_within([str(event["prefix"])], within)[0], bucket, s3, event)
+    keys = event["keys"] if ways == ["keys"] else _lines(s3, str(event["manifest"]))
+    return _named(_within(keys, within), bucket, s3)
+
+
+def _within(keys: Sequence[str], prefix: str) -> Sequence[str]:
+    """The ingest job may read what lands, and nothing else of the bucket."""
+    for key in keys:
+        if not key.startswith(prefix):
+            raise Misdeclared.one(f"key {key!r}", "is no file that lands", f"keys begin with {prefix}")
+    return keys
+
+
+def _below(prefix: str, bucket: str, s3: Any, event: dict[str, Any]) -> Iterator[Page]:
+    since, until = (_moment(event, name) for name in ("since", "until"))
+    more = {"KeyMarker": event["after"]} if event.get("after") else {}
+    for page in s3.get_paginator("list_object_versions").paginate(Bucket=bucket, Prefix=prefix, **more):
+        present = [one for one in page.get("Versions", ()) if one["IsLatest"] and not one["Key"].endswith("/")]
+        files = [_found(one["Key"], one, one["Size"]) for one in present]
+        chosen = [f for f in files if (since is None or f.written >= since) and (until is None or f.written < until)]
+        yield Page(chosen, last=page.get("NextKeyMarker", ""))
+
+
+def _named(keys: Sequence[str], bucket: str, s3: Any) -> Iterator[Page]:
+    def look(key: str) -> Found | str:
+        try:
+            head = s3.head_object(Bucket=bucket, Key=key)
+        except ClientError as refusal:
+            if refusal.response["Error"]["Code"] not in ("404", "NoSuchKey", "NotFound"):
+                raise
+            return key
+        return _found(key, head, head["ContentLength"])
+
+    with ThreadPoolExecutor(AT_ONCE) as threads:
+        for at in range(0, len(keys), A_PAGE):
+            looked = list(threads.map(look, keys[at : at + A_PAGE]))
+            found = [one for one in looked if isinstance(one, Found)]
+            yield Page(found, [one for one in looked if isinstance(one, str)])
+
+
+def _found(key: str, said: dict[str, Any], size: int) -> Found:
+    version = said.get("VersionId")
+    return Found(key, said["ETag"].strip('"'), size, said["LastModified"], version if version != "null" else None)
+
+
+def _lines(s3: Any, place: str) -> list[str]:
+    bucket, _, key = place.removeprefix("s3://").partition("/")
+    text = s3.get_object(Bucket=bucket, Key=key)["Body"].read().decode()
+    return [line for line in text.splitlines() if line.strip()]
+
+
+def _moment(event: dict[str, Any], name: str) -> datetime | None:
+    if not event.get(name):
+        return None
+    try:
+        found = datetime.fromisoformat(event[name])
+    except (TypeError, ValueError) as why:
+        raise Misdeclared.one(f"event.{name}", f"is no time: {event[name]!r}", "such as 2026-05-01T00:00:00Z") from why
+    return found if found.tzinfo else found.replace(tzinfo=UTC)

@@ -1,0 +1,18 @@
+"""When a table got its last rows, from its health object, which ingest writes as rows arrive."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+from typing import Any
+
+__all__ = ["newest_rows"]
+
+
+def newest_rows(s3: Any, bucket: str, table: str) -> datetime | None:
+    try:
+        health = json.load(s3.get_object(Bucket=bucket, Key=f"_forebay/health/{table}.json")["Body"])
+    except s3.exceptions.NoSuchKey:
+        return None
+    at = health.get("newest_at")
+    return datetime.fromisoformat(at) if at else None

@@ -1,0 +1,1 @@
+"""Writes a page that says how the service is."""
