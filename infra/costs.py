@@ -16,6 +16,7 @@ from pathlib import Path
 
 from infra import node  # noqa: F401  isort: skip
 from forebay.errors import ForebayError, Misdeclared, Problem
+from forebay.runtime import DPU_OF
 from infra.metrics import published
 from infra.settings import Settings
 
@@ -23,7 +24,6 @@ __all__ = ["SIZES", "Size", "main", "month", "table"]
 
 DAYS, HOURS = 365 / 12, 730
 SETTINGS = Settings()
-DPU_OF = {"G.1X": 1, "G.2X": 2, "G.4X": 4, "G.8X": 8}
 MESSAGES_A_RECEIVE = 7
 """On average, of ten at most; a delete takes as many."""
 PUTS_A_COMMIT = 2

@@ -20,3 +20,5 @@ AWS_SDK = "2.29.52"
 
 DELTA_SPARK_JAR = f"io.delta:delta-spark_4.1_{SCALA}:{DELTA}"
 """The coordinates a user of plain `spark.jars.packages` would write."""
+DPU_OF = {"G.1X": 1, "G.2X": 2, "G.4X": 4, "G.8X": 8}
+"""Of one worker, by its type: what Glue bills for."""

@@ -33,6 +33,7 @@ from moto.glue.exceptions import ConcurrentRunsExceededException, JobRunNotFound
 from moto.glue.responses import GlueResponse
 from moto.moto_api import state_manager
 
+from forebay.runtime import DPU_OF
 from forebay.twin import clients
 from forebay.twin.mend import Mend, lay
 from forebay.twin.run import Ended, Run, Submitted
@@ -142,12 +143,18 @@ def keep_log(logs: Any, run: Any, log: Path) -> None:
 def as_dict(self: Any) -> dict[str, Any]:
     said: dict[str, Any] = _as_dict(self)
     ended = self.completed_on if self.status not in AT_WORK else utcnow()
-    said |= {"GlueVersion": "6.0", "ExecutionTime": int((ended - self.started_on).total_seconds())}
+    seconds, dpus = (
+        int((ended - self.started_on).total_seconds()),
+        (self.number_of_workers or 0) * DPU_OF.get(self.worker_type, 1),
+    )
+    said |= {"GlueVersion": "6.0", "ExecutionTime": seconds, "MaxCapacity": float(dpus)}
     said["LogGroupName"] = (self.arguments or {}).get("--continuous-log-logGroup", "/aws-glue/jobs")
     if getattr(self, "error_message", "") and self.status != "SUCCEEDED":
         said["ErrorMessage"] = self.error_message
     if self.status in AT_WORK:
         del said["CompletedOn"]
+    else:
+        said["DPUSeconds"] = float(seconds * dpus)  # as if all of them had been there all the time
     return said
 
 
@@ -212,5 +219,15 @@ MENDS = (
 
 def relied_on() -> list[tuple[Any, str]]:
     run = models.FakeJobRun("job")
-    attributes = ("status", "arguments", "timeout", "started_on", "completed_on", "modified_on", "job_run_id")
+    attributes = (
+        "status",
+        "worker_type",
+        "number_of_workers",
+        "arguments",
+        "timeout",
+        "started_on",
+        "completed_on",
+        "modified_on",
+        "job_run_id",
+    )
     return [(run, name) for name in attributes]
