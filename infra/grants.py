@@ -33,6 +33,7 @@ __all__ = [
     "read_metrics",
     "read_with_key",
     "register_tables",
+    "remember_code",
     "see_alarms",
     "send_messages",
     "take_messages",
@@ -40,7 +41,6 @@ __all__ = [
     "write_job_logs",
     "write_objects",
     "write_page",
-    "write_with_key",
 ]
 
 
@@ -124,6 +124,11 @@ def ask_to_stop(role: iam.IGrantable, bucket_arn: str) -> None:
     allow(role, "AskToStop", ["s3:PutObject"], [f"{bucket_arn}/{CHECKPOINT}/stop"])
 
 
+def remember_code(role: iam.IGrantable, bucket_arn: str) -> None:
+    allow(role, "RememberCode", ["s3:PutObject", "s3:GetObject"], [f"{bucket_arn}/{CHECKPOINT}/last-good.json"])
+    _tell_missing_from_forbidden(role, bucket_arn)
+
+
 def write_page(role: iam.IGrantable, bucket_arn: str) -> None:
     allow(role, "WritePage", ["s3:PutObject"], [f"{bucket_arn}/{PAGE}"])
 
@@ -154,11 +159,6 @@ def read_assets(role: iam.IGrantable, *given: assets.Asset) -> None:
 
 def use_key(role: iam.IGrantable, sid: str, *keys: kms.IKey) -> None:
     allow(role, sid, ["kms:Decrypt", "kms:GenerateDataKey"], [key.key_arn for key in keys])
-
-
-def write_with_key(role: iam.IGrantable, sid: str, key: kms.IKey) -> None:
-    """Objects and messages that are sent in one piece; an upload of several parts would need to decrypt, too."""
-    allow(role, sid, ["kms:GenerateDataKey"], [key.key_arn])
 
 
 def read_with_key(role: iam.IGrantable, sid: str, key: kms.IKey) -> None:

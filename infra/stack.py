@@ -53,6 +53,7 @@ class ForebayStack(Stack):
                     "MODE": settings.mode,
                     "CHECKPOINT": lake.checkpoint,
                     "LAKE_BUCKET": lake.bucket.bucket_name,
+                    "ALARM_TOPIC": alarms_to.topic_arn,
                     "STAY_ON_AT_PERCENT": str(settings.stay_on_at_percent),
                     "LEAVE_AFTER_MINUTES": str(settings.leave_after_minutes),
                 },
@@ -113,10 +114,11 @@ class ForebayStack(Stack):
         grants.count_messages(start, landing.queue)
         grants.allow(start, "StartIngest", ["glue:StartJobRun", "glue:GetJobRuns", "glue:GetJob"], [ingest.arn])
         grants.ask_to_stop(start, lake.bucket.bucket_arn)
-        grants.write_with_key(start, "WriteTheWish", keys.data)
+        grants.remember_code(start, lake.bucket.bucket_arn)
+        grants.allow(start, "TellAPerson", ["sns:Publish"], [alarms_to.topic_arn])
+        grants.use_key(start, "ReadWriteAndTell", keys.data)
         if settings.mode == "auto":
             grants.read_ledger_log(start, lake.bucket.bucket_arn)
-            grants.read_with_key(start, "ReadLedgerKey", keys.data)
         grants.count_messages(freshness, landing.queue, landing.dead, landing.undelivered)
         grants.read_ledger_log(freshness, lake.bucket.bucket_arn)
         grants.read_with_key(freshness, "ReadLedgerKey", keys.data)

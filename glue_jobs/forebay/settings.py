@@ -186,6 +186,7 @@ def _belongs_to_glue(name: str) -> bool:
 
 _GLUE_ARGUMENTS = {
     "TempDir",
+    "scriptLocation",
     "conf",
     "datalake_formats",
     "job_language",

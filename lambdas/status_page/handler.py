@@ -14,8 +14,8 @@ from aws_lambda_powertools import Logger
 
 from lambdas import environment
 from lambdas.plan_compaction.health_objects import health_objects
-from lambdas.publish_freshness.handler import counts
 from lambdas.publish_freshness.ledger_log import newest_commit
+from lambdas.publish_freshness.measuring import counts
 from lambdas.status_page.page import Run, State, Table, page
 
 log = Logger(service="status_page")

@@ -16,6 +16,9 @@ from infra.functions import gather_code
 
 pytestmark = pytest.mark.xdist_group("cdk")
 
+ROOT = Path(__file__).resolve().parents[2]
+FUNCTIONS = sorted(file.parent.name for file in (ROOT / "lambdas").glob("*/handler.py"))
+
 TABLE = """
 name = "odd"
 where = { "header.kind" = "it's \\"odd\\" ☃", other = "x\\u007f\\n" }
@@ -59,9 +62,7 @@ def test_the_built_in_example_survives_being_written() -> None:
     assert '[[tables]]\nname = "{game}"' in one_text(example)
 
 
-@pytest.mark.parametrize(
-    "function", ["start_ingest", "job_ended", "publish_freshness", "plan_compaction", "announce_files", "status_page"]
-)
+@pytest.mark.parametrize("function", FUNCTIONS)
 def test_a_function_ships_with_all_that_it_imports(function: str, tmp_path: Path) -> None:
     gather_code(tmp_path)
     code = (
@@ -78,6 +79,11 @@ def test_a_function_ships_with_all_that_it_imports(function: str, tmp_path: Path
     )
     assert ran.stdout.strip() == "[] [] True"
     assert not list(tmp_path.rglob("__pycache__"))
+
+
+def test_a_functions_handler_is_read_at_a_glance() -> None:
+    lines = {file.parent.name: len(file.read_text().splitlines()) for file in (ROOT / "lambdas").glob("*/handler.py")}
+    assert {name: count for name, count in lines.items() if count >= 60} == {}
 
 
 def test_wrong_settings_and_wrong_declarations_are_told_together(

@@ -9,8 +9,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from lambdas.publish_freshness.events import TrendMeasured
-from lambdas.publish_freshness.handler import Settings, measure, of_tables
 from lambdas.publish_freshness.ledger_log import LOG
+from lambdas.publish_freshness.measuring import Settings, measure, of_tables
 from lambdas.publish_freshness.trend import trend
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)

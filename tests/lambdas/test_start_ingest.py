@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import json
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
@@ -11,14 +13,18 @@ import pytest
 
 from forebay.settings import IngestSettings
 from forebay.stop import NAME
-from lambdas.start_ingest.handler import Settings
-from lambdas.start_ingest.handler import start as start_ingest
+from lambdas.start_ingest.last_good import WENT_BACK
+from lambdas.start_ingest.starting import Settings
+from lambdas.start_ingest.starting import start as start_ingest
 from lambdas.start_ingest.stay_on import busy_percent
 from lambdas.start_ingest.why_not import why_not
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
 CHECKPOINT = "s3://lake/_forebay/checkpoints/ingest"
-DRAIN = Settings(job="ingest", queue_url="q", mode="drain", checkpoint=CHECKPOINT, lake_bucket="lake")
+GOOD = f"{CHECKPOINT}/last-good.json"
+DRAIN = Settings(
+    job="ingest", queue_url="q", mode="drain", checkpoint=CHECKPOINT, lake_bucket="lake", alarm_topic="arn:topic"
+)
 CONTINUOUS = replace(DRAIN, mode="continuous")
 AUTO = replace(DRAIN, mode="auto")
 
@@ -36,11 +42,13 @@ class Glue:
         began = ended - timedelta(hours=1)
         self.runs = [{"JobRunState": state, "StartedOn": began, "CompletedOn": ended} for state in states]
         self.full, self.started = full, []
-        self.changed = began - timedelta(minutes=1)
+        self.changed, self.code = began - timedelta(minutes=1), "now"
 
     def get_job(self, **asked: Any) -> dict[str, Any]:
         assert asked == {"JobName": "ingest"}
-        return {"Job": {"LastModifiedOn": self.changed}}
+        code = {"--extra-py-files": f"{self.code}.zip", "--lake": "s3://lake"}
+        command = {"ScriptLocation": f"{self.code}.py"}
+        return {"Job": {"LastModifiedOn": self.changed, "Command": command, "DefaultArguments": code}}
 
     def get_job_runs(self, **asked: Any) -> dict[str, Any]:
         assert asked == {"JobName": "ingest", "MaxResults": 50}
@@ -70,22 +78,41 @@ class S3:
 
     def __init__(self, batch_minutes_ago: float = 0) -> None:
         self.put: list[str] = []
+        self.kept: dict[str, bytes] = {}
         self.newest = NOW - timedelta(minutes=batch_minutes_ago)
 
-    def get_object(self, **_: Any) -> Any:
-        raise self.exceptions.NoSuchKey
+    def get_object(self, **asked: Any) -> Any:
+        place = f"s3://{asked['Bucket']}/{asked['Key']}"
+        if place not in self.kept:
+            raise self.exceptions.NoSuchKey
+        return {"Body": io.BytesIO(self.kept[place])}
 
     def get_paginator(self, _: str) -> Any:
         key = f"_forebay/ledger/_delta_log/{7:020}.json"
         return SimpleNamespace(paginate=lambda **_: [{"Contents": [{"Key": key, "LastModified": self.newest}]}])
 
     def put_object(self, *, Bucket: str, Key: str, Body: bytes) -> None:  # noqa: N803
-        assert Body == b""
-        self.put.append(f"s3://{Bucket}/{Key}")
+        place = f"s3://{Bucket}/{Key}"
+        if place == GOOD:
+            self.kept[place] = Body
+        else:
+            assert Body == b""
+            self.put.append(place)
 
 
-def start(settings: Settings, *, glue: Glue, sqs: Sqs, now: datetime, s3: S3 | None = None) -> str:
-    return start_ingest(settings, glue=glue, sqs=sqs, s3=s3 or S3(), now=now)
+class Sns:
+    def __init__(self) -> None:
+        self.sent: list[str] = []
+
+    def publish(self, **message: Any) -> None:
+        assert message["TopicArn"] == "arn:topic"
+        self.sent.append(message["Subject"])
+
+
+def start(
+    settings: Settings, *, glue: Glue, sqs: Sqs, now: datetime, s3: S3 | None = None, sns: Sns | None = None
+) -> str:
+    return start_ingest(settings, glue=glue, sqs=sqs, s3=s3 or S3(), sns=sns or Sns(), now=now)
 
 
 @pytest.mark.parametrize("settings", [DRAIN, CONTINUOUS])
@@ -201,3 +228,76 @@ def test_a_run_that_stayed_on_is_asked_to_stop_when_nothing_comes_any_more() -> 
     assert quiet.put == [f"{CHECKPOINT}/stop"]
     glue.runs[0]["Arguments"] = {"--drain": "true"}
     assert start(AUTO, glue=glue, sqs=Sqs(0), s3=S3(batch_minutes_ago=45), now=NOW) == "it runs already"
+
+
+# --- a deploy that does not run ---
+
+BEFORE = {"--scriptLocation": "before.py", "--extra-py-files": "before.zip"}
+
+
+def run(state: str, minutes: float, *, ended_minutes_ago: float, **arguments: str) -> dict[str, Any]:
+    ended = NOW - timedelta(minutes=ended_minutes_ago)
+    named = {f"--{name}": value for name, value in arguments.items()}
+    began = ended - timedelta(minutes=minutes)
+    return {"JobRunState": state, "StartedOn": began, "CompletedOn": ended, "Arguments": named}
+
+
+def deployed(*runs: dict[str, Any], hours_ago: float = 2) -> tuple[Glue, S3, Sns]:
+    """Newest run first; the code before this deploy ran well."""
+    glue, s3 = Glue(), S3()
+    glue.runs, glue.changed = list(runs), NOW - timedelta(hours=hours_ago)
+    s3.kept[GOOD] = json.dumps(BEFORE).encode()
+    return glue, s3, Sns()
+
+
+def test_code_that_ran_well_is_remembered() -> None:
+    for good in (run("SUCCEEDED", 1, ended_minutes_ago=9), run("FAILED", 16, ended_minutes_ago=9)):
+        glue, s3, sns = deployed(good)
+        assert start(DRAIN, glue=glue, sqs=Sqs(1), s3=s3, sns=sns, now=NOW) == "started"
+        assert json.loads(s3.kept[GOOD]) == {"--scriptLocation": "now.py", "--extra-py-files": "now.zip"}
+        assert glue.started == [{"JobName": "ingest", "Arguments": {"--drain": "true"}}]
+
+
+def test_a_deploy_that_fails_at_once_twice_is_gone_back_from_and_a_person_is_told_once() -> None:
+    failed = [run("FAILED", 1, ended_minutes_ago=n) for n in (9, 13)]
+    glue, s3, sns = deployed(*failed)
+    assert start(DRAIN, glue=glue, sqs=Sqs(1), s3=s3, sns=sns, now=NOW) == "started with the code of before"
+    assert glue.started == [{"JobName": "ingest", "Arguments": {**BEFORE, "--drain": "true"}}]
+    assert sns.sent == ["forebay: ingest went back"]
+
+    glue.runs = [run("SUCCEEDED", 3, ended_minutes_ago=1, scriptLocation="before.py"), *failed]
+    assert start(DRAIN, glue=glue, sqs=Sqs(1), s3=s3, sns=sns, now=NOW) == "started with the code of before"
+    assert sns.sent == ["forebay: ingest went back"]
+    assert json.loads(s3.kept[GOOD]) == BEFORE
+
+    glue.changed = NOW - timedelta(minutes=0.5)
+    assert start(DRAIN, glue=glue, sqs=Sqs(1), s3=s3, sns=sns, now=NOW) == "started"
+    assert WENT_BACK not in glue.started[-1]["Arguments"]
+
+
+@pytest.mark.parametrize(
+    "runs",
+    [
+        [run("FAILED", 1, ended_minutes_ago=9)],
+        [run("FAILED", 1, ended_minutes_ago=9), run("SUCCEEDED", 1, ended_minutes_ago=20)],
+        [run("FAILED", 1, ended_minutes_ago=9), run("FAILED", 20, ended_minutes_ago=20)],
+        [run("TIMEOUT", 1, ended_minutes_ago=9), run("FAILED", 1, ended_minutes_ago=20)],
+        [run("FAILED", 1, ended_minutes_ago=9), run("FAILED", 1, ended_minutes_ago=200)],
+    ],
+    ids=["once", "ran well before", "ran for a while before", "one that is no failure at once", "of an older deploy"],
+)
+def test_nothing_is_gone_back_from_that_ran_or_failed_once(runs: list[dict[str, Any]]) -> None:
+    glue, s3, sns = deployed(*runs)
+    assert start(DRAIN, glue=glue, sqs=Sqs(1), s3=s3, sns=sns, now=NOW) == "started"
+    assert sns.sent == []
+
+
+def test_where_there_is_no_code_of_before_or_it_is_the_same_the_job_goes_on_trying() -> None:
+    for kept in (None, b"{broken", json.dumps({"--scriptLocation": "now.py", "--extra-py-files": "now.zip"}).encode()):
+        glue, s3, sns = deployed(*(run("FAILED", 1, ended_minutes_ago=n) for n in (9, 13)))
+        if kept is None:
+            del s3.kept[GOOD]
+        else:
+            s3.kept[GOOD] = kept
+        assert start(DRAIN, glue=glue, sqs=Sqs(1), s3=s3, sns=sns, now=NOW) == "started"
+        assert sns.sent == []

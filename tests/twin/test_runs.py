@@ -269,6 +269,14 @@ def test_a_script_is_given_its_arguments_and_files_and_its_words_are_kept(quick:
     assert [event["message"] for event in events] == said.splitlines()
 
 
+def test_a_run_may_be_given_the_script_of_before(quick: Twin, job: Callable[..., str]) -> None:
+    job("before", "print('as it was')")
+    name = job("now", "raise SystemExit('broken')")
+    arguments = {"--scriptLocation": "s3://scripts/before.py"}
+    done = ended(quick, name, quick.client("glue").start_job_run(JobName=name, Arguments=arguments)["JobRunId"])
+    assert done["JobRunState"] == "SUCCEEDED", done.get("ErrorMessage")
+
+
 def test_a_script_that_fails_fails_its_run_with_the_error_as_its_reason(quick: Twin, job: Callable[..., str]) -> None:
     name = job("fails", "raise LookupError('no such table')")
     done = ended(quick, name, quick.client("glue").start_job_run(JobName=name)["JobRunId"])

@@ -82,7 +82,7 @@ class Submitted:
             places = [place for place in self.arguments.get(argument, "").split(",") if place]
             return [str(_fetch(s3, place, folder)) for place in places]
 
-        script = _fetch(s3, self.script, folder)
+        script = _fetch(s3, self.arguments.get("--scriptLocation", self.script), folder)
         fetched("--extra-files")
         environment = _environment(os.environ, endpoint, region, self.role)
         settings = self._platform(environment, fetched("--extra-jars"))

@@ -1,0 +1,49 @@
+"""How far the lake is behind: the queue's counts, the age of the ledger's last batch, and of the rows of tables that somebody
+watches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from lambdas.publish_freshness.events import FreshnessMeasured, TableFreshnessMeasured
+from lambdas.publish_freshness.ledger_log import newest_commit
+from lambdas.publish_freshness.newest_rows import newest_rows
+
+__all__ = ["Settings", "counts", "measure", "of_tables"]
+
+WAITING, HELD = "ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"
+
+
+@dataclass(frozen=True)
+class Settings:
+    service: str
+    namespace: str
+    queue_url: str
+    dead_urls: str
+    lake_bucket: str
+    ingest_job: str
+    watched_tables: str = ""
+
+
+def measure(settings: Settings, *, sqs: Any, s3: Any, now: datetime) -> FreshnessMeasured:
+    waiting, held = counts(sqs, settings.queue_url)
+    dead = sum(sum(counts(sqs, url)) for url in settings.dead_urls.split(","))
+    batch = newest_commit(s3, settings.lake_bucket)
+    age = None if batch is None else max(0.0, (now - batch).total_seconds())
+    return FreshnessMeasured(service=settings.service, waiting=waiting, held=held, dead=dead, since_batch_seconds=age)
+
+
+def of_tables(settings: Settings, *, s3: Any, now: datetime) -> Iterator[TableFreshnessMeasured]:
+    """Of a table that never got rows nothing is made up."""
+    for table in filter(None, settings.watched_tables.split(",")):
+        if at := newest_rows(s3, settings.lake_bucket, table):
+            age = max(0.0, (now - at).total_seconds())
+            yield TableFreshnessMeasured(service=settings.service, table=table, since_rows_seconds=age)
+
+
+def counts(sqs: Any, url: str) -> tuple[int, int]:
+    found = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=[WAITING, HELD])["Attributes"]
+    return int(found[WAITING]), int(found[HELD])

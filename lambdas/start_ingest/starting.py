@@ -1,0 +1,62 @@
+"""A run of the ingest job, unless one is there, or nothing waits (drain mode), or a person stopped the last one, or it failed
+so recently that we wait first. A run that is older than the job's definition is asked to stop after its batch, so that the next
+look starts one with what was deployed; when that fails at once, time and again, runs have the code that ran well before, and a
+person is told. Run twice at once it starts one: the job allows no second run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from lambdas.publish_freshness.measuring import counts
+from lambdas.start_ingest.code import code_for
+from lambdas.start_ingest.ending import ask_to_stop, idle, outdated
+from lambdas.start_ingest.stay_on import busy_percent
+from lambdas.start_ingest.why_not import why_not
+
+__all__ = ["Settings", "start"]
+
+
+@dataclass(frozen=True)
+class Settings:
+    job: str
+    queue_url: str
+    mode: str
+    checkpoint: str
+    lake_bucket: str
+    alarm_topic: str
+    stay_on_at_percent: int = 50
+    leave_after_minutes: int = 30
+
+
+def start(settings: Settings, *, glue: Any, sqs: Any, s3: Any, sns: Any, now: datetime) -> str:
+    runs = glue.get_job_runs(JobName=settings.job, MaxResults=50)["JobRuns"]
+    job = glue.get_job(JobName=settings.job)["Job"]
+    if outdated(runs, job):
+        ask_to_stop(s3, settings.checkpoint)
+        return "the job changed since its run began: the run was asked to stop after its batch"
+    code, went_back = code_for(runs, job, s3=s3, checkpoint=settings.checkpoint, now=now)
+    waiting, held = counts(sqs, settings.queue_url)
+    quiet = settings.mode == "auto" and not waiting + held
+    if quiet and idle(runs, s3, settings.lake_bucket, now=now, minutes=settings.leave_after_minutes):
+        ask_to_stop(s3, settings.checkpoint)
+        return "nothing comes: the run that stayed on was asked to stop"
+    if reason := why_not(runs, now):
+        return reason
+    if settings.mode != "continuous" and not waiting:
+        return "nothing waits"
+    stays = settings.mode == "auto" and busy_percent(runs, now) >= settings.stay_on_at_percent
+    drain = {"--drain": "true"} if settings.mode != "continuous" and not stays else {}
+    try:
+        glue.start_job_run(JobName=settings.job, **({"Arguments": code | drain} if code | drain else {}))
+    except glue.exceptions.ConcurrentRunsExceededException:
+        return "it runs already"
+    if went_back:
+        tell(settings, sns)
+    return ("started, to stay on" if stays else "started") + (" with the code of before" if code else "")
+
+
+def tell(settings: Settings, sns: Any) -> None:
+    text = f"What was deployed fails at once: {settings.job} runs with the code of before. Mend it and deploy."
+    sns.publish(TopicArn=settings.alarm_topic, Subject=f"forebay: {settings.job} went back"[:100], Message=text)
