@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import re
@@ -45,6 +46,32 @@ def with_more_workers(folder: Path) -> Path:
     command = [sys.executable, "-m", "infra.app", "-c", "env=local", "-c", "workers=7"]
     subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, check=True)
     return folder
+
+
+def test_a_fetch_that_breaks_off_says_so_and_leaves_what_was_there(tmp_path: Path) -> None:
+    """As on a machine without a network; the command that an earlier lock file named can go on being used."""
+    found = importlib.util.spec_from_file_location("install", ROOT / "dev/cdk/install.py")
+    assert found is not None
+    assert found.loader is not None
+    module = importlib.util.module_from_spec(found)
+    found.loader.exec_module(module)
+    nowhere = {
+        "npm_config_registry": "http://127.0.0.1:9",
+        "npm_config_fetch_retries": "0",
+        "npm_config_cache": str(tmp_path / "cache"),
+    }
+    home = tmp_path / "tools" / "cdk"
+    with pytest.raises(SystemExit, match="could not be fetched; is the npm registry reachable"):
+        module.install(home, environment={**os.environ, **nowhere})
+    assert list(home.parent.iterdir()) == []
+
+    home.mkdir()
+    (home / "cdk").write_text("of before")
+    (home / "package-lock.json").write_text("{}")
+    with pytest.raises(SystemExit, match="could not be fetched"):
+        module.install(home, environment={**os.environ, **nowhere})
+    assert sorted(file.name for file in home.iterdir()) == ["cdk", "package-lock.json"]
+    assert [place.name for place in home.parent.iterdir()] == ["cdk"]
 
 
 def test_bootstrap_deploy_diff_update_and_destroy(cdk: Path, endpoint: str, tmp_path: Path) -> None:
