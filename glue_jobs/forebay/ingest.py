@@ -99,6 +99,7 @@ def batch_of(spark: SparkSession, service: Service, settings: IngestSettings, le
         tables_at_once=settings.tables_at_once,
         still_ours=lease.check,
         catalog=Catalog(client("glue"), settings.catalog, emit=emit) if settings.catalog else None,
+        store=store,
         declarations=Declarations(service, settings.service, store, emit=emit, check=partial(check_expressions, spark)),
     )
 

@@ -10,10 +10,13 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from forebay.batch.another_try import AnotherTry, Choice, Tried, _Carrying
 from forebay.batch.batch import Batch
 from forebay.batch.events import DuplicatesDropped
+from forebay.batch.writing import Writing
 from forebay.fabricate import body
 from forebay.landed_file import LandedFile
+from forebay.service import load_service
 from forebay.twin.twin import Twin
 from tests.journey.story import Story, event, lines, story
 
@@ -28,6 +31,8 @@ overwritten = "replace"
 name = "{game}"
 columns = [{ name = "event_id" }, { name = "n", type = "long" }]
 dedupe = { by = ["event_id"], days = 3 }
+[tables.expectations]
+possible = { check = "n < 100", on_violation = "quarantine" }
 """
 
 
@@ -66,6 +71,11 @@ def test_of_the_same_record_one_is_there_and_the_others_are_counted(told: Story)
     assert (sums.written, sums.dropped) == (6, 3)
     assert [(e.table, e.rows) for e in told.events if isinstance(e, DuplicatesDropped)] == [("alpha", 2), ("alpha", 1)]
 
+    put(told, "same.json", [event("alpha", 3)], NOON + timedelta(days=3))
+    sums = told.run()
+    assert sums.differences() == []
+    assert (sums.written, sums.dropped) == (6, 4), "a batch of which nothing is left is over as well"
+
     put(told, "d.json", [event("alpha", 1), event("alpha", 3)], NOON + timedelta(days=4))
     sums = told.run()
     assert sums.differences() == []
@@ -97,3 +107,66 @@ def test_a_replayed_batch_does_not_take_its_own_records_for_duplicates(
     sums = told.run()
     assert sums.differences() == []
     assert (sums.written, sums.dropped, sums.rows["alpha"], sums.rows["beta"]) == (2, 1, 1, 1)
+
+
+def tried(told: Story, spark: SparkSession) -> Tried:
+    (Path(told.service) / "service.toml").write_text(SERVICE.replace("n < 100", "n < 1000"))
+    tries = AnotherTry(
+        spark,
+        load_service(told.service),
+        lake=told.lake,
+        emit=told.events.append,
+        clock=lambda: NOON + timedelta(hours=2),
+    )
+    try:
+        return tries.run(Choice("quarantine"))
+    finally:
+        tries.logs.close()
+
+
+def test_what_lands_by_another_try_is_no_duplicate_of_what_came_and_what_comes_is_none_of_it(
+    told: Story, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(told, "a.json", [event("alpha", 1, n=500), event("alpha", 2, n=500), event("alpha", 3, n=5000)])
+    put(told, "b.json", [event("alpha", 2, n=501), event("alpha", 4, n=500)])
+    put(told, "c.json", [event("alpha", 1, n=1)])
+    sums = told.run()
+    assert (sums.rows["alpha"], sums.quarantined) == (1, 5)
+
+    def dies(self: Any, *_: Any) -> None:
+        raise OSError("the driver is gone")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(_Carrying, "_change_ledger", dies)
+        with pytest.raises(OSError, match="gone"):
+            tried(told, spark)
+    assert tried(told, spark) == Tried(1), "the other four were finished first"
+    sums = told.accounts()
+    assert sums.differences() == []
+    assert (sums.written, sums.dropped, sums.quarantined) == (3, 2, 1)
+    assert ids(told) == ["alpha-1", "alpha-2", "alpha-4"]
+
+    put(told, "d.json", [event("alpha", 2, n=1), event("alpha", 5, n=1)], NOON + timedelta(hours=3))
+    sums = told.run()
+    assert sums.differences() == []
+    assert ids(told) == ["alpha-1", "alpha-2", "alpha-4", "alpha-5"]
+
+
+def test_a_batch_that_is_replayed_does_not_look_at_tries_that_were_made_meanwhile(
+    told: Story, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(told, "a.json", [event("alpha", 1, n=500)])
+    told.run()
+    put(told, "b.json", [event("alpha", 1, n=1)])
+
+    def dies(self: Writing, *_: Any) -> None:
+        raise OSError("the driver is gone")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Writing, "remember", dies)
+        with pytest.raises(Exception, match="the driver is gone"):
+            told.run()
+    assert tried(told, spark) == Tried(1, {"alpha": 1})
+    sums = told.run()
+    assert sums.differences() == []
+    assert (sums.rows["alpha"], sums.dropped) == (2, 0)

@@ -19,6 +19,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal
 
 from forebay.batch.accounting import Fate
+from forebay.batch.dedupe import ANOTHER_TRY, Dedupe
 from forebay.batch.events import RecordsTriedAgain
 from forebay.batch.expectations import checked
 from forebay.batch.new_tables import NewTables
@@ -75,6 +76,8 @@ class _Plan:
     at: str
     choice: Choice
     service: dict[str, Any]
+    ids_version: int | None = None
+    """Of the ids of records that came before: a try that is finished after a crash must come to the same fates."""
 
     def as_json(self) -> bytes:
         return json.dumps(asdict(self)).encode()
@@ -126,6 +129,7 @@ class AnotherTry:
             self.clock().isoformat(),
             choice,
             self.service.model_dump(mode="json"),
+            NO_VERSION if (ids := self.logs.look(self._path("ids"), again=True)) is None else ids.version,
         )
         if not self.plans.write_over(PLAN, plan.as_json(), None):
             raise Halt("another try is under way; when it is over, this one can begin")
@@ -140,15 +144,32 @@ class AnotherTry:
         from pyspark import StorageLevel
 
         service = Service.model_validate(plan.service)
-        rows = self._routed(plan, service).persist(StorageLevel.MEMORY_AND_DISK)
+        dedupe = self._dedupe(plan, service)
+        rows = self._routed(plan, service)
+        if dedupe.wanted and not plan.choice.give_up:
+            rows = dedupe.without_duplicates(rows, [0])
+        rows = rows.persist(StorageLevel.MEMORY_AND_DISK)
         try:
-            tried = _Carrying(self, plan, service, rows).run()
+            tried = _Carrying(self, plan, service, rows, dedupe).run()
         finally:
             rows.unpersist()
         self.plans.delete([PLAN])
         told = {"records": tried.chosen, "written": sum(tried.tables.values()), "dropped": tried.dropped}
         self.emit(RecordsTriedAgain(service=service.name, kept=plan.choice.kept, **told))
         return tried
+
+    def _dedupe(self, plan: _Plan, service: Service) -> Dedupe:
+        shared = {"service": service.name, "generation": ANOTHER_TRY, "batch": plan.number}
+        day = datetime.fromisoformat(plan.at).date()
+        return Dedupe(
+            spark=self.spark,
+            service=service,
+            path=self._path("ids"),
+            logs=self.logs,
+            shared=shared,
+            day=day,
+            as_of=plan.ids_version,
+        )
 
     def _routed(self, plan: _Plan, service: Service) -> DataFrame:
         """The chosen records with the fates that they have today; `_line` and the rest as when they came."""
@@ -194,14 +215,14 @@ class AnotherTry:
 
 
 def app_id(service: Service) -> str:
-    return f"forebay/{service.name}/another-try"
+    return f"forebay/{service.name}/{ANOTHER_TRY}"
 
 
 class _Carrying:
     """One plan on its way."""
 
-    def __init__(self, tries: AnotherTry, plan: _Plan, service: Service, rows: DataFrame) -> None:
-        self.tries, self.plan, self.service, self.rows = tries, plan, service, rows
+    def __init__(self, tries: AnotherTry, plan: _Plan, service: Service, rows: DataFrame, dedupe: Dedupe) -> None:
+        self.tries, self.plan, self.service, self.rows, self.dedupe = tries, plan, service, rows, dedupe
         self.spark, self.logs, self.lake = tries.spark, tries.logs, tries.lake
         self.txn = Txn(app_id(service), plan.number)
 
@@ -226,7 +247,7 @@ class _Carrying:
             spark=self.spark,
             service=self.service,
             lake=self.lake,
-            generation="another-try",
+            generation=ANOTHER_TRY,
             txn=self.txn,
             began_at=datetime.fromisoformat(self.plan.at),
             logs=self.logs,
@@ -235,6 +256,9 @@ class _Carrying:
             emit=self.tries.emit,
         )
         writing.write_again(self.rows, fates)
+        if self.dedupe.wanted:
+            written = self._written(names := {f.table for f in fates if f.fate == "write" and f.table is not None})
+            writing.remember(self.rows, dict.fromkeys(names - written, "table-failed"), fates, self.dedupe)
 
     def _written(self, tables: set[str]) -> set[str]:
         return {table for table in tables if self._has(table_path(self.lake, table))}

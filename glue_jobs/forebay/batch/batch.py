@@ -8,12 +8,13 @@ bad record, file or table never stops the others; `Halt` stops everything, befor
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from forebay.batch.accounting import entries_of, quarantined_by_reason
 from forebay.batch.declarations import Declarations
-from forebay.batch.dedupe import Dedupe
+from forebay.batch.dedupe import ANOTHER_TRY, Dedupe, landing, tries_before
 from forebay.batch.events import BatchRepeated, RecordsQuarantined
 from forebay.batch.new_tables import NewTables
 from forebay.batch.reading import count_fates, ends_of, read_routed
@@ -23,6 +24,7 @@ from forebay.content.limits import Limits
 from forebay.content.piece import cut
 from forebay.content.source import register
 from forebay.events import Emit
+from forebay.file.store import Store
 from forebay.landed_file import LandedFile
 from forebay.ledger.entry import Entry
 from forebay.ledger.ledger import Ledger, utc
@@ -30,7 +32,7 @@ from forebay.ledger.versions import Sorted
 from forebay.service import Service
 from forebay.table.catalog import Catalog
 from forebay.table.fan_out import Txn
-from forebay.table.kernel import TableLogs
+from forebay.table.kernel import NO_VERSION, TableLogs
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
@@ -55,6 +57,7 @@ class Batch:
         still_ours: Callable[[], None] = lambda: None,
         declarations: Declarations | None = None,
         catalog: Catalog | None = None,
+        store: Store | None = None,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self.spark, self.service, self.lake, self.ledger, self.emit = spark, service, lake, ledger, emit
@@ -62,7 +65,7 @@ class Batch:
         self.tables_at_once, self.still_ours = tables_at_once, still_ours
         self.logs = TableLogs(spark, emit=emit)
         self.new_tables = NewTables(service.new_tables_per_day)
-        self.declarations, self.catalog = declarations, catalog
+        self.declarations, self.catalog, self.store = declarations, catalog, store
         register(spark)
 
     def process(self, names: DataFrame, batch_id: int) -> None:
@@ -106,7 +109,7 @@ class Batch:
                 fates, ends = count_fates(rows), ends_of(rows, pieces)
                 chosen, dedupe = rows, self.dedupe(writing, split)
                 if rows is not None and dedupe.wanted:
-                    chosen = dedupe.without_duplicates(rows, ends)
+                    chosen = dedupe.without_duplicates(rows, landing(ends))
                     fates = count_fates(chosen)
             self.still_ours()
             with stages.stage("write"):
@@ -132,7 +135,7 @@ class Batch:
     def dedupe(self, writing: Writing, split: Sorted) -> Dedupe:
         """The batch's day is that of its newest file, so that a replay has the same."""
         landed = [file.event_time for file in split.fresh if file.event_time is not None]
-        return Dedupe(
+        dedupe = Dedupe(
             spark=self.spark,
             service=self.service,
             path=f"{self.lake}/_forebay/ids",
@@ -140,6 +143,17 @@ class Batch:
             shared=writing.shared,
             day=max(landed, default=writing.began_at).date(),
             leaving=[earlier.earlier.file.file_id for earlier in split.superseded],
+        )
+        if self.store is None or not dedupe.wanted:
+            return dedupe
+        newest = self.last_try(dedupe.path)
+        return replace(dedupe, tries_until=tries_before(writing.txn.version, newest, self.store))
+
+    def last_try(self, path: str) -> int:
+        """The number of the last try that left ids."""
+        seen = self.logs.look(path, again=True)
+        return (
+            NO_VERSION if seen is None else self.logs.last_version(seen, f"forebay/{self.service.name}/{ANOTHER_TRY}")
         )
 
     def commit(self, writing: Writing, entries: Sequence[Entry], changed: Sequence[dict[str, Any]]) -> None:

@@ -1,10 +1,12 @@
 """Records that came before, in another file or in the same batch, are left out and counted.
 
-In: the rows of a batch with fates, and which tables declare what makes a record the same. Out: the same rows, in which all but
-the first of the same records are to be dropped; and, for the batches to come, the ids of those that were written.
+In: the rows of a batch (or of another try) with fates, and which tables declare what makes a record the same. Out: the same
+rows, in which all but the first of the same records are to be dropped; and, for what is to come, the ids of those that were
+written.
 
 What it costs does not grow with the tables: ids are 16 bytes in a table of their own (`_forebay/ids`), put apart by day, of
-which as many days are read as the longest window says. A batch that is replayed does not find its own ids.
+which as many days are read as the longest window says. A batch that is replayed does not find its own ids, nor those of tries
+that were made since its first attempt: it must come to the same fates.
 """
 
 from __future__ import annotations
@@ -16,13 +18,18 @@ from typing import TYPE_CHECKING, Any
 
 from forebay.batch.columns import with_declared_columns
 from forebay.content.end import FileEnd
+from forebay.errors import Halt
+from forebay.file.store import Store
 from forebay.service import Service
-from forebay.table.kernel import TableLogs
+from forebay.table.kernel import NO_VERSION, TableLogs
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["DUPLICATE", "Dedupe"]
+__all__ = ["ANOTHER_TRY", "DUPLICATE", "Dedupe", "landing", "tries_before"]
+
+ANOTHER_TRY = "another-try"
+"""What stands for a generation where records that were kept beside the tables are written."""
 
 DUPLICATE = "_duplicate"
 """Stands among the names of what a dropped row violates."""
@@ -30,9 +37,27 @@ DUPLICATE = "_duplicate"
 ID = "_id"
 
 
+def landing(ends: Sequence[FileEnd]) -> list[int]:
+    """The pieces of the files that land."""
+    return [piece for end in ends if end.lands for piece in end.lines_before]
+
+
+def tries_before(batch: int, newest: int, store: Store) -> int:
+    """The last try whose ids a batch looks at: the newest when it is asked for the first time, and that one ever after."""
+    name = f"ids/{batch}.json"
+    if store.put_once(name, str(newest).encode()):
+        store.delete([f"ids/{batch - 2}.json"])
+        return newest
+    found = store.get(name)
+    if found is None:
+        raise Halt(f"{store.path}/{name} went away; does somebody else tidy the checkpoint?")
+    return int(found)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Dedupe:
-    """Of one batch. `leaving` are the files whose rows make room for those of this batch: theirs are no duplicates."""
+    """Of one batch. `leaving` are the files whose rows make room for those of this batch: theirs are no duplicates. Known are
+    the ids as of a version of their table, if `as_of` says so, and of tries those up to the number `tries_until`."""
 
     spark: SparkSession
     service: Service
@@ -41,19 +66,21 @@ class Dedupe:
     shared: Mapping[str, Any]
     day: date
     leaving: Sequence[str] = ()
+    as_of: int | None = None
+    tries_until: int | None = None
 
     @property
     def wanted(self) -> bool:
         return any(table.dedupe for table in self.service.tables)
 
-    def without_duplicates(self, rows: DataFrame, ends: Sequence[FileEnd]) -> DataFrame:
-        """Only among the rows of files that land: a record whose first copy does not land must not be dropped for it."""
+    def without_duplicates(self, rows: DataFrame, pieces: Sequence[int]) -> DataFrame:
+        """Only among the rows of these pieces, which land: a record whose first copy does not land must not be dropped for
+        it."""
         from pyspark.sql import Window
         from pyspark.sql import functions as F
 
         rows = self._with_ids(rows)
-        lands = [piece for end in ends if end.lands for piece in end.lines_before]
-        mine = rows.where(F.col(ID).isNotNull() & F.col("piece").isin(lands))
+        mine = rows.where(F.col(ID).isNotNull() & F.col("piece").isin(list(pieces)))
         mine = mine.select("piece", "line", ID, "_declared", "_file_id")
         order = Window.partitionBy(ID).orderBy("_file_id", "piece", "line")
         mine = mine.withColumn("_nth", F.row_number().over(order))
@@ -62,15 +89,19 @@ class Dedupe:
             mine = mine.join(known, F.col(ID) == F.col("id"), "left")
             again = again | (F.col("day") >= self._since())
         doubles = mine.where(again).select(
-            F.col("piece").alias("_p"), F.col("line").alias("_l"), F.lit(True).alias("_again")
+            F.col("_file_id").alias("_f"),
+            F.col("piece").alias("_p"),
+            F.col("line").alias("_l"),
+            F.lit(True).alias("_again"),
         )
         doubles = doubles.persist()
-        rows = rows.join(doubles, (F.col("piece") == F.col("_p")) & (F.col("line") == F.col("_l")), "left")
+        here = (F.col("_file_id") == F.col("_f")) & (F.col("piece") == F.col("_p")) & (F.col("line") == F.col("_l"))
+        rows = rows.join(doubles, here, "left")
         rows = rows.withColumn("_fate", F.when(F.col("_again"), "drop").otherwise(F.col("_fate")))
         rows = rows.withColumn(
             "_violated", F.when(F.col("_again"), F.array(F.lit(DUPLICATE))).otherwise(F.col("_violated"))
         )
-        return rows.drop("_p", "_l", "_again")
+        return rows.drop("_f", "_p", "_l", "_again")
 
     def ids(self, rows: DataFrame, unwritten: Mapping[str, str]) -> DataFrame:
         """Of the rows that were written."""
@@ -116,12 +147,15 @@ class Dedupe:
         """Ids of other batches, with the last day on which each was written."""
         from pyspark.sql import functions as F
 
-        if self.logs.look(self.path) is None:
+        if self.as_of == NO_VERSION or self.logs.look(self.path) is None:
             return None
-        ids = self.spark.read.format("delta").load(self.path)
+        reader = self.spark.read.format("delta")
+        ids = (reader if self.as_of is None else reader.option("versionAsOf", self.as_of)).load(self.path)
         ids = ids.where(F.col("day") >= F.lit(self.day - timedelta(days=self._longest())))
         own = (F.col("generation") == self.shared["generation"]) & (F.col("batch") == self.shared["batch"])
         ids = ids.where(~own)
+        if self.tries_until is not None:
+            ids = ids.where((F.col("generation") != ANOTHER_TRY) | (F.col("batch") <= self.tries_until))
         if self.leaving:
             ids = ids.where(~F.col("file_id").isin(list(self.leaving)))
         return ids.groupBy("id").agg(F.max("day").alias("day"))

@@ -117,7 +117,8 @@ class Writing:
     def remember(self, rows: DataFrame, unwritten: Mapping[str, str], fates: Sequence[Fate], dedupe: Dedupe) -> None:
         """The ids of what was written, for the batches to come."""
         ids = dedupe.ids(rows, unwritten)
-        self.write_own("ids", ids, ids.count())
+        if (count := ids.count()) > 0:
+            self.write_own("ids", ids, count)
         if self.txn.version % FORGET_EVERY == 0:
             dedupe.forget()
         dropped: dict[str, int] = {}
