@@ -20,7 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 from forebay.file.drain import Drain
 from forebay.file.intake import Intake
 from forebay.file.manifest import Manifest
-from forebay.file.source import FileNames, FileNamesReader
+from forebay.file.source import FileContentsReader, FileNames, FileNamesReader
 from forebay.file.store import open_store
 
 TOLD: dict[str, Any] = json.loads(os.environ.get("FOREBAY_TEST", "{}"))
@@ -39,7 +39,7 @@ def die_but_for_the_planner() -> None:
     time.sleep(1)
 
 
-class DyingReader(FileNamesReader):
+class Dying(FileNamesReader):
     @property
     def _intake(self) -> Intake:
         if self._opened is None:
@@ -78,9 +78,19 @@ class DyingReader(FileNamesReader):
         return super().partitions(start, end)
 
 
+class DyingNamesReader(Dying, FileNamesReader):
+    pass
+
+
+class DyingContentsReader(Dying, FileContentsReader):
+    pass
+
+
 class DyingNames(FileNames):
-    def streamReader(self, schema: Any) -> DyingReader:  # noqa: N802 (Spark's name)
-        return DyingReader(self._checked)
+    def streamReader(self, schema: Any) -> FileNamesReader:  # noqa: N802 (Spark's name)
+        reader = super().streamReader(schema)
+        reader.__class__ = DyingContentsReader if isinstance(reader, FileContentsReader) else DyingNamesReader
+        return reader
 
 
 def write_names(out: Path) -> Any:
@@ -105,10 +115,11 @@ def run(spark: SparkSession, told: dict[str, Any], source: type[FileNames] = Fil
     spark.dataSource.register(source)
     drain = Drain(open_store(told["options"]["manifestPath"]))
     drain.begin()
+    stream = spark.readStream.format("s3-sqs").options(**told["options"], drain="true")
+    if "fileFormat" in told["options"]:
+        stream = stream.schema("key string")
     query = (
-        spark.readStream.format("s3-sqs")
-        .options(**told["options"], drain="true")
-        .load()
+        stream.load()
         .writeStream.foreachBatch(write_names(Path(told["out"])))
         .option("checkpointLocation", told["checkpoint"])
         .start()

@@ -51,24 +51,33 @@ def run_until_killed(told: dict[str, Any], env: dict[str, str], log: Path) -> in
             os.killpg(child.pid, signal.SIGKILL)
 
 
-@pytest.mark.parametrize(("point", "store"), [*((point, "local") for point in POINTS), ("after manifest", "s3")])
+WAYS = [*((point, "names") for point in POINTS), ("after manifest", "manifests in s3")]
+WAYS += [(point, "contents") for point in ("after manifest", "after the tables")]
+
+
+@pytest.mark.parametrize(("point", "way"), WAYS)
 def test_after_kill_9_every_file_arrives_exactly_once_and_the_queue_is_empty(
-    point: str, store: str, queues: Queues, spark: Any, tmp_path: Path
+    point: str, way: str, queues: Queues, spark: Any, tmp_path: Path
 ) -> None:
     queue, out = queues.make(), tmp_path / "out"
     out.mkdir()
-    bucket = f"b{queue[-12:]}"
-    queues.twin.client("s3").create_bucket(Bucket=bucket, CreateBucketConfiguration={"LocationConstraint": "eu-west-1"})
+    bucket, s3 = f"b{queue[-12:]}", queues.twin.client("s3")
+    s3.create_bucket(Bucket=bucket, CreateBucketConfiguration={"LocationConstraint": "eu-west-1"})
     keys = [f"in/{i:03d}.json" for i in range(25)]
-    queues.send(queue, [body(key) for key in keys])
     options = {
         "queueUrl": queue,
-        "manifestPath": f"s3://{bucket}/stream/manifests" if store == "s3" else str(tmp_path / "manifests"),
+        "manifestPath": f"s3://{bucket}/stream/manifests" if way == "manifests in s3" else str(tmp_path / "manifests"),
         "maxFilesPerBatch": "10",
         "fetchParallelism": "2",
         "visibilityTimeoutS": "6",
         "waitS": "1",
     }
+    about = {key: {"etag": "e"} for key in keys}
+    if way == "contents":
+        options["fileFormat"] = "json"
+        put = {key: s3.put_object(Bucket=bucket, Key=key, Body=json.dumps({"key": key})) for key in keys}
+        about = {key: {"etag": put[key]["ETag"].strip('"')} for key in keys}
+    queues.send(queue, [body(key, bucket=bucket, **about[key]) for key in keys])
     told = {"options": options, "checkpoint": str(tmp_path / "checkpoint"), "out": str(out), "die": point}
 
     log = tmp_path / "killed.log"
