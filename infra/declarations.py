@@ -9,14 +9,19 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from forebay.errors import Misdeclared
 from forebay.service import Service, load_service
+from infra.clocked import problems_of_schedules
 
 __all__ = ["declared", "one_text"]
 
 
 def declared(place: str) -> Service:
     """Raises `Misdeclared` with everything that is wrong."""
-    return load_service(place)
+    service = load_service(place)
+    if problems := problems_of_schedules(service):
+        raise Misdeclared(problems)
+    return service
 
 
 def one_text(service: Service) -> str:

@@ -14,11 +14,12 @@ from aws_cdk import aws_lambda as lam
 from aws_cdk import aws_scheduler as scheduler
 from constructs import Construct
 
+from forebay.schedule import Schedule
 from infra import grants
 from infra.jobs import Job
 from infra.settings import Settings
 
-__all__ = ["Schedules", "when_a_job_ends"]
+__all__ = ["Schedules", "cron", "when_a_job_ends"]
 
 
 class Schedules(Construct):
@@ -54,7 +55,7 @@ class Schedules(Construct):
         # Scheduler tries the role when the schedule is made.
         schedule.node.add_dependency(self._role)
 
-    def runs(self, cron: str, name: str, job: Job, arguments: Mapping[str, str]) -> None:
+    def runs(self, name: str, declared: Schedule, job: Job) -> None:
         """A run of a job by the clock, without a function in between. Where one is at work already, this one is left out."""
         camel = "".join(word.capitalize() for word in name.split("-"))
         grants.allow(self._role, f"Start{camel}", ["glue:StartJobRun"], [job.arn])
@@ -63,19 +64,27 @@ class Schedules(Construct):
             camel,
             name=name,
             group_name=self._group.schedule_group_name,
-            schedule_expression=f"cron({cron})",
+            schedule_expression=cron(declared),
+            schedule_expression_timezone=declared.zone,
             flexible_time_window=scheduler.CfnSchedule.FlexibleTimeWindowProperty(
                 mode="FLEXIBLE", maximum_window_in_minutes=30
             ),
             target=scheduler.CfnSchedule.TargetProperty(
                 arn=f"arn:{Aws.PARTITION}:scheduler:::aws-sdk:glue:startJobRun",
                 role_arn=self._role.role_arn,
-                input=json.dumps({"JobName": job.name, "Arguments": dict(arguments)}),
+                input=json.dumps({"JobName": job.name, "Arguments": declared.arguments}),
                 retry_policy=scheduler.CfnSchedule.RetryPolicyProperty(maximum_retry_attempts=3),
             ),
         )
         schedule.node.add_dependency(self._role)
         schedule.node.add_dependency(job.resource)
+
+
+def cron(declared: Schedule) -> str:
+    """EventBridge has either days of the month or days of the week: the other is a question mark."""
+    hour, minute = declared.hour_and_minute
+    days = "* * ?" if declared.days == "*" else f"? * {declared.days}"
+    return f"cron({minute} {hour} {days} *)"
 
 
 def when_a_job_ends(scope: Construct, *, settings: Settings, jobs: Sequence[Job], function: lam.IFunction) -> None:

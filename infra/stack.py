@@ -7,11 +7,13 @@ from typing import Any
 from aws_cdk import CfnOutput, Stack
 from constructs import Construct
 
+from forebay.schedule import schedules_of
 from forebay.service import Service
 from infra import grants
 from infra.alarms import Alarms, alarm_topic, runbook_of
 from infra.buckets import access_logs_bucket, arn_of
 from infra.budget import budget
+from infra.clocked import tables_that_wait
 from infra.dashboard import dashboard
 from infra.functions import Functions
 from infra.jobs import Job, JobCode, ingest_job, upkeep_jobs
@@ -70,7 +72,11 @@ class ForebayStack(Stack):
                     "INGEST_JOB": ingest.name,
                     "WATCHED_TABLES": settings.watched_tables,
                 },
-                "plan_compaction": {"JOB": upkeep["compact"].name, "LAKE_BUCKET": lake.bucket.bucket_name},
+                "plan_compaction": {
+                    "JOB": upkeep["compact"].name,
+                    "LAKE_BUCKET": lake.bucket.bucket_name,
+                    "TABLES_THAT_WAIT": tables_that_wait(service),
+                },
                 "announce_files": {
                     "LANDING_BUCKET": landing_bucket_name(settings),
                     "LANDING_PREFIX": settings.landing_prefix,
@@ -96,10 +102,9 @@ class ForebayStack(Stack):
         schedules.every(60, "measure_trend", freshness, {"trend": True})
         schedules.every(settings.plan_compaction_every_minutes, "plan_compaction", planner)
         schedules.every(settings.status_page_every_minutes, "status_page", reporter)
-        # Small files daily or sooner, by the planner; the rest by the clock, in hours in which little arrives.
-        schedules.runs("30 2 ? * SUN *", "order-tables", upkeep["compact"], {"--round": "second"})
-        schedules.runs("0 4 ? * MON-SAT *", "vacuum", upkeep["maintain"], {"--vacuum": "lite"})
-        schedules.runs("0 4 ? * SUN *", "vacuum-all", upkeep["maintain"], {"--vacuum": "full"})
+        # Small files daily or sooner, by the planner; the rest by the clock, in the hours that the declarations say.
+        for name, declared in schedules_of(service.schedules).items():
+            schedules.runs(name, declared, upkeep[declared.job])
         when_a_job_ends(self, settings=settings, jobs=jobs, function=ended)
 
         # Who may do what

@@ -48,6 +48,26 @@ def test_the_version_changes_with_any_text() -> None:
         ('name = "Studio!"\n[[tables]]\nname = "a"', r"name: must be a small letter.*got 'Studio!'"),
         ("overwriten = 'append'\n" + GOOD, r"overwriten: is unknown \(did you mean overwritten\?\)"),
         ('overwritten = "never"\n' + GOOD, r"overwritten: .*'append', 'ignore' or 'replace'; got 'never'"),
+        (
+            GOOD + '[schedules.night]\njob = "compact"\nat = "2:30"',
+            r"schedules\.night\.at: must be daily 04:00, .*got '2:30'",
+        ),
+        (
+            GOOD + '[schedules.night]\njob = "compact"\nat = "daily 02:30"\nzone = "Mars/Base"',
+            r"schedules\.night\.zone: must be a time zone's name",
+        ),
+        (
+            GOOD + '[schedules.night]\njob = "maintain"\nat = "daily 02:30"\ngroup = "default"',
+            r"schedules\.night: group: the job maintain knows no such thing",
+        ),
+        (
+            GOOD + '[schedules.night]\njob = "compact"\nat = "daily 02:30"\ngroup = "defualt"',
+            r"schedules\.night\.group: no table is of the group 'defualt' \(did you mean default\?\)",
+        ),
+        (
+            GOOD + '[schedules.Night]\njob = "compact"\nat = "never"',
+            r"schedules: 'Night' must be words of small letters",
+        ),
         ('name = "s"\n[[tables]]\nname = "Big"', r"name 'Big' must be small letters"),
         ('name = "s"\n[[tables]]\nname = "{@key.game}"', r"tables: \{@key.game\}: @key.game is not in the key"),
         ('name = "s"\n[envelope]\nkey = "in/{a}{b}/"\n[[tables]]\nname = "a"', r"envelope.key: .*follows another name"),

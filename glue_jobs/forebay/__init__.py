@@ -6,7 +6,7 @@ The map of the rooms, in the order of the journey; a room imports only from thos
 | --- | --- | --- |
 | `runtime`, `errors`, `events`, `landed_file`, `settings` | | words |
 | `aws`, `cloudwatch`, `spark`, `python_worker` | | clients, metrics, sessions, and their workers |
-| `column`, `declared_table`, `service` | TOML | declarations |
+| `column`, `declared_table`, `schedule`, `service` | TOML | declarations |
 | `notification` | the body of a message | the files it names |
 | `content` | files | their records, one by one |
 | `file` | an SQS queue | `format("s3-sqs")`: a stream of file names |

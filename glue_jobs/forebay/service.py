@@ -23,6 +23,7 @@ from forebay.aws import client
 from forebay.column import Column, Declared, RecordPath
 from forebay.declared_table import Compaction, Table
 from forebay.errors import Misdeclared, Problem
+from forebay.schedule import Schedule
 from forebay.settings import problems_of
 
 __all__ = [
@@ -64,6 +65,10 @@ class Service(Declared):
     keep_aside_days: int = Field(
         0, ge=0, le=36_500, description="days that quarantined and parked records are kept; 0: for ever"
     )
+    schedules: dict[str, Schedule] = Field(
+        default_factory=dict,
+        description="hours of the jobs that keep the tables in shape, by name, over the usual ones; `cdk deploy` sets them",
+    )
     version: str = Field("", description="filled by forebay: a hash of the declarations' text")
 
     @field_validator("name")
@@ -71,6 +76,16 @@ class Service(Declared):
     def _plain_name(cls, value: str) -> str:
         if not re.fullmatch(r"[a-z][a-z0-9\-]{0,30}", value):
             raise ValueError("must be a small letter, then up to 30 small letters, digits or -")
+        return value
+
+    @field_validator("schedules")
+    @classmethod
+    def _plainly_named(cls, value: dict[str, Schedule]) -> dict[str, Schedule]:
+        for name in value:
+            if not re.fullmatch(r"(?=.{1,40}$)[a-z][a-z0-9]*(-[a-z][a-z0-9]*)*", name):
+                raise ValueError(
+                    f"{name!r} must be words of small letters and digits with - between, such as night-asia"
+                )
         return value
 
 
@@ -132,6 +147,7 @@ def parse_service(texts: Mapping[str, str]) -> Service:
         if not tables:
             problems.append(Problem("service.toml: tables", "no table is declared", "add a [[tables]] with a name"))
         problems += _twins(good)
+        problems += _groups_of_nobody(service)
         problems += _not_in_the_key(service)
     if problems:
         raise Misdeclared(problems)
@@ -148,7 +164,7 @@ def _explained(refused: ValidationError, where: str, given: Any, model: type[Bas
 
 
 def _all_keys(model: type[BaseModel]) -> set[str]:
-    return {key for m in (model, Envelope, Column, Compaction) for key in m.model_fields}
+    return {key for m in (model, Envelope, Column, Compaction, Schedule) for key in m.model_fields}
 
 
 def _twins(tables: list[Table]) -> Iterable[Problem]:
@@ -158,6 +174,15 @@ def _twins(tables: list[Table]) -> Iterable[Problem]:
         if key in seen:
             yield Problem(f"tables: {table.name}", "is declared twice with the same `where`", "remove one")
         seen[key] = table
+
+
+def _groups_of_nobody(service: Service) -> Iterable[Problem]:
+    known = sorted({"default", "own", *(table.compaction.group for table in service.tables)})
+    for name, schedule in service.schedules.items():
+        if schedule.group and schedule.group not in known:
+            near = difflib.get_close_matches(schedule.group, known, 1)
+            hint = f"did you mean {near[0]}?" if near else f"groups are {', '.join(known)}"
+            yield Problem(f"service.toml: schedules.{name}.group", f"no table is of the group {schedule.group!r}", hint)
 
 
 def _not_in_the_key(service: Service) -> Iterable[Problem]:

@@ -1,6 +1,7 @@
 """Enters: a schedule's tick. Leaves: a run of the compaction job with the names of the tables that need it, or nothing where
 none does. It reads the small health objects that ingest and compaction keep; the job looks again, at the tables themselves,
-so numbers that are behind cost a start at most. Run twice at once it starts one: the job allows no second run."""
+so numbers that are behind cost a start at most. Tables that wait for the clock, because their group has hours of its own, are
+left alone. Run twice at once it starts one: the job allows no second run."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from aws_lambda_powertools import Logger
 
 from lambdas import environment
 from lambdas.plan_compaction.health_objects import health_objects
-from lambdas.plan_compaction.why import why
+from lambdas.plan_compaction.why import waits, why
 
 log = Logger(service="plan_compaction")
 MOST_NAMES = 500
@@ -25,6 +26,7 @@ MOST_NAMES = 500
 class Settings:
     job: str
     lake_bucket: str
+    tables_that_wait: str = ""
 
 
 def handle(event: dict[str, Any], context: object) -> str:
@@ -35,7 +37,10 @@ def handle(event: dict[str, Any], context: object) -> str:
 
 
 def start(settings: Settings, *, s3: Any, glue: Any, now: datetime) -> str:
-    reasons = {one["table"]: reason for one in health_objects(s3, settings.lake_bucket) if (reason := why(one, now))}
+    tables = [
+        one for one in health_objects(s3, settings.lake_bucket) if not waits(one["table"], settings.tables_that_wait)
+    ]
+    reasons = {one["table"]: reason for one in tables if (reason := why(one, now))}
     if not reasons:
         return "no table needs it"
     names = sorted(reasons) if len(reasons) <= MOST_NAMES else []

@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from fnmatch import fnmatchcase
 from typing import Any
 
-__all__ = ["why"]
+__all__ = ["waits", "why"]
 
 NOT_LOOKED_AT = timedelta(days=7)
 
@@ -21,6 +22,12 @@ def why(health: dict[str, Any], now: datetime) -> str:
     if health["small_files"] > 1 and cold and age(health["measured_at"], now) >= NOT_LOOKED_AT:
         return "nobody looked for a week"
     return ""
+
+
+def waits(table: str, patterns: str) -> bool:
+    """Whether the clock, and not its need, starts a table's compaction. The first pattern that fits counts; `!` says no."""
+    fits = (one for one in patterns.split(",") if fnmatchcase(table, one.removeprefix("!")))
+    return not next(fits, "!").startswith("!")
 
 
 def age(moment: str | None, now: datetime) -> timedelta:

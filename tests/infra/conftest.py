@@ -12,6 +12,13 @@ name = "shop"
 [[tables]]
 name = "orders"
 where = { event = "order" }
+compaction = { group = "asia" }
+
+[schedules.night]
+job = "compact"
+group = "asia"
+at = "daily 03:30"
+zone = "Asia/Tokyo"
 """
 TOPIC = "arn:aws:sns:eu-west-1:210987654321:studio-drops"
 KEY = "arn:aws:kms:eu-west-1:210987654321:key/1234abcd"

@@ -19,6 +19,7 @@ pytestmark = pytest.mark.xdist_group("cdk")
 ROOT = Path(__file__).resolve().parents[2]
 FUNCTIONS = sorted(file.parent.name for file in (ROOT / "lambdas").glob("*/handler.py"))
 
+NIGHT = '[schedules.night]\njob = "compact"\nat = "daily 03:30"\nzone = "Asia/Tokyo"\n'
 TABLE = """
 name = "odd"
 where = { "header.kind" = "it's \\"odd\\" ☃", other = "x\\u007f\\n" }
@@ -46,9 +47,18 @@ def test_wrong_declarations_are_told_in_the_words_of_every_command(tmp_path: Pat
     assert here.value.problems == there.value.problems
 
 
+def test_a_schedule_with_the_name_of_one_that_wakes_a_function_is_refused(tmp_path: Path) -> None:
+    name = '[schedules.start-ingest]\njob = "maintain"\nat = "daily 04:00"\n'
+    (tmp_path / "service.toml").write_text('name = "shop"\n[[tables]]\nname = "orders"\n' + name)
+    with pytest.raises(Misdeclared, match=r"schedules\.start-ingest: is the name of a schedule that wakes a function"):
+        app.build({"service": str(tmp_path)}, outdir=str(tmp_path / "out"))
+
+
 def test_declarations_in_several_files_become_one_that_declares_the_same(tmp_path: Path) -> None:
     (tmp_path / "tables").mkdir()
-    (tmp_path / "service.toml").write_text('name = "shop"\noverwritten = "ignore"\n[[tables]]\nname = "{game}"\n')
+    (tmp_path / "service.toml").write_text(
+        'name = "shop"\noverwritten = "ignore"\n[[tables]]\nname = "{game}"\n' + NIGHT
+    )
     (tmp_path / "tables" / "odd.toml").write_text(TABLE)
     many = load_service(str(tmp_path))
     one = tmp_path / "one.toml"

@@ -16,6 +16,7 @@ import pytest
 from forebay import runtime
 from forebay.settings import CompactSettings, IngestSettings, MaintainSettings
 from forebay.spark import job_settings
+from infra.clocked import OF_FUNCTIONS
 from infra.metrics import published
 from lambdas import environment
 from tests.infra.conftest import KEY, TOPIC
@@ -574,6 +575,8 @@ def test_the_end_of_every_job_is_heard_whatever_its_state(service: Synthesized) 
 def test_the_start_is_looked_after_by_the_clock(service: Synthesized) -> None:
     schedules = service.of("Scheduler::Schedule").values()
     found = {s["Properties"]["Name"]: s["Properties"]["ScheduleExpression"] for s in schedules}
+    found.pop("night", None)  # declared
+    assert {name for name, when in found.items() if when.startswith("rate")} == set(OF_FUNCTIONS)
     assert found == {
         "start-ingest": "rate(5 minutes)",
         "publish-freshness": "rate(5 minutes)",
@@ -584,6 +587,22 @@ def test_the_start_is_looked_after_by_the_clock(service: Synthesized) -> None:
         "vacuum": "cron(0 4 ? * MON-SAT *)",
         "vacuum-all": "cron(0 4 ? * SUN *)",
     }
+
+
+def test_the_clock_goes_by_the_declared_hours_of_a_zone(adopted: Synthesized, made: Synthesized) -> None:
+    zones = {s["Properties"]["ScheduleExpressionTimezone"] for s in cron_schedules(made).values()}
+    assert zones == {"UTC"}
+    night = cron_schedules(adopted)["night"]["Properties"]
+    assert (night["ScheduleExpression"], night["ScheduleExpressionTimezone"]) == ("cron(30 3 * * ? *)", "Asia/Tokyo")
+    asked = json.loads(text(night["Target"]["Input"]))
+    assert asked == {"JobName": "forebay-prod-compact", "Arguments": {"--round": "first", "--group": "asia"}}
+    planner = adopted.one("Lambda::Function", "FunctionsPlanCompaction")["Environment"]["Variables"]
+    assert planner["TABLES_THAT_WAIT"] == "!_forebay/*,orders"
+
+
+def cron_schedules(service: Synthesized) -> dict[str, Any]:
+    found = {s["Properties"]["Name"]: s for s in service.of("Scheduler::Schedule").values()}
+    return {n: s for n, s in found.items() if s["Properties"]["ScheduleExpression"].startswith("cron")}
 
 
 UPKEEP = {"compact": CompactSettings, "maintain": MaintainSettings}

@@ -40,10 +40,25 @@ def endpoint() -> Iterator[str]:
     server.communicate()
 
 
-def with_more_workers(folder: Path) -> Path:
-    """The same service after an edit of its settings."""
+DECLARED = """
+name = "games"
+[[tables]]
+name = "{game}"
+columns = [{ name = "level", type = "long" }]
+[schedules.vacuum]
+job = "maintain"
+at = "daily 05:15"
+zone = "Europe/Berlin"
+"""
+
+
+def edited(folder: Path) -> Path:
+    """The same service after an edit of its settings and of its declarations."""
+    declarations = folder.with_suffix(".toml")
+    declarations.write_text(DECLARED)
     environment = {**os.environ, "CDK_OUTDIR": str(folder)}
-    command = [sys.executable, "-m", "infra.app", "-c", "env=local", "-c", "workers=7"]
+    given = ("env=local", "workers=7", f"service={declarations}")
+    command = [sys.executable, "-m", "infra.app", *(word for pair in given for word in ("-c", pair))]
     subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, check=True)
     return folder
 
@@ -76,7 +91,7 @@ def test_a_fetch_that_breaks_off_says_so_and_leaves_what_was_there(tmp_path: Pat
 
 def test_bootstrap_deploy_diff_update_and_destroy(cdk: Path, endpoint: str, tmp_path: Path) -> None:
     first = synth.assembly()
-    second = with_more_workers(tmp_path / "second")
+    second = edited(tmp_path / "second")
     stack = assembly.read(first).stack
     glue, job = client("glue", endpoint, REGION), f"{stack}-ingest"
 
@@ -106,6 +121,10 @@ def test_bootstrap_deploy_diff_update_and_destroy(cdk: Path, endpoint: str, tmp_
     assert workers() == 2
     differences = run("diff", "--method=template", app=second)
     assert re.search(r"NumberOfWorkers\s+.*\[-\] 2\s+.*\[\+\] 7", differences, re.DOTALL), differences
+    # A changed table is another declaration that the job is told of; changed hours are the clock's.
+    assert re.search(r"--service\W+\[-\] [0-9a-f]{64}\.toml\s+.*\[\+\] [0-9a-f]{64}\.toml", differences), differences
+    hours = r"ScheduleExpression\s+.*\[-\] cron\(0 4 \? \* MON-SAT \*\)\s+.*\[\+\] cron\(15 5 \* \* \? \*\)"
+    assert re.search(hours, differences), differences
     run(*deploy, app=second)
     assert workers() == 7
     assert "no differences" in run("diff", "--method=template", app=second)

@@ -101,6 +101,8 @@ def _of_service(before: Service, after: Service) -> Iterator[str]:
     for field in type(after).model_fields:
         if field not in ("tables", "version"):
             yield from _change("service", field, getattr(before, field), getattr(after, field))
+    if before.schedules != after.schedules:
+        yield "service: the clocks on AWS go by other hours only after `cdk deploy`"
     if before.name != after.name:
         yield "service: a running job refuses another name, since it is part of every transaction"
 

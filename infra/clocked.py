@@ -1,0 +1,49 @@
+"""What declared schedules mean for the functions: whose names are taken, and which tables wait for the clock. Those of a group
+whose first round of compaction has hours of its own do: the function that looks for tables in need leaves them alone.
+
+Leaves: problems; patterns with commas between, of which the first that fits a table's name counts; `!` before one says that
+its tables do not wait. It is the order in which compaction finds a table's group.
+"""
+
+from __future__ import annotations
+
+from fnmatch import fnmatchcase
+
+from forebay.compaction.declared import policy_of
+from forebay.errors import Problem
+from forebay.schedule import schedules_of
+from forebay.service import Service
+
+__all__ = ["OF_FUNCTIONS", "problems_of_schedules", "tables_that_wait"]
+
+OF_FUNCTIONS = ("start-ingest", "publish-freshness", "measure-trend", "plan-compaction", "status-page")
+"""What wakes functions, by name."""
+
+MOST_CHARACTERS = 3000
+"""A function's environment holds 4 KB in all."""
+
+
+def problems_of_schedules(service: Service) -> list[Problem]:
+    problems = [
+        Problem(f"service.toml: schedules.{name}", "is the name of a schedule that wakes a function", "choose another")
+        for name in service.schedules
+        if name in OF_FUNCTIONS
+    ]
+    if (length := len(tables_that_wait(service))) > MOST_CHARACTERS:
+        what = f"groups with hours of their own name tables in {length:,} characters; {MOST_CHARACTERS:,} fit"
+        problems.append(Problem("service.toml: schedules", what, "declare them as a family, such as asia_{game}"))
+    return problems
+
+
+def tables_that_wait(service: Service) -> str:
+    schedules = schedules_of(service.schedules).values()
+    clocked = {one.group for one in schedules if one.job == "compact" and one.round == "first" and one.group}
+    policy = policy_of(service)
+    said = [(pattern, group.name in clocked) for group in policy.groups for pattern in group.tables]
+    said.append(("*", policy.DEFAULT in clocked))
+    needed = [
+        pattern if waits else f"!{pattern}"
+        for at, (pattern, waits) in enumerate(said)
+        if waits or any(later and ("*" in pattern or fnmatchcase(pattern, other)) for other, later in said[at + 1 :])
+    ]
+    return ",".join(needed)
