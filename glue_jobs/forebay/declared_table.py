@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from fnmatch import fnmatchcase
 from typing import Literal
 
 from pydantic import Field, field_validator, model_validator
@@ -101,6 +102,10 @@ class Table(Declared):
     def glob(self) -> str:
         """The pattern of the names that it may give: * for each {field}."""
         return re.sub(r"\{[^{}]*\}", "*", self.name)
+
+    def makes(self, table: str) -> bool:
+        """Whether a table of this name can be one of its."""
+        return fnmatchcase(table, self.glob)
 
     @property
     def fields(self) -> tuple[str, ...]:

@@ -30,6 +30,7 @@ __all__ = [
     "Envelope",
     "Service",
     "builtin_service",
+    "declaration_of",
     "fingerprint",
     "load_service",
     "parse_service",
@@ -107,6 +108,14 @@ def load_service(place: str, *, s3: Any = None) -> Service:
     if "service.toml" not in texts:
         raise Misdeclared.one(place, "has no service.toml", "`forebay tables init` writes one to begin with")
     return parse_service(texts)
+
+
+def declaration_of(service: Service, table: str) -> Table:
+    """The first declaration that may have made this table."""
+    for declared in service.tables:
+        if declared.makes(table):
+            return declared
+    raise Misdeclared.one(f"table {table}", "no declaration makes it", "which --service does it belong to?")
 
 
 def fingerprint(place: str, *, s3: Any = None) -> str:

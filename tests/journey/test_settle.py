@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from forebay.operate.lake_view import LakeView
-from forebay.operate.settle import Settled, declaration_of, settle, with_column
-from forebay.service import parse_service
+from forebay.operate.settle import Settled, settle, with_column
+from forebay.service import declaration_of, parse_service
 from forebay.table.kernel import TableLogs
 from tests.journey.story import event, lines, story
 

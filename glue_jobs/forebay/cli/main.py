@@ -5,6 +5,7 @@ from).
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 
 import typer
 from botocore.exceptions import BotoCoreError, ClientError
@@ -44,11 +45,13 @@ app.add_typer(kept.parked, name="parked")
 app.add_typer(local.app, name="local")
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Ends the process with the command's status; `arguments` are those of the process if none are given."""
+    arguments = sys.argv[1:] if arguments is None else arguments
     try:
-        app()
+        app(args=arguments)
     except (ForebayError, ClientError, BotoCoreError) as problem:
-        if "--debug" in sys.argv:
+        if "--debug" in arguments:
             raise
         for line in str(problem).splitlines():
             print(f"forebay: {line}", file=sys.stderr)

@@ -10,8 +10,11 @@ from rich.table import Table
 from forebay.cli.kept import Service
 from forebay.cli.lake import Lake
 from forebay.cli.show import console
-from forebay.operate.columns import columns_of, history_of
-from forebay.operate.lake_view import LakeView
+from forebay.objects import Objects, open_objects
+from forebay.operate.columns import Difference, before_last_change, changes_of, columns_of, difference
+from forebay.operate.drift import drift
+from forebay.service import declaration_of, load_service
+from forebay.table_log.definition import definition_of, history_of
 
 __all__ = ["app"]
 
@@ -28,21 +31,43 @@ def show(lake: Lake, table: Name) -> None:
     shown = Table(box=None, pad_edge=False, header_style="bold")
     for name in ("column", "type", "keys"):
         shown.add_column(name)
-    for column in columns_of(LakeView(lake), table):
+    for column in columns_of(definition_of(_objects(lake, table))):
         shown.add_row(column.path, column.type, ", ".join(map(repr, column.keys)))
     console.print(shown)
 
 
 @app.command()
 def history(lake: Lake, table: Name) -> None:
-    """What each version of the table changed about its columns, as far back as its log goes."""
-    from forebay.objects import open_objects
+    """What each version of the table changed about its columns and partitions, as far back as its log goes."""
+    for change in changes_of(history_of(_objects(lake, table))):
+        begins = "  (as far back as its log goes)" if change.oldest and change.version else ""
+        console.print(f"[bold]version {change.version}[/bold]  {change.at:%Y-%m-%d %H:%M:%S}{begins}")
+        _print(change.difference)
 
-    for change in history_of(open_objects(f"{lake.rstrip('/')}/{table}")):
-        console.print(f"[bold]version {change.version}[/bold]  {change.at:%Y-%m-%d %H:%M:%S}")
-        for sign, what in (("+", change.added), ("~", change.changed), ("-", change.removed)):
-            for one in what:
-                console.print(f"  {sign} {one}", markup=False)
+
+@app.command()
+def diff(
+    lake: Lake,
+    table: Name,
+    from_: Annotated[
+        int | None, typer.Option("--from", min=0, help="This version; without it, what was before the last change.")
+    ] = None,
+    to: Annotated[int | None, typer.Option(min=0, help="And this one; without it, the newest.")] = None,
+    service: Service = "",
+) -> None:
+    """How the table's columns and partitions differ between two of its versions, and from what is declared of it."""
+    found = history_of(_objects(lake, table))
+    after = found.newest if to is None else to
+    before = before_last_change(found, after) if from_ is None else from_
+    differs = difference(found.of(before), found.of(after))
+    console.print(f"[bold]version {before} -> {after}[/bold]")
+    _print(differs)
+    console.print(f"[bold]version {found.newest} -> declaration[/bold]")
+    drifted = list(drift(table, declaration_of(load_service(service), table), found.of(found.newest)))
+    for one in drifted:
+        console.print(f"  {one.problem}", markup=False, soft_wrap=True)
+    if not drifted:
+        console.print("  nothing differs")
 
 
 @app.command()
@@ -69,10 +94,20 @@ def promote(
     console.print(f"declare it, for new records: columns = [..., {{ {pairs} }}]", markup=False)
 
 
+def _objects(lake: str, table: str) -> Objects:
+    return open_objects(f"{lake.rstrip('/')}/{table}")
+
+
+def _print(found: Difference) -> None:
+    for line in found.lines():
+        console.print(f"  {line}", markup=False)
+    if not found:
+        console.print("  nothing differs")
+
+
 def _settle(lake: str, table: str, place: str, column: dict[str, str] | None) -> None:
     from forebay.events import to_log
-    from forebay.operate.settle import declaration_of, settle, with_column
-    from forebay.service import load_service
+    from forebay.operate.settle import settle, with_column
     from forebay.spark import session
     from forebay.table.kernel import TableLogs
 

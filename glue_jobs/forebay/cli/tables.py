@@ -12,7 +12,7 @@ from forebay.cli.show import console, show_tables
 from forebay.errors import Misdeclared, Problem
 from forebay.objects import open_objects
 from forebay.operate import declarations as declared
-from forebay.service import load_service, parse_service
+from forebay.service import declaration_of, load_service, parse_service
 
 __all__ = ["app"]
 
@@ -66,8 +66,6 @@ def check(
 @app.command()
 def show(table: Annotated[str, typer.Argument(help="A table's name.")], service: str = "") -> None:
     """What is declared of a table, defaults included."""
-    from forebay.operate.settle import declaration_of
-
     console.print_json(declaration_of(load_service(service), table).model_dump_json())
 
 

@@ -1,23 +1,30 @@
 """A table's columns, and how they came to be, from its log alone.
 
-In: a view of the lake, and a table. Out: each column with its type and the keys that it is read from; and the changes of its
-columns, as far back as the log goes (Delta forgets commits after `delta.logRetentionDuration`, 30 days as a rule).
+In: what the log says the table is, or was. Out: each column with its type and the keys that it is read from; and what one
+definition of the table has otherwise than another, or than the one before it, as far back as the log goes.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
+from itertools import pairwise
 from typing import Any
 
-from forebay.errors import Misdeclared
-from forebay.objects import Objects
-from forebay.operate.lake_view import LakeView
 from forebay.record.kind import SPELLED
+from forebay.table_log.definition import Definition, TableHistory
 
-__all__ = ["Change", "TableColumn", "columns_of", "history_of"]
+__all__ = [
+    "Change",
+    "Difference",
+    "TableColumn",
+    "before_last_change",
+    "changes_of",
+    "columns_of",
+    "difference",
+    "type_name",
+]
 
 
 @dataclass(frozen=True)
@@ -30,61 +37,87 @@ class TableColumn:
 
 
 @dataclass(frozen=True)
+class Difference:
+    """What columns came, changed and went, and the partitions if they are others."""
+
+    added: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    partitions: str = ""
+
+    def lines(self) -> Iterator[str]:
+        """As people read differences."""
+        for sign, what in (("+", self.added), ("~", self.changed), ("-", self.removed)):
+            yield from (f"{sign} {one}" for one in what)
+        if self.partitions:
+            yield f"~ partitions: {self.partitions}"
+
+    def __bool__(self) -> bool:
+        return self != Difference()
+
+
+@dataclass(frozen=True)
 class Change:
-    """What a version of the table changed about its columns."""
+    """What a version of the table changed. Of the `oldest` that the log knows, all there is: what was before is forgotten, if
+    anything was."""
 
     version: int
     at: datetime
-    added: tuple[str, ...]
-    changed: tuple[str, ...]
-    removed: tuple[str, ...]
+    difference: Difference
+    oldest: bool
 
 
-def columns_of(view: LakeView, table: str) -> list[TableColumn]:
-    found = view.table(table)
-    if found is None:
-        raise Misdeclared.one(f"table {table}", f"is not in {view.lake}")
-    return list(_leaves("", json.loads(found.schema().to_json())))
+def columns_of(table: Definition) -> list[TableColumn]:
+    return list(_leaves("", table.schema))
 
 
-def history_of(table: Objects) -> list[Change]:
-    """The oldest first. `table` is the table's folder."""
-    before: dict[str, str] = {}
-    changes = []
-    for found in table.found("_delta_log/"):
-        name = found.name.rpartition("/")[2]
-        if not (name.endswith(".json") and name[:20].isdigit() and len(name) == 25):
-            continue
-        actions = [json.loads(line) for line in (table.read(found.name) or b"").splitlines() if b"metaData" in line]
-        for action in actions:
-            if "metaData" in action:
-                after = {c.path: c.type for c in _leaves("", json.loads(action["metaData"]["schemaString"]))}
-                change = _change(int(name[:20]), found.modified, before, after)
-                if change.added or change.changed or change.removed:
-                    changes.append(change)
-                before = after
+def changes_of(history: TableHistory) -> list[Change]:
+    """The oldest first."""
+    first, *_ = history.definitions
+    begun = Difference(added=tuple(f"{c.path} {c.type}" for c in columns_of(first)), partitions=_partitions(first))
+    changes = [Change(first.version, first.at, begun, oldest=True)]
+    for before, after in pairwise(history.definitions):
+        if found := difference(before, after):
+            changes.append(Change(after.version, after.at, found, oldest=False))
     return changes
 
 
-def _change(version: int, at: datetime, before: Mapping[str, str], after: Mapping[str, str]) -> Change:
-    changed = (f"{path} {before[path]} -> {kind}" for path, kind in after.items() if before.get(path, kind) != kind)
-    return Change(
-        version,
-        at.astimezone(UTC),
-        tuple(f"{path} {kind}" for path, kind in after.items() if path not in before),
-        tuple(changed),
-        tuple(path for path in before if path not in after),
+def before_last_change(history: TableHistory, version: int) -> int:
+    """The version before the one that gave the table the columns that it has in `version`; the oldest where none is known."""
+    changed = [change.version for change in changes_of(history) if change.version <= version and not change.oldest]
+    return changed[-1] - 1 if changed else history.oldest
+
+
+def difference(before: Definition, after: Definition) -> Difference:
+    had, has = ({c.path: c.type for c in columns_of(one)} for one in (before, after))
+    moved = before.partition_columns != after.partition_columns
+    return Difference(
+        tuple(f"{path} {kind}" for path, kind in has.items() if path not in had),
+        tuple(f"{path} {had[path]} -> {kind}" for path, kind in has.items() if had.get(path, kind) != kind),
+        tuple(path for path in had if path not in has),
+        f"{_partitions(before) or 'none'} -> {_partitions(after) or 'none'}" if moved else "",
     )
 
 
+def type_name(kind: Any) -> str:
+    """Of Delta's JSON of a type that is no struct."""
+    if isinstance(kind, str):
+        return kind
+    if kind["type"] == "map":
+        return f"map<{type_name(kind['keyType'])}, {type_name(kind['valueType'])}>"
+    return f"array<{type_name(kind['elementType'])}>" if kind["type"] == "array" else "struct"
+
+
+def _partitions(table: Definition) -> str:
+    return ", ".join(table.partition_columns)
+
+
 def _leaves(path: str, kind: Any, keys: tuple[str, ...] = ()) -> Iterator[TableColumn]:
-    if isinstance(kind, dict) and kind["type"] == "struct":
+    if isinstance(kind, Mapping) and kind["type"] == "struct":
         for field in kind["fields"]:
             inner = f"{path}.{field['name']}".lstrip(".")
             yield from _leaves(inner, field["type"], tuple((field.get("metadata") or {}).get(SPELLED, ())))
-    elif isinstance(kind, dict) and kind["type"] == "array":
+    elif isinstance(kind, Mapping) and kind["type"] == "array":
         yield from _leaves(f"{path}[]", kind["elementType"], keys)
-    elif isinstance(kind, dict):
-        yield TableColumn(path, f"map<{kind['keyType']}, {kind['valueType']}>", keys)
     else:
-        yield TableColumn(path, kind, keys)
+        yield TableColumn(path, type_name(kind), keys)

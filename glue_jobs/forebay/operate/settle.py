@@ -17,7 +17,6 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
@@ -38,7 +37,7 @@ from forebay.objects import open_objects
 from forebay.record.conform import writable
 from forebay.record.growth import Rules, agrees, grown
 from forebay.record.kind import Struct, leaves
-from forebay.service import Service
+from forebay.service import Service, declaration_of
 from forebay.settings import problems_of
 from forebay.table.as_records import as_records
 from forebay.table.files import Place, write_files
@@ -55,7 +54,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructField
 
-__all__ = ["Settled", "declaration_of", "settle", "with_column"]
+__all__ = ["Settled", "settle", "with_column"]
 
 ATTEMPTS = 5
 EVERY = 10**9
@@ -87,14 +86,6 @@ def settle(spark: SparkSession, logs: TableLogs, path: str, service: Service, de
         if done is not None:
             return done
     raise ChangedMeanwhile(f"{path} was changed by others {ATTEMPTS} times; try again when less arrives")
-
-
-def declaration_of(service: Service, table: str) -> Table:
-    """The first declaration that may have made this table."""
-    for declared in service.tables:
-        if fnmatchcase(table, declared.glob):
-            return declared
-    raise Misdeclared.one(f"table {table}", "no declaration makes it", "which --service does it belong to?")
 
 
 def with_column(service: Service, table: str, column: Mapping[str, Any]) -> Service:

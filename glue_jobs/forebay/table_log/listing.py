@@ -16,7 +16,16 @@ from datetime import datetime
 from forebay.errors import ForebayError
 from forebay.objects import Found, Objects
 
-__all__ = ["LOG", "BrokenLog", "Listing", "NoTable", "UnsupportedTable", "list_log"]
+__all__ = [
+    "LOG",
+    "BrokenLog",
+    "Listing",
+    "NoTable",
+    "UnsupportedTable",
+    "list_log",
+    "newest_checkpoint",
+    "version_of_commit",
+]
 
 LOG = "_delta_log/"
 
@@ -61,6 +70,27 @@ def list_log(table: Objects, *, whole: bool = False) -> Listing:
     return _listing(table, list(table.found(LOG)))
 
 
+def newest_checkpoint(found: Iterable[Found], *, up_to: int | None = None) -> tuple[int, tuple[str, ...]]:
+    """A checkpoint in parts counts when all of them are there; version -1 where there is none."""
+    candidates: defaultdict[tuple[int, int], list[str]] = defaultdict(list)
+    for f in found:
+        if match := CHECKPOINT.fullmatch(f.name):
+            candidates[int(match[1]), int(match[3] or 1)].append(f.name)
+    whole = [
+        (version, names)
+        for (version, parts), names in candidates.items()
+        if len(names) == parts and (up_to is None or version <= up_to)
+    ]
+    version, names = max(whole, default=(-1, []))
+    return version, tuple(sorted(names))
+
+
+def version_of_commit(name: str) -> int | None:
+    """None of what is no commit."""
+    match = COMMIT.fullmatch(name)
+    return int(match[1]) if match else None
+
+
 def _hint(table: Objects) -> int | None:
     said = table.read(f"{LOG}_last_checkpoint")
     try:
@@ -70,8 +100,8 @@ def _hint(table: Objects) -> int | None:
 
 
 def _listing(table: Objects, found: list[Found], *, at_least: int | None = None) -> Listing:
-    commits = {int(match[1]): f for f in found if (match := COMMIT.fullmatch(f.name))}
-    version, names = _newest_checkpoint(found)
+    commits = {version: f for f in found if (version := version_of_commit(f.name)) is not None}
+    version, names = newest_checkpoint(found)
     if at_least is not None and version < at_least:
         raise BrokenLog(f"{table.place}: the checkpoint of version {at_least} is not there")
     if not commits and not names:
@@ -93,14 +123,3 @@ def _listing(table: Objects, found: list[Found], *, at_least: int | None = None)
         len(found),
         sum(f.bytes for f in found),
     )
-
-
-def _newest_checkpoint(found: Iterable[Found]) -> tuple[int, tuple[str, ...]]:
-    """A checkpoint in parts counts when all of them are there; version -1 where there is none."""
-    candidates: defaultdict[tuple[int, int], list[str]] = defaultdict(list)
-    for f in found:
-        if match := CHECKPOINT.fullmatch(f.name):
-            candidates[int(match[1]), int(match[3] or 1)].append(f.name)
-    whole = [(version, names) for (version, parts), names in candidates.items() if len(names) == parts]
-    version, names = max(whole, default=(-1, []))
-    return version, tuple(sorted(names))

@@ -1,0 +1,173 @@
+"""Where a table in the lake is not what is declared of it, from the declaration and the table's log.
+
+In: a declaration, and what the log says the table is. Out: every `Drift`, all at once, with what comes of it. Some come right
+by themselves, with the next rows; for the others rows are kept beside the table, or the table stays as it is, until somebody
+does what is said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from forebay.batch.columns import OWN_COLUMNS
+from forebay.column import Column, widens
+from forebay.declared_table import Table
+from forebay.errors import Problem
+from forebay.objects import open_objects
+from forebay.operate.columns import type_name
+from forebay.service import Service
+from forebay.table.shaping import RESCUED
+from forebay.table_log.definition import Definition, definition_of
+from forebay.table_log.tables import tables_of
+
+__all__ = ["Drift", "drift", "drift_of_lake"]
+
+OF_OURS = {**dict.fromkeys(OWN_COLUMNS, "long"), "_file_id": "string", "_ingested_at": "timestamp", RESCUED: "string"}
+IN_DELTA = {"int": "integer", "json": "string", "map": "map<string, string>"}
+NUMBERS = ("byte", "short", "integer", "long", "float", "double", "decimal")
+TIMES = ("timestamp", "timestamp_ntz", "date")
+NOT_WRITTEN = {
+    "delta.generationExpression": "is a generated column",
+    "delta.identity.start": "is an identity column",
+    "delta.invariants": "has an invariant",
+}
+"""In a column's metadata: what only Spark writes, and not what our commits are made with."""
+
+
+@dataclass(frozen=True)
+class Drift:
+    """`by_itself`: it comes right with the next rows."""
+
+    problem: Problem
+    by_itself: bool = False
+
+
+def drift_of_lake(service: Service, lake: str, *, s3: Any = None) -> dict[str, list[Drift]]:
+    """Of each table of the lake that a declaration makes; tables that cannot be read are told as well."""
+    found: dict[str, list[Drift]] = {}
+    for name in tables_of(lake, s3=s3):
+        declared = next((one for one in service.tables if one.makes(name)), None)
+        if declared is not None:
+            found[name] = list(drift(name, declared, definition_of(open_objects(f"{lake.rstrip('/')}/{name}", s3=s3))))
+    return found
+
+
+def drift(name: str, declared: Table, found: Definition) -> Iterator[Drift]:
+    return (Drift(_of(name, one.problem), one.by_itself) for one in _Looking(name, declared, found).all())
+
+
+def _of(name: str, problem: Problem) -> Problem:
+    return Problem(f"table {name}: {problem.where}", problem.what, problem.suggestion)
+
+
+class _Looking:
+    def __init__(self, name: str, declared: Table, found: Definition) -> None:
+        self.name, self.declared, self.found = name, declared, found
+        self.fields: Mapping[str, Any] = {field["name"].lower(): field for field in found.schema["fields"]}
+
+    def all(self) -> Iterator[Drift]:
+        yield from self.of_table()
+        yield from self.of_layout()
+        for column in self.declared.columns:
+            yield from self.of_column(column)
+        for own, kind in OF_OURS.items():
+            if own in self.fields:
+                yield from self.of_type(own, type_name(self.fields[own]["type"]), kind, None)
+        yield from self.of_other_columns()
+
+    def of_table(self) -> Iterator[Drift]:
+        if self.found.configuration.get("delta.columnMapping.mode", "none") != "none":
+            yield self.refused("delta.columnMapping.mode", "is on, and forebay appends by the columns' own names only")
+        for key in sorted(self.found.configuration):
+            if key.startswith("delta.constraints."):
+                constraint = key.removeprefix("delta.constraints.")
+                then = f"declare an expectation instead; ALTER TABLE ... DROP CONSTRAINT {constraint}"
+                yield self.refused(f"constraint {constraint}", "is checked by writers, and forebay does not", then)
+
+    def of_layout(self) -> Iterator[Drift]:
+        declared, found = self.declared.partitions, self.found.partition_columns
+        names = {column.name for column in self.declared.columns}
+        for name in found:
+            if name not in names and name not in OF_OURS:
+                yield self.refused(
+                    f"partitions: {name}", "is a partition column of the table and not declared", "declare it"
+                )
+        if declared != found:
+            what = f"are {', '.join(found) or 'none'} in the table and declared {', '.join(declared) or 'none'}"
+            yield Drift(Problem("partitions", what, self.moved_by()))
+        if self.declared.cluster_by != self.found.cluster_columns and not declared:
+            by = ", ".join(self.declared.cluster_by)
+            what = (
+                f"is {', '.join(self.found.cluster_columns) or 'nothing'} in the table and declared {by or 'nothing'}"
+            )
+            clause = f"({by})" if by else "NONE"
+            yield Drift(Problem("cluster_by", what, f"ALTER TABLE ... CLUSTER BY {clause}"))
+
+    def moved_by(self) -> str:
+        first = "ALTER TABLE ... CLUSTER BY NONE, then " if self.found.cluster_columns else ""
+        return f"{first}`forebay schema settle {self.name}` moves its rows"
+
+    def of_column(self, column: Column) -> Iterator[Drift]:
+        field = self.fields.get(column.name.lower())
+        where, kind = f"column {column.name}", IN_DELTA.get(column.type, column.type)
+        if field is None:
+            then = f"it comes with the next rows; `forebay schema settle {self.name}` fills it for old ones"
+            yield Drift(Problem(where, f"is declared {column.type} and not in the table", then), by_itself=True)
+        elif field["name"] != column.name:
+            what = f"is called {field['name']} in the table, and many readers tell upper and lower case apart"
+            yield self.refused(where, what, "declare it so")
+        else:
+            yield from self.of_type(column.name, type_name(field["type"]), kind, column)
+
+    def of_type(self, name: str, found: str, kind: str, column: Column | None) -> Iterator[Drift]:
+        where = f"column {name}"
+        if found == kind:
+            return
+        what = (
+            f"is {found} in the table and declared {column.type}"
+            if column
+            else f"is {found}, and forebay's own is {kind}"
+        )
+        if column is None:
+            yield self.refused(where, what, "rename it in the table")
+        elif self.gets_wider(name, found, column):
+            yield Drift(Problem(where, what, "it gets wider with the next rows"), by_itself=True)
+        elif reachable(found, kind):
+            yield self.refused(where, what, f"until `forebay schema settle {self.name}`")
+        else:
+            none = f"`forebay schema settle {self.name}` would rescue all its values, for none is a {column.type}"
+            yield self.refused(where, what, none)
+
+    def gets_wider(self, name: str, found: str, column: Column) -> bool:
+        before = "int" if found == "integer" else found
+        allowed = self.declared.type_widening and name not in self.found.partition_columns
+        return allowed and widens(before, column.type)
+
+    def of_other_columns(self) -> Iterator[Drift]:
+        for field in self.found.schema["fields"]:
+            where = f"column {field['name']}"
+            if not field.get("nullable", True):
+                yield self.refused(
+                    where, "may not be null in the table", "ALTER TABLE ... ALTER COLUMN ... DROP NOT NULL"
+                )
+            for key, what in NOT_WRITTEN.items():
+                if key in (field.get("metadata") or {}):
+                    yield self.refused(where, f"{what}, which forebay does not write")
+
+    def refused(self, where: str, what: str, then: str = "") -> Drift:
+        return Drift(Problem(where, what, "; ".join(filter(None, ["rows for it are kept in the quarantine", then]))))
+
+
+def reachable(found: str, declared: str) -> bool:
+    """Whether values of one type can be some of the other, when the table is settled."""
+    if found.startswith(("struct", "array", "map")):
+        return declared == "string" or (found.startswith("struct") and declared.startswith("map"))
+    if found == "boolean":
+        return declared in ("string", "binary")
+    if found in TIMES:
+        return declared not in ("boolean", "map<string, string>") and not declared.startswith(NUMBERS)
+    if found.startswith(NUMBERS):
+        return declared != "map<string, string>"
+    return True

@@ -1,0 +1,140 @@
+"""Where a table is not what is declared of it, from its log: every way in which it can differ, and what comes of each."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from forebay.operate.drift import drift
+from forebay.service import declaration_of, parse_service
+from forebay.table_log.definition import Definition
+
+SETTLE = "`forebay schema settle purchases`"
+KEPT = "rows for it are kept in the quarantine"
+
+
+def field(name: str, kind: Any, *, nullable: bool = True, **metadata: Any) -> dict[str, Any]:
+    return {"name": name, "type": kind, "nullable": nullable, "metadata": metadata}
+
+
+OURS = [
+    field("_file_id", "string"),
+    field("_line", "long"),
+    field("_batch", "long"),
+    field("_ingested_at", "timestamp"),
+    field("_rescued", "string"),
+]
+EVERYTHING = """columns = [
+  { name = "s" }, { name = "j", type = "json" }, { name = "m", type = "map" }, { name = "i", type = "int" },
+  { name = "l", type = "long" }, { name = "f", type = "float" }, { name = "d", type = "double" },
+  { name = "t", type = "timestamp" }, { name = "day", type = "date" }, { name = "y", type = "binary" },
+  { name = "b", type = "boolean" }, { name = "p", type = "decimal(18,2)" },
+]"""
+MAP = {"type": "map", "keyType": "string", "valueType": "string", "valueContainsNull": True}
+
+
+def told(declared: str, *fields: dict[str, Any], **table: Any) -> list[tuple[str, bool]]:
+    service = parse_service({"service.toml": f'name = "studio"\n[[tables]]\nname = "purchases"\n{declared}\n'})
+    schema = {"type": "struct", "fields": [*fields, *OURS]}
+    found = Definition(3, datetime(2026, 11, 21, tzinfo=UTC), schema, **table)
+    said = drift("purchases", declaration_of(service, "purchases"), found)
+    return [(str(one.problem).removeprefix("table purchases: "), one.by_itself) for one in said]
+
+
+def test_a_table_that_is_as_declared_differs_in_nothing() -> None:
+    kinds = {"s": "string", "j": "string", "m": MAP, "i": "integer", "l": "long", "f": "float", "d": "double"}
+    kinds |= {"b": "boolean", "t": "timestamp", "day": "date", "y": "binary", "p": "decimal(18,2)"}
+    fields = [field(name, kind) for name, kind in kinds.items()]
+    assert told(EVERYTHING, *fields, field("of_the_data", {"type": "struct", "fields": []})) == []
+
+
+def test_a_declared_column_that_is_not_there_comes_by_itself() -> None:
+    says = f"it comes with the next rows; {SETTLE} fills it for old ones"
+    assert told('columns = [{ name = "price", type = "double" }]') == [
+        (f"column price: is declared double and not in the table ({says})", True)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("found", "declared", "then"),
+    [
+        ("long", "double", f"until {SETTLE}"),
+        ("string", "timestamp", f"until {SETTLE}"),
+        ("long", "timestamp", f"until {SETTLE}"),
+        ("decimal(10,2)", "decimal(18,2)", f"until {SETTLE}"),
+        ({"type": "struct", "fields": [field("x", "long")]}, "map", f"until {SETTLE}"),
+        ({"type": "array", "elementType": "long", "containsNull": True}, "json", f"until {SETTLE}"),
+        (MAP, "string", f"until {SETTLE}"),
+        ("boolean", "date", f"{SETTLE} would rescue all its values, for none is a date"),
+        ("timestamp", "long", f"{SETTLE} would rescue all its values, for none is a long"),
+        (MAP, "long", f"{SETTLE} would rescue all its values, for none is a long"),
+        ({"type": "array", "elementType": "long", "containsNull": True}, "map", "would rescue all its values"),
+    ],
+)
+def test_of_another_type_it_is_said_whether_its_values_can_get_there(found: Any, declared: str, then: str) -> None:
+    [(said, by_itself)] = told(f'columns = [{{ name = "x", type = "{declared}" }}]', field("x", found))
+    assert said.startswith("column x: is ")
+    assert f"declared {declared}" in said
+    assert KEPT in said
+    assert then in said
+    assert not by_itself
+
+
+@pytest.mark.parametrize(("partitions", "by_itself"), [((), True), (("x",), False)])
+def test_a_wider_type_comes_by_itself_where_it_may_and_not_in_a_partition(
+    partitions: tuple[str, ...], by_itself: bool
+) -> None:
+    declared = 'type_widening = true\ncolumns = [{ name = "x", type = "long" }, { name = "y" }]\n'
+    declared += f"partitions = {list(partitions)}"
+    found = told(declared, field("x", "integer"), field("y", "string"), partition_columns=partitions)
+    assert [one for _, one in found] == [by_itself]
+
+
+def test_every_other_reason_for_which_a_table_takes_no_rows_is_told_at_once() -> None:
+    fields = [field("level", "long"), field("must", "string", nullable=False)]
+    fields += [field("made", "long", **{"delta.generationExpression": "level + 1"}), field("region", "string")]
+    configuration = {"delta.columnMapping.mode": "name", "delta.constraints.positive": "level > 0"}
+    found = told(
+        'columns = [{ name = "Level", type = "long" }, { name = "must" }]',
+        *fields,
+        configuration=configuration,
+        partition_columns=("region",),
+    )
+    assert [said.partition(" (")[0] for said, _ in found] == [
+        "delta.columnMapping.mode: is on, and forebay appends by the columns' own names only",
+        "constraint positive: is checked by writers, and forebay does not",
+        "partitions: region: is a partition column of the table and not declared",
+        "partitions: are region in the table and declared none",
+        "column Level: is called level in the table, and many readers tell upper and lower case apart",
+        "column must: may not be null in the table",
+        "column made: is a generated column, which forebay does not write",
+    ]
+    assert not any(by_itself for _, by_itself in found)
+
+
+def test_a_column_of_ours_that_somebody_else_made_is_named() -> None:
+    service = parse_service({"service.toml": 'name = "studio"\n[[tables]]\nname = "purchases"\n'})
+    schema = {"type": "struct", "fields": [field("_line", "integer"), *OURS[2:]]}
+    found = Definition(0, datetime(2026, 11, 21, tzinfo=UTC), schema)
+    [one] = drift("purchases", service.tables[0], found)
+    assert str(one.problem).startswith("table purchases: column _line: is integer, and forebay's own is long")
+
+
+def test_another_layout_stays_until_somebody_changes_it() -> None:
+    columns = 'columns = [{ name = "day", type = "date" }, { name = "player" }]\n'
+    fields = [field("day", "date"), field("player", "string")]
+    moved = f"{SETTLE} moves its rows"
+    assert told(columns + 'partitions = ["day"]', *fields) == [
+        (f"partitions: are none in the table and declared day ({moved})", False)
+    ]
+    assert told(columns + 'partitions = ["day"]', *fields, cluster_columns=("player",)) == [
+        (f"partitions: are none in the table and declared day (ALTER TABLE ... CLUSTER BY NONE, then {moved})", False)
+    ]
+    assert told(columns + 'cluster_by = ["player"]', *fields) == [
+        ("cluster_by: is nothing in the table and declared player (ALTER TABLE ... CLUSTER BY (player))", False)
+    ]
+    assert told(columns, *fields, cluster_columns=("player",)) == [
+        ("cluster_by: is player in the table and declared nothing (ALTER TABLE ... CLUSTER BY NONE)", False)
+    ]
