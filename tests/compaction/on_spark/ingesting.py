@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import sys
 import threading
+from collections.abc import Iterable
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
@@ -20,16 +21,16 @@ ROWS, OLD_ROWS, MERGES = 50, 400, 5
 def main(path: str, batches: str) -> None:
     spark = session("ingesting", extra={"spark.driver.defaultJavaOptions": "-XX:TieredStopAtLevel=1"})
     conflicts: list[str] = []
-    merging = threading.Thread(target=merge, args=(spark, path, conflicts))
+    merging = threading.Thread(target=merge, args=(spark, path, range(MERGES), conflicts))
     merging.start()
-    ingest(spark, path, int(batches))
+    ingest(spark, path, range(int(batches)))
     merging.join()
     print(len(conflicts))
 
 
-def ingest(spark: SparkSession, path: str, batches: int) -> None:
+def ingest(spark: SparkSession, path: str, batches: Iterable[int]) -> None:
     logs = TableLogs(spark)
-    for batch in range(batches):
+    for batch in batches:
         first = OLD_ROWS + batch * ROWS
         rows = spark.range(first, first + ROWS, 1, 1).selectExpr("'t' _table", "id", "id % 7 v", "id % 2 part")
         outcome = append(spark, rows, [Destination("t", path)], txn=Txn("ingesting", batch), logs=logs)["t"]
@@ -37,12 +38,13 @@ def ingest(spark: SparkSession, path: str, batches: int) -> None:
     logs.close()
 
 
-def merge(spark: SparkSession, path: str, conflicts: list[str]) -> None:
+def merge(spark: SparkSession, path: str, numbers: Iterable[int], conflicts: list[str]) -> None:
     """Adds 1 to some of the old rows, again and again; each time until it is in."""
-    for number in range(MERGES):
+    for number in numbers:
+        some = f"id < {OLD_ROWS} AND id % {MERGES} = {number % MERGES}"
         while True:
             try:
-                spark.sql(f"UPDATE delta.`{path}` SET v = v + 1 WHERE id < {OLD_ROWS} AND id % {MERGES} = {number}")
+                spark.sql(f"UPDATE delta.`{path}` SET v = v + 1 WHERE {some}")
                 break
             except (PySparkException, Py4JJavaError) as met:
                 if "Concurrent" not in str(met):

@@ -63,10 +63,12 @@ class SmallLake:
         place.write_text(f'name = "studio"\n{toml}')
         return str(place)
 
-    def age(self, days: int, table: str = "alpha") -> None:
-        """As if all that was done to the table until now had been done so long ago."""
+    def age(self, days: int = 0, table: str = "alpha", *, hours: float = 0) -> None:
+        """As if all that was done to the table until now had been done so long ago; with less than 0, as by a machine whose
+        clock is ahead."""
         folder = self.folder / table
-        ms, seconds = days * 86_400_000, days * 86_400
+        seconds = round((days * 24 + hours) * 3600)
+        ms = seconds * 1000
         for file in [*folder.rglob("*")]:
             if file.name.startswith(".") and file.name.endswith(".crc"):
                 file.unlink()  # Hadoop's checksum of what is changed here

@@ -59,6 +59,22 @@ def test_time_travel_works_inside_the_declared_window_and_outside_the_error_says
     assert small.maintain(vacuum=kind).tables[0].cared is not None
 
 
+@pytest.mark.parametrize("off", [-1, 1], ids=["ahead", "behind"])
+def test_a_writer_whose_clock_is_an_hour_off_costs_no_row_and_no_version_inside_the_window(
+    small: SmallLake, off: int
+) -> None:
+    small.fill(files=4)
+    service = small.declare(DECLARED + "7")
+    small.compact()
+    small.age(days=7, hours=-0.5)  # half an hour inside the window
+    small.fill(files=4, first=100)
+    small.age(hours=off)  # all of it was stamped by the other clock
+    assert (small.compact(service=service).status, small.maintain(vacuum="full", service=service).status) == (0, 0)
+    assert (len(small.files()), sum(small.rows().values())) == (1, 80)
+    assert rows_as_of(small, versionAsOf=small.version()) == 80
+    assert (rows_as_of(small, versionAsOf=0), rows_as_of(small, versionAsOf=1)) == (40, 40)
+
+
 def test_what_was_the_newest_version_inside_the_window_is_kept_however_old_its_commit(small: SmallLake) -> None:
     """Delta looks at the commit's age, and refuses a version that was still in force three days ago; a reader who knows better
     can tell it so, for every file is there."""
