@@ -19,6 +19,7 @@ from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 from forebay.batch.events import BatchCommitted, RowsAppended, TableFailed
+from forebay.reconcile.events import FilesReconciled
 from infra.landing import Landing
 from infra.metrics import ServiceMetrics
 from infra.settings import Settings
@@ -109,6 +110,14 @@ class Alarms(Construct):
             "table-failed",
             self._metrics.over_tables(TableFailed, "rows", function="COUNT"),
             "A table could not be written. Its rows are kept, and the other tables went on.",
+            above=0,
+        )
+
+    def watch_notifications(self) -> None:
+        self._add(
+            "missed-files",
+            self._metrics.of(FilesReconciled, "missed", minutes=60),
+            "Files landed that S3 told nobody of; they are announced now.",
             above=0,
         )
 

@@ -14,6 +14,7 @@ from forebay.compaction.events import CompactionEnded, TableNotCompacted
 from forebay.file.events import QueuePolled
 from forebay.health import HealthMeasured
 from forebay.maintenance.events import MaintenanceEnded, TableNotMaintained
+from forebay.reconcile.events import FilesReconciled
 from infra.jobs import Job
 from infra.landing import Landing
 from infra.metrics import ServiceMetrics
@@ -123,6 +124,7 @@ def _upkeep(metrics: ServiceMetrics) -> list[cw.IWidget]:
     return [
         _graph("Runs of upkeep: tables left for the next one", left),
         _graph("Tables that a person must look at", failed, stacked=True),
+        _graph("Files that S3 told nobody of", [metrics.of(FilesReconciled, "missed", minutes=60)]),
         _graph("Since a watched table got rows, seconds", [_age_of_rows(metrics)]),
     ]
 

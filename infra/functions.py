@@ -30,7 +30,7 @@ __all__ = ["Functions", "gather_code"]
 ROOT = Path(__file__).resolve().parent.parent
 MINUTES_AT_MOST = {"announce_files": 15}
 """One minute for the others."""
-OF_THE_PACKAGE = ("__init__.py", "errors.py", "events.py", "cloudwatch.py")
+OF_THE_PACKAGE = ("__init__.py", "announce.py", "cloudwatch.py", "errors.py", "events.py", "landed_file.py")
 DISTRIBUTIONS = ("aws-lambda-powertools", "jmespath", "typing-extensions")
 """boto3 is there already; everything here is pure Python, so it fits any processor."""
 

@@ -25,10 +25,12 @@ __all__ = [
     "announce_landed_files",
     "ask_to_stop",
     "count_messages",
+    "find_landed_files",
     "publish_metrics",
     "read_assets",
     "read_health",
     "read_landed_files",
+    "read_ledger",
     "read_ledger_log",
     "read_metrics",
     "read_with_key",
@@ -78,6 +80,10 @@ def announce_landed_files(role: iam.IGrantable, bucket_arn: str, prefix: str, li
     allow(role, "ReadLists", ["s3:GetObject"], [f"{lists_arn}/{LISTS}*"], because="a person names the list")
 
 
+def find_landed_files(role: iam.IGrantable, bucket_arn: str) -> None:
+    allow(role, "FindLandedFiles", ["s3:ListBucketVersions"], [bucket_arn])
+
+
 def send_messages(role: iam.IGrantable, queue: sqs.IQueue) -> None:
     allow(role, "SendMessages", ["sqs:SendMessage"], [queue.queue_arn])
 
@@ -117,6 +123,12 @@ def write_objects(role: iam.IGrantable, sid: str, bucket_arn: str, prefix: str =
 
 def read_ledger_log(role: iam.IGrantable, bucket_arn: str) -> None:
     allow(role, "ReadLedgerLog", ["s3:GetObject"], [f"{bucket_arn}/_forebay/ledger/_delta_log/_last_checkpoint"])
+    _tell_missing_from_forbidden(role, bucket_arn)
+
+
+def read_ledger(role: iam.IGrantable, bucket_arn: str) -> None:
+    objects = [f"{bucket_arn}/_forebay/ledger/*"]
+    allow(role, "ReadLedger", ["s3:GetObject"], objects, because="a table's files and its log have names of their own")
     _tell_missing_from_forbidden(role, bucket_arn)
 
 

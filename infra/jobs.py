@@ -7,6 +7,7 @@ script does.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
@@ -38,14 +39,19 @@ SCRIPTS = ROOT / "glue_jobs"
 
 @dataclass(frozen=True)
 class Upkeep:
-    """A job that runs now and then."""
+    """A job that runs now and then. `workers` of 0: as many as the settings say."""
 
     name: str
     script: str
     minutes_at_most: int
+    workers: int = 0
 
 
-UPKEEP = (Upkeep("compact", "compact.py", 120), Upkeep("maintain", "maintain.py", 240))
+UPKEEP = (
+    Upkeep("compact", "compact.py", 120),
+    Upkeep("maintain", "maintain.py", 240),
+    Upkeep("reconcile", "reconcile.py", 240, workers=2),  # Glue's least; it uses one
+)
 
 
 def conf_argument(settings: dict[str, str]) -> str:
@@ -191,8 +197,16 @@ def ingest_job(
 
 
 def upkeep_jobs(
-    scope: Construct, *, settings: Settings, code: JobCode, lake: Lake, key: kms.IKey, scripts: Path = SCRIPTS
+    scope: Construct,
+    *,
+    settings: Settings,
+    code: JobCode,
+    lake: Lake,
+    key: kms.IKey,
+    told: Mapping[str, Mapping[str, str]],
+    scripts: Path = SCRIPTS,
 ) -> dict[str, Job]:
+    """`told` are arguments of one job alone, by its name."""
     return {
         upkeep.name: Job(
             scope,
@@ -203,9 +217,9 @@ def upkeep_jobs(
             lake=lake,
             key=key,
             command="glueetl",
-            number_of_workers=settings.workers,
+            number_of_workers=upkeep.workers or settings.workers,
             timeout=upkeep.minutes_at_most,
-            arguments=declared_arguments(settings, code, lake),
+            arguments={**declared_arguments(settings, code, lake), **told.get(upkeep.name, {})},
         )
         for upkeep in UPKEEP
         if (scripts / upkeep.script).exists()

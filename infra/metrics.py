@@ -13,6 +13,7 @@ import forebay.compaction.events as compaction_events
 import forebay.file.events as file_events
 import forebay.health as health
 import forebay.maintenance.events as maintenance_events
+import forebay.reconcile.events as reconcile_events
 import forebay.table.events as table_events
 import lambdas.job_ended.events as job_events
 import lambdas.publish_freshness.events as freshness_events
@@ -26,6 +27,7 @@ SOURCES = (
     table_events,
     compaction_events,
     maintenance_events,
+    reconcile_events,
     health,
     freshness_events,
     job_events,

@@ -105,6 +105,11 @@ class Settings(BaseModel):
     )
     landing_key: KeyArn = Field("", description="the KMS key of an adopted bucket's objects, if it has one")
     landing_prefix: Folder = Field("in/", description="only keys that begin so are files to load; empty: all")
+    reconcile_below: Folder = Field(
+        "",
+        description="where the daily search for files that S3 told nobody of lists; such as in/%Y/%m/%d/, so that it lists "
+        "the last days alone; empty: all below landing_prefix",
+    )
     landing_ia_days: int = Field(
         60, ge=30, le=3650, description="days until a landed file moves to a cheaper storage class"
     )
@@ -196,6 +201,8 @@ class Settings(BaseModel):
             raise ValueError("landing_bucket and landing_topic are adopted together: give both, or neither")
         if self.landing_key and not self.landing_bucket:
             raise ValueError("landing_key is for an adopted bucket: give landing_bucket, too")
+        if self.reconcile_below and not self.reconcile_below.startswith(self.landing_prefix):
+            raise ValueError(f"reconcile_below must begin with landing_prefix, {self.landing_prefix}")
         if self.keep_landed_days and self.keep_landed_days <= self.landing_ia_days:
             raise ValueError("keep_landed_days must be more than landing_ia_days, or 0")
         if self.delete_data != bool(self.delete_data_of):

@@ -41,7 +41,9 @@ class ForebayStack(Stack):
         code = JobCode(self, "Code", service=service)
         shared: dict[str, Any] = {"settings": settings, "code": code, "lake": lake, "key": keys.data}
         ingest = ingest_job(self, **shared, queue_url=landing.queue.queue_url)
-        upkeep = upkeep_jobs(self, **shared)
+        looks_at = f"s3://{landing_bucket_name(settings)}/{settings.reconcile_below or settings.landing_prefix}"
+        lost = {"--landing": looks_at, "--queue_url": landing.queue.queue_url}
+        upkeep = upkeep_jobs(self, **shared, told={"reconcile": lost})
         alarms_to = alarm_topic(self, settings=settings, key=keys.data)
         functions = Functions(self, "Functions", settings=settings, key=keys.data)
         jobs = (ingest, *upkeep.values())
@@ -109,7 +111,14 @@ class ForebayStack(Stack):
 
         # Who may do what
         for job in jobs:
-            self._grant_tables(job, lake, keys)
+            self._grant_run(job, lake, keys)
+        for job in (ingest, upkeep["compact"], upkeep["maintain"]):
+            because = "tables are made as their records arrive"
+            grants.write_objects(job.role, "Lake", lake.bucket.bucket_arn, because=because)
+        grants.find_landed_files(upkeep["reconcile"].role, bucket_arn)
+        grants.read_ledger(upkeep["reconcile"].role, lake.bucket.bucket_arn)
+        grants.send_messages(upkeep["reconcile"].role, landing.queue)
+        grants.count_messages(upkeep["reconcile"].role, landing.queue)
         grants.take_messages(ingest.role, landing.queue)
         grants.read_landed_files(ingest.role, bucket_arn, settings.landing_prefix)
         if settings.landing_key:
@@ -155,6 +164,7 @@ class ForebayStack(Stack):
         alarms = Alarms(self, "Alarms", settings=settings, topic=alarms_to, service=service.name)
         alarms.watch_landing(landing)
         alarms.watch_batches(landing.queue)
+        alarms.watch_notifications()
         alarms.watch_trends()
         alarms.watch_the_watchers(functions.all, settings.name)
         for table in settings.watched:
@@ -176,10 +186,7 @@ class ForebayStack(Stack):
             CfnOutput(self, name, value=value)
 
     @staticmethod
-    def _grant_tables(job: Job, lake: Lake, keys: Keys) -> None:
-        grants.write_objects(
-            job.role, "Lake", lake.bucket.bucket_arn, because="tables are made as their records arrive"
-        )
+    def _grant_run(job: Job, lake: Lake, keys: Keys) -> None:
         for prefix in (SCRATCH, SPARK_EVENTS):
             sid = "".join(word.capitalize() for word in prefix.strip("/").split("-"))
             grants.write_objects(

@@ -20,7 +20,7 @@ PACKAGE = ROOT / "glue_jobs" / "forebay"
 
 ORDER = [
     "runtime errors events landed_file object_key aws signals python_worker",
-    "settings cloudwatch objects",
+    "settings cloudwatch objects announce",
     "column",
     "expectation event_time schedule",
     "declared_table",
@@ -35,6 +35,7 @@ ORDER = [
     "lake lease stop health preflight feed twin",
     "compaction",
     "maintenance",
+    "reconcile",
     "ingest",
     "operate",
     "cli",
@@ -69,6 +70,8 @@ WITHOUT_SPARK = [
     "compaction.declared",
     "preflight",
     "stop",
+    "announce",
+    "reconcile.job",
 ]
 """These import no Spark, so that they are tested, and run in a Lambda, without it."""
 

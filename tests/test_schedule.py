@@ -52,12 +52,14 @@ def test_what_is_declared_comes_to_the_usual_hours_takes_their_place_or_takes_th
         "order-tables": ("compact", "Sun 02:30"),
         "vacuum": ("maintain", "Mon-Sat 04:00"),
         "vacuum-all": ("maintain", "Sun 04:00"),
+        "reconcile": ("reconcile", "daily 01:00"),
     }
     more = '[schedules.vacuum]\njob = "maintain"\nat = "daily 05:00"\n[schedules.vacuum-all]\njob = "maintain"\nat = "never"'
     declared = schedules_of(service(NIGHT + more).schedules)
     assert {name: one.at for name, one in declared.items()} == {
         "order-tables": "Sun 02:30",
         "vacuum": "daily 05:00",
+        "reconcile": "daily 01:00",
         "night-asia": "daily 03:30",
     }
     assert declared["night-asia"].arguments == {"--round": "first", "--group": "asia"}

@@ -17,11 +17,12 @@ The map of the rooms, in the order of the journey; a room imports only from thos
 | `batch` | file names | rows in tables, and the ledger's entries |
 | `compaction` | small files | large ones |
 | `maintenance` | tables | without what nobody needs any more |
+| `reconcile` | a bucket, and the ledger | notices of files that S3 told nobody of |
 | `ingest` | settings | the job |
 | `operate`, `cli` | an operator's question | an answer |
 
 Beside the journey: `objects` (bytes by name, in S3 or a folder), `lake` (may we write there safely?), `lease` (one driver at
-a time), `stop` and `signals` (how a job is asked to end), `health` (how tables are, in small objects), `preflight` (does what
-we were told exist?), `twin` (the deployed service on this machine), `feed` and `fabricate` (believable telemetry, and hostile
-notifications).
+a time), `announce` (notices into a queue), `stop` and `signals` (how a job is asked to end), `health` (how tables are, in small
+objects), `preflight` (does what we were told exist?), `twin` (the deployed service on this machine), `feed` and `fabricate`
+(believable telemetry, and hostile notifications).
 """

@@ -40,8 +40,8 @@ def _zone(value: str) -> str:
 class Schedule(Declared):
     """One job, again and again."""
 
-    job: Literal["compact", "maintain"] = Field(
-        description="compact: small files into large ones; maintain: old files and logs"
+    job: Literal["compact", "maintain", "reconcile"] = Field(
+        description="compact: small files into large ones; maintain: old files and logs; reconcile: files nobody told of"
     )
     at: Annotated[str, AfterValidator(_time)] = Field(
         description="when: daily 04:00, Sun 02:30, Mon-Sat 04:00, Mon,Thu 04:00, or never"
@@ -62,7 +62,7 @@ class Schedule(Declared):
 
     @model_validator(mode="after")
     def _says_what_its_job_knows(self) -> Schedule:
-        others = {"compact": ("vacuum",), "maintain": ("group", "round")}[self.job]
+        others = {"compact": ("vacuum",), "maintain": ("group", "round")}.get(self.job, ("group", "round", "vacuum"))
         foreign = [name for name in others if getattr(self, name) != type(self).model_fields[name].default]
         if foreign:
             raise ValueError(f"{', '.join(foreign)}: the job {self.job} knows no such thing")
@@ -84,6 +84,8 @@ class Schedule(Declared):
         """What the job is told."""
         if self.job == "maintain":
             return {"--vacuum": self.vacuum}
+        if self.job == "reconcile":
+            return {}
         return {"--round": self.round} | ({"--group": self.group} if self.group else {})
 
 
@@ -91,6 +93,7 @@ USUAL: Mapping[str, Schedule] = {
     "order-tables": Schedule(job="compact", at="Sun 02:30", round="second"),
     "vacuum": Schedule(job="maintain", at="Mon-Sat 04:00", vacuum="lite"),
     "vacuum-all": Schedule(job="maintain", at="Sun 04:00", vacuum="full"),
+    "reconcile": Schedule(job="reconcile", at="daily 01:00"),
 }
 """In hours in which little arrives, for whoever lives near UTC. Small files are the planner's, sooner."""
 

@@ -8,15 +8,16 @@ Leaves: a frozen, checked object. Unknown names and bad values are refused at on
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from forebay.errors import Misdeclared, Problem
 from forebay.events import where_numbers_go
 
-__all__ = ["CompactSettings", "IngestSettings", "JobSettings", "MaintainSettings", "problems_of"]
+__all__ = ["CompactSettings", "IngestSettings", "JobSettings", "MaintainSettings", "ReconcileSettings", "problems_of"]
 
 
 def _lake(value: Any) -> Any:
@@ -27,6 +28,13 @@ def _lake(value: Any) -> Any:
     return value
 
 
+def _landing(value: Any) -> Any:
+    if not isinstance(value, str) or not re.fullmatch(r"s3://[a-z0-9][a-z0-9.-]+(/.*)?", value):
+        raise ValueError("must be s3://bucket/ or s3://bucket/prefix/, such as s3://studio-drops/in/")
+    return value
+
+
+Landing = Annotated[str, BeforeValidator(_landing)]
 Lake = Annotated[str, BeforeValidator(_lake)]
 Numbers = Annotated[str, AfterValidator(where_numbers_go)]
 
@@ -158,6 +166,27 @@ class MaintainSettings(JobSettings):
     @property
     def table_names(self) -> list[str]:
         return names_in(self.tables)
+
+
+class ReconcileSettings(JobSettings):
+    """What the reconcile job knows."""
+
+    landing: Landing = Field(
+        description="where files land: s3://bucket/in/; with %Y, %m, %d for the day in its keys, only such are listed"
+    )
+    queue_url: str = Field(
+        min_length=1, description="the SQS queue in which files that S3 told nobody of are announced"
+    )
+    look_back_hours: float = Field(72, gt=0, le=24 * 365, description="files written in so many hours are looked at")
+    settle_hours: float = Field(
+        6, ge=0, le=24 * 7, description="save those of the newest hours, which may be on their way"
+    )
+
+    @model_validator(mode="after")
+    def _looks_at_something(self) -> Self:
+        if self.settle_hours >= self.look_back_hours:
+            raise ValueError(f"settle_hours, {self.settle_hours:g}, must be less than look_back_hours")
+        return self
 
 
 def names_in(text: str) -> list[str]:

@@ -14,10 +14,10 @@ from typing import Any
 import boto3
 from aws_lambda_powertools import Logger
 
+from forebay.announce import announce as send
 from forebay.errors import TryAgain
 from lambdas import environment
 from lambdas.announce_files.listing import asked_for
-from lambdas.announce_files.sending import send
 
 log = Logger(service="announce_files")
 SPARE_MS = 30_000
@@ -44,7 +44,7 @@ def announce(
 ) -> dict[str, Any]:
     announced, missing, refused, after = 0, [], [], None
     for page in asked_for(event, settings.landing_bucket, settings.landing_prefix, s3):
-        failed = send(sqs, settings.queue_url, settings.landing_bucket, page.files)
+        failed = send(sqs, settings.queue_url, page.files)
         announced += len(page.files) - len(failed)
         refused += failed
         missing += page.missing

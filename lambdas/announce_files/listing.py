@@ -12,27 +12,19 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from forebay.errors import Misdeclared
+from forebay.landed_file import LandedFile
 
-__all__ = ["Found", "Page", "asked_for"]
+__all__ = ["Page", "asked_for"]
 
 AT_ONCE = 16
 A_PAGE = 1000
 
 
 @dataclass(frozen=True)
-class Found:
-    key: str
-    etag: str
-    size: int
-    written: datetime
-    version_id: str | None
-
-
-@dataclass(frozen=True)
 class Page:
     """`last` is the key up to which the bucket was listed; empty where keys were given."""
 
-    files: list[Found]
+    files: list[LandedFile]
     missing: list[str] = field(default_factory=list)
     last: str = ""
 
@@ -60,31 +52,35 @@ def _below(prefix: str, bucket: str, s3: Any, event: dict[str, Any]) -> Iterator
     more = {"KeyMarker": event["after"]} if event.get("after") else {}
     for page in s3.get_paginator("list_object_versions").paginate(Bucket=bucket, Prefix=prefix, **more):
         present = [one for one in page.get("Versions", ()) if one["IsLatest"] and not one["Key"].endswith("/")]
-        files = [_found(one["Key"], one, one["Size"]) for one in present]
-        chosen = [f for f in files if (since is None or f.written >= since) and (until is None or f.written < until)]
-        yield Page(chosen, last=page.get("NextKeyMarker", ""))
+        chosen = [one for one in present if _between(since, one["LastModified"], until)]
+        yield Page([_found(bucket, one["Key"], one, one["Size"]) for one in chosen], last=page.get("NextKeyMarker", ""))
+
+
+def _between(since: datetime | None, written: datetime, until: datetime | None) -> bool:
+    return (since is None or written >= since) and (until is None or written < until)
 
 
 def _named(keys: Sequence[str], bucket: str, s3: Any) -> Iterator[Page]:
-    def look(key: str) -> Found | str:
+    def look(key: str) -> LandedFile | str:
         try:
             head = s3.head_object(Bucket=bucket, Key=key)
         except ClientError as refusal:
             if refusal.response["Error"]["Code"] not in ("404", "NoSuchKey", "NotFound"):
                 raise
             return key
-        return _found(key, head, head["ContentLength"])
+        return _found(bucket, key, head, head["ContentLength"])
 
     with ThreadPoolExecutor(AT_ONCE) as threads:
         for at in range(0, len(keys), A_PAGE):
             looked = list(threads.map(look, keys[at : at + A_PAGE]))
-            found = [one for one in looked if isinstance(one, Found)]
+            found = [one for one in looked if isinstance(one, LandedFile)]
             yield Page(found, [one for one in looked if isinstance(one, str)])
 
 
-def _found(key: str, said: dict[str, Any], size: int) -> Found:
+def _found(bucket: str, key: str, said: dict[str, Any], size: int) -> LandedFile:
     version = said.get("VersionId")
-    return Found(key, said["ETag"].strip('"'), size, said["LastModified"], version if version != "null" else None)
+    version = version if version != "null" else None
+    return LandedFile(bucket, key, size, said["ETag"].strip('"'), version, event_time=said["LastModified"])
 
 
 def _lines(s3: Any, place: str) -> list[str]:

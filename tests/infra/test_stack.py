@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from forebay import runtime
-from forebay.settings import CompactSettings, IngestSettings, MaintainSettings
+from forebay.settings import CompactSettings, IngestSettings, MaintainSettings, ReconcileSettings
 from forebay.spark import job_settings
 from infra.clocked import OF_FUNCTIONS
 from infra.metrics import published
@@ -216,7 +216,7 @@ def test_each_function_may_do_what_it_does_and_no_more(made: Synthesized) -> Non
         "kms:Decrypt": {"KeysData"},
         "kms:GenerateDataKey": {"KeysData"},
     }
-    jobs = {f"glue:job/forebay-dev-{job}" for job in ("ingest", "compact", "maintain")}
+    jobs = {f"glue:job/forebay-dev-{job}" for job in ("ingest", "compact", "maintain", "reconcile")}
     assert policies["FunctionsStatusPageRole"] == {
         **{action: {"FunctionsStatusPageLog"} for action in logs},
         "sqs:GetQueueAttributes": {"LandingQueue", "LandingDead", "LandingUndelivered"},
@@ -238,7 +238,7 @@ def test_each_function_may_do_what_it_does_and_no_more(made: Synthesized) -> Non
         "kms:GenerateDataKey": {"KeysData"},
     }
     woken = {f"Functions{name}" for name in ("StartIngest", "PublishFreshness", "PlanCompaction", "StatusPage")}
-    started = {"glue:job/forebay-dev-compact", "glue:job/forebay-dev-maintain"}
+    started = {f"glue:job/forebay-dev-{job}" for job in ("compact", "maintain", "reconcile")}
     assert policies["SchedulesRole"] == {"lambda:InvokeFunction": woken, "glue:StartJobRun": started}
 
 
@@ -290,8 +290,26 @@ def test_a_job_that_keeps_the_tables_may_touch_them_and_nothing_that_lands(made:
     }
 
 
+def test_the_job_that_looks_for_missed_files_may_read_the_ledger_and_change_no_table(made: Synthesized) -> None:
+    rights = {action: names(resources) for action, resources in made.policies()["ReconcileRole"].items()}
+    written = {"LakeArtefacts/scratch/*", "LakeArtefacts/spark-events/*"}
+    assets = {f"s3:cdk-hnb659fds-assets-ACCOUNT/*.{kind}" for kind in ("py", "zip", "jar", "toml")}
+    writing = ("s3:PutObject", "s3:DeleteObject", "s3:AbortMultipartUpload", "s3:ListMultipartUploadParts")
+    assert rights == {
+        **dict.fromkeys(writing, written),
+        "s3:GetObject": written | assets | {"Lake/_forebay/ledger/*"},
+        "s3:ListBucket": {"Lake", "LakeArtefacts"},
+        "s3:GetBucketLocation": {"LakeArtefacts"},
+        "s3:ListBucketMultipartUploads": {"LakeArtefacts"},
+        "s3:ListBucketVersions": {"s3:forebay-dev-landing-ACCOUNT"},
+        "sqs:SendMessage": {"LandingQueue"},
+        "sqs:GetQueueAttributes": {"LandingQueue"},
+        **common_rights("Reconcile"),
+    }
+
+
 def test_every_role_is_among_those_whose_rights_are_said_here(service: Synthesized) -> None:
-    jobs = {"IngestRole", "CompactRole", "MaintainRole"}
+    jobs = {"IngestRole", "CompactRole", "MaintainRole", "ReconcileRole"}
     functions = {f"{name}Role" for name in service.of("Lambda::Function")}
     assert set(service.of("IAM::Role")) == jobs | functions | {"SchedulesRole"}
 
@@ -389,6 +407,22 @@ def test_the_compaction_job_understands_its_arguments(made: Synthesized) -> None
     settings = CompactSettings.from_argv([*argv, "--tables", "alpha,beta"])
     assert settings.lake.startswith("s3://<Lake")
     assert (settings.metrics, settings.table_names) == ("cloudwatch:forebay-dev", ["alpha", "beta"])
+
+
+def test_the_job_that_looks_for_missed_files_is_told_where_they_land(made: Synthesized, tmp_path: Path) -> None:
+    def arguments(service: Synthesized) -> dict[str, str]:
+        job = service.one("Glue::Job", "ReconcileJob")
+        assert job["NumberOfWorkers"] == 2
+        return {name: text(value) for name, value in job["DefaultArguments"].items()}
+
+    settings = ReconcileSettings.from_argv(
+        ["--landing", "s3://named-at-deploy/in/"]
+        + [word for name, value in arguments(made).items() if name != "--landing" for word in (name, value)]
+    )
+    assert settings.queue_url.startswith("<LandingQueue")
+    assert arguments(made)["--landing"] == "s3://forebay-dev-landing-ACCOUNT/in/"
+    by_day = synthesized(tmp_path, env="dev", reconcile_below="in/%Y/%m/%d/")
+    assert arguments(by_day)["--landing"] == "s3://forebay-dev-landing-ACCOUNT/in/%Y/%m/%d/"
 
 
 def test_the_declarations_lie_beside_the_script_under_the_name_that_the_job_is_told(adopted: Synthesized) -> None:
@@ -586,6 +620,7 @@ def test_the_start_is_looked_after_by_the_clock(service: Synthesized) -> None:
         "order-tables": "cron(30 2 ? * SUN *)",
         "vacuum": "cron(0 4 ? * MON-SAT *)",
         "vacuum-all": "cron(0 4 ? * SUN *)",
+        "reconcile": "cron(0 1 * * ? *)",
     }
 
 
@@ -605,7 +640,9 @@ def cron_schedules(service: Synthesized) -> dict[str, Any]:
     return {n: s for n, s in found.items() if s["Properties"]["ScheduleExpression"].startswith("cron")}
 
 
-UPKEEP = {"compact": CompactSettings, "maintain": MaintainSettings}
+UPKEEP = {"compact": CompactSettings, "maintain": MaintainSettings, "reconcile": ReconcileSettings}
+LAKE = ("--lake", "s3://lake")
+LEAST = {"compact": LAKE, "maintain": LAKE, "reconcile": (*LAKE, "--landing", "s3://drops/", "--queue_url", "q")}
 
 
 def test_what_the_clock_starts_is_a_job_of_ours_with_arguments_that_it_understands(made: Synthesized) -> None:
@@ -616,11 +653,12 @@ def test_what_the_clock_starts_is_a_job_of_ours_with_arguments_that_it_understan
             asked = json.loads(text(target["Input"]))
             kind = asked["JobName"].removeprefix("forebay-dev-")
             argv = [word for pair in asked["Arguments"].items() for word in pair]
-            started[schedule["Properties"]["Name"]] = UPKEEP[kind].from_argv(["--lake", "s3://lake", *argv])
+            started[schedule["Properties"]["Name"]] = UPKEEP[kind].from_argv([*LEAST[kind], *argv])
     assert started == {
         "order-tables": CompactSettings(lake="s3://lake", round="second"),
         "vacuum": MaintainSettings(lake="s3://lake", vacuum="lite"),
         "vacuum-all": MaintainSettings(lake="s3://lake", vacuum="full"),
+        "reconcile": ReconcileSettings(lake="s3://lake", landing="s3://drops/", queue_url="q"),
     }
 
 

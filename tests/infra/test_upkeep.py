@@ -27,7 +27,7 @@ def template_with(scripts: Path) -> Template:
     keys = Keys(stack, "Keys", settings=settings, landing_bucket_arn="arn:landing", topic_arn="arn:topic")
     lake = Lake(stack, "Lake", settings=settings, keys=keys, access_logs=access_logs_bucket(stack, settings=settings))
     code = JobCode(stack, "Code", service=builtin_service())
-    upkeep_jobs(stack, settings=settings, code=code, lake=lake, key=keys.data, scripts=scripts)
+    upkeep_jobs(stack, settings=settings, code=code, lake=lake, key=keys.data, told={}, scripts=scripts)
     return Template.from_stack(stack)
 
 

@@ -50,6 +50,7 @@ def env(state: State = HOME) -> None:
     """Print what to set so that forebay, boto3, Spark and the AWS command all talk to the twin."""
     twin = _running(state)
     settings = {**twin.env, "FOREBAY_QUEUE_URL": twin.queue_url, "FOREBAY_LAKE": f"s3://{twin.lake_bucket}"}
+    settings["FOREBAY_LANDING"] = f"s3://{twin.landing_bucket}/{twin.prefix}"
     for name, value in settings.items():
         print(f"export {name}={value}")
 

@@ -12,14 +12,14 @@ from rich.table import Table
 from forebay.cli.lake import Lake
 from forebay.cli.show import console, error_console, size
 from forebay.errors import Misdeclared
-from forebay.settings import CompactSettings, JobSettings, MaintainSettings, problems_of
+from forebay.settings import CompactSettings, JobSettings, MaintainSettings, ReconcileSettings, problems_of
 
 if TYPE_CHECKING:
     from forebay.compaction.job import Ran
     from forebay.compaction.plan import Plan
     from forebay.maintenance.job import Ran as Maintained
 
-__all__ = ["compact", "maintain"]
+__all__ = ["compact", "maintain", "reconcile"]
 
 Settings = TypeVar("Settings", bound=JobSettings)
 
@@ -89,6 +89,37 @@ def maintain(
         ran = run(settings, emit=emit, stop=threading.Event())
     _show_maintained(ran)
     raise typer.Exit(ran.status)
+
+
+def reconcile(
+    lake: Lake,
+    landing: Annotated[str, typer.Option(envvar="FOREBAY_LANDING", help=_meaning("landing", ReconcileSettings))],
+    queue_url: Annotated[str, typer.Option(envvar="FOREBAY_QUEUE_URL", help=_meaning("queue_url", ReconcileSettings))],
+    service: Annotated[str, typer.Option(envvar="FOREBAY_SERVICE", help=_meaning("service"))] = "",
+    look_back_hours: Annotated[float, typer.Option(help=_meaning("look_back_hours", ReconcileSettings))] = 72,
+    settle_hours: Annotated[float, typer.Option(help=_meaning("settle_hours", ReconcileSettings))] = 6,
+    plan: Annotated[bool, typer.Option("--plan", help="Only name the files; announce none.")] = False,
+) -> None:
+    """Find files that S3 told nobody of, and announce them."""
+    given = {"lake": lake, "service": service, "landing": landing, "queue_url": queue_url}
+    settings = _settings(ReconcileSettings, **given, look_back_hours=look_back_hours, settle_hours=settle_hours)
+    from forebay.ingest import journal
+    from forebay.objects import s3_client
+    from forebay.reconcile.job import look
+    from forebay.reconcile.job import reconcile as run
+
+    if plan:
+        done = look(settings, s3=s3_client(), now=datetime.now(UTC))
+    else:
+        with journal(settings) as emit:
+            done = run(settings, emit=emit)
+    for file in done.missed:
+        console.print(file.uri, highlight=False, soft_wrap=True)
+    for key in done.refused:
+        error_console.print(f"the queue refused {key}")
+    said = "missed" if plan else "missed, and announced now"
+    console.print(f"{len(done.missed):,} of {done.looked_at:,} files were {said}")
+    raise typer.Exit(1 if done.refused else 0)
 
 
 def _settings(kind: type[Settings], **given: Any) -> Settings:

@@ -1,27 +1,30 @@
-"""Notices as S3 writes them, many to a message, into the queue. `ObjectCreated:Announced` says whose they are; they have no
-sequencer, since only S3 can tell the order of a key's writes."""
+"""Notices of files into a queue, as S3 writes them, many to a message.
+
+In: files. Out: messages; and the keys that the queue refused, time and again. `ObjectCreated:Announced` says whose notices
+they are; they have no sequencer, since only S3 can tell the order of a key's writes. Announcing a file that is loaded is
+harmless: the ledger knows it.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from datetime import UTC
+from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import quote_plus
 
-from lambdas.announce_files.listing import Found
+from forebay.landed_file import LandedFile
 
-__all__ = ["send"]
+__all__ = ["announce"]
 
 MESSAGE_BYTES = 20_000
 """So full is a message at least before the next one begins; ten of them fit into one request, of 256 KiB."""
 TRIES = 3
 
 
-def send(sqs: Any, url: str, bucket: str, files: Sequence[Found]) -> list[str]:
-    """The keys that the queue refused, time and again."""
+def announce(sqs: Any, url: str, files: Sequence[LandedFile]) -> list[str]:
     refused: list[str] = []
-    messages = list(_messages(bucket, files))
+    messages = list(_messages(files))
     for at in range(0, len(messages), 10):
         batch = dict(enumerate(messages[at : at + 10]))
         for _ in range(TRIES):
@@ -34,25 +37,26 @@ def send(sqs: Any, url: str, bucket: str, files: Sequence[Found]) -> list[str]:
     return refused
 
 
-def _messages(bucket: str, files: Sequence[Found]) -> Iterator[tuple[str, list[str]]]:
+def _messages(files: Sequence[LandedFile]) -> Iterator[tuple[str, list[str]]]:
     records: list[str] = []
     keys: list[str] = []
     for file in files:
-        records.append(json.dumps(_record(bucket, file)))
+        records.append(json.dumps(_record(file)))
         keys.append(file.key)
         if sum(map(len, records)) >= MESSAGE_BYTES or file is files[-1]:
             yield f'{{"Records":[{",".join(records)}]}}', keys
             records, keys = [], []
 
 
-def _record(bucket: str, file: Found) -> dict[str, Any]:
+def _record(file: LandedFile) -> dict[str, Any]:
     about = {"key": quote_plus(file.key, safe="/"), "size": file.size, "eTag": file.etag}
     if file.version_id:
         about["versionId"] = file.version_id
+    written = file.event_time or datetime.now(UTC)
     return {
         "eventVersion": "2.1",
         "eventSource": "aws:s3",
         "eventName": "ObjectCreated:Announced",
-        "eventTime": file.written.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.000Z"),
-        "s3": {"s3SchemaVersion": "1.0", "bucket": {"name": bucket}, "object": about},
+        "eventTime": written.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.000Z"),
+        "s3": {"s3SchemaVersion": "1.0", "bucket": {"name": file.bucket}, "object": about},
     }

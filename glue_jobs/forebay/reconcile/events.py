@@ -1,0 +1,22 @@
+"""What reconcile says of itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from forebay.events import Event, metric
+
+__all__ = ["FilesReconciled"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class FilesReconciled(Event):
+    """The files of the last days were held against the ledger. Of `missed` ones it knew nothing, hours after they were written;
+    they are announced now, save those that the queue `refused`."""
+
+    service: str
+    files: int = metric()
+    missed: int = metric()
+    refused: int = 0
+    such_as: str = ""
+    seconds: float
