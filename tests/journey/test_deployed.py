@@ -187,6 +187,7 @@ NOT_IN_THIS_STORY = {
         *("sqs:SendMessage", "kms:Decrypt", "kms:GenerateDataKey"),
     },
     "IngestRole": {"sqs:ChangeMessageVisibility"},  # no batch took minutes
+    "ReconcileRole": {"s3:PutObject", "s3:DeleteObject"},  # what Glue leaves of a run: scratch, Spark's events
 }
 MULTIPART = {"s3:AbortMultipartUpload", "s3:ListMultipartUploadParts", "s3:ListBucketMultipartUploads"}
 """Of jobs, for files of more than some MB, and what is left of uploads that broke off."""

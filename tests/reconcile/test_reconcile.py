@@ -58,7 +58,7 @@ def with_entries(lake: Path, *files: LandedFile, day: datetime = NOW) -> None:
     hashes = pa.array([file_hash(one) for one in files], pa.int64())
     days = pa.array([day.date()] * len(files), pa.date32())
     table = pa.table({"day": days, "file_hash": hashes, "key": [one.key for one in files]})
-    write_deltalake(lake / "_forebay" / "ledger", table, mode="append")
+    write_deltalake(lake / "_forebay" / "ledger", table, mode="append", partition_by=["day"])
 
 
 def settings(lake: Path, landing: str = "s3://drops/in/") -> ReconcileSettings:
@@ -73,6 +73,7 @@ def test_what_the_ledger_does_not_know_was_missed_if_it_had_its_time_to_arrive(t
     s3 = S3(("in/loaded", 24), ("in/a/lost", 24), ("in/on-its-way", 1), ("in/long-ago", 100), ("in/a/b/lost", 7))
     with_entries(tmp_path, file(0, "in/loaded"), day=NOW - timedelta(days=1))
     with_entries(tmp_path, file(0, "in/other"))
+    with_entries(tmp_path, file(1, "in/a/lost"), day=NOW - timedelta(days=9))  # such days are not read
     DeltaTable(tmp_path / "_forebay" / "ledger").optimize.compact()
     found = look(settings(tmp_path), s3=s3, now=NOW)
     assert sorted(one.key for one in found.missed) == ["in/a/b/lost", "in/a/lost"]

@@ -1,7 +1,6 @@
-"""Which files the ledger knows, by their hashes, without Spark: its newest data files are read as they lie there.
+"""Which files the ledger knows, by their hashes, without Spark: the data files of its last days are read as they lie there.
 
-An entry is written after its file was, so entries of files since a moment are in data files since that moment; a compaction
-makes those younger, never older.
+An entry is written after its file was, so the entries of files since a moment are in the partitions since that day.
 """
 
 from __future__ import annotations
@@ -18,6 +17,7 @@ import pyarrow.parquet as pq
 from forebay.errors import TryAgain
 from forebay.objects import Objects
 from forebay.table_log.listing import NoTable
+from forebay.table_log.live_file import LiveFile
 from forebay.table_log.snapshot import read_snapshot
 
 __all__ = ["known_since"]
@@ -32,16 +32,19 @@ def known_since(ledger: Objects, since: datetime) -> npt.NDArray[np.int64]:
     except NoTable:
         return np.array([], dtype=np.int64)
     # Clocks of a job and of S3 are not the same.
-    since -= timedelta(hours=1)
+    first = str((since - timedelta(hours=1)).date())
 
     def hashes(path: str) -> npt.NDArray[np.int64]:
         content = ledger.read(path)
         if content is None:
             raise TryAgain(f"{ledger.place}/{path} went away while it was looked at")
-        young = [("day", ">=", since.date())]
-        found = pq.read_table(pa.BufferReader(content), columns=["file_hash"], filters=young)["file_hash"]
+        found = pq.read_table(pa.BufferReader(content), columns=["file_hash"])["file_hash"]
         return np.asarray(found.to_numpy(), dtype=np.int64)
 
     with ThreadPoolExecutor(READ_AT_ONCE, "known") as threads:
-        parts = list(threads.map(hashes, (unquote(file.path) for file in files if file.modified >= since)))
+        parts = list(threads.map(hashes, (unquote(file.path) for file in files if (_day(file) or first) >= first)))
     return np.unique(np.concatenate([np.array([], dtype=np.int64), *parts]))
+
+
+def _day(file: LiveFile) -> str | None:
+    return dict(file.partition).get("day")
