@@ -74,10 +74,10 @@ def wheel(folder: Path, root: Path = ROOT) -> Path:
     return folder / ran.stdout.split()[-1]
 
 
-def built(log_store_jar: Path) -> Path:
-    if not log_store_jar.exists():
-        raise Misdeclared.one(str(log_store_jar), "the log store is not built", "run `make setup`")
-    return log_store_jar
+def built(jar: Path) -> Path:
+    if not jar.exists():
+        raise Misdeclared.one(str(jar), "is not there yet: it is fetched or built", "run `make setup`")
+    return jar
 
 
 def files_of(package: Path) -> Iterable[Path]:

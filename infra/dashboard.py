@@ -47,7 +47,8 @@ def dashboard(
     page.add_widgets(*_files(metrics))
     page.add_widgets(*_upkeep(metrics))
     page.add_widgets(*_trends(metrics, jobs))
-    page.add_widgets(*_job(jobs[0]), _errors([job.log_group for job in jobs]))
+    workers = _job(jobs[0]) if settings.engine == "glue" else []
+    page.add_widgets(*workers, _errors([job.log_group for job in jobs]))
     return page
 
 

@@ -1,4 +1,4 @@
-"""The Glue jobs: the ingest job, of which a drain is a run with one more argument, and those that keep the tables in shape.
+"""The jobs: the ingest job, of which a drain is a run with one more argument, and those that keep the tables in shape.
 
 Code goes to the account's asset bucket under the hash of its content, so a changed line or declaration changes a job's
 arguments, and `cdk diff` shows it. The Spark settings are those of `forebay.spark.job_settings()`. A job exists here when its
@@ -14,21 +14,19 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from aws_cdk import Aws, RemovalPolicy
-from aws_cdk import aws_glue as glue
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_logs as logs
 from aws_cdk import aws_s3_assets as assets
 from constructs import Construct
 
-from forebay import runtime
 from forebay.service import Service
 from forebay.spark import job_settings
 from infra.bundle import LOG_STORE_JAR, built, package_zip
 from infra.declarations import one_text
+from infra.engines import Definition, Engine
 from infra.lake import SCRATCH, SPARK_EVENTS, Lake
 from infra.logs import kept_for
-from infra.review import acknowledge
 from infra.settings import Settings
 
 __all__ = ["SCRIPTS", "UPKEEP", "Job", "JobCode", "Upkeep", "conf_argument", "ingest_job", "upkeep_jobs"]
@@ -87,6 +85,7 @@ class Job(Construct):
         construct_id: str,
         *,
         settings: Settings,
+        engine: Engine,
         script: Path,
         code: JobCode,
         lake: Lake,
@@ -95,7 +94,6 @@ class Job(Construct):
         command: str,
         number_of_workers: int,
         timeout: int | None = None,
-        maintenance_window: str | None = None,
     ) -> None:
         super().__init__(scope, construct_id)
         self.name = f"{settings.name}-{construct_id.lower()}"
@@ -112,42 +110,30 @@ class Job(Construct):
             self,
             "Role",
             assumed_by=iam.ServicePrincipal(
-                "glue.amazonaws.com", conditions={"StringEquals": {"aws:SourceAccount": Aws.ACCOUNT_ID}}
+                engine.principal, conditions={"StringEquals": {"aws:SourceAccount": Aws.ACCOUNT_ID}}
             ),
         )
-        self.assets = (*code.assets, self.script)
-        self.arn = f"arn:{Aws.PARTITION}:glue:{Aws.REGION}:{Aws.ACCOUNT_ID}:job/{self.name}"
-        self.resource = glue.CfnJob(
-            self,
-            "Job",
+        self.assets = (*code.assets, *engine.extra_jars, self.script)
+        definition = Definition(
             name=self.name,
-            role=self.role.role_arn,
-            glue_version=runtime.GLUE,
-            worker_type=settings.worker_type,
-            number_of_workers=number_of_workers,
-            max_retries=0,
+            role=self.role,
+            command=command,
+            script=self.script.s3_object_url,
+            arguments={**self._of_glue(settings, engine, code, lake), **arguments},
+            workers=number_of_workers,
             timeout=timeout,
-            maintenance_window=maintenance_window,
-            execution_property=glue.CfnJob.ExecutionPropertyProperty(max_concurrent_runs=1),
-            command=glue.CfnJob.JobCommandProperty(
-                name=command, python_version="3", script_location=self.script.s3_object_url
-            ),
-            default_arguments={**self._of_glue(settings, code, lake), **arguments},
         )
-        acknowledge(self.resource, "GL1", "the log group is encrypted with our key, without a security configuration")
-        acknowledge(
-            self.resource, "GL3", "no job of ours uses bookmarks: Spark's checkpoint and the ledger say what is done"
-        )
+        self.resource = engine.define(self, definition)
         # A run may begin as soon as the job is there.
         self.resource.node.add_dependency(self.role)
 
-    def _of_glue(self, settings: Settings, code: JobCode, lake: Lake) -> dict[str, str]:
+    def _of_glue(self, settings: Settings, engine: Engine, code: JobCode, lake: Lake) -> dict[str, str]:
         artefacts = f"s3://{lake.artefacts.bucket_name}"
         return {
             "--datalake-formats": "delta",
             "--conf": conf_argument(job_settings()),
             "--extra-py-files": code.package.s3_object_url,
-            "--extra-jars": code.log_store.s3_object_url,
+            "--extra-jars": ",".join(jar.s3_object_url for jar in (code.log_store, *engine.extra_jars)),
             "--extra-files": code.declarations.s3_object_url,
             "--additional-python-modules": settings.python_modules or f"pydantic=={metadata.version('pydantic')}",
             "--enable-auto-scaling": "true",
@@ -171,20 +157,20 @@ def declared_arguments(settings: Settings, code: JobCode, lake: Lake) -> dict[st
 
 
 def ingest_job(
-    scope: Construct, *, settings: Settings, code: JobCode, lake: Lake, key: kms.IKey, queue_url: str
+    scope: Construct, *, settings: Settings, engine: Engine, code: JobCode, lake: Lake, key: kms.IKey, queue_url: str
 ) -> Job:
     """A streaming job in both modes: only those may run without a timeout, and only they have a maintenance window."""
     return Job(
         scope,
         "Ingest",
         settings=settings,
+        engine=engine,
         script=SCRIPTS / "ingest.py",
         code=code,
         lake=lake,
         key=key,
         command="gluestreaming",
         number_of_workers=settings.workers,
-        maintenance_window=settings.maintenance_window or None,
         arguments={
             **declared_arguments(settings, code, lake),
             "--queue_url": queue_url,
@@ -200,6 +186,7 @@ def upkeep_jobs(
     scope: Construct,
     *,
     settings: Settings,
+    engine: Engine,
     code: JobCode,
     lake: Lake,
     key: kms.IKey,
@@ -212,6 +199,7 @@ def upkeep_jobs(
             scope,
             upkeep.name.capitalize(),
             settings=settings,
+            engine=engine,
             script=scripts / upkeep.script,
             code=code,
             lake=lake,

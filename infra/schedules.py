@@ -16,6 +16,7 @@ from constructs import Construct
 
 from forebay.schedule import Schedule
 from infra import grants
+from infra.engines import Engine, Glue
 from infra.jobs import Job
 from infra.settings import Settings
 
@@ -25,6 +26,7 @@ __all__ = ["Schedules", "cron", "when_a_job_ends"]
 class Schedules(Construct):
     def __init__(self, scope: Construct, construct_id: str, *, settings: Settings) -> None:
         super().__init__(scope, construct_id)
+        self._glue = Glue(settings)
         self._group = scheduler.ScheduleGroup(
             self, "Group", schedule_group_name=settings.name, removal_policy=RemovalPolicy.DESTROY
         )
@@ -55,10 +57,14 @@ class Schedules(Construct):
         # Scheduler tries the role when the schedule is made.
         schedule.node.add_dependency(self._role)
 
-    def runs(self, name: str, declared: Schedule, job: Job) -> None:
-        """A run of a job by the clock, without a function in between. Where one is at work already, this one is left out."""
+    def runs(self, name: str, declared: Schedule, job: Job, by: lam.IFunction | None = None) -> None:
+        """A run of a job by the clock. Glue is asked directly, and leaves it out where one is at work already; with another
+        engine a function asks."""
         camel = "".join(word.capitalize() for word in name.split("-"))
-        grants.allow(self._role, f"Start{camel}", ["glue:StartJobRun"], [job.arn])
+        if by is None:
+            self._glue.may_start(self._role, f"Start{camel}", job)
+        else:
+            grants.allow(self._role, f"Start{camel}", ["lambda:InvokeFunction"], [by.function_arn])
         schedule = scheduler.CfnSchedule(
             self,
             camel,
@@ -70,7 +76,7 @@ class Schedules(Construct):
                 mode="FLEXIBLE", maximum_window_in_minutes=30
             ),
             target=scheduler.CfnSchedule.TargetProperty(
-                arn=f"arn:{Aws.PARTITION}:scheduler:::aws-sdk:glue:startJobRun",
+                arn=by.function_arn if by else f"arn:{Aws.PARTITION}:scheduler:::aws-sdk:glue:startJobRun",
                 role_arn=self._role.role_arn,
                 input=json.dumps({"JobName": job.name, "Arguments": declared.arguments}),
                 retry_policy=scheduler.CfnSchedule.RetryPolicyProperty(maximum_retry_attempts=3),
@@ -87,18 +93,14 @@ def cron(declared: Schedule) -> str:
     return f"cron({minute} {hour} {days} *)"
 
 
-def when_a_job_ends(scope: Construct, *, settings: Settings, jobs: Sequence[Job], function: lam.IFunction) -> None:
-    """All states but those of a job at work, so that one we never heard of is not passed over."""
-    at_work = ["STARTING", "RUNNING", "STOPPING", "WAITING"]
+def when_a_job_ends(
+    scope: Construct, *, settings: Settings, engine: Engine, jobs: Sequence[Job], function: lam.IFunction
+) -> None:
     events.Rule(
         scope,
         "JobEnded",
         rule_name=f"{settings.name}-job-ended",
-        description="A Glue job of this service ended, well or not",
-        event_pattern=events.EventPattern(
-            source=["aws.glue"],
-            detail_type=["Glue Job State Change"],
-            detail={"jobName": [job.name for job in jobs], "state": [{"anything-but": at_work}]},
-        ),
+        description="A job of this service ended, well or not",
+        event_pattern=engine.ends(jobs),
         targets=[targets.LambdaFunction(function)],
     )

@@ -41,6 +41,7 @@ Prefix = Annotated[
 Bucket = Annotated[str, _words(r"(|[a-z0-9][a-z0-9.-]{1,61}[a-z0-9])", "a bucket's name")]
 TopicArn = Annotated[str, _words(r"(|arn:[\w-]+:sns:[\w-]+:\d{12}:[\w.-]+)", "the ARN of an SNS topic")]
 KeyArn = Annotated[str, _words(r"(|arn:[\w-]+:kms:[\w-]+:\d{12}:key/[\w-]+)", "the ARN of a KMS key")]
+Release = Annotated[str, _words(r"emr-[a-z0-9.-]+", "a release of EMR, such as emr-spark-8.0")]
 Folder = Annotated[str, _words(r"(|[^/].*/)", "empty, or a key prefix that ends with /, such as in/")]
 Email = Annotated[str, _words(r"(|[^@\s]+@[^@\s]+)", "an e-mail address")]
 Names = Annotated[str, _words(r"(|\w+(,\w+)*)", "names with commas between, such as pixelfarm,voxelkart")]
@@ -60,6 +61,10 @@ class Settings(BaseModel):
         "", description="the declarations: a folder, or a service.toml; empty: the built-in example, game telemetry"
     )
 
+    engine: Literal["glue", "emr-serverless"] = Field(
+        "glue", description="what runs the jobs; what is proven of each is at the end of infra/README.md"
+    )
+    emr_release: Release = Field("emr-spark-8.0", description="emr-serverless: its release; Spark 4.0 or newer")
     mode: Literal["continuous", "drain", "auto"] = Field(
         "continuous",
         description="continuous: the job runs on; drain: it is started when files wait and ends when none do; "
@@ -86,8 +91,8 @@ class Settings(BaseModel):
     max_files_per_batch: int = Field(2000, ge=1, le=100_000, description="files that one batch takes at most")
     python_modules: str = Field(
         "",
-        description="what pip installs when a job starts, or the s3:// place of a zip of wheels, for jobs without internet; "
-        "empty: the pydantic that this was tested with",
+        description="glue: what pip installs when a job starts, or the s3:// place of a zip of wheels, for jobs without "
+        "internet; empty: the pydantic that this was tested with. emr-serverless: the s3:// place of a packed environment",
     )
 
     plan_compaction_every_minutes: int = Field(
@@ -197,21 +202,36 @@ class Settings(BaseModel):
 
     @model_validator(mode="after")
     def _belongs_together(self) -> Self:
-        if bool(self.landing_bucket) != bool(self.landing_topic):
-            raise ValueError("landing_bucket and landing_topic are adopted together: give both, or neither")
-        if self.landing_key and not self.landing_bucket:
-            raise ValueError("landing_key is for an adopted bucket: give landing_bucket, too")
-        if self.reconcile_below and not self.reconcile_below.startswith(self.landing_prefix):
-            raise ValueError(f"reconcile_below must begin with landing_prefix, {self.landing_prefix}")
-        if self.keep_landed_days and self.keep_landed_days <= self.landing_ia_days:
-            raise ValueError("keep_landed_days must be more than landing_ia_days, or 0")
-        if self.delete_data != bool(self.delete_data_of):
-            raise ValueError(f"data goes only when delete_data is true and delete_data_of is {self.name}")
-        if self.delete_data_of not in ("", self.name):
-            raise ValueError(f"delete_data_of is {self.delete_data_of!r}, but this deployment is {self.name!r}")
-        if len(self.name) + LONGEST_REST > LONGEST_BUCKET_NAME:
-            raise ValueError(f"the prefix {self.name!r} is too long for the names of buckets")
+        if problems := list(self._do_not_belong_together()):
+            raise ValueError("\n".join(problems))
         return self
+
+    def _do_not_belong_together(self) -> Iterator[str]:
+        if bool(self.landing_bucket) != bool(self.landing_topic):
+            yield "landing_bucket and landing_topic are adopted together: give both, or neither"
+        if self.landing_key and not self.landing_bucket:
+            yield "landing_key is for an adopted bucket: give landing_bucket, too"
+        if self.engine == "emr-serverless":
+            yield from self._what_emr_lacks()
+        if self.reconcile_below and not self.reconcile_below.startswith(self.landing_prefix):
+            yield f"reconcile_below must begin with landing_prefix, {self.landing_prefix}"
+        if self.keep_landed_days and self.keep_landed_days <= self.landing_ia_days:
+            yield "keep_landed_days must be more than landing_ia_days, or 0"
+        if self.delete_data != bool(self.delete_data_of):
+            yield f"data goes only when delete_data is true and delete_data_of is {self.name}"
+        if self.delete_data_of not in ("", self.name):
+            yield f"delete_data_of is {self.delete_data_of!r}, but this deployment is {self.name!r}"
+        if len(self.name) + LONGEST_REST > LONGEST_BUCKET_NAME:
+            yield f"the prefix {self.name!r} is too long for the names of buckets"
+
+    def _what_emr_lacks(self) -> Iterator[str]:
+        if self.worker_type == "G.8X":
+            yield "worker_type G.8X has 32 vCPUs, and a worker of engine emr-serverless at most 16: G.4X or smaller"
+        if not (self.python_modules.startswith("s3://") and self.python_modules.endswith(".tar.gz")):
+            yield (
+                "engine emr-serverless installs no modules: python_modules must be the s3:// place of a packed virtual "
+                "environment, .tar.gz, with boto3, pydantic and pyarrow"
+            )
 
 
 def place_of_declarations(context: Mapping[str, Any]) -> str:
@@ -245,7 +265,7 @@ def _explained(cls: type[Settings], refused: ValidationError) -> Iterator[Proble
         if problem.what == "is unknown":
             yield Problem(problem.where, problem.what, _near(cls, problem.where))
         elif problem.where == "context":
-            yield Problem(problem.where, problem.what.partition("; got ")[0])
+            yield from (Problem(problem.where, what) for what in problem.what.rpartition("; got ")[0].split("\n"))
         else:
             yield Problem(problem.where, problem.what, cls.model_fields[problem.where].description or "")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from aws_cdk import CfnOutput, Stack
+from aws_cdk import Aws, CfnOutput, Stack
 from constructs import Construct
 
 from forebay.schedule import schedules_of
@@ -15,6 +15,7 @@ from infra.buckets import access_logs_bucket, arn_of
 from infra.budget import budget
 from infra.clocked import tables_that_wait
 from infra.dashboard import dashboard
+from infra.engines import engine_of
 from infra.functions import Functions
 from infra.jobs import Job, JobCode, ingest_job, upkeep_jobs
 from infra.keys import Keys
@@ -38,8 +39,14 @@ class ForebayStack(Stack):
         access_logs = access_logs_bucket(self, settings=settings)
         landing = Landing(self, "Landing", settings=settings, key=keys.data, access_logs=access_logs)
         lake = Lake(self, "Lake", settings=settings, keys=keys, access_logs=access_logs)
-        code = JobCode(self, "Code", service=service)
-        shared: dict[str, Any] = {"settings": settings, "code": code, "lake": lake, "key": keys.data}
+        code, engine = JobCode(self, "Code", service=service), engine_of(self, settings)
+        shared: dict[str, Any] = {
+            "settings": settings,
+            "engine": engine,
+            "code": code,
+            "lake": lake,
+            "key": keys.data,
+        }
         ingest = ingest_job(self, **shared, queue_url=landing.queue.queue_url)
         looks_at = f"s3://{landing_bucket_name(settings)}/{settings.reconcile_below or settings.landing_prefix}"
         lost = {"--landing": looks_at, "--queue_url": landing.queue.queue_url}
@@ -48,10 +55,14 @@ class ForebayStack(Stack):
         functions = Functions(self, "Functions", settings=settings, key=keys.data)
         jobs = (ingest, *upkeep.values())
         told_of = {"SERVICE": service.name, "NAMESPACE": settings.namespace}
+        runs_on = {"ENGINE": engine.said}
+        by_function = {} if settings.engine == "glue" else {"start_upkeep": runs_on}
         dead_urls = f"{landing.dead.queue_url},{landing.undelivered.queue_url}"
         made = functions.make(
             {
+                **by_function,
                 "start_ingest": {
+                    **runs_on,
                     "JOB": ingest.name,
                     "QUEUE_URL": landing.queue.queue_url,
                     "MODE": settings.mode,
@@ -63,6 +74,7 @@ class ForebayStack(Stack):
                 },
                 "job_ended": {
                     **told_of,
+                    **runs_on,
                     "ALARM_TOPIC": alarms_to.topic_arn,
                     "RUNBOOK": runbook_of(settings),
                 },
@@ -75,6 +87,7 @@ class ForebayStack(Stack):
                     "WATCHED_TABLES": settings.watched_tables,
                 },
                 "plan_compaction": {
+                    **runs_on,
                     "JOB": upkeep["compact"].name,
                     "LAKE_BUCKET": lake.bucket.bucket_name,
                     "TABLES_THAT_WAIT": tables_that_wait(service),
@@ -85,6 +98,7 @@ class ForebayStack(Stack):
                     "QUEUE_URL": landing.queue.queue_url,
                 },
                 "status_page": {
+                    **runs_on,
                     "NAME": settings.name,
                     "QUEUE_URL": landing.queue.queue_url,
                     "DEAD_URLS": dead_urls,
@@ -106,12 +120,16 @@ class ForebayStack(Stack):
         schedules.every(settings.status_page_every_minutes, "status_page", reporter)
         # Small files daily or sooner, by the planner; the rest by the clock, in the hours that the declarations say.
         for name, declared in schedules_of(service.schedules).items():
-            schedules.runs(name, declared, upkeep[declared.job])
-        when_a_job_ends(self, settings=settings, jobs=jobs, function=ended)
+            schedules.runs(name, declared, upkeep[declared.job], by=made.get("start_upkeep"))
+        when_a_job_ends(self, settings=settings, engine=engine, jobs=jobs, function=ended)
 
         # Who may do what
         for job in jobs:
             self._grant_run(job, lake, keys)
+            engine.may_write_logs(job.role, job.log_group.log_group_arn)
+            if settings.python_modules.startswith("s3://"):
+                place = settings.python_modules.removeprefix("s3://")
+                grants.allow(job.role, "ReadModules", ["s3:GetObject"], [f"arn:{Aws.PARTITION}:s3:::{place}"])
         for job in (ingest, upkeep["compact"], upkeep["maintain"]):
             because = "tables are made as their records arrive"
             grants.write_objects(job.role, "Lake", lake.bucket.bucket_arn, because=because)
@@ -126,7 +144,9 @@ class ForebayStack(Stack):
         grants.register_tables(ingest.role, lake.catalog)
         grants.publish_metrics(ingest.role, settings.namespace, "Glue")
         grants.count_messages(start, landing.queue)
-        grants.allow(start, "StartIngest", ["glue:StartJobRun", "glue:GetJobRuns", "glue:GetJob"], [ingest.arn])
+        engine.may_start(start, "StartIngest", ingest)
+        engine.may_look(start, "SeeRuns", ingest)
+        engine.may_read_definitions(start, "SeeDefinition", ingest)
         grants.ask_to_stop(start, lake.bucket.bucket_arn)
         grants.remember_code(start, lake.bucket.bucket_arn)
         grants.allow(start, "TellAPerson", ["sns:Publish"], [alarms_to.topic_arn])
@@ -139,7 +159,9 @@ class ForebayStack(Stack):
         grants.publish_metrics(freshness, settings.namespace)
         grants.read_health(planner, lake.bucket.bucket_arn)
         grants.read_with_key(planner, "ReadHealthKey", keys.data)
-        grants.allow(planner, "StartCompaction", ["glue:StartJobRun"], [upkeep["compact"].arn])
+        engine.may_start(planner, "StartCompaction", upkeep["compact"])
+        if "start_upkeep" in made:
+            engine.may_start(made["start_upkeep"], "StartUpkeep", *upkeep.values())
         for job in upkeep.values():
             grants.publish_metrics(job.role, settings.namespace, "Glue")
         grants.read_metrics(freshness)
@@ -154,10 +176,10 @@ class ForebayStack(Stack):
         grants.use_key(reporter, "ReadAndWriteKey", keys.data)
         grants.write_page(reporter, lake.artefacts.bucket_arn)
         grants.see_alarms(reporter, settings.name)
-        grants.allow(reporter, "SeeRuns", ["glue:GetJobRuns"], [job.arn for job in jobs])
+        engine.may_look(reporter, "SeeRuns", *jobs)
         grants.publish_metrics(ended, settings.namespace)
         grants.allow(ended, "TellAPerson", ["sns:Publish"], [alarms_to.topic_arn])
-        grants.allow(ended, "AskWhy", ["glue:GetJobRun"], [job.arn for job in jobs])
+        engine.may_ask_why(ended, "AskWhy", *jobs)
         grants.use_key(ended, "EncryptMessage", keys.data)
 
         # What a person sees
@@ -194,4 +216,3 @@ class ForebayStack(Stack):
             )
         grants.use_key(job.role, "UseDataKey", keys.data)
         grants.read_assets(job.role, *job.assets)
-        grants.write_job_logs(job.role, job.log_group.log_group_arn)

@@ -10,7 +10,7 @@ import pytest
 
 from forebay.column import widens
 from forebay.errors import Misdeclared
-from forebay.service import Service, builtin_service, load_service, parse_service
+from forebay.service import Service, builtin_service, fingerprint, load_service, parse_service
 
 GOOD = 'name = "studio"\n[[tables]]\nname = "{game}"\n'
 TWO = 'name = "s"\n[[tables]]\nname = "a"\ncolumns = [{name = "x"}, {name = "m", type = "map"}]\n'
@@ -177,6 +177,21 @@ class FakeS3:
 
 def test_declarations_are_read_from_s3() -> None:
     assert [t.name for t in load_service("s3://bucket/cfg", s3=FakeS3()).tables] == ["a"]
+
+
+def test_one_file_in_s3_is_read_by_its_name_without_a_listing() -> None:
+    class OneFile(FakeS3):
+        objects: ClassVar = {"assets/1234.toml": GOOD.encode()}
+
+        def get_paginator(self, _: str) -> FakeS3:
+            raise AssertionError("it may be forbidden to list")
+
+        def head_object(self, *, Bucket: str, Key: str) -> dict[str, object]:  # noqa: N803
+            return {"ETag": f'"{hash(self.objects[Key])}"'}
+
+    place = "s3://bucket/assets/1234.toml"
+    assert [t.name for t in load_service(place, s3=OneFile()).tables] == ["{game}"]
+    assert fingerprint(place, s3=OneFile()) == fingerprint(place, s3=OneFile())
 
 
 @pytest.mark.parametrize(

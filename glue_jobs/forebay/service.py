@@ -97,7 +97,7 @@ def builtin_service() -> Service:
 
 
 def load_service(place: str, *, s3: Any = None) -> Service:
-    """Reads the declarations from a folder, a service.toml or an s3:// prefix; the built-in example where `place` is empty."""
+    """From a folder, an s3:// prefix, or one .toml file in either; the built-in example where `place` is empty."""
     if not place:
         return builtin_service()
     texts = (
@@ -230,8 +230,12 @@ def _from_s3(place: str, s3: Any) -> dict[str, str]:
 
 
 def _listed(place: str, s3: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """The declarations' objects, by their names below the place."""
+    """The declarations' objects, by their names below the place; the one object where the place names it."""
     bucket, _, prefix = place.partition("://")[2].partition("/")
+    if prefix.endswith(".toml"):
+        # By its name alone: whoever may read this one need not be allowed to list the others.
+        yield "service.toml", {"Key": prefix, "ETag": s3.head_object(Bucket=bucket, Key=prefix)["ETag"]}
+        return
     prefix = prefix.rstrip("/") + "/" if prefix else ""
     for page in s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix):
         for found in page.get("Contents", []):

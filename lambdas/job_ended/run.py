@@ -1,15 +1,35 @@
-"""One run of a job as Glue knows it, in our words."""
+"""One run of a job as its engine knows it, in our words; Glue's are those of both."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from lambdas.engine.emr_serverless import state_of
 from lambdas.job_ended.events import JobEnded
 
-__all__ = ["ENDED_WELL", "measured", "reason_of", "run_of"]
+__all__ = ["ENDED_WELL", "console", "ended", "measured", "reason_of", "run_of"]
 
 ENDED_WELL = ("SUCCEEDED", "STOPPED", "EXPIRED")
 """EXPIRED is the continuous job at its maintenance window; STOPPED is a person's wish."""
+
+
+def ended(detail: dict[str, Any], jobs: Any) -> dict[str, Any]:
+    """The event's detail as Glue has it. EMR's names an application and a run, and not always the job."""
+    if "applicationId" not in detail:
+        return detail
+    run_id = detail["jobRunId"]
+    try:
+        run = jobs.get_job_run(JobName="", RunId=run_id)["JobRun"]
+    except jobs.exceptions.EntityNotFoundException:
+        run = {"JobName": run_id, "JobRunState": state_of(detail["state"])}
+    return {**detail, "jobName": run["JobName"], "state": run["JobRunState"], "message": run.get("ErrorMessage", "")}
+
+
+def console(detail: dict[str, Any], region: str) -> str:
+    home = f"https://{region}.console.aws.amazon.com"
+    if application := detail.get("applicationId"):
+        return f"{home}/emr/home?region={region}#/serverless-applications/{application}"
+    return f"{home}/gluestudio/home?region={region}#/job/{detail['jobName']}/run/{detail['jobRunId']}"
 
 
 def run_of(detail: dict[str, Any], glue: Any) -> dict[str, Any]:
@@ -22,7 +42,7 @@ def run_of(detail: dict[str, Any], glue: Any) -> dict[str, Any]:
 
 def reason_of(detail: dict[str, Any], run: dict[str, Any]) -> str:
     """The run's own error message is longer than the event's; where Glue does not give it, the event's must do."""
-    return str(run.get("ErrorMessage") or detail.get("message") or "Glue gives none: look into the job's log")
+    return str(run.get("ErrorMessage") or detail.get("message") or "none is given: look into the job's log")
 
 
 def measured(detail: dict[str, Any], run: dict[str, Any], service: str) -> JobEnded:

@@ -14,6 +14,7 @@ import boto3
 from aws_lambda_powertools import Logger
 
 from lambdas import environment
+from lambdas.engine.jobs import jobs_of
 from lambdas.plan_compaction.health_objects import health_objects
 from lambdas.plan_compaction.why import waits, why
 
@@ -27,11 +28,12 @@ class Settings:
     job: str
     lake_bucket: str
     tables_that_wait: str = ""
+    engine: str = "glue"
 
 
 def handle(event: dict[str, Any], context: object) -> str:
     settings = environment.read(Settings, os.environ)
-    done = start(settings, s3=boto3.client("s3"), glue=boto3.client("glue"), now=datetime.now(UTC))
+    done = start(settings, s3=boto3.client("s3"), glue=jobs_of(settings.engine), now=datetime.now(UTC))
     log.info(done, job=settings.job)
     return done
 

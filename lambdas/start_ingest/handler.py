@@ -11,6 +11,7 @@ import boto3
 from aws_lambda_powertools import Logger
 
 from lambdas import environment
+from lambdas.engine.jobs import jobs_of
 from lambdas.start_ingest.starting import Settings, start
 
 __all__ = ["Settings", "handle"]
@@ -20,7 +21,7 @@ log = Logger(service="start_ingest")
 
 def handle(event: dict[str, Any], context: object) -> str:
     settings = environment.read(Settings, os.environ)
-    clients = {name: boto3.client(name) for name in ("glue", "sqs", "s3", "sns")}
-    done = start(settings, **clients, now=datetime.now(UTC))
+    clients = {name: boto3.client(name) for name in ("sqs", "s3", "sns")}
+    done = start(settings, glue=jobs_of(settings.engine), **clients, now=datetime.now(UTC))
     log.info(done, job=settings.job)
     return done

@@ -26,6 +26,7 @@ class Settings:
     checkpoint: str
     lake_bucket: str
     alarm_topic: str
+    engine: str = "glue"
     stay_on_at_percent: int = 50
     leave_after_minutes: int = 30
 

@@ -13,6 +13,7 @@ import boto3
 from aws_lambda_powertools import Logger
 
 from lambdas import environment
+from lambdas.engine.jobs import jobs_of
 from lambdas.plan_compaction.health_objects import health_objects
 from lambdas.publish_freshness.ledger_log import newest_commit
 from lambdas.publish_freshness.measuring import counts
@@ -31,12 +32,13 @@ class Settings:
     lake_bucket: str
     page_bucket: str
     jobs: str
+    engine: str = "glue"
 
 
 def handle(event: dict[str, Any], context: object) -> str:
     settings = environment.read(Settings, os.environ)
-    clients = {name: boto3.client(name) for name in ("s3", "sqs", "glue", "cloudwatch")}
-    text = page(state(settings, **clients, now=datetime.now(UTC)))
+    clients = {name: boto3.client(name) for name in ("s3", "sqs", "cloudwatch")}
+    text = page(state(settings, glue=jobs_of(settings.engine), **clients, now=datetime.now(UTC)))
     about = {"ContentType": "text/html; charset=utf-8", "CacheControl": "no-store"}
     clients["s3"].put_object(Bucket=settings.page_bucket, Key=KEY, Body=text.encode(), **about)
     log.info("written", bytes=len(text))

@@ -12,6 +12,7 @@ from forebay.errors import Misdeclared
 from forebay.service import builtin_service
 from forebay.settings import CompactSettings
 from infra.buckets import access_logs_bucket
+from infra.engines import Glue
 from infra.jobs import JobCode, upkeep_jobs
 from infra.keys import Keys
 from infra.lake import Lake
@@ -27,7 +28,9 @@ def template_with(scripts: Path) -> Template:
     keys = Keys(stack, "Keys", settings=settings, landing_bucket_arn="arn:landing", topic_arn="arn:topic")
     lake = Lake(stack, "Lake", settings=settings, keys=keys, access_logs=access_logs_bucket(stack, settings=settings))
     code = JobCode(stack, "Code", service=builtin_service())
-    upkeep_jobs(stack, settings=settings, code=code, lake=lake, key=keys.data, told={}, scripts=scripts)
+    upkeep_jobs(
+        stack, settings=settings, engine=Glue(settings), code=code, lake=lake, key=keys.data, told={}, scripts=scripts
+    )
     return Template.from_stack(stack)
 
 

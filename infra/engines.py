@@ -1,0 +1,231 @@
+"""Where the jobs run, by the setting `engine`: how a job is defined there, who may start one and look at its runs, and how its
+end is heard of. Glue is what all of this was built for; EMR Serverless runs the same scripts, from the same definitions."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from aws_cdk import Aws, CfnResource
+from aws_cdk import aws_emrserverless as emr
+from aws_cdk import aws_events as events
+from aws_cdk import aws_glue as glue
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_s3_assets as assets
+from aws_cdk import aws_ssm as ssm
+from constructs import Construct
+
+from forebay import runtime
+from infra import grants
+from infra.bundle import built
+from infra.review import acknowledge
+from infra.settings import Settings
+from lambdas.engine.emr_serverless import AT_WORK as EMR_AT_WORK
+
+__all__ = ["Definition", "EmrServerless", "Engine", "Glue", "engine_of"]
+
+GLUE_AT_WORK = ("STARTING", "RUNNING", "STOPPING", "WAITING")
+IDLE_MINUTES = 15
+VCPUS_OF_A_WORKER = {"G.1X": 4, "G.2X": 8, "G.4X": 16}
+GB_OF_A_VCPU = 4
+JARS = Path(__file__).resolve().parent.parent / ".forebay" / "jars"
+KERNEL = ("delta-kernel-api", "delta-kernel-defaults")
+"""Delta 4.0, which EMR has, comes without Kernel; ours is of Glue's Delta, and reads and commits the same log."""
+
+
+@dataclass(frozen=True)
+class Definition:
+    """A job, whatever runs it; arguments under Glue's names."""
+
+    name: str
+    role: iam.Role
+    command: str
+    script: str
+    arguments: dict[str, str]
+    workers: int
+    timeout: int | None
+
+
+class Named(Protocol):
+    @property
+    def name(self) -> str: ...
+    @property
+    def role(self) -> iam.Role: ...
+
+
+class Engine(Protocol):
+    """`said` is what functions are told of it."""
+
+    @property
+    def said(self) -> str: ...
+    @property
+    def principal(self) -> str: ...
+    @property
+    def extra_jars(self) -> Sequence[assets.Asset]: ...
+
+    def define(self, scope: Construct, definition: Definition) -> CfnResource: ...
+    def may_write_logs(self, role: iam.IGrantable, log_group_arn: str) -> None: ...
+    def may_start(self, who: iam.IGrantable, sid: str, *jobs: Named) -> None: ...
+    def may_look(self, who: iam.IGrantable, sid: str, *jobs: Named) -> None:
+        """At the jobs' lists of runs."""
+
+    def may_ask_why(self, who: iam.IGrantable, sid: str, *jobs: Named) -> None:
+        """A run ended as it did."""
+
+    def may_read_definitions(self, who: iam.IGrantable, sid: str, *jobs: Named) -> None: ...
+    def ends(self, jobs: Sequence[Named]) -> events.EventPattern:
+        """All states but those of a job at work, so that one we never heard of is not passed over."""
+
+
+def engine_of(scope: Construct, settings: Settings) -> Engine:
+    return Glue(settings) if settings.engine == "glue" else EmrServerless(scope, "Engine", settings=settings)
+
+
+class Glue:
+    said = "glue"
+    principal = "glue.amazonaws.com"
+    extra_jars: Sequence[assets.Asset] = ()
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+
+    def define(self, scope: Construct, definition: Definition) -> CfnResource:
+        streams = definition.command == "gluestreaming"
+        job = glue.CfnJob(
+            scope,
+            "Job",
+            name=definition.name,
+            role=definition.role.role_arn,
+            glue_version=runtime.GLUE,
+            worker_type=self._settings.worker_type,
+            number_of_workers=definition.workers,
+            max_retries=0,
+            timeout=definition.timeout,
+            maintenance_window=(self._settings.maintenance_window or None) if streams else None,
+            execution_property=glue.CfnJob.ExecutionPropertyProperty(max_concurrent_runs=1),
+            command=glue.CfnJob.JobCommandProperty(
+                name=definition.command, python_version="3", script_location=definition.script
+            ),
+            default_arguments=definition.arguments,
+        )
+        acknowledge(job, "GL1", "the log group is encrypted with our key, without a security configuration")
+        acknowledge(job, "GL3", "no job of ours uses bookmarks: Spark's checkpoint and the ledger say what is done")
+        return job
+
+    def may_write_logs(self, role: iam.IGrantable, log_group_arn: str) -> None:
+        grants.write_job_logs(role, log_group_arn)
+
+    def may_start(self, who: iam.IGrantable, sid: str, *jobs: Named) -> None:
+        grants.allow(who, sid, ["glue:StartJobRun"], list(map(self._arn, jobs)))
+
+    def may_look(self, who: iam.IGrantable, sid: str, *jobs: Named) -> None:
+        grants.allow(who, sid, ["glue:GetJobRuns"], list(map(self._arn, jobs)))
+
+    def may_ask_why(self, who: iam.IGrantable, sid: str, *jobs: Named) -> None:
+        grants.allow(who, sid, ["glue:GetJobRun"], list(map(self._arn, jobs)))
+
+    def may_read_definitions(self, who: iam.IGrantable, sid: str, *jobs: Named) -> None:
+        grants.allow(who, sid, ["glue:GetJob"], list(map(self._arn, jobs)))
+
+    def ends(self, jobs: Sequence[Named]) -> events.EventPattern:
+        return events.EventPattern(
+            source=["aws.glue"],
+            detail_type=["Glue Job State Change"],
+            detail={"jobName": [job.name for job in jobs], "state": [{"anything-but": list(GLUE_AT_WORK)}]},
+        )
+
+    @staticmethod
+    def _arn(job: Named) -> str:
+        return f"arn:{Aws.PARTITION}:glue:{Aws.REGION}:{Aws.ACCOUNT_ID}:job/{job.name}"
+
+
+class EmrServerless(Construct):
+    """One application, which starts with a run and stops when none is left. It knows no definitions of jobs, so these are
+    parameters of Systems Manager, from which functions make what they submit."""
+
+    principal = "emr-serverless.amazonaws.com"
+
+    def __init__(self, scope: Construct, construct_id: str, *, settings: Settings) -> None:
+        super().__init__(scope, construct_id)
+        # The ingest job, and one that keeps the tables in shape, at the same time.
+        vcpus = 2 * settings.workers * VCPUS_OF_A_WORKER[settings.worker_type]
+        self._application = emr.CfnApplication(
+            self,
+            "Application",
+            name=settings.name,
+            type="SPARK",
+            release_label=settings.emr_release,
+            architecture="X86_64",
+            auto_start_configuration=emr.CfnApplication.AutoStartConfigurationProperty(enabled=True),
+            auto_stop_configuration=emr.CfnApplication.AutoStopConfigurationProperty(
+                enabled=True, idle_timeout_minutes=IDLE_MINUTES
+            ),
+            maximum_capacity=emr.CfnApplication.MaximumAllowedResourcesProperty(
+                cpu=f"{vcpus} vCPU", memory=f"{vcpus * GB_OF_A_VCPU} GB"
+            ),
+        )
+        self.said = f"emr-serverless:{self._application.attr_application_id}"
+        self.extra_jars = [
+            assets.Asset(self, "".join(word.capitalize() for word in name.split("-")), path=str(jar(name)))
+            for name in KERNEL
+        ]
+
+    def define(self, scope: Construct, definition: Definition) -> CfnResource:
+        said = {
+            "Name": definition.name,
+            "Role": definition.role.role_arn,
+            "Command": {"Name": definition.command, "ScriptLocation": definition.script},
+            "DefaultArguments": definition.arguments,
+            "NumberOfWorkers": definition.workers,
+            "Timeout": definition.timeout,
+        }
+        return ssm.CfnParameter(
+            scope, "Job", name=f"/{definition.name}", type="String", tier="Intelligent-Tiering", value=json.dumps(said)
+        )
+
+    def may_write_logs(self, role: iam.IGrantable, log_group_arn: str) -> None:
+        groups = f"arn:{Aws.PARTITION}:logs:{Aws.REGION}:{Aws.ACCOUNT_ID}:*"
+        grants.allow(
+            role, "FindLogs", ["logs:DescribeLogGroups"], [groups], because="EMR looks for the group in the list of all"
+        )
+        actions = ["logs:CreateLogStream", "logs:PutLogEvents", "logs:DescribeLogStreams"]
+        grants.allow(role, "WriteLogs", actions, [log_group_arn])
+
+    def may_start(self, who: iam.IGrantable, sid: str, *jobs: Named) -> None:
+        """Whoever starts one looks first whether it runs, and hands over the role of the run."""
+        grants.allow(who, sid, ["emr-serverless:StartJobRun", "emr-serverless:ListJobRuns"], [self._arn])
+        self.may_read_definitions(who, f"{sid}AsDefined", *jobs)
+        passed = {"StringEquals": {"iam:PassedToService": self.principal}}
+        grants.allow(who, f"{sid}AsItsRole", ["iam:PassRole"], [job.role.role_arn for job in jobs], passed)
+
+    def may_look(self, who: iam.IGrantable, sid: str, *jobs: Named) -> None:
+        grants.allow(who, sid, ["emr-serverless:ListJobRuns"], [self._arn])
+
+    def may_ask_why(self, who: iam.IGrantable, sid: str, *jobs: Named) -> None:
+        runs = [f"{self._arn}/jobruns/*"]
+        grants.allow(who, sid, ["emr-serverless:GetJobRun"], runs, because="a run's number is known when it is there")
+
+    def may_read_definitions(self, who: iam.IGrantable, sid: str, *jobs: Named) -> None:
+        ours = f"arn:{Aws.PARTITION}:ssm:{Aws.REGION}:{Aws.ACCOUNT_ID}:parameter"
+        grants.allow(who, sid, ["ssm:GetParameter"], [f"{ours}/{job.name}" for job in jobs])
+
+    def ends(self, jobs: Sequence[Named]) -> events.EventPattern:
+        return events.EventPattern(
+            source=["aws.emr-serverless"],
+            detail_type=["EMR Serverless Job Run State Change"],
+            detail={
+                "applicationId": [self._application.attr_application_id],
+                "state": [{"anything-but": list(EMR_AT_WORK)}],
+            },
+        )
+
+    @property
+    def _arn(self) -> str:
+        return self._application.attr_arn
+
+
+def jar(name: str) -> Path:
+    return built(JARS / f"{name}-{runtime.DELTA}.jar")

@@ -1,0 +1,1 @@
+"""Where the jobs run: Glue, or EMR Serverless with the same few calls."""

@@ -1,0 +1,111 @@
+"""EMR Serverless in Glue's words: the calls that functions make of Glue's client, with Glue's answers.
+
+EMR does not refuse a second run of a job, so that is looked for before one is started; two that are started in the same moment
+both run, and of two drivers of one checkpoint the lease lets one work.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from lambdas.engine.submission import BEFORE, submission
+
+__all__ = ["AT_WORK", "EmrServerless", "state_of"]
+
+AT_WORK = ("SUBMITTED", "PENDING", "SCHEDULED", "QUEUED", "RUNNING", "CANCELLING")
+STATES = {
+    **dict.fromkeys(("SUBMITTED", "PENDING", "SCHEDULED", "QUEUED"), "STARTING"),
+    "RUNNING": "RUNNING",
+    "CANCELLING": "STOPPING",
+    "SUCCESS": "SUCCEEDED",
+    "FAILED": "FAILED",
+    "CANCELLED": "STOPPED",
+}
+LOOKED_BACK = (timedelta(days=1), timedelta(days=30))
+"""A service that drains has hundreds of runs a day; one whose last run was stopped weeks ago has none."""
+VCPUS_OF_A_DPU = 4
+
+
+def state_of(state: str, details: str = "") -> str:
+    """As Glue calls it. EMR cancels what takes too long; a person who cancels gives no such reason."""
+    if state == "CANCELLED" and "time" in details.lower() and "out" in details.lower():
+        return "TIMEOUT"
+    return STATES.get(state, state)
+
+
+class EmrServerless:
+    class exceptions:  # noqa: N801  (as boto3's clients have it)
+        class ConcurrentRunsExceededException(Exception):
+            pass
+
+        class EntityNotFoundException(Exception):
+            pass
+
+    def __init__(self, emr: Any, ssm: Any, application: str) -> None:
+        self._emr, self._ssm, self._application = emr, ssm, application
+
+    def get_job(self, JobName: str) -> dict[str, Any]:  # noqa: N803
+        """Its parameter changes when a deploy changes the job."""
+        found = self._ssm.get_parameter(Name=f"/{JobName}")["Parameter"]
+        return {"Job": {**json.loads(found["Value"]), "LastModifiedOn": found["LastModifiedDate"]}}
+
+    def get_job_runs(self, JobName: str, MaxResults: int) -> dict[str, Any]:  # noqa: N803
+        """Newest first; those of the last day, or else of the last month; and those at work, however old."""
+        now = datetime.now(UTC)
+        runs = self._runs(JobName, states=list(AT_WORK))
+        for back in LOOKED_BACK:
+            if recent := self._runs(JobName, createdAtAfter=now - back):
+                runs |= recent
+                break
+        newest = sorted(runs.values(), key=lambda run: run["createdAt"], reverse=True)
+        return {"JobRuns": [_in_glues_words(run, JobName) for run in newest[:MaxResults]]}
+
+    def get_job_run(self, JobName: str, RunId: str) -> dict[str, Any]:  # noqa: N803
+        """Without a name, of whichever job it is."""
+        try:
+            run = self._emr.get_job_run(applicationId=self._application, jobRunId=RunId)["jobRun"]
+        except self._emr.exceptions.ResourceNotFoundException as gone:
+            raise self.exceptions.EntityNotFoundException(RunId) from gone
+        billed = run.get("billedResourceUtilization") or run.get("totalResourceUtilization") or {}
+        return {
+            "JobRun": {
+                **_in_glues_words({**run, "id": RunId}, JobName or str(run.get("name", "")).removesuffix(BEFORE)),
+                "ExecutionTime": run.get("totalExecutionDurationSeconds", 0),
+                "DPUSeconds": round(3600 * billed.get("vCPUHour", 0) / VCPUS_OF_A_DPU, 1),
+            }
+        }
+
+    def start_job_run(self, JobName: str, Arguments: dict[str, str] | None = None) -> dict[str, str]:  # noqa: N803
+        if self._runs(JobName, states=list(AT_WORK)):
+            raise self.exceptions.ConcurrentRunsExceededException(JobName)
+        asked = submission(self.get_job(JobName=JobName)["Job"], Arguments or {})
+        where = {"applicationId": self._application, "clientToken": uuid.uuid4().hex}
+        return {"JobRunId": self._emr.start_job_run(**where, **asked)["jobRunId"]}
+
+    def _runs(self, job: str, **asked: Any) -> dict[str, dict[str, Any]]:
+        pages = self._emr.get_paginator("list_job_runs").paginate(applicationId=self._application, **asked)
+        names = (job, job + BEFORE)
+        return {run["id"]: run for page in pages for run in page["jobRuns"] if run.get("name") in names}
+
+
+def _in_glues_words(run: dict[str, Any], job: str) -> dict[str, Any]:
+    details = str(run.get("stateDetails") or "")
+    state = state_of(run["state"], details)
+    arguments = {"--drain": "true"} if run.get("mode") == "BATCH" else {}
+    if str(run.get("name", "")).endswith(BEFORE):
+        arguments["--scriptLocation"] = ""
+    said = {
+        "Id": run["id"],
+        "JobName": job,
+        "JobRunState": state,
+        "StartedOn": run["createdAt"],
+        "Arguments": arguments,
+    }
+    if run["state"] not in AT_WORK:
+        said["CompletedOn"] = run["updatedAt"]
+        if state not in ("SUCCEEDED", "STOPPED"):
+            said["ErrorMessage"] = details
+    return said

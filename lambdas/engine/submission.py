@@ -1,0 +1,66 @@
+"""One definition of a job, as Glue has it, becomes what EMR Serverless is asked to run.
+
+In: the definition and a run's own arguments, under Glue's names. Out: StartJobRun's request, save the application and the
+token. EMR knows no definitions of jobs: the stack keeps them as parameters of Systems Manager.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+__all__ = ["BEFORE", "STREAMING", "submission"]
+
+STREAMING = "gluestreaming"
+BEFORE = " (code of before)"
+"""A run's name ends so if it was started with code of before: all else that is listed of a run is its state."""
+FAILED_ATTEMPTS_AN_HOUR = 5
+OF_GLUE = re.compile(
+    r"--(conf|extra-.*|additional-.*|datalake-formats|enable-.*|continuous-log-.*|spark-event-logs-path|job-.*|class"
+    r"|scriptLocation|TempDir|service)"
+)
+"""Arguments that Glue acts on; here they become something else, or nothing."""
+DELTA = ("/usr/share/aws/delta/lib/delta-spark.jar", "/usr/share/aws/delta/lib/delta-storage.jar")
+"""Where EMR has them."""
+PYTHON = "./environment/bin/python"
+
+
+def submission(definition: Mapping[str, Any], arguments: Mapping[str, str]) -> dict[str, Any]:
+    said = {**definition["DefaultArguments"], **arguments}
+    # A drain ends by itself; only what runs on is to be begun again by EMR, in another zone if need be.
+    streams = definition["Command"]["Name"] == STREAMING and said.get("--drain") != "true"
+    driver = {
+        "entryPoint": said.get("--scriptLocation", definition["Command"]["ScriptLocation"]),
+        "entryPointArguments": [word for pair in _of_the_script(said) for word in pair],
+        "sparkSubmitParameters": " ".join(_parameters(said, int(definition["NumberOfWorkers"]))),
+    }
+    log = {"enabled": True, "logGroupName": said["--continuous-log-logGroup"]}
+    asked: dict[str, Any] = {
+        "name": definition["Name"] + (BEFORE if "--scriptLocation" in arguments else ""),
+        "executionRoleArn": definition["Role"],
+        "mode": "STREAMING" if streams else "BATCH",
+        "retryPolicy": {"maxFailedAttemptsPerHour": FAILED_ATTEMPTS_AN_HOUR} if streams else {"maxAttempts": 1},
+        "jobDriver": {"sparkSubmit": driver},
+        "configurationOverrides": {"monitoringConfiguration": {"cloudWatchLoggingConfiguration": log}},
+    }
+    if definition.get("Timeout"):
+        asked["executionTimeoutMinutes"] = int(definition["Timeout"])
+    return asked
+
+
+def _of_the_script(said: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    yield from ((name, value) for name, value in said.items() if not OF_GLUE.fullmatch(name))
+    # Glue puts the file beside the script; here the script is told where it is.
+    yield "--service", said["--extra-files"]
+
+
+def _parameters(said: Mapping[str, str], workers: int) -> Iterator[str]:
+    jars = ",".join((*DELTA, said["--extra-jars"]))
+    yield f"--conf spark.jars={jars} --conf spark.submit.pyFiles={said['--extra-py-files']}"
+    yield f"--conf spark.archives={said['--additional-python-modules']}#environment"
+    for name in ("PYSPARK_DRIVER_PYTHON", "PYSPARK_PYTHON"):
+        yield f"--conf spark.emr-serverless.driverEnv.{name}={PYTHON}"
+    yield f"--conf spark.executorEnv.PYSPARK_PYTHON={PYTHON}"
+    yield f"--conf spark.dynamicAllocation.maxExecutors={max(1, workers - 1)}"
+    yield from (f"--conf {pair.strip()}" for pair in said["--conf"].split(" --conf "))

@@ -1,0 +1,127 @@
+"""The service on EMR Serverless: the same jobs, defined, started and heard of by other means."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import pytest
+
+from forebay.errors import Misdeclared
+from forebay.settings import IngestSettings
+from infra.settings import Settings
+from lambdas.engine.submission import submission
+from tests.infra.synthesized import Synthesized, synthesized, text
+from tests.infra.test_stack import dashboard_body, names
+
+pytestmark = pytest.mark.xdist_group("cdk")
+
+PYTHON = "s3://studio-tools/python.tar.gz"
+
+
+@pytest.fixture(scope="module")
+def emr(tmp_path_factory: pytest.TempPathFactory) -> Synthesized:
+    return synthesized(
+        tmp_path_factory.mktemp("emr"), env="prod", engine="emr-serverless", python_modules=PYTHON, workers="10"
+    )
+
+
+def definitions(service: Synthesized) -> dict[str, Any]:
+    found = [p["Properties"] for p in service.of("SSM::Parameter").values()]
+    return {one["Name"]: json.loads(text(one["Value"])) for one in found}
+
+
+def test_one_application_starts_with_a_run_and_stops_without(emr: Synthesized) -> None:
+    application = emr.one("EMRServerless::Application", "EngineApplication")
+    assert (application["Type"], application["ReleaseLabel"]) == ("SPARK", "emr-spark-8.0")
+    assert application["AutoStartConfiguration"] == {"Enabled": True}
+    assert application["AutoStopConfiguration"] == {"Enabled": True, "IdleTimeoutMinutes": 15}
+    assert application["MaximumCapacity"] == {"Cpu": "80 vCPU", "Memory": "320 GB"}
+    assert emr.of("Glue::Job") == {}
+    (report,) = [r for r in emr.report["pluginReports"] if r["pluginName"] == "AwsSolutions"]
+    assert report["violations"] == []
+
+
+def test_each_job_is_defined_so_that_it_can_be_submitted_and_understands_what_it_is_told(emr: Synthesized) -> None:
+    found = definitions(emr)
+    assert set(found) == {f"/forebay-prod-{job}" for job in ("ingest", "compact", "maintain", "reconcile")}
+    assert all(len(text(p["Properties"]["Value"])) < 8192 for p in emr.of("SSM::Parameter").values())
+    asked = submission(found["/forebay-prod-ingest"], {})
+    assert (asked["mode"], asked["name"]) == ("STREAMING", "forebay-prod-ingest")
+    settings = IngestSettings.from_argv(asked["jobDriver"]["sparkSubmit"]["entryPointArguments"])
+    assert settings.lake.startswith("s3://<Lake")
+    assert settings.service.startswith("s3://cdk-")
+    parameters = asked["jobDriver"]["sparkSubmit"]["sparkSubmitParameters"]
+    assert f"spark.archives={PYTHON}#environment" in parameters
+    jars = re.findall(r"([\w-]+)\.jar\b", parameters)
+    assert (jars[:2], len(jars)) == (["delta-spark", "delta-storage"], 5), "EMR's, the log store, and Kernel's two"
+    assert submission(found["/forebay-prod-compact"], {})["executionTimeoutMinutes"] == 120
+
+
+def test_functions_start_jobs_as_their_roles_and_nothing_else(emr: Synthesized) -> None:
+    policies = {role: {a: names(r) for a, r in rights.items()} for role, rights in emr.policies().items()}
+    application = {"EngineApplication"}
+    started = {
+        "StartIngest": ["Ingest"],
+        "PlanCompaction": ["Compact"],
+        "StartUpkeep": ["Compact", "Maintain", "Reconcile"],
+    }
+    for function, jobs in started.items():
+        rights = policies[f"Functions{function}Role"]
+        assert rights["emr-serverless:StartJobRun"] == rights["emr-serverless:ListJobRuns"] == application
+        assert rights["iam:PassRole"] == {f"{job}Role" for job in jobs}
+        assert rights["ssm:GetParameter"] == {f"ssm:parameter/forebay-prod-{job.lower()}" for job in jobs}
+    assert policies["FunctionsJobEndedRole"]["emr-serverless:GetJobRun"] == {"EngineApplication/jobruns/*"}
+    assert policies["FunctionsStatusPageRole"]["emr-serverless:ListJobRuns"] == application
+    assert policies["SchedulesRole"].keys() == {"lambda:InvokeFunction"}
+    assert not [
+        action for rights in policies.values() for action in rights if action.startswith("glue:") and "Job" in action
+    ]
+    passed = json.dumps([p["Properties"] for p in emr.of("IAM::Policy").values()])
+    assert passed.count('"iam:PassedToService": "emr-serverless.amazonaws.com"') == passed.count("iam:PassRole")
+
+
+def test_the_jobs_roles_are_emrs_and_may_read_what_they_run(emr: Synthesized) -> None:
+    for job in ("Ingest", "Compact", "Maintain", "Reconcile"):
+        (trusted,) = emr.one("IAM::Role", f"{job}Role")["AssumeRolePolicyDocument"]["Statement"]
+        assert trusted["Principal"] == {"Service": "emr-serverless.amazonaws.com"}
+        assert trusted["Condition"]["StringEquals"]["aws:SourceAccount"] == {"Ref": "AWS::AccountId"}
+        rights = {action: names(resources) for action, resources in emr.policies()[f"{job}Role"].items()}
+        assert "s3:studio-tools/python.tar.gz" in rights["s3:GetObject"]
+        assert rights["logs:PutLogEvents"] == {f"{job}Log"}
+
+
+def test_the_clock_asks_a_function_for_upkeep_and_functions_know_the_engine(emr: Synthesized) -> None:
+    by_clock = emr.of("Scheduler::Schedule")["SchedulesVacuum"]["Properties"]["Target"]
+    assert text(by_clock["Arn"]).startswith("<FunctionsStartUpkeep")
+    asked = json.loads(text(by_clock["Input"]))
+    assert asked == {"JobName": "forebay-prod-maintain", "Arguments": {"--vacuum": "lite"}}
+    for name in ("StartIngest", "PlanCompaction", "JobEnded", "StatusPage", "StartUpkeep"):
+        variables = emr.one("Lambda::Function", f"Functions{name}")["Environment"]["Variables"]
+        assert text(variables["ENGINE"]).startswith("emr-serverless:<EngineApplication")
+
+
+def test_the_end_of_a_run_of_the_application_is_heard_whatever_its_state(emr: Synthesized) -> None:
+    (rule,) = emr.of("Events::Rule").values()
+    pattern = rule["Properties"]["EventPattern"]
+    assert (pattern["source"], pattern["detail-type"]) == (
+        ["aws.emr-serverless"],
+        ["EMR Serverless Job Run State Change"],
+    )
+    assert [text(one).startswith("<EngineApplication") for one in pattern["detail"]["applicationId"]] == [True]
+    (states,) = pattern["detail"]["state"]
+    assert "FAILED" not in states["anything-but"]
+    assert "RUNNING" in states["anything-but"]
+
+
+def test_the_dashboard_shows_nothing_that_only_glue_measures(emr: Synthesized, made: Synthesized) -> None:
+    assert '"Glue"' in json.dumps(dashboard_body(made))
+    assert '"Glue"' not in json.dumps(dashboard_body(emr))
+
+
+def test_what_emr_lacks_is_said_at_once() -> None:
+    with pytest.raises(Misdeclared) as refused:
+        Settings.from_context({"engine": "emr-serverless", "worker_type": "G.8X"})
+    assert "worker_type G.8X has 32 vCPUs" in str(refused.value)
+    assert "python_modules must be the s3:// place of a packed virtual environment" in str(refused.value)
