@@ -143,9 +143,11 @@ def test_a_column_whose_declared_type_changes_has_the_new_one_and_what_does_not_
 ) -> None:
     declare(told, tmp_path, ', { name = "n", type = "double" }, { name = "level", type = "long" }')
     said = [(1, 1, "2026-11-21T12:00:00Z"), (2.5, "odd", "soon"), (3, None, 1795262400)]
-    told.put("a.json", lines([event("alpha", i, n=n, level=level, at=at) for i, (n, level, at) in enumerate(said)]))
+    records = [event("alpha", i, n=n, level=level, at=at) for i, (n, level, at) in enumerate(said)]
+    told.put("a.json", lines([records[0] | {"ms": 1795262400000, "flag": True}, *records[1:]]))
     told.run()
     types_now = ', { name = "n", type = "long" }, { name = "level" }, { name = "at", type = "timestamp" }'
+    types_now += ', { name = "ms", type = "timestamp" }, { name = "flag", type = "date" }'
     types_now += ', { name = "day", type = "date", expression = "to_date(at)" }'
     declare(told, tmp_path, types_now, 'partitions = ["day"]')
     told.put("b.json", lines([event("alpha", 3, n=4, level="high", at=1795262400)]))
@@ -153,7 +155,7 @@ def test_a_column_whose_declared_type_changes_has_the_new_one_and_what_does_not_
 
     done = settled(told, spark, "alpha")
 
-    assert set(done.changed) == {"n bigint", "level string", "at timestamp", "day"}
+    assert set(done.changed) == {"n bigint", "level string", "at timestamp", "ms timestamp", "flag date", "day"}
     assert done.partitions == ("day",)
     assert told.run().differences() == []
     table = LakeView(told.lake).table("alpha")
@@ -167,8 +169,10 @@ def test_a_column_whose_declared_type_changes_has_the_new_one_and_what_does_not_
         (3, None, "2026-11-21T12:00:00+00:00"),
         (4, "high", "2026-11-21T12:00:00+00:00"),
     ]
+    [first] = told.rows("alpha", "select ms, flag from t where n = 1")
+    assert (first["ms"].isoformat(), first["flag"]) == ("2026-11-21T12:00:00+00:00", None)
     assert [row["_rescued"] and json.loads(row["_rescued"]) for row in rows] == [
-        None,
+        {"flag": "true"},
         {"n": "2.5", "at": "soon"},
         None,
         None,

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import shutil
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 
 from forebay.operate.drift import drift
 from forebay.service import declaration_of, parse_service
 from forebay.table_log.definition import Definition
+from tests.operate.command import failed, ran
 
 SETTLE = "`forebay schema settle purchases`"
 KEPT = "rows for it are kept in the quarantine"
@@ -138,3 +143,46 @@ def test_another_layout_stays_until_somebody_changes_it() -> None:
     assert told(columns, *fields, cluster_columns=("player",)) == [
         ("cluster_by: is player in the table and declared nothing (ALTER TABLE ... CLUSTER BY NONE)", False)
     ]
+
+
+def test_the_tables_of_a_lake_are_looked_at_together(tmp_path: Path) -> None:
+    def made(name: str, **columns: list[Any]) -> None:
+        write_deltalake(tmp_path / "lake" / name, pa.table(columns))
+
+    made("alpha", level=[1])
+    made("beta", level=["one"])
+    made("purchases", price=[1.5])
+    made("strange", x=[1])
+    made("delta", level=[1])
+    (tmp_path / "lake" / "delta" / "_delta_log" / f"{0:020}.json").rename(
+        tmp_path / "lake" / "delta" / "_delta_log" / f"{7:020}.json"
+    )
+    (tmp_path / "lake" / "epsilon").mkdir()
+    made("_forebay/ledger", x=[1])
+    lake, declared = str(tmp_path / "lake"), tmp_path / "service.toml"
+    declared.write_text(
+        """
+        name = "studio"
+        [[tables]]
+        name = "purchases"
+        columns = [{ name = "price", type = "double" }]
+        [[tables]]
+        name = "{game}a"
+        columns = [{ name = "level", type = "long" }, { name = "day", type = "date" }]
+        """
+    )
+    said = failed(2, "tables", "check", str(tmp_path), "--lake", lake).splitlines()
+    assert "nothing wrong" in said[0]
+    comes = "column day: is declared date and not in the table (it comes with the next rows; `forebay schema settle"
+    assert [
+        line.startswith(f"  table {name}: {comes}") for name, line in zip(("alpha", "beta"), said[1:], strict=False)
+    ]
+    assert said[3] == "  table strange: no declaration makes it, so nothing is written to it"
+    assert [line.partition(" (")[0] for line in said[4:]] == [
+        "forebay: table beta: column level: is string in the table and declared long",
+        "forebay: table delta: cannot be read",
+    ]
+    assert "the commit of version 0 is missing" in said[5]
+    for name in ("beta", "delta"):
+        shutil.rmtree(tmp_path / "lake" / name)
+    assert ran("tables", "check", str(tmp_path), "--lake", lake).splitlines()[-1].startswith(f"{lake}: 2 tables")

@@ -12,7 +12,7 @@ from forebay.cli.show import console, show_tables
 from forebay.errors import Misdeclared, Problem
 from forebay.objects import open_objects
 from forebay.operate import declarations as declared
-from forebay.service import declaration_of, load_service, parse_service
+from forebay.service import Service, declaration_of, load_service, parse_service
 
 __all__ = ["app"]
 
@@ -48,8 +48,10 @@ def init(folder: Folder) -> None:
 def check(
     service: Annotated[str, typer.Argument(help="A folder, service.toml or s3:// prefix.")] = "",
     sql: Annotated[bool, typer.Option(help="Have Spark look at expectations and derived columns, too.")] = True,
+    lake: Annotated[str, typer.Option(help="Hold them against the tables of this lake, too.")] = "",
 ) -> None:
-    """Say everything that is wrong with the declarations."""
+    """Say everything that is wrong with the declarations; with --lake also where tables are not as declared, and what comes of
+    it. Exit status 2 if there is anything that does not come right with the next rows."""
     found = load_service(service)
     asks = any(table.expectations or any(c.expression for c in table.columns) for table in found.tables)
     if sql and asks:
@@ -61,6 +63,8 @@ def check(
         for said in declared.who_reads(table):
             console.print(f"  {said}", markup=False)
     console.print(f"service {found.name}, version {found.version}: {len(found.tables)} declarations, nothing wrong")
+    if lake:
+        _check_lake(found, lake)
 
 
 @app.command()
@@ -104,6 +108,20 @@ def add(
 def editor_schema() -> None:
     """Print the JSON Schema of service.toml, for an editor to complete and check by."""
     print(json.dumps(declared.editor_schema(), indent=2))
+
+
+def _check_lake(service: Service, lake: str) -> None:
+    from forebay.operate.drift import drift_of_lake
+
+    found = drift_of_lake(service, lake)
+    for one in found.drifts:
+        if one.by_itself:
+            console.print(f"  {one.problem}", markup=False, soft_wrap=True)
+    for name in found.others:
+        console.print(f"  table {name}: no declaration makes it, so nothing is written to it", markup=False)
+    if wrong := [one.problem for one in found.drifts if not one.by_itself]:
+        raise Misdeclared(wrong)
+    console.print(f"{lake}: {found.tables} tables, none of which takes no rows or stays otherwise than declared")
 
 
 def _diff(texts: dict[str, str], place: str) -> bool:

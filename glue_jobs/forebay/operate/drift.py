@@ -8,6 +8,7 @@ does what is said.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,9 +21,10 @@ from forebay.operate.columns import type_name
 from forebay.service import Service
 from forebay.table.shaping import RESCUED
 from forebay.table_log.definition import Definition, definition_of
+from forebay.table_log.listing import LOG, BrokenLog, NoTable, UnsupportedTable
 from forebay.table_log.tables import tables_of
 
-__all__ = ["Drift", "drift", "drift_of_lake"]
+__all__ = ["Drift", "LakeDrift", "drift", "drift_of_lake"]
 
 OF_OURS = {**dict.fromkeys(OWN_COLUMNS, "long"), "_file_id": "string", "_ingested_at": "timestamp", RESCUED: "string"}
 IN_DELTA = {"int": "integer", "json": "string", "map": "map<string, string>"}
@@ -34,6 +36,7 @@ NOT_WRITTEN = {
     "delta.invariants": "has an invariant",
 }
 """In a column's metadata: what only Spark writes, and not what our commits are made with."""
+TABLES_AT_ONCE = 16
 
 
 @dataclass(frozen=True)
@@ -44,14 +47,35 @@ class Drift:
     by_itself: bool = False
 
 
-def drift_of_lake(service: Service, lake: str, *, s3: Any = None) -> dict[str, list[Drift]]:
-    """Of each table of the lake that a declaration makes; tables that cannot be read are told as well."""
-    found: dict[str, list[Drift]] = {}
-    for name in tables_of(lake, s3=s3):
-        declared = next((one for one in service.tables if one.makes(name)), None)
-        if declared is not None:
-            found[name] = list(drift(name, declared, definition_of(open_objects(f"{lake.rstrip('/')}/{name}", s3=s3))))
-    return found
+@dataclass(frozen=True)
+class LakeDrift:
+    """Of so many tables that declarations make. Of the `others` nothing is declared, and nothing is written to them."""
+
+    tables: int
+    others: tuple[str, ...]
+    drifts: tuple[Drift, ...]
+
+
+def drift_of_lake(service: Service, lake: str, *, s3: Any = None) -> LakeDrift:
+    """Of all tables that a declaration makes. One that cannot be read differs in that."""
+    there = tables_of(lake, s3=s3)
+    made = {
+        name: one for name in there if (one := next((t for t in service.tables if t.makes(name)), None)) is not None
+    }
+
+    def look(name: str) -> list[Drift]:
+        try:
+            return list(drift(name, made[name], definition_of(open_objects(f"{lake.rstrip('/')}/{name}", s3=s3))))
+        except NoTable:
+            return []  # a folder of something else
+        except (BrokenLog, UnsupportedTable) as unreadable:
+            return [Drift(Problem(f"table {name}", "cannot be read", str(unreadable)))]
+
+    with ThreadPoolExecutor(TABLES_AT_ONCE, "tables") as threads:
+        found = [one for drifts in threads.map(look, made) for one in drifts]
+    objects = open_objects(lake, s3=s3)
+    others = (name for name in there if name not in made and any(objects.found(f"{name}/{LOG}")))
+    return LakeDrift(len(made), tuple(others), tuple(found))
 
 
 def drift(name: str, declared: Table, found: Definition) -> Iterator[Drift]:

@@ -58,6 +58,7 @@ __all__ = ["Settled", "settle", "with_column"]
 
 ATTEMPTS = 5
 EVERY = 10**9
+NUMBERS = ("int", "bigint", "float", "double", "decimal")
 
 
 @dataclass(frozen=True)
@@ -169,17 +170,32 @@ class _Settling:
         """A column's values that have another type, as text and in their new one; null there where something of them would be
         lost, which goes to what is rescued."""
         from pyspark.sql import functions as F
-        from pyspark.sql.types import ArrayType, MapType, StringType, StructType
+        from pyspark.sql.types import (
+            ArrayType,
+            DateType,
+            MapType,
+            NumericType,
+            StructType,
+            TimestampNTZType,
+            TimestampType,
+        )
 
         had, kind = F.col(old.name), spark_type(column)
         text = F.to_json(had) if isinstance(old.dataType, ArrayType | MapType | StructType) else had.cast("string")
-        if isinstance(old.dataType, StringType) or column.type in ("string", "json", "map"):
-            value = column_of_text(text, column)
-        elif isinstance(old.dataType, ArrayType | MapType | StructType):
-            value = F.lit(None).cast(kind)
-        else:
+        numbers = isinstance(old.dataType, NumericType) and kind.lower().startswith(NUMBERS)
+        times = isinstance(old.dataType, TimestampType | TimestampNTZType | DateType)
+        if numbers or (times and column.type in ("timestamp", "date")):
             cast = had.try_cast(kind)
             value = F.when(cast.try_cast(old.dataType) == had, cast)
+        elif isinstance(old.dataType, ArrayType | MapType | StructType) and column.type not in (
+            "string",
+            "json",
+            "map",
+        ):
+            value = F.lit(None).cast(kind)
+        else:
+            # As of a record: Spark's cast takes any number for seconds since 1970, and refuses to make a date of a boolean.
+            value = column_of_text(text, column)
         if not column.of_record:
             return text, value
         rescued = field(self.service, column.source)
