@@ -33,6 +33,14 @@ def test_tables_may_stand_in_files_of_their_own() -> None:
     assert [table.name for table in service.tables] == ["purchases"]
 
 
+def test_the_longest_beginning_of_a_key_decides_what_becomes_of_its_other_bytes() -> None:
+    below = 'overwritten = "ignore"\noverwritten_below = { "in/" = "append", "in/fixes/" = "replace" }\n'
+    service = parse_service({"service.toml": below + GOOD})
+    asked = ("in/fixes/a.json", "in/a.json", "in/fixes", "out/in/a.json")
+    assert [service.rule_of(key) for key in asked] == ["replace", "append", "append", "ignore"]
+    assert parse_service({"service.toml": GOOD}).rule_of("in/a.json") == "append"
+
+
 def test_the_version_changes_with_any_text() -> None:
     one, other = parse_service({"service.toml": GOOD}), parse_service({"service.toml": GOOD + "# a comment\n"})
     assert one.version != other.version
@@ -47,6 +55,8 @@ def test_the_version_changes_with_any_text() -> None:
         ('name = "studio"', r"no table is declared"),
         ('name = "Studio!"\n[[tables]]\nname = "a"', r"name: must be a small letter.*got 'Studio!'"),
         ("overwriten = 'append'\n" + GOOD, r"overwriten: is unknown \(did you mean overwritten\?\)"),
+        (GOOD + 'overwritten = "replace"', r"overwritten is decided for files, .* declare it in service\.toml"),
+        ('overwritten_below = {"in/" = "never"}\n' + GOOD, r"overwritten_below\.in/: .*'replace'; got 'never'"),
         ('overwritten = "never"\n' + GOOD, r"overwritten: .*'append', 'ignore' or 'replace'; got 'never'"),
         (
             GOOD + '[schedules.night]\njob = "compact"\nat = "2:30"',

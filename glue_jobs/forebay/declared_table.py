@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from fnmatch import fnmatchcase
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
@@ -111,6 +111,16 @@ class Table(Declared):
     def fields(self) -> tuple[str, ...]:
         """The record's fields that the name is made of."""
         return tuple(re.findall(r"\{([^{}]*)\}", self.name))
+
+    @model_validator(mode="before")
+    @classmethod
+    def _leaves_files_whole(cls, given: Any) -> Any:
+        if isinstance(given, dict) and "overwritten" in given:
+            raise ValueError(
+                "overwritten is decided for files, whose rows may go to several tables, before they are read: "
+                'declare it in service.toml, for all keys or for some, such as overwritten_below = { "in/fixes/" = "replace" }'
+            )
+        return given
 
     @field_validator("values")
     @classmethod

@@ -88,7 +88,7 @@ def ingest(settings: IngestSettings, *, emit: Emit, stop: threading.Event) -> No
 
 def batch_of(spark: SparkSession, service: Service, settings: IngestSettings, lease: Lease, emit: Emit) -> Batch:
     store = open_store(settings.checkpoint_folder)
-    ledger = Ledger(spark, settings.lake, overwritten=service.overwritten)
+    ledger = Ledger(spark, settings.lake, overwritten=service.rule_of)
     return Batch(
         spark,
         service,

@@ -37,6 +37,9 @@ __all__ = [
 ]
 
 
+Overwritten = Literal["append", "ignore", "replace"]
+
+
 class Envelope(Declared):
     """Where each record says what it is: dotted paths into the JSON document."""
 
@@ -56,9 +59,13 @@ class Service(Declared):
     tables: tuple[Table, ...] = Field(
         description="the destinations, tried in order: the first that fits takes the record"
     )
-    overwritten: Literal["append", "ignore", "replace"] = Field(
+    overwritten: Overwritten = Field(
         "append",
         description="when a key gets other bytes: load them too, ignore them, or let them take the place of the earlier ones",
+    )
+    overwritten_below: dict[str, Overwritten] = Field(
+        default_factory=dict,
+        description="the same for keys that begin so, such as in/corrections/; the longest of these that fits decides",
     )
     new_tables_per_day: int = Field(
         2000, ge=0, description="records of further new tables go to the quarantine that day"
@@ -71,6 +78,11 @@ class Service(Declared):
         description="hours of the jobs that keep the tables in shape, by name, over the usual ones; `cdk deploy` sets them",
     )
     version: str = Field("", description="filled by forebay: a hash of the declarations' text")
+
+    def rule_of(self, key: str) -> Overwritten:
+        """What becomes of this key's other bytes."""
+        fit = [prefix for prefix in self.overwritten_below if key.startswith(prefix)]
+        return self.overwritten_below[max(fit, key=len)] if fit else self.overwritten
 
     @field_validator("name")
     @classmethod

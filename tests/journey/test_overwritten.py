@@ -56,6 +56,12 @@ def test_ignored_the_first_stays_alone(told: Story, tmp_path: Path) -> None:
     assert sums.differences() == []
     assert sums.files == {"loaded": 1, "skipped": 1}
     assert sums.rows == {"alpha": 2, "beta": 1, "quarantine": 1, "parked": 1}
+    declaration = tmp_path / "service.toml"
+    declaration.write_text('overwritten_below = { "in/a" = "replace" }' + declaration.read_text())
+    told.put("a.json", lines([event("alpha", 9)]))
+    sums = told.run()
+    assert sums.differences() == []
+    assert sums.rows == {"alpha": 1, "beta": 0, "quarantine": 0, "parked": 0}
 
 
 def test_replaced_the_second_takes_the_place_of_the_first_everywhere(told: Story, tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ def loaded(file: LandedFile, **more: Any) -> Earlier:
 
 
 def decided(files: list[LandedFile], earlier: list[Earlier], rule: Overwritten) -> Sorted:
-    return sort(files, {("landing", "in/a.json"): earlier}, rule)
+    return sort(files, {("landing", "in/a.json"): earlier}, lambda key: rule)
 
 
 @pytest.mark.parametrize("rule", ["append", "ignore", "replace"])
@@ -100,3 +100,12 @@ def test_the_ledger_says_of_a_superseded_file_that_all_its_records_were_dropped_
         7,
     )
     assert superseded.row(unwritten=[])["dropped"] == row["records"]
+
+
+def test_each_key_goes_by_its_own_rule_in_the_same_batch() -> None:
+    rules: dict[str, Overwritten] = {"in/fixes.json": "replace", "in/first.json": "ignore", "in/log.json": "append"}
+    earlier = {("landing", key): [loaded(version(1, key))] for key in rules}
+    found = sort([version(2, key) for key in rules], earlier, rules.__getitem__)
+    assert [file.key for file in found.fresh] == ["in/fixes.json", "in/log.json"]
+    assert [entry.file.key for entry in found.left_out] == ["in/first.json"]
+    assert [one.by.key for one in found.superseded] == ["in/fixes.json"]

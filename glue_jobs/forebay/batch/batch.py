@@ -76,7 +76,7 @@ class Batch:
             return
         if self.declarations is not None:
             self.service = self.declarations.of_batch(batch_id)
-            self.ledger.overwritten = self.service.overwritten
+            self.ledger.overwritten = self.service.rule_of
             self.new_tables.per_day = self.service.new_tables_per_day
         self.steps(names, self.writing(txn), Stages())
 

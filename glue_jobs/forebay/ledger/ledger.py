@@ -8,7 +8,7 @@ batch is done.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -31,7 +31,9 @@ class Ledger:
     """One driver's view of the ledger. It is loaded once; what other drivers add later it does not see (they are kept out by
     the lease)."""
 
-    def __init__(self, spark: SparkSession, lake: str, *, overwritten: Overwritten = "append") -> None:
+    def __init__(
+        self, spark: SparkSession, lake: str, *, overwritten: Callable[[str], Overwritten] = lambda key: "append"
+    ) -> None:
         self.path = f"{lake}/_forebay/ledger"
         self._spark, self.overwritten = spark, overwritten
         self._index: Index | None = None

@@ -1,5 +1,5 @@
 """Which files of a batch are loaded: what the ledger has of their keys, and the service's rule for keys that get other
-bytes, decide.
+bytes, decide. All versions of a key go by the same rule.
 
 Pure. In: the files of a batch, in its order, and the earlier versions of their keys, exactly as the ledger has them. Out:
 `Sorted`. Asked twice it says the same, so a replayed batch does the same again.
@@ -10,7 +10,7 @@ Pure. In: the files of a batch, in its order, and the earlier versions of their 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -78,15 +78,18 @@ class Sorted:
     superseded: tuple[Superseded, ...] = ()
 
 
-def sort(files: Sequence[LandedFile], earlier: Mapping[Key, Sequence[Earlier]], rule: Overwritten) -> Sorted:
-    """Tells new files from known ones. Where several versions of a key are new and `replace` is the rule, only the latest of
-    them is loaded."""
+def sort(
+    files: Sequence[LandedFile], earlier: Mapping[Key, Sequence[Earlier]], rule_of: Callable[[str], Overwritten]
+) -> Sorted:
+    """Tells new files from known ones; `rule_of` says the rule of a key. Where several versions of a key are new and `replace`
+    is the rule, only the latest of them is loaded."""
     fresh: dict[Key, list[LandedFile]] = {}
     order: list[LandedFile] = []
     known: list[LandedFile] = []
     left_out: list[Entry] = []
     for file in files:
         key = (file.bucket, file.key)
+        rule = rule_of(file.key)
         versions = earlier.get(key, [])
         rivals = [seen.file for seen in versions if seen.loaded] + fresh.get(key, [])
         if any(seen.file.file_id == file.file_id for seen in versions):
@@ -104,7 +107,7 @@ def sort(files: Sequence[LandedFile], earlier: Mapping[Key, Sequence[Earlier]], 
                     left_out.append(Entry(file=outdone, outcome="superseded", reason="overwritten"))
             fresh.setdefault(key, []).append(file)
             order.append(file)
-    superseded = _superseded(order, earlier) if rule == "replace" else ()
+    superseded = _superseded((file for file in order if rule_of(file.key) == "replace"), earlier)
     return Sorted(tuple(order), tuple(known), tuple(left_out), tuple(superseded))
 
 
