@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from fnmatch import fnmatchcase
 from typing import Any, Literal
 
 from pydantic import Field, field_validator, model_validator
@@ -105,7 +104,8 @@ class Table(Declared):
 
     def makes(self, table: str) -> bool:
         """Whether a table of this name can be one of its."""
-        return fnmatchcase(table, self.glob)
+        parts = re.split(r"\{[^{}]*\}", self.name)
+        return re.fullmatch(f"(?:{self.values})".join(map(re.escape, parts)), table) is not None
 
     @property
     def fields(self) -> tuple[str, ...]:

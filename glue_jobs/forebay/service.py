@@ -79,6 +79,11 @@ class Service(Declared):
     )
     version: str = Field("", description="filled by forebay: a hash of the declarations' text")
 
+    def maker_of(self, table: str) -> Table | None:
+        """The declaration that makes a table of this name: its own, else the first of a family that may give the name."""
+        plain_first = sorted(self.tables, key=lambda declared: bool(declared.fields))
+        return next((declared for declared in plain_first if declared.makes(table)), None)
+
     def rule_of(self, key: str) -> Overwritten:
         """What becomes of this key's other bytes."""
         fit = [prefix for prefix in self.overwritten_below if key.startswith(prefix)]
@@ -123,11 +128,11 @@ def load_service(place: str, *, s3: Any = None) -> Service:
 
 
 def declaration_of(service: Service, table: str) -> Table:
-    """The first declaration that may have made this table."""
-    for declared in service.tables:
-        if declared.makes(table):
-            return declared
-    raise Misdeclared.one(f"table {table}", "no declaration makes it", "which --service does it belong to?")
+    """The declaration that makes this table; `Misdeclared` where none does."""
+    found = service.maker_of(table)
+    if found is None:
+        raise Misdeclared.one(f"table {table}", "no declaration makes it", "which --service does it belong to?")
+    return found
 
 
 def fingerprint(place: str, *, s3: Any = None) -> str:

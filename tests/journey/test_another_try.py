@@ -13,11 +13,12 @@ from pyspark.sql import SparkSession
 from forebay.batch import another_try
 from forebay.batch.another_try import AnotherTry, Choice, Tried
 from forebay.batch.events import TableFailed
-from forebay.operate.kept import kept_records, piles
+from forebay.operate.kept import piles
 from forebay.operate.lake_view import LakeView
 from forebay.service import load_service
 from forebay.twin.twin import Twin
 from tests.journey.story import Story, event, lines, story
+from tests.operate.command import ran
 
 pytestmark = pytest.mark.xdist_group("journey")
 
@@ -62,8 +63,11 @@ def tried(told: Story, spark: SparkSession, choice: Choice) -> Tried:
 
 
 def test_after_a_fix_what_fits_lands_and_what_does_not_stays(told: Story, spark: SparkSession) -> None:
-    for wanted in (Tried(6, {"alpha": 2}), Tried(4)):
-        assert tried(told, spark, Choice("quarantine")) == wanted
+    for wanted in (
+        "alpha: 2 rows\n6 records: 2 written, 0 dropped, 4 left\n",
+        "4 records: 0 written, 0 dropped, 4 left\n",
+    ):
+        assert ran("quarantine", "retry", "--lake", told.lake, "--service", told.service) == wanted
         sums = told.accounts()
         assert sums.differences() == []
         assert sums.rows == {"alpha": 4, "quarantine": 4, "parked": 4}
@@ -75,7 +79,8 @@ def test_after_a_fix_what_fits_lands_and_what_does_not_stays(told: Story, spark:
 
 
 def test_parked_records_are_adopted_once_a_table_takes_them(told: Story, spark: SparkSession) -> None:
-    assert tried(told, spark, Choice("parked", table="purchases")) == Tried(4, {"purchases": 4})
+    said = ran("parked", "adopt", "purchases", "--lake", told.lake, "--service", told.service).splitlines()
+    assert said == ["purchases: 4 rows", "4 records: 4 written, 0 dropped, 0 left"]
     sums = told.accounts()
     assert sums.differences() == []
     assert (sums.parked, sums.rows["purchases"], sums.rows["parked"]) == (0, 4, 0)
@@ -83,7 +88,8 @@ def test_parked_records_are_adopted_once_a_table_takes_them(told: Story, spark: 
 
 
 def test_records_can_be_given_up_and_the_ledger_says_so(told: Story, spark: SparkSession) -> None:
-    assert tried(told, spark, Choice("quarantine", reason="not-json", give_up=True)) == Tried(2, {}, 2)
+    which = ("--reason", "not-json", "--lake", told.lake, "--service", told.service)
+    assert ran("quarantine", "drop", "--yes", *which) == "2 records: 0 written, 2 dropped, 0 left\n"
     sums = told.accounts()
     assert sums.differences() == []
     assert (sums.dropped, sums.quarantined) == (2, 4)
@@ -137,15 +143,6 @@ def test_killed_anywhere_it_is_finished_first_and_nothing_stands_twice(
     sums = told.accounts()
     assert sums.differences() == []
     assert sums.rows == {"alpha": 4, "quarantine": 4, "parked": 4}
-
-
-def test_the_kept_records_can_be_looked_at(told: Story) -> None:
-    view = LakeView(told.lake)
-    shown = kept_records(view, "quarantine", table="alpha", limit=3)
-    assert len(shown) == 3
-    assert {row["detail"] for row in shown} == {"possible"}
-    assert kept_records(view, "quarantine", reason="o'clock") == []
-    assert [row["reason"] for row in kept_records(view, "parked")] == [None] * 4
 
 
 def test_rows_of_a_table_that_failed_land_by_themselves_when_the_job_starts_again(

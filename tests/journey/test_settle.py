@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from forebay.operate.lake_view import LakeView
-from forebay.operate.settle import Settled, settle, with_column
+from forebay.operate.settle import Settled, settle
 from forebay.service import declaration_of, parse_service
 from forebay.table.kernel import TableLogs
 from tests.journey.story import event, lines, story
+from tests.operate.command import ran
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -187,12 +188,13 @@ def test_a_field_is_promoted_to_a_column_of_its_own_and_every_value_is_accounted
     levels = [*range(90), *(f"{n}" for n in range(8)), "odd", None]
     told.put("a.json", lines([event("alpha", n, player={"level": level}) for n, level in enumerate(levels)]))
     told.run()
-    service = parse_service({"service.toml": (tmp_path / "service.toml").read_text()})
-    column = {"name": "level", "type": "int", "path": "player.level"}
-    service = with_column(service, "alpha", column)
-    logs = TableLogs(spark)
-    done = settle(spark, logs, f"{told.lake}/alpha", service, declaration_of(service, "alpha"))
-    logs.close()
+    which = ("--type", "int", "--service", told.service, "--lake", told.lake)
+    said = ran("schema", "promote", "alpha", "player.level", *which).splitlines()
+    assert said[0] == "  level int"
+    assert said[1:] == [
+        "alpha: 100 rows rewritten as version 1; something is rescued of 1 rows, it was of 9",
+        'declare it, for new records: columns = [..., { name = "level", type = "int", path = "player.level" }]',
+    ]
     (counted,) = told.rows("alpha", "select count(*) rows, count(level) levels, count(_rescued) odd from t")
-    assert (counted, done.rows) == ({"rows": 100, "levels": 98, "odd": 1}, 100)
+    assert counted == {"rows": 100, "levels": 98, "odd": 1}
     assert told.accounts().differences() == []

@@ -9,7 +9,16 @@ import pytest
 
 from forebay.errors import Misdeclared
 from forebay.objects import open_objects
-from forebay.operate.declarations import begin, editor_schema, impact, push, texts_in_folder, texts_in_place, with_table
+from forebay.operate.declarations import (
+    begin,
+    editor_schema,
+    gets_few,
+    impact,
+    push,
+    texts_in_folder,
+    texts_in_place,
+    with_table,
+)
 from forebay.service import load_service, parse_service
 
 BEFORE = """
@@ -71,10 +80,26 @@ def test_of_a_table_whose_types_may_widen_it_is_said_who_can_still_read_it() -> 
 def test_tables_that_come_go_or_change_places_are_said() -> None:
     first, second = BEFORE.split("[[tables]]\n")[1:]
     swapped = f'name = "studio"\n[[tables]]\n{second}\n[[tables]]\n{first}'
-    assert changes(BEFORE, swapped) == ["tables: are tried in another order, so records that fit several go elsewhere"]
+    assert changes(BEFORE, swapped) == [
+        "tables: are tried in another order, so records that fit several go elsewhere",
+        "table purchases: {game} is tried before and takes of its records those that have game",
+    ]
     without = f'name = "studio"\n[[tables]]\n{first}'
     assert changes(BEFORE, without)[0].startswith("table {game}: is declared no more")
     assert changes(without, BEFORE) == ["table {game}: is declared; parked records that it takes can be adopted"]
+
+
+def test_of_a_table_whose_records_others_take_before_it_is_said() -> None:
+    first, second = BEFORE.split("[[tables]]\n")[1:]
+    swapped = f'name = "studio"\n[[tables]]\n{second}\n[[tables]]\n{first}'
+    assert gets_few(parse_service({"service.toml": BEFORE})) == []
+    assert gets_few(parse_service({"service.toml": swapped})) == [
+        "table purchases: {game} is tried before and takes of its records those that have game"
+    ]
+    never = swapped.replace("{game}", "everything")
+    assert gets_few(parse_service({"service.toml": never})) == [
+        "table purchases: everything is tried before and takes of its records all of them"
+    ]
 
 
 def test_what_is_begun_added_and_pushed_is_in_force(tmp_path: Path) -> None:

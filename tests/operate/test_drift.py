@@ -165,6 +165,7 @@ def test_the_tables_of_a_lake_are_looked_at_together(tmp_path: Path) -> None:
         name = "studio"
         [[tables]]
         name = "purchases"
+        where = { event = "purchase" }
         columns = [{ name = "price", type = "double" }]
         [[tables]]
         name = "{game}a"

@@ -62,6 +62,8 @@ def check(
     for table in found.tables:
         for said in declared.who_reads(table):
             console.print(f"  {said}", markup=False)
+    for said in declared.gets_few(found):
+        console.print(f"  {said}", markup=False, soft_wrap=True)
     console.print(f"service {found.name}, version {found.version}: {len(found.tables)} declarations, nothing wrong")
     if lake:
         _check_lake(found, lake)
@@ -102,6 +104,8 @@ def add(
     if wrong:
         raise Misdeclared(wrong)
     console.print(f"wrote {declared.with_table(folder, name, {key: value for key, _, value in pairs})}")
+    for said in declared.gets_few(load_service(str(folder))):
+        console.print(f"  {said}", markup=False, soft_wrap=True)
 
 
 @app.command("editor-schema")

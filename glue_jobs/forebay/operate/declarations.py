@@ -20,7 +20,17 @@ from forebay.errors import Misdeclared
 from forebay.objects import Objects
 from forebay.service import Service, parse_service
 
-__all__ = ["begin", "editor_schema", "impact", "push", "texts_in_folder", "texts_in_place", "who_reads", "with_table"]
+__all__ = [
+    "begin",
+    "editor_schema",
+    "gets_few",
+    "impact",
+    "push",
+    "texts_in_folder",
+    "texts_in_place",
+    "who_reads",
+    "with_table",
+]
 
 WHO_READS_WIDENED = (
     "once a type was widened, Spark with Delta Lake 4.0 or newer reads it (Glue 6.0), and Databricks Runtime 15.4 or newer",
@@ -48,13 +58,28 @@ def texts_in_place(place: Objects) -> dict[str, str]:
 def impact(before: Service | None, after: Service) -> list[str]:
     """What records and tables notice of the change; nothing where it is none."""
     if before is None:
-        return [said for table in after.tables for said in (f"table {table.name}: is declared", *who_reads(table))]
-    return list(_of_service(before, after)) + list(_of_tables(before, after))
+        said = [said for table in after.tables for said in (f"table {table.name}: is declared", *who_reads(table))]
+        return said + gets_few(after)
+    known = gets_few(before)
+    few = [said for said in gets_few(after) if said not in known]
+    return [*_of_service(before, after), *_of_tables(before, after), *few]
 
 
 def who_reads(table: Table) -> list[str]:
     """Who can still read a table that asks for more than every reader knows; nothing of an ordinary one."""
     return [f"table {table.name}: {said}" for said in WHO_READS_WIDENED] if table.type_widening else []
+
+
+def gets_few(service: Service) -> list[str]:
+    """Of tables whose records others take before: a declaration fits where its `where` is a part of theirs."""
+    said = []
+    for at, table in enumerate(service.tables):
+        for earlier in service.tables[:at]:
+            if earlier.where.items() <= table.where.items():
+                those = f"those that have {' and '.join(earlier.fields)}" if earlier.fields else "all of them"
+                said.append(f"table {table.name}: {earlier.name} is tried before and takes of its records {those}")
+                break
+    return said
 
 
 def push(texts: Mapping[str, str], place: Objects) -> None:

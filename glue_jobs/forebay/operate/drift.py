@@ -59,9 +59,7 @@ class LakeDrift:
 def drift_of_lake(service: Service, lake: str, *, s3: Any = None) -> LakeDrift:
     """Of all tables that a declaration makes. One that cannot be read differs in that."""
     there = tables_of(lake, s3=s3)
-    made = {
-        name: one for name in there if (one := next((t for t in service.tables if t.makes(name)), None)) is not None
-    }
+    made = {name: declared for name in there if (declared := service.maker_of(name)) is not None}
 
     def look(name: str) -> list[Drift]:
         try:

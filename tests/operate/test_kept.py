@@ -1,0 +1,101 @@
+"""What lies beside the tables, as `forebay quarantine list|show` and `parked list|show` tell it, without a JVM."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+
+from forebay.operate.kept import kept_records, piles
+from forebay.operate.lake_view import LakeView
+from tests.operate.command import failed, ran
+
+AT = datetime(2026, 11, 21, 10, tzinfo=UTC)
+COLUMNS = pa.schema(
+    [("at", pa.timestamp("us", "UTC")), ("line", pa.int64())]
+    + [(name, pa.string()) for name in ("bucket", "key", "table", "reason", "detail", "record")]
+)
+
+
+def record(number: int, **more: Any) -> dict[str, Any]:
+    said = {"at": AT + timedelta(hours=number), "bucket": "landing", "key": f"in/{number}.json", "line": number}
+    return said | {"table": None, "reason": None, "detail": None, "record": '{"n": [1]}\n'} | more
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> str:
+    kept = [
+        record(1, table="alpha", reason="expectation", detail="possible"),
+        record(2, table="alpha", reason="expectation", detail="possible, known"),
+        record(3, reason="not-json", record="{broken [/bold]"),
+        record(4, reason="corrupt", line=None, record=None),
+        record(5, table="o'clock", reason="table-failed"),
+    ]
+    write_deltalake(tmp_path / "_forebay" / "quarantine", pa.Table.from_pylist(kept, COLUMNS))
+    parked = [record(1, record='{"event": "new"}'), record(2)]
+    write_deltalake(tmp_path / "_forebay" / "parked", pa.Table.from_pylist(parked, COLUMNS))
+    return str(tmp_path)
+
+
+def listed(*arguments: str) -> list[list[str]]:
+    return [line.split() for line in ran(*arguments).splitlines()]
+
+
+def test_records_and_whole_files_are_counted_by_table_and_reason_the_newest_first(lake: str) -> None:
+    assert [(p.table, p.reason, p.records, p.files) for p in piles(LakeView(lake), "quarantine")] == [
+        ("o'clock", "table-failed", 1, 0),
+        (None, "corrupt", 0, 1),
+        (None, "not-json", 1, 0),
+        ("alpha", "expectation", 2, 0),
+    ]
+    assert listed("quarantine", "list", "--lake", lake)[4] == [
+        "alpha",
+        "expectation",
+        "2",
+        "0",
+        "2026-11-21",
+        "12:00:00",
+    ]
+    assert listed("parked", "list", "--lake", lake)[1] == ["-", "-", "2", "0", "2026-11-21", "12:00:00"]
+
+
+def test_records_are_shown_as_they_came_with_where_and_why(lake: str) -> None:
+    assert ran("quarantine", "show", "--lake", lake, "--reason", "not-json").splitlines() == [
+        "s3://landing/in/3.json:3  not-json",
+        "{broken [/bold]",
+    ]
+    alpha = ran("quarantine", "show", "--lake", lake, "--table", "alpha", "--limit", "1").splitlines()
+    assert alpha == ["s3://landing/in/2.json:2  expectation · possible, known · alpha", '{"n": [1]}']
+    assert ran("quarantine", "show", "--lake", lake, "--reason", "corrupt").splitlines()[0] == (
+        "s3://landing/in/4.json  corrupt"
+    )
+    assert ran("parked", "show", "--lake", lake).splitlines()[-1] == '{"event": "new"}'
+
+
+def test_a_quote_in_a_name_is_part_of_the_name(lake: str) -> None:
+    assert [row["line"] for row in kept_records(LakeView(lake), "quarantine", table="o'clock")] == [5]
+    assert kept_records(LakeView(lake), "quarantine", reason="' or 'a' = 'a") == []
+
+
+def test_where_nothing_was_ever_kept_nothing_is_listed_or_shown(tmp_path: Path) -> None:
+    for kept in ("quarantine", "parked"):
+        assert len(listed(kept, "list", "--lake", str(tmp_path))) == 1
+        assert ran(kept, "show", "--lake", str(tmp_path)) == ""
+
+
+def test_records_are_not_given_up_unless_somebody_says_yes(lake: str) -> None:
+    said = failed(1, "quarantine", "drop", "--lake", lake, typed="n\n")
+    assert "These records will be in no table and in no quarantine" in said
+    assert "Aborted" in said
+    assert len(piles(LakeView(lake), "quarantine")) == 4
+
+
+def test_a_mistake_in_the_declarations_is_told_before_anything_is_tried(lake: str, tmp_path: Path) -> None:
+    (tmp_path / "service.toml").write_text('name = "Studio!"\n[[tables]]\nname = "a"\n')
+    for command in (("quarantine", "retry"), ("quarantine", "drop", "--yes"), ("parked", "adopt", "a")):
+        said = failed(2, *command, "--lake", lake, "--service", str(tmp_path))
+        assert said.startswith("forebay: service.toml: name: must be a small letter")

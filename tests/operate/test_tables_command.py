@@ -1,0 +1,83 @@
+"""`forebay tables`: what there is, and declarations from their beginning until they are in force, as an operator types it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+
+from forebay.service import load_service
+from tests.operate.command import failed, ran
+
+
+@pytest.fixture
+def mine(tmp_path: Path) -> str:
+    folder = str(tmp_path / "mine")
+    assert ran("tables", "init", folder).strip() == f"wrote {folder}/service.toml"
+    return folder
+
+
+def test_tables_are_listed_with_what_they_hold_and_our_own_are_not_among_them(tmp_path: Path) -> None:
+    write_deltalake(tmp_path / "alpha", pa.table({"n": list(range(1200))}))
+    write_deltalake(tmp_path / "_forebay" / "ledger", pa.table({"n": [1]}))
+    heads, *lines = (line.split() for line in ran("tables", "--lake", str(tmp_path)).splitlines())
+    assert heads[:4] == ["table", "rows", "files", "bytes"]
+    assert [line[:3] for line in lines] == [["alpha", "1,200", "1"]]
+    assert "--lake: has no value (or set FOREBAY_LAKE)" in failed(2, "tables")
+
+
+def test_what_is_begun_is_right_and_begun_only_once(mine: str) -> None:
+    assert ran("tables", "check", mine).endswith("1 declarations, nothing wrong\n")
+    assert "is there already" in failed(2, "tables", "init", mine)
+
+
+def test_every_mistake_is_one_line_and_the_status_is_two(mine: str) -> None:
+    (Path(mine) / "tables").mkdir()
+    (Path(mine) / "tables" / "a.toml").write_text('name = "A"\nfoo = 1\n')
+    (Path(mine) / "tables" / "b.toml").write_text("=")
+    said = failed(2, "tables", "check", mine).splitlines()
+    assert all(line.startswith("forebay: tables/") for line in said)
+    assert len(said) >= 2
+
+
+def test_of_a_table_everything_is_shown_that_is_declared_defaults_included(mine: str) -> None:
+    said = ran("tables", "add", mine, "crashes", "--where", "event=crash", "--where", "os=android").splitlines()
+    assert said[1] == "  table crashes: {game} is tried before and takes of its records those that have game"
+    shown = json.loads(ran("tables", "show", "crashes", "--service", mine))
+    assert (shown["name"], shown["where"]) == ("crashes", {"event": "crash", "os": "android"})
+    assert (shown["time_travel_days"], shown["columns"]) == (7, [])
+    assert json.loads(ran("tables", "show", "alpha", "--service", mine))["name"] == "{game}"
+    assert "--where crash: is not field=value" in failed(2, "tables", "add", mine, "others", "--where", "crash")
+    assert "no declaration makes it" in failed(2, "tables", "show", "Upper Case!", "--service", mine)
+
+
+def test_a_difference_is_told_and_nothing_is_changed_until_it_is_pushed(mine: str, tmp_path: Path) -> None:
+    place = str(tmp_path / "in-force")
+    assert "table {game}: is declared" in ran("tables", "diff", mine, place)
+    assert not Path(place).exists()
+    assert f"in force: {place}, version " in ran("tables", "push", mine, place)
+    assert load_service(place) == load_service(mine)
+    assert ran("tables", "diff", mine, place) == "nothing changes\n"
+    assert ran("tables", "push", mine, place) == "nothing changes\n"
+    ran("tables", "add", mine, "crashes", "--where", "event=crash")
+    told = ran("tables", "diff", mine, place)
+    assert told.splitlines() == [
+        "  table crashes: is declared; parked records that it takes can be adopted",
+        "  table crashes: {game} is tried before and takes of its records those that have game",
+    ]
+    assert ran("tables", "push", mine, place).startswith(told)
+    assert len(load_service(place).tables) == 2
+    declaration = Path(mine, "service.toml")
+    declaration.write_text(declaration.read_text() + "# a thought\n")
+    assert ran("tables", "diff", mine, place) == "only comments and layout change\n"
+
+
+def test_what_is_wrong_is_not_put_in_force(mine: str, tmp_path: Path) -> None:
+    place = str(tmp_path / "in-force")
+    ran("tables", "push", mine, place)
+    Path(mine, "service.toml").write_text('name = "games"\n')
+    assert "no table is declared" in failed(2, "tables", "push", mine, place)
+    assert [table.name for table in load_service(place).tables] == ["{game}"]
