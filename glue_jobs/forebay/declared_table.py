@@ -20,6 +20,15 @@ INDEXED_COLUMNS = 32
 TABLE_NAME = re.compile(r"[a-z0-9][a-z0-9_]{0,126}")
 
 
+NOT_OF_A_TABLE = {
+    "overwritten": "is decided for files, whose rows may go to several tables, before they are read: declare it in "
+    'service.toml, for all keys or for some, such as overwritten_below = { "in/fixes/" = "replace" }',
+    "personal": "data is not kept apart yet, so what is declared here would stand in the table like any other column: "
+    'have such fields left out, with undeclared = { become = "ignored" } and without columns that read them',
+}
+"""What one could expect to declare of a table, and why that is refused rather than passed over."""
+
+
 class Compaction(Declared):
     """How a table's small files are made into large ones. Only types are checked here: a number out of range is for the
     compaction job to name, and no reason to take no files in."""
@@ -86,6 +95,7 @@ class Table(Declared):
         default_factory=dict, description="what must hold of each row, by name; a text is a predicate to warn about"
     )
     dedupe: Dedupe | None = Field(None, description="drop records that came before, by what makes them the same")
+    mode: Literal["append"] = Field("append", description="how rows get into the table")
     keep_record: bool = Field(False, description="keep each record's text as it came, in _record")
     values: str = Field(
         "[a-z0-9][a-z0-9_]{0,62}", description="the pattern that each {field} must match before it may name a table"
@@ -114,12 +124,10 @@ class Table(Declared):
 
     @model_validator(mode="before")
     @classmethod
-    def _leaves_files_whole(cls, given: Any) -> Any:
-        if isinstance(given, dict) and "overwritten" in given:
-            raise ValueError(
-                "overwritten is decided for files, whose rows may go to several tables, before they are read: "
-                'declare it in service.toml, for all keys or for some, such as overwritten_below = { "in/fixes/" = "replace" }'
-            )
+    def _asks_for_nothing_that_would_not_be_done(cls, given: Any) -> Any:
+        for key, why in NOT_OF_A_TABLE.items():
+            if isinstance(given, dict) and key in given:
+                raise ValueError(f"{key} {why}")
         return given
 
     @field_validator("values")

@@ -30,9 +30,10 @@ def lake(tmp_path: Path, **files: int) -> str:
 
 
 def test_a_lake_has_the_tables_that_it_has(tmp_path: Path) -> None:
-    place = lake(tmp_path, alpha=1, beta=1, _forebay__ledger=1)
+    place = lake(tmp_path, alpha=1, beta=1, _forebay__ledger=1, _forebay__ids=1, _forebay__quality=1)
     (tmp_path / "_forebay" / "checkpoints").mkdir()
-    assert (tables_of(place), list(own_tables(place))) == (["alpha", "beta"], ["_forebay/ledger"])
+    own = ["_forebay/ledger", "_forebay/quality", "_forebay/ids"]
+    assert (tables_of(place), list(own_tables(place))) == (["alpha", "beta"], own)
     assert (tables_of(place + "/nowhere"), list(own_tables(place + "/nowhere"))) == ([], [])
 
 

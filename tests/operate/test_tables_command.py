@@ -75,6 +75,17 @@ def test_a_difference_is_told_and_nothing_is_changed_until_it_is_pushed(mine: st
     assert ran("tables", "diff", mine, place) == "only comments and layout change\n"
 
 
+def test_what_a_change_comes_to_for_the_tables_of_a_lake_is_told_before_it_is_made(mine: str, tmp_path: Path) -> None:
+    place, lake = str(tmp_path / "in-force"), str(tmp_path / "lake")
+    ran("tables", "push", mine, place)
+    write_deltalake(Path(lake, "alpha"), pa.table({"event": ["tick"], "level": [1.5]}))
+    says = "  table alpha: column level: is double in the table and declared long"
+    for command in ("diff", "push"):
+        assert [
+            line for line in ran("tables", command, mine, place, "--lake", lake).splitlines() if line.startswith(says)
+        ]
+
+
 def test_what_is_wrong_is_not_put_in_force(mine: str, tmp_path: Path) -> None:
     place = str(tmp_path / "in-force")
     ran("tables", "push", mine, place)

@@ -118,13 +118,18 @@ class Dedupe:
         )
 
     def forget(self) -> None:
-        """Days that no window reaches are removed, whole partitions of them; again is harmless."""
+        """Days that no window reaches are removed, whole partitions of them; again is harmless, and so is another time, where
+        they are being compacted."""
         from delta.tables import DeltaTable
         from pyspark.sql import functions as F
 
         if self.logs.look(self.path) is not None:
             oldest = self.day - timedelta(days=self._longest() + 1)
-            DeltaTable.forPath(self.spark, self.path).delete(F.col("day") < F.lit(oldest))
+            try:
+                DeltaTable.forPath(self.spark, self.path).delete(F.col("day") < F.lit(oldest))
+            except Exception as refused:
+                if "DELTA_CONCURRENT" not in str(refused) and "Concurrent" not in type(refused).__name__:
+                    raise
 
     def _with_ids(self, rows: DataFrame) -> DataFrame:
         from pyspark.sql import functions as F

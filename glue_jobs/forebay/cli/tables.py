@@ -19,6 +19,8 @@ __all__ = ["app"]
 app = typer.Typer(help="The tables, and their declarations.", invoke_without_command=True)
 
 Folder = Annotated[Path, typer.Argument(help="The folder with service.toml.")]
+Lake = Annotated[str, typer.Option(help="Hold them against the tables of this lake, too.")]
+Sql = Annotated[bool, typer.Option(help="Have Spark look at expectations and derived columns, too.")]
 Place = Annotated[str, typer.Argument(help="Where the declarations are in force: s3://bucket/prefix, or a folder.")]
 
 
@@ -47,18 +49,14 @@ def init(folder: Folder) -> None:
 @app.command()
 def check(
     service: Annotated[str, typer.Argument(help="A folder, service.toml or s3:// prefix.")] = "",
-    sql: Annotated[bool, typer.Option(help="Have Spark look at expectations and derived columns, too.")] = True,
-    lake: Annotated[str, typer.Option(help="Hold them against the tables of this lake, too.")] = "",
+    sql: Sql = True,
+    lake: Lake = "",
 ) -> None:
     """Say everything that is wrong with the declarations; with --lake also where tables are not as declared, and what comes of
     it. Exit status 2 if there is anything that does not come right with the next rows."""
     found = load_service(service)
-    asks = any(table.expectations or any(c.expression for c in table.columns) for table in found.tables)
-    if sql and asks:
-        from forebay.batch.expectations import check_expressions
-        from forebay.spark import session
-
-        check_expressions(session("forebay-check"), found)
+    if sql:
+        _check_sql(found)
     for table in found.tables:
         for said in declared.who_reads(table):
             console.print(f"  {said}", markup=False)
@@ -76,16 +74,18 @@ def show(table: Annotated[str, typer.Argument(help="A table's name.")], service:
 
 
 @app.command()
-def diff(folder: Folder, place: Place) -> None:
+def diff(folder: Folder, place: Place, lake: Lake = "") -> None:
     """Say what would change if these declarations took the place of those in force."""
-    _diff(declared.texts_in_folder(folder), place)
+    _diff(declared.texts_in_folder(folder), place, lake)
 
 
 @app.command()
-def push(folder: Folder, place: Place) -> None:
+def push(folder: Folder, place: Place, sql: Sql = True, lake: Lake = "") -> None:
     """Put the declarations in force; a running job takes them up before its next batch."""
     texts = declared.texts_in_folder(folder)
-    if _diff(texts, place):
+    if sql:
+        _check_sql(parse_service(texts))
+    if _diff(texts, place, lake):
         declared.push(texts, open_objects(place))
         console.print(f"in force: {place}, version {parse_service(texts).version}")
 
@@ -114,6 +114,15 @@ def editor_schema() -> None:
     print(json.dumps(declared.editor_schema(), indent=2))
 
 
+def _check_sql(service: Service) -> None:
+    """Starts a JVM only where there is SQL."""
+    if any(table.expectations or any(c.expression for c in table.columns) for table in service.tables):
+        from forebay.batch.expectations import check_expressions
+        from forebay.spark import session
+
+        check_expressions(session("forebay-check"), service)
+
+
 def _check_lake(service: Service, lake: str) -> None:
     from forebay.operate.drift import drift_of_lake
 
@@ -128,13 +137,17 @@ def _check_lake(service: Service, lake: str) -> None:
     console.print(f"{lake}: {found.tables} tables, none of which takes no rows or stays otherwise than declared")
 
 
-def _diff(texts: dict[str, str], place: str) -> bool:
-    """Says the differences; whether there are any."""
+def _diff(texts: dict[str, str], place: str, lake: str) -> bool:
+    """Says the differences, and what they come to for the tables of the lake; whether there are any."""
     in_force: dict[str, Any] = declared.texts_in_place(open_objects(place))
-    before = parse_service(in_force) if in_force else None
-    said = declared.impact(before, parse_service(texts))
+    before, after = parse_service(in_force) if in_force else None, parse_service(texts)
+    said = declared.impact(before, after)
+    if lake:
+        from forebay.operate.drift import drift_of_lake
+
+        said += [str(drift.problem) for drift in drift_of_lake(after, lake).drifts]
     for sentence in said:
-        console.print(f"  {sentence}", markup=False)
+        console.print(f"  {sentence}", markup=False, soft_wrap=True)
     if not said:
         console.print("nothing changes" if in_force == texts else "only comments and layout change")
     return in_force != texts

@@ -118,10 +118,7 @@ class _Settling:
         columns = grown(Struct(), shape_of(again, self.rules), _without_haste(self.rules))
         count, rescued = self._count(rows)
         had = {f.name: f.dataType for f in self.seen.schema.fields}
-        declared_anew = [f.name for f in fixed.fields if f.name not in had]
-        declared_anew += [
-            f"{f.name} {f.dataType.simpleString()}" for f in fixed.fields if had.get(f.name, f.dataType) != f.dataType
-        ]
+        declared_anew = [f"{f.name} {f.dataType.simpleString()}" for f in fixed.fields if had.get(f.name) != f.dataType]
         changed = (*declared_anew, *_changes(known, columns))
         if not changed and not moves and (not rescued or agrees(columns, known)):
             return Settled((), count, rescued, rescued, None)

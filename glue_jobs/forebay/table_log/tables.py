@@ -10,7 +10,7 @@ from forebay.table_log.listing import LOG
 
 __all__ = ["OWN", "own_tables", "tables_of"]
 
-OWN = ("_forebay/ledger", "_forebay/quarantine", "_forebay/parked")
+OWN = tuple(f"_forebay/{name}" for name in ("ledger", "quarantine", "parked", "quality", "ids"))
 """The tables that forebay keeps for itself, by their place in the lake."""
 
 
