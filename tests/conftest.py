@@ -23,7 +23,8 @@ settings.register_profile("forebay", deadline=None)
 settings.load_profile("forebay")
 
 # What a person set to have quiet runs is not what tests are about.
-os.environ.pop("FOREBAY_LOG", None)
+for name in ("FOREBAY_LOG", "FOREBAY_LAKE", "FOREBAY_SERVICE"):
+    os.environ.pop(name, None)
 
 AWS = (
     "AWS_ENDPOINT_URL",

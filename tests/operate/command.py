@@ -27,9 +27,9 @@ def failed(status: int, *arguments: str, typed: str = "") -> str:
 
 
 def given(arguments: tuple[str, ...], typed: str) -> tuple[int, str, str]:
-    # Nothing of the person who runs the tests counts, and no line is broken.
+    # No line is broken.
     console.width = error_console.width = 1000
-    env = {"FOREBAY_LAKE": None, "FOREBAY_SERVICE": None, "FOREBAY_LOG": "error"}
+    env = {"FOREBAY_LOG": "error"}
     with CliRunner().isolation(input=typed, env=env) as (out, err, *_):
         try:
             main(arguments)

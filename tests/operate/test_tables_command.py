@@ -34,6 +34,15 @@ def test_what_is_begun_is_right_and_begun_only_once(mine: str) -> None:
     assert "is there already" in failed(2, "tables", "init", mine)
 
 
+def test_the_declarations_that_the_environment_names_are_meant_where_none_are(
+    mine: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ran("tables", "add", mine, "crashes", "--where", "event=crash")
+    monkeypatch.setenv("FOREBAY_SERVICE", mine)
+    assert ran("tables", "check").endswith("2 declarations, nothing wrong\n")
+    assert json.loads(ran("tables", "show", "crashes"))["where"] == {"event": "crash"}
+
+
 def test_every_mistake_is_one_line_and_the_status_is_two(mine: str) -> None:
     (Path(mine) / "tables").mkdir()
     (Path(mine) / "tables" / "a.toml").write_text('name = "A"\nfoo = 1\n')

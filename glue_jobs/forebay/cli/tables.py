@@ -8,11 +8,13 @@ from typing import Annotated, Any
 
 import typer
 
+from forebay.cli.kept import Service
 from forebay.cli.show import console, show_tables
 from forebay.errors import Misdeclared, Problem
 from forebay.objects import open_objects
 from forebay.operate import declarations as declared
-from forebay.service import Service, declaration_of, load_service, parse_service
+from forebay.service import Service as Declarations
+from forebay.service import declaration_of, load_service, parse_service
 
 __all__ = ["app"]
 
@@ -48,7 +50,9 @@ def init(folder: Folder) -> None:
 
 @app.command()
 def check(
-    service: Annotated[str, typer.Argument(help="A folder, service.toml or s3:// prefix.")] = "",
+    service: Annotated[
+        str, typer.Argument(envvar="FOREBAY_SERVICE", help="A folder, service.toml or s3:// prefix.")
+    ] = "",
     sql: Sql = True,
     lake: Lake = "",
 ) -> None:
@@ -68,7 +72,7 @@ def check(
 
 
 @app.command()
-def show(table: Annotated[str, typer.Argument(help="A table's name.")], service: str = "") -> None:
+def show(table: Annotated[str, typer.Argument(help="A table's name.")], service: Service = "") -> None:
     """What is declared of a table, defaults included."""
     console.print_json(declaration_of(load_service(service), table).model_dump_json())
 
@@ -114,7 +118,7 @@ def editor_schema() -> None:
     print(json.dumps(declared.editor_schema(), indent=2))
 
 
-def _check_sql(service: Service) -> None:
+def _check_sql(service: Declarations) -> None:
     """Starts a JVM only where there is SQL."""
     if any(table.expectations or any(c.expression for c in table.columns) for table in service.tables):
         from forebay.batch.expectations import check_expressions
@@ -123,7 +127,7 @@ def _check_sql(service: Service) -> None:
         check_expressions(session("forebay-check"), service)
 
 
-def _check_lake(service: Service, lake: str) -> None:
+def _check_lake(service: Declarations, lake: str) -> None:
     from forebay.operate.drift import drift_of_lake
 
     found = drift_of_lake(service, lake)

@@ -1,0 +1,55 @@
+"""The ids that no window reaches any more are forgotten, and that never stops a batch for somebody who tidies beside it."""
+
+from __future__ import annotations
+
+from datetime import date
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from delta.exceptions import ConcurrentDeleteReadException
+from delta.tables import DeltaTable
+from pyspark.sql import SparkSession
+
+from forebay.batch.dedupe import Dedupe
+from forebay.service import parse_service
+
+SERVICE = """
+name = "studio"
+[[tables]]
+name = "alpha"
+columns = [{ name = "id" }]
+dedupe = { by = ["id"], days = 3 }
+"""
+
+
+def forgetting(spark: SparkSession, monkeypatch: pytest.MonkeyPatch, answer: Exception | None) -> list[str]:
+    """What is deleted from the table of ids, which answers so."""
+    asked: list[str] = []
+
+    def delete(condition: Any) -> None:
+        asked.append(str(condition))
+        if answer is not None:
+            raise answer
+
+    monkeypatch.setattr(DeltaTable, "forPath", lambda spark, path: SimpleNamespace(delete=delete))
+    logs: Any = SimpleNamespace(look=lambda path: "there")
+    service = parse_service({"service.toml": SERVICE})
+    Dedupe(spark=spark, service=service, path="ids", logs=logs, shared={}, day=date(2026, 11, 21)).forget()
+    return asked
+
+
+def test_days_before_the_longest_window_are_forgotten_and_no_others(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (asked,) = forgetting(spark, monkeypatch, None)
+    assert "2026-11-17" in asked
+    assert "<" in asked
+
+
+def test_days_that_are_being_compacted_are_forgotten_another_time_and_other_errors_are_told(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert len(forgetting(spark, monkeypatch, ConcurrentDeleteReadException("DELTA_CONCURRENT_DELETE_READ"))) == 1
+    with pytest.raises(ValueError, match="no such bucket"):
+        forgetting(spark, monkeypatch, ValueError("no such bucket"))
