@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from forebay.batch.events import BatchCommitted, RowsAppended
+from forebay.batch.events import BatchCommitted, OwnRowsAppended, RowsAppended
 from forebay.events import metrics_of
 from forebay.health import SMALL_BELOW_BYTES, Arrivals, Health, HealthMeasured, HealthRecords, seen_in
 from forebay.objects import open_objects
@@ -62,7 +62,8 @@ def test_what_ingest_appends_is_counted_and_written_now_and_then(records: Health
     for batch in range(3):
         arrivals(appended("alpha", batch, files=2, size=1000))
         arrivals(appended("large", batch, files=1, size=SMALL_BELOW_BYTES))
-        arrivals(committed(batch, quarantined=batch % 2))
+        arrivals(OwnRowsAppended(service="s", table="_forebay/ids", batch=batch, rows=9, files=1, bytes=50))
+        arrivals(committed(batch))
     assert list(records.all()) == []
     clock[0] += timedelta(seconds=60)
     arrivals(committed(3))
@@ -71,8 +72,7 @@ def test_what_ingest_appends_is_counted_and_written_now_and_then(records: Health
     assert found == {
         "alpha": (6, 6, 6, 3000),
         "large": (3, 0, 0, 3 * SMALL_BELOW_BYTES),
-        "_forebay/ledger": (4, 4, 4, 0),
-        "_forebay/quarantine": (1, 1, 1, 0),
+        "_forebay/ids": (3, 3, 3, 150),
     }
     assert records.of("alpha").newest_at == clock[0]
 
@@ -81,9 +81,9 @@ def appended(table: str, batch: int, *, files: int, size: int) -> RowsAppended:
     return RowsAppended(service="s", table=table, batch=batch, rows=1, files=files, bytes=size, version=batch)
 
 
-def committed(batch: int, quarantined: int = 0) -> BatchCommitted:
+def committed(batch: int) -> BatchCommitted:
     seconds = dict.fromkeys(("claim_seconds", "read_seconds", "write_seconds", "ledger_seconds", "seconds"), 0.0)
-    counts = {"files": 1, "bytes": 1, "records": 1, "written": 1, "quarantined": quarantined, "parked": 0, "tables": 1}
+    counts = {"files": 1, "bytes": 1, "records": 1, "written": 1, "quarantined": 0, "parked": 0, "tables": 1}
     return BatchCommitted(service="s", batch=batch, **counts, **seconds)
 
 

@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from forebay.batch.events import BatchCommitted, RowsAppended
+from forebay.batch.events import BatchCommitted, OwnRowsAppended, RowsAppended
 from forebay.events import Event, metric
 from forebay.objects import Objects, open_objects
 from forebay.table_log.live_file import Partition
@@ -197,15 +197,11 @@ class Arrivals:
         self._thread = ThreadPoolExecutor(1, "health")
 
     def __call__(self, event: Event) -> None:
-        if isinstance(event, RowsAppended):
+        if isinstance(event, RowsAppended | OwnRowsAppended):
             self._came(event.table, event.files, event.bytes)
-        elif isinstance(event, BatchCommitted):
-            own = {"ledger": 1, "quarantine": event.quarantined + event.refused_files, "parked": event.parked}
-            for name in (name for name, rows in own.items() if rows):
-                self._came(f"_forebay/{name}", 1, 0)
-            if (self._clock() - self._flushed).total_seconds() >= self._every:
-                self._flushed = self._clock()
-                self._thread.submit(self.flush)
+        elif isinstance(event, BatchCommitted) and (self._clock() - self._flushed).total_seconds() >= self._every:
+            self._flushed = self._clock()
+            self._thread.submit(self.flush)
 
     def flush(self) -> None:
         with self._lock:

@@ -19,6 +19,7 @@ __all__ = [
     "ExpectationViolated",
     "FileSetAside",
     "NewTablesRefused",
+    "OwnRowsAppended",
     "RecordsNotTriedAgain",
     "RecordsQuarantined",
     "RecordsTriedAgain",
@@ -76,6 +77,18 @@ class RowsAppended(Event):
     files: int
     bytes: int
     version: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class OwnRowsAppended(Event):
+    """One of forebay's own tables got rows, by its place in the lake: what its files cost is known by it."""
+
+    service: str
+    table: str
+    batch: int
+    rows: int
+    files: int
+    bytes: int
 
 
 @dataclass(frozen=True, kw_only=True)

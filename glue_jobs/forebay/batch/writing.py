@@ -19,6 +19,7 @@ from forebay.batch.events import (
     ExpectationFailed,
     ExpectationViolated,
     NewTablesRefused,
+    OwnRowsAppended,
     RowsAppended,
     TableFailed,
 )
@@ -308,6 +309,9 @@ class Writing:
             raise Halt(f"{table.path} could not be written, so batch {self.txn.version} stays open: {result.error}")
         if isinstance(result, Appended):
             self.must_count(table.path, wanted, result)
+            told: dict[str, Any] = {"rows": result.rows, "files": result.files, "bytes": result.bytes}
+            told |= {"service": self.service.name, "batch": self.txn.version}
+            self.emit(OwnRowsAppended(table=f"_forebay/{name}", **told))
 
     @staticmethod
     def must_count(table: str, wanted: int, result: Appended) -> None:
