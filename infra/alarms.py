@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from aws_cdk import Aws, Duration
+from aws_cdk import aws_chatbot as chatbot
 from aws_cdk import aws_cloudwatch as cw
 from aws_cdk import aws_cloudwatch_actions as actions
 from aws_cdk import aws_iam as iam
@@ -48,7 +49,28 @@ def alarm_topic(scope: Construct, *, settings: Settings, key: kms.IKey) -> sns.T
     )
     if settings.alarm_email:
         sns.CfnSubscription(topic, "Email", topic_arn=topic.topic_arn, protocol="email", endpoint=settings.alarm_email)
+    if settings.alarm_url:
+        sns.CfnSubscription(topic, "Url", topic_arn=topic.topic_arn, protocol="https", endpoint=settings.alarm_url)
+    if settings.alarm_slack:
+        tell_slack(topic, settings=settings)
     return topic
+
+
+def tell_slack(topic: sns.Topic, *, settings: Settings) -> None:
+    """By Amazon Q in chat applications, whose role may do nothing: it tells, and obeys nobody."""
+    workspace, _, channel = settings.alarm_slack.partition("/")
+    trusted = {"StringEquals": {"aws:SourceAccount": Aws.ACCOUNT_ID}}
+    role = iam.Role(topic, "SlackRole", assumed_by=iam.ServicePrincipal("chatbot.amazonaws.com", conditions=trusted))
+    chatbot.CfnSlackChannelConfiguration(
+        topic,
+        "Slack",
+        configuration_name=f"{settings.name}-alarms",
+        iam_role_arn=role.role_arn,
+        slack_workspace_id=workspace,
+        slack_channel_id=channel,
+        sns_topic_arns=[topic.topic_arn],
+        guardrail_policies=[f"arn:{Aws.PARTITION}:iam::aws:policy/AWSDenyAll"],
+    )
 
 
 class Alarms(Construct):

@@ -14,12 +14,13 @@ from typing import Any
 from infra import node  # noqa: F401  isort: skip
 import aws_cdk as cdk
 
-from forebay.errors import Misdeclared, Problem
+from forebay.errors import Misdeclared
 from forebay.service import Service
 from infra.budget import TAG
 from infra.declarations import declared
+from infra.regions import problems_of_region, said_region
 from infra.review import review
-from infra.settings import Settings, place_of_declarations
+from infra.settings import Settings, engine_in, place_of_declarations
 from infra.stack import ForebayStack
 
 __all__ = ["build", "main"]
@@ -27,9 +28,9 @@ __all__ = ["build", "main"]
 CDK_JSON = Path(__file__).resolve().parent.parent / "cdk.json"
 
 
-def build(context: Mapping[str, Any], *, outdir: str | None = None) -> tuple[cdk.App, ForebayStack]:
+def build(context: Mapping[str, Any], *, outdir: str | None = None, region: str = "") -> tuple[cdk.App, ForebayStack]:
     """The app, not yet synthesized."""
-    settings, service = decided(context)
+    settings, service = decided(context, region)
     app = cdk.App(context=dict(context), outdir=outdir, analytics_reporting=False)
     stack = ForebayStack(
         app,
@@ -44,9 +45,9 @@ def build(context: Mapping[str, Any], *, outdir: str | None = None) -> tuple[cdk
     return app, stack
 
 
-def decided(context: Mapping[str, Any]) -> tuple[Settings, Service]:
-    """Raises `Misdeclared` with all that is wrong, of the settings and of the declarations together."""
-    problems: list[Problem] = []
+def decided(context: Mapping[str, Any], region: str = "") -> tuple[Settings, Service]:
+    """Raises `Misdeclared` with all that is wrong, of the settings, the region and the declarations together."""
+    problems = list(problems_of_region(region, engine_in(context)))
     try:
         settings = Settings.from_context(context)
     except Misdeclared as refused:
@@ -63,7 +64,7 @@ def decided(context: Mapping[str, Any]) -> tuple[Settings, Service]:
 def main(argv: Sequence[str]) -> int:
     try:
         context = context_from(argv, os.environ)
-        app, _ = build(context, outdir=os.environ.get("CDK_OUTDIR", "cdk.out"))
+        app, _ = build(context, outdir=os.environ.get("CDK_OUTDIR", "cdk.out"), region=said_region(os.environ))
     except Misdeclared as refused:
         print(f"forebay: {refused}", file=sys.stderr)
         return 2

@@ -17,7 +17,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from forebay.errors import Misdeclared, Problem
 from forebay.settings import problems_of
 
-__all__ = ["ENVIRONMENT_KEYS", "Settings", "place_of_declarations"]
+__all__ = ["ENVIRONMENT_KEYS", "Settings", "engine_in", "place_of_declarations"]
 
 ENVIRONMENT_KEYS = ("env", "environments")
 LONGEST_BUCKET_NAME = 63
@@ -38,12 +38,20 @@ EnvName = Annotated[str, _words(r"[a-z][a-z0-9]{0,9}", "a small letter, then up 
 Prefix = Annotated[
     str, _words(r"(|[a-z][a-z0-9-]{0,23}[a-z0-9])", "3 to 25 small letters, digits or -, such as forebay-eu")
 ]
-Bucket = Annotated[str, _words(r"(|[a-z0-9][a-z0-9.-]{1,61}[a-z0-9])", "a bucket's name")]
+Bucket = Annotated[
+    str,
+    _words(
+        r"(|(?!xn--|sthree-|amzn-s3-demo-|.*\.\.|\d+\.\d+\.\d+\.\d+$)[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](?<!-s3alias)(?<!--ol-s3))",
+        "a bucket's name",
+    ),
+]
 TopicArn = Annotated[str, _words(r"(|arn:[\w-]+:sns:[\w-]+:\d{12}:[\w.-]+)", "the ARN of an SNS topic")]
 KeyArn = Annotated[str, _words(r"(|arn:[\w-]+:kms:[\w-]+:\d{12}:key/[\w-]+)", "the ARN of a KMS key")]
 Release = Annotated[str, _words(r"emr-[a-z0-9.-]+", "a release of EMR, such as emr-spark-8.0")]
 Folder = Annotated[str, _words(r"(|[^/].*/)", "empty, or a key prefix that ends with /, such as in/")]
 Email = Annotated[str, _words(r"(|[^@\s]+@[^@\s]+)", "an e-mail address")]
+Url = Annotated[str, _words(r"(|https://[^\s/]+\S*)", "an address that begins with https://")]
+Slack = Annotated[str, _words(r"(|T[A-Z0-9]{7,}/[CG][A-Z0-9]{7,})", "such as T01234567/C0123456789")]
 Names = Annotated[str, _words(r"(|\w+(,\w+)*)", "names with commas between, such as pixelfarm,voxelkart")]
 Window = Annotated[
     str, _words(r"(|(Mon|Tue|Wed|Thu|Fri|Sat|Sun):([0-9]|1[0-9]|2[0-3]))", "a day and hour in UTC, such as Sun:2")
@@ -122,6 +130,13 @@ class Settings(BaseModel):
 
     log_days: Literal[7, 14, 30, 60, 90, 180, 365] = Field(30, description="days that logs are kept")
     alarm_email: Email = Field("", description="who is told of alarms; empty: subscribe to the alarm topic yourself")
+    alarm_url: Url = Field(
+        "", description="an https:// address that is told of alarms, such as that of an on-call service"
+    )
+    alarm_slack: Slack = Field(
+        "",
+        description="a Slack channel that is told of alarms: <workspace>/<channel>, by their ids; let the workspace in by hand",
+    )
     runbook_url: str = Field(
         "", description="where the runbook is; empty: infra/README.md of the code that was deployed"
     )
@@ -209,6 +224,8 @@ class Settings(BaseModel):
     def _do_not_belong_together(self) -> Iterator[str]:
         if bool(self.landing_bucket) != bool(self.landing_topic):
             yield "landing_bucket and landing_topic are adopted together: give both, or neither"
+        if self.landing_bucket.startswith(f"{self.name}-"):
+            yield f"landing_bucket {self.landing_bucket!r} is named as the buckets that are made here: that name is taken"
         if self.landing_key and not self.landing_bucket:
             yield "landing_key is for an adopted bucket: give landing_bucket, too"
         if self.engine == "emr-serverless":
@@ -236,9 +253,18 @@ class Settings(BaseModel):
 
 def place_of_declarations(context: Mapping[str, Any]) -> str:
     """Where the declarations are, whatever else is wrong with the settings."""
+    return _said_in(context, "service")
+
+
+def engine_in(context: Mapping[str, Any]) -> str:
+    """The engine, whatever else is wrong; one that there is not is for `Settings` to name."""
+    return _said_in(context, "engine") or str(Settings.model_fields["engine"].default)
+
+
+def _said_in(context: Mapping[str, Any], name: str) -> str:
     groups = context.get("environments", {})
     group = groups.get(str(context.get("env", "dev")), {}) if isinstance(groups, Mapping) else {}
-    return str(context.get("service", group.get("service", "") if isinstance(group, Mapping) else ""))
+    return str(context.get(name, group.get(name, "") if isinstance(group, Mapping) else ""))
 
 
 def _unusable_groups(groups: Any) -> Iterator[Problem]:

@@ -15,6 +15,7 @@ from forebay.cloudwatch import CloudWatch
 from lambdas import environment
 from lambdas.engine.jobs import jobs_of
 from lambdas.job_ended.run import ENDED_WELL, console, ended, measured, reason_of, run_of
+from lambdas.telling import tell_a_person
 
 log = Logger(service="job_ended")
 
@@ -50,4 +51,4 @@ def tell(detail: dict[str, Any], region: str, settings: Settings, *, sns: Any, g
     reason = reason_of(detail, run)
     text = f"{job}: {state}\nreason   {reason}\nrun      {run_id}\nconsole  {console(detail, region)}\n"
     text += f"runbook  {settings.runbook}#job-failed"
-    sns.publish(TopicArn=settings.alarm_topic, Subject=f"forebay: {job} {state}"[:100], Message=text)
+    tell_a_person(sns, settings.alarm_topic, f"forebay: {job} {state}", text)

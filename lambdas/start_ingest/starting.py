@@ -14,6 +14,7 @@ from lambdas.start_ingest.code import code_for
 from lambdas.start_ingest.ending import ask_to_stop, idle, outdated
 from lambdas.start_ingest.stay_on import busy_percent
 from lambdas.start_ingest.why_not import why_not
+from lambdas.telling import tell_a_person
 
 __all__ = ["Settings", "start"]
 
@@ -60,4 +61,4 @@ def start(settings: Settings, *, glue: Any, sqs: Any, s3: Any, sns: Any, now: da
 
 def tell(settings: Settings, sns: Any) -> None:
     text = f"What was deployed fails at once: {settings.job} runs with the code of before. Mend it and deploy."
-    sns.publish(TopicArn=settings.alarm_topic, Subject=f"forebay: {settings.job} went back"[:100], Message=text)
+    tell_a_person(sns, settings.alarm_topic, f"forebay: {settings.job} went back", text)

@@ -45,6 +45,8 @@ def adopted(tmp_path_factory: pytest.TempPathFactory) -> Synthesized:
         landing_key=KEY,
         landing_prefix="",
         alarm_email="night@example.org",
+        alarm_url="https://oncall.example.org/in",
+        alarm_slack="T01234567/C0123456789",
         watched_tables="orders",
         monthly_budget_usd="200",
         delete_data="true",

@@ -68,6 +68,10 @@ def test_an_environment_that_is_not_declared_is_refused() -> None:
         ({"landing_bucket": "studio-drops"}, "give both, or neither"),
         ({"landing_key": "arn:aws:kms:eu-west-1:123456789012:key/abc"}, "give landing_bucket, too"),
         ({"landing_ia_days": 60, "keep_landed_days": 60}, "must be more than landing_ia_days"),
+        (
+            {"landing_bucket": "forebay-dev-lake-1", "landing_topic": "arn:aws:sns:eu-west-1:123456789012:t"},
+            "that name is taken",
+        ),
         ({"delete_data": True}, "data goes only when delete_data is true and delete_data_of is forebay-dev"),
         ({"delete_data_of": "forebay-dev"}, "data goes only when"),
         ({"delete_data": True, "delete_data_of": "forebay-prod"}, "but this deployment is 'forebay-dev'"),
@@ -75,6 +79,32 @@ def test_an_environment_that_is_not_declared_is_refused() -> None:
 )
 def test_settings_that_do_not_fit_together_are_refused(context: dict[str, Any], said: str) -> None:
     assert said in problems(context)["context"]
+
+
+def test_all_that_does_not_fit_together_is_told_at_once() -> None:
+    with pytest.raises(Misdeclared) as refused:
+        Settings.from_context({"landing_bucket": "studio-drops", "keep_landed_days": 60, "delete_data": True})
+    said = [problem.what for problem in refused.value.problems]
+    assert [what.split()[0] for what in said] == ["landing_bucket", "keep_landed_days", "data"]
+
+
+@pytest.mark.parametrize(
+    "name", ["10.0.0.1", "xn--drops", "sthree-drops", "a..b", "drops-s3alias", "drops--ol-s3", "Drops", "ab", "d" * 64]
+)
+def test_a_name_that_no_bucket_can_have_is_refused(name: str) -> None:
+    assert "a bucket's name" in problems({"landing_bucket": name})["landing_bucket"]
+
+
+@pytest.mark.parametrize(
+    ("context", "said"),
+    [
+        ({"alarm_url": "http://plain.example.org"}, "an address that begins with https://"),
+        ({"alarm_slack": "#alarms"}, "such as T01234567/C0123456789"),
+    ],
+)
+def test_who_is_told_of_alarms_must_be_somebody(context: dict[str, Any], said: str) -> None:
+    (told,) = problems(context).values()
+    assert said in told
 
 
 def test_the_longest_prefix_still_makes_names_that_s3_takes() -> None:

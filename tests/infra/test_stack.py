@@ -311,7 +311,10 @@ def test_the_job_that_looks_for_missed_files_may_read_the_ledger_and_change_no_t
 def test_every_role_is_among_those_whose_rights_are_said_here(service: Synthesized) -> None:
     jobs = {"IngestRole", "CompactRole", "MaintainRole", "ReconcileRole"}
     functions = {f"{name}Role" for name in service.of("Lambda::Function")}
-    assert set(service.of("IAM::Role")) == jobs | functions | {"SchedulesRole"}
+    others = {"SchedulesRole"} | (
+        {"AlarmTopicSlackRole"} if service.of("Chatbot::SlackChannelConfiguration") else set()
+    )
+    assert set(service.of("IAM::Role")) == jobs | functions | others
 
 
 def test_no_role_has_all_actions_of_anything(service: Synthesized) -> None:
@@ -596,6 +599,16 @@ def test_in_mode_auto_files_wake_it_and_it_may_see_when_the_last_batch_was(tmp_p
 def test_an_address_that_was_given_is_told(adopted: Synthesized) -> None:
     email = adopted.one("SNS::Subscription", "AlarmTopicEmail")
     assert (email["Protocol"], email["Endpoint"]) == ("email", "night@example.org")
+
+
+def test_an_on_call_service_and_a_channel_are_told_and_the_channel_may_do_nothing(adopted: Synthesized) -> None:
+    url = adopted.one("SNS::Subscription", "AlarmTopicUrl")
+    assert (url["Protocol"], url["Endpoint"]) == ("https", "https://oncall.example.org/in")
+    slack = adopted.one("Chatbot::SlackChannelConfiguration", "AlarmTopicSlack")
+    assert (slack["SlackWorkspaceId"], slack["SlackChannelId"]) == ("T01234567", "C0123456789")
+    assert [text(topic)[:11] for topic in slack["SnsTopicArns"]] == ["<AlarmTopic"]
+    assert [text(policy).rpartition("/")[2] for policy in slack["GuardrailPolicies"]] == ["AWSDenyAll"]
+    assert "AlarmTopicSlackRole" not in adopted.policies()
 
 
 def test_the_end_of_every_job_is_heard_whatever_its_state(service: Synthesized) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -35,7 +36,13 @@ class Sns:
         self.sent: list[dict[str, Any]] = []
 
     def publish(self, **message: Any) -> None:
-        self.sent.append(message)
+        """As who reads e-mail gets it; chat gets the same in a form of its own."""
+        assert message.pop("MessageStructure") == "json"
+        said = json.loads(message["Message"])
+        chat = json.loads(said["https"])
+        assert (chat["version"], chat["source"], chat["content"]["title"]) == ("1.0", "custom", message["Subject"])
+        assert said["default"] in chat["content"]["description"]
+        self.sent.append({**message, "Message": said["default"]})
 
 
 class CloudWatch:

@@ -1,0 +1,18 @@
+"""A message to a person, by the alarm topic: as text, and for chat in the form that Amazon Q (once AWS Chatbot) shows; it
+passes over what it does not know, and plain text is that.
+https://docs.aws.amazon.com/chatbot/latest/adminguide/custom-notifs.html"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+__all__ = ["tell_a_person"]
+
+
+def tell_a_person(sns: Any, topic: str, subject: str, text: str) -> None:
+    said = {"textType": "client-markdown", "title": subject, "description": f"```\n{text}\n```"}
+    chat = {"version": "1.0", "source": "custom", "content": said}
+    # Chat subscribes by https.
+    message = json.dumps({"default": text, "https": json.dumps(chat)})
+    sns.publish(TopicArn=topic, Subject=subject[:100], Message=message, MessageStructure="json")
