@@ -8,7 +8,8 @@ from html.parser import HTMLParser
 
 import pytest
 
-from lambdas.status_page.page import Run, State, Table, page, size, span
+from lambdas.status_page.looking import ringing
+from lambdas.status_page.page import Alarm, Run, State, Table, page, size, span
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
 EVIL = '<script>alert("x")</script>&amp;'
@@ -21,7 +22,11 @@ STATE = State(
     dead=0,
     last_batch=NOW - timedelta(minutes=4),
     tables=(Table("calm", 3, 0, 5_000_000, NOW), Table("busy", 900, 880, 12_000, NOW - timedelta(hours=5))),
-    runs=(Run("ingest", "SUCCEEDED", NOW, 61, ""), Run("compact", "FAILED", NOW + timedelta(hours=1), 7200, EVIL)),
+    runs=(
+        Run("ingest", "SUCCEEDED", NOW - timedelta(minutes=5), 61, ""),
+        Run("compact", "SUCCEEDED", NOW - timedelta(hours=9), 60, ""),
+        Run("compact", "FAILED", NOW - timedelta(hours=3), 7200, EVIL),
+    ),
     alarms=(),
 )
 
@@ -52,20 +57,23 @@ class Reader(HTMLParser):
 
     def handle_data(self, data: str) -> None:
         self.texts.append(data)
-        if self.open and self.open[-1] in ("td", "th"):
+        if {"td", "th"} & set(self.open):
             self.rows[-1][-1] += data
 
 
-def test_the_page_says_how_files_runs_and_tables_are() -> None:
+def said_by(state: State) -> str:
+    return " ".join("".join(Reader(page(state)).texts).split())
+
+
+def test_the_page_says_how_files_jobs_and_tables_are() -> None:
     read = Reader(page(STATE))
     assert read.open == []
-    said = "".join(read.texts)
-    assert "1,234 messages wait, 5 are in hand, 0 are dead. Last batch: 4 min ago." in said
-    assert "No alarm rings." in said
+    assert "waiting1,234 in hand5 dead0 last batch4 min ago" in " ".join("".join(read.texts).split())
     assert read.rows == [
-        ["job", "state", "began", "took", "error"],
-        ["compact", "FAILED", "2026-05-01 13:00", "2 h", EVIL],
-        ["ingest", "SUCCEEDED", "2026-05-01 12:00", "61 s", ""],
+        ["job", "last run", "began", "took", "before that"],
+        ["ingest", "succeeded", "5 min ago", "61 s", "\u2013"],
+        ["compact", "failed", "3 h ago", "2 h", "succeeded"],
+        [EVIL],
         ["table", "files", "small", "size", "last rows"],
         ["busy", "900", "880", "12 KB", "5 h ago"],
         ["calm", "3", "0", "5 MB", "0 s ago"],
@@ -73,16 +81,57 @@ def test_the_page_says_how_files_runs_and_tables_are() -> None:
 
 
 def test_the_page_needs_nothing_from_elsewhere_and_runs_nothing() -> None:
-    read = Reader(page(replace(STATE, alarms=(EVIL,), name=EVIL)))
+    read = Reader(page(replace(STATE, alarms=(Alarm(EVIL, EVIL),), name=EVIL)))
     assert (read.asks, "script" in read.open) == ([], False)
     assert page(STATE).count("<script") == 0
 
 
-def test_an_alarm_that_rings_is_named() -> None:
-    text = page(replace(STATE, alarms=("forebay-dev-dead-letters",), dead=3))
-    assert "forebay-dev-dead-letters" in text
-    assert "No alarm rings" not in text
-    assert '<span class="bad">3</span>' in text
+def test_the_first_line_says_that_all_is_well() -> None:
+    well = replace(STATE, runs=STATE.runs[:1])
+    assert "All is well. No alarm rings" in said_by(well).replace("well.No", "well. No")
+    assert said_by(well).startswith("well: forebay-dev")
+
+
+def test_the_first_line_says_what_somebody_must_look_at_the_alarms_first() -> None:
+    ringing = Alarm.of(
+        {"AlarmName": "forebay-dev-files-wait", "AlarmDescription": "A file waits. Runbook: infra/README.md#files-wait"}
+    )
+    said = said_by(replace(STATE, alarms=(ringing,), dead=3))
+    assert said.startswith("3 to look at: forebay-dev")
+    order = [
+        said.index(one) for one in ("files-wait: A file waits.", "3 messages are dead", "compact: the last run failed")
+    ]
+    assert order == sorted(order)
+    assert "All is well" not in said
+    dead = Alarm("forebay-dev-dead-letters", "A message was never finished.")
+    assert said_by(replace(STATE, alarms=(dead,), dead=3)).startswith("2 to look at"), "dead messages are told once"
+
+
+def test_an_alarm_that_only_wakes_a_function_is_no_trouble() -> None:
+    class CloudWatch:
+        def get_paginator(self, name: str) -> CloudWatch:
+            assert name == "describe_alarms"
+            return self
+
+        def paginate(self, **asked: str) -> list[dict[str, list[dict[str, object]]]]:
+            assert asked == {"AlarmNamePrefix": "forebay-dev-", "StateValue": "ALARM"}
+            told, woken = ["arn:aws:sns:eu-west-1:1:alarms"], ["arn:aws:lambda:eu-west-1:1:function:start"]
+            return [
+                {"MetricAlarms": [{"AlarmName": "forebay-dev-many-wait", "AlarmActions": woken}]},
+                {"MetricAlarms": [{"AlarmName": "forebay-dev-no-batch", "AlarmActions": told}]},
+            ]
+
+    assert ringing("forebay-dev", CloudWatch()) == (Alarm("forebay-dev-no-batch"),)
+
+
+def test_a_job_that_is_at_work_again_shows_why_its_run_before_failed() -> None:
+    again = (
+        Run("ingest", "RUNNING", NOW, 60, ""),
+        Run("ingest", "FAILED", NOW - timedelta(hours=1), 60, "no such queue"),
+    )
+    said = said_by(replace(STATE, runs=again))
+    assert "no such queue" in said
+    assert "All is well" in said
 
 
 def test_a_new_service_has_a_page_too_and_one_of_thousands_of_tables_stays_short() -> None:
