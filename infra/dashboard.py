@@ -47,6 +47,8 @@ def dashboard(
     page.add_widgets(*_files(metrics))
     page.add_widgets(*_upkeep(metrics))
     page.add_widgets(*_trends(metrics, jobs))
+    if settings.dpu_hour_usd:
+        page.add_widgets(_price_of_a_day(metrics, jobs, settings.dpu_hour_usd))
     workers = _job(jobs[0]) if settings.engine == "glue" else []
     page.add_widgets(*workers, _errors([job.log_group for job in jobs]))
     return page
@@ -162,6 +164,21 @@ def _dpu_hours(metrics: ServiceMetrics, number: int, job: Job) -> cw.IMetric:
         period=Duration.hours(1),
         label=job.name,
     )
+
+
+def _price_of_a_day(metrics: ServiceMetrics, jobs: Sequence[Job], dpu_hour_usd: float) -> cw.IWidget:
+    """By DPU-seconds of runs that ended, so a continuous run counts when it ends, which is weekly. The rest of the bill is the
+    budget's."""
+    spent = {
+        f"spent{n}": metrics.of_job(JobEnded, "dpu_seconds", job.name, minutes=24 * 60) for n, job in enumerate(jobs)
+    }
+    price = cw.MathExpression(
+        expression=f"({' + '.join(f'FILL({name}, 0)' for name in spent)}) / 3600 * {dpu_hour_usd:g}",
+        using_metrics=dict(spent),
+        period=Duration.days(1),
+        label="USD a day, about",
+    )
+    return _graph("What the jobs cost", [price], ALL)
 
 
 def _job(job: Job) -> list[cw.IWidget]:

@@ -162,6 +162,12 @@ class Settings(BaseModel):
     stale_table_minutes: int = Field(
         60, ge=5, le=1440, multiple_of=5, description="alarm when a watched table got no rows for so long"
     )
+    dpu_hour_usd: float = Field(
+        0,
+        ge=0,
+        le=10,
+        description="the price of a DPU-hour in your region: the dashboard then tells what jobs cost; 0: it does not",
+    )
     monthly_budget_usd: int = Field(
         0, ge=0, description="alarm when all of this costs more in a month, or will; 0: no budget"
     )

@@ -49,6 +49,7 @@ def adopted(tmp_path_factory: pytest.TempPathFactory) -> Synthesized:
         alarm_slack="T01234567/C0123456789",
         watched_tables="orders",
         monthly_budget_usd="200",
+        dpu_hour_usd="0.44",
         delete_data="true",
         delete_data_of="forebay-prod",
     )
