@@ -38,6 +38,18 @@ def test_what_is_wrong_is_said_at_once_and_nothing_is_written(
     assert not (tmp_path / "out").exists()
 
 
+def test_synth_needs_neither_node_nor_a_network(tmp_path: Path) -> None:
+    """Node comes with a wheel. Whoever asks the network here is sent to a port where nobody answers."""
+    nobody = dict.fromkeys(
+        ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"), "http://127.0.0.1:9"
+    )
+    env = {"PATH": "/nonexistent", "HOME": str(tmp_path), "CDK_OUTDIR": str(tmp_path / "out"), **nobody}
+    command = [sys.executable, "-m", "infra.app", "-c", "env=prod"]
+    ran = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr
+    assert (tmp_path / "out" / "forebay-prod.template.json").exists()
+
+
 def test_wrong_declarations_are_told_in_the_words_of_every_command(tmp_path: Path) -> None:
     (tmp_path / "service.toml").write_text('name = "shop"\n[[tables]]\nname = "A b"\nwher = {}\n')
     with pytest.raises(Misdeclared) as here:
