@@ -12,8 +12,11 @@ from forebay.batch.expectations import Verdict, check_expressions, checked, verd
 from forebay.batch.routing import routed, settled
 from forebay.errors import Misdeclared
 from forebay.service import Service, parse_service
+from tests.operate.command import failed
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pyspark.sql import SparkSession
 
 COLUMNS = 'columns = [{ name = "level", type = "long" }, { name = "key" }, { name = "at", type = "timestamp" }]'
@@ -58,6 +61,13 @@ def test_one_that_makes_no_sense_is_named_before_anything_runs(spark: SparkSessi
     service = service_of(declared(f'"mine" = {json.dumps(check)}'))
     with pytest.raises(Misdeclared, match=rf"table a: expectations\.mine: {says}"):
         check_expressions(spark, service)
+
+
+def test_one_that_makes_no_sense_is_not_put_in_force(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "service.toml").write_text('name = "s"\n[[tables]]\n' + declared('mine = "levl > 0"'))
+    place = tmp_path / "in-force"
+    assert "table a: expectations.mine: is not understood" in failed(2, "tables", "push", str(tmp_path), str(place))
+    assert not place.exists()
 
 
 def test_all_of_them_are_told_at_once(spark: SparkSession) -> None:

@@ -76,6 +76,25 @@ def test_records_are_shown_as_they_came_with_where_and_why(lake: str) -> None:
     assert ran("parked", "show", "--lake", lake).splitlines()[-1] == '{"event": "new"}'
 
 
+def test_parked_records_are_counted_by_what_a_declaration_could_ask_for(tmp_path: Path) -> None:
+    records = [
+        '{"event": "new", "at": {"x": 1}}',
+        '{"event": "new"}',
+        '{"event": "new"}',
+        '{"event": "[old]"}',
+        "[1]",
+        '"text"',
+        '{"event": 7}',
+    ]
+    rows = [record(n, record=text) for n, text in enumerate(records)]
+    write_deltalake(tmp_path / "_forebay" / "parked", pa.Table.from_pylist(rows, COLUMNS))
+    asked = ("parked", "list", "--lake", str(tmp_path), "--by")
+    assert listed(*asked, "event")[:2] == [["event", "records"], ["new", "3"]]
+    assert sorted(listed(*asked, "event")[2:]) == [["-", "2"], ["7", "1"], ["[old]", "1"]]
+    assert listed(*asked, "at.x") == [["at.x", "records"], ["-", "6"], ["1", "1"]]
+    assert listed(*asked, "event", "--limit", "1") == [["event", "records"], ["7", "1"]]
+
+
 def test_a_quote_in_a_name_is_part_of_the_name(lake: str) -> None:
     assert [row["line"] for row in kept_records(LakeView(lake), "quarantine", table="o'clock")] == [5]
     assert kept_records(LakeView(lake), "quarantine", reason="' or 'a' = 'a") == []

@@ -10,13 +10,15 @@ from rich.text import Text
 
 from forebay.cli.lake import Lake
 from forebay.cli.show import console
-from forebay.operate.kept import Kept, kept_records, piles
+from forebay.operate.kept import Kept, kept_records, piles, values_in
 from forebay.operate.lake_view import LakeView
 
 __all__ = ["parked", "quarantine"]
 
 quarantine = typer.Typer(help="Files and records that could not be read, or were refused.", no_args_is_help=True)
 parked = typer.Typer(help="Records that no table wanted.", no_args_is_help=True)
+
+MOST_VALUES = 50
 
 Of = Annotated[str | None, typer.Option("--table", help="Only those that were meant for this table.")]
 Why = Annotated[str | None, typer.Option("--reason", help="Only those with this reason, such as table-failed.")]
@@ -57,9 +59,16 @@ def drop(
 
 
 @parked.command("list")
-def list_parked(lake: Lake) -> None:
-    """How many records are parked."""
-    _list(lake, "parked")
+def list_parked(
+    lake: Lake,
+    by: Annotated[str, typer.Option(help="Count them by the values of this field, such as event or player.id.")] = "",
+    limit: Annotated[int, typer.Option(min=1, help="With --by: of so many, the newest.")] = 10_000,
+) -> None:
+    """How many records are parked, and with --by of what kind: what a declaration would have to ask for."""
+    if by:
+        _list_by(lake, "parked", by, limit)
+    else:
+        _list(lake, "parked")
 
 
 @parked.command("show")
@@ -86,6 +95,15 @@ def _list(lake: str, kept: Kept) -> None:
     for pile in piles(LakeView(lake), kept):
         newest = pile.newest.strftime("%Y-%m-%d %H:%M:%S")
         shown.add_row(pile.table or "-", pile.reason or "-", f"{pile.records:,}", f"{pile.files:,}", newest)
+    console.print(shown)
+
+
+def _list_by(lake: str, kept: Kept, field: str, limit: int) -> None:
+    shown = Table(box=None, pad_edge=False, header_style="bold")
+    shown.add_column(field)
+    shown.add_column("records", justify="right")
+    for value, count in values_in(LakeView(lake), kept, field, limit=limit).most_common(MOST_VALUES):
+        shown.add_row("-" if value is None else Text(value), f"{count:,}")
     console.print(shown)
 
 

@@ -5,13 +5,16 @@ In: a view of the lake, `quarantine` or `parked`, perhaps a table or a reason. O
 
 from __future__ import annotations
 
+import json
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
 from forebay.operate.lake_view import LakeView
 
-__all__ = ["Kept", "Pile", "kept_records", "piles"]
+__all__ = ["Kept", "Pile", "kept_records", "piles", "values_in"]
 
 Kept = Literal["quarantine", "parked"]
 
@@ -45,6 +48,22 @@ def kept_records(
     columns = 'at, bucket, key, line, "table", reason, detail, record'
     sql = f"select {columns} from t {where} order by at desc, key, line limit {limit}"
     return view.query(f"_forebay/{kept}", sql)
+
+
+def values_in(view: LakeView, kept: Kept, field: str, *, limit: int) -> Counter[str | None]:
+    """How many of the newest records have which value of a field, dotted where it is nested; None where they have none."""
+    rows = view.query(f"_forebay/{kept}", f"select record from t where line is not null order by at desc limit {limit}")
+    return Counter(_value(row["record"], field.split(".")) for row in rows)
+
+
+def _value(record: str | None, path: Sequence[str]) -> str | None:
+    try:
+        found = json.loads(record or "null")
+    except ValueError:
+        return None
+    for key in path:
+        found = found.get(key) if isinstance(found, dict) else None
+    return found if isinstance(found, str | None) else json.dumps(found)
 
 
 def _quoted(text: str) -> str:
