@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +14,7 @@ from forebay.feed.telemetry import Telemetry, mistyped
 from forebay.operate.lake_view import LakeView
 from forebay.twin.twin import Twin
 from tests.journey.story import Story, event, lines, story
+from tests.operate.command import ran
 
 pytestmark = pytest.mark.xdist_group("journey")
 
@@ -60,16 +60,8 @@ columns = [{ name = "event_id" }, { name = "event_time", type = "timestamp" }, {
 """
 
 
-@pytest.fixture
-def told(twin: Twin, spark: SparkSession, tmp_path: Path) -> Iterator[Story]:
-    with story(twin) as told:
-        (tmp_path / "service.toml").write_text(SERVICE)
-        told.service = str(tmp_path)
-        yield told
-
-
 def bought(number: int) -> dict[str, Any]:
-    """One of twelve is too dear, one has no price, and one in five has something that does not fit."""
+    """One of twelve is too dear, and one in five has something that does not fit."""
     more: dict[str, Any] = {"price": 0.1 * number if number % 12 else 99, "share": number / 8, "gift": number % 2 == 0}
     more |= {"shop": ("a/b c", "ä=%", None)[number % 3], "seal": "\u00ff", "basket": [{"n": number}, None]}
     more |= {"labels": {"k": "v", f"k{number}": None}, "count": number if number % 5 else "many"}
@@ -82,17 +74,27 @@ def plain(value: Any) -> Any:
     return json.dumps(value, sort_keys=True, default=str)
 
 
-def test_delta_rs_reads_what_spark_reads(told: Story, spark: SparkSession) -> None:
+@pytest.fixture(scope="module")
+def told(twin: Twin, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
+    """Two files, a batch each: telemetry, some of it mistyped, and of everything that can be kept beside it."""
+    folder = tmp_path_factory.mktemp("declared")
+    (folder / "service.toml").write_text(SERVICE)
     chance = random.Random(11)
     telemetry = Telemetry(chance)
-    for number in range(2):
-        records: list[Any]
-        records, _ = telemetry.lines(GAMES, [1795262400000 + 977 * n for n in range(300)])
-        records = [mistyped(line, chance) if chance.random() < 0.05 else line for line in records]
-        crashed = [event("beta", n, player=f"p{n}", level=n) | {"event": "crashed"} for n in range(5)]
-        sold = [bought(n) for n in range(20 * number, 20 * number + 30)]
-        told.put(f"{number}.json", lines([*records, *crashed, *sold, "{broken", '{"event": "no game"}']))
-        told.run()
+    with story(twin) as told:
+        told.service = str(folder)
+        for number in range(2):
+            records: list[Any]
+            records, _ = telemetry.lines(GAMES, [1795262400000 + 977 * n for n in range(300)])
+            records = [mistyped(line, chance) if chance.random() < 0.05 else line for line in records]
+            crashed = [event("beta", n, player=f"p{n}", level=n) | {"event": "crashed"} for n in range(5)]
+            sold = [bought(n) for n in range(20 * number, 20 * number + 30)]
+            told.put(f"{number}.json", lines([*records, *crashed, *sold, "{broken", '{"event": "no game"}']))
+            told.run()
+        yield told
+
+
+def test_delta_rs_reads_what_spark_reads(told: Story, spark: SparkSession) -> None:
     sums = told.accounts()
     assert sums.differences() == []
     assert sums.dropped == 9, "ten purchases came twice, one of which is too dear and kept twice"
@@ -112,3 +114,12 @@ def test_delta_rs_reads_what_spark_reads(told: Story, spark: SparkSession) -> No
         "purchases", "select count(distinct day) days, count(distinct shop) shops, count(_rescued) odd from t"
     )
     assert seen == [{"days": 2, "shops": 2, "odd": 9}]
+
+
+def test_what_was_made_as_declared_is_told_to_be_so(told: Story) -> None:
+    said = ran("tables", "check", told.service, "--lake", told.lake).splitlines()
+    assert said[-1] == f"{told.lake}: 5 tables, none of which takes no rows or stays otherwise than declared"
+    assert not [line for line in said if "column" in line]
+    for table in ("purchases", "crashes", "alpha"):
+        diff = ran("schema", "diff", "--lake", told.lake, table, "--service", told.service).splitlines()
+        assert diff[-2:] == ["version 1 -> declaration", "  nothing differs"]
