@@ -6,6 +6,9 @@ The jobs here are small scripts, and one that refuses its settings; `tests/journ
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
@@ -91,6 +94,27 @@ def test_files_that_nobody_announced_are_announced_by_the_function_as_s3_does(qu
         file for file in heard if file[1] == s3.head_object(Bucket=quick.landing_bucket, Key=file[0])["VersionId"]
     }
     assert call(quick, "announce-files", {"keys": ["in/x/gone.json"]})["missing"] == ["in/x/gone.json"]
+
+
+def test_the_command_names_files_that_s3_told_nobody_of_and_announces_them(quick: Twin) -> None:
+    s3 = quick.client("s3")
+    for body in (b"{}", b'{"again": 1}'):
+        s3.put_object(Bucket=quick.landing_bucket, Key="in/lost/a b.json", Body=body)
+    heard = files_in(quick)
+
+    def reconcile(*more: str) -> str:
+        where = ("--lake", f"s3://{quick.lake_bucket}", "--queue-url", quick.queue_url)
+        landing = ("--landing", f"s3://{quick.landing_bucket}/in/lost/", "--settle-hours", "0")
+        command = [sys.executable, "-m", "forebay.cli.main", "reconcile", *where, *landing, *more]
+        ran = subprocess.run(command, env={**os.environ, **quick.env}, capture_output=True, text=True, check=True)
+        return ran.stdout
+
+    planned = reconcile("--plan")
+    assert planned.count(f"s3://{quick.landing_bucket}/in/lost/a b.json\n") == 2
+    assert planned.endswith("2 of 2 files were missed\n")
+    assert files_in(quick) == set()
+    assert reconcile().endswith("2 of 2 files were missed, and announced now\n")
+    assert files_in(quick) == {file for file in heard if file[0] == "in/lost/a b.json"}
 
 
 def files_in(twin: Twin) -> set[tuple[str, str | None, str]]:
