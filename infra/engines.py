@@ -75,7 +75,9 @@ class Engine(Protocol):
     def may_ask_why(self, who: iam.IGrantable, sid: str, *jobs: Named) -> None:
         """A run ended as it did."""
 
-    def may_read_definitions(self, who: iam.IGrantable, sid: str, *jobs: Named) -> None: ...
+    def may_keep_running(self, who: iam.IGrantable, sid: str, job: Named) -> None:
+        """Start it, by what its runs and its definition say."""
+
     def ends(self, jobs: Sequence[Named]) -> events.EventPattern:
         """All states but those of a job at work, so that one we never heard of is not passed over."""
 
@@ -127,8 +129,8 @@ class Glue:
     def may_ask_why(self, who: iam.IGrantable, sid: str, *jobs: Named) -> None:
         grants.allow(who, sid, ["glue:GetJobRun"], list(map(self._arn, jobs)))
 
-    def may_read_definitions(self, who: iam.IGrantable, sid: str, *jobs: Named) -> None:
-        grants.allow(who, sid, ["glue:GetJob"], list(map(self._arn, jobs)))
+    def may_keep_running(self, who: iam.IGrantable, sid: str, job: Named) -> None:
+        grants.allow(who, sid, ["glue:StartJobRun", "glue:GetJobRuns", "glue:GetJob"], [self._arn(job)])
 
     def ends(self, jobs: Sequence[Named]) -> events.EventPattern:
         return events.EventPattern(
@@ -197,7 +199,8 @@ class EmrServerless(Construct):
     def may_start(self, who: iam.IGrantable, sid: str, *jobs: Named) -> None:
         """Whoever starts one looks first whether it runs, and hands over the role of the run."""
         grants.allow(who, sid, ["emr-serverless:StartJobRun", "emr-serverless:ListJobRuns"], [self._arn])
-        self.may_read_definitions(who, f"{sid}AsDefined", *jobs)
+        ours = f"arn:{Aws.PARTITION}:ssm:{Aws.REGION}:{Aws.ACCOUNT_ID}:parameter"
+        grants.allow(who, f"{sid}AsDefined", ["ssm:GetParameter"], [f"{ours}/{job.name}" for job in jobs])
         passed = {"StringEquals": {"iam:PassedToService": self.principal}}
         grants.allow(who, f"{sid}AsItsRole", ["iam:PassRole"], [job.role.role_arn for job in jobs], passed)
 
@@ -208,9 +211,8 @@ class EmrServerless(Construct):
         runs = [f"{self._arn}/jobruns/*"]
         grants.allow(who, sid, ["emr-serverless:GetJobRun"], runs, because="a run's number is known when it is there")
 
-    def may_read_definitions(self, who: iam.IGrantable, sid: str, *jobs: Named) -> None:
-        ours = f"arn:{Aws.PARTITION}:ssm:{Aws.REGION}:{Aws.ACCOUNT_ID}:parameter"
-        grants.allow(who, sid, ["ssm:GetParameter"], [f"{ours}/{job.name}" for job in jobs])
+    def may_keep_running(self, who: iam.IGrantable, sid: str, job: Named) -> None:
+        self.may_start(who, sid, job)
 
     def ends(self, jobs: Sequence[Named]) -> events.EventPattern:
         return events.EventPattern(
