@@ -1,7 +1,8 @@
-"""How the rows of a table stand up to its expectations."""
+"""How the rows of tables stand up to their expectations."""
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from typing import Annotated
 
 import typer
@@ -13,18 +14,24 @@ from forebay.cli.show import console
 __all__ = ["quality"]
 
 
-def quality(lake: Lake, table: Annotated[str, typer.Argument(help="The table's name.")]) -> None:
-    """How many rows fulfilled each expectation, in all batches, and in how many batches the table failed for it."""
+def quality(
+    lake: Lake,
+    table: Annotated[str, typer.Argument(help="The table's name; all tables without one.")] = "",
+    days: Annotated[int, typer.Option(min=0, help="Only batches of so many days; 0: all there ever were.")] = 0,
+    limit: Annotated[int, typer.Option(min=1, help="So many lines, the most violated first.")] = 100,
+) -> None:
+    """How many rows fulfilled each expectation, and in how many batches a table failed for it."""
     from forebay.operate.lake_view import LakeView
     from forebay.operate.quality import quality_of
 
+    since = datetime.now(UTC).date() - timedelta(days=days) if days else None
     shown = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("expectation", "on violation"):
+    for name in ("table", "expectation", "on violation"):
         shown.add_column(name)
     for name in ("rows", "violated", "share", "batches", "failed"):
         shown.add_column(name, justify="right")
-    for q in quality_of(LakeView(lake), table):
+    for q in quality_of(LakeView(lake), table or None, since=since)[:limit]:
         share = f"{100 * q.violated / q.rows:.2f} %" if q.rows else "-"
         numbers = (f"{q.rows:,}", f"{q.violated:,}", share, f"{q.batches:,}", f"{q.failed:,}")
-        shown.add_row(q.expectation, q.on_violation, *numbers)
+        shown.add_row(q.table, q.expectation, q.on_violation, *numbers)
     console.print(shown)

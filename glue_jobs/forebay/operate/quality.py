@@ -1,8 +1,9 @@
-"""What `_forebay/quality` says of a table: the verdicts of all batches, added up."""
+"""What `_forebay/quality` says of tables: the verdicts of all batches, or of those since a day, added up."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import date
 
 from forebay.operate.lake_view import LakeView
 
@@ -13,6 +14,7 @@ __all__ = ["Quality", "quality_of"]
 class Quality:
     """`failed` counts the batches in which the table was not written because of it."""
 
+    table: str
     expectation: str
     on_violation: str
     rows: int
@@ -21,13 +23,18 @@ class Quality:
     failed: int
 
 
-def quality_of(view: LakeView, table: str) -> list[Quality]:
-    """The most violated first; an expectation whose consequence was changed is there with each."""
-    named = table.replace("'", "''")
+def quality_of(view: LakeView, table: str | None = None, *, since: date | None = None) -> list[Quality]:
+    """Of one table, or of all of them. The most violated first; an expectation whose consequence was changed is there with
+    each."""
+    chosen = ["true"]
+    if table is not None:
+        chosen.append('"table" = \'' + table.replace("'", "''") + "'")
+    if since is not None:
+        chosen.append(f"day >= date '{since}'")
     rows = view.query(
         "_forebay/quality",
-        "select expectation, on_violation, sum(rows) rows, sum(violated) violated, count(*) batches, "
-        f"sum(case when failed then 1 else 0 end) failed from t where \"table\" = '{named}' "
-        "group by expectation, on_violation order by violated desc, expectation, on_violation",
+        'select "table", expectation, on_violation, sum(rows) rows, sum(violated) violated, count(*) batches, '
+        f"sum(case when failed then 1 else 0 end) failed from t where {' and '.join(chosen)} "
+        'group by "table", expectation, on_violation order by violated desc, "table", expectation, on_violation',
     )
     return [Quality(**row) for row in rows]
