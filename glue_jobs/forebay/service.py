@@ -77,6 +77,9 @@ class Service(Declared):
         default_factory=dict,
         description="hours of the jobs that keep the tables in shape, by name, over the usual ones; `cdk deploy` sets them",
     )
+    keep_verdicts_days: int = Field(
+        400, ge=0, le=36_500, description="days that the verdicts of expectations are kept; 0: for ever"
+    )
     version: str = Field("", description="filled by forebay: a hash of the declarations' text")
 
     def maker_of(self, table: str) -> Table | None:

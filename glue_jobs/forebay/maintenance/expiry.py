@@ -1,8 +1,8 @@
-"""Records that were set aside, and are past the time for which they are kept.
+"""Records that were set aside, and verdicts on rows, that are past the time for which they are kept.
 
-In: the quarantine or the parked records, and for how long they are kept. Out: the rows of the days before are deleted, whole
-partitions. The day is written down before the first row goes, so that the accounts, which hold these tables against the
-ledger, never miss a row that is gone by declaration; a run that is killed in between is repeated by the next.
+In: the quarantine, the parked records or the verdicts, and for how long they are kept. Out: the rows of the days before are
+deleted, whole partitions. The day is written down before the first row goes, so that the accounts, which hold what was set
+aside against the ledger, never miss a row that is gone by declaration; a run that is killed in between is repeated by the next.
 """
 
 from __future__ import annotations
@@ -12,14 +12,23 @@ from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from forebay.health import HealthRecords
+from forebay.service import Service
 from forebay.table_log.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["ASIDE", "expire"]
+__all__ = ["expire", "keep_days_of"]
 
 ASIDE = ("_forebay/quarantine", "_forebay/parked")
+VERDICTS = "_forebay/quality"
+
+
+def keep_days_of(service: Service, name: str) -> int:
+    """For how many days one of our own tables keeps its rows; 0: for ever."""
+    if name == VERDICTS:
+        return service.keep_verdicts_days
+    return service.keep_aside_days if name in ASIDE else 0
 
 
 def expire(
@@ -34,7 +43,7 @@ def expire(
 ) -> date | None:
     """The first day that stays; None where all of them do."""
     until = (now - timedelta(days=keep_days)).date()
-    if name not in ASIDE or not keep_days or not _has_older(snapshot, until):
+    if not keep_days or not _has_older(snapshot, until):
         return None
     records.update(name, lambda was: replace(was, expired_until=max(was.expired_until or "", until.isoformat())))
     spark.sql(f"DELETE FROM delta.`{path.replace('`', '``')}` WHERE day < DATE'{until}'")

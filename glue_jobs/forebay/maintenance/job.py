@@ -28,7 +28,7 @@ from forebay.lake import probe, refuse_unsafe_settings
 from forebay.lease import Lease, Taken, hold
 from forebay.maintenance.care import Cared, care_for
 from forebay.maintenance.events import MaintenanceEnded, OrphansFound, TableMaintained, TableNotMaintained
-from forebay.maintenance.expiry import expire
+from forebay.maintenance.expiry import expire, keep_days_of
 from forebay.maintenance.orphans import orphans_of, remains_of
 from forebay.maintenance.retention import Retention, retention_of
 from forebay.objects import Found, open_objects, s3_client
@@ -169,7 +169,7 @@ class _Run:
                 path,
                 name,
                 state.snapshot,
-                keep_days=self._service.keep_aside_days,
+                keep_days=keep_days_of(self._service, name),
                 now=datetime.now(UTC),
                 records=self._records,
             )

@@ -145,11 +145,12 @@ def test_records_set_aside_are_deleted_when_their_time_is_past(small: SmallLake)
     today = datetime.now(UTC).date()
     for days in (0, 29, 31, 400):
         rows = small.spark.range(0, 5).selectExpr("id", f"DATE'{today - timedelta(days=days)}' day")
-        for name in ("_forebay/quarantine", "alpha"):
+        for name in ("_forebay/quarantine", "_forebay/quality", "alpha"):
             small.append(rows, name, by="day")
-    service = small.declare("keep_aside_days = 30\n[[tables]]\nname = '{any}'")
+    service = small.declare("keep_aside_days = 30\nkeep_verdicts_days = 365\n[[tables]]\nname = '{any}'")
     assert small.maintain(service=service, vacuum="none").status == 0
-    assert (sum(small.rows("_forebay/quarantine").values()), sum(small.rows().values())) == (10, 20)
+    left = [sum(small.rows(name).values()) for name in ("_forebay/quarantine", "_forebay/quality", "alpha")]
+    assert left == [10, 15, 20]
     until = HealthRecords(small.place).of("_forebay/quarantine").expired_until
     assert until == (today - timedelta(days=30)).isoformat()
     version = small.version("_forebay/quarantine")
