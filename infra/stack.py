@@ -56,7 +56,7 @@ class ForebayStack(Stack):
         jobs = (ingest, *upkeep.values())
         told_of = {"SERVICE": service.name, "NAMESPACE": settings.namespace}
         runs_on = {"ENGINE": engine.said}
-        by_function = {} if settings.engine == "glue" else {"start_upkeep": runs_on}
+        by_function = {} if settings.engine == "glue" else {"start_job": runs_on}
         dead_urls = f"{landing.dead.queue_url},{landing.undelivered.queue_url}"
         made = functions.make(
             {
@@ -120,7 +120,7 @@ class ForebayStack(Stack):
         schedules.every(settings.status_page_every_minutes, "status_page", reporter)
         # Small files daily or sooner, by the planner; the rest by the clock, in the hours that the declarations say.
         for name, declared in schedules_of(service.schedules).items():
-            schedules.runs(name, declared, upkeep[declared.job], by=made.get("start_upkeep"))
+            schedules.runs(name, declared, upkeep[declared.job], by=made.get("start_job"))
         when_a_job_ends(self, settings=settings, engine=engine, jobs=jobs, function=ended)
 
         # Who may do what
@@ -158,8 +158,8 @@ class ForebayStack(Stack):
         grants.read_health(planner, lake.bucket.bucket_arn)
         grants.read_with_key(planner, "ReadHealthKey", keys.data)
         engine.may_start(planner, "StartCompaction", upkeep["compact"])
-        if "start_upkeep" in made:
-            engine.may_start(made["start_upkeep"], "StartUpkeep", *upkeep.values())
+        if "start_job" in made:
+            engine.may_start(made["start_job"], "StartJob", *jobs)
         for job in upkeep.values():
             grants.publish_metrics(job.role, settings.namespace, "Glue")
         grants.read_metrics(freshness)

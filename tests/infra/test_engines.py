@@ -65,7 +65,7 @@ def test_functions_start_jobs_as_their_roles_and_nothing_else(emr: Synthesized) 
     started = {
         "StartIngest": ["Ingest"],
         "PlanCompaction": ["Compact"],
-        "StartUpkeep": ["Compact", "Maintain", "Reconcile"],
+        "StartJob": ["Ingest", "Compact", "Maintain", "Reconcile"],
     }
     for function, jobs in started.items():
         rights = policies[f"Functions{function}Role"]
@@ -94,10 +94,10 @@ def test_the_jobs_roles_are_emrs_and_may_read_what_they_run(emr: Synthesized) ->
 
 def test_the_clock_asks_a_function_for_upkeep_and_functions_know_the_engine(emr: Synthesized) -> None:
     by_clock = emr.of("Scheduler::Schedule")["SchedulesVacuum"]["Properties"]["Target"]
-    assert text(by_clock["Arn"]).startswith("<FunctionsStartUpkeep")
+    assert text(by_clock["Arn"]).startswith("<FunctionsStartJob")
     asked = json.loads(text(by_clock["Input"]))
     assert asked == {"JobName": "forebay-prod-maintain", "Arguments": {"--vacuum": "lite"}}
-    for name in ("StartIngest", "PlanCompaction", "JobEnded", "StatusPage", "StartUpkeep"):
+    for name in ("StartIngest", "PlanCompaction", "JobEnded", "StatusPage", "StartJob"):
         variables = emr.one("Lambda::Function", f"Functions{name}")["Environment"]["Variables"]
         assert text(variables["ENGINE"]).startswith("emr-serverless:<EngineApplication")
 

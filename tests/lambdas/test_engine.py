@@ -15,7 +15,7 @@ from lambdas.engine.emr_serverless import EmrServerless
 from lambdas.engine.jobs import jobs_of
 from lambdas.job_ended.run import console, ended, measured
 from lambdas.start_ingest.why_not import why_not
-from lambdas.start_upkeep.handler import start
+from lambdas.start_job.handler import start
 
 NOW = datetime.now(UTC)
 ASSETS = "s3://assets"

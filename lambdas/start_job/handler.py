@@ -1,5 +1,5 @@
-"""Enters: a schedule's tick with `{"JobName": ..., "Arguments": {...}}`, as Glue would be asked. Leaves: a run of that job on
-EMR Serverless, or a sentence that says that it runs already."""
+"""Enters: a schedule's tick, or a person's wish: `{"JobName": ..., "Arguments": {...}}`, as Glue would be asked. Leaves: a run
+of that job on EMR Serverless, or a sentence that says that it runs already."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from aws_lambda_powertools import Logger
 from lambdas import environment
 from lambdas.engine.jobs import jobs_of
 
-log = Logger(service="start_upkeep")
+log = Logger(service="start_job")
 
 
 @dataclass(frozen=True)
