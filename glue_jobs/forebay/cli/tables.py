@@ -138,7 +138,8 @@ def _check_lake(service: Declarations, lake: str) -> None:
         console.print(f"  table {name}: no declaration makes it, so nothing is written to it", markup=False)
     if wrong := [one.problem for one in found.drifts if not one.by_itself]:
         raise Misdeclared(wrong)
-    console.print(f"{lake}: {found.tables} tables, none of which takes no rows or stays otherwise than declared")
+    comes = ", or will be with their next rows" if found.drifts else ""
+    console.print(f"{lake}: {found.tables} tables, all as declared{comes}", soft_wrap=True)
 
 
 def _diff(texts: dict[str, str], place: str, lake: str) -> bool:
