@@ -26,6 +26,9 @@ DAYS, HOURS = 365 / 12, 730
 SETTINGS = Settings()
 MESSAGES_A_RECEIVE = 7
 """On average, of ten at most; a delete takes as many."""
+MAINTENANCE_MINUTES, RECONCILE_MINUTES = 5, 2
+"""A day; reconcile has two workers, which is Glue's least."""
+RECONCILED_DAYS, OBJECTS_A_LIST = 4, 1000
 PUTS_A_COMMIT = 2
 """The commit itself, and its part of checkpoints."""
 LAKE_SHARE = 0.25
@@ -43,20 +46,21 @@ class Size:
     workers: int
     runs_a_day: int
     minutes_a_run: float
+    minutes_of_compaction: float
 
     @property
     def said(self) -> str:
         how = f"{self.runs_a_day} drains a day of {self.minutes_a_run:g} min" if self.runs_a_day else "continuous"
         return (
             f"{self.files_a_day:,} files a day of {self.kilobytes_a_file:g} KB, {self.tables} tables, {how}, "
-            f"{self.workers} workers on average"
+            f"{self.workers} workers on average; {self.minutes_of_compaction:g} min of compaction a day"
         )
 
 
 SIZES = (
-    Size("small", 1_000, 70, 8, 2, 48, 2),
-    Size("medium", 50_000, 70, 30, 2, 144, 4),
-    Size("large", 1_000_000, 70, 100, 4, 0, 0),
+    Size("small", 1_000, 70, 8, 2, 48, 2, 2),
+    Size("medium", 50_000, 70, 30, 2, 144, 4, 15),
+    Size("large", 1_000_000, 70, 100, 4, 0, 0, 90),
 )
 
 
@@ -65,16 +69,19 @@ def month(size: Size, settings: Settings = SETTINGS) -> dict[str, float]:
     files = size.files_a_day * DAYS
     hours = size.runs_a_day * DAYS * size.minutes_a_run / 60 if size.runs_a_day else HOURS
     batches = min(files, hours * 3600 / settings.trigger_s)
+    upkeep = DAYS / 60 * (settings.workers * (size.minutes_of_compaction + MAINTENANCE_MINUTES) + 2 * RECONCILE_MINUTES)
+    listed_days = RECONCILED_DAYS if settings.reconcile_below else settings.keep_landed_days or 365
+    lists = DAYS * size.files_a_day * listed_days / OBJECTS_A_LIST  # a LIST costs what a PUT does
     landed_gb = size.files_a_day * size.kilobytes_a_file / 1e6
     looks = HOURS * 60 / settings.start_every_minutes + HOURS * 60 / 5
     of_service = sum(dimensions == ("service",) for dimensions in published().values())
     of_table = sum("table" in dimensions for dimensions in published().values())
     return {
-        "glue_dpu_hour": hours * size.workers * DPU_OF[settings.worker_type],
+        "glue_dpu_hour": (hours * size.workers + upkeep) * DPU_OF[settings.worker_type],
         "sns_publish_million": files / 1e6,
         "sqs_request_million": (2 * files / MESSAGES_A_RECEIVE + hours * 180 + 3 * looks) / 1e6,
         "s3_get_thousand": files / 1e3,
-        "s3_put_thousand": batches * min(size.tables, size.files_a_day) * (1 + PUTS_A_COMMIT) / 1e3,
+        "s3_put_thousand": (batches * min(size.tables, size.files_a_day) * (1 + PUTS_A_COMMIT) + lists) / 1e3,
         "s3_gb_month_landed": landed_gb * (settings.keep_landed_days or 365),
         "s3_gb_month_lake_first_year": landed_gb * LAKE_SHARE * 365 / 2,
         "cloudwatch_metric": of_service + of_table * size.tables,

@@ -10,6 +10,7 @@ import pytest
 from infra import costs
 from infra.bundle import ROOT
 from infra.costs import SIZES, month, table
+from infra.settings import Settings
 
 pytestmark = pytest.mark.xdist_group("cdk")
 
@@ -23,10 +24,18 @@ def test_the_readme_has_the_table_as_it_is_counted() -> None:
 
 
 def test_a_job_that_runs_on_takes_every_hour_and_a_drain_what_its_runs_take() -> None:
-    large = SIZES[2]
-    assert month(large)["glue_dpu_hour"] == 730 * large.workers
-    twice = replace(SIZES[0], minutes_a_run=2 * SIZES[0].minutes_a_run)
-    assert month(twice)["glue_dpu_hour"] == pytest.approx(2 * month(SIZES[0])["glue_dpu_hour"])
+    large, upkeep = SIZES[2], month(replace(SIZES[2], workers=0))["glue_dpu_hour"]
+    assert month(large)["glue_dpu_hour"] == pytest.approx(730 * large.workers + upkeep)
+    once, upkeep = SIZES[0], month(replace(SIZES[0], minutes_a_run=0))["glue_dpu_hour"]
+    twice = replace(once, minutes_a_run=2 * once.minutes_a_run)
+    assert month(twice)["glue_dpu_hour"] - upkeep == pytest.approx(2 * (month(once)["glue_dpu_hour"] - upkeep))
+    assert upkeep > 0
+
+
+def test_where_keys_name_their_day_the_search_for_missed_files_lists_little() -> None:
+    whole, by_day = (month(SIZES[2], Settings(reconcile_below=below))["s3_put_thousand"] for below in ("", "in/%Y/"))
+    million_files_of_396_days = 396 * 1_000_000 / 1000 * 365 / 12 / 1000
+    assert whole - by_day == pytest.approx(million_files_of_396_days)
 
 
 def test_with_prices_each_cell_is_money_and_they_are_summed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
