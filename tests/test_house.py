@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "glue_jobs" / "forebay"
 
 ORDER = [
-    "runtime errors events landed_file object_key aws signals python_worker",
+    "runtime errors events landed_file object_key object_metadata aws signals python_worker",
     "settings cloudwatch objects announce",
     "column",
     "expectation event_time schedule",
@@ -61,6 +61,7 @@ WITHOUT_SPARK = [
     "table_log.tables",
     "column",
     "object_key",
+    "object_metadata",
     "expectation",
     "schedule",
     "record.conform",

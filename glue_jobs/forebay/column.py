@@ -7,15 +7,26 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from forebay import object_key
+from forebay import object_key, object_metadata
 
-__all__ = ["Column", "Declared", "Dedupe", "RecordPath", "Undeclared", "path_in_record", "widens"]
+__all__ = ["Column", "Declared", "Dedupe", "RecordPath", "Undeclared", "of_the_file", "path_in_record", "widens"]
+
+PATH = re.compile(
+    rf"[A-Za-z_][\w\-]*(\.[A-Za-z_][\w\-]*)*|@key\.[A-Za-z_]\w*|{object_metadata.PREFIX}{object_metadata.NAME}"
+)
 
 
 def path_in_record(value: str) -> str:
-    if not re.fullmatch(r"[A-Za-z_][\w\-]*(\.[A-Za-z_][\w\-]*)*|@key\.[A-Za-z_]\w*", value):
-        raise ValueError("must be a field's name, dotted where it is nested, such as player.id, or @key.name")
+    if not PATH.fullmatch(value):
+        raise ValueError(
+            "must be a field's name, dotted where it is nested, such as player.id, or @key.name or @metadata.name"
+        )
     return value
+
+
+def of_the_file(path: str) -> bool:
+    """Whether it is a field of the record's file, which all its records have, and not of the record."""
+    return path.startswith((object_key.PREFIX, object_metadata.PREFIX))
 
 
 RecordPath = Annotated[str, AfterValidator(path_in_record)]
@@ -79,8 +90,8 @@ class Column(Declared):
 
     @property
     def of_record(self) -> bool:
-        """Whether it is a field of the record, and not of its file's key or made of other columns."""
-        return self.expression is None and not self.source.startswith(object_key.PREFIX)
+        """Whether it is a field of the record, and not of its file or made of other columns."""
+        return self.expression is None and not of_the_file(self.source)
 
     @property
     def source(self) -> str:

@@ -11,7 +11,7 @@ from botocore import exceptions as aws
 from botocore.response import StreamingBody
 from urllib3.exceptions import ProtocolError
 
-from forebay.content.fetch import GetObject, Retrying
+from forebay.content.fetch import GetObject, Metadata, Retrying
 from forebay.content.outcome import Unread
 from forebay.errors import TryAgain
 from forebay.landed_file import LandedFile
@@ -49,6 +49,13 @@ def get(*answers: Any, attempts: int = 4, file: LandedFile = FILE) -> tuple[byte
     s3, pauses = Answers(*answers), list[float]()
     asking = Retrying(GetObject(s3, max_bytes=1000), attempts, sleep=pauses.append, draw=lambda: 1.0)
     return asking(file), s3, pauses
+
+
+def test_what_was_put_with_the_object_is_told_where_somebody_wants_it() -> None:
+    said: Metadata = {}
+    answer = {**body(b"{}"), "Metadata": {"game": "alpha"}}
+    assert GetObject(Answers(answer), 1000, said)(FILE) == b"{}"
+    assert said == {FILE: {"game": "alpha"}}
 
 
 PINNED = {

@@ -45,9 +45,9 @@ class Story:
     def lake(self) -> str:
         return self.place or f"s3://{self.twin.lake_bucket}/{self.name}"
 
-    def put(self, name: str, body: bytes) -> None:
+    def put(self, name: str, body: bytes, **more: Any) -> None:
         """Puts a file, and announces it as S3 would."""
-        answer = self.twin.client("s3").put_object(Bucket=self.bucket, Key=f"in/{name}", Body=body)
+        answer = self.twin.client("s3").put_object(Bucket=self.bucket, Key=f"in/{name}", Body=body, **more)
         self.announce(name, len(body), answer["ETag"])
 
     def announce(self, name: str, size: int, etag: str) -> None:

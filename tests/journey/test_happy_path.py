@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from forebay.batch.another_try import AnotherTry, Choice
 from forebay.batch.events import BatchCommitted
+from forebay.service import load_service
 from forebay.twin.twin import Twin
 from tests.journey.story import Story, event, lines, story
 
@@ -150,6 +152,34 @@ def test_what_the_key_says_routes_and_becomes_a_column(told: Story, tmp_path: Pa
     assert sums.rows == {"alpha_events": 2, "beta_events": 1, "quarantine": 1, "parked": 1}
     assert {str(row["day"]) for row in told.rows("alpha_events")} == {"2026-11-20"}
     assert told.rows("beta_events")[0]["day"] is None
+
+
+def test_what_an_object_was_put_with_routes_and_becomes_a_column_also_at_another_try(
+    told: Story, spark: SparkSession, tmp_path: Path
+) -> None:
+    declared = """
+        name = "studio"
+        [[tables]]
+        name = "{@metadata.game}_events"
+        columns = [{ name = "build", type = "int", path = "@metadata.client-build" }, { name = "event" }]
+        """
+    (tmp_path / "service.toml").write_text(declared)
+    told.service = str(tmp_path)
+    told.put("a.json", lines([{"event": "tick"}, {"event": "tock"}]), Metadata={"Game": "alpha", "Client-Build": "17"})
+    told.put("b.json", lines([{"event": "tick"}]), Metadata={"game": "beta"})
+    told.put("c.json", lines([{"event": "tick"}]), Metadata={"game": "Gamma!"})
+    told.put("d.json", lines([{"event": "tick"}]), Metadata={"studio": "north"})
+    sums = told.run()
+    assert sums.differences() == []
+    assert sums.rows == {"alpha_events": 2, "beta_events": 1, "quarantine": 1, "parked": 1}
+    assert {row["build"] for row in told.rows("alpha_events")} == {17}
+    assert told.rows("beta_events")[0]["build"] is None
+
+    more = '[[tables]]\nname = "of_{@metadata.studio}"\ncolumns = [{ name = "studio", path = "@metadata.studio" }]'
+    (tmp_path / "service.toml").write_text(declared + more)
+    tries = AnotherTry(spark, load_service(told.service), lake=told.lake, emit=told.events.append)
+    assert tries.run(Choice("parked")).tables == {"of_north": 1}
+    assert told.rows("of_north")[0]["studio"] == "north"
 
 
 def _etag(told: Story, name: str) -> str:

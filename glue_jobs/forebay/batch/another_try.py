@@ -187,6 +187,8 @@ class AnotherTry:
             F.lit(None).cast("string").alias("problem"),
             F.lit(None).cast("string").alias("detail"),
             *("bucket", "key", "version_id"),
+            # Of those that were kept by an earlier forebay nobody knows it.
+            F.col("metadata") if "metadata" in kept.columns else F.lit(None).cast("string").alias("metadata"),
         )
         rows = settled(checked(routed(content, service), service))
         if choice.give_up:

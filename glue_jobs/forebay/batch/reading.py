@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from forebay.batch.accounting import Fate
 from forebay.batch.expectations import checked
-from forebay.batch.routing import routed, settled
+from forebay.batch.routing import metadata_is_asked_for, routed, settled
 from forebay.content.end import FileEnd, PieceEnd, file_ends
 from forebay.content.limits import Limits
 from forebay.content.piece import Piece
@@ -34,7 +34,7 @@ def read_routed(
     from pyspark import StorageLevel
     from pyspark.sql import functions as F
 
-    content = read_content(spark, files, limits)
+    content = read_content(spark, files, limits, metadata=metadata_is_asked_for(service))
     columns = "_piece int, _file_id string, bucket string, key string, version_id string, _landed_at timestamp"
     known = [
         (p.number, p.file.file_id, p.file.bucket, p.file.key, p.file.version_id, p.file.event_time) for p in pieces

@@ -15,7 +15,8 @@ from collections.abc import Iterable
 from functools import reduce
 from typing import TYPE_CHECKING
 
-from forebay import object_key
+from forebay import object_key, object_metadata
+from forebay.column import of_the_file
 from forebay.content.rows import IS_DOCUMENT, IS_END
 from forebay.declared_table import Table
 from forebay.service import Service
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column as Expression
     from pyspark.sql import DataFrame
 
-__all__ = ["field", "fields_of", "parsed", "routed", "settled"]
+__all__ = ["field", "fields_of", "metadata_is_asked_for", "parsed", "routed", "settled"]
 
 STRICT = {"allowSingleQuotes": "false"}
 """What is no JSON to anybody else is none to us."""
@@ -86,21 +87,34 @@ def settled(rows: DataFrame) -> DataFrame:
 
 def fields_of(service: Service) -> set[str]:
     """Every field of a record that the declarations name."""
+    return {path for path in _named(service) if not of_the_file(path)}
+
+
+def metadata_is_asked_for(service: Service) -> bool:
+    """Whether the declarations name anything of the objects' metadata."""
+    return any(path.startswith(object_metadata.PREFIX) for path in _named(service))
+
+
+def _named(service: Service) -> set[str]:
     envelope = service.envelope
     named = {envelope.event, envelope.event_time, envelope.id}
     for table in service.tables:
-        named |= {*table.fields, *table.where, *(c.source for c in table.columns if c.of_record)}
-    return {path for path in named if not path.startswith(object_key.PREFIX)}
+        named |= {*table.fields, *table.where, *(c.source for c in table.columns if c.expression is None)}
+    return named
 
 
 def field(service: Service, path: str) -> Expression:
-    """A field of the parsed record, as text; an object or an array as JSON. One of the key comes from the rows' `key`."""
+    """A field of the parsed record, as text; an object or an array as JSON. One of the file comes from the rows' `key`
+    or `metadata`."""
     from pyspark.sql import functions as F
 
     if path.startswith(object_key.PREFIX):
         template = service.envelope.key
         group = object_key.names(template).index(path.removeprefix(object_key.PREFIX)) + 1
         return F.nullif(F.regexp_extract("key", object_key.pattern(template), group), F.lit(""))
+    if path.startswith(object_metadata.PREFIX):
+        name = path.removeprefix(object_metadata.PREFIX)
+        return F.nullif(F.get_json_object("metadata", f"$['{name}']"), F.lit(""))
 
     parts = path.split(".")
     named = fields_of(service)

@@ -19,7 +19,8 @@ __all__ = ["COLUMNS", "SetAside"]
 
 COLUMNS = (
     "day date, at timestamp, service string, generation string, batch long, file_id string, bucket string, key string, "
-    "version_id string, line long, byte_offset long, table string, reason string, detail string, record string"
+    "version_id string, line long, byte_offset long, table string, reason string, detail string, record string, "
+    "metadata string"
 )
 
 _FROM_ROWS = {"file_id": "_file_id", "line": "_line", "table": "_table", "reason": "_reason", "record": "value"}
@@ -65,5 +66,5 @@ class SetAside:
         file = end.file
         named = {"file_id": file.file_id, "bucket": file.bucket, "key": file.key, "version_id": file.version_id}
         said = {"reason": end.reason, "detail": end.detail, "record": end.head or None}
-        nothing = dict.fromkeys(("line", "byte_offset", "table"))
+        nothing = dict.fromkeys(("line", "byte_offset", "table", "metadata"))
         return {**self._shared, **named, **said, **nothing}

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Protocol
@@ -23,7 +23,7 @@ from forebay.content.outcome import FileReason, Outcome, Unread
 from forebay.errors import TryAgain
 from forebay.landed_file import LandedFile
 
-__all__ = ["Get", "GetObject", "Retrying", "s3_client", "s3_of_this_process"]
+__all__ = ["Get", "GetObject", "Metadata", "Retrying", "s3_client", "s3_of_this_process"]
 
 CONNECT_TIMEOUT_S, READ_TIMEOUT_S = 5, 60
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.2, 10.0
@@ -57,6 +57,10 @@ class Get(Protocol):
     """Bytes `start` up to `stop` of a file (None: to its end), or why not."""
 
     def __call__(self, file: LandedFile, start: int = 0, stop: int | None = None) -> bytes | Unread: ...
+
+
+Metadata = dict[LandedFile, Mapping[str, str]]
+"""What was put with each object, as its GET tells it."""
 
 
 class Body(Protocol):
@@ -95,14 +99,18 @@ def s3_of_this_process(connections: int) -> S3:
 
 @dataclass(frozen=True)
 class GetObject:
-    """One GET, tried once. Raises `TryAgain` for what may go better the next time."""
+    """One GET, tried once. Raises `TryAgain` for what may go better the next time. What its answer says besides the bytes
+    goes into `metadata`, where somebody wants it."""
 
     s3: S3
     max_bytes: int
+    metadata: Metadata | None = None
 
     def __call__(self, file: LandedFile, start: int = 0, stop: int | None = None) -> bytes | Unread:
         try:
             answer = self.s3.get_object(**_request(file, start, stop))
+            if self.metadata is not None:
+                self.metadata[file] = answer.get("Metadata", {})
             return self._body(answer)
         except aws.ClientError as error:
             return _meaning(file, error)
@@ -141,8 +149,8 @@ class Retrying:
         return Unread("unavailable", "gave-up", f"asked {self.attempts} times; at last: {last}")
 
     @classmethod
-    def over_s3(cls, s3: S3, limits: Limits) -> Retrying:
-        return cls(GetObject(s3, limits.max_file_bytes), limits.attempts)
+    def over_s3(cls, s3: S3, limits: Limits, metadata: Metadata | None = None) -> Retrying:
+        return cls(GetObject(s3, limits.max_file_bytes, metadata), limits.attempts)
 
 
 def _request(file: LandedFile, start: int, stop: int | None) -> dict[str, Any]:

@@ -6,6 +6,7 @@ each piece, as `rows` describes them. A bad file or record is a row; what is rai
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator
 from functools import partial
 
@@ -13,12 +14,12 @@ import pyarrow as pa
 
 from forebay.content.encoding import Text, decoded
 from forebay.content.end import PieceEnd
-from forebay.content.fetch import Get
+from forebay.content.fetch import Get, Metadata
 from forebay.content.limits import Limits
 from forebay.content.outcome import FileReason, Unread, kept_text
 from forebay.content.piece import Piece, cut
 from forebay.content.ranges import Taken, take
-from forebay.content.rows import document_batches, end_batch, joined, refused_batches
+from forebay.content.rows import document_batches, end_batch, joined, refused_batches, with_metadata
 from forebay.content.split import Records, split, split_lines
 from forebay.content.unpack import expand, is_named_archive
 from forebay.content.window import fetch_all
@@ -34,14 +35,21 @@ def read_files(files: Iterable[LandedFile], get: Get, limits: Limits) -> Iterato
     return read_pieces(cut(list(files), limits), get, limits)
 
 
-def read_pieces(pieces: Iterable[Piece], get: Get, limits: Limits) -> Iterator[pa.RecordBatch]:
-    """The rows of pieces that were dealt to this task."""
-    return joined(_rows(pieces, get, limits))
+def read_pieces(
+    pieces: Iterable[Piece], get: Get, limits: Limits, metadata: Metadata | None = None
+) -> Iterator[pa.RecordBatch]:
+    """The rows of pieces that were dealt to this task; with what `get` writes into `metadata`, if that is given."""
+    return joined(_rows(pieces, get, limits, metadata))
 
 
-def _rows(pieces: Iterable[Piece], get: Get, limits: Limits) -> Iterator[pa.RecordBatch]:
+def _rows(pieces: Iterable[Piece], get: Get, limits: Limits, metadata: Metadata | None) -> Iterator[pa.RecordBatch]:
     for piece, taken in fetch_all(pieces, partial(take, get=get, limits=limits), limits):
-        yield from _rows_of_piece(piece, taken, limits)
+        rows = _rows_of_piece(piece, taken, limits)
+        if metadata is None:
+            yield from rows
+        else:
+            said = json.dumps(metadata.get(piece.file, {}))
+            yield from (with_metadata(batch, said) for batch in rows)
 
 
 def _rows_of_piece(piece: Piece, taken: Taken, limits: Limits) -> Iterator[pa.RecordBatch]:

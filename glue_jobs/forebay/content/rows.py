@@ -8,6 +8,7 @@
 | `value` | the document; white space may follow it | its text, up to `raw_bytes` | the rest of `PieceEnd` |
 | `problem` | null | one of `RECORD_REASONS` | null, or one of `FILE_REASONS` |
 | `detail` | null | for a person | null, or for a person |
+| `metadata` | the object's, as JSON, where it is asked for; else null | the same | the same |
 
 A document begins with `{` and ends with `}`. Not-UTF-8 bytes of refused text are written `\\xNN`.
 """
@@ -35,9 +36,10 @@ __all__ = [
     "end_batch",
     "joined",
     "refused_batches",
+    "with_metadata",
 ]
 
-COLUMNS = "piece int, line long, byte_offset long, value string, problem string, detail string"
+COLUMNS = "piece int, line long, byte_offset long, value string, problem string, detail string, metadata string"
 
 IS_DOCUMENT = "problem IS NULL AND line IS NOT NULL"
 IS_REFUSED = "problem IS NOT NULL AND line IS NOT NULL"
@@ -51,6 +53,7 @@ SCHEMA = pa.schema(
         ("value", pa.string()),
         ("problem", pa.string()),
         ("detail", pa.string()),
+        ("metadata", pa.string()),
     ]
 )
 
@@ -68,8 +71,7 @@ def document_batches(piece: int, records: Records, text: Text, base: int) -> Ite
         pa.array(records.lines.astype(np.int64, copy=False)),
         pa.array((text.offsets(records.starts) + base).astype(np.int64, copy=False)),
         values,
-        pa.nulls(count, pa.string()),
-        pa.nulls(count, pa.string()),
+        *(pa.nulls(count, pa.string()) for _ in ("problem", "detail", "metadata")),
     )
     everything = pa.RecordBatch.from_arrays(list(columns), schema=SCHEMA)
     for first, stop in _slices(records.starts):
@@ -92,6 +94,7 @@ def refused_batches(
             [kept_text(view[r.start : r.end], raw_bytes) for r in some],
             [r.reason for r in some],
             [r.detail for r in some],
+            [None] * len(some),
         ]
         yield pa.RecordBatch.from_arrays(
             [pa.array(c, f.type) for c, f in zip(columns, SCHEMA, strict=True)], schema=SCHEMA
@@ -99,8 +102,12 @@ def refused_batches(
 
 
 def end_batch(end: PieceEnd) -> pa.RecordBatch:
-    row = (end.piece, None, None, end.value(), end.reason, end.detail)
+    row = (end.piece, None, None, end.value(), end.reason, end.detail, None)
     return pa.RecordBatch.from_arrays([pa.array([v], f.type) for v, f in zip(row, SCHEMA, strict=True)], schema=SCHEMA)
+
+
+def with_metadata(batch: pa.RecordBatch, metadata: str) -> pa.RecordBatch:
+    return batch.set_column(len(SCHEMA) - 1, "metadata", pa.repeat(pa.scalar(metadata, pa.string()), batch.num_rows))
 
 
 def joined(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

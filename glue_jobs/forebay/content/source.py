@@ -1,9 +1,9 @@
 """The batch data source `forebay-content`: the rows of many files, read by many tasks at once.
 
-In: options `files` (a JSON array of objects with the fields of `LandedFile`, or `in_pieces`), `tasks`, and any of
-`Limits`. Out: the rows that `rows` describes. The executors' environment says which S3 (`AWS_ENDPOINT_URL`,
-`AWS_REGION`, credentials). A bad file is a row; a wrong option is `Misdeclared`; what is wrong with our credentials
-fails the task.
+In: options `files` (a JSON array of objects with the fields of `LandedFile`, or `in_pieces`), `tasks`, `metadata` (true
+where rows shall tell their object's), and any of `Limits`. Out: the rows that `rows` describes. The executors'
+environment says which S3 (`AWS_ENDPOINT_URL`, `AWS_REGION`, credentials). A bad file is a row; a wrong option is
+`Misdeclared`; what is wrong with our credentials fails the task.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
-from forebay.content.fetch import Retrying, s3_of_this_process
+from forebay.content.fetch import Metadata, Retrying, s3_of_this_process
 from forebay.content.limits import Limits
 from forebay.content.piece import Piece, cut, deal
 from forebay.content.reading import read_pieces
@@ -39,12 +39,17 @@ def register(spark: SparkSession) -> None:
 
 
 def read_content(
-    spark: SparkSession, files: Sequence[LandedFile], limits: Limits, tasks: int | None = None
+    spark: SparkSession,
+    files: Sequence[LandedFile],
+    limits: Limits,
+    tasks: int | None = None,
+    *,
+    metadata: bool = False,
 ) -> DataFrame:
     """The rows of the files, by `tasks` tasks (the session's parallelism unless said). Their pieces are `cut(files,
     limits)`."""
     reader = spark.read.format(FORMAT).option("files", _to_json(files))
-    reader = reader.option("tasks", tasks or spark.sparkContext.defaultParallelism)
+    reader = reader.option("tasks", tasks or spark.sparkContext.defaultParallelism).option("metadata", metadata)
     for name, value in asdict(limits).items():
         reader = reader.option(name, value)
     return reader.load()
@@ -65,7 +70,8 @@ class ContentSource(DataSource):
         _refuse_unknown(options)
         limits = Limits.from_options(options)
         pieces = cut(_from_json(options.get("files", "")), limits)
-        return ContentReader(deal(pieces, _tasks(options.get("tasks", "1"))), limits)
+        hands = deal(pieces, _tasks(options.get("tasks", "1")))
+        return ContentReader(hands, limits, _switch("metadata", options.get("metadata", "false")))
 
 
 @dataclass(frozen=True)
@@ -79,11 +85,11 @@ class ContentReader(DataSourceReader):
     """Plans on the driver's side and reads on the executors'. Spark sends it to every task, so the plan stays
     behind."""
 
-    def __init__(self, hands: list[list[Piece]], limits: Limits) -> None:
-        self.hands, self.limits = hands, limits
+    def __init__(self, hands: list[list[Piece]], limits: Limits, metadata: bool) -> None:
+        self.hands, self.limits, self.metadata = hands, limits, metadata
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"hands": [], "limits": self.limits}
+        return {"hands": [], "limits": self.limits, "metadata": self.metadata}
 
     def partitions(self) -> Sequence[InputPartition]:
         return [Hand(pieces) for pieces in self.hands] or [Hand([])]
@@ -91,8 +97,9 @@ class ContentReader(DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator[Any]:
         assert isinstance(partition, Hand)
         keep_archives()
-        get = Retrying.over_s3(s3_of_this_process(self.limits.files_in_flight), self.limits)
-        return read_pieces(partition.pieces, get, self.limits)
+        metadata: Metadata | None = {} if self.metadata else None
+        get = Retrying.over_s3(s3_of_this_process(self.limits.files_in_flight), self.limits, metadata)
+        return read_pieces(partition.pieces, get, self.limits, metadata)
 
 
 def _to_json(files: Sequence[LandedFile]) -> str:
@@ -130,10 +137,16 @@ def _tasks(text: str) -> int:
     return int(text)
 
 
+def _switch(name: str, text: str) -> bool:
+    if text.lower() not in ("true", "false"):
+        raise Misdeclared.one(name, f"{text!r} is neither true nor false")
+    return text.lower() == "true"
+
+
 def _refuse_unknown(options: Mapping[str, str]) -> None:
-    unknown = sorted(options.keys() - Limits.names() - {"files", "tasks"})
+    unknown = sorted(options.keys() - Limits.names() - {"files", "tasks", "metadata"})
     if unknown:
         known = ", ".join(sorted(Limits.names()))
         raise Misdeclared(
-            [Problem(name, f"no option of {FORMAT}", f"there are files, tasks, {known}") for name in unknown]
+            [Problem(name, f"no option of {FORMAT}", f"there are files, tasks, metadata, {known}") for name in unknown]
         )
