@@ -66,6 +66,14 @@ CODECS = {
 def test_a_record_on_the_first_line_may_be_followed_by_documents_over_many_lines() -> None:
     reading = read_one(b'{}\n{\n "a": 1\n}\n{"b": 2}\n')
     assert (reading.refused, [row.line for row in reading.documents]) == ([], [1, 2, 5])
+    nested = read_one(b'{}\n{\n "a": [\n  {}\n ]\n}\n')
+    assert (nested.refused, [row.line for row in nested.documents]) == ([], [1, 2])
+
+
+def test_torn_lines_whose_brackets_come_out_even_by_chance_take_no_other_line_with_them() -> None:
+    reading = read_one(b'{"a": 1}\n{"torn": [\n{"b": 2}\n{"c": 3}\n]}\n')
+    assert [json.loads(row.value) for row in reading.documents] == [{"a": 1}, {"b": 2}, {"c": 3}]
+    assert [row.line for row in reading.refused] == [2, 5]
 
 
 @settings(max_examples=300, deadline=None)

@@ -34,6 +34,7 @@ HEAD_BYTES = 64 << 10
 
 NEWLINE, RETURN, OPEN, CLOSE = (ord(c) for c in "\n\r{}")
 SHORT_BYTES = 1 << 20
+LINES_LOOKED_AT = 100
 
 _SEAM = re.compile(rb"\}[ \t\r]*\{")
 _BLANK = re.compile(r"[ \t\r\n]*")
@@ -99,12 +100,15 @@ def split_lines(text: bytes, limits: Limits) -> Records:
 def _split_objects(text: bytes, begin: int, limits: Limits) -> Records:
     """A broken first line looks like the first line of a document printed over many. Where that reading does not come
     out even, and most lines are records by themselves, it was a broken line. And behind a first line that is a record,
-    documents may be printed over many lines: then some lines are none, and the brackets come out even all the same."""
+    documents may be printed over many lines: then some lines are none, and the brackets come out even all the same. So
+    they may, by chance, around torn lines; but then what lies between them is no JSON."""
     if _first_line_is_complete(text, begin):
         by_line = split_lines(text, limits)
         shape = shape_of(text) if by_line.refused else None
-        if shape is not None and shape.complete and not shape.leftovers and len(shape.starts) > len(by_line.starts):
-            return _by_shape(text, shape, limits)
+        if shape is not None and shape.complete and not shape.leftovers:
+            more = len(shape.starts) > len(by_line.starts)
+            if more or all(_is_within_a_document(text, shape, line) for line in by_line.refused[:LINES_LOOKED_AT]):
+                return _by_shape(text, shape, limits)
         return by_line
     shape = shape_of(text)
     if not shape.complete:
@@ -112,6 +116,12 @@ def _split_objects(text: bytes, begin: int, limits: Limits) -> Records:
         if 2 * len(by_line.starts) > by_line.line_count:
             return by_line
     return _by_shape(text, shape, limits)
+
+
+def _is_within_a_document(text: bytes, shape: Shape, line: Refused) -> bool:
+    """Whether a line that is no record is part of one of the shape's, which the parser will take."""
+    n = int(np.searchsorted(shape.starts, line.start, "right")) - 1
+    return n >= 0 and line.end <= shape.ends[n] and _decoded(text[shape.starts[n] : shape.ends[n]]) is not None
 
 
 def _first_text(text: bytes) -> int:
