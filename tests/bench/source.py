@@ -2,8 +2,9 @@
 
 It takes some minutes and a queue of 100,000 messages; with `--small` a minute and 10,000, and noisier numbers. The queue is
 the twin's, one Python process that has a core to itself for the bare loop, and shares two cores with Spark for the source.
-Both make as many requests (ten messages received, ten deleted) with as many threads. The source's time runs from the end
-of its first batch to the last deletion: what was received in that time is a batch less, what was deleted a batch more.
+Both make the same requests (ten messages received, with their age and count; ten deleted), with as many threads. The
+source's time runs from the end of its first batch to the last deletion: what was received in that time is a batch less, what
+was deleted a batch more.
 """
 
 from __future__ import annotations
@@ -150,11 +151,19 @@ class Bench:
 
     def bare_files_per_s(self, files: int) -> float:
         """Receive ten, delete ten, in as many threads as the source has; nothing is read or remembered."""
+        from forebay.file.queue import AGAIN
+
         url, count, lock = self.queue(files), [0], threading.Lock()
+        asked = {
+            "MaxNumberOfMessages": 10,
+            "VisibilityTimeout": 300,
+            "MessageSystemAttributeNames": ["SentTimestamp", "ApproximateReceiveCount"],
+            "MessageAttributeNames": [AGAIN],
+        }
 
         def work() -> None:
             while True:
-                got = self.sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=10, VisibilityTimeout=300)
+                got = self.sqs.receive_message(QueueUrl=url, **asked)
                 entries = [
                     {"Id": str(i), "ReceiptHandle": m["ReceiptHandle"]} for i, m in enumerate(got.get("Messages", ()))
                 ]
