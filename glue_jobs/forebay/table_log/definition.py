@@ -19,7 +19,15 @@ import pyarrow.parquet as pq
 
 from forebay.errors import Misdeclared
 from forebay.objects import Found, Objects
-from forebay.table_log.listing import LOG, BrokenLog, NoTable, list_log, newest_checkpoint, version_of_commit
+from forebay.table_log.listing import (
+    LOG,
+    BrokenLog,
+    NoTable,
+    content_of,
+    list_log,
+    newest_checkpoint,
+    version_of_commit,
+)
 
 __all__ = ["Definition", "TableHistory", "definition_of", "history_of"]
 
@@ -64,7 +72,7 @@ def definition_of(table: Objects) -> Definition:
     listing = list_log(table)
     replay = _Replay()
     for name in listing.checkpoint:
-        replay.checkpoint(_content(table, name))
+        replay.checkpoint(content_of(table, name))
     for content in _contents(table, listing.commits):
         replay.commit(content)
     if (now := replay.definition(listing.version, listing.newest.astimezone(UTC))) is None:
@@ -95,7 +103,7 @@ def _before(
     """What commits that are gone had made of the table, if a checkpoint says it."""
     version, names = newest_checkpoint(found, up_to=commits[0][0] if commits else None)
     for name in names:
-        replay.checkpoint(_content(table, name))
+        replay.checkpoint(content_of(table, name))
     for at in sorted(one.modified for one in found if one.name in names)[-1:]:
         if (made := replay.definition(version, at.astimezone(UTC))) is not None:
             yield made
@@ -103,14 +111,7 @@ def _before(
 
 def _contents(table: Objects, names: Iterable[str]) -> Iterator[bytes]:
     with ThreadPoolExecutor(AT_ONCE, "log") as threads:
-        yield from threads.map(lambda name: _content(table, name), names)
-
-
-def _content(table: Objects, name: str) -> bytes:
-    content = table.read(name)
-    if content is None:
-        raise BrokenLog(f"{table.place}: {name} went away while the log was read; is the table being dropped?")
-    return content
+        yield from threads.map(lambda name: content_of(table, name), names)
 
 
 @dataclass

@@ -22,6 +22,7 @@ __all__ = [
     "Listing",
     "NoTable",
     "UnsupportedTable",
+    "content_of",
     "list_log",
     "newest_checkpoint",
     "version_of_commit",
@@ -68,6 +69,14 @@ def list_log(table: Objects, *, whole: bool = False) -> Listing:
         except BrokenLog:
             pass  # the hint may be old, or of a checkpoint that is gone: the log itself decides
     return _listing(table, list(table.found(LOG)))
+
+
+def content_of(table: Objects, name: str) -> bytes:
+    """The bytes of an object that the log was listed with."""
+    content = table.read(name)
+    if content is None:
+        raise BrokenLog(f"{table.place}: {name} went away while the log was read; is the table being dropped?")
+    return content
 
 
 def newest_checkpoint(found: Iterable[Found], *, up_to: int | None = None) -> tuple[int, tuple[str, ...]]:

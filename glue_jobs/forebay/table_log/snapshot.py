@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from forebay.objects import Objects
-from forebay.table_log.listing import BrokenLog, Listing, UnsupportedTable, list_log
+from forebay.table_log.listing import BrokenLog, Listing, UnsupportedTable, content_of, list_log
 from forebay.table_log.live_file import LiveFile, Partition
 
 __all__ = ["Snapshot", "read_snapshot"]
@@ -86,19 +86,12 @@ def read_snapshot(table: Objects, *, whole_log: bool = False) -> Snapshot:
     replay = _Replay(table.place)
     try:
         for name in listing.checkpoint:
-            replay.checkpoint(_content(table, name))
+            replay.checkpoint(content_of(table, name))
         for name in listing.commits:
-            replay.commit(_content(table, name))
+            replay.commit(content_of(table, name))
         return replay.snapshot(listing)
     except (ValueError, KeyError, TypeError, pa.ArrowException) as broken:
         raise BrokenLog(f"{table.place}: {type(broken).__name__}: {broken}") from broken
-
-
-def _content(table: Objects, name: str) -> bytes:
-    content = table.read(name)
-    if content is None:
-        raise BrokenLog(f"{table.place}: {name} went away while the log was read; is the table being dropped?")
-    return content
 
 
 @dataclass
