@@ -13,8 +13,9 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from forebay.batch.accounting import entries_of, quarantined_by_reason
+from forebay.batch.another_try import app_id
 from forebay.batch.declarations import Declarations
-from forebay.batch.dedupe import ANOTHER_TRY, Dedupe, landing, tries_before
+from forebay.batch.dedupe import Dedupe, landing, tries_before
 from forebay.batch.events import BatchRepeated, RecordsQuarantined
 from forebay.batch.new_tables import NewTables
 from forebay.batch.reading import count_fates, ends_of, read_routed
@@ -152,9 +153,7 @@ class Batch:
     def last_try(self, path: str) -> int:
         """The number of the last try that left ids."""
         seen = self.logs.look(path, again=True)
-        return (
-            NO_VERSION if seen is None else self.logs.last_version(seen, f"forebay/{self.service.name}/{ANOTHER_TRY}")
-        )
+        return NO_VERSION if seen is None else self.logs.last_version(seen, app_id(self.service))
 
     def commit(self, writing: Writing, entries: Sequence[Entry], changed: Sequence[dict[str, Any]]) -> None:
         if entries:
