@@ -107,7 +107,7 @@ def _split_objects(text: bytes, begin: int, limits: Limits) -> Records:
         shape = shape_of(text) if by_line.refused else None
         if shape is not None and shape.complete and not shape.leftovers:
             more = len(shape.starts) > len(by_line.starts)
-            if more or all(_is_within_a_document(text, shape, line) for line in by_line.refused[:LINES_LOOKED_AT]):
+            if more or _are_within_documents(text, shape, by_line.refused[:LINES_LOOKED_AT]):
                 return _by_shape(text, shape, limits)
         return by_line
     shape = shape_of(text)
@@ -118,10 +118,12 @@ def _split_objects(text: bytes, begin: int, limits: Limits) -> Records:
     return _by_shape(text, shape, limits)
 
 
-def _is_within_a_document(text: bytes, shape: Shape, line: Refused) -> bool:
-    """Whether a line that is no record is part of one of the shape's, which the parser will take."""
-    n = int(np.searchsorted(shape.starts, line.start, "right")) - 1
-    return n >= 0 and line.end <= shape.ends[n] and _decoded(text[shape.starts[n] : shape.ends[n]]) is not None
+def _are_within_documents(text: bytes, shape: Shape, lines: list[Refused]) -> bool:
+    """Whether lines that are no records are parts of the shape's, which the parser will take."""
+    documents = np.searchsorted(shape.starts, [line.start for line in lines], "right") - 1
+    if any(n < 0 or line.end > shape.ends[n] for n, line in zip(documents.tolist(), lines, strict=True)):
+        return False
+    return all(_decoded(text[shape.starts[n] : shape.ends[n]]) is not None for n in set(documents.tolist()))
 
 
 def _first_text(text: bytes) -> int:
