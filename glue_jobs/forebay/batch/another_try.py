@@ -31,6 +31,7 @@ from forebay.ledger.entry import COLUMNS as LEDGER_COLUMNS
 from forebay.ledger.ledger import NAMES
 from forebay.objects import Objects, open_objects
 from forebay.service import Service
+from forebay.table.conflict import is_conflict
 from forebay.table.fan_out import Appended, Destination, Failed, Txn
 from forebay.table.kernel import NO_VERSION, TableLogs
 from forebay.table.replace import replace
@@ -325,7 +326,7 @@ class _Carrying:
                 kept.alias("kept").merge(gone.alias("gone"), same).whenMatchedDelete().execute()
                 return
             except Exception as refused:
-                if "DELTA_CONCURRENT" not in str(refused) and "Concurrent" not in type(refused).__name__:
+                if not is_conflict(refused):
                     raise
                 time.sleep(0.2 * 2**attempt)
         raise Halt("the records are where they belong, but could not leave where they were kept: run it again")

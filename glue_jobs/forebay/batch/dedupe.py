@@ -21,6 +21,7 @@ from forebay.content.end import FileEnd
 from forebay.errors import Halt
 from forebay.file.store import Store
 from forebay.service import Service
+from forebay.table.conflict import is_conflict
 from forebay.table.kernel import NO_VERSION, TableLogs
 
 if TYPE_CHECKING:
@@ -128,7 +129,7 @@ class Dedupe:
             try:
                 DeltaTable.forPath(self.spark, self.path).delete(F.col("day") < F.lit(oldest))
             except Exception as refused:
-                if "DELTA_CONCURRENT" not in str(refused) and "Concurrent" not in type(refused).__name__:
+                if not is_conflict(refused):
                     raise
 
     def _with_ids(self, rows: DataFrame) -> DataFrame:
