@@ -7,10 +7,15 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from botocore.exceptions import ClientError
+from hypothesis import given
+from hypothesis import strategies as st
+from moto.sqs import models
 from moto.sqs.models import SQSBackend
 
 from forebay.twin import sqs as mended
@@ -136,6 +141,51 @@ def test_a_message_is_deleted_once_and_a_wrong_handle_is_refused(twin: Twin) -> 
     delete(sqs, twin.queue_url, got)
     with pytest.raises(ClientError, match="ReceiptHandleIsInvalid"):
         sqs.delete_message(QueueUrl=twin.queue_url, ReceiptHandle="no such handle")
+
+
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("send"), st.integers(0, 3)),
+        st.tuples(st.just("receive"), st.integers(0, 3)),
+        st.tuples(st.just("delete"), st.integers(0, 20)),
+        st.tuples(st.just("change"), st.integers(0, 20)),
+        st.tuples(st.just("dead letter"), st.integers(0, 3)),
+        st.tuples(st.just("wait"), st.integers(0, 2000)),
+    ),
+    min_size=5,
+    max_size=60,
+)
+
+
+@given(steps=STEPS)
+def test_what_is_visible_is_seen_though_what_is_in_flight_is_not_looked_at(steps: list[tuple[str, int]]) -> None:
+    make: Any = models.Queue
+    backend: Any = SQSBackend("eu-west-1", "123456789012")
+    queue = backend.queues["queue"] = make("queue", "eu-west-1", "123456789012")
+    clock = [1_000_000.0]
+
+    with patch.object(mended, "now_ms", lambda: clock[0]), patch.object(models, "unix_time_millis", lambda: clock[0]):
+        for step, number in steps:
+            clock[0] += 1
+            some = queue._messages[number % len(queue._messages)] if queue._messages else None
+            if step == "send":
+                message = models.Message(f"{len(queue._messages)}", "x")
+                message.mark_sent(delay_seconds=number)
+                queue._messages.append(message)
+            elif step == "receive":
+                for message in islice(mended.messages(queue), 2):
+                    message.mark_received(visibility_timeout=number)
+            elif step == "dead letter":
+                for message in list(islice(mended.messages(queue), number)):
+                    queue._messages.remove(message)
+            elif step == "wait":
+                clock[0] += number
+            elif some is not None and step == "delete":
+                mended.delete_message(queue, some.receipt_handle)
+            elif some is not None and step == "change":
+                mended.change_message_visibility(backend, "queue", some.receipt_handle, number % 3)
+            visible = [m for m in queue._messages if m.visible and not m.delayed]
+            assert list(mended.messages(queue)) == visible
 
 
 @pytest.mark.parametrize("step", ["receive", "delete", "change"])

@@ -1,20 +1,24 @@
 """moto's SQS, made linear in the backlog and safe for several consumers.
 
 What was wrong, in moto 5.2.5: each send and receive counts the whole backlog, with a slow clock, so that a receive is
-quadratic in it; `delete_message` builds a new list without the lock, so that a message sent meanwhile is lost; two
+quadratic in it, and goes through everything in flight for each message; `delete_message` builds a new list without the lock, so that a message sent meanwhile is lost; two
 receives at once can hand out the same message; a long poll holds on to nothing and looks only once a second; setting
 any attribute of a queue forgets its policy.
 
 What is changed: receive, delete and change of visibility run under the queue's own lock, the messages are looked at
-lazily, and the three counts are taken in one pass and only for a caller that asked for them.
+lazily and those known to be in flight not at all, and the three counts are taken in one pass and only for a caller that
+asked for them.
 """
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from moto import backends
@@ -30,6 +34,7 @@ _send = models.SQSBackend.send_message
 _attributes = models.SQSBackend.get_queue_attributes
 _change_visibility = models.SQSBackend.change_message_visibility
 _set_attributes = models.Queue._set_attributes
+_groups: Any = vars(models.Queue)["pending_message_groups"].fget
 _modules = tuple(backends.list_of_moto_modules())
 
 
@@ -73,6 +78,7 @@ def delete_message(self: Any, receipt_handle: str) -> None:
         for at, message in enumerate(self._messages):
             if receipt_handle == message.receipt_handle or receipt_handle in message._old_receipt_handles:
                 del self._messages[at]
+                _hidden(self).one_is_gone(at)
                 self.pending_messages.discard(message)
                 self.deleted_messages.update(message.all_receipt_handles)
                 return
@@ -81,13 +87,16 @@ def delete_message(self: Any, receipt_handle: str) -> None:
 
 def change_message_visibility(self: Any, queue_name: str, receipt_handle: str, visibility_timeout: int) -> None:
     # Without the lock a delete elsewhere shifts the list under its feet, and it misses the message.
-    with self.get_queue(queue_name)._messages_lock:
+    queue = self.get_queue(queue_name)
+    with queue._messages_lock:
+        _hidden(queue).forget()
         _change_visibility(self, queue_name, receipt_handle, visibility_timeout)
 
 
 def purge_queue(self: Any, queue_name: str) -> None:
     queue = self.get_queue(queue_name)
     with queue._messages_lock:
+        _hidden(queue).forget()
         queue._messages.clear()
         queue._pending_messages.clear()
 
@@ -101,10 +110,44 @@ def wait_for_messages(self: Any, timeout: float) -> None:
         self._messages_lock.wait_for(lambda: next(self.messages, None), timeout=timeout)
 
 
+@dataclass
+class Hidden:
+    """The first `count` messages of a queue: they are all in flight or delayed `until` then, and need no look."""
+
+    count: int = 0
+    until: float = math.inf
+
+    def forget(self) -> None:
+        self.count, self.until = 0, math.inf
+
+    def one_is_gone(self, at: int) -> None:
+        if at < self.count:
+            self.count -= 1
+
+
+def _hidden(queue: Any) -> Hidden:
+    known: Hidden = queue.__dict__.setdefault("_hidden", Hidden())
+    return known
+
+
 def messages(self: Any) -> Iterator[Any]:
     """The visible ones, oldest first, looked at only as far as the reader goes; the reader holds the lock."""
-    now = now_ms()
-    return (message for message in self._messages if message.visible_at < now and message.delayed_until <= now)
+    now, hidden = now_ms(), _hidden(self)
+    if hidden.until < now:
+        hidden.forget()
+    unbroken = True
+    for message in islice(self._messages, hidden.count, None):
+        if message.visible_at < now and message.delayed_until <= now:
+            yield message  # which hides it, as a rule
+        until = max(message.visible_at, message.delayed_until - 1)
+        unbroken = unbroken and until >= now
+        if unbroken:
+            hidden.count, hidden.until = hidden.count + 1, min(hidden.until, until)
+
+
+def pending_message_groups(self: Any) -> set[str]:
+    """moto goes through all messages in flight for it, and copies it, for each receive of a queue without groups, too."""
+    return _groups(self) if self.fifo_queue else set()
 
 
 def is_retained(self: Any, queue_name: str, message: Any) -> bool:
@@ -207,6 +250,7 @@ MENDS = (
     Mend(_QUEUE, "delete_message", ("self", "receipt_handle"), delete_message),
     Mend(_QUEUE, "wait_for_messages", ("self", "timeout"), wait_for_messages),
     Mend(_QUEUE, "messages", None, property(messages)),
+    Mend(_QUEUE, "pending_message_groups", None, property(pending_message_groups)),
     Mend(_QUEUE, "approximate_number_of_messages", None, property(lambda self: _count(self)[0])),
     Mend(_QUEUE, "approximate_number_of_messages_delayed", None, property(lambda self: _count(self)[1])),
     Mend(_QUEUE, "approximate_number_of_messages_not_visible", None, property(lambda self: _count(self)[2])),
