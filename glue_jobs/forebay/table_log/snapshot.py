@@ -23,7 +23,7 @@ from forebay.objects import Objects
 from forebay.table_log.listing import BrokenLog, Listing, UnsupportedTable, content_of, list_log
 from forebay.table_log.live_file import LiveFile, Partition
 
-__all__ = ["Snapshot", "read_snapshot"]
+__all__ = ["Log", "Snapshot", "fetch_log", "read_snapshot", "replay"]
 
 KNOWN_READER_FEATURES = {
     "appendOnly",
@@ -80,18 +80,41 @@ class Snapshot:
         return "clustering" in self.writer_features
 
 
+@dataclass(frozen=True)
+class Log:
+    """What a snapshot is made of: the newest checkpoint and the commits since, as they lie there."""
+
+    place: str
+    listing: Listing
+    checkpoint: tuple[bytes, ...]
+    commits: tuple[bytes, ...]
+
+
 def read_snapshot(table: Objects, *, whole_log: bool = False) -> Snapshot:
     """At its newest version. `whole_log` counts the objects of all of the log; otherwise those since the last checkpoint."""
+    return replay(fetch_log(table, whole_log=whole_log))
+
+
+def fetch_log(table: Objects, *, whole_log: bool = False) -> Log:
+    """The half that waits for the network."""
     listing = list_log(table, whole=whole_log)
-    replay = _Replay(table.place)
+    checkpoint, commits = (
+        tuple(content_of(table, name) for name in names) for names in (listing.checkpoint, listing.commits)
+    )
+    return Log(table.place, listing, checkpoint, commits)
+
+
+def replay(log: Log) -> Snapshot:
+    """The half that computes."""
+    table = _Replay(log.place)
     try:
-        for name in listing.checkpoint:
-            replay.checkpoint(content_of(table, name))
-        for name in listing.commits:
-            replay.commit(content_of(table, name))
-        return replay.snapshot(listing)
+        for content in log.checkpoint:
+            table.checkpoint(content)
+        for content in log.commits:
+            table.commit(content)
+        return table.snapshot(log.listing)
     except (ValueError, KeyError, TypeError, pa.ArrowException) as broken:
-        raise BrokenLog(f"{table.place}: {type(broken).__name__}: {broken}") from broken
+        raise BrokenLog(f"{log.place}: {type(broken).__name__}: {broken}") from broken
 
 
 @dataclass
