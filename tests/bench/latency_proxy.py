@@ -1,8 +1,10 @@
 """A proxy before an S3 server on this machine: every request waits as if the server were far away, and is counted.
 
 In: the server's port and a delay in seconds. Out: a `LatencyProxy` with a port of its own and the requests that it has
-seen. It runs in a thread, or alone: `python -m tests.bench.latency_proxy --upstream PORT --delay 0.03` prints its port and,
-on SIGTERM, one JSON object of methods and their counts.
+seen. With `keep` it answers for an object that it has handed out whole before, since a server in Python on the same
+cores is slower than S3, and not because it is far away. It runs in a thread, or alone: `python -m
+tests.bench.latency_proxy --upstream PORT --delay 0.03` prints its port and, on SIGTERM, one JSON object of methods and
+their counts.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ import json
 import signal
 import threading
 from collections import Counter
+from dataclasses import dataclass
 from types import TracebackType
 
 __all__ = ["LatencyProxy"]
@@ -22,11 +25,37 @@ BLOCK_BYTES = 1 << 18
 HEAD_BYTES = 1 << 16
 
 
+@dataclass(frozen=True)
+class _Kept:
+    """An object as the server answered for it."""
+
+    head: bytes
+    body: bytes
+
+    def answer(self, request: bytes) -> bytes:
+        """All of it, its head, or a range."""
+        asked = _header(request, b"range")
+        if request.startswith(b"HEAD "):
+            return self.head
+        if asked is None:
+            return self.head + self.body
+        first, _, last = asked.removeprefix(b"bytes=").partition(b"-")
+        start, size = int(first), len(self.body)
+        part = self.body[start : int(last) + 1 if last else None]
+        lines = [b"HTTP/1.1 206 Partial Content", *self.head.rstrip().split(b"\r\n")[1:]]
+        # A checksum is one of the whole.
+        lines = [line for line in lines if not line.lower().startswith((b"content-length:", b"x-amz-checksum-"))]
+        lines.append(b"Content-Length: %d" % len(part))
+        lines.append(b"Content-Range: bytes %d-%d/%d" % (start, start + len(part) - 1, size))
+        return b"\r\n".join(lines) + b"\r\n\r\n" + part
+
+
 class LatencyProxy:
     """Use it as a context; `requests` holds a method and a target for each request."""
 
-    def __init__(self, upstream: int, delay_s: float = 0.0) -> None:
+    def __init__(self, upstream: int, delay_s: float = 0.0, *, keep: bool = False) -> None:
         self.upstream, self.delay_s = upstream, delay_s
+        self._kept: dict[str, _Kept] | None = {} if keep else None
         self.port = 0
         self.requests: list[tuple[str, str]] = []
         self._loop = asyncio.new_event_loop()
@@ -106,6 +135,10 @@ class LatencyProxy:
         method, target, _ = head.split(b"\r\n", 1)[0].decode("latin-1").split(" ")
         self.requests.append((method, target))
         await asyncio.sleep(self.delay_s)
+        if (kept := self._known(method, target, head)) is not None:
+            to_client.write(kept.answer(head))
+            await to_client.drain()
+            return True
         if _header(head, b"expect") == b"100-continue":  # the client holds its body back until it hears this
             to_client.write(b"HTTP/1.1 100 Continue\r\n\r\n")
             head = b"\r\n".join(line for line in head.split(b"\r\n") if not line.lower().startswith(b"expect:"))
@@ -114,8 +147,31 @@ class LatencyProxy:
         answer = await server.readuntil(b"\r\n\r\n")
         to_client.write(answer)
         length = 0 if method == "HEAD" or answer.split(b" ", 2)[1] in (b"204", b"304") else _length(answer)
-        await _relay(server, to_client, length)
+        if (
+            self._kept is not None
+            and length
+            and length <= BLOCK_BYTES
+            and _is_whole_object(method, target, head, answer)
+        ):
+            self._kept[target] = _Kept(answer, await server.readexactly(length))
+            to_client.write(self._kept[target].body)
+            await to_client.drain()
+        else:
+            await _relay(server, to_client, length)
         return length is not None and _header(answer, b"connection") != b"close"
+
+    def _known(self, method: str, target: str, head: bytes) -> _Kept | None:
+        if self._kept is None:
+            return None
+        if method not in ("GET", "HEAD"):
+            self._kept.pop(target, None)
+        conditional = b"\r\nif-" in head.lower()
+        return None if conditional else self._kept.get(target)
+
+
+def _is_whole_object(method: str, target: str, head: bytes, answer: bytes) -> bool:
+    ok = answer.split(b" ", 2)[1] == b"200" and _header(answer, b"connection") != b"close"
+    return ok and method == "GET" and "?" not in target and _header(head, b"range") is None
 
 
 async def _relay(source: asyncio.StreamReader, target: asyncio.StreamWriter, length: int | None) -> None:
