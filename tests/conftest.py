@@ -26,6 +26,9 @@ settings.load_profile("forebay")
 for name in ("FOREBAY_LOG", "FOREBAY_LAKE", "FOREBAY_SERVICE"):
     os.environ.pop(name, None)
 
+# Tests are short: a second compiler that makes long runs quicker would only take their time.
+os.environ["FOREBAY_JAVA_OPTIONS"] = "-XX:TieredStopAtLevel=1"
+
 AWS = (
     "AWS_ENDPOINT_URL",
     "AWS_ENDPOINT_URL_S3",
@@ -56,9 +59,7 @@ def spark(twin: Twin) -> Iterator[SparkSession]:
     """The session of this worker; its S3 is the twin."""
     from forebay.spark import session
 
-    # Tests are short: a second compiler that makes long runs quicker would only take their time.
-    extra = {"spark.driver.defaultJavaOptions": "-XX:TieredStopAtLevel=1"}
-    spark = session("forebay-tests", extra=extra)
+    spark = session("forebay-tests")
     yield spark
     spark.stop()
 

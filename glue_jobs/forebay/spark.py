@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 __all__ = ["LOG_STORE", "aws_settings", "job_settings", "laptop_settings", "session"]
 
+CLASSES = "classes.jsa"
+"""Beside the JVM libraries, if set-up has made it: see dev/warm_up.py."""
+
 LOG_STORE = "io.forebay.logstore.S3ConditionalLogStore"
 
 _PACKAGE_ROOT = Path(__file__).resolve().parent.parent
@@ -42,7 +45,7 @@ def session(name: str, *, env: Mapping[str, str] = os.environ, extra: Mapping[st
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-        settings = {**job_settings(), **aws_settings(env), **laptop_settings(jars(env)), **(extra or {})}
+        settings = {**job_settings(), **aws_settings(env), **laptop_settings(env), **(extra or {})}
         active = _local_session({"spark.app.name": name, **settings})
     elif active is None:
         active = SparkSession.builder.appName(name).getOrCreate()
@@ -89,21 +92,27 @@ def aws_settings(env: Mapping[str, str]) -> dict[str, str]:
     return settings
 
 
-def laptop_settings(jar_folder: Path) -> dict[str, str]:
+def laptop_settings(env: Mapping[str, str]) -> dict[str, str]:
     """Two cores and some gigabytes: few shuffle partitions, no UI, no noise."""
+    jar_folder = jars(env)
     found = sorted(str(jar) for jar in jar_folder.glob("*.jar"))
     if not found:
         raise Misdeclared.one(
             str(jar_folder), "the JVM libraries are not there", "run `make setup`, or set FOREBAY_JARS to their folder"
         )
     log4j = _PACKAGE_ROOT / "forebay" / "log4j2.properties"
+    options = [f"-Dlog4j2.configurationFile=file:{log4j}", "-XX:+UseParallelGC"]
+    if (jar_folder / CLASSES).exists():
+        # Made for another classpath, it is of no use, and not worth a word.
+        options += [f"-XX:SharedArchiveFile={jar_folder / CLASSES}", "-Xlog:cds=off", "-Xlog:cds+dynamic=off"]
     return {
         "spark.master": "local[2]",
         "spark.driver.memory": "2g",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.extraClassPath": os.pathsep.join(found),
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile=file:{log4j} -XX:+UseParallelGC",
+        "spark.driver.defaultJavaOptions": env.get("FOREBAY_JAVA_OPTIONS", ""),
+        "spark.driver.extraJavaOptions": " ".join(options),
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.warehouse.dir": str(Path(os.environ.get("TMPDIR", "/tmp")) / "forebay-warehouse"),
         # VACUUM lists folders with this many tasks; the default is 10,000.

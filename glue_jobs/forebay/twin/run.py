@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from forebay.spark import aws_settings, jars, laptop_settings
+from forebay.spark import aws_settings, laptop_settings
 from forebay.twin.clients import access_key
 
 __all__ = ["Ended", "Run", "Submitted", "reason"]
@@ -110,7 +110,7 @@ class Submitted:
 
     def _platform(self, environment: Mapping[str, str], extra_jars: list[str]) -> dict[str, str]:
         """What Glue has by itself: Spark with Delta, and S3. The log store is not among it: the job brings it."""
-        settings = laptop_settings(jars(os.environ)) | aws_settings(environment)
+        settings = laptop_settings(os.environ) | aws_settings(environment)
         there = settings["spark.driver.extraClassPath"].split(os.pathsep)
         own = [jar for jar in there if Path(jar).name != LOG_STORE_JAR]
         return settings | {"spark.app.name": self.job, "spark.driver.extraClassPath": os.pathsep.join(own + extra_jars)}

@@ -19,7 +19,7 @@ ROWS, OLD_ROWS, MERGES = 50, 400, 5
 
 
 def main(path: str, batches: str) -> None:
-    spark = session("ingesting", extra={"spark.driver.defaultJavaOptions": "-XX:TieredStopAtLevel=1"})
+    spark = session("ingesting")
     conflicts: list[str] = []
     merging = threading.Thread(target=merge, args=(spark, path, range(MERGES), conflicts))
     merging.start()
