@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 
 import pyarrow as pa
 
+from forebay.aws import client
 from forebay.errors import ForebayError, Misdeclared
 
 __all__ = ["Storage", "UploadFailed", "storage_as"]
@@ -85,7 +86,6 @@ class _Clients:
         return _Clients, ()
 
     def of(self, storage: Storage) -> Any:
-        import boto3
         from botocore.config import Config
 
         with self._lock:
@@ -95,7 +95,5 @@ class _Clients:
                     retries={"mode": "standard", "max_attempts": 5},
                     s3={"addressing_style": "path"} if storage.endpoint else None,
                 )
-                self._client = boto3.session.Session().client(
-                    "s3", region_name=storage.region, endpoint_url=storage.endpoint, config=config
-                )
+                self._client = client("s3", region=storage.region, endpoint_url=storage.endpoint, config=config)
             return self._client
