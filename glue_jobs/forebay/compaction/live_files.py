@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -54,14 +55,14 @@ def read_tables(
     after the other, since threads that compute wait for each other longer than for S3."""
     if s3 is None and any(place.startswith("s3") for place in places.values()):
         s3 = s3_client()
-    under_way: deque[tuple[str, str, Future[Log]]] = deque()
+    under_way: deque[Callable[[], TableState | Unreadable]] = deque()
     with ThreadPoolExecutor(at_once, "live-files") as pool:
         for name, place in places.items():
             if len(under_way) == at_once:
-                yield _replayed(under_way.popleft())
-            under_way.append((name, place, pool.submit(_fetch, place, s3)))
+                yield under_way.popleft()()
+            under_way.append(partial(_state, name, place, pool.submit(_fetch, place, s3).result))
         while under_way:
-            yield _replayed(under_way.popleft())
+            yield under_way.popleft()()
 
 
 def read_table(name: str, place: str, *, s3: Any = None, whole_log: bool = False) -> TableState | Unreadable:
@@ -71,11 +72,6 @@ def read_table(name: str, place: str, *, s3: Any = None, whole_log: bool = False
 
 def _fetch(place: str, s3: Any, *, whole_log: bool = False) -> Log:
     return fetch_log(open_objects(place, s3=s3), whole_log=whole_log)
-
-
-def _replayed(under_way: tuple[str, str, Future[Log]]) -> TableState | Unreadable:
-    name, place, log = under_way
-    return _state(name, place, log.result)
 
 
 def _state(name: str, place: str, log: Callable[[], Log]) -> TableState | Unreadable:
