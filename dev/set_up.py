@@ -202,7 +202,8 @@ def archive_classes(java_home: str) -> None:
         JARS / "forebay-logstore.jar",
         ROOT / "dev" / "warm_up.py",
     ]
-    made_of += [release for release in [Path(java_home, "release")] if release.exists()]
+    if Path(java_home, "release").exists():
+        made_of.append(Path(java_home, "release"))
     wanted = fingerprint(*made_of, text=f"{ROOT} {java_home}")
     if stamp.exists() and stamp.read_text() == wanted:
         return
