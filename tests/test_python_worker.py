@@ -1,14 +1,17 @@
 from __future__ import annotations
 
+import gc
 import importlib
 import sys
+import weakref
 import zipfile
 import zipimport
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from forebay.python_worker import keep_archives
+from forebay.python_worker import spare_repeats
 
 
 @pytest.fixture
@@ -31,10 +34,19 @@ def finders_of(archive: Path) -> list[object]:
     ]
 
 
+@pytest.fixture
+def thawed() -> Iterator[None]:
+    yield
+    gc.unfreeze()
+
+
+pytestmark = pytest.mark.usefixtures("thawed")
+
+
 def test_what_was_imported_from_an_archive_is_not_read_again_before_each_task(archive: Path) -> None:
     importlib.import_module("tool_in_archive.first")
     assert finders_of(archive)
-    keep_archives()
+    spare_repeats()
     assert not finders_of(archive)
     importlib.invalidate_caches()  # as a worker does before each task; what has no finder is not read
     assert not finders_of(archive)
@@ -42,5 +54,26 @@ def test_what_was_imported_from_an_archive_is_not_read_again_before_each_task(ar
 
 def test_what_was_not_imported_yet_can_still_be(archive: Path) -> None:
     importlib.import_module("tool_in_archive.first")
-    keep_archives()
+    spare_repeats()
     assert importlib.import_module("tool_in_archive.second").ANSWER == 42
+
+
+def test_what_is_there_is_not_looked_through_for_garbage_again_and_what_comes_later_is() -> None:
+    spare_repeats()
+    frozen = gc.get_freeze_count()
+    assert frozen
+    made_later: list[object] = []
+    made_later.append(made_later)
+    garbage = weakref.ref(Garbage(made_later))
+    del made_later
+    spare_repeats()
+    assert gc.get_freeze_count() == frozen
+    gc.collect()
+    assert garbage() is None
+
+
+class Garbage:
+    """An object that only a circle of references keeps."""
+
+    def __init__(self, circle: list[object]) -> None:
+        circle.append(self)

@@ -169,6 +169,13 @@ def test_a_document_larger_than_a_chunk_of_the_scan_is_found_whole() -> None:
     assert reading.of("file.json") == [inner, '{"b":1}']
 
 
+@pytest.mark.parametrize("over", [-2, -1, 0, 1])
+def test_lines_that_end_where_a_part_of_the_search_ends_are_found(over: int) -> None:
+    lines = [f'{{"a":"{"x" * ((1 << 20) - 9 + over)}"}}', '{"b":1}', "{}"]
+    reading = read_one("\n".join(lines).encode())
+    assert [(row.line, row.value.rstrip()) for row in reading.documents] == list(enumerate(lines, 1))
+
+
 def test_backslashes_at_every_place_of_a_chunk_border_are_followed() -> None:
     for length in range(4 << 20, (4 << 20) + 12):
         inner = '{"a":"' + "x" * (length - 12) + '\\\\\\"}{\\\\"}'

@@ -24,7 +24,7 @@ from forebay.content.reading import read_pieces
 from forebay.content.rows import COLUMNS
 from forebay.errors import Misdeclared, Problem
 from forebay.landed_file import LandedFile
-from forebay.python_worker import keep_archives
+from forebay.python_worker import spare_repeats
 
 __all__ = ["FORMAT", "ContentSource", "read_content", "register"]
 
@@ -58,6 +58,10 @@ def read_content(
 class ContentSource(DataSource):
     """What Spark asks about the format."""
 
+    def __init__(self, options: dict[str, str]) -> None:
+        super().__init__(options)
+        spare_repeats()
+
     @classmethod
     def name(cls) -> str:
         return FORMAT
@@ -66,6 +70,7 @@ class ContentSource(DataSource):
         return COLUMNS
 
     def reader(self, schema: StructType) -> DataSourceReader:
+        spare_repeats()
         options = dict(self.options)
         _refuse_unknown(options)
         limits = Limits.from_options(options)
@@ -96,9 +101,9 @@ class ContentReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         assert isinstance(partition, Hand)
-        keep_archives()
         metadata: Metadata | None = {} if self.metadata else None
         get = Retrying.over_s3(s3_of_this_process(self.limits.files_in_flight), self.limits, metadata)
+        spare_repeats()
         return read_pieces(partition.pieces, get, self.limits, metadata)
 
 

@@ -34,6 +34,7 @@ HEAD_BYTES = 64 << 10
 
 NEWLINE, RETURN, OPEN, CLOSE = (ord(c) for c in "\n\r{}")
 SHORT_BYTES = 1 << 20
+STEP_BYTES = 1 << 20
 LINES_LOOKED_AT = 100
 
 _SEAM = re.compile(rb"\}[ \t\r]*\{")
@@ -79,7 +80,7 @@ def is_json_lines(head: bytes) -> bool:
 def split_lines(text: bytes, limits: Limits) -> Records:
     """The records of JSON lines; no line can spoil another."""
     buffer = np.frombuffer(text, np.uint8)
-    newlines = np.flatnonzero(buffer == NEWLINE)
+    newlines = _newlines(buffer)
     starts = np.concatenate(([0], newlines + 1))
     ends = np.concatenate((newlines, [len(text)]))
     if starts[-1] == len(text):
@@ -95,6 +96,12 @@ def split_lines(text: bytes, limits: Limits) -> Records:
     plain[list(seams)] = False
     ends = np.where(returns, ends - 1, ends)
     return _vetted(text, _with_odd_lines(text, starts, ends, plain, seams), limits)
+
+
+def _newlines(buffer: Any) -> Any:
+    """Where they are, looked for in parts that the processor's cache holds."""
+    parts = range(0, max(len(buffer), 1), STEP_BYTES)
+    return np.concatenate([np.flatnonzero(buffer[at : at + STEP_BYTES] == NEWLINE) + at for at in parts])
 
 
 def _split_objects(text: bytes, begin: int, limits: Limits) -> Records:
@@ -151,7 +158,7 @@ def _has_record(head: bytes) -> bool:
 
 
 def _by_shape(text: bytes, shape: Shape, limits: Limits) -> Records:
-    newlines = np.flatnonzero(np.frombuffer(text, np.uint8) == NEWLINE)
+    newlines = _newlines(np.frombuffer(text, np.uint8))
     lines = np.searchsorted(newlines, shape.starts) + 1
     refused = [
         _refused_leftover(text, start, end, int(np.searchsorted(newlines, start)) + 1) for start, end in shape.leftovers

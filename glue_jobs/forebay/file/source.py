@@ -47,7 +47,7 @@ from forebay.file.manifest import AnnouncedFile
 from forebay.file.options import MANIFESTS, SourceOptions
 from forebay.file.queue import Queue
 from forebay.file.store import open_store
-from forebay.python_worker import keep_archives
+from forebay.python_worker import spare_repeats
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
@@ -145,7 +145,7 @@ class FileNamesReader(DataSourceStreamReader):
         import pyarrow as pa
 
         assert isinstance(partition, Names)
-        keep_archives()
+        spare_repeats()
         with pa.ipc.open_stream(partition.rows) as rows:
             yield from rows
 
