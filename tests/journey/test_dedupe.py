@@ -42,6 +42,7 @@ def told(twin: Twin, spark: SparkSession, tmp_path: Path) -> Iterator[Story]:
     with story(twin) as told:
         told.service = str(tmp_path)
         yield told
+    assert spark._jsparkSession.sharedState().cacheManager().isEmpty(), "a job that runs for a week keeps it all"
 
 
 def put(told: Story, name: str, records: list[dict[str, Any]], at: datetime = NOON) -> None:

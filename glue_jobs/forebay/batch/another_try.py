@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal
@@ -23,6 +24,7 @@ from forebay.batch.dedupe import ANOTHER_TRY, Dedupe
 from forebay.batch.events import RecordsTriedAgain
 from forebay.batch.expectations import checked
 from forebay.batch.new_tables import NewTables
+from forebay.batch.reading import until
 from forebay.batch.routing import routed, settled
 from forebay.batch.writing import Writing, table_path
 from forebay.errors import Halt
@@ -142,18 +144,13 @@ class AnotherTry:
             self._carry_out(_Plan.of_json(found))
 
     def _carry_out(self, plan: _Plan) -> Tried:
-        from pyspark import StorageLevel
-
         service = Service.model_validate(plan.service)
         dedupe = self._dedupe(plan, service)
-        rows = self._routed(plan, service)
-        if dedupe.wanted and not plan.choice.give_up:
-            rows = dedupe.without_duplicates(rows, [0])
-        rows = rows.persist(StorageLevel.MEMORY_AND_DISK)
-        try:
+        with ExitStack() as cached:
+            rows = until(cached, self._routed(plan, service))
+            if dedupe.wanted and not plan.choice.give_up:
+                rows = dedupe.without_duplicates(rows, [0], cached)
             tried = _Carrying(self, plan, service, rows, dedupe).run()
-        finally:
-            rows.unpersist()
         self.plans.delete([PLAN])
         told = {"records": tried.chosen, "written": sum(tried.tables.values()), "dropped": tried.dropped}
         self.emit(RecordsTriedAgain(service=service.name, kept=plan.choice.kept, **told))

@@ -8,6 +8,7 @@ bad record, file or table never stops the others; `Halt` stops everything, befor
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -104,13 +105,13 @@ class Batch:
         with stages.stage("claim"):
             split = self.ledger.sort([_landed(row) for row in names.collect()])
         pieces = cut(split.fresh, self.limits)
-        rows = read_routed(self.spark, self.service, self.limits, split.fresh, pieces)
-        try:
+        with ExitStack() as cached:
+            rows = read_routed(self.spark, self.service, self.limits, split.fresh, pieces, cached)
             with stages.stage("read"):
                 fates, ends = count_fates(rows), ends_of(rows, pieces)
                 chosen, dedupe = rows, self.dedupe(writing, split)
                 if rows is not None and dedupe.wanted:
-                    chosen = dedupe.without_duplicates(rows, landing(ends))
+                    chosen = dedupe.without_duplicates(rows, landing(ends), cached)
                     fates = count_fates(chosen)
             self.still_ours()
             with stages.stage("write"):
@@ -122,9 +123,6 @@ class Batch:
             with stages.stage("ledger"):
                 changed = [earlier.row(unwritten) for earlier in superseded]
                 self.commit(writing, [*entries, *split.left_out], changed)
-        finally:
-            if rows is not None:
-                rows.unpersist()
         told = told_of(
             self.service.name, writing.txn.version, split, ends, entries, len(superseded), stages, self.clock()
         )

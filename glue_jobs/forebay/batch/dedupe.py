@@ -12,11 +12,13 @@ that were made since its first attempt: it must come to the same fates.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import TYPE_CHECKING, Any
 
 from forebay.batch.columns import with_declared_columns
+from forebay.batch.reading import until
 from forebay.content.end import FileEnd
 from forebay.errors import Halt
 from forebay.file.store import Store
@@ -74,9 +76,9 @@ class Dedupe:
     def wanted(self) -> bool:
         return any(table.dedupe for table in self.service.tables)
 
-    def without_duplicates(self, rows: DataFrame, pieces: Sequence[int]) -> DataFrame:
+    def without_duplicates(self, rows: DataFrame, pieces: Sequence[int], cached: ExitStack) -> DataFrame:
         """Only among the rows of these pieces, which land: a record whose first copy does not land must not be dropped for
-        it."""
+        it. The rows are asked for twice here, so they had better be cached."""
         from pyspark.sql import Window
         from pyspark.sql import functions as F
 
@@ -95,7 +97,7 @@ class Dedupe:
             F.col("line").alias("_l"),
             F.lit(True).alias("_again"),
         )
-        doubles = doubles.persist()
+        doubles = until(cached, doubles)
         here = (F.col("_file_id") == F.col("_f")) & (F.col("piece") == F.col("_p")) & (F.col("line") == F.col("_l"))
         rows = rows.join(doubles, here, "left")
         rows = rows.withColumn("_fate", F.when(F.col("_again"), "drop").otherwise(F.col("_fate")))

@@ -1,12 +1,13 @@
 """The contents of a batch: its files become rows with fates, which are counted before anything is written.
 
-In: the new files of a batch. Out: the rows, kept in Spark's cache while the batch lasts, so that each file is fetched and
-parsed once; how many rows have which fate; and the end of each file.
+In: the new files of a batch. Out: the rows, in Spark's cache while the batch lasts, so that each file is fetched and parsed
+once; how many rows have which fate; and the end of each file.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from forebay.batch.accounting import Fate
@@ -22,16 +23,20 @@ from forebay.service import Service
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["count_fates", "ends_of", "landing_rows", "read_routed"]
+__all__ = ["count_fates", "ends_of", "landing_rows", "read_routed", "until"]
 
 
 def read_routed(
-    spark: SparkSession, service: Service, limits: Limits, files: Sequence[LandedFile], pieces: Sequence[Piece]
+    spark: SparkSession,
+    service: Service,
+    limits: Limits,
+    files: Sequence[LandedFile],
+    pieces: Sequence[Piece],
+    cached: ExitStack,
 ) -> DataFrame | None:
-    """The rows of the files with their fates, kept while the batch lasts, so that each file is fetched and parsed once."""
+    """The rows of the files with their fates, so that each file is fetched and parsed once."""
     if not files:
         return None
-    from pyspark import StorageLevel
     from pyspark.sql import functions as F
 
     content = read_content(spark, files, limits, metadata=metadata_is_asked_for(service))
@@ -41,7 +46,14 @@ def read_routed(
     ]
     of_piece = F.broadcast(spark.createDataFrame(known, columns))
     content = content.join(of_piece, F.col("piece") == F.col("_piece"), "left")
-    rows = settled(checked(routed(content, service), service))
+    return until(cached, settled(checked(routed(content, service), service)))
+
+
+def until(cached: ExitStack, rows: DataFrame) -> DataFrame:
+    """The same rows, in Spark's cache until that is closed. What nobody takes out stays there as long as the job runs."""
+    from pyspark import StorageLevel
+
+    cached.callback(rows.unpersist)
     return rows.persist(StorageLevel.MEMORY_AND_DISK)
 
 
