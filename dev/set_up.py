@@ -41,6 +41,7 @@ def main() -> None:
     check_python()
     java_home = check_java()
     install_packages()
+    leave_out_archived_pyspark()
     fetch_jars(java_home)
     build_log_store(java_home)
     archive_classes(java_home)
@@ -108,6 +109,13 @@ def install_packages() -> None:
         editable = ["--no-deps", "--no-build-isolation", "--editable", str(ROOT)]
         progress.run([uv, "pip", "install", "--quiet", *python, *editable])
         stamp.write_text(wanted)
+
+
+def leave_out_archived_pyspark() -> None:
+    """PySpark lies there twice. Each Python process of Spark would take the one in a zip, and compile it anew each time;
+    without that one they take the other, whose bytecode is kept. (The zip is for clusters, which bring theirs.)"""
+    for archive in VENV.glob("lib/python3*/site-packages/pyspark/python/lib/pyspark.zip"):
+        archive.unlink()
 
 
 def uv_by_pip() -> str:
