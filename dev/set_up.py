@@ -203,7 +203,7 @@ def build_log_store(java_home: str) -> None:
 
 def archive_classes(java_home: str) -> None:
     """A run goes without it, and only starts slower: so no failure here is one of set-up."""
-    archive, stamp = JARS / "classes.jsa", JARS / "classes.stamp"
+    archive, stamp = JARS / runtime.CLASSES, JARS / "classes.stamp"
     made_of = [
         ROOT / "requirements.lock",
         ROOT / "jars.lock",
@@ -215,7 +215,7 @@ def archive_classes(java_home: str) -> None:
     wanted = fingerprint(*made_of, text=f"{ROOT} {java_home}")
     if stamp.exists() and stamp.read_text() == wanted:
         return
-    made = JARS / "classes.jsa.new"
+    made = JARS / f"{runtime.CLASSES}.new"
     with Progress("what the JVM knows of classes, into .forebay/jars"):
         for old in (made, archive):
             old.unlink(missing_ok=True)

@@ -17,14 +17,12 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from forebay.errors import Misdeclared
+from forebay.runtime import CLASSES
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 __all__ = ["LOG_STORE", "aws_settings", "job_settings", "laptop_settings", "session"]
-
-CLASSES = "classes.jsa"
-"""Beside the JVM libraries, if set-up has made it: see dev/warm_up.py."""
 
 LOG_STORE = "io.forebay.logstore.S3ConditionalLogStore"
 

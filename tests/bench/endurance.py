@@ -1,8 +1,9 @@
 """What a driver's memory does over five hundred batches: nothing.
 
-In: a twin, and a continuous stream of small files, each batch with a few tables' rows, some dirty. The job runs as it does
-anywhere, in this process with its JVM and the source's planner. Memory is measured after a garbage collection, when the
-first fifth of the batches has warmed everything up, and at the end. Out: `run()`'s figures, and the bars.
+In: a twin, and a continuous stream of small files, each batch with a few tables' rows, some dirty and one that came before;
+`--dedupe` has the tables leave that one out. The job runs as it does anywhere, in this process with its JVM and the source's
+planner. Memory is measured after a garbage collection, when the first fifth of the batches has warmed everything up, and at
+the end. Out: `run()`'s figures, and the bars.
 """
 
 from __future__ import annotations
@@ -30,9 +31,16 @@ __all__ = ["run"]
 BUCKET = "bench-landing"
 MIB = 1 << 20
 LIMIT_MIB = 50
+DEDUPE = """
+name = "games"
+[[tables]]
+name = "{game}"
+columns = [{ name = "event_id" }]
+dedupe = { by = ["event_id"], days = 3 }
+"""
 
 
-def run(*, batches: int = 500) -> dict[str, Any]:
+def run(*, batches: int = 500, dedupe: bool = False) -> dict[str, Any]:
     """Figures and bars: what each part has grown by since a fifth of the batches had run."""
     with tempfile.TemporaryDirectory(prefix="forebay-bench-") as folder, running(Path(folder) / "twin") as twin:
         os.environ.update(twin.env)
@@ -42,11 +50,12 @@ def run(*, batches: int = 500) -> dict[str, Any]:
         spark = session("bench-endurance")
         try:
             watch = _Watch(spark, batches)
-            _run(twin, f"file://{folder}/lake", batches, watch)
+            (Path(folder) / "service.toml").write_text(DEDUPE)
+            _run(twin, f"file://{folder}/lake", batches, watch, folder if dedupe else "")
         finally:
             spark.stop()
     early, late = watch.early, watch.late
-    figures = {"batches": batches, "seconds": watch.seconds, "early_mib": early, "late_mib": late}
+    figures = {"batches": batches, "dedupe": dedupe, "seconds": watch.seconds, "early_mib": early, "late_mib": late}
     bars = []
     for name in early:
         grown = round(late[name] - early[name], 1)
@@ -94,19 +103,19 @@ class _Watch:
         }
 
 
-def _run(twin: Twin, lake: str, batches: int, watch: _Watch) -> None:
+def _run(twin: Twin, lake: str, batches: int, watch: _Watch, service: str) -> None:
     from forebay.ingest import ingest
 
     sqs = twin.client("sqs")
     queue = str(sqs.create_queue(QueueName="bench-endurance")["QueueUrl"])
-    settings = IngestSettings(lake=lake, queue_url=queue, trigger_s=0, wait_s=1, max_files_per_batch=1)
+    settings = IngestSettings(lake=lake, queue_url=queue, service=service, trigger_s=0, wait_s=1, max_files_per_batch=1)
 
     def feed() -> None:
         s3 = twin.client("s3")
         for n in range(batches):
             if n >= 2:
                 watch.next.acquire()
-            lines = [{"game": f"game_{i % 3}", "event": "tick", "event_id": f"{n}-{i}"} for i in range(20)]
+            lines = [{"game": f"game_{i % 3}", "event": "tick", "event_id": f"{n - (i == 0)}-{i}"} for i in range(20)]
             content = ("\n".join(map(json.dumps, lines)) + "\n{broken\n").encode()
             key = f"in/{n:05}.json"
             etag = s3.put_object(Bucket=BUCKET, Key=key, Body=content)["ETag"].strip('"')
@@ -143,6 +152,7 @@ def _resident(pid: int) -> int:
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--batches", type=int, default=500)
+    options.add_argument("--dedupe", action="store_true")
     print(json.dumps(run(**vars(options.parse_args()))))
 
 
