@@ -130,13 +130,15 @@ class _Race:
 def _seconds(race: _Race, files: list[tuple[str, int]], rounds: int) -> tuple[float, float]:
     """The median of each reader, after a round that is not timed: the JVM compiles what large files need in their
     first."""
-    if (mine := race.ours(files)) != (other := race.theirs(files)):
-        raise AssertionError(f"the readers do not agree: {mine} and {other}")
     ours, theirs = list[float](), list[float]()
+    turns = [(race.ours, ours), (race.theirs, theirs)]
+    wanted, _ = [read(files) for read, _ in turns]
     for n in range(rounds):
-        turns = [(race.ours, ours), (race.theirs, theirs)]
         for read, seconds in turns if n % 2 else reversed(turns):
-            seconds.append(_timed(read, files)[0])
+            took, sums = _timed(read, files)
+            seconds.append(took)
+            if sums != wanted:
+                raise AssertionError(f"the readers do not agree: {sums} and {wanted}")
     return statistics.median(ours), statistics.median(theirs)
 
 
