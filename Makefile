@@ -4,7 +4,7 @@ BIN := .venv/bin
 NAME ?= source
 WORKERS ?= 2
 # Each with a JVM of its own, since their sessions talk to different servers; the longest first, two at a time.
-WITH_SPARK := tests/journey tests/chaos tests/compaction/on_spark tests/file tests/table tests/batch tests/logstore tests/content/test_source.py
+WITH_SPARK := tests/journey tests/chaos tests/upkeep/compaction/on_spark tests/source tests/table tests/batch tests/logstore tests/content/test_source.py
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test check format bench synth bundle lock clean

@@ -25,7 +25,7 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "glue_jobs" / "forebay"))
+sys.path.insert(0, str(ROOT / "glue_jobs" / "forebay" / "spark"))
 sys.path.insert(0, str(ROOT / "glue_jobs" / "logstore"))
 sys.dont_write_bytecode = True
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 def main(archive: str) -> None:
     os.environ["FOREBAY_JAVA_OPTIONS"] = f"-XX:TieredStopAtLevel=1 -XX:ArchiveClassesAtExit={archive}"
-    from forebay.spark import session
+    from forebay.spark.session import session
 
     spark = session("forebay-warm-up")
     gateway = spark.sparkContext._gateway

@@ -3,10 +3,10 @@
 import sys
 import threading
 
-from forebay.compaction.job import compact
 from forebay.errors import Halt
-from forebay.ingest import journal
+from forebay.jobs.journal import journal
 from forebay.settings import CompactSettings
+from forebay.upkeep.compaction.job import compact
 
 
 def main(argv: list[str]) -> None:

@@ -3,7 +3,8 @@
 import sys
 import threading
 
-from forebay.ingest import ingest, journal
+from forebay.jobs.ingest import ingest
+from forebay.jobs.journal import journal
 from forebay.settings import IngestSettings
 
 

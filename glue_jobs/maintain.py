@@ -4,9 +4,9 @@ import sys
 import threading
 
 from forebay.errors import Halt
-from forebay.ingest import journal
-from forebay.maintenance.job import maintain
+from forebay.jobs.journal import journal
 from forebay.settings import MaintainSettings
+from forebay.upkeep.maintenance.job import maintain
 
 
 def main(argv: list[str]) -> None:

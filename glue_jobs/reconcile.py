@@ -3,9 +3,9 @@
 import sys
 
 from forebay.errors import Halt
-from forebay.ingest import journal
-from forebay.reconcile.job import reconcile
+from forebay.jobs.journal import journal
 from forebay.settings import ReconcileSettings
+from forebay.upkeep.reconcile.job import reconcile
 
 
 def main(argv: list[str]) -> None:

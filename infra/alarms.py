@@ -20,7 +20,7 @@ from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 from forebay.batch.events import BatchCommitted, RowsAppended, TableFailed
-from forebay.reconcile.events import FilesReconciled
+from forebay.upkeep.reconcile.events import FilesReconciled
 from infra.landing import Landing
 from infra.metrics import ServiceMetrics
 from infra.settings import Settings

@@ -14,8 +14,8 @@ from typing import Any
 from infra import node  # noqa: F401  isort: skip
 import aws_cdk as cdk
 
+from forebay.declaration.service import Service
 from forebay.errors import Misdeclared
-from forebay.service import Service
 from infra.budget import TAG
 from infra.declarations import declared
 from infra.regions import problems_of_region, said_region

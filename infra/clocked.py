@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from fnmatch import fnmatchcase
 
-from forebay.compaction.declared import policy_of
+from forebay.declaration.schedule import schedules_of
+from forebay.declaration.service import Service
 from forebay.errors import Problem
-from forebay.schedule import schedules_of
-from forebay.service import Service
+from forebay.upkeep.compaction.declared import policy_of
 
 __all__ = ["OF_FUNCTIONS", "problems_of_schedules", "tables_that_wait"]
 

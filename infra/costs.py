@@ -16,7 +16,7 @@ from pathlib import Path
 
 from infra import node  # noqa: F401  isort: skip
 from forebay.errors import ForebayError, Misdeclared, Problem
-from forebay.runtime import DPU_OF
+from forebay.spark.runtime import DPU_OF
 from infra.metrics import published
 from infra.settings import Settings
 

@@ -10,11 +10,11 @@ from aws_cdk import aws_logs as logs
 from constructs import Construct
 
 from forebay.batch.events import BatchCommitted, RecordsQuarantined, RowsAppended, TableFailed
-from forebay.compaction.events import CompactionEnded, TableNotCompacted
-from forebay.file.events import QueuePolled
-from forebay.health import HealthMeasured
-from forebay.maintenance.events import MaintenanceEnded, TableNotMaintained
-from forebay.reconcile.events import FilesReconciled
+from forebay.lake.health import HealthMeasured
+from forebay.source.events import QueuePolled
+from forebay.upkeep.compaction.events import CompactionEnded, TableNotCompacted
+from forebay.upkeep.maintenance.events import MaintenanceEnded, TableNotMaintained
+from forebay.upkeep.reconcile.events import FilesReconciled
 from infra.jobs import Job
 from infra.landing import Landing
 from infra.metrics import ServiceMetrics

@@ -9,8 +9,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from forebay.declaration.service import Service, load_service
 from forebay.errors import Misdeclared
-from forebay.service import Service, load_service
 from infra.clocked import problems_of_schedules
 
 __all__ = ["declared", "one_text"]

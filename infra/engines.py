@@ -18,7 +18,7 @@ from aws_cdk import aws_s3_assets as assets
 from aws_cdk import aws_ssm as ssm
 from constructs import Construct
 
-from forebay import runtime
+from forebay.spark import runtime
 from infra import grants
 from infra.bundle import built
 from infra.review import acknowledge

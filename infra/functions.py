@@ -19,7 +19,7 @@ from aws_cdk import aws_lambda as lam
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 
-from forebay import runtime
+from forebay.spark import runtime
 from infra import grants
 from infra.logs import kept_for
 from infra.review import acknowledge
@@ -30,7 +30,15 @@ __all__ = ["Functions", "gather_code"]
 ROOT = Path(__file__).resolve().parent.parent
 MINUTES_AT_MOST = {"announce_files": 15}
 """One minute for the others."""
-OF_THE_PACKAGE = ("__init__.py", "announce.py", "cloudwatch.py", "errors.py", "events.py", "landed_file.py")
+OF_THE_PACKAGE = (
+    "__init__.py",
+    "errors.py",
+    "events.py",
+    "landed_file.py",
+    "aws/__init__.py",
+    "aws/announce.py",
+    "aws/cloudwatch.py",
+)
 DISTRIBUTIONS = ("aws-lambda-powertools", "jmespath", "typing-extensions")
 """boto3 is there already; everything here is pure Python, so it fits any processor."""
 
@@ -86,8 +94,8 @@ def gather_code(folder: Path) -> None:
     """Everything a function imports, save what Lambda brings."""
     skip = shutil.ignore_patterns("__pycache__", "*.pyc", "*.md")
     shutil.copytree(ROOT / "lambdas", folder / "lambdas", ignore=skip)
-    (folder / "forebay").mkdir()
     for name in OF_THE_PACKAGE:
+        (folder / "forebay" / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / "glue_jobs" / "forebay" / name, folder / "forebay" / name)
     for distribution in DISTRIBUTIONS:
         for file in metadata.files(distribution) or ():

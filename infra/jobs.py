@@ -1,8 +1,8 @@
 """The jobs: the ingest job, of which a drain is a run with one more argument, and those that keep the tables in shape.
 
 Code goes to the account's asset bucket under the hash of its content, so a changed line or declaration changes a job's
-arguments, and `cdk diff` shows it. The Spark settings are those of `forebay.spark.job_settings()`. A job exists here when its
-script does.
+arguments, and `cdk diff` shows it. The Spark settings are those of `forebay.spark.session.job_settings()`. A job exists here
+when its script does.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from aws_cdk import aws_logs as logs
 from aws_cdk import aws_s3_assets as assets
 from constructs import Construct
 
-from forebay.service import Service
-from forebay.spark import job_settings
+from forebay.declaration.service import Service
+from forebay.spark.session import job_settings
 from infra.bundle import LOG_STORE_JAR, built, package_zip
 from infra.declarations import one_text
 from infra.engines import Definition, Engine

@@ -9,12 +9,12 @@ from aws_cdk import Duration
 from aws_cdk import aws_cloudwatch as cw
 
 import forebay.batch.events as batch_events
-import forebay.compaction.events as compaction_events
-import forebay.file.events as file_events
-import forebay.health as health
-import forebay.maintenance.events as maintenance_events
-import forebay.reconcile.events as reconcile_events
+import forebay.lake.health as health
+import forebay.source.events as file_events
 import forebay.table.events as table_events
+import forebay.upkeep.compaction.events as compaction_events
+import forebay.upkeep.maintenance.events as maintenance_events
+import forebay.upkeep.reconcile.events as reconcile_events
 import lambdas.job_ended.events as job_events
 import lambdas.publish_freshness.events as freshness_events
 from forebay.events import Event, dimension_fields, metric_name

@@ -14,7 +14,7 @@ from aws_cdk import aws_lambda as lam
 from aws_cdk import aws_scheduler as scheduler
 from constructs import Construct
 
-from forebay.schedule import Schedule
+from forebay.declaration.schedule import Schedule
 from infra import grants
 from infra.engines import Engine, Glue
 from infra.jobs import Job

@@ -7,8 +7,8 @@ from typing import Any
 from aws_cdk import Aws, CfnOutput, Stack
 from constructs import Construct
 
-from forebay.schedule import schedules_of
-from forebay.service import Service
+from forebay.declaration.schedule import schedules_of
+from forebay.declaration.service import Service
 from infra import grants
 from infra.alarms import Alarms, alarm_topic, runbook_of
 from infra.buckets import access_logs_bucket, arn_of

@@ -16,7 +16,7 @@ from hypothesis import settings
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from forebay.twin.twin import Twin
+    from forebay_local.twin.twin import Twin
 
 # A shared machine is slow at times; time never fails a test.
 settings.register_profile("forebay", deadline=None)
@@ -42,7 +42,7 @@ AWS = (
 @pytest.fixture(scope="session")
 def twin(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Twin]:
     """S3, SNS and SQS on this machine, as the environment says from here on: to boto3, to S3A, to delta-rs."""
-    from forebay.twin.twin import running
+    from forebay_local.twin.twin import running
 
     with running(tmp_path_factory.mktemp("twin")) as twin:
         before = {name: os.environ.pop(name, None) for name in (*AWS, *twin.env)}
@@ -57,7 +57,7 @@ def twin(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Twin]:
 @pytest.fixture(scope="session")
 def spark(twin: Twin) -> Iterator[SparkSession]:
     """The session of this worker; its S3 is the twin."""
-    from forebay.spark import session
+    from forebay.spark.session import session
 
     spark = session("forebay-tests")
     yield spark

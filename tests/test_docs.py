@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from typer.main import get_command
 
-from forebay.service import parse_service
-from tests.file.notebook import NOTEBOOK
+from forebay.declaration.service import parse_service
+from tests.source.notebook import NOTEBOOK
 
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text()
@@ -54,17 +54,17 @@ def test_links_between_documents_lead_somewhere(document: Path) -> None:
 
 
 def test_the_options_of_the_source_are_those_of_the_code() -> None:
-    from forebay.file.options import other_options_table, source_options_table
+    from forebay.source.options import other_options_table, source_options_table
 
     assert source_options_table() in README
     assert other_options_table() in README
 
 
 def test_the_example_of_the_source_is_the_one_that_is_tested() -> None:
-    import forebay.file
+    import forebay.source
 
     alone, contents = re.findall(r"```python\n(.*?)\n```", README, re.S)
-    assert textwrap.indent(alone, "    ", lambda line: bool(line.strip())) in (forebay.file.__doc__ or "")
+    assert textwrap.indent(alone, "    ", lambda line: bool(line.strip())) in (forebay.source.__doc__ or "")
     assert contents == textwrap.dedent(NOTEBOOK).strip()
 
 

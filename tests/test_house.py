@@ -6,6 +6,7 @@ The order below is the order of the journey. A module may import from its own ro
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 import tomllib
@@ -13,66 +14,52 @@ from pathlib import Path
 
 import pytest
 
-from forebay import runtime
+from forebay.spark import runtime
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "glue_jobs" / "forebay"
 
 ORDER = [
-    "runtime errors events landed_file object_key object_metadata aws signals python_worker",
-    "settings cloudwatch objects announce",
-    "column",
-    "expectation event_time schedule",
-    "declared_table",
-    "service spark",
-    "notification fabricate",
+    "errors events landed_file",
+    "settings spark",
+    "aws",
+    "declaration lake",
+    "notification",
     "content",
-    "file",
+    "source",
     "ledger",
     "record",
-    "table table_log",
+    "table",
     "batch",
-    "lake lease stop health preflight feed twin",
-    "compaction",
-    "maintenance",
-    "reconcile",
-    "ingest",
+    "upkeep",
+    "jobs",
     "operate",
     "cli",
 ]
 RANK = {room: rank for rank, rooms in enumerate(ORDER) for room in rooms.split()}
 
 WITHOUT_SPARK = [
-    "notification",
-    "fabricate",
-    "feed",
-    "twin",
     "errors",
     "events",
     "landed_file",
-    "aws",
-    "python_worker",
     "settings",
-    "cloudwatch",
-    "service",
-    "declared_table",
-    "objects",
-    "table_log.snapshot",
-    "table_log.tables",
-    "column",
-    "object_key",
-    "object_metadata",
-    "expectation",
-    "schedule",
+    "aws.client",
+    "aws.cloudwatch",
+    "aws.preflight",
+    "aws.announce",
+    "spark.python_worker",
+    "declaration.service",
+    "lake.objects",
+    "lake.stop",
+    "lake.health",
+    "lake.log.snapshot",
+    "lake.log.tables",
+    "notification",
     "record.conform",
-    "health",
-    "compaction.plan",
-    "compaction.live_files",
-    "compaction.declared",
-    "preflight",
-    "stop",
-    "announce",
-    "reconcile.job",
+    "upkeep.compaction.plan",
+    "upkeep.compaction.live_files",
+    "upkeep.compaction.declared",
+    "upkeep.reconcile.job",
 ]
 """These import no Spark, so that they are tested, and run in a Lambda, without it."""
 
@@ -109,6 +96,8 @@ def test_imports_point_up_the_river(module: Path) -> None:
         if name == "awsglue" or name.startswith("awsglue."):
             wrong.append(f"{module.name}:{line} imports {name}: nothing may need Glue's own library")
         parts = name.split(".")
+        if parts[0] == "forebay_local":
+            wrong.append(f"{module.name}:{line} imports {name}, which is not shipped to AWS")
         if parts[0] == "forebay" and len(parts) > 1:
             other = parts[1]
             if other != mine and RANK[other] >= RANK[mine]:
@@ -116,6 +105,20 @@ def test_imports_point_up_the_river(module: Path) -> None:
                     f"{module.name}:{line}: {mine} may not import {other}, which comes after it in the journey"
                 )
     assert not wrong, "\n".join(wrong)
+
+
+def rooms() -> list[Path]:
+    local = PACKAGE.with_name("forebay_local")
+    return sorted(init.parent for package in (PACKAGE, local) for init in package.rglob("__init__.py"))
+
+
+@pytest.mark.parametrize("room", rooms(), ids=lambda r: str(r.relative_to(PACKAGE.parent)))
+def test_the_map_of_a_room_names_every_module_in_it(room: Path) -> None:
+    text = ast.get_docstring(ast.parse((room / "__init__.py").read_text())) or ""
+    here = {path.stem for path in room.glob("*.py")} - {"__init__", "__main__"}
+    here |= {path.name for path in room.iterdir() if (path / "__init__.py").exists()}
+    named = set(re.findall(r"`([a-z0-9_]+)`", text))
+    assert here <= named, f"the map of {room.name} does not name {sorted(here - named)}"
 
 
 def test_every_room_has_its_place_in_the_order() -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import boto3
 from aws_lambda_powertools import Logger
 
-from forebay.announce import announce as send
+from forebay.aws.announce import announce as send
 from forebay.errors import TryAgain
 from lambdas import environment
 from lambdas.announce_files.listing import asked_for

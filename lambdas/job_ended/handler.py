@@ -11,7 +11,7 @@ import boto3
 from aws_lambda_powertools import Logger
 from aws_lambda_powertools.utilities.data_classes import EventBridgeEvent, event_source
 
-from forebay.cloudwatch import CloudWatch
+from forebay.aws.cloudwatch import CloudWatch
 from lambdas import environment
 from lambdas.engine.jobs import jobs_of
 from lambdas.job_ended.run import ENDED_WELL, console, ended, measured, reason_of, run_of

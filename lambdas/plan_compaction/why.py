@@ -1,5 +1,5 @@
 """Whether a table is worth starting the compaction job: its health in, a reason or nothing out. The fields are those of
-`forebay.health.Health`."""
+`forebay.lake.health.Health`."""
 
 from __future__ import annotations
 

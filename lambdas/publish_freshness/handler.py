@@ -9,7 +9,7 @@ from typing import Any
 
 import boto3
 
-from forebay.cloudwatch import CloudWatch
+from forebay.aws.cloudwatch import CloudWatch
 from forebay.events import Journal, to_log
 from lambdas import environment
 from lambdas.publish_freshness.measuring import Settings, measure, of_tables

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from forebay.batch.columns import rules_of, with_table_columns
 from forebay.batch.routing import routed
-from forebay.service import Service, parse_service
+from forebay.declaration.service import Service, parse_service
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -8,10 +8,10 @@ import pytest
 
 from forebay.batch.declarations import Declarations
 from forebay.batch.events import DeclarationsChanged, DeclarationsRefused
+from forebay.declaration.service import Service, load_service
 from forebay.errors import Misdeclared
 from forebay.events import Event
-from forebay.file.store import LocalStore, Store
-from forebay.service import Service, load_service
+from forebay.lake.store import LocalStore, Store
 
 TEXT = 'name = "studio"\n[[tables]]\nname = "{game}"\n'
 OTHER = TEXT + '[[tables]]\nname = "other"\nwhere = { x = "1" }\n'

@@ -10,8 +10,8 @@ import pytest
 from forebay.batch.accounting import Fate
 from forebay.batch.expectations import Verdict, check_expressions, checked, verdicts
 from forebay.batch.routing import routed, settled
+from forebay.declaration.service import Service, parse_service
 from forebay.errors import Misdeclared
-from forebay.service import Service, parse_service
 from tests.operate.command import failed
 
 if TYPE_CHECKING:

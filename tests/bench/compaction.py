@@ -53,9 +53,9 @@ def run(*, files: int = 1000, rows: int = 400_000, tables: int = 1000, table_fil
 
 
 def _planning(lake: Path, tables: int, files: int) -> dict[str, Any]:
-    from forebay.compaction.job import plan_lake
-    from forebay.service import builtin_service
+    from forebay.declaration.service import builtin_service
     from forebay.settings import CompactSettings
+    from forebay.upkeep.compaction.job import plan_lake
 
     _many_tables(lake, tables, files)
     began = time.perf_counter()
@@ -109,7 +109,7 @@ def _add(number: int) -> dict[str, Any]:
 
 
 def _contest(lake: Path, files: int, rows: int) -> dict[str, Any]:
-    from forebay.spark import session
+    from forebay.spark.session import session
 
     spark = session("bench-compaction")
     try:
@@ -159,15 +159,15 @@ def _small_files(spark: Any, path: str, files: int, rows: int) -> None:
 
 
 def _count(table: Path) -> int:
-    from forebay.objects import open_objects
-    from forebay.table_log.snapshot import read_snapshot
+    from forebay.lake.log.snapshot import read_snapshot
+    from forebay.lake.objects import open_objects
 
     return len(read_snapshot(open_objects(str(table))).files)
 
 
 def _compact(lake: Path, table: str) -> None:
-    from forebay.compaction.job import compact
     from forebay.settings import CompactSettings
+    from forebay.upkeep.compaction.job import compact
 
     ran = compact(CompactSettings(lake=str(lake), tables=table, now=True), emit=lambda event: None)
     assert ran.tasks, ran.plan.skipped

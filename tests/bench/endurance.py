@@ -21,10 +21,10 @@ from typing import Any
 
 from forebay.batch.events import BatchCommitted
 from forebay.events import Event
-from forebay.fabricate import body
 from forebay.landed_file import LandedFile
 from forebay.settings import IngestSettings
-from forebay.twin.twin import Twin, running
+from forebay_local.fabricate import body
+from forebay_local.twin.twin import Twin, running
 
 __all__ = ["run"]
 
@@ -46,7 +46,7 @@ def run(*, batches: int = 500, dedupe: bool = False) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="forebay-bench-") as folder, running(Path(folder) / "twin") as twin:
         os.environ.update(twin.env)
         twin.client("s3").create_bucket(Bucket=BUCKET, CreateBucketConfiguration={"LocationConstraint": twin.region})
-        from forebay.spark import session
+        from forebay.spark.session import session
 
         spark = session("bench-endurance")
         try:
@@ -106,7 +106,7 @@ class _Watch:
 
 
 def _run(twin: Twin, lake: str, batches: int, watch: _Watch, service: str) -> None:
-    from forebay.ingest import ingest
+    from forebay.jobs.ingest import ingest
 
     sqs = twin.client("sqs")
     queue = str(sqs.create_queue(QueueName="bench-endurance")["QueueUrl"])

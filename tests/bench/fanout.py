@@ -41,7 +41,7 @@ def run(
 ) -> dict[str, Any]:
     """Figures and bars. Games differ in size: the largest has about a fifth of the rows."""
     with _lake(s3) as lake:
-        from forebay.spark import session
+        from forebay.spark.session import session
 
         spark = session("bench-fanout")
         try:
@@ -142,7 +142,7 @@ def _lake(s3: bool) -> Iterator[str]:
         if not s3:
             yield f"file://{folder}/lake"
             return
-        from forebay.twin.twin import running
+        from forebay_local.twin.twin import running
 
         with running(Path(folder)) as twin:
             os.environ.update(twin.env)

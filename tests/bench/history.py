@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from forebay.twin.twin import Twin, running
+from forebay_local.twin.twin import Twin, running
 
 __all__ = ["run"]
 
@@ -29,7 +29,7 @@ def run(*, history: int = 1_000_000, files: int = 20, rounds: int = 5) -> dict[s
     """Figures and bars. The index of ten million files must load within 15 s: `--history 10000000` tries it."""
     with tempfile.TemporaryDirectory(prefix="forebay-bench-") as folder, running(Path(folder) / "twin") as twin:
         os.environ.update(twin.env)
-        from forebay.spark import session
+        from forebay.spark.session import session
 
         spark = session("bench-history")
         try:
@@ -70,8 +70,8 @@ class _Lake:
 
     def __init__(self, spark: Any, twin: Twin, name: str, lake: str, files: int) -> None:
         from forebay.batch.batch import Batch
+        from forebay.declaration.service import builtin_service
         from forebay.ledger.ledger import Ledger
-        from forebay.service import builtin_service
 
         self.spark, self.twin, self.name, self.files, self.number = spark, twin, name, files, 0
         self.bucket = f"{BUCKET}-{name}"

@@ -22,10 +22,10 @@ from typing import Any
 
 from forebay.batch.events import BatchCommitted
 from forebay.events import Event
-from forebay.fabricate import body
 from forebay.landed_file import LandedFile
 from forebay.settings import IngestSettings
-from forebay.twin.twin import Twin, running
+from forebay_local.fabricate import body
+from forebay_local.twin.twin import Twin, running
 
 __all__ = ["run"]
 
@@ -54,7 +54,7 @@ def run(*, files: int = 100, records: int = 1_000_000, games: int = 30, rounds: 
         service = Path(folder) / "service.toml"
         service.write_text(SERVICE)
         landed = _put(twin, files, records // files, games)
-        from forebay.spark import session
+        from forebay.spark.session import session
 
         spark = session("bench-pipeline")
         try:
@@ -95,7 +95,7 @@ class _Contest:
         self.committed: list[BatchCommitted] = []
 
     def ours(self, files: list[LandedFile]) -> float:
-        from forebay.ingest import ingest
+        from forebay.jobs.ingest import ingest
 
         self.turn += 1
         lake = f"s3://{self.twin.lake_bucket}/ours-{self.turn}"

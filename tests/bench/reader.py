@@ -151,7 +151,7 @@ def _timed(work: Callable[[list[tuple[str, int]]], Sums], files: list[tuple[str,
 
 @contextmanager
 def _server() -> Iterator[int]:
-    command = [sys.executable, "-m", "forebay.twin.server", "--port", "0", "--with-parent", str(os.getpid())]
+    command = [sys.executable, "-m", "forebay_local.twin.server", "--port", "0", "--with-parent", str(os.getpid())]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         try:
@@ -211,7 +211,7 @@ def _content(size: int) -> bytes:
 
 
 def _session(port: int, far_port: int) -> Any:
-    from forebay.spark import session
+    from forebay.spark.session import session
 
     env = {**os.environ, **CREDENTIALS, "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}"}
     os.environ.update(CREDENTIALS)  # S3A asks the environment of the JVM

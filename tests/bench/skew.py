@@ -28,7 +28,7 @@ def run(
     *, rows: int = 300_000, tables: int = 60, rounds: int = 2, target_bytes: int = 2 << 20, salt: int = 16
 ) -> dict[str, Any]:
     """`rows` are all of them; `tables` are those beside the hot one."""
-    from forebay.spark import session
+    from forebay.spark.session import session
 
     extra = {
         "spark.sql.shuffle.partitions": "32",

@@ -151,7 +151,7 @@ class Bench:
 
     def bare_files_per_s(self, files: int) -> float:
         """Receive ten, delete ten, in as many threads as the source has; nothing is read or remembered."""
-        from forebay.file.queue import AGAIN
+        from forebay.source.queue import AGAIN
 
         url, count, lock = self.queue(files), [0], threading.Lock()
         asked = {
@@ -182,8 +182,8 @@ class Bench:
 
     def intake_files_per_s(self, files: int) -> float:
         """All of the source but Spark: what is lost to it shows, apart from what Spark needs of the machine."""
-        from forebay.file.options import SourceOptions
-        from forebay.file.source import open_intake
+        from forebay.source.options import SourceOptions
+        from forebay.source.source import open_intake
 
         url, taken, last = self.queue(files), 0, 0
         folder = self.folder / url.rpartition("/")[2]
@@ -327,7 +327,7 @@ def descends_from(process: int, ancestor: int) -> bool:
 
 @contextmanager
 def twin() -> Iterator[str]:
-    command = [sys.executable, "-m", "forebay.twin.server", "--port", "0", "--with-parent", str(os.getpid())]
+    command = [sys.executable, "-m", "forebay_local.twin.server", "--port", "0", "--with-parent", str(os.getpid())]
     env = {**os.environ, "PYTHONPATH": str(ROOT / "glue_jobs")}
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=env) as server:
         assert server.stdout is not None
@@ -341,7 +341,7 @@ def session(endpoint: str) -> Iterator[Any]:
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     from pyspark.sql import SparkSession
 
-    from forebay.file.source import register
+    from forebay.source.source import register
 
     settings = {
         "spark.master": "local[1]",

@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from forebay.twin.twin import running
+from forebay_local.twin.twin import running
 
 __all__ = ["run"]
 
@@ -70,8 +70,8 @@ class _Role:
 
 def _counted(path: str, batches: int, merges: int) -> dict[str, int]:
     """How many rows are not as they must be after so many batches and merges."""
-    from forebay.spark import session
-    from tests.compaction.on_spark.ingesting import MERGES, OLD_ROWS, ROWS
+    from forebay.spark.session import session
+    from tests.upkeep.compaction.on_spark.ingesting import MERGES, OLD_ROWS, ROWS
 
     spark = session("bench-stress", extra=SMALL_MACHINE)
     try:
@@ -94,8 +94,8 @@ def _counted(path: str, batches: int, merges: int) -> dict[str, int]:
 
 
 def append(lake: str, _: Path, numbers: Iterator[int]) -> dict[str, int]:
-    from forebay.spark import session
-    from tests.compaction.on_spark.ingesting import OLD_ROWS, ingest
+    from forebay.spark.session import session
+    from tests.upkeep.compaction.on_spark.ingesting import OLD_ROWS, ingest
 
     spark = session("stress-append", extra=SMALL_MACHINE)
     old = spark.range(0, OLD_ROWS, 1, 4).selectExpr("id", "id % 7 v", "id % 2 part")
@@ -107,8 +107,8 @@ def append(lake: str, _: Path, numbers: Iterator[int]) -> dict[str, int]:
 
 
 def merge(lake: str, _: Path, numbers: Iterator[int]) -> dict[str, int]:
-    from forebay.spark import session
-    from tests.compaction.on_spark import ingesting
+    from forebay.spark.session import session
+    from tests.upkeep.compaction.on_spark import ingesting
 
     done, conflicts = _Counted(numbers), list[str]()
     ingesting.merge(session("stress-merge", extra=SMALL_MACHINE), f"{lake}/alpha", done, conflicts)
@@ -116,11 +116,11 @@ def merge(lake: str, _: Path, numbers: Iterator[int]) -> dict[str, int]:
 
 
 def compact(lake: str, folder: Path, numbers: Iterator[int]) -> dict[str, int]:
-    import forebay.compaction.job as job
-    from forebay.compaction.events import CompactionEnded
+    import forebay.upkeep.compaction.job as job
     from forebay.events import Event
     from forebay.settings import CompactSettings
-    from forebay.spark import session
+    from forebay.spark.session import session
+    from forebay.upkeep.compaction.events import CompactionEnded
 
     session("stress-compact", extra=SMALL_MACHINE)
     rounds, failed, ended, service = 0, 0, list[CompactionEnded](), folder / "service.toml"

@@ -15,8 +15,8 @@ from typing import Any
 
 import forebay.batch.batch as batch
 import forebay.batch.writing as writing
-import forebay.ingest as job
-import forebay.lease as lease
+import forebay.jobs.ingest as job
+import forebay.lake.lease as lease
 import forebay.table.fan_out as fan_out
 from forebay.settings import IngestSettings
 from forebay.table.kernel import TableLogs

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from forebay.twin.twin import Twin
+from forebay_local.twin.twin import Twin
 from tests.chaos.driver import LEASE_S, POINTS
 from tests.fault_proxy import FaultProxy, drop_answer
 from tests.journey.story import Story, event, lines, story

@@ -1,4 +1,4 @@
-"""Documents into declared columns, without Spark's engine; that Spark agrees is tested in tests/file/test_contents.py."""
+"""Documents into declared columns, without Spark's engine; that Spark agrees is tested in tests/source/test_contents.py."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from forebay.content.piece import cut
 from forebay.content.rows import IS_DOCUMENT, IS_END, IS_REFUSED
 from forebay.content.source import FORMAT, read_content, register
 from forebay.landed_file import LandedFile
-from forebay.spark import session
+from forebay.spark.session import session
 from tests.bench.latency_proxy import LatencyProxy
 
 LIMITS = Limits()

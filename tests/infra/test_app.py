@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from forebay.declaration.service import load_service
 from forebay.errors import Misdeclared
-from forebay.service import load_service
 from infra import app
 from infra.declarations import one_text
 from infra.functions import gather_code

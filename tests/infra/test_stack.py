@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from forebay import runtime
 from forebay.settings import CompactSettings, IngestSettings, MaintainSettings, ReconcileSettings
-from forebay.spark import job_settings
+from forebay.spark import runtime
+from forebay.spark.session import job_settings
 from infra.clocked import OF_FUNCTIONS
 from infra.metrics import published
 from lambdas import environment
@@ -459,7 +459,7 @@ def test_the_jobs_package_is_forebay_alone(made: Synthesized) -> None:
     package = made.asset(arguments["--extra-py-files"])
     inside = zipfile.ZipFile(package).namelist()
     assert {name.partition("/")[0] for name in inside} == {"forebay"}
-    assert "forebay/example/service.toml" in inside
+    assert "forebay/declaration/example/service.toml" in inside
     assert not [name for name in inside if "__pycache__" in name or name.endswith(".pyc")]
 
 

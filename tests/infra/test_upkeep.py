@@ -8,8 +8,8 @@ import aws_cdk as cdk
 import pytest
 from aws_cdk.assertions import Match, Template
 
+from forebay.declaration.service import builtin_service
 from forebay.errors import Misdeclared
-from forebay.service import builtin_service
 from forebay.settings import CompactSettings
 from infra.buckets import access_logs_bucket
 from infra.engines import Glue

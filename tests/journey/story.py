@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from forebay.events import Event
-from forebay.ingest import ingest
+from forebay.jobs.ingest import ingest
 from forebay.operate.accounts import Accounts, accounts
 from forebay.operate.lake_view import LakeView
 from forebay.settings import IngestSettings
-from forebay.twin.twin import Twin
+from forebay_local.twin.twin import Twin
 
 __all__ = ["Story", "event", "lines"]
 
@@ -51,8 +51,8 @@ class Story:
         self.announce(name, len(body), answer["ETag"])
 
     def announce(self, name: str, size: int, etag: str) -> None:
-        from forebay.fabricate import body
         from forebay.landed_file import LandedFile
+        from forebay_local.fabricate import body
 
         file = LandedFile(self.bucket, f"in/{name}", size, etag.strip('"'))
         self.twin.client("sqs").send_message(QueueUrl=self.queue_url, MessageBody=body([file]))

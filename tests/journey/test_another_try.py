@@ -13,10 +13,10 @@ from pyspark.sql import SparkSession
 from forebay.batch import another_try
 from forebay.batch.another_try import AnotherTry, Choice, Tried
 from forebay.batch.events import TableFailed
+from forebay.declaration.service import load_service
 from forebay.operate.kept import piles
 from forebay.operate.lake_view import LakeView
-from forebay.service import load_service
-from forebay.twin.twin import Twin
+from forebay_local.twin.twin import Twin
 from tests.journey.story import Story, event, lines, story
 from tests.operate.command import ran
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from forebay.twin.twin import Twin, aws_environment, running
+from forebay_local.twin.twin import Twin, aws_environment, running
 from tests.journey.story import event, lines, story
 
 FOREBAY = [sys.executable, "-m", "forebay.cli.main"]

@@ -14,10 +14,10 @@ from forebay.batch.another_try import AnotherTry, Choice, Tried, _Carrying
 from forebay.batch.batch import Batch
 from forebay.batch.events import DuplicatesDropped
 from forebay.batch.writing import Writing
-from forebay.fabricate import body
+from forebay.declaration.service import load_service
 from forebay.landed_file import LandedFile
-from forebay.service import load_service
-from forebay.twin.twin import Twin
+from forebay_local.fabricate import body
+from forebay_local.twin.twin import Twin
 from tests.journey.story import Story, event, lines, story
 
 pytestmark = pytest.mark.xdist_group("journey")

@@ -14,10 +14,10 @@ import pytest
 
 from forebay.operate.accounts import accounts
 from forebay.operate.lake_view import LakeView
-from forebay.twin.alarms import evaluate
-from forebay.twin.fire import fire
-from forebay.twin.policy import USED
-from forebay.twin.twin import Twin
+from forebay_local.twin.alarms import evaluate
+from forebay_local.twin.fire import fire
+from forebay_local.twin.policy import USED
+from forebay_local.twin.twin import Twin
 from tests.journey.story import event, lines
 
 pytestmark = pytest.mark.xdist_group("journey")

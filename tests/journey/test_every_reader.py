@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from forebay.feed.telemetry import Telemetry, mistyped
 from forebay.operate.lake_view import LakeView
-from forebay.twin.twin import Twin
+from forebay_local.feed.telemetry import Telemetry, mistyped
+from forebay_local.twin.twin import Twin
 from tests.journey.story import Story, event, lines, story
 from tests.operate.command import ran
 

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from forebay.batch.events import ExpectationFailed, ExpectationViolated
 from forebay.operate.lake_view import LakeView
 from forebay.operate.quality import quality_of
-from forebay.twin.twin import Twin
+from forebay_local.twin.twin import Twin
 from tests.journey.story import Story, event, lines, story
 
 pytestmark = pytest.mark.xdist_group("journey")

@@ -15,9 +15,9 @@ from pyspark.sql import SparkSession
 
 from forebay.batch.events import BatchCommitted
 from forebay.events import Event
-from forebay.ingest import ingest
+from forebay.jobs.ingest import ingest
 from forebay.settings import IngestSettings
-from forebay.twin.twin import Twin
+from forebay_local.twin.twin import Twin
 from tests.journey.story import Story, lines, story
 
 pytestmark = pytest.mark.xdist_group("journey")

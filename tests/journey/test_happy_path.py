@@ -10,8 +10,8 @@ from pyspark.sql import SparkSession
 
 from forebay.batch.another_try import AnotherTry, Choice
 from forebay.batch.events import BatchCommitted
-from forebay.service import load_service
-from forebay.twin.twin import Twin
+from forebay.declaration.service import load_service
+from forebay_local.twin.twin import Twin
 from tests.journey.story import Story, event, lines, story
 
 pytestmark = pytest.mark.xdist_group("journey")

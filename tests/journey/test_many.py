@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from forebay.fabricate import Shape, body
 from forebay.landed_file import LandedFile
-from forebay.twin.twin import Twin
+from forebay_local.fabricate import Shape, body
+from forebay_local.twin.twin import Twin
 from tests.journey.story import Story, event, lines, story
 
 pytestmark = pytest.mark.xdist_group("journey")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from forebay.twin.twin import Twin
+from forebay_local.twin.twin import Twin
 from tests.journey.story import Story, event, lines, story
 
 pytestmark = pytest.mark.xdist_group("journey")

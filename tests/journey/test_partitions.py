@@ -12,10 +12,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from forebay.batch.batch import Batch
-from forebay.fabricate import body
 from forebay.landed_file import LandedFile
 from forebay.operate.lake_view import LakeView
-from forebay.twin.twin import Twin
+from forebay_local.fabricate import body
+from forebay_local.twin.twin import Twin
 from tests.journey.story import Story, lines, story
 
 pytestmark = pytest.mark.xdist_group("journey")

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from forebay.declaration.service import declaration_of, parse_service
 from forebay.operate.lake_view import LakeView
 from forebay.operate.settle import Settled, settle
-from forebay.service import declaration_of, parse_service
 from forebay.table.kernel import TableLogs
 from tests.journey.story import event, lines, story
 from tests.operate.command import ran
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from forebay.twin.twin import Twin
+    from forebay_local.twin.twin import Twin
     from tests.journey.story import Story
 
 pytestmark = pytest.mark.xdist_group("journey")

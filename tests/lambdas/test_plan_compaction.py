@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from forebay.health import Health
+from forebay.lake.health import Health
 from lambdas.plan_compaction.handler import MOST_NAMES, Settings, start
 from lambdas.plan_compaction.why import why
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from forebay.lake.stop import NAME
 from forebay.settings import IngestSettings
-from forebay.stop import NAME
 from lambdas.start_ingest.last_good import WENT_BACK
 from lambdas.start_ingest.starting import Settings
 from lambdas.start_ingest.starting import start as start_ingest

@@ -137,7 +137,7 @@ def log_store_jar(log_store_build: ModuleType) -> Path:
 
 @pytest.fixture(scope="session")
 def s3_port() -> Iterator[int]:
-    command = [sys.executable, "-m", "forebay.twin.server", "--with-parent", str(os.getpid())]
+    command = [sys.executable, "-m", "forebay_local.twin.server", "--with-parent", str(os.getpid())]
     env = {**os.environ, "PYTHONPATH": str(ROOT / "glue_jobs")}
     with subprocess.Popen(command, env=env, stdout=subprocess.PIPE, text=True) as server:
         words = server.stdout.readline().split() if server.stdout else []

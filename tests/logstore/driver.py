@@ -14,9 +14,9 @@ from typing import Any
 
 from py4j.protocol import Py4JJavaError
 
-from forebay import lake
 from forebay.errors import Misdeclared
-from forebay.spark import LOG_STORE, session
+from forebay.lake import safety as lake
+from forebay.spark.session import LOG_STORE, session
 
 
 class Driver:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from forebay.errors import Misdeclared
-from forebay.lake import refuse_unsafe_settings
-from forebay.spark import LOG_STORE, job_settings
+from forebay.lake.safety import refuse_unsafe_settings
+from forebay.spark.session import LOG_STORE, job_settings
 from tests.fault_proxy import answered, without_header
 from tests.logstore.conftest import Bucket, DriverProcess, Failed
 

@@ -18,9 +18,9 @@ from typing import Any
 from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
-from forebay.fabricate import Shape, body, file_named
 from forebay.landed_file import LandedFile
 from forebay.notification import REASONS, Filter, Reading, read_message
+from forebay_local.fabricate import Shape, body, file_named
 
 EVENTS = {path.stem: path.read_text() for path in sorted((Path(__file__).parents[1] / "events").glob("*.json"))}
 DOCUMENTS = {name: json.loads(text) for name, text in EVENTS.items()}

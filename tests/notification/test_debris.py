@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from forebay.fabricate import file_named
 from forebay.notification import REASONS
 from forebay.notification.debris import debris
+from forebay_local.fabricate import file_named
 
 DEBRIS = [
     ("in/_SUCCESS", 0, "success-marker"),

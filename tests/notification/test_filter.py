@@ -7,8 +7,8 @@ import pickle
 import pytest
 
 from forebay.errors import Misdeclared
-from forebay.fabricate import file_named
 from forebay.notification import Filter, Ignored
+from forebay_local.fabricate import file_named
 
 GLOBS = [
     ("in/*.json", "in/a.json", True),

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from forebay.fabricate import file_named, versions
 from forebay.notification import newer
+from forebay_local.fabricate import file_named, versions
 
 
 def test_of_two_versions_the_greater_sequencer_is_the_later_one() -> None:

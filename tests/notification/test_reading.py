@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from forebay.fabricate import Shape, body, file_named, full_bodies, versions
 from forebay.landed_file import LandedFile
 from forebay.notification import REASONS, Filter, Ignored, Reading, read_message
+from forebay_local.fabricate import Shape, body, file_named, full_bodies, versions
 
 EVENTS = Path(__file__).parents[1] / "events"
 KEY = "in/game=chess/day 1/part-0001.json"

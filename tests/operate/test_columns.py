@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
+from forebay.lake.log.definition import Definition
 from forebay.operate.columns import Difference, TableColumn, columns_of, difference
-from forebay.table_log.definition import Definition
 from tests.operate.command import failed, ran
 
 MADE = {"event": ["a"], "player": [{"id": 1, "tags": ["x"]}]}

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from forebay.declaration.service import load_service, parse_service
 from forebay.errors import Misdeclared
-from forebay.objects import open_objects
+from forebay.lake.objects import open_objects
 from forebay.operate.declarations import (
     begin,
     editor_schema,
@@ -19,7 +20,6 @@ from forebay.operate.declarations import (
     texts_in_place,
     with_table,
 )
-from forebay.service import load_service, parse_service
 
 BEFORE = """
 name = "studio"

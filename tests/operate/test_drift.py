@@ -11,9 +11,9 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
+from forebay.declaration.service import declaration_of, parse_service
+from forebay.lake.log.definition import Definition
 from forebay.operate.drift import drift
-from forebay.service import declaration_of, parse_service
-from forebay.table_log.definition import Definition
 from tests.operate.command import failed, ran
 
 SETTLE = "`forebay schema settle purchases`"

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from forebay.service import load_service
+from forebay.declaration.service import load_service
 from tests.operate.command import failed, ran
 
 

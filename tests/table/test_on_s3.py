@@ -18,7 +18,7 @@ from tests.fault_proxy import FaultProxy, answered, drop_answer
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from forebay.twin.twin import Twin
+    from forebay_local.twin.twin import Twin
 
 BATCHES = 4
 
@@ -133,7 +133,7 @@ def test_a_log_that_may_not_be_written_fails_its_table_soon(
 
 def test_the_log_store_is_the_one_that_spark_was_told(spark: SparkSession) -> None:
     """Kernel reads settings of its own; without them two drivers would lose commits on S3."""
-    from forebay.spark import LOG_STORE
+    from forebay.spark.session import LOG_STORE
     from forebay.table.kernel import _hadoop_conf
 
     conf = _hadoop_conf(spark)

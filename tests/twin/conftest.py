@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from forebay.twin import twin as local
-from forebay.twin.twin import Twin
+from forebay_local.twin import twin as local
+from forebay_local.twin.twin import Twin
 
 
 @pytest.fixture(scope="session")

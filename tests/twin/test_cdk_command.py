@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from forebay.twin import assembly, synth
-from forebay.twin.clients import ACCESS_KEY, client
-from forebay.twin.twin import REGION
+from forebay_local.twin import assembly, synth
+from forebay_local.twin.clients import ACCESS_KEY, client
+from forebay_local.twin.twin import REGION
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -32,7 +32,7 @@ def cdk() -> Path:
 @pytest.fixture
 def endpoint() -> Iterator[str]:
     """An account with nothing in it."""
-    command = [sys.executable, "-m", "forebay.twin.server", "--with-parent", str(os.getpid())]
+    command = [sys.executable, "-m", "forebay_local.twin.server", "--with-parent", str(os.getpid())]
     server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT / "glue_jobs")
     assert server.stdout is not None
     yield server.stdout.readline().split()[1]

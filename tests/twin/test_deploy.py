@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from forebay.errors import Halt, Misdeclared
-from forebay.twin import assembly, synth
-from forebay.twin import twin as twins
-from forebay.twin.assembly import Assembly
-from forebay.twin.twin import Twin
+from forebay_local.twin import assembly, synth
+from forebay_local.twin import twin as twins
+from forebay_local.twin.assembly import Assembly
+from forebay_local.twin.twin import Twin
 
 
 @pytest.fixture(scope="module")

@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import unquote_plus
 
-from forebay.fabricate import Message
-from forebay.feed import Recipe, drop, plan, send_messages
-from forebay.twin.twin import Twin
+from forebay_local.fabricate import Message
+from forebay_local.feed import Recipe, drop, plan, send_messages
+from forebay_local.twin.twin import Twin
 
 
 def announced(twin: Twin) -> list[dict[str, Any]]:

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from forebay.errors import Misdeclared
-from forebay.twin import events, functions, glue, rights, s3, sqs
-from forebay.twin.cloudformation import engine
-from forebay.twin.mend import MOTO, Mend, lay, missing, moved
+from forebay_local.twin import events, functions, glue, rights, s3, sqs
+from forebay_local.twin.cloudformation import engine
+from forebay_local.twin.mend import MOTO, Mend, lay, missing, moved
 
 
 @pytest.mark.parametrize("mended", [sqs, s3, engine, functions, events, glue, rights])

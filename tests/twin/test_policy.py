@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from forebay.twin.policy import Call, Verdict, judge
+from forebay_local.twin.policy import Call, Verdict, judge
 
 READ = {"Sid": "Read", "Effect": "Allow", "Action": ["s3:GetObject"], "Resource": "arn:aws:s3:::lake/*"}
 COMMITS = {

@@ -19,10 +19,10 @@ from botocore.exceptions import ClientError
 
 from forebay.errors import Halt, Misdeclared
 from forebay.notification import read_message
-from forebay.twin import alarms, clients, fire
-from forebay.twin import twin as twins
-from forebay.twin.run import reason
-from forebay.twin.twin import Twin
+from forebay_local.twin import alarms, clients, fire
+from forebay_local.twin import twin as twins
+from forebay_local.twin.run import reason
+from forebay_local.twin.twin import Twin
 
 
 @pytest.fixture(scope="module")

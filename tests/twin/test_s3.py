@@ -10,8 +10,8 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from forebay.twin import s3 as mended
-from forebay.twin.twin import Twin
+from forebay_local.twin import s3 as mended
+from forebay_local.twin.twin import Twin
 
 
 def records(twin: Twin) -> list[dict[str, Any]]:

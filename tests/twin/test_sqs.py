@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from moto.sqs import models
 from moto.sqs.models import SQSBackend
 
-from forebay.twin import sqs as mended
-from forebay.twin.twin import Twin
+from forebay_local.twin import sqs as mended
+from forebay_local.twin.twin import Twin
 
 
 def send(sqs: Any, url: str, bodies: list[str]) -> None:

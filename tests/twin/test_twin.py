@@ -18,10 +18,10 @@ import boto3
 import pytest
 
 from forebay.errors import Halt, Misdeclared
-from forebay.twin import process
-from forebay.twin import twin as local
-from forebay.twin.process import Process
-from forebay.twin.twin import Status, Stopped, Twin
+from forebay_local.twin import process
+from forebay_local.twin import twin as local
+from forebay_local.twin.process import Process
+from forebay_local.twin.twin import Status, Stopped, Twin
 
 
 @pytest.fixture
@@ -74,7 +74,7 @@ def test_when_its_server_is_killed_or_its_folder_deleted_the_next_up_starts_anot
 
 def test_a_server_that_was_asked_to_ends_with_the_process_that_started_it(state: Path) -> None:
     code = (
-        "import sys; from pathlib import Path; from forebay.twin import twin; "
+        "import sys; from pathlib import Path; from forebay_local.twin import twin; "
         "print(twin.up(Path(sys.argv[1]), with_parent=True).pid)"
     )
     said = subprocess.run([sys.executable, "-c", code, str(state)], env=environment(), capture_output=True, text=True)
@@ -181,7 +181,9 @@ def test_objects_and_queue_may_be_on_two_servers(twin: Twin, tmp_path: Path, mon
 
 
 def test_nothing_but_the_server_needs_moto() -> None:
-    code = "import sys; import forebay.twin.twin, forebay.feed; print('moto' in sys.modules, 'boto3' in sys.modules)"
+    code = (
+        "import sys, forebay_local.twin.twin, forebay_local.feed; print('moto' in sys.modules, 'boto3' in sys.modules)"
+    )
     said = subprocess.run([sys.executable, "-c", code], env=environment(), capture_output=True, text=True, check=True)
     assert said.stdout.strip() == "False False"
 

@@ -27,12 +27,12 @@ from forebay.batch.new_tables import NewTables
 from forebay.batch.reading import until
 from forebay.batch.routing import routed, settled
 from forebay.batch.writing import Writing, table_path
+from forebay.declaration.service import Service
 from forebay.errors import Halt
 from forebay.events import Emit
+from forebay.lake.objects import Objects, open_objects
 from forebay.ledger.entry import COLUMNS as LEDGER_COLUMNS
 from forebay.ledger.ledger import NAMES
-from forebay.objects import Objects, open_objects
-from forebay.service import Service
 from forebay.table.conflict import is_conflict
 from forebay.table.fan_out import Appended, Destination, Failed, Txn
 from forebay.table.kernel import NO_VERSION, TableLogs

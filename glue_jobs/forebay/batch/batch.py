@@ -25,13 +25,13 @@ from forebay.batch.writing import Writing, has
 from forebay.content.limits import Limits
 from forebay.content.piece import cut
 from forebay.content.source import register
+from forebay.declaration.service import Service
 from forebay.events import Emit
-from forebay.file.store import Store
+from forebay.lake.store import Store
 from forebay.landed_file import LandedFile
 from forebay.ledger.entry import Entry
 from forebay.ledger.ledger import Ledger, utc
 from forebay.ledger.versions import Sorted
-from forebay.service import Service
 from forebay.table.catalog import Catalog
 from forebay.table.fan_out import Txn
 from forebay.table.kernel import NO_VERSION, TableLogs

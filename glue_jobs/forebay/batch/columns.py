@@ -13,10 +13,10 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from forebay.batch.routing import field
-from forebay.column import Column
-from forebay.declared_table import Table
+from forebay.declaration.column import Column
+from forebay.declaration.service import Service
+from forebay.declaration.table import Table
 from forebay.record.growth import Rules
-from forebay.service import Service
 from forebay.table.shaping import DOCUMENT, MISFITS, RESCUED
 
 if TYPE_CHECKING:

@@ -13,10 +13,10 @@ from collections.abc import Callable
 from botocore.exceptions import BotoCoreError, ClientError
 
 from forebay.batch.events import DeclarationsChanged, DeclarationsRefused
+from forebay.declaration.service import Service, fingerprint, load_service
 from forebay.errors import ForebayError, Halt, Misdeclared
 from forebay.events import Emit
-from forebay.file.store import Store
-from forebay.service import Service, fingerprint, load_service
+from forebay.lake.store import Store
 
 __all__ = ["Declarations"]
 

@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Any
 from forebay.batch.columns import with_declared_columns
 from forebay.batch.reading import until
 from forebay.content.end import FileEnd
+from forebay.declaration.service import Service
 from forebay.errors import Halt
-from forebay.file.store import Store
-from forebay.service import Service
+from forebay.lake.store import Store
 from forebay.table.conflict import is_conflict
 from forebay.table.kernel import NO_VERSION, TableLogs
 

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 from forebay.batch.accounting import Fate
 from forebay.batch.columns import column_schema, with_declared_columns
-from forebay.column import Column
-from forebay.declared_table import Table
+from forebay.declaration.column import Column
+from forebay.declaration.service import Service
+from forebay.declaration.table import Table
 from forebay.errors import Misdeclared, Problem
-from forebay.service import Service
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as Expression

@@ -17,8 +17,8 @@ from forebay.content.end import FileEnd, PieceEnd, file_ends
 from forebay.content.limits import Limits
 from forebay.content.piece import Piece
 from forebay.content.source import read_content
+from forebay.declaration.service import Service
 from forebay.landed_file import LandedFile
-from forebay.service import Service
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -15,11 +15,11 @@ from collections.abc import Iterable
 from functools import reduce
 from typing import TYPE_CHECKING
 
-from forebay import object_key, object_metadata
-from forebay.column import of_the_file
 from forebay.content.rows import IS_DOCUMENT, IS_END
-from forebay.declared_table import Table
-from forebay.service import Service
+from forebay.declaration import object_key, object_metadata
+from forebay.declaration.column import of_the_file
+from forebay.declaration.service import Service
+from forebay.declaration.table import Table
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as Expression

@@ -29,11 +29,11 @@ from forebay.batch.new_tables import NewTables
 from forebay.batch.reading import landing_rows
 from forebay.batch.set_aside import SetAside
 from forebay.content.end import FileEnd
-from forebay.declared_table import Table
+from forebay.declaration.service import Service
+from forebay.declaration.table import Table
 from forebay.errors import Halt
 from forebay.events import Emit
 from forebay.ledger.versions import Superseded
-from forebay.service import Service
 from forebay.table.catalog import Catalog
 from forebay.table.fan_out import Appended, Destination, Failed, Outcome, Txn, append
 from forebay.table.from_records import with_record_columns

@@ -2,6 +2,5 @@
 
 * `main` the entrance, and how errors are shown      * `lake` ingest, stop, accounts
 * `tables` what there is and what is declared, `health` how it is      * `schema` columns      * `kept` quarantine, parked
-* `upkeep` compact, maintain      * `local` the twin
-* `demo` the whole story in a minute      * `show` how answers look
+* `upkeep` compact, maintain, reconcile      * `quality` verdicts on expectations      * `show` how answers look
 """

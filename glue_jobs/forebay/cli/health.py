@@ -14,7 +14,7 @@ from forebay.cli.lake import Lake
 from forebay.cli.show import console, size
 
 if TYPE_CHECKING:
-    from forebay.health import Health
+    from forebay.lake.health import Health
 
 __all__ = ["health"]
 

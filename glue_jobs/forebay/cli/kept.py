@@ -118,9 +118,9 @@ def _show(lake: str, kept: Kept, table: str | None, reason: str | None, limit: i
 def _try_again(lake: str, place: str, kept: Kept, table: str | None, reason: str | None, *, give_up: bool) -> None:
     from forebay.batch.another_try import AnotherTry, Choice
     from forebay.batch.expectations import check_expressions
+    from forebay.declaration.service import load_service
     from forebay.events import to_log
-    from forebay.service import load_service
-    from forebay.spark import session
+    from forebay.spark.session import session
 
     service = load_service(place)
     spark = session("forebay-another-try")

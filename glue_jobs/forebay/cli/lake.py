@@ -50,8 +50,8 @@ def ingest(
         settings = IngestSettings(**given)
     except ValidationError as refused:
         raise Misdeclared(problems_of(refused, lambda path: "--" + path.replace("_", "-"))) from None
-    from forebay.ingest import ingest as run
-    from forebay.ingest import journal
+    from forebay.jobs.ingest import ingest as run
+    from forebay.jobs.journal import journal
 
     with journal(settings) as emit:
         run(settings, emit=emit, stop=threading.Event())

@@ -6,14 +6,16 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from importlib import import_module
+from importlib.util import find_spec
 
 import typer
 from botocore.exceptions import BotoCoreError, ClientError
 
-from forebay.cli import demo, health, kept, lake, local, quality, schema, tables, upkeep
+from forebay.cli import health, kept, lake, quality, schema, tables, upkeep
 from forebay.errors import ForebayError, Misdeclared
 
-__all__ = ["main"]
+__all__ = ["app", "main"]
 
 app = typer.Typer(
     name="forebay",
@@ -37,13 +39,13 @@ app.command()(upkeep.compact)
 app.command()(upkeep.maintain)
 app.command()(upkeep.reconcile)
 app.command()(quality.quality)
-app.command()(demo.demo)
 tables.app.command()(health.health)
 app.add_typer(tables.app, name="tables")
 app.add_typer(schema.app, name="schema")
 app.add_typer(kept.quarantine, name="quarantine")
 app.add_typer(kept.parked, name="parked")
-app.add_typer(local.app, name="local")
+if find_spec("forebay_local"):  # only on laptops: jobs on AWS are shipped without it
+    import_module("forebay_local.commands").add_to(app)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

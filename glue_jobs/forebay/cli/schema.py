@@ -10,11 +10,11 @@ from rich.table import Table
 from forebay.cli.kept import Service
 from forebay.cli.lake import Lake
 from forebay.cli.show import console
-from forebay.objects import Objects, open_objects
+from forebay.declaration.service import declaration_of, load_service
+from forebay.lake.log.definition import definition_of, history_of
+from forebay.lake.objects import Objects, open_objects
 from forebay.operate.columns import Difference, before_last_change, changes_of, columns_of, difference
 from forebay.operate.drift import drift
-from forebay.service import declaration_of, load_service
-from forebay.table_log.definition import definition_of, history_of
 
 __all__ = ["app"]
 
@@ -108,7 +108,7 @@ def _print(found: Difference) -> None:
 def _settle(lake: str, table: str, place: str, column: dict[str, str] | None) -> None:
     from forebay.events import to_log
     from forebay.operate.settle import settle, with_column
-    from forebay.spark import session
+    from forebay.spark.session import session
     from forebay.table.kernel import TableLogs
 
     service = load_service(place)

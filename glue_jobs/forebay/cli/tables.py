@@ -10,11 +10,11 @@ import typer
 
 from forebay.cli.kept import Service
 from forebay.cli.show import console, show_tables
+from forebay.declaration.service import Service as Declarations
+from forebay.declaration.service import declaration_of, load_service, parse_service
 from forebay.errors import Misdeclared, Problem
-from forebay.objects import open_objects
+from forebay.lake.objects import open_objects
 from forebay.operate import declarations as declared
-from forebay.service import Service as Declarations
-from forebay.service import declaration_of, load_service, parse_service
 
 __all__ = ["app"]
 
@@ -122,7 +122,7 @@ def _check_sql(service: Declarations) -> None:
     """Starts a JVM only where there is SQL."""
     if any(table.expectations or any(c.expression for c in table.columns) for table in service.tables):
         from forebay.batch.expectations import check_expressions
-        from forebay.spark import session
+        from forebay.spark.session import session
 
         check_expressions(session("forebay-check"), service)
 

@@ -15,9 +15,9 @@ from forebay.errors import Misdeclared
 from forebay.settings import CompactSettings, JobSettings, MaintainSettings, ReconcileSettings, problems_of
 
 if TYPE_CHECKING:
-    from forebay.compaction.job import Ran
-    from forebay.compaction.plan import Plan
-    from forebay.maintenance.job import Ran as Maintained
+    from forebay.upkeep.compaction.job import Ran
+    from forebay.upkeep.compaction.plan import Plan
+    from forebay.upkeep.maintenance.job import Ran as Maintained
 
 __all__ = ["compact", "maintain", "reconcile"]
 
@@ -57,8 +57,8 @@ def compact(
     )
     if plan:
         raise typer.Exit(_plan_only(settings, as_json=as_json))
-    from forebay.compaction.job import compact as run
-    from forebay.ingest import journal
+    from forebay.jobs.journal import journal
+    from forebay.upkeep.compaction.job import compact as run
 
     with journal(settings) as emit:
         ran = run(settings, emit=emit, stop=threading.Event())
@@ -82,8 +82,8 @@ def maintain(
     given = {"lake": lake, "service": service, "tables": ",".join(tables or ()), "vacuum": vacuum, "yes": yes}
     numbers = {"longest_reader_hours": longest_reader_hours, "checkpoint_after": checkpoint_after}
     settings = _settings(MaintainSettings, **given, **numbers, tables_at_once=tables_at_once)
-    from forebay.ingest import journal
-    from forebay.maintenance.job import maintain as run
+    from forebay.jobs.journal import journal
+    from forebay.upkeep.maintenance.job import maintain as run
 
     with journal(settings) as emit:
         ran = run(settings, emit=emit, stop=threading.Event())
@@ -103,10 +103,10 @@ def reconcile(
     """Find files that S3 told nobody of, and announce them."""
     given = {"lake": lake, "service": service, "landing": landing, "queue_url": queue_url}
     settings = _settings(ReconcileSettings, **given, look_back_hours=look_back_hours, settle_hours=settle_hours)
-    from forebay.ingest import journal
-    from forebay.objects import s3_client
-    from forebay.reconcile.job import look
-    from forebay.reconcile.job import reconcile as run
+    from forebay.jobs.journal import journal
+    from forebay.lake.objects import s3_client
+    from forebay.upkeep.reconcile.job import look
+    from forebay.upkeep.reconcile.job import reconcile as run
 
     if plan:
         done = look(settings, s3=s3_client(), now=datetime.now(UTC))
@@ -132,9 +132,9 @@ def _settings(kind: type[Settings], **given: Any) -> Settings:
 
 
 def _plan_only(settings: CompactSettings, *, as_json: bool) -> int:
-    from forebay.compaction.job import plan_lake
-    from forebay.preflight import check_lake
-    from forebay.service import load_service
+    from forebay.aws.preflight import check_lake
+    from forebay.declaration.service import load_service
+    from forebay.upkeep.compaction.job import plan_lake
 
     check_lake(settings.lake)
     planned = plan_lake(settings, load_service(settings.service), now=datetime.now(UTC))

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 from botocore import exceptions as aws
 
-from forebay.aws import client
+from forebay.aws.client import client
 from forebay.content.limits import Limits
 from forebay.content.outcome import FileReason, Outcome, Unread
 from forebay.errors import TryAgain

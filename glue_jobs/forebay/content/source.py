@@ -24,7 +24,7 @@ from forebay.content.reading import read_pieces
 from forebay.content.rows import COLUMNS
 from forebay.errors import Misdeclared, Problem
 from forebay.landed_file import LandedFile
-from forebay.python_worker import spare_repeats
+from forebay.spark.python_worker import spare_repeats
 
 __all__ = ["FORMAT", "ContentSource", "read_content", "register"]
 

@@ -1,5 +1,8 @@
-"""What an operator does: look at the accounts and the tables, try everything out, mend things. The command line only
-shows it.
+"""What an operator does: look at the accounts and the tables, try things out, put them right. The command line only shows it.
 
-* `lake_view` answers from the lake without a JVM      * `accounts` do the numbers add up?      * `demo` the whole story
+* `lake_view` answers from the lake, without a JVM      * `accounts` do the numbers add up?
+* `declarations` pull, check and push declarations      * `drift` where a table differs from its declaration
+* `columns` the columns of a table and where they came from      * `settle` decides them again, by all rows
+* `kept` quarantined and parked records      * `quality` verdicts on expectations
+* `health` the state of tables      * `stop` ends a running job
 """

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from forebay.health import HealthRecords
+from forebay.lake.health import HealthRecords
 from forebay.operate.lake_view import LakeView
 
 __all__ = ["Accounts", "accounts"]

@@ -12,8 +12,8 @@ from datetime import datetime
 from itertools import pairwise
 from typing import Any
 
+from forebay.lake.log.definition import Definition, TableHistory
 from forebay.record.kind import SPELLED
-from forebay.table_log.definition import Definition, TableHistory
 
 __all__ = [
     "Change",

@@ -14,11 +14,11 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from forebay.column import widens
-from forebay.declared_table import Table
+from forebay.declaration.column import widens
+from forebay.declaration.service import Service, parse_service
+from forebay.declaration.table import Table
 from forebay.errors import Misdeclared
-from forebay.objects import Objects
-from forebay.service import Service, parse_service
+from forebay.lake.objects import Objects
 
 __all__ = [
     "begin",
@@ -97,7 +97,7 @@ def begin(folder: Path) -> Path:
     if file.exists():
         raise Misdeclared.one(str(file), "is there already")
     folder.mkdir(parents=True, exist_ok=True)
-    file.write_text((resources.files("forebay") / "example" / "service.toml").read_text())
+    file.write_text((resources.files("forebay.declaration") / "example" / "service.toml").read_text())
     return file
 
 

@@ -13,16 +13,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from forebay.batch.columns import OWN_COLUMNS
-from forebay.column import Column, widens
-from forebay.declared_table import Table
+from forebay.declaration.column import Column, widens
+from forebay.declaration.service import Service
+from forebay.declaration.table import Table
 from forebay.errors import Problem
-from forebay.objects import open_objects
+from forebay.lake.log.definition import Definition, definition_of
+from forebay.lake.log.listing import LOG, BrokenLog, NoTable, UnsupportedTable
+from forebay.lake.log.tables import tables_of
+from forebay.lake.objects import open_objects
 from forebay.operate.columns import type_name
-from forebay.service import Service
 from forebay.table.shaping import RESCUED
-from forebay.table_log.definition import Definition, definition_of
-from forebay.table_log.listing import LOG, BrokenLog, NoTable, UnsupportedTable
-from forebay.table_log.tables import tables_of
 
 __all__ = ["Drift", "LakeDrift", "drift", "drift_of_lake"]
 

@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 
-from forebay.compaction.live_files import TableState, Unreadable, read_table
-from forebay.health import Health, HealthRecords, seen_in
-from forebay.objects import s3_client
-from forebay.preflight import check_lake
-from forebay.table_log.tables import own_tables, tables_of
+from forebay.aws.preflight import check_lake
+from forebay.lake.health import Health, HealthRecords, seen_in
+from forebay.lake.log.tables import own_tables, tables_of
+from forebay.lake.objects import s3_client
+from forebay.upkeep.compaction.live_files import TableState, Unreadable, read_table
 
 __all__ = ["health_of"]
 

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from deltalake import DeltaTable, QueryBuilder
 from deltalake.exceptions import TableNotFoundError
 
-from forebay.aws import client
+from forebay.aws.client import client
 
 __all__ = ["LakeView", "TableFacts"]
 

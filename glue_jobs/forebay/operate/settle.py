@@ -30,14 +30,16 @@ from forebay.batch.columns import (
     spark_type,
 )
 from forebay.batch.routing import field, parsed
-from forebay.column import Column
-from forebay.declared_table import Table
+from forebay.declaration.column import Column
+from forebay.declaration.service import Service, declaration_of
+from forebay.declaration.table import Table
 from forebay.errors import ForebayError, Halt, Misdeclared
-from forebay.objects import open_objects
+from forebay.lake.log.live_file import LiveFile
+from forebay.lake.log.snapshot import read_snapshot
+from forebay.lake.objects import open_objects
 from forebay.record.conform import writable
 from forebay.record.growth import Rules, agrees, grown
 from forebay.record.kind import Struct, leaves
-from forebay.service import Service, declaration_of
 from forebay.settings import problems_of
 from forebay.table.as_records import as_records
 from forebay.table.files import Place, write_files
@@ -46,8 +48,6 @@ from forebay.table.kernel import Committed, Seen, TableLogs
 from forebay.table.schema import nullable
 from forebay.table.shaping import DOCUMENT, MISFITS, RESCUED, Shaping, fixed_columns, known_columns, spark_columns
 from forebay.table.storage import storage_as
-from forebay.table_log.live_file import LiveFile
-from forebay.table_log.snapshot import read_snapshot
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as Expression

@@ -10,9 +10,9 @@ import time
 from collections.abc import Callable
 
 from forebay.errors import TryAgain
-from forebay.file.store import open_store
-from forebay.lease import Holder, holder
-from forebay.stop import StopWish
+from forebay.lake.lease import Holder, holder
+from forebay.lake.stop import StopWish
+from forebay.lake.store import open_store
 
 __all__ = ["stop"]
 

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 import pyarrow as pa
 
-from forebay.aws import client
+from forebay.aws.client import client
 from forebay.errors import ForebayError, Misdeclared
 
 __all__ = ["Storage", "UploadFailed", "storage_as"]

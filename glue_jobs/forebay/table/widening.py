@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from forebay.column import widens
+from forebay.declaration.column import widens
 
 if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructField, StructType

@@ -1,0 +1,7 @@
+"""Declarations: what a studio writes in TOML becomes frozen, checked values.
+
+* `service` a whole service, loaded from a folder or from S3      * `table` one table, or one pattern of tables
+* `column` a declared column and its type                         * `expectation` what must hold of a row
+* `event_time` the moment of a record                             * `schedule` when upkeep runs
+* `object_key`, `object_metadata` fields that come from the object instead of the record
+"""

@@ -1,0 +1,148 @@
+"""The declaration of a column, and of what becomes of the fields that nobody declared."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
+
+from forebay.declaration import object_key, object_metadata
+
+__all__ = ["Column", "Declared", "Dedupe", "RecordPath", "Undeclared", "of_the_file", "path_in_record", "widens"]
+
+PATH = re.compile(
+    rf"[A-Za-z_][\w\-]*(\.[A-Za-z_][\w\-]*)*|@key\.[A-Za-z_]\w*|{object_metadata.PREFIX}{object_metadata.NAME}"
+)
+
+
+def path_in_record(value: str) -> str:
+    if not PATH.fullmatch(value):
+        raise ValueError(
+            "must be a field's name, dotted where it is nested, such as player.id, or @key.name or @metadata.name"
+        )
+    return value
+
+
+def of_the_file(path: str) -> bool:
+    """Whether it is a field of the record's file, which all its records have, and not of the record."""
+    return path.startswith((object_key.PREFIX, object_metadata.PREFIX))
+
+
+RecordPath = Annotated[str, AfterValidator(path_in_record)]
+
+PLAIN_TYPES = (
+    *("string", "long", "int", "double", "float", "boolean", "timestamp", "date", "binary"),
+    *("json", "map"),
+)
+
+
+def _column_type(value: str) -> str:
+    if value in PLAIN_TYPES:
+        return value
+    found = re.fullmatch(r"decimal\((\d{1,2}),\s*(\d{1,2})\)", value)
+    if found and int(found[2]) <= int(found[1]) <= 38 and int(found[1]) > 0:
+        return f"decimal({found[1]},{found[2]})"
+    raise ValueError(f"must be one of {', '.join(PLAIN_TYPES)} or decimal(18,2)")
+
+
+def widens(before: str, after: str) -> bool:
+    """Whether every value of one type is one of the other, and Delta's readers of `typeWidening` can take it for one."""
+    if (before, after) in {("int", "long"), ("int", "double"), ("float", "double")}:
+        return True
+    into = _digits(after)
+    had = {"int": (10, 0), "long": (20, 0)}.get(before) or _digits(before)
+    if into is None or had is None or before == after:
+        return False
+    more_digits, more_fraction = into[0] - had[0], into[1] - had[1]
+    return more_digits >= more_fraction >= 0
+
+
+def _digits(kind: str) -> tuple[int, int] | None:
+    found = re.fullmatch(r"decimal\((\d+),(\d+)\)", kind)
+    return (int(found[1]), int(found[2])) if found else None
+
+
+class Declared(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Column(Declared):
+    """One column of a table. Its type holds, whatever comes: a value that does not fit is null here, and in _rescued as it
+    came."""
+
+    name: str = Field(description="the column's name in the table")
+    type: Annotated[str, AfterValidator(_column_type)] = Field(
+        "string",
+        description="its type; json: any value as JSON text; map: an object with any keys, as a map of texts",
+        json_schema_extra={"examples": [*PLAIN_TYPES, "decimal(18,2)"]},
+    )
+    path: RecordPath | None = Field(None, description="the field it is read from; its own name where not given")
+    formats: tuple[str, ...] = Field(
+        (),
+        description="for timestamp and date: patterns of Spark that are tried in order, such as dd/MM/yyyy HH:mm; "
+        "without them ISO 8601, and seconds, milliseconds, microseconds or nanoseconds since 1970",
+    )
+
+    expression: str | None = Field(
+        None, description="SQL over the other columns instead of a field, such as to_date(event_time)"
+    )
+
+    @property
+    def of_record(self) -> bool:
+        """Whether it is a field of the record, and not of its file or made of other columns."""
+        return self.expression is None and not of_the_file(self.source)
+
+    @property
+    def source(self) -> str:
+        return self.path or self.name
+
+    @field_validator("name")
+    @classmethod
+    def _plain(cls, value: str) -> str:
+        if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]{0,254}", value):
+            raise ValueError("must be a letter, then letters, digits or _ (names that begin with _ are forebay's)")
+        return value
+
+    @model_validator(mode="after")
+    def _reads_one_thing(self) -> Column:
+        if self.expression is not None and (self.path is not None or self.formats):
+            raise ValueError("has an expression, so it is read from no path and by no formats")
+        return self
+
+    @model_validator(mode="after")
+    def _formats_are_for_times(self) -> Column:
+        if self.formats and self.type not in ("timestamp", "date"):
+            raise ValueError(f"formats are for timestamp and date, and {self.name} is {self.type}")
+        return self
+
+
+class Undeclared(Declared):
+    """What becomes of the fields that no column is read from."""
+
+    become: Literal["columns", "rescued", "ignored"] = Field(
+        "columns",
+        description="columns: each a column, in the batch that brings it; rescued: JSON in _rescued; ignored: nothing",
+    )
+    depth: int = Field(
+        5, ge=0, le=20, description="so many objects may be nested as structs; deeper ones are JSON text"
+    )
+    flatten: str | None = Field(
+        None, max_length=3, description="objects become columns beside each other, their names joined by this"
+    )
+    new_columns: int = Field(
+        100,
+        ge=0,
+        le=5000,
+        description="so many columns, nested ones counted, may be added in a batch; others are rescued",
+    )
+    max_columns: int = Field(1000, ge=0, le=20_000, description="so many there may be in all")
+
+
+class Dedupe(Declared):
+    """What makes two records of a table the same one."""
+
+    by: tuple[str, ...] = Field(
+        min_length=1, description="declared columns; where all are null, a record is like no other"
+    )
+    days: int = Field(3, ge=0, le=90, description="for so many days a record is remembered")

@@ -1,0 +1,32 @@
+"""The declaration of when a record happened, and of what becomes of one that says it was long ago, or is to come."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Literal
+
+from pydantic import Field
+
+from forebay.declaration.column import Declared
+
+__all__ = ["EventTime"]
+
+
+class EventTime(Declared):
+    """Bounds are counted from when the file landed, so that a batch that is replayed much later comes to the same."""
+
+    column: str = Field("event_time", description="the declared timestamp column that says it")
+    otherwise: Literal["null", "landed"] = Field(
+        "null", description="where a record has no time that can be read: null, or when its file landed"
+    )
+    oldest_days: float | None = Field(None, gt=0, description="a record that was older when its file landed is outside")
+    ahead_hours: float | None = Field(
+        None, ge=0, description="and so is one that claims to be from so far in the future"
+    )
+    outside: Literal["quarantine", "bucket"] = Field(
+        "quarantine", description="keep such records beside the table, or put them into one bucket of it"
+    )
+    bucket: datetime = Field(
+        datetime(1970, 1, 1),
+        description="the time that derived columns see of a record outside; its own column keeps its own",
+    )

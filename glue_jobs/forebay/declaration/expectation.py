@@ -1,0 +1,36 @@
+"""The declaration of an expectation: what must hold of each row, and what becomes of one of which it does not."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import Field, model_validator
+
+from forebay.declaration.column import Declared
+
+__all__ = ["Expectation"]
+
+
+class Expectation(Declared):
+    """A predicate over the declared columns. As with SQL's CHECK, only false is a violation: what is unknown because of a
+    null is not."""
+
+    check: str = Field(min_length=1, description='SQL over the declared columns, such as "level between 0 and 100"')
+    on_violation: Literal["warn", "drop", "quarantine", "fail"] = Field(
+        "warn",
+        description="warn: count it; drop: leave the row out, counted; quarantine: keep the record beside; "
+        "fail: write nothing of the table's rows in this batch, keep them all beside",
+    )
+    fail_above_percent: float | None = Field(
+        None, ge=0, lt=100, description="with more than this share of a table's rows in a batch, it is as with fail"
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _only_a_predicate(cls, given: Any) -> Any:
+        return {"check": given} if isinstance(given, str) else given
+
+    @property
+    def fails_above(self) -> float | None:
+        """The share from which on the table fails; None for never."""
+        return 0.0 if self.on_violation == "fail" else self.fail_above_percent

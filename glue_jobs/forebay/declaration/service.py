@@ -1,0 +1,264 @@
+"""The declarations: what a service is, which tables exist and which records belong to them.
+
+Enters: `service.toml` and `tables/*.toml` beside it, from a folder or an s3:// prefix. Leaves: a frozen `Service` with
+a version (a hash of the text), so that the ledger can say which declarations loaded a file. Every problem of every file
+is reported at once, with file, key and a suggestion (`Misdeclared`).
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import re
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
+from importlib import resources
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, Field, ValidationError, field_validator
+
+from forebay.aws.client import client
+from forebay.declaration import object_key
+from forebay.declaration.column import Column, Declared, RecordPath
+from forebay.declaration.schedule import Schedule
+from forebay.declaration.table import Compaction, Table
+from forebay.errors import Misdeclared, Problem
+from forebay.settings import problems_of
+
+__all__ = [
+    "Envelope",
+    "Service",
+    "builtin_service",
+    "declaration_of",
+    "fingerprint",
+    "load_service",
+    "parse_service",
+]
+
+
+Overwritten = Literal["append", "ignore", "replace"]
+
+
+class Envelope(Declared):
+    """Where each record says what it is: dotted paths into the JSON document."""
+
+    event: RecordPath = Field("event", description="what happened, such as purchase")
+    event_time: RecordPath = Field("event_time", description="when it happened")
+    id: RecordPath = Field("event_id", description="what makes a record the same record")
+    key: Annotated[str, AfterValidator(object_key.checked)] = Field(
+        "", description="what the objects' keys say of their records: in/{game}/ makes a field @key.game"
+    )
+
+
+class Service(Declared):
+    """Everything that one ingest job serves."""
+
+    name: str = Field(description="the service's name; it is part of every transaction id, so it must not change")
+    envelope: Envelope = Field(default_factory=lambda: Envelope(), description="where each record says what it is")
+    tables: tuple[Table, ...] = Field(
+        description="the destinations, tried in order: the first that fits takes the record"
+    )
+    overwritten: Overwritten = Field(
+        "append",
+        description="when a key gets other bytes: load them too, ignore them, or let them take the place of the earlier ones",
+    )
+    overwritten_below: dict[str, Overwritten] = Field(
+        default_factory=dict,
+        description="the same for keys that begin so, such as in/corrections/; the longest of these that fits decides",
+    )
+    new_tables_per_day: int = Field(
+        2000, ge=0, description="records of further new tables go to the quarantine that day"
+    )
+    keep_aside_days: int = Field(
+        0, ge=0, le=36_500, description="days that quarantined and parked records are kept; 0: for ever"
+    )
+    schedules: dict[str, Schedule] = Field(
+        default_factory=dict,
+        description="hours of the jobs that keep the tables in shape, by name, over the usual ones; `cdk deploy` sets them",
+    )
+    keep_verdicts_days: int = Field(
+        400, ge=0, le=36_500, description="days that the verdicts of expectations are kept; 0: for ever"
+    )
+    version: str = Field("", description="filled by forebay: a hash of the declarations' text")
+
+    def maker_of(self, table: str) -> Table | None:
+        """The declaration that makes a table of this name: its own, else the first of a family that may give the name."""
+        plain_first = sorted(self.tables, key=lambda declared: bool(declared.fields))
+        return next((declared for declared in plain_first if declared.makes(table)), None)
+
+    def rule_of(self, key: str) -> Overwritten:
+        """What becomes of this key's other bytes."""
+        fit = [prefix for prefix in self.overwritten_below if key.startswith(prefix)]
+        return self.overwritten_below[max(fit, key=len)] if fit else self.overwritten
+
+    @field_validator("name")
+    @classmethod
+    def _plain_name(cls, value: str) -> str:
+        if not re.fullmatch(r"[a-z][a-z0-9\-]{0,30}", value):
+            raise ValueError("must be a small letter, then up to 30 small letters, digits or -")
+        return value
+
+    @field_validator("schedules")
+    @classmethod
+    def _plainly_named(cls, value: dict[str, Schedule]) -> dict[str, Schedule]:
+        for name in value:
+            if not re.fullmatch(r"(?=.{1,40}$)[a-z][a-z0-9]*(-[a-z][a-z0-9]*)*", name):
+                raise ValueError(
+                    f"{name!r} must be words of small letters and digits with - between, such as night-asia"
+                )
+        return value
+
+
+def builtin_service() -> Service:
+    """The example that is used when nothing is declared: game telemetry, one table for each game."""
+    text = (resources.files("forebay.declaration") / "example" / "service.toml").read_text()
+    return parse_service({"service.toml": text})
+
+
+def load_service(place: str, *, s3: Any = None) -> Service:
+    """From a folder, an s3:// prefix, or one .toml file in either; the built-in example where `place` is empty."""
+    if not place:
+        return builtin_service()
+    texts = (
+        _from_s3(place, s3)
+        if place.startswith(("s3://", "s3a://"))
+        else _from_folder(Path(place.removeprefix("file:")))
+    )
+    if "service.toml" not in texts:
+        raise Misdeclared.one(place, "has no service.toml", "`forebay tables init` writes one to begin with")
+    return parse_service(texts)
+
+
+def declaration_of(service: Service, table: str) -> Table:
+    """The declaration that makes this table; `Misdeclared` where none does."""
+    found = service.maker_of(table)
+    if found is None:
+        raise Misdeclared.one(f"table {table}", "no declaration makes it", "which --service does it belong to?")
+    return found
+
+
+def fingerprint(place: str, *, s3: Any = None) -> str:
+    """Another one when a file of the declarations was changed, came or went; without reading them."""
+    if place.startswith(("s3://", "s3a://")):
+        seen = sorted((name, found["ETag"]) for name, found in _listed(place, s3 or client("s3")))
+    else:
+        root = Path(place.removeprefix("file:"))
+        stats = [(file.as_posix(), file.stat()) for file in (_files_of(root) if root.is_dir() else [root])]
+        seen = sorted((name, f"{stat.st_mtime_ns} {stat.st_size}") for name, stat in stats)
+    return hashlib.sha256(repr(seen).encode()).hexdigest()
+
+
+def parse_service(texts: Mapping[str, str]) -> Service:
+    """Declarations from their texts, by file name; all problems of all files at once."""
+    problems: list[Problem] = []
+    parsed: dict[str, dict[str, Any]] = {}
+    for name, text in sorted(texts.items()):
+        try:
+            parsed[name] = tomllib.loads(text)
+        except tomllib.TOMLDecodeError as broken:
+            problems.append(Problem(name, f"is not TOML: {broken}"))
+    main = dict(parsed.get("service.toml", {}))
+    tables = [(f"service.toml: tables.{i}", table) for i, table in enumerate(main.pop("tables", []))]
+    tables += [(name, table) for name, table in parsed.items() if name != "service.toml"]
+    good: list[Table] = []
+    for where, table in tables:
+        try:
+            good.append(Table.model_validate(table))
+        except ValidationError as refused:
+            problems += _explained(refused, where, table, Table)
+    version = hashlib.sha256("\0".join(f"{n}\0{t}" for n, t in sorted(texts.items())).encode()).hexdigest()[:12]
+    try:
+        service = Service.model_validate({**main, "tables": good, "version": version})
+    except ValidationError as refused:
+        problems += _explained(refused, "service.toml", main, Service)
+    else:
+        if not tables:
+            problems.append(Problem("service.toml: tables", "no table is declared", "add a [[tables]] with a name"))
+        problems += _twins(good)
+        problems += _groups_of_nobody(service)
+        problems += _not_in_the_key(service)
+    if problems:
+        raise Misdeclared(problems)
+    return service
+
+
+def _explained(refused: ValidationError, where: str, given: Any, model: type[BaseModel]) -> Iterable[Problem]:
+    for problem in problems_of(refused, lambda path: f"{where}: {path}" if path else where):
+        key = problem.where.rsplit(": ", 1)[-1].rsplit(".", 1)[-1]
+        near = difflib.get_close_matches(key, _all_keys(model), 1)
+        if problem.what == "is unknown" and near:
+            problem = Problem(problem.where, problem.what, f"did you mean {near[0]}?")
+        yield problem
+
+
+def _all_keys(model: type[BaseModel]) -> set[str]:
+    return {key for m in (model, Envelope, Column, Compaction, Schedule) for key in m.model_fields}
+
+
+def _twins(tables: list[Table]) -> Iterable[Problem]:
+    seen: dict[tuple[str, tuple[tuple[str, str], ...]], Table] = {}
+    for table in tables:
+        key = (table.name, tuple(sorted(table.where.items())))
+        if key in seen:
+            yield Problem(f"tables: {table.name}", "is declared twice with the same `where`", "remove one")
+        seen[key] = table
+
+
+def _groups_of_nobody(service: Service) -> Iterable[Problem]:
+    known = sorted({"default", "own", *(table.compaction.group for table in service.tables)})
+    for name, schedule in service.schedules.items():
+        if schedule.group and schedule.group not in known:
+            near = difflib.get_close_matches(schedule.group, known, 1)
+            hint = f"did you mean {near[0]}?" if near else f"groups are {', '.join(known)}"
+            yield Problem(f"service.toml: schedules.{name}.group", f"no table is of the group {schedule.group!r}", hint)
+
+
+def _not_in_the_key(service: Service) -> Iterable[Problem]:
+    said = {f"{object_key.PREFIX}{name}" for name in object_key.names(service.envelope.key)}
+    for table in service.tables:
+        used = {*table.fields, *table.where, *(c.source for c in table.columns if c.expression is None)}
+        for path in sorted(used):
+            if path.startswith(object_key.PREFIX) and path not in said:
+                name = path.removeprefix(object_key.PREFIX)
+                yield Problem(
+                    f"tables: {table.name}", f"{path} is not in the key", f'such as envelope.key = "in/{{{name}}}/"'
+                )
+
+
+def _from_folder(place: Path) -> dict[str, str]:
+    if not place.exists():
+        raise Misdeclared.one(
+            str(place), "does not exist", "--service names a folder with service.toml, or the file itself"
+        )
+    if place.is_file():
+        return {"service.toml": place.read_text()}
+    return {file.relative_to(place).as_posix(): file.read_text() for file in _files_of(place)}
+
+
+def _files_of(folder: Path) -> list[Path]:
+    return [*folder.glob("service.toml"), *folder.glob("tables/*.toml")]
+
+
+def _from_s3(place: str, s3: Any) -> dict[str, str]:
+    s3 = s3 or client("s3")
+    bucket = place.partition("://")[2].partition("/")[0]
+    return {
+        name: s3.get_object(Bucket=bucket, Key=found["Key"])["Body"].read().decode()
+        for name, found in _listed(place, s3)
+    }
+
+
+def _listed(place: str, s3: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """The declarations' objects, by their names below the place; the one object where the place names it."""
+    bucket, _, prefix = place.partition("://")[2].partition("/")
+    if prefix.endswith(".toml"):
+        # By its name alone: whoever may read this one need not be allowed to list the others.
+        yield "service.toml", {"Key": prefix, "ETag": s3.head_object(Bucket=bucket, Key=prefix)["ETag"]}
+        return
+    prefix = prefix.rstrip("/") + "/" if prefix else ""
+    for page in s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix):
+        for found in page.get("Contents", []):
+            name = found["Key"].removeprefix(prefix)
+            if name == "service.toml" or re.fullmatch(r"tables/[^/]+\.toml", name):
+                yield name, found

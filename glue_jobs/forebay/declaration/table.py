@@ -1,0 +1,207 @@
+"""The declaration of a table: which records belong to it, what its rows are made of, and how its files are laid out."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Literal
+
+from pydantic import Field, field_validator, model_validator
+
+from forebay.declaration.column import Column, Declared, Dedupe, Undeclared, path_in_record
+from forebay.declaration.event_time import EventTime
+from forebay.declaration.expectation import Expectation
+
+__all__ = ["Compaction", "Table"]
+
+MOST_CLUSTER_COLUMNS = 4
+INDEXED_COLUMNS = 32
+"""Delta's own limits: of clustering columns, and of those that have statistics."""
+
+TABLE_NAME = re.compile(r"[a-z0-9][a-z0-9_]{0,126}")
+
+
+NOT_OF_A_TABLE = {
+    "overwritten": "is decided for files, whose rows may go to several tables, before they are read: declare it in "
+    'service.toml, for all keys or for some, such as overwritten_below = { "in/fixes/" = "replace" }',
+    "personal": "data is not kept apart yet, so what is declared here would stand in the table like any other column: "
+    'have such fields left out, with undeclared = { become = "ignored" } and without columns that read them',
+}
+"""What one could expect to declare of a table, and why that is refused rather than passed over."""
+
+
+class Compaction(Declared):
+    """How a table's small files are made into large ones. Only types are checked here: a number out of range is for the
+    compaction job to name, and no reason to take no files in."""
+
+    group: str = Field(
+        "default", description="the set of tables that it is compacted with, which may have its own schedule"
+    )
+    way: Literal["optimize", "rewrite"] = Field(
+        "optimize", description="optimize: pack the small files; rewrite: the whole partition, into `files` files"
+    )
+    files: int | None = Field(None, description="for rewrite: how many; computed from the bytes where not given")
+    target_file_mib: int | None = Field(
+        None, description="how large files should be, in MiB; by the table's size where not given"
+    )
+    min_small_files: int = Field(8, description="so many small files in a partition are reason enough")
+    cold_after_minutes: int = Field(60, description="a partition with a younger file is left alone")
+    hot_small_files: int = Field(200, description="unless it has so many small files; 0: never, as fits merge tables")
+    every_batches: int = Field(
+        0,
+        ge=0,
+        description="compact inside the stream after so many batches, as fits merge tables; 0: only the job does",
+    )
+    order_by: tuple[str, ...] = Field((), description="columns by which the second, weekly round orders the rows")
+
+
+class Table(Declared):
+    """A destination, or a family of them: a name with {fields} makes one table for each value that arrives."""
+
+    name: str = Field(description="the table's name; {field} stands for that field of the record")
+    where: dict[str, str] = Field(default_factory=dict, description="fields that a record must have, with these values")
+    columns: tuple[Column, ...] = Field(
+        (), description="columns whose type is declared; the other fields become what `undeclared` says"
+    )
+    undeclared: Undeclared = Field(
+        default_factory=lambda: Undeclared(), description="what becomes of the fields that are not declared"
+    )
+    type_widening: bool = Field(
+        False,
+        description="a declared column may get a wider type without the table being rewritten; then only readers that know "
+        "Delta's feature typeWidening can read it",
+    )
+    event_time: EventTime | None = Field(
+        None, description="which column says when a record happened, and how old it may be"
+    )
+    partitions: tuple[str, ...] = Field(
+        (), description="declared columns by whose values the table's files are put apart"
+    )
+    partition_values: dict[str, str] = Field(
+        default_factory=dict,
+        description="patterns that values of partition columns must match; else the record is refused",
+    )
+    cluster_by: tuple[str, ...] = Field(
+        (),
+        description="instead of partitions: declared columns by which OPTIMIZE puts rows together (liquid clustering)",
+    )
+    salt: int = Field(
+        1,
+        ge=1,
+        le=1000,
+        description="by so many tasks the rows of one partition are written in a batch, into as many files; "
+        "large partitions are split anyway",
+    )
+    expectations: dict[str, Expectation] = Field(
+        default_factory=dict, description="what must hold of each row, by name; a text is a predicate to warn about"
+    )
+    dedupe: Dedupe | None = Field(None, description="drop records that came before, by what makes them the same")
+    mode: Literal["append"] = Field("append", description="how rows get into the table")
+    keep_record: bool = Field(False, description="keep each record's text as it came, in _record")
+    values: str = Field(
+        "[a-z0-9][a-z0-9_]{0,62}", description="the pattern that each {field} must match before it may name a table"
+    )
+    compaction: Compaction = Field(
+        default_factory=Compaction, description="how its small files are made into large ones"
+    )
+    time_travel_days: int = Field(
+        7, ge=1, le=3650, description="versions so old can be read, and maintenance deletes nothing that they need"
+    )
+
+    @property
+    def glob(self) -> str:
+        """The pattern of the names that it may give: * for each {field}."""
+        return re.sub(r"\{[^{}]*\}", "*", self.name)
+
+    def makes(self, table: str) -> bool:
+        """Whether a table of this name can be one of its."""
+        parts = re.split(r"\{[^{}]*\}", self.name)
+        return re.fullmatch(f"(?:{self.values})".join(map(re.escape, parts)), table) is not None
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The record's fields that the name is made of."""
+        return tuple(re.findall(r"\{([^{}]*)\}", self.name))
+
+    @model_validator(mode="before")
+    @classmethod
+    def _asks_for_nothing_that_would_not_be_done(cls, given: Any) -> Any:
+        for key, why in NOT_OF_A_TABLE.items():
+            if isinstance(given, dict) and key in given:
+                raise ValueError(f"{key} {why}")
+        return given
+
+    @field_validator("values")
+    @classmethod
+    def _is_a_pattern(cls, value: str) -> str:
+        try:
+            re.compile(value)
+        except re.error as problem:
+            raise ValueError(f"is not a regular expression: {problem}") from None
+        return value
+
+    @model_validator(mode="after")
+    def _names_a_table(self) -> Table:
+        plain = re.sub(r"\{[^{}]*\}", "x", self.name)
+        if not TABLE_NAME.fullmatch(plain):
+            raise ValueError(
+                f"name {self.name!r} must be small letters, digits and _, with {{field}} for a value of the record"
+            )
+        for field in self.fields:
+            path_in_record(field)
+        twice = [c.name.lower() for c in self.columns]
+        if len(set(twice)) < len(twice):
+            raise ValueError("names a column twice (upper and lower case are the same to Spark)")
+        return self
+
+    @model_validator(mode="after")
+    def _is_put_apart_by_its_columns(self) -> Table:
+        kinds = {column.name: column.type for column in self.columns}
+        for name in self.partitions:
+            if name not in kinds:
+                raise ValueError(f"partitions: {name} is no declared column")
+            if kinds[name] in ("map", "binary", "json"):
+                raise ValueError(f"partitions: {name} is {kinds[name]}, which names no folder")
+        for name, pattern in self.partition_values.items():
+            if name not in self.partitions:
+                raise ValueError(f"partition_values: {name} is none of the partitions")
+            try:
+                re.compile(pattern)
+            except re.error as problem:
+                raise ValueError(f"partition_values: {name} is not a regular expression: {problem}") from None
+        if self.partitions and len(set(self.partitions)) < len(self.partitions):
+            raise ValueError("partitions: names a column twice")
+        return self
+
+    @model_validator(mode="after")
+    def _is_clustered_as_delta_can(self) -> Table:
+        kinds = {column.name: column.type for column in self.columns}
+        if self.cluster_by and self.partitions:
+            raise ValueError("cluster_by: is instead of partitions, and there are partitions as well")
+        if self.cluster_by and (self.compaction.order_by or self.compaction.way == "rewrite"):
+            raise ValueError("cluster_by: OPTIMIZE orders the rows by these, so compaction has no order_by or rewrite")
+        if len(set(self.cluster_by)) < len(self.cluster_by) or len(self.cluster_by) > MOST_CLUSTER_COLUMNS:
+            raise ValueError(f"cluster_by: takes up to {MOST_CLUSTER_COLUMNS} columns, each once")
+        indexed = [column.name for column in self.columns][:INDEXED_COLUMNS]
+        for name in self.cluster_by:
+            if name not in kinds:
+                raise ValueError(f"cluster_by: {name} is no declared column")
+            if kinds[name] in ("map", "binary", "boolean"):
+                raise ValueError(
+                    f"cluster_by: {name} is {kinds[name]}, of which Delta keeps no smallest and largest value"
+                )
+            if name not in indexed:
+                raise ValueError(f"cluster_by: {name} must be among the first {INDEXED_COLUMNS} columns")
+        return self
+
+    @model_validator(mode="after")
+    def _names_its_columns(self) -> Table:
+        kinds = {column.name: column.type for column in self.columns}
+        for name in self.dedupe.by if self.dedupe else ():
+            if name not in kinds:
+                raise ValueError(f"dedupe: {name} is no declared column")
+        for name in self.expectations:
+            if name.startswith("_"):
+                raise ValueError(f"expectations: {name} begins with _, as forebay's own names do")
+        if self.event_time is not None and kinds.get(self.event_time.column) != "timestamp":
+            raise ValueError(f"event_time: {self.event_time.column} is no declared column of type timestamp")
+        return self

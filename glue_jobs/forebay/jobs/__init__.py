@@ -1,0 +1,4 @@
+"""Jobs: what Glue, EMR and the command line start.
+
+* `ingest` the streaming job      * `journal` where the events of a job go      * `arrivals` counts new files in health objects
+"""

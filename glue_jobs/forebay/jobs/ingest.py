@@ -1,0 +1,193 @@
+"""The ingest job, as Glue, EMR and the laptop run it: file names from the queue become rows in tables, batch after
+batch.
+
+In: `IngestSettings`. It returns when it was asked to stop (`stop`, an interrupt, a termination, `forebay stop`), or, in
+drain mode, when the queue is empty. Settings that cannot work (a queue that is not there, a lake that cannot be written
+safely) are refused before anything is taken from the queue.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+import uuid
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from forebay.aws.client import client
+from forebay.aws.preflight import check_lake, check_queue
+from forebay.batch.another_try import AnotherTry, Choice
+from forebay.batch.batch import Batch
+from forebay.batch.declarations import Declarations
+from forebay.batch.events import RecordsNotTriedAgain
+from forebay.batch.expectations import check_expressions
+from forebay.declaration.service import Service, load_service
+from forebay.errors import ForebayError, Halt
+from forebay.events import Emit
+from forebay.lake.lease import Lease, hold
+from forebay.lake.safety import probe, refuse_unsafe_settings
+from forebay.lake.stop import StopWish
+from forebay.lake.store import Store, open_store
+from forebay.ledger.ledger import Ledger
+from forebay.settings import IngestSettings
+from forebay.source.drain import Drain
+from forebay.source.source import register
+from forebay.spark.session import session
+from forebay.spark.signals import stopping_on_signals
+from forebay.table.catalog import Catalog
+from forebay.upkeep.compaction.inline import Inline
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+__all__ = ["ingest"]
+
+
+def ingest(settings: IngestSettings, *, emit: Emit, stop: threading.Event) -> None:
+    """Runs until `stop` is set or the queue is drained. A batch that has begun is finished first."""
+    service = load_service(settings.service)
+    check_queue(settings.queue_url)
+    check_lake(settings.lake)
+    spark = session("forebay-ingest")
+    refuse_unsafe_settings(dict(spark.sparkContext.getConf().getAll()), settings.lake)
+    probe(spark, settings.lake)
+    check_expressions(spark, service)
+
+    lease = hold(settings.checkpoint_folder, wait_s=settings.lease_wait_s)
+    try:
+        batch = batch_of(spark, service, settings, lease, emit)
+        try:
+            land_what_failed(batch)
+            with stopping_on_signals(stop):
+                inline = Inline(service, settings, emit=emit)
+                run(names(spark, service, settings), Gate(batch, inline), settings, stop)
+        finally:
+            batch.close()
+    finally:
+        lease.let_go()
+
+
+def batch_of(spark: SparkSession, service: Service, settings: IngestSettings, lease: Lease, emit: Emit) -> Batch:
+    store = open_store(settings.checkpoint_folder)
+    ledger = Ledger(spark, settings.lake, overwritten=service.rule_of)
+    return Batch(
+        spark,
+        service,
+        lake=settings.lake,
+        generation=generation_of(store),
+        ledger=ledger,
+        emit=emit,
+        tables_at_once=settings.tables_at_once,
+        still_ours=lease.check,
+        catalog=Catalog(client("glue"), settings.catalog, emit=emit) if settings.catalog else None,
+        store=store,
+        declarations=Declarations(service, settings.service, store, emit=emit, check=partial(check_expressions, spark)),
+    )
+
+
+def land_what_failed(batch: Batch) -> None:
+    """Rows whose table could not be written when they came are in the quarantine: a job that starts tries them again. What
+    still fails stays there, and is no reason to take in nothing else."""
+    tries = AnotherTry(batch.spark, batch.service, lake=batch.lake, emit=batch.emit, logs=batch.logs)
+    failed = Choice("quarantine", reason="table-failed")
+    try:
+        if tries.concerns_any(failed):
+            tries.run(failed)
+    except ForebayError as problem:
+        batch.emit(RecordsNotTriedAgain(service=batch.service.name, error=str(problem)))
+
+
+def names(spark: SparkSession, service: Service, settings: IngestSettings) -> DataFrame:
+    """The stream of file names."""
+    register(spark)
+    options: dict[str, Any] = {
+        "queueUrl": settings.queue_url,
+        "manifestPath": manifest_path(settings),
+        "maxFilesPerBatch": settings.max_files_per_batch,
+        "maxBytesPerBatch": settings.max_bytes_per_batch,
+        "visibilityTimeoutS": settings.visibility_timeout_s,
+        "waitS": settings.wait_s,
+        "drain": str(settings.drain).lower(),
+        "metrics": settings.metrics,
+        "service": service.name,
+    }
+    return spark.readStream.format("s3-sqs").options(**options).load()
+
+
+def run(files: DataFrame, gate: Gate, settings: IngestSettings, stop: threading.Event) -> None:
+    wish = StopWish(open_store(settings.checkpoint_folder))
+    wish.forget()
+    drain = Drain(open_store(manifest_path(settings)))
+    drain.begin()
+    trigger = 0 if settings.drain else settings.trigger_s
+    writer = files.writeStream.queryName("forebay").foreachBatch(gate.process)
+    writer = writer.option("checkpointLocation", f"{settings.checkpoint_folder}/stream")
+    query = writer.trigger(processingTime=f"{trigger * 1000:.0f} milliseconds").start()
+    try:
+        while not query.awaitTermination(1):
+            if stop.is_set() or wish.asked() or (settings.drain and drain.over()):
+                gate.close()
+                query.stop()
+    except Exception as failure:
+        if gate.failed or not gate.closed:
+            raise plainly(failure) from failure
+    finally:
+        gate.close()
+        _stop_quietly(query)
+    if wish.asked():
+        wish.forget()
+
+
+class Gate:
+    """Lets one batch at a time through, and none once it is closed: closing waits for the batch that is on its way. Stopping a
+    query in the middle of a batch is safe, but would do its work twice."""
+
+    def __init__(self, batch: Batch, inline: Inline) -> None:
+        self._batch, self._inline, self._passage = batch, inline, threading.Lock()
+        self.closed = self.failed = False
+
+    def process(self, files: DataFrame, batch_id: int) -> None:
+        with self._passage:
+            if self.closed:
+                raise Halt("forebay is stopping; this batch is for the next run")
+            try:
+                self._batch.process(files, batch_id)
+                self._inline.after(batch_id)
+            except BaseException:
+                self.failed = True  # whoever waits for the gate meanwhile must not take this for an ordinary end
+                raise
+
+    def close(self) -> None:
+        with self._passage:
+            self.closed = True
+
+
+def manifest_path(settings: IngestSettings) -> str:
+    return f"{settings.checkpoint_folder}/manifests"
+
+
+def generation_of(store: Store) -> str:
+    """Names this checkpoint, for ever. Batch ids begin at 0 in each new checkpoint, so a transaction id without it would make
+    Delta take a new checkpoint's batches for old ones, and skip them in silence."""
+    mine = uuid.uuid4().hex[:12]
+    store.put_once("generation", mine.encode())
+    found = store.get("generation")
+    assert found is not None
+    return found.decode()
+
+
+def plainly(failure: Exception) -> Exception:
+    """Our own error out of the layers that Spark wraps it in; what is not ours stays as it is."""
+    text = str(failure)
+    ours = re.findall(r"forebay\.errors\.(?:Halt|Misdeclared|TryAgain|Quarantined): (.+)", text)
+    if isinstance(failure, ForebayError) or not ours:
+        return failure
+    return Halt(ours[-1].strip())
+
+
+def _stop_quietly(query: StreamingQuery) -> None:
+    try:
+        query.stop()
+    except Exception:  # it ended by an error that has been told
+        pass

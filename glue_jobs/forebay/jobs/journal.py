@@ -1,0 +1,29 @@
+"""Where the events of a job go: to the log, to the tables' health objects and, if the settings say so, to CloudWatch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from forebay.aws.client import client
+from forebay.aws.cloudwatch import CloudWatch
+from forebay.events import Emit, Journal, to_log
+from forebay.jobs.arrivals import Arrivals
+from forebay.lake.health import HealthRecords
+from forebay.settings import JobSettings
+
+__all__ = ["journal"]
+
+
+@contextmanager
+def journal(settings: JobSettings) -> Iterator[Emit]:
+    """A sink for the events of this job. What it has not sent yet is sent when the job ends."""
+    arrivals = Arrivals(HealthRecords(settings.lake))
+    metrics = CloudWatch.to(settings.metrics, lambda: client("cloudwatch"))
+    emit = Journal(to_log(), arrivals, *filter(None, [metrics]))
+    try:
+        yield emit
+    finally:
+        emit.last_words(arrivals.close)
+        if metrics is not None:
+            emit.last_words(metrics.flush)

@@ -1,0 +1,253 @@
+"""One driver at a time: whoever holds the lease of a checkpoint may run it; a second one waits, or leaves with a sentence.
+
+In: the folder of a checkpoint. Out: a `Lease` that renews itself until it is let go, with an epoch that grows with every
+holder. If it is lost all the same (we slept longer than it lasts, and another driver took over), `check` halts: it is asked
+before a batch is marked as done.
+
+In S3 the lease is one object, written with If-Match, so that of two drivers one wins. Its age is taken from S3's own clock
+(the answer's Date against the object's Last-Modified): no driver's clock needs to be right. In a folder it is a lock of the
+operating system, which ends with its process.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import socket
+import threading
+import time
+import uuid
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from email.utils import parsedate_to_datetime
+from pathlib import Path
+from typing import IO, Any, Protocol
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from forebay.aws.client import client
+from forebay.errors import Halt
+
+__all__ = ["Holder", "Lease", "Taken", "hold", "holder"]
+
+OBJECT = "lease.json"
+LASTS_S = 60.0
+
+
+@dataclass(frozen=True)
+class Holder:
+    """Who holds the lease, for the sentence that a second driver says."""
+
+    who: str
+    epoch: int
+    lasts_s: float
+
+    @classmethod
+    def me(cls, epoch: int, lasts_s: float) -> Holder:
+        return cls(f"process {os.getpid()} on {socket.gethostname()}", epoch, lasts_s)
+
+
+class Lease(Protocol):
+    """A lease that is held."""
+
+    epoch: int
+
+    def check(self) -> None:
+        """Halts if the lease is no longer ours."""
+
+    def let_go(self) -> None:
+        """Lets the next driver in at once. Harmless when run twice."""
+
+
+def hold(folder: str, *, wait_s: float, lasts_s: float = LASTS_S, s3: Any = None) -> Lease:
+    """Takes the lease, waiting for at most `wait_s`; `Taken` says who has it."""
+    if folder.startswith(("s3://", "s3a://")):
+        return S3Lease.take(s3 or client("s3"), folder, wait_s=wait_s, lasts_s=lasts_s)
+    return FolderLease.take(Path(folder.removeprefix("file://").removeprefix("file:")), wait_s=wait_s)
+
+
+def holder(folder: str, *, s3: Any = None) -> Holder | None:
+    """Who has the lease now; None when nobody has."""
+    if not folder.startswith(("s3://", "s3a://")):
+        return FolderLease.holder(Path(folder.removeprefix("file://").removeprefix("file:")))
+    there = _look(s3 or client("s3"), *_place(folder))
+    return there.holder if there and there.left_s > 0 else None
+
+
+class Taken(Halt):
+    """Somebody else holds it."""
+
+    def __init__(self, folder: str, holder: str, wait_s: float) -> None:
+        self.folder, self.holder, self.wait_s = folder, holder, wait_s
+        super().__init__(
+            f"{folder} is in use by {holder}, which did not leave it within {wait_s:g} s: one driver at a time works on a "
+            "checkpoint; stop the other one, or name another --checkpoint"
+        )
+
+    def __reduce__(self) -> tuple[type[Taken], tuple[str, str, float]]:
+        return type(self), (self.folder, self.holder, self.wait_s)
+
+
+class S3Lease:
+    """An object that is written again and again, each time only if it is as we left it."""
+
+    def __init__(self, s3: Any, bucket: str, key: str, etag: str, holder: Holder) -> None:
+        self._s3, self._bucket, self._key, self._etag, self._holder = s3, bucket, key, etag, holder
+        self.epoch = holder.epoch
+        self._lost = ""
+        self._renewed = time.monotonic()
+        self._gone, self._lock = threading.Event(), threading.Lock()
+        self._thread = threading.Thread(target=self._renew_for_ever, name="lease", daemon=True)
+        self._thread.start()
+
+    @classmethod
+    def take(
+        cls,
+        s3: Any,
+        folder: str,
+        *,
+        wait_s: float,
+        lasts_s: float,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> S3Lease:
+        (bucket, key), until = _place(folder), clock() + wait_s
+        while True:
+            there = _look(s3, bucket, key)
+            if there is None or there.left_s <= 0:
+                holder = Holder.me(there.holder.epoch + 1 if there else 1, lasts_s)
+                etag = _write(s3, bucket, key, holder, there.etag if there else None)
+                if etag:
+                    return cls(s3, bucket, key, etag, holder)
+            if clock() >= until:
+                raise Taken(folder, there.holder.who if there else "another driver", wait_s)
+            sleep(min(1.0, max(0.05, there.left_s if there else 0.05)))
+
+    def check(self) -> None:
+        if time.monotonic() - self._renewed > self._holder.lasts_s:
+            self._renew()
+        if self._lost:
+            raise Halt(
+                f"the lease on s3://{self._bucket}/{self._key} was lost: {self._lost}; this batch is left to whoever has it"
+            )
+
+    def let_go(self) -> None:
+        """What stays says who was here and for how long it lasts: nothing."""
+        self._gone.set()
+        self._thread.join()
+        with self._lock:
+            if not self._lost:
+                _write(self._s3, self._bucket, self._key, Holder(self._holder.who, self.epoch, 0), self._etag)
+                self._lost = "it was let go"
+
+    def _renew_for_ever(self) -> None:
+        while not self._gone.wait(self._holder.lasts_s / 3):
+            self._renew()
+
+    def _renew(self) -> None:
+        with self._lock:
+            if self._lost:
+                return
+            try:
+                etag = _write(self._s3, self._bucket, self._key, self._holder, self._etag)
+            except (ClientError, BotoCoreError) as trouble:
+                if time.monotonic() - self._renewed > self._holder.lasts_s:
+                    self._lost = f"it could not be renewed: {trouble}"
+                return
+            if etag is None:
+                there = _look(self._s3, self._bucket, self._key)
+                if there is None or there.holder != self._holder:
+                    self._lost = f"{there.holder.who} has it" if there else "somebody deleted it"
+                    return
+                etag = there.etag  # our own renewal got through, and its answer did not
+            self._etag, self._renewed = etag, time.monotonic()
+
+
+@dataclass(frozen=True)
+class _There:
+    holder: Holder
+    etag: str
+    age_s: float
+
+    @property
+    def left_s(self) -> float:
+        return self.holder.lasts_s - self.age_s
+
+
+def _place(folder: str) -> tuple[str, str]:
+    bucket, _, prefix = folder.partition("://")[2].partition("/")
+    return bucket, f"{prefix.rstrip('/')}/{OBJECT}".lstrip("/")
+
+
+def _look(s3: Any, bucket: str, key: str) -> _There | None:
+    try:
+        answer = s3.get_object(Bucket=bucket, Key=key)
+    except ClientError as refused:
+        if refused.response.get("Error", {}).get("Code") in ("NoSuchKey", "404"):
+            return None
+        raise
+    now = parsedate_to_datetime(answer["ResponseMetadata"]["HTTPHeaders"]["date"])
+    age_s = (now - answer["LastModified"]).total_seconds()
+    said = json.loads(answer["Body"].read())
+    return _There(Holder(said["who"], said["epoch"], said["lasts_s"]), answer["ETag"], age_s)
+
+
+def _write(s3: Any, bucket: str, key: str, holder: Holder, over: str | None) -> str | None:
+    """The new etag; None when the object is not the one that we meant to write over."""
+    condition = {"IfMatch": over} if over else {"IfNoneMatch": "*"}
+    # Equal bytes have equal etags: without the nonce, whoever read it before a renewal could still write over it.
+    text = json.dumps({**asdict(holder), "nonce": uuid.uuid4().hex}).encode()
+    try:
+        return str(s3.put_object(Bucket=bucket, Key=key, Body=text, **condition)["ETag"])
+    except ClientError as refused:
+        if refused.response.get("ResponseMetadata", {}).get("HTTPStatusCode") in (404, 409, 412):
+            return None
+        raise
+
+
+class FolderLease:
+    """A locked file; the operating system lets go of it when the process ends, however it ends."""
+
+    def __init__(self, file: IO[str], epoch: int) -> None:
+        self._file, self.epoch = file, epoch
+
+    @classmethod
+    def take(cls, folder: Path, *, wait_s: float) -> FolderLease:
+        folder.mkdir(parents=True, exist_ok=True)
+        file, until = (folder / OBJECT).open("a+"), time.monotonic() + wait_s
+        while True:
+            file.seek(0)
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if time.monotonic() < until:
+                    time.sleep(0.1)
+                    continue
+                who = json.loads(file.read() or "{}").get("who", "another driver")
+                file.close()
+                raise Taken(str(folder), who, wait_s) from None
+            held = Holder.me(json.loads(file.read() or '{"epoch": 0}')["epoch"] + 1, 0)
+            file.truncate(0)
+            file.write(json.dumps(asdict(held)))
+            file.flush()
+            return cls(file, held.epoch)
+
+    @classmethod
+    def holder(cls, folder: Path) -> Holder | None:
+        try:
+            file = (folder / OBJECT).open()
+        except FileNotFoundError:
+            return None
+        with file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return Holder(**json.loads(file.read()))
+        return None
+
+    def check(self) -> None:
+        """Nobody can take a lock from a process that lives."""
+
+    def let_go(self) -> None:
+        self._file.close()

@@ -1,0 +1,7 @@
+"""A Delta table's log, read without Spark, without a JVM and without opening a data file.
+
+* `live_file` a data file that a table consists of      * `listing` which checkpoint and which commits make up a version
+* `definition` schema, partitions and properties
+* `snapshot` the table at its newest version      * `commit` what one commit did to the rows
+* `tables` which tables a lake has
+"""

@@ -1,0 +1,165 @@
+"""What a table is, version by version: columns, partitions, properties, and what readers and writers must know. No files.
+
+In: the table's objects. Out: its `Definition` as it is now, or a `TableHistory` of all that its log still knows: Delta forgets
+commits after `delta.logRetentionDuration`, 30 days as a rule, and a checkpoint then says what they had made of the table.
+`NoTable` and `BrokenLog` say what is wrong, and with which table.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from forebay.errors import Misdeclared
+from forebay.lake.log.listing import (
+    LOG,
+    BrokenLog,
+    NoTable,
+    content_of,
+    list_log,
+    newest_checkpoint,
+    version_of_commit,
+)
+from forebay.lake.objects import Found, Objects
+
+__all__ = ["Definition", "TableHistory", "definition_of", "history_of"]
+
+SAYS = ("metaData", "protocol", "domainMetadata")
+WORDS = tuple(f'"{name}"'.encode() for name in SAYS)
+AT_ONCE = 32
+
+
+@dataclass(frozen=True)
+class Definition:
+    """`version` is the one that made the table so; `schema` is Delta's JSON of a struct; `features` are those that writers must
+    know, as far as the protocol names them."""
+
+    version: int
+    at: datetime
+    schema: Mapping[str, Any]
+    partition_columns: tuple[str, ...] = ()
+    cluster_columns: tuple[str, ...] = ()
+    configuration: Mapping[str, str] = field(default_factory=dict)
+    features: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class TableHistory:
+    """Every version that made the table another one, the oldest first, and the first version that the log still knows."""
+
+    place: str
+    oldest: int
+    newest: int
+    definitions: tuple[Definition, ...]
+
+    def of(self, version: int) -> Definition:
+        """The table as it was in this version."""
+        if not self.oldest <= version <= self.newest:
+            what = f"has no version {version} in its log"
+            raise Misdeclared.one(self.place, what, f"it has {self.oldest} to {self.newest}")
+        return next(one for one in reversed(self.definitions) if one.version <= version)
+
+
+def definition_of(table: Objects) -> Definition:
+    """As the table is now."""
+    listing = list_log(table)
+    replay = _Replay()
+    for name in listing.checkpoint:
+        replay.checkpoint(content_of(table, name))
+    for content in _contents(table, listing.commits):
+        replay.commit(content)
+    if (now := replay.definition(listing.version, listing.newest.astimezone(UTC))) is None:
+        raise BrokenLog(f"{table.place}: its log has no metadata")
+    return now
+
+
+def history_of(table: Objects) -> TableHistory:
+    found = list(table.found(LOG))
+    commits = [(version, one) for one in found if (version := version_of_commit(one.name)) is not None]
+    replay = _Replay()
+    made = [] if commits and commits[0][0] == 0 else list(_before(table, found, commits, replay))
+    if not commits and not made:
+        raise NoTable(f"{table.place} is not a Delta table: it has no log")
+    contents = _contents(table, [one.name for _, one in commits])
+    for (version, commit), content in zip(commits, contents, strict=True):
+        if replay.commit(content) and (now := replay.definition(version, commit.modified.astimezone(UTC))) is not None:
+            made.append(now)
+    if not made:
+        raise BrokenLog(f"{table.place}: its log has no metadata")
+    newest = commits[-1][0] if commits else made[-1].version
+    return TableHistory(table.place, made[0].version, newest, tuple(made))
+
+
+def _before(
+    table: Objects, found: Sequence[Found], commits: Sequence[tuple[int, Found]], replay: _Replay
+) -> Iterator[Definition]:
+    """What commits that are gone had made of the table, if a checkpoint says it."""
+    version, names = newest_checkpoint(found, up_to=commits[0][0] if commits else None)
+    for name in names:
+        replay.checkpoint(content_of(table, name))
+    for at in sorted(one.modified for one in found if one.name in names)[-1:]:
+        if (made := replay.definition(version, at.astimezone(UTC))) is not None:
+            yield made
+
+
+def _contents(table: Objects, names: Iterable[str]) -> Iterator[bytes]:
+    with ThreadPoolExecutor(AT_ONCE, "log") as threads:
+        yield from threads.map(lambda name: content_of(table, name), names)
+
+
+@dataclass
+class _Replay:
+    """What the log has said so far."""
+
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    protocol: Mapping[str, Any] = field(default_factory=dict)
+    clustered: tuple[str, ...] = ()
+
+    def checkpoint(self, content: bytes) -> None:
+        file = pq.ParquetFile(pa.BufferReader(content))
+        there = [name for name in SAYS if name in file.schema_arrow.names]
+        rows = file.read(columns=there, use_threads=False)
+        for name in there:
+            for said in rows[name].drop_null().to_pylist():
+                self._hear(name, said)
+
+    def commit(self, content: bytes) -> bool:
+        """Whether it said anything of the table itself."""
+        heard = False
+        for line in content.splitlines():
+            if any(word in line[:32] for word in WORDS):
+                for name, said in json.loads(line).items():
+                    heard = self._hear(name, said) or heard
+        return heard
+
+    def definition(self, version: int, at: datetime) -> Definition | None:
+        if not self.metadata:
+            return None
+        return Definition(
+            version,
+            at,
+            json.loads(self.metadata["schemaString"]),
+            tuple(self.metadata.get("partitionColumns") or ()),
+            self.clustered,
+            dict(self.metadata.get("configuration") or {}),
+            frozenset(self.protocol.get("writerFeatures") or ()),
+        )
+
+    def _hear(self, name: str, said: Any) -> bool:
+        if name == "metaData":
+            self.metadata = said
+        elif name == "protocol":
+            self.protocol = said
+        elif name == "domainMetadata" and said.get("domain") == "delta.clustering":
+            columns = [] if said.get("removed") else json.loads(said["configuration"])["clusteringColumns"]
+            self.clustered = tuple(".".join(column) for column in columns)
+        else:
+            return False
+        return True

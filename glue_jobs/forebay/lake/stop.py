@@ -1,0 +1,36 @@
+"""An operator's wish that a running job should stop: an object beside its checkpoint, where the job looks for it.
+
+In: the checkpoint's store. A job that sees the wish finishes its batch, forgets the wish and ends; a job that starts
+forgets older wishes, since the start was the later one. It works where no signal reaches: on Glue and EMR.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from forebay.lake.store import Store
+
+__all__ = ["StopWish"]
+
+NAME = "stop"
+
+
+class StopWish:
+    """Looked for every few seconds at most, however often it is asked for: each look is a request."""
+
+    def __init__(self, store: Store, *, every_s: float = 5, clock: Callable[[], float] = time.monotonic) -> None:
+        self._store, self._every_s, self._clock = store, every_s, clock
+        self._looked, self._asked = clock(), False
+
+    def ask(self) -> None:
+        self._store.put(NAME, b"")
+
+    def asked(self) -> bool:
+        if not self._asked and self._clock() - self._looked >= self._every_s:
+            self._looked = self._clock()
+            self._asked = self._store.get(NAME) is not None
+        return self._asked
+
+    def forget(self) -> None:
+        self._store.delete([NAME])

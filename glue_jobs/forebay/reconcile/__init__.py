@@ -1,1 +1,0 @@
-"""Files that S3 never told us of are found, and announced."""

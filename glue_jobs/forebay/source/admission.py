@@ -1,0 +1,106 @@
+"""Which of the received messages make the batch, decided without touching anything.
+
+In go messages with what they say. Each is taken (its new files become rows), a repeat (all its files are in earlier
+batches), or held for the next batch because it does not fit. A message is never split: the only batch larger than the
+limits is one that a single message fills. The same file announced twice in a batch is one row; both messages go with
+it. Two versions of one key are two rows, the later one second where their sequencers compare.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from forebay.landed_file import LandedFile
+from forebay.notification import newer
+from forebay.source.manifest import AnnouncedFile, Taken, mark_of
+from forebay.source.queue import Message, Receipt
+
+__all__ = ["Admission", "Notice", "in_order"]
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """A message and the files that it announces."""
+
+    message: Message
+    files: tuple[LandedFile, ...]
+
+
+class Admission:
+    """A batch in the making. Not safe for threads; its caller has a lock."""
+
+    def __init__(self, taken: Taken, *, max_files: int, max_bytes: int) -> None:
+        self._taken, self._max_files, self._max_bytes = taken, max_files, max_bytes
+        self._rows: dict[bytes, AnnouncedFile] = {}
+        self._bytes = 0
+        self.receipts: list[Receipt] = []
+        self.held: list[Notice] = []
+        self.duplicates = 0
+
+    @property
+    def rows(self) -> list[AnnouncedFile]:
+        return list(self._rows.values())
+
+    @property
+    def room(self) -> int:
+        """How many more messages are worth asking for, as if each had one file."""
+        full = self.held or self._bytes >= self._max_bytes
+        return 0 if full else max(0, self._max_files - len(self._rows))
+
+    def offer(self, notice: Notice) -> Literal["taken", "repeat", "held"]:
+        """Decides on one message. `held` ones are to be offered to the next batch first."""
+        message = notice.message
+        new: dict[bytes, AnnouncedFile] = {}
+        here = 0  # of its files, those which this batch has already
+        for file in notice.files:
+            mark = mark_of(file, message.message_id if message.again else None)
+            here += mark in self._rows
+            if mark not in self._rows and mark not in self._taken and mark not in new:
+                new[mark] = AnnouncedFile(
+                    file, message.sent_at, message.receive_count, message.message_id, message.again
+                )
+        if new and not self._fits(new):
+            self.held.append(notice)
+            return "held"
+        self.duplicates += len(notice.files) - len(new)
+        if not new and not here:
+            return "repeat"
+        self._rows.update(new)
+        self._bytes += _size(new)
+        self.receipts.append(message.receipt)
+        return "taken"
+
+    def _fits(self, new: dict[bytes, AnnouncedFile]) -> bool:
+        return not self._rows or (
+            len(self._rows) + len(new) <= self._max_files and self._bytes + _size(new) <= self._max_bytes
+        )
+
+
+def _size(rows: dict[bytes, AnnouncedFile]) -> int:
+    return sum(row.file.size or 0 for row in rows.values())
+
+
+def in_order(rows: list[AnnouncedFile], order: str) -> list[AnnouncedFile]:
+    """The rows as the batch shows them: oldest first if asked, and the versions of one key among themselves as S3 wrote
+    them, where that can be told."""
+    if order == "oldest-first":
+        rows = sorted(rows, key=lambda row: row.file.event_time or row.sent_at)
+    places: dict[tuple[str, str], list[int]] = {}
+    for place, row in enumerate(rows):
+        places.setdefault((row.file.bucket, row.file.key), []).append(place)
+    ordered = list(rows)
+    for several in places.values():
+        if len(several) > 1:
+            for place, row in zip(several, _versions([rows[p] for p in several]), strict=True):
+                ordered[place] = row
+    return ordered
+
+
+def _versions(rows: list[AnnouncedFile]) -> list[AnnouncedFile]:
+    """Each goes in front of the first that is known to be newer; what does not compare stays where it was."""
+    ordered: list[AnnouncedFile] = []
+    for row in rows:
+        place = next((i for i, other in enumerate(ordered) if newer(other.file, row.file)), len(ordered))
+        ordered.insert(place, row)
+    return ordered

@@ -1,0 +1,103 @@
+"""Messages whose batch is committed leave the queue, in the background, while the next batch is on its way.
+
+Nothing waits for it and nothing depends on it: what is not deleted comes back, is known as a repeat and is deleted
+then. So failed entries are tried again a few times and then counted; a stale receipt is no failure. Only a queue that
+refuses for a reason which a person must mend is remembered, and stops the query with the next batch.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from dataclasses import dataclass
+
+from forebay.aws.retrying import ATTEMPTS, backoff_s
+from forebay.source.queue import Queue, Receipt, Trouble
+
+__all__ = ["Deletions", "Farewell"]
+
+
+@dataclass(frozen=True, slots=True)
+class Farewell:
+    """How many messages went, had gone before, and would not go."""
+
+    deleted: int = 0
+    stale: int = 0
+    failed: int = 0
+
+
+class Deletions:
+    """Deletes what it is given, in the order in which it was given."""
+
+    def __init__(
+        self,
+        queue: Queue,
+        pool: Executor,
+        *,
+        done: Callable[[Sequence[Receipt]], None] = lambda _: None,
+        sleep: Callable[[float], None] = time.sleep,
+        chance: Callable[[], float] = random.random,
+    ) -> None:
+        self._queue, self._pool, self._done, self._sleep, self._chance = queue, pool, done, sleep, chance
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="forebay-deletion")
+        self._lock = threading.Lock()
+        self._pending: set[Future[None]] = set()
+        self._count = Farewell()
+        self._trouble: Trouble | None = None
+
+    def delete(self, receipts: Sequence[Receipt]) -> None:
+        """Returns at once. `done` is called with the receipts when the queue has been asked for all of them."""
+        if receipts:
+            work = self._thread.submit(self._delete, tuple(receipts))
+            with self._lock:
+                self._pending.add(work)
+            work.add_done_callback(self._forget)
+
+    def settle(self, timeout_s: float) -> bool:
+        """Waits until nothing is pending; False where that took too long."""
+        until = time.monotonic() + timeout_s
+        for work in list(self._pending):
+            try:
+                work.result(max(0.0, until - time.monotonic()))
+            except TimeoutError:
+                return False
+        return True
+
+    def take_count(self) -> Farewell:
+        """What happened since this was last asked."""
+        with self._lock:
+            count, self._count = self._count, Farewell()
+        return count
+
+    def check(self) -> None:
+        """Raises where the queue has refused to delete for a reason that a person must mend."""
+        if self._trouble is not None:
+            raise self._trouble.as_error()
+
+    def close(self) -> None:
+        self._thread.shutdown(wait=False, cancel_futures=True)
+
+    def _forget(self, work: Future[None]) -> None:
+        with self._lock:
+            self._pending.discard(work)
+
+    def _delete(self, receipts: Sequence[Receipt]) -> None:
+        deleted = stale = 0
+        left: Sequence[Receipt] = receipts
+        for attempt in range(ATTEMPTS):
+            if attempt:
+                self._sleep(backoff_s(attempt, self._chance()))
+            outcome = self._queue.delete(left, self._pool)
+            deleted, stale, left = deleted + outcome.done, stale + len(outcome.stale), outcome.failed
+            if outcome.trouble and outcome.trouble.kind in ("gone", "denied"):
+                self._trouble = outcome.trouble
+                break
+            if not left:
+                break
+        with self._lock:
+            now = self._count
+            self._count = Farewell(now.deleted + deleted, now.stale + stale, now.failed + len(left))
+        self._done(receipts)

@@ -1,0 +1,87 @@
+"""Drain mode: work until the queue is empty, then end.
+
+Spark 4.1 gives a Python source no way to end its query, so the two sides meet at a marker next to the manifests. The
+source looks (`Stillness`): two long polls in a row that brought nothing, and a queue that counts nothing visible, in
+flight or delayed, which includes what we took and have not deleted yet. Or its time is up. Then it writes the marker
+and takes nothing more. The driver looks for the marker (`Drain`), and stops the query between two batches, never within
+one.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Literal, Protocol
+
+from forebay.lake.store import Store
+from forebay.source.queue import Depth
+
+__all__ = ["Drain", "Drained", "Stillness", "StoppableQuery"]
+
+Drained = Literal["empty", "time cap"]
+
+_MARKER = "drained.json"
+_EMPTY_POLLS = 2
+
+
+class Stillness:
+    """The source's side: when is there nothing more to do?"""
+
+    def __init__(self, *, cap_s: float, clock: Callable[[], float]) -> None:
+        self._clock, self._until = clock, clock() + cap_s
+        self._empty_polls = 0
+
+    def seen(self, *, empty: bool) -> None:
+        """What one long poll brought. One that failed has not seen an empty queue."""
+        self._empty_polls = self._empty_polls + 1 if empty else 0
+
+    @property
+    def time_is_up(self) -> bool:
+        return self._clock() >= self._until
+
+    def reason(self, depth: Callable[[], Depth]) -> Drained | None:
+        """Why to end; None to go on. The queue is counted only after the polls have come back empty."""
+        if self.time_is_up:
+            return "time cap"
+        if self._empty_polls >= _EMPTY_POLLS and depth().empty:
+            return "empty"
+        return None
+
+
+class StoppableQuery(Protocol):
+    """What the driver needs of Spark's StreamingQuery."""
+
+    def awaitTermination(self, timeout: int | None = None) -> bool | None: ...  # noqa: N802 (Spark's name)
+
+    def stop(self) -> None: ...
+
+
+class Drain:
+    """The marker, and the driver's wait for it."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def begin(self) -> None:
+        """Forgets how an earlier run ended. Call it before the query starts."""
+        self._store.delete([_MARKER])
+
+    def mark(self, reason: Drained) -> None:
+        self._store.put(_MARKER, json.dumps({"reason": reason}).encode())
+
+    def over(self) -> Drained | None:
+        content = self._store.get(_MARKER)
+        if content is None:
+            return None
+        reason: Drained = json.loads(content)["reason"]
+        return reason
+
+    def wait(self, query: StoppableQuery, *, look_every_s: int = 1) -> Drained | None:
+        """Returns when the query has been stopped because it was drained, and says why; None where it ended by itself.
+        What failed the query is raised from here."""
+        while not query.awaitTermination(look_every_s):
+            reason = self.over()
+            if reason:
+                query.stop()
+                return reason
+        return None

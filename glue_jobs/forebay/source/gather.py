@@ -1,0 +1,159 @@
+"""The files of the next batch are gathered: what was held back, then what the queue has; ahead of time where there is
+much.
+
+While Spark runs a batch that was full, the next one is gathered in the background, so that queue and cluster work at
+the same time. Its manifest is written there and then: should the driver die now, or the trigger ask for one batch only,
+the next run finds that batch ready instead of waiting for its messages to come back. One batch ahead, no more; and none
+while the stream keeps up with the queue, so nothing is taken early that could have been taken fresh.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+from forebay.aws.retrying import ATTEMPTS, backoff_s
+from forebay.errors import Halt
+from forebay.source.admission import Admission, Notice, in_order
+from forebay.source.manifest import Manifest, Manifests, Taken
+from forebay.source.options import SourceOptions
+from forebay.source.poll import Polled, Poller
+from forebay.source.queue import Queue, Receipt
+from forebay.source.visibility import Visibility
+
+__all__ = ["Gathered", "Gatherer", "Place"]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where the next manifest goes: its number, and the last batch that is known to be committed."""
+
+    number: int
+    committed: int
+
+
+@dataclass
+class Gathered:
+    """A batch in the making, what else the queue gave, and the manifest once it is written."""
+
+    admission: Admission
+    polled: Polled = field(default_factory=Polled)
+    manifest: Manifest | None = None
+
+
+class Gatherer:
+    """Gathers for one stream. Its methods are called by one thread; the one thread of its own never outlives a
+    question."""
+
+    def __init__(
+        self,
+        options: SourceOptions,
+        queue: Queue,
+        poller: Poller,
+        manifests: Manifests,
+        taken: Taken,
+        visibility: Visibility,
+        pool: Executor,
+        *,
+        driver_lives: Callable[[], bool],
+        sleep: Callable[[float], None],
+        chance: Callable[[], float],
+    ) -> None:
+        self._options, self._queue, self._poller, self._manifests = options, queue, poller, manifests
+        self._taken, self._visibility, self._pool, self._driver_lives = taken, visibility, pool, driver_lives
+        self._sleep, self._chance = sleep, chance
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="forebay-ahead")
+        self._ahead: Future[Gathered] | None = None
+        self._held: list[Notice] = []
+        self._closed = False
+
+    @property
+    def held(self) -> int:
+        """How many messages wait for the batch after the one gathered last."""
+        return len(self._held)
+
+    def gather(self, place: Place, *, wait_s: int, ask: bool = True) -> Gathered:
+        """What is there for the batch at `place`; its manifest is durable if there is anything. Without `ask` only what
+        was taken off the queue before. Raises what a person must mend, and `Halt` where the queue stays out of
+        reach."""
+        gathered = self._so_far()
+        if ask and gathered.manifest is None:
+            self._ask(gathered, wait_s)
+        self._keep(gathered)
+        if gathered.admission.receipts and gathered.manifest is None:
+            gathered.manifest = self._seal(gathered.admission, place)
+        self._held = gathered.admission.held
+        return gathered
+
+    def go_ahead(self, place: Place) -> None:
+        """Starts on the batch at `place` in the background."""
+        self._ahead = self._thread.submit(self._gather_ahead, self._begin(), place)
+
+    def close(self) -> None:
+        """Lets go of the messages that are in no manifest, so that another run need not wait for them."""
+        self._closed = True
+        loose = [notice.message.receipt for notice in self._held]
+        if self._ahead is not None and self._ahead.done() and not self._ahead.exception():
+            gathered = self._ahead.result()
+            loose += [] if gathered.manifest else _all_receipts(gathered)
+        if loose:
+            self._queue.hold(loose, None, for_s=0)  # a process that is ending starts no thread's work any more
+        self._thread.shutdown(wait=False, cancel_futures=True)
+
+    def _so_far(self) -> Gathered:
+        ahead, self._ahead = self._ahead, None
+        return ahead.result() if ahead is not None else self._begin()
+
+    def _begin(self) -> Gathered:
+        """An empty batch, to which what was held back is offered first."""
+        options, held = self._options, self._held
+        self._held = []
+        gathered = Gathered(
+            Admission(self._taken, max_files=options.max_files_per_batch, max_bytes=options.max_bytes_per_batch)
+        )
+        for notice in held:
+            if gathered.admission.offer(notice) == "repeat":
+                gathered.polled.finished.append(notice.message.receipt)
+        return gathered
+
+    def _gather_ahead(self, gathered: Gathered, place: Place) -> Gathered:
+        self._poller.fill(gathered.admission, gathered.polled, 0)
+        self._keep(gathered)
+        if gathered.admission.receipts:
+            gathered.manifest = self._seal(gathered.admission, place)
+        return gathered
+
+    def _ask(self, gathered: Gathered, wait_s: int) -> None:
+        """A queue that cannot be asked is asked again a few times. What was received is worth having whatever followed,
+        and throttling passes by itself: both end this look, not the query."""
+        polled = gathered.polled
+        for attempt in range(1, ATTEMPTS + 1):
+            self._poller.fill(gathered.admission, polled, 0 if gathered.admission.receipts else wait_s)
+            if not polled.trouble or polled.received or gathered.admission.receipts:
+                return
+            if attempt < ATTEMPTS:
+                self._sleep(backoff_s(attempt, self._chance()))
+        if polled.trouble and polled.trouble.kind != "throttled":
+            raise polled.trouble.as_error()
+
+    def _keep(self, gathered: Gathered) -> None:
+        if self._closed or not self._driver_lives():
+            # It died while we waited for the queue, and its successor may be at work: this run must not write a batch
+            # any more, nor keep messages from the next one.
+            self._queue.hold(_all_receipts(gathered), self._pool, for_s=0)
+            raise Halt("the driver of this stream is gone; what was received meanwhile went back to the queue")
+        self._visibility.hold(gathered.admission.receipts)
+        self._visibility.hold(notice.message.receipt for notice in gathered.admission.held)
+
+    def _seal(self, admission: Admission, place: Place) -> Manifest:
+        rows = tuple(in_order(admission.rows, self._options.order))
+        manifest = Manifest(place.number, place.committed, rows, tuple(admission.receipts))
+        self._manifests.write(manifest)
+        return manifest
+
+
+def _all_receipts(gathered: Gathered) -> list[Receipt]:
+    polled, admission = gathered.polled, gathered.admission
+    held = [notice.message.receipt for notice in admission.held]
+    return [*admission.receipts, *held, *polled.finished, *(message.receipt for message in polled.refused)]

@@ -1,0 +1,53 @@
+"""Messages that nobody understood, kept with their bodies and the reasons.
+
+The copy is written once for a message, however often it comes back. The message itself is not deleted: it goes back to
+the queue at a growing distance, so that it neither blocks nor spins, and the queue's own redrive policy takes it to the
+dead-letter queue. A message of which some parts were understood is kept as well, and then leaves with its batch.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from urllib.parse import quote
+
+from forebay.lake.store import Store
+from forebay.source.queue import Message
+
+__all__ = ["KeptMessages", "return_after_s"]
+
+_FOLDER = "kept"
+_MOST_REMEMBERED = 10_000
+_LONGEST_RETURN_S = 900
+
+
+class KeptMessages:
+    """The kept messages of one stream."""
+
+    def __init__(self, store: Store, queue_url: str) -> None:
+        self._store, self._queue_url = store, queue_url
+        self._written: set[str] = set()
+
+    def keep(self, message: Message, reasons: Sequence[str]) -> bool:
+        """True where this is the first copy, as far as this process knows. The first copy stays."""
+        if message.message_id in self._written:
+            return False
+        content = {
+            "message_id": message.message_id,
+            "queue": self._queue_url,
+            "sent_at": message.sent_at.isoformat(),
+            "reasons": list(reasons),
+            "body": message.body,
+        }
+        text = json.dumps(content, indent=1).encode()
+        self._store.put_once(f"{_FOLDER}/{quote(message.message_id, safe='')}.json", text)
+        if len(self._written) >= _MOST_REMEMBERED:
+            self._written.clear()
+        self._written.add(message.message_id)
+        return True
+
+
+def return_after_s(receive_count: int) -> int:
+    """After how long a message that is not understood shows again: at once at first, so that a usual redrive policy has
+    it within seconds; then ever later, so that a queue without one is not read in a circle."""
+    return min(_LONGEST_RETURN_S, (1 << min(max(receive_count, 1) - 1, 10)) - 1)

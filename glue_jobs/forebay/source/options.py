@@ -1,0 +1,339 @@
+"""The options of the source: what a user writes, checked once and all at once, at `load()`.
+
+In goes the mapping of texts that Spark hands over; Spark does not keep the case of the names, so neither does this. Out
+comes `SourceOptions`. Anything unknown, missing or out of range is `Misdeclared`: every problem, each with the name of
+its option and what is allowed. `OPTIONS` is the one declaration, and `ELSEWHERE` says what became of the options of other
+sources of this name; the tables for readers are made from them.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import tzinfo
+from typing import Any
+from urllib.parse import urlsplit
+
+from forebay.content.moment import zone_of
+from forebay.errors import Misdeclared, Problem
+from forebay.events import where_numbers_go
+from forebay.notification import Filter
+from forebay.source.option import (
+    Option,
+    anything,
+    bucket_names,
+    glob,
+    manifest_path,
+    name_of,
+    number_between,
+    number_of_bytes,
+    one_of,
+    queue_url,
+    url_or_nothing,
+    wait_s,
+    yes_or_no,
+)
+
+__all__ = [
+    "ELSEWHERE",
+    "MANIFESTS",
+    "OPTIONS",
+    "SourceOptions",
+    "other_options_table",
+    "source_options_table",
+]
+
+REQUIRED = "required"
+MANIFESTS = "FOREBAY_MANIFESTS"
+"""The environment variable under whose path each queue has its manifests, where no option says so."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SourceOptions:
+    """What the user asked for, checked. The fields are the options, in Python's spelling."""
+
+    queue_url: str
+    manifest_path: str
+    region: str
+    endpoint: str
+    max_files_per_batch: int
+    max_bytes_per_batch: int
+    fetch_parallelism: int
+    visibility_timeout_s: int
+    wait_s: int
+    bucket_allow_list: frozenset[str]
+    path_filter: str
+    order: str
+    drain: bool
+    drain_cap_s: int
+    metrics: str
+    service: str
+    file_format: str
+    read_tasks: int
+    ignore_file_deletion: bool
+    mode: str
+    column_name_of_corrupt_record: str
+    time_zone: tzinfo
+
+    @classmethod
+    def parse(cls, given: Mapping[str, str], env: Mapping[str, str] = os.environ) -> SourceOptions:
+        """The options in `given`, or `Misdeclared` with everything that is wrong with them."""
+        texts = {name.lower(): text for name, text in given.items()}
+        problems = [_unknown(name) for name in texts if name not in _BY_LOWER_NAME]
+        values: dict[str, Any] = {}
+        for option in OPTIONS:
+            said = {name: texts[name.lower()].strip() for name in (option.name, *option.also) if name.lower() in texts}
+            name, text = next(((name, text) for name, text in said.items() if text), (option.name, ""))
+            text = text or (option.default if option.name != "manifestPath" else _manifests(texts, env))
+            try:
+                values[option.field] = option.read(text)
+            except ValueError:
+                what = f"{text!r} is not allowed" if text != REQUIRED else "is missing"
+                problems.append(Problem(name, what, f"allowed: {option.allowed}"))
+            if len(set(said.values())) > 1:
+                problems.append(
+                    Problem(option.name, f"is said twice, as {' and '.join(said)}", "leave one of them out")
+                )
+        if problems:
+            raise Misdeclared(problems)
+        return cls(**{option.field: values[option.field] for option in OPTIONS if option.effect})
+
+    @property
+    def only(self) -> Filter:
+        return Filter(buckets=self.bucket_allow_list, glob=self.path_filter)
+
+    @property
+    def region_of_queue(self) -> str | None:
+        """The region to ask; None leaves it to the environment and the profile."""
+        in_host = re.match(r"sqs\.([a-z0-9-]+)\.amazonaws\.", urlsplit(self.queue_url).hostname or "")
+        return self.region or (in_host[1] if in_host else None)
+
+
+def _manifests(texts: Mapping[str, str], env: Mapping[str, str]) -> str:
+    """Where manifests are kept if the cluster says so and the query does not."""
+    queue = urlsplit(texts.get("queueurl", "")).path.strip("/")
+    return f"{env[MANIFESTS].rstrip('/')}/{queue}" if env.get(MANIFESTS) and queue else REQUIRED
+
+
+def _unknown(name: str) -> Problem:
+    elsewhere = next((reason for other, reason in ELSEWHERE.items() if other.lower() == name), None)
+    if elsewhere:
+        return Problem(name, "is not an option of this s3-sqs", elsewhere)
+    near = difflib.get_close_matches(name, _BY_LOWER_NAME, n=1)
+    known = f"did you mean {_BY_LOWER_NAME[near[0]].name}?" if near else f"known: {', '.join(o.name for o in OPTIONS)}"
+    return Problem(name, "is not an option of s3-sqs", known)
+
+
+def source_options_table() -> str:
+    """The options as a table in Markdown, for the README."""
+    head = "| option | type | default | allowed | meaning |\n| --- | --- | --- | --- | --- |\n"
+    return head + "".join(f"| {_names(o)} | {o.type} | {o.default} | {o.allowed} | {o.meaning} |\n" for o in OPTIONS)
+
+
+def other_options_table() -> str:
+    """What other sources of this name have and this one refuses, as a table in Markdown, for the README."""
+    head = "| elsewhere | here |\n| --- | --- |\n"
+    return head + "".join(f"| `{name}` | {instead} |\n" for name, instead in ELSEWHERE.items())
+
+
+def _names(option: Option) -> str:
+    return ", ".join(f"`{name}`" for name in (option.name, *option.also))
+
+
+OPTIONS = (
+    Option("queueUrl", "url", REQUIRED, "an http(s) URL with a path", "The SQS queue that S3 announces to.", queue_url),
+    Option(
+        "manifestPath",
+        "path",
+        f"`${MANIFESTS}/<account>/<queue>`",
+        "`s3://bucket/prefix`, `file:/path` or an absolute path",
+        "Where the list of each batch is kept; one per checkpoint, and as durable as it.",
+        manifest_path,
+    ),
+    Option("region", "text", "", "an AWS region", "Of the queue; else from its URL, else the environment.", str),
+    Option(
+        "endpoint",
+        "url",
+        "",
+        "an http(s) URL",
+        "Of SQS; else the environment (`AWS_ENDPOINT_URL_SQS`).",
+        url_or_nothing,
+    ),
+    Option(
+        "maxFilesPerBatch",
+        "int",
+        "2000",
+        "1 to 100000",
+        "Most files in a batch; a message is never split.",
+        number_between(1, 100_000),
+        also=("maxFilesPerTrigger",),
+    ),
+    Option(
+        "maxBytesPerBatch",
+        "bytes",
+        "2g",
+        "1 to 1t",
+        "Most bytes in a batch; one larger file makes a batch alone.",
+        number_of_bytes,
+        also=("maxBytesPerTrigger",),
+    ),
+    Option(
+        "fetchParallelism", "int", "8", "1 to 64", "How many requests to the queue run at once.", number_between(1, 64)
+    ),
+    Option(
+        "visibilityTimeoutS",
+        "int",
+        "300",
+        "5 to 43200",
+        "After how long messages of a driver that died come back; renewed while it lives.",
+        number_between(5, 43_200),
+    ),
+    Option(
+        "waitS",
+        "int",
+        "5",
+        "0 to 20, or a duration such as `5s`",
+        "How long a look at an empty queue waits, 20 s at most; stopping may take as long.",
+        wait_s,
+        also=("sqsFetchInterval",),
+    ),
+    Option(
+        "bucketAllowList", "list", "", "bucket names, comma-separated", "Only files of these buckets.", bucket_names
+    ),
+    Option(
+        "pathFilter", "glob", "", "a glob over the whole key", "Only files whose key fits, e.g. `in/**/*.json`.", glob
+    ),
+    Option(
+        "order",
+        "text",
+        "none",
+        "`none` or `oldest-first`",
+        "Of the rows in a batch; there is none between batches.",
+        one_of("none", "oldest-first"),
+    ),
+    Option("drain", "bool", "false", "`true` or `false`", "Say so once the queue has run empty.", yes_or_no),
+    Option(
+        "drainCapS",
+        "int",
+        "3600",
+        "1 to 604800",
+        "With `drain`: after how long to take nothing more, empty or not.",
+        number_between(1, 604_800),
+    ),
+    Option(
+        "metrics",
+        "text",
+        "none",
+        "`none`, `cloudwatch` or `cloudwatch:NAMESPACE`",
+        "Where the numbers of each look at the queue go, besides the log.",
+        where_numbers_go,
+    ),
+    Option("service", "text", "s3-sqs", "a name", "The dimension of those metrics.", name_of),
+    Option(
+        "fileFormat",
+        "text",
+        "",
+        "`json`",
+        "Yields the records of the files, in the columns of `.schema(...)`, instead of names.",
+        one_of("", "json"),
+    ),
+    Option(
+        "readTasks",
+        "int",
+        "8",
+        "1 to 1000",
+        "With `fileFormat`: by how many tasks a batch is read; each fetches 32 files at once.",
+        number_between(1, 1000),
+    ),
+    Option(
+        "ignoreFileDeletion",
+        "bool",
+        "false",
+        "`true` or `false`",
+        "With `fileFormat`: a file that is gone is passed over, instead of stopping the query.",
+        yes_or_no,
+    ),
+    Option(
+        "mode",
+        "text",
+        "permissive",
+        "`permissive`, `dropmalformed` or `failfast`",
+        "With `fileFormat`: what becomes of a record that does not fit, as with `spark.read.json`.",
+        one_of("permissive", "dropmalformed", "failfast"),
+    ),
+    Option(
+        "columnNameOfCorruptRecord",
+        "text",
+        "_corrupt_record",
+        "a name",
+        "With `fileFormat`: if the schema has this string column, it holds the text of what did not fit.",
+        name_of,
+    ),
+    Option(
+        "timeZone",
+        "text",
+        "UTC",
+        "a zone's name",
+        "With `fileFormat`: of times without a zone; the session's is not known to a source in Python.",
+        zone_of,
+    ),
+    Option(
+        "multiLine",
+        "bool",
+        "",
+        "`true` or `false`",
+        "No effect: how documents are laid out, packed and encoded is seen in each file.",
+        one_of("", "true", "false"),
+        effect=False,
+    ),
+    Option(
+        "allowOverwrites",
+        "bool",
+        "true",
+        "`true`",
+        "No effect: an object that is written again is a new file.",
+        one_of("true"),
+        effect=False,
+    ),
+    Option(
+        "maxFileAge",
+        "text",
+        "",
+        "anything",
+        "No effect: a file announced twice is known by the manifests of the last 100 batches, however old.",
+        anything,
+        effect=False,
+    ),
+)
+
+ELSEWHERE = {
+    "sqsUrl": "`queueUrl`",
+    "sqsFetchIntervalSeconds": "`waitS`, and the query's trigger",
+    "sqsLongPollingWaitTimeSeconds": "`waitS`",
+    "sqsMaxConnections": "`fetchParallelism`",
+    "sqsMaxRetries": "a queue out of reach is asked five times, then the query stops; nothing is deleted",
+    "messageWrapper": "leave it out: every wrapping is told by looking",
+    "pathRewrites": "leave it out: files are read from the bucket that announced them, and there are no mounts",
+    "pathGlobFilter": "`pathFilter`, over the whole key: `**/*.json`",
+    "excludeRegex": "`pathFilter` says what is wanted",
+    "fileNameOnly": "leave it out: a file is a version of an object, and its whole key counts",
+    "shouldSortFiles": "`order`",
+    "latestFirst": "`order`",
+    "roleArn": "the role is that of the driver's credentials (`AWS_PROFILE` can name one to assume)",
+    "awsAccessKey": "credentials come from the standard chain, not from options",
+    "awsSecretKey": "credentials come from the standard chain, not from options",
+    "useInstanceProfileCredentials": "leave it out: the standard chain finds them",
+    "timestampFormat": "declare `string`, and use `to_timestamp` with the pattern",
+    "dateFormat": "declare `string`, and use `to_date` with the pattern",
+    "rescuedDataColumn": "declare `_corrupt_record string`: it holds the whole record",
+    "ignoreCorruptFiles": "declare `_corrupt_record string`: it says which file, why, and how it begins",
+    "ignoreMissingFiles": "`ignoreFileDeletion`",
+    "encoding": "leave it out: UTF-8 and UTF-16 are told by looking",
+    "compression": "leave it out: gz, zstd, bz2 and snappy are told by looking",
+}
+"""What other sources, and Spark's readers of files, have and this source has not; and what to do instead."""
+
+_BY_LOWER_NAME = {name.lower(): option for option in OPTIONS for name in (option.name, *option.also)}

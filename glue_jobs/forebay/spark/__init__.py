@@ -1,0 +1,6 @@
+"""Spark: the session and its settings, its Python workers, and the versions that everything is pinned to.
+
+* `runtime` the pinned versions      * `session` the settings for Glue, EMR and a laptop
+* `python_worker` start-up work that each Python worker need not repeat
+* `signals` turn an interrupt or a termination into a clean stop
+"""

@@ -1,0 +1,172 @@
+"""The Spark, Delta and S3A settings, as data; one place for Glue, EMR and laptop.
+
+`job_settings()` is what every engine needs for the lake to be right and quick. `aws_settings(env)` makes S3A honour the
+standard AWS environment variables that boto3 honours by itself, so that one command runs against AWS, the twin or any
+compatible server. `laptop_settings()` is what two cores need. `session()` puts them together for local use; on Glue and
+EMR the first set comes from the job's `--conf` arguments, and `session()` just joins the session that is there.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+from forebay.errors import Misdeclared
+from forebay.spark.runtime import CLASSES
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["LOG_STORE", "aws_settings", "job_settings", "laptop_settings", "session"]
+
+LOG_STORE = "io.forebay.logstore.S3ConditionalLogStore"
+
+_PACKAGE_ROOT = Path(__file__).resolve().parents[2]
+
+_MALLOC = {"MALLOC_ARENA_MAX": "1", "MALLOC_MMAP_THRESHOLD_": str(1 << 30), "MALLOC_TRIM_THRESHOLD_": str(1 << 30)}
+"""Of Python workers: what they freed they keep for the next file. Fresh memory for a file of tens of MB costs more, in page
+faults, than its bytes."""
+
+
+def session(name: str, *, env: Mapping[str, str] = os.environ, extra: Mapping[str, str] | None = None) -> SparkSession:
+    """The session of this process: the one that is there, else a local one. Called twice, it gives the same one."""
+    from pyspark.sql import SparkSession
+
+    active = SparkSession.getActiveSession()
+    if active is None and not on_a_cluster(env):
+        # The planner of a Python data source and all workers must run this interpreter and find this package.
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+        settings = {**job_settings(), **aws_settings(env), **laptop_settings(env), **(extra or {})}
+        active = _local_session({"spark.app.name": name, **settings})
+    elif active is None:
+        active = SparkSession.builder.appName(name).getOrCreate()
+    _put_package_on_worker_path(active)
+    for name, value in _MALLOC.items():
+        active.sparkContext.environment.setdefault(name, value)
+    return active
+
+
+def job_settings() -> dict[str, str]:
+    """What every engine must set. Each line that is not plain Delta says why it is here."""
+    return {
+        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+        # Two writers on S3 lose commits with Delta's default log store: see ARCHITECTURE.md, "The log store".
+        **{f"spark.delta.logStore.{scheme}.impl": LOG_STORE for scheme in ("s3", "s3a", "s3n")},
+        "spark.hadoop.fs.s3.impl": "org.apache.hadoop.fs.s3a.S3AFileSystem",
+        # One-partition snapshots: our tables' logs are small, and a shuffle for each of a thousand appends is not.
+        "spark.databricks.delta.snapshotPartitions": "1",
+        # An event may say 24:00, or a local time that a zone skipped; UTC has no such hours.
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.execution.arrow.pyspark.enabled": "true",
+        # foreachBatch is our exactly-once protocol; speculative copies of a task would only read files twice.
+        "spark.speculation": "false",
+    }
+
+
+def aws_settings(env: Mapping[str, str]) -> dict[str, str]:
+    """The standard AWS variables, in S3A's words. Credentials follow the SDK's own chain (environment, profile, role)."""
+    settings = {
+        "spark.hadoop.fs.s3a.aws.credentials.provider": (
+            "software.amazon.awssdk.auth.credentials.DefaultCredentialsProvider"
+        ),
+    }
+    region = env.get("AWS_REGION") or env.get("AWS_DEFAULT_REGION")
+    endpoint = env.get("AWS_ENDPOINT_URL_S3") or env.get("AWS_ENDPOINT_URL")
+    if region:
+        settings["spark.hadoop.fs.s3a.endpoint.region"] = region
+    if endpoint:
+        settings["spark.hadoop.fs.s3a.endpoint"] = endpoint
+        # A server on a plain address has no DNS names for its buckets.
+        settings["spark.hadoop.fs.s3a.path.style.access"] = "true"
+        settings["spark.hadoop.fs.s3a.connection.ssl.enabled"] = str(endpoint.startswith("https")).lower()
+    return settings
+
+
+def laptop_settings(env: Mapping[str, str]) -> dict[str, str]:
+    """Two cores and some gigabytes: few shuffle partitions, no UI, no noise."""
+    jar_folder = jars(env)
+    found = sorted(str(jar) for jar in jar_folder.glob("*.jar"))
+    if not found:
+        raise Misdeclared.one(
+            str(jar_folder), "the JVM libraries are not there", "run `make setup`, or set FOREBAY_JARS to their folder"
+        )
+    log4j = _PACKAGE_ROOT / "forebay" / "spark" / "log4j2.properties"
+    options = [f"-Dlog4j2.configurationFile=file:{log4j}", "-XX:+UseParallelGC"]
+    if (jar_folder / CLASSES).exists():
+        # Made for another classpath, it is of no use, and not worth a word.
+        options += [f"-XX:SharedArchiveFile={jar_folder / CLASSES}", "-Xlog:cds=off", "-Xlog:cds+dynamic=off"]
+    return {
+        "spark.master": "local[2]",
+        "spark.driver.memory": "2g",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.extraClassPath": os.pathsep.join(found),
+        "spark.driver.defaultJavaOptions": env.get("FOREBAY_JAVA_OPTIONS", ""),
+        "spark.driver.extraJavaOptions": " ".join(options),
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.warehouse.dir": str(Path(os.environ.get("TMPDIR", "/tmp")) / "forebay-warehouse"),
+        # VACUUM lists folders with this many tasks; the default is 10,000.
+        "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        # Each thread of S3A's default pools costs memory, and a moto server has one core to answer them.
+        "spark.hadoop.fs.s3a.threads.max": "16",
+        "spark.hadoop.fs.s3a.connection.maximum": "64",
+        # Without Hive's metastore the JVM starts a second sooner.
+        "spark.sql.catalogImplementation": "in-memory",
+    }
+
+
+def jars(env: Mapping[str, str]) -> Path:
+    """Where set-up put the JVM libraries: the project's cache, or what FOREBAY_JARS says."""
+    return Path(env.get("FOREBAY_JARS") or _PACKAGE_ROOT.parent / ".forebay" / "jars")
+
+
+def on_a_cluster(env: Mapping[str, str]) -> bool:
+    """True where spark-submit, Glue or EMR has already decided the settings."""
+    return bool(env.get("GLUE_VERSION") or env.get("AWS_EMR_SERVERLESS") or env.get("SPARK_ENV_LOADED"))
+
+
+def _local_session(settings: Mapping[str, str]) -> SparkSession:
+    """Starts the JVM by hand, since its launcher greets with lines that no logging setting can silence."""
+    from pyspark import SparkConf, SparkContext
+    from pyspark.java_gateway import launch_gateway
+    from pyspark.sql import SparkSession
+
+    if SparkContext._active_spark_context is None:
+        conf = SparkConf().setAll(list(settings.items()))
+        gateway = launch_gateway(conf, {"stderr": subprocess.PIPE})  # type: ignore[no-untyped-call]
+        threading.Thread(target=_pass_on, args=(gateway.proc.stderr,), daemon=True).start()
+        SparkContext(conf=conf, gateway=gateway)
+    return SparkSession.builder.config(map=dict(settings)).getOrCreate()
+
+
+_GREETINGS = (
+    b"WARNING: Using incubator modules: jdk.incubator.vector",
+    b"Setting default log level to",
+    b"To adjust logging level use",
+)
+
+
+def _pass_on(stderr: IO[bytes]) -> None:
+    """What the JVM says on stderr, without its greetings."""
+    for line in stderr:
+        if not line.startswith(_GREETINGS):
+            sys.stderr.write(line.decode("utf-8", "replace"))
+            sys.stderr.flush()
+
+
+def _put_package_on_worker_path(spark: SparkSession) -> None:
+    """A zip from `--py-files` is on the driver's path but not on that of a data source's planner process, unless the
+    environment that Spark gives to new Python processes says so before the source is registered."""
+    environment = spark.sparkContext.environment
+    paths = [str(_PACKAGE_ROOT), *filter(None, environment.get("PYTHONPATH", "").split(os.pathsep))]
+    environment["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(paths))

@@ -1,7 +1,0 @@
-"""The laptop twin: the AWS of a service in one child process, made from the very template that AWS is given.
-
-`twin` starts and stops it; `synth` has this repository's CDK app write the template, and `assembly` deploys it. `server` is the
-process itself: moto, with the mends of `sqs`, `s3`, `glue`, `functions`, `events` and `cloudformation` laid over it by
-`mend`; `run` is one run of a job, and `fire` and `alarms` do what a clock would. Only `server` and what it lays
-import moto, so everything else of forebay works without it.
-"""

@@ -1,0 +1,211 @@
+"""The tasks of one table carried out by Spark, commit after commit.
+
+In: a session, where the table is, its works. Out: a `Commit` for each, or nothing where the engine found nothing left to do;
+`Stuck` with the reason where it cannot go on. No row changes: each commit says `dataChange=false`, and its rows are counted
+from the log before the next one begins; a difference is a `Halt`.
+
+A commit carries a word of ours, so that it is found again even where its answer was lost. Stopped anywhere, the table is
+either as before or as after; files that no commit names go with the next VACUUM. Whoever merges into the same files first
+wins: we wait a little, and do it again on what is there then.
+
+The rewrite reads and removes the same files although others append meanwhile, because Delta reads a table that it is
+writing in the version that the write began with; a test holds it to that.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+import time
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from forebay.errors import ForebayError, Halt
+from forebay.lake.log.commit import CommitEffect, effect_of
+from forebay.lake.log.listing import LOG, BrokenLog, NoTable, list_log
+from forebay.lake.objects import Objects
+from forebay.upkeep.compaction.work import Work, predicate
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["Commit", "Engine", "Stuck", "sentence_of"]
+
+ATTEMPTS = 6
+FIRST_PAUSE_S = 0.5
+
+
+@dataclass(frozen=True)
+class Commit:
+    """One work that is in the table."""
+
+    work: Work
+    version: int
+    effect: CommitEffect
+    seconds: float
+    conflicts: int
+
+
+class Stuck(ForebayError):
+    """This table cannot be compacted now. `reason`: not-found, unsupported, conflict or failed."""
+
+    def __init__(self, reason: str, detail: str, conflicts: int = 0) -> None:
+        self.reason, self.detail, self.conflicts = reason, detail, conflicts
+        super().__init__(f"{reason}: {detail}")
+
+
+@dataclass(frozen=True)
+class Engine:
+    """Spark at work on one table. `types` are the types of its partition columns; `still_ours` is asked before each commit."""
+
+    spark: SparkSession
+    table: Objects
+    path: str
+    types: Mapping[str, str]
+    still_ours: Callable[[], None] = lambda: None
+    sleep: Callable[[float], None] = time.sleep
+
+    def carry_out(self, works: Iterable[Work]) -> Iterator[Commit]:
+        for work in works:
+            done = self._with_patience(work)
+            if done is not None:
+                yield done
+
+    def _with_patience(self, work: Work) -> Commit | None:
+        began = time.monotonic()
+        for conflicts in range(ATTEMPTS):
+            self.still_ours()
+            try:
+                found = self._attempt(work)
+            except Stuck as stuck:
+                if stuck.reason != "conflict" or conflicts == ATTEMPTS - 1:
+                    raise Stuck(stuck.reason, stuck.detail, conflicts + (stuck.reason == "conflict")) from stuck
+                self.sleep(FIRST_PAUSE_S * 2**conflicts * random.uniform(0.5, 1.5))
+                continue
+            if found is None:
+                return None
+            version, effect = found
+            return Commit(work, version, effect, round(time.monotonic() - began, 3), conflicts)
+        raise AssertionError("the last attempt returns or raises")
+
+    def _attempt(self, work: Work) -> tuple[int, CommitEffect] | None:
+        from py4j.protocol import Py4JError
+        from pyspark.errors import PySparkException
+
+        word = f"forebay compaction {uuid.uuid4().hex}"
+        before = self._version()
+        failure: Exception | None = None
+        try:
+            self._ask(work, word)
+        except (PySparkException, Py4JError) as told:
+            failure = told
+        found = self._found(word, before)
+        if found is None and failure is not None:
+            raise self._stuck(failure) from failure
+        return found
+
+    def _ask(self, work: Work, word: str) -> None:
+        session = self._session(work, word)
+        where = predicate((task.partition for task in work.tasks), self.types)
+        if work.like.way == "rewrite":
+            self._rewrite(session, work, where)
+        else:
+            self._optimize(session, work, where)
+
+    def _optimize(self, session: SparkSession, work: Work, where: str) -> None:
+        from delta.tables import DeltaTable
+
+        builder = DeltaTable.forPath(session, self.path).optimize()
+        if where:
+            builder = builder.where(where)
+        if work.like.order_by:
+            builder.executeZOrderBy(*work.like.order_by)
+        else:
+            builder.executeCompaction()
+
+    def _rewrite(self, session: SparkSession, work: Work, where: str) -> None:
+        rows = session.read.format("delta").load(self.path)
+        if where:
+            rows = rows.where(where)
+        writer = rows.repartition(work.like.into).write.format("delta").mode("overwrite").option("dataChange", "false")
+        if where:
+            writer = writer.option("replaceWhere", where)
+        # The table's own wish for optimized writes would undo the number of files.
+        writer.option("optimizeWrite", "false").save(self.path)
+
+    def _session(self, work: Work, word: str) -> SparkSession:
+        """Settings of its own: several tables are at work at once."""
+        task, delta = work.like, "spark.databricks.delta"
+        session = self.spark.newSession()
+        settings = {
+            f"{delta}.commitInfo.userMetadata": word,
+            f"{delta}.optimize.minFileSize": task.small_below_bytes,
+            f"{delta}.optimize.maxFileSize": task.target_file_bytes,
+            f"{delta}.optimize.maxDeletedRowsRatio": task.max_deleted_share,
+            # A file that cannot be read must stop us: passed over, its rows would be gone.
+            "spark.sql.files.ignoreMissingFiles": "false",
+            "spark.sql.files.ignoreCorruptFiles": "false",
+        }
+        for name, value in settings.items():
+            session.conf.set(name, str(value))
+        return session
+
+    # --- afterwards ---
+
+    def _version(self) -> int:
+        try:
+            return list_log(self.table).version
+        except NoTable as gone:
+            raise Stuck("not-found", str(gone)) from gone
+        except BrokenLog as broken:
+            raise Stuck("failed", str(broken)) from broken
+
+    def _found(self, word: str, before: int) -> tuple[int, CommitEffect] | None:
+        """Our commit, among those that came since."""
+        try:
+            last = list_log(self.table).version
+        except NoTable:
+            return None
+        for version in range(last, before, -1):
+            content = self.table.read(f"{LOG}{version:020}.json")
+            if content is not None and word.encode() in content:
+                effect = effect_of(content)
+                self._must_hold_as_many_rows(version, effect)
+                return version, effect
+        return None
+
+    def _must_hold_as_many_rows(self, version: int, effect: CommitEffect) -> None:
+        counted = (effect.rows_added, effect.rows_removed)
+        if effect.data_change or (None not in counted and counted[0] != counted[1]):
+            raise Halt(
+                f"{self.path}: commit {version} of compaction put {effect.rows_added} rows in place of "
+                f"{effect.rows_removed}; RESTORE TABLE delta.`{self.path}` TO VERSION AS OF {version - 1} takes it back"
+            )
+
+    def _stuck(self, failure: Exception) -> Stuck:
+        self._version()  # where the table has gone, that is the reason
+        condition = getattr(failure, "getCondition", lambda: None)()
+        text = f"{type(failure).__name__} {condition} {failure}"
+        reason = next((reason for reason, pattern in REASONS if pattern.search(text)), "failed")
+        return Stuck(reason, sentence_of(failure))
+
+
+def sentence_of(failure: Exception) -> str:
+    """The first line that says something; py4j's own says only which of its objects was called."""
+    lines = [line.strip().removeprefix(": ") for line in str(failure).strip().splitlines() if line.strip()]
+    telling = [line for line in lines if not line.startswith("An error occurred while calling")]
+    return (telling or lines or [type(failure).__name__])[0]
+
+
+REASONS = (
+    (
+        "conflict",
+        re.compile(
+            r"DELTA_CONCURRENT|Concurrent\w+Exception|DELTA_(METADATA|PROTOCOL)_CHANGED|(Metadata|Protocol)Changed"
+        ),
+    ),
+    ("unsupported", re.compile(r"UNSUPPORTED_FEATURE|UnsupportedTableFeature|InvalidProtocolVersion")),
+)
+"""What Spark says, by what happens next. Names and conditions: Python has no class for some, and Delta none for others."""

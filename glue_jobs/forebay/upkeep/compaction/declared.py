@@ -1,0 +1,50 @@
+"""The policy of a run, from the declarations: each declared table brings its thresholds and belongs to a group.
+
+In: the service. Out: a `Policy`. What a declaration says that makes no sense (0 files, or 100,000) stays with its tables:
+they are skipped by name, and the others go on.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+from forebay.declaration.service import Service
+from forebay.declaration.table import Compaction, Table
+from forebay.upkeep.compaction.policy import MIB, Group, Policy, Round, Thresholds
+
+__all__ = ["policy_of"]
+
+OWN = Group("own", ("_forebay/*",), Thresholds())
+"""The ledger, the quarantine and the parked records: compacted like any table."""
+
+
+def policy_of(service: Service, *, round_: Round = "first", only: str | None = None) -> Policy:
+    """The first group that holds a table counts: plain names come before families, which may give the same name."""
+    declared = sorted(service.tables, key=lambda table: bool(table.fields))
+    return Policy(round=round_, groups=(OWN, *map(_group, declared)), only=only)
+
+
+def _group(table: Table) -> Group:
+    thresholds = _thresholds(table.compaction)
+    wrong = tuple(thresholds.problems(f"tables.{table.name}.compaction"))
+    if wrong:
+        return Group(table.compaction.group, (table.glob,), Thresholds(), misdeclared=wrong)
+    return Group(table.compaction.group, (table.glob,), thresholds)
+
+
+def _thresholds(declared: Compaction) -> Thresholds:
+    usual = Thresholds()
+    cold = timedelta(minutes=declared.cold_after_minutes)
+    return replace(
+        usual,
+        way=declared.way,
+        files=declared.files,
+        target_file_bytes=None if declared.target_file_mib is None else declared.target_file_mib * MIB,
+        min_small_files=declared.min_small_files,
+        cold_after=cold,
+        second_cold_after=max(usual.second_cold_after, cold),
+        settled_after=max(usual.settled_after, cold),
+        hot_small_files=declared.hot_small_files or None,
+        order_by=declared.order_by,
+    )

@@ -1,0 +1,60 @@
+"""Compaction inside the stream, between two batches: for tables that are merged into, which a job beside the stream would meet.
+
+In: the service, whose tables may say `compaction = { every_batches = k }`. Out: after every k-th batch, these tables are
+compacted as the job would do it, within a small budget, and without regard to how hot they are: nobody else is at work on them
+now. What goes wrong is told, and never stops the stream.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fnmatch import fnmatchcase
+
+from forebay.declaration.service import Service
+from forebay.events import Emit
+from forebay.lake.log.tables import tables_of
+from forebay.settings import CompactSettings, JobSettings
+from forebay.upkeep.compaction.events import TableNotCompacted
+from forebay.upkeep.compaction.job import compact
+from forebay.upkeep.compaction.policy import GIB
+
+__all__ = ["Inline"]
+
+BUDGET_BYTES = GIB
+"""What the stream may be held up for: some seconds."""
+
+
+class Inline:
+    def __init__(
+        self, service: Service, settings: JobSettings, *, emit: Emit, run: Callable[..., object] = compact
+    ) -> None:
+        self._service, self._settings, self._emit, self._run = service, settings, emit, run
+
+    def after(self, batch: int) -> None:
+        """Called when a batch is done."""
+        globs = [
+            table.glob
+            for table in self._service.tables
+            if table.compaction.every_batches > 0 and (batch + 1) % table.compaction.every_batches == 0
+        ]
+        if not globs:
+            return
+        try:
+            there = tables_of(self._settings.lake)
+            names = [name for name in there if any(fnmatchcase(name, glob) for glob in globs)]
+            if names:
+                self._run(self._of(names), emit=self._emit)
+        except Exception as problem:
+            # Whatever it is, the batch is in, and a table that is not compacted is only slower.
+            said = f"{type(problem).__name__}: {problem}".splitlines()[0]
+            name = ",".join(globs)
+            self._emit(TableNotCompacted(service=self._service.name, table=name, reason="failed", detail=said))
+
+    def _of(self, names: list[str]) -> CompactSettings:
+        return CompactSettings(
+            lake=self._settings.lake,
+            service=self._settings.service,
+            tables=",".join(names),
+            hot=True,
+            budget_bytes=BUDGET_BYTES,
+        )

@@ -1,0 +1,236 @@
+"""The compaction job, as Glue, EMR and the laptop run it: a plan over the tables, carried out table by table.
+
+In: `CompactSettings`. Out: `Ran`, with what was done with each table, and the exit status: 1 where a table that was to be
+compacted was not. Each table is worked on under a lease of its own, so of two runs one leaves it alone; under the lease it
+is looked at again, so nothing is done twice. What a run could not finish, the next one finds.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from forebay.aws.preflight import check_lake
+from forebay.declaration.service import Service, load_service
+from forebay.errors import ForebayError
+from forebay.events import Emit
+from forebay.lake.lease import Taken, hold
+from forebay.lake.log.tables import own_tables, tables_of
+from forebay.lake.objects import open_objects, s3_client
+from forebay.lake.safety import probe, refuse_unsafe_settings
+from forebay.settings import CompactSettings
+from forebay.spark.session import session
+from forebay.spark.signals import stopping_on_signals
+from forebay.upkeep.compaction.carry_out import Commit, Engine, Stuck
+from forebay.upkeep.compaction.declared import policy_of
+from forebay.upkeep.compaction.events import CompactionEnded, TableCompacted, TableLeftForLater, TableNotCompacted
+from forebay.upkeep.compaction.live_files import TableState, Unreadable, read_table, read_tables
+from forebay.upkeep.compaction.look import look
+from forebay.upkeep.compaction.memory import Memory
+from forebay.upkeep.compaction.plan import Plan, plan
+from forebay.upkeep.compaction.policy import Budget, Policy
+from forebay.upkeep.compaction.task import Skipped, Task
+from forebay.upkeep.compaction.work import works_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["Ran", "TableRan", "compact", "lease_of", "plan_lake"]
+
+
+@dataclass(frozen=True)
+class TableRan:
+    """What became of one table: its commits, and why it was not finished, if it was not."""
+
+    table: str
+    commits: tuple[Commit, ...] = ()
+    reason: str = ""
+    detail: str = ""
+    conflicts: int = 0
+
+
+@dataclass(frozen=True)
+class Ran:
+    plan: Plan
+    tables: tuple[TableRan, ...]
+
+    @property
+    def left(self) -> tuple[TableRan, ...]:
+        """Tables that were to be compacted and were not, or not all of it: bad ones, too."""
+        return tuple(ran for ran in self.tables if ran.reason)
+
+    @property
+    def for_a_person(self) -> tuple[TableRan, ...]:
+        """Those of them that the next run would leave, too."""
+        return tuple(ran for ran in self.left if ran.reason not in TableLeftForLater.REASONS)
+
+    @property
+    def tasks(self) -> tuple[Task, ...]:
+        """Those that are done."""
+        return tuple(task for ran in self.tables for commit in ran.commits for task in commit.work.tasks)
+
+    @property
+    def status(self) -> int:
+        return 1 if self.left else 0
+
+
+def compact(settings: CompactSettings, *, emit: Emit, stop: threading.Event | None = None) -> Ran:
+    """Plans and carries out. Set `stop`, and it ends after the commits that are under way."""
+    began = time.monotonic()
+    service = load_service(settings.service)
+    check_lake(settings.lake)
+    s3 = s3_client() if settings.lake.startswith("s3") else None
+    memory = Memory(settings.lake, _policy(settings, service), s3=s3)
+    planned = plan_lake(settings, service, now=datetime.now(UTC), memory=memory, s3=s3)
+    ran = [TableRan(skip.table, reason=skip.reason, detail=skip.detail) for skip in planned.skipped if skip.bad]
+    if planned.tasks:
+        # Only now: where nothing is to be done, no JVM needs to start.
+        spark = session("forebay-compact")
+        refuse_unsafe_settings(dict(spark.sparkContext.getConf().getAll()), settings.lake)
+        probe(spark, settings.lake)
+        with stopping_on_signals(stop := stop or threading.Event()):
+            ran += _Run(spark, settings, service, planned, memory, stop).all_tables()
+    done = Ran(planned, tuple(ran))
+    memory.write(planned, done.tasks, service=service.name, emit=emit)
+    _tell(done, service, time.monotonic() - began, emit)
+    return done
+
+
+def plan_lake(
+    settings: CompactSettings, service: Service, *, now: datetime, memory: Memory | None = None, s3: Any = None
+) -> Plan:
+    """The plan for the tables that the settings name, or for all of the lake and our own. Needs no Spark."""
+    if s3 is None and settings.lake.startswith("s3"):
+        s3 = s3_client()
+    names = settings.table_names or [*tables_of(settings.lake, s3=s3), *own_tables(settings.lake, s3=s3)]
+    states = read_tables({name: f"{settings.lake}/{name}" for name in dict.fromkeys(names)}, s3=s3)
+    budget = Budget(settings.budget_bytes or None, settings.budget_dpu_s or None)
+    policy = _policy(settings, service)
+    memory = memory or Memory(settings.lake, policy, s3=s3)
+    return plan(memory.passing(states), policy, now=now, budget=budget)
+
+
+def lease_of(lake: str, table: str) -> str:
+    """The place of the lease that one who compacts or maintains this table must hold."""
+    return f"{lake}/_forebay/maintenance/{table}"
+
+
+def _policy(settings: CompactSettings, service: Service) -> Policy:
+    policy = policy_of(service, round_=settings.round, only=settings.group or None)
+    if settings.now:
+        return policy.eager()
+    return policy.heatless() if settings.hot else policy
+
+
+class _Run:
+    """The carrying out of one plan."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        settings: CompactSettings,
+        service: Service,
+        planned: Plan,
+        memory: Memory,
+        stop: threading.Event,
+    ) -> None:
+        self._spark, self._settings, self._memory, self._stop = spark, settings, memory, stop
+        self._policy = _policy(settings, service)
+        self._tasks: dict[str, list[Task]] = {}
+        for task in planned.tasks:
+            self._tasks.setdefault(task.table, []).append(task)
+
+    def all_tables(self) -> Sequence[TableRan]:
+        with ThreadPoolExecutor(self._settings.tables_at_once, "compaction") as threads:
+            return list(threads.map(self._table, self._tasks))
+
+    def _table(self, name: str) -> TableRan:
+        if self._stop.is_set():
+            return TableRan(name, reason="stopped", detail="the run was asked to stop; the next one takes it")
+        try:
+            lease = hold(lease_of(self._settings.lake, name), wait_s=0)
+        except Taken as taken:
+            return TableRan(name, reason="busy", detail=f"{taken.holder} is at work on it; the next run takes it")
+        try:
+            return self._under_lease(name, lease.check)
+        finally:
+            lease.let_go()
+
+    def _under_lease(self, name: str, still_ours: Any) -> TableRan:
+        path = f"{self._settings.lake}/{name}"
+        state = read_table(name, path)
+        if isinstance(state, Unreadable) or state.snapshot is None:
+            reason, detail = (state.reason, state.detail) if isinstance(state, Unreadable) else ("failed", "")
+            return TableRan(name, reason=reason, detail=detail)
+        types = state.snapshot.partition_types
+        engine = Engine(self._spark, open_objects(path), path, types, still_ours=still_ours)
+        commits: list[Commit] = []
+        try:
+            for commit in engine.carry_out(works_of(self._still_wanted(state))):
+                commits.append(commit)
+                if self._stop.is_set():
+                    return TableRan(name, tuple(commits), "stopped", "the run was asked to stop; the next one goes on")
+        except Stuck as stuck:
+            return TableRan(name, tuple(commits), stuck.reason, stuck.detail, stuck.conflicts)
+        except ForebayError as problem:
+            return TableRan(name, tuple(commits), "failed", str(problem))
+        return TableRan(name, tuple(commits))
+
+    def _still_wanted(self, state: TableState) -> list[Task]:
+        """The plan's tasks, as they look now: somebody may have been here since, or have appended."""
+        now = datetime.now(UTC)
+        looked = look(self._memory.reminded(state), self._policy, now)
+        fresh = {task.partition: task for task in looked if not isinstance(task, Skipped)}
+        return [fresh[task.partition] for task in self._tasks[state.name] if task.partition in fresh]
+
+
+def _tell(done: Ran, service: Service, seconds: float, emit: Emit) -> None:
+    for ran in done.tables:
+        if ran.commits:
+            emit(_compacted(ran, service.name))
+        if ran.reason:
+            event = TableNotCompacted if ran in done.for_a_person else TableLeftForLater
+            emit(event(service=service.name, table=ran.table, reason=ran.reason, detail=ran.detail))
+    commits = [commit for ran in done.tables for commit in ran.commits]
+    emit(
+        CompactionEnded(
+            service=service.name,
+            round=done.plan.round,
+            tables=sum(bool(ran.commits) for ran in done.tables),
+            tables_left=len(done.left),
+            **_sums(commits),
+            conflicts=sum(ran.conflicts for ran in done.tables) + sum(commit.conflicts for commit in commits),
+            planned_dpu_seconds=done.plan.totals()["dpu_s"],
+            seconds=round(seconds, 3),
+        )
+    )
+
+
+def _compacted(ran: TableRan, service: str) -> TableCompacted:
+    tasks = [task for commit in ran.commits for task in commit.work.tasks]
+    sums = _sums(ran.commits)
+    return TableCompacted(
+        service=service,
+        table=ran.table,
+        partitions=len(tasks),
+        commits=len(ran.commits),
+        version=ran.commits[-1].version,
+        foretold_files=sum(task.into for task in tasks),
+        bytes_written=sum(commit.effect.bytes_added for commit in ran.commits),
+        conflicts=ran.conflicts + sum(commit.conflicts for commit in ran.commits),
+        seconds=round(sum(commit.seconds for commit in ran.commits), 3),
+        **sums,
+    )
+
+
+def _sums(commits: Sequence[Commit]) -> Mapping[str, int]:
+    return {
+        "files_removed": sum(commit.effect.files_removed for commit in commits),
+        "files_added": sum(commit.effect.files_added for commit in commits),
+        "bytes_read": sum(commit.effect.bytes_removed for commit in commits),
+    }

@@ -1,0 +1,55 @@
+"""Records that were set aside, and verdicts on rows, that are past the time for which they are kept.
+
+In: the quarantine, the parked records or the verdicts, and for how long they are kept. Out: the rows of the days before are
+deleted, whole partitions. The day is written down before the first row goes, so that the accounts, which hold what was set
+aside against the ledger, never miss a row that is gone by declaration; a run that is killed in between is repeated by the next.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import date, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from forebay.declaration.service import Service
+from forebay.lake.health import HealthRecords
+from forebay.lake.log.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["expire", "keep_days_of"]
+
+ASIDE = ("_forebay/quarantine", "_forebay/parked")
+VERDICTS = "_forebay/quality"
+
+
+def keep_days_of(service: Service, name: str) -> int:
+    """For how many days one of our own tables keeps its rows; 0: for ever."""
+    if name == VERDICTS:
+        return service.keep_verdicts_days
+    return service.keep_aside_days if name in ASIDE else 0
+
+
+def expire(
+    spark: SparkSession,
+    path: str,
+    name: str,
+    snapshot: Snapshot,
+    *,
+    keep_days: int,
+    now: datetime,
+    records: HealthRecords,
+) -> date | None:
+    """The first day that stays; None where all of them do."""
+    until = (now - timedelta(days=keep_days)).date()
+    if not keep_days or not _has_older(snapshot, until):
+        return None
+    records.update(name, lambda was: replace(was, expired_until=max(was.expired_until or "", until.isoformat())))
+    spark.sql(f"DELETE FROM delta.`{path.replace('`', '``')}` WHERE day < DATE'{until}'")
+    return until
+
+
+def _has_older(snapshot: Snapshot, until: date) -> bool:
+    days = (dict(file.partition).get("day") for file in snapshot.files)
+    return any(day is not None and day < until.isoformat() for day in days)

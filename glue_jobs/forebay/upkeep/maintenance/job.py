@@ -1,0 +1,259 @@
+"""The maintenance job, as Glue, EMR and the laptop run it: table by table, what nobody needs any more goes.
+
+In: `MaintainSettings`. Out: `Ran`, and the exit status: 1 where a table could not be maintained. Each table is worked on under
+the lease that compaction takes, too. Orphans are looked for where all files are listed anyway (`--vacuum full`), and
+deleted only if the settings say so.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from forebay.aws.preflight import check_lake
+from forebay.declaration.service import Service, load_service
+from forebay.errors import ForebayError
+from forebay.events import Emit
+from forebay.lake.health import HealthMeasured, HealthRecords, seen_in
+from forebay.lake.lease import Lease, Taken, hold
+from forebay.lake.log.tables import own_tables, tables_of
+from forebay.lake.objects import Found, open_objects, s3_client
+from forebay.lake.safety import probe, refuse_unsafe_settings
+from forebay.settings import MaintainSettings
+from forebay.spark.session import session
+from forebay.spark.signals import stopping_on_signals
+from forebay.upkeep.compaction.carry_out import sentence_of
+from forebay.upkeep.compaction.events import TableLeftForLater
+from forebay.upkeep.compaction.job import lease_of
+from forebay.upkeep.compaction.live_files import TableState, Unreadable, read_table
+from forebay.upkeep.maintenance.care import Cared, care_for
+from forebay.upkeep.maintenance.events import MaintenanceEnded, OrphansFound, TableMaintained, TableNotMaintained
+from forebay.upkeep.maintenance.expiry import expire, keep_days_of
+from forebay.upkeep.maintenance.orphans import orphans_of, remains_of
+from forebay.upkeep.maintenance.retention import Retention, retention_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["Ran", "TableRan", "maintain"]
+
+USUAL_TIME_TRAVEL = timedelta(days=7)
+YOUNG = timedelta(days=7)
+"""A file so young may be of a writer that has still to commit."""
+
+
+@dataclass(frozen=True)
+class TableRan:
+    table: str
+    cared: Cared | None = None
+    retention: Retention | None = None
+    orphans: tuple[Found, ...] = ()
+    reason: str = ""
+    detail: str = ""
+    seconds: float = 0
+
+
+@dataclass(frozen=True)
+class Ran:
+    """`remains` are data files in folders of the lake that are no tables."""
+
+    tables: tuple[TableRan, ...]
+    remains: Mapping[str, tuple[Found, ...]]
+    deleted: bool
+
+    @property
+    def orphans(self) -> dict[str, tuple[Found, ...]]:
+        return {ran.table: ran.orphans for ran in self.tables if ran.orphans} | dict(self.remains)
+
+    @property
+    def left(self) -> tuple[TableRan, ...]:
+        return tuple(ran for ran in self.tables if ran.reason)
+
+    @property
+    def for_a_person(self) -> tuple[TableRan, ...]:
+        """Those of them that the next run would leave, too."""
+        return tuple(ran for ran in self.left if ran.reason not in TableLeftForLater.REASONS)
+
+    @property
+    def status(self) -> int:
+        return 1 if self.left else 0
+
+
+def maintain(settings: MaintainSettings, *, emit: Emit, stop: threading.Event | None = None) -> Ran:
+    """Run again, it finds what is left to do."""
+    began = time.monotonic()
+    service = load_service(settings.service)
+    check_lake(settings.lake)
+    s3 = s3_client() if settings.lake.startswith("s3") else None
+    tables = tables_of(settings.lake, s3=s3)
+    names = settings.table_names or [*tables, *own_tables(settings.lake, s3=s3)]
+    spark = session("forebay-maintain")
+    refuse_unsafe_settings(dict(spark.sparkContext.getConf().getAll()), settings.lake)
+    probe(spark, settings.lake)
+    with stopping_on_signals(stop := stop or threading.Event()):
+        run = _Run(spark, settings, service, s3, stop, emit)
+        with ThreadPoolExecutor(settings.tables_at_once, "maintenance") as threads:
+            ran = tuple(threads.map(run.table, dict.fromkeys(names)))
+    remains = run.remains(tables) if settings.vacuum == "full" and not settings.table_names else {}
+    done = Ran(ran, remains, settings.yes)
+    _tell(done, service.name, time.monotonic() - began, emit)
+    return done
+
+
+class _Run:
+    def __init__(
+        self,
+        spark: SparkSession,
+        settings: MaintainSettings,
+        service: Service,
+        s3: Any,
+        stop: threading.Event,
+        emit: Emit,
+    ) -> None:
+        self._spark, self._settings, self._service, self._s3 = spark, settings, service, s3
+        self._stop, self._emit = stop, emit
+        self._records = HealthRecords(settings.lake, s3=s3)
+
+    def table(self, name: str) -> TableRan:
+        if self._stop.is_set():
+            return TableRan(name, reason="stopped", detail="the run was asked to stop; the next one takes it")
+        try:
+            lease = hold(lease_of(self._settings.lake, name), wait_s=0)
+        except Taken as taken:
+            return TableRan(name, reason="busy", detail=f"{taken.holder} is at work on it; the next run takes it")
+        try:
+            return self._under_lease(name, lease)
+        finally:
+            lease.let_go()
+
+    def remains(self, tables: Sequence[str]) -> dict[str, tuple[Found, ...]]:
+        """Of tables that were dropped."""
+        found = {}
+        for name in tables:
+            folder = open_objects(f"{self._settings.lake}/{name}", s3=self._s3)
+            if left := remains_of(folder, not_before=datetime.now(UTC) - YOUNG):
+                found[name] = tuple(left)
+                if self._settings.yes:
+                    folder.delete(f.name for f in left)
+        return found
+
+    # --- inside ---
+
+    def _under_lease(self, name: str, lease: Lease) -> TableRan:
+        from py4j.protocol import Py4JError
+        from pyspark.errors import PySparkException
+
+        began, path = time.monotonic(), f"{self._settings.lake}/{name}"
+        state = read_table(name, path, s3=self._s3)
+        if isinstance(state, Unreadable):
+            gone = state.reason == "not-found" and name not in self._settings.table_names
+            # A folder of the lake without a log is no table: `remains` sees to it.
+            return TableRan(name) if gone else TableRan(name, reason=state.reason, detail=state.detail)
+        assert state.snapshot is not None
+        retention = retention_of(
+            state.snapshot.configuration,
+            time_travel=self._time_travel(name),
+            longest_reader=timedelta(hours=self._settings.longest_reader_hours),
+        )
+        try:
+            lease.check()
+            expire(
+                self._spark,
+                path,
+                name,
+                state.snapshot,
+                keep_days=keep_days_of(self._service, name),
+                now=datetime.now(UTC),
+                records=self._records,
+            )
+            orphans = self._orphans(path, retention) if self._settings.vacuum == "full" else []
+            # A full VACUUM would take the orphans without asking.
+            vacuum = "lite" if orphans and not self._settings.yes else self._settings.vacuum
+            cared = care_for(
+                self._spark,
+                path,
+                retention,
+                vacuum=vacuum,
+                checkpoint_after=self._settings.checkpoint_after,
+                version=state.version,
+            )
+            self._remember(name, path, vacuumed=cared.vacuum != "none")
+        except (PySparkException, Py4JError, ClientError, BotoCoreError, OSError, ForebayError) as failure:
+            return TableRan(name, reason="failed", detail=f"{type(failure).__name__}: {sentence_of(failure)}")
+        return TableRan(name, cared, retention, tuple(orphans), seconds=round(time.monotonic() - began, 3))
+
+    def _orphans(self, path: str, retention: Retention) -> list[Found]:
+        """Old enough for VACUUM to take them."""
+        not_before = datetime.now(UTC) - max(YOUNG, retention.keep or YOUNG)
+        return orphans_of(open_objects(path, s3=self._s3), not_before=not_before)
+
+    def _time_travel(self, name: str) -> timedelta:
+        """As declared; where several declarations may give the name, as long as the longest of them."""
+        from fnmatch import fnmatchcase
+
+        days = [t.time_travel_days for t in self._service.tables if fnmatchcase(name, t.glob)]
+        return max((timedelta(days=n) for n in days), default=USUAL_TIME_TRAVEL)
+
+    def _remember(self, name: str, path: str, *, vacuumed: bool) -> None:
+        state = read_table(name, path, s3=self._s3, whole_log=True)
+        if not isinstance(state, TableState) or state.snapshot is None:
+            return
+        snapshot, now = state.snapshot, datetime.now(UTC)
+
+        def change(was: Any) -> Any:
+            seen = seen_in(snapshot, was, now=now)
+            return replace(seen, vacuumed_at=now if vacuumed else was.vacuumed_at)
+
+        self._emit(HealthMeasured.of(self._records.update(name, change), self._service.name))
+
+
+def _tell(done: Ran, service: str, seconds: float, emit: Emit) -> None:
+    for ran in done.tables:
+        if ran.reason:
+            event = TableNotMaintained if ran in done.for_a_person else TableLeftForLater
+            emit(event(service=service, table=ran.table, reason=ran.reason, detail=ran.detail))
+        elif ran.cared is not None and ran.retention is not None:
+            emit(_maintained(ran, ran.cared, ran.retention, service))
+    for place, found in done.orphans.items():
+        emit(
+            OrphansFound(
+                service=service,
+                place=place,
+                files=len(found),
+                bytes=sum(f.bytes for f in found),
+                such_as=found[0].name,
+                deleted=done.deleted,
+            )
+        )
+    orphans = [f for found in done.orphans.values() for f in found]
+    emit(
+        MaintenanceEnded(
+            service=service,
+            tables=sum(ran.cared is not None for ran in done.tables),
+            tables_left=len(done.left),
+            files_deleted=sum(ran.cared.files_deleted for ran in done.tables if ran.cared),
+            orphans=len(orphans),
+            orphan_bytes=sum(f.bytes for f in orphans),
+            seconds=round(seconds, 3),
+        )
+    )
+
+
+def _maintained(ran: TableRan, cared: Cared, retention: Retention, service: str) -> TableMaintained:
+    return TableMaintained(
+        service=service,
+        table=ran.table,
+        vacuum=cared.vacuum,
+        kept_hours=retention.keep_hours,
+        files_deleted=cared.files_deleted,
+        checkpoint=cared.checkpoint,
+        properties=tuple(retention.properties),
+        seconds=ran.seconds,
+    )

@@ -1,0 +1,73 @@
+"""The reconcile job, as Glue, EMR and the laptop run it: files that landed in the last days and that the ledger does not know
+are announced, as S3 should have done.
+
+In: `ReconcileSettings`. Out: `Reconciled`. The newest hours are left out: their files may be on their way. A file that
+has waited for longer than that counts as missed, too, and so does one whose message ended among the dead letters; to announce
+it again is harmless. Run twice, it announces twice, and what is loaded is not loaded again.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import numpy as np
+
+from forebay.aws.announce import announce
+from forebay.aws.client import client
+from forebay.aws.preflight import check_lake, check_queue
+from forebay.declaration.service import load_service
+from forebay.events import Emit
+from forebay.lake.objects import open_objects, s3_client
+from forebay.landed_file import LandedFile
+from forebay.ledger.entry import file_hash
+from forebay.settings import ReconcileSettings
+from forebay.upkeep.reconcile.events import FilesReconciled
+from forebay.upkeep.reconcile.known import known_since
+from forebay.upkeep.reconcile.landed import landed_files, prefixes_of
+
+__all__ = ["Reconciled", "reconcile"]
+
+ANNOUNCED_AT_ONCE = 1000
+
+
+@dataclass(frozen=True)
+class Reconciled:
+    looked_at: int
+    missed: tuple[LandedFile, ...]
+    refused: tuple[str, ...] = ()
+
+
+def reconcile(settings: ReconcileSettings, *, emit: Emit, now: datetime | None = None) -> Reconciled:
+    began, service = time.monotonic(), load_service(settings.service)
+    check_lake(settings.lake)
+    check_queue(settings.queue_url)
+    found = look(settings, s3=s3_client(), now=now or datetime.now(UTC))
+    sqs = client("sqs")
+    refused: list[str] = []
+    for at in range(0, len(found.missed), ANNOUNCED_AT_ONCE):
+        refused += announce(sqs, settings.queue_url, found.missed[at : at + ANNOUNCED_AT_ONCE])
+    emit(
+        FilesReconciled(
+            service=service.name,
+            files=found.looked_at,
+            missed=len(found.missed),
+            refused=len(refused),
+            such_as=found.missed[0].uri if found.missed else "",
+            seconds=round(time.monotonic() - began, 3),
+        )
+    )
+    return Reconciled(found.looked_at, found.missed, tuple(refused))
+
+
+def look(settings: ReconcileSettings, *, s3: Any, now: datetime) -> Reconciled:
+    """Announces nothing. The ledger is read after the bucket was listed: what was loaded meanwhile is known."""
+    since, until = now - timedelta(hours=settings.look_back_hours), now - timedelta(hours=settings.settle_hours)
+    bucket, _, pattern = settings.landing.removeprefix("s3://").partition("/")
+    files = list(landed_files(s3, bucket, prefixes_of(pattern, since, until), since=since, until=until))
+    known = known_since(open_objects(f"{settings.lake}/_forebay/ledger"), since)
+    hashes = np.fromiter(map(file_hash, files), dtype=np.int64, count=len(files))
+    unknown = ~np.isin(hashes, known)
+    return Reconciled(len(files), tuple(files[n] for n in np.flatnonzero(unknown)))

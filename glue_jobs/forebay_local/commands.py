@@ -1,0 +1,173 @@
+"""Commands about the local twin: S3, SNS and SQS on this machine, wired as on AWS. `forebay.cli` adds them where this
+package is installed.
+"""
+
+from __future__ import annotations
+
+import random
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from forebay.cli.show import console, size
+from forebay.errors import Halt
+from forebay_local.demo import demo
+
+__all__ = ["add_to", "app"]
+
+app = typer.Typer(help="The whole service on this machine: no AWS account, no Docker.", no_args_is_help=True)
+
+State = Annotated[
+    Path, typer.Option(envvar="FOREBAY_LOCAL", help="The folder that holds the twin's state; safe to delete.")
+]
+HOME = Path(".forebay/local")
+
+
+def add_to(commands: typer.Typer) -> None:
+    commands.command()(demo)
+    commands.add_typer(app, name="local")
+
+
+@app.command()
+def up(
+    state: State = HOME,
+    port: Annotated[int, typer.Option(help="The port; 0 takes a free one.")] = 0,
+    assembly: Annotated[
+        Path | None,
+        typer.Option(help="A synthesized assembly (cdk.out) to deploy; by default this repository's, env=local."),
+    ] = None,
+) -> None:
+    """Start the twin and deploy the service into it, or find the one that runs."""
+    from forebay_local.twin import twin as twins
+
+    with console.status("deploying the template into the twin ..."):
+        twin = twins.up(state, port=port, cloud=assembly)
+    console.print(f"the twin is up at {twin.endpoint} (process {twin.pid})")
+    console.print(
+        f"stack    {twin.stack}\nlanding  s3://{twin.landing_bucket}/{twin.prefix}\nqueue    {twin.queue_url}\nlake     s3://{twin.lake_bucket}"
+    )
+    console.print(
+        '\nnext     [bold]eval "$(forebay local env)"[/bold], then forebay local feed, forebay ingest --drain'
+    )
+
+
+@app.command()
+def env(state: State = HOME) -> None:
+    """Print what to set so that forebay, boto3, Spark and the AWS command all talk to the twin."""
+    twin = _running(state)
+    settings = {**twin.env, "FOREBAY_QUEUE_URL": twin.queue_url, "FOREBAY_LAKE": f"s3://{twin.lake_bucket}"}
+    settings["FOREBAY_LANDING"] = f"s3://{twin.landing_bucket}/{twin.prefix}"
+    for name, value in settings.items():
+        print(f"export {name}={value}")
+
+
+@app.command()
+def status(state: State = HOME) -> None:
+    """Say what is in the twin."""
+    from forebay_local.twin import twin as twins
+
+    seen = twins.status(state)
+    if not seen.running or seen.twin is None:
+        console.print("no twin is running here; `forebay local up` starts one")
+        raise typer.Exit(1)
+    console.print(f"the twin is up at {seen.twin.endpoint} (process {seen.twin.pid}, {size(seen.memory_bytes)})")
+    console.print(f"landed   {seen.objects:,} objects, {size(seen.landed_bytes)}")
+    console.print(
+        f"queue    {seen.visible:,} waiting, {seen.in_flight:,} in flight, {seen.dead_letters:,} dead letters"
+    )
+
+
+@app.command()
+def down(state: State = HOME) -> None:
+    """Stop the twin and forget what was in it."""
+    from forebay_local.twin import twin as twins
+
+    stopped = twins.down(state)
+    console.print(f"the twin is down (process {stopped.pid})" if stopped.was_running else "no twin was running here")
+
+
+@app.command()
+def feed(
+    state: State = HOME,
+    files: Annotated[int, typer.Option(min=1, help="How many different files to drop.")] = 200,
+    games: Annotated[int, typer.Option(min=1, max=10_000, help="Of how many games.")] = 8,
+    rate: Annotated[float, typer.Option(min=0, help="Files a second; 0 drops them as quickly as it goes.")] = 0,
+    records: Annotated[int, typer.Option(min=1, help="Records in a file, on average.")] = 250,
+    seed: Annotated[int, typer.Option(help="The same seed drops the same files.")] = 1,
+    chaos: Annotated[
+        bool, typer.Option("--chaos", help="Also announce files twice, late, wrapped otherwise, and send junk.")
+    ] = False,
+) -> None:
+    """Drop believable game telemetry, some of it dirty, late or doubled, and say exactly what was dropped."""
+    from forebay_local.feed import SPAN, Recipe, drop, plan, send_messages
+
+    twin = _running(state)
+    recipe = Recipe(
+        start=datetime.now(UTC) - SPAN, files=files, games=games, mean_records=records, seed=seed, prefix=twin.prefix
+    )
+    with console.status("dropping files ..."):
+        dropped = drop(twin.client("s3"), twin.landing_bucket, plan(recipe), rate=rate or None)
+    tally = dropped.tally
+    console.print(f"files    {dropped.files:,} put, {dropped.different:,} different, {size(dropped.put_bytes)}")
+    console.print(
+        f"records  {tally.records:,} = {sum(tally.clean.values()):,} clean + {sum(tally.mistyped.values()):,} with a wrong type"
+        f" + {tally.unreadable:,} unreadable + {tally.gameless:,} without a game + {tally.unknown:,} of unknown games"
+    )
+    console.print(f"late     {tally.late:,} of the clean ones happened an hour or more before")
+    if chaos:
+        from forebay_local.fabricate import Chaos
+
+        messages = Chaos.of_every_kind(random.Random(seed).randrange(1 << 30)).announce(dropped.versions).messages
+        sent = send_messages(twin.client("sqs"), twin.queue_url, messages)
+        console.print(f"chaos    {sent:,} more messages: repeated, late, wrapped, of objects that are gone, and junk")
+
+
+@app.command()
+def fire(
+    name: Annotated[str, typer.Argument(help="A schedule, such as start-ingest; without it they are listed.")] = "",
+    state: State = HOME,
+) -> None:
+    """Do now what a schedule would: run its function, or start its job."""
+    from forebay_local.twin import fire as firing
+
+    twin = _running(state)
+    if not name:
+        for known in sorted(firing.schedules(twin.client)):
+            console.print(known)
+        return
+    with console.status(f"{name} ..."):
+        answer = firing.fire(twin.client, name)
+    console.print(f"{name}: {answer if answer is not None else 'done'}")
+
+
+@app.command()
+def alarms(state: State = HOME) -> None:
+    """Hold the queues' alarms against what the queues hold; one that changes does what it says."""
+    from forebay_local.twin.alarms import evaluate
+
+    for name, now in sorted(evaluate(_running(state).client).items()):
+        console.print(f"{now:<6} {name}")
+
+
+@app.command()
+def runs(state: State = HOME) -> None:
+    """Every run of every job, the newest first, and where the log of each is."""
+    twin = _running(state)
+    glue = twin.client("glue")
+    found = [run for job in glue.get_jobs()["Jobs"] for run in glue.get_job_runs(JobName=job["Name"])["JobRuns"]]
+    for run in sorted(found, key=lambda run: run["StartedOn"], reverse=True):
+        console.print(f"{run['JobRunState']:<10} {run['ExecutionTime']:>5} s  {run['JobName']}  {run['Id'][:16]}")
+        if "ErrorMessage" in run:
+            console.print(f"           {run['ErrorMessage']}")
+        console.print(f"           {twin.state / 'runs' / run['Id'] / 'log'}")
+
+
+def _running(state: Path):  # type: ignore[no-untyped-def]
+    from forebay_local.twin import twin as twins
+
+    twin = twins.find(state)
+    if twin is None:
+        raise Halt("no twin is running here; `forebay local up` starts one")
+    return twin

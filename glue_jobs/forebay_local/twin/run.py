@@ -1,0 +1,152 @@
+"""One run of a Glue job as a process of this machine: what it is started with, and how it ended.
+
+Enters what Glue is given: a script's place, and arguments. `Submitted.start` fetches the files into the run's folder and starts
+spark-submit there; `Run.wait` says how it ended, with the reason as Glue would print it: the last error that the script let
+out.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from forebay.spark.session import aws_settings, laptop_settings
+from forebay_local.twin.clients import access_key
+
+__all__ = ["Ended", "Run", "Submitted", "reason"]
+
+OF_GLUE = re.compile(
+    r"--(conf|extra-.*|additional-.*|datalake-formats|enable-.*|continuous-log-.*|spark-event-logs-path|job-.*|class)"
+)
+"""Arguments that Glue acts on by itself. A script on Glue is handed them too, so here as well."""
+LOG_STORE_JAR = "forebay-logstore.jar"
+
+
+@dataclass(frozen=True)
+class Ended:
+    state: str
+    message: str = ""
+
+
+class Run:
+    """A process that was started."""
+
+    def __init__(self, process: subprocess.Popen[bytes], log: Path) -> None:
+        self._process, self._log = process, log
+
+    def wait(self, *, stopping: Callable[[], bool], minutes_at_most: float | None) -> Ended:
+        try:
+            status = self._process.wait(60 * minutes_at_most if minutes_at_most else None)
+        except subprocess.TimeoutExpired:
+            self.stop()
+            return Ended("TIMEOUT", f"Job run exceeded its timeout of {minutes_at_most:g} minutes")
+        if stopping():
+            return Ended("STOPPED", "Job run was stopped")
+        if status == 0:
+            return Ended("SUCCEEDED")
+        return Ended("FAILED", reason(self._log.read_text(errors="replace")) or f"exit status {status}")
+
+    def stop(self, *, wait_s: float = 20) -> None:
+        """The whole group: spark-submit, the JVM, and its Pythons."""
+        for how, patience in ((signal.SIGTERM, wait_s), (signal.SIGKILL, 5)):
+            if self._process.poll() is not None:
+                return
+            try:
+                os.killpg(self._process.pid, how)
+                self._process.wait(patience)
+            except (ProcessLookupError, subprocess.TimeoutExpired):
+                continue
+
+
+@dataclass(frozen=True)
+class Submitted:
+    """What StartJobRun was given, the job's own arguments and the run's together. It runs as its role."""
+
+    job: str
+    role: str
+    run_id: str
+    script: str
+    arguments: Mapping[str, str]
+
+    def start(self, s3: Any, folder: Path, endpoint: str, region: str) -> Run:
+        folder.mkdir(parents=True, exist_ok=True)
+
+        def fetched(argument: str) -> list[str]:
+            places = [place for place in self.arguments.get(argument, "").split(",") if place]
+            return [str(_fetch(s3, place, folder)) for place in places]
+
+        script = _fetch(s3, self.arguments.get("--scriptLocation", self.script), folder)
+        fetched("--extra-files")
+        environment = _environment(os.environ, endpoint, region, self.role)
+        settings = self._platform(environment, fetched("--extra-jars"))
+        command = [str(Path(sys.executable).parent / "spark-submit")]
+        for name, value in settings.items():
+            command += ["--conf", f"{name}={value}"]
+        if conf := self.arguments.get("--conf"):
+            command += [word for pair in conf.split(" --conf ") for word in ("--conf", pair.strip())]
+        if packages := fetched("--extra-py-files"):
+            command += ["--py-files", ",".join(packages)]
+        command += [str(script), "--JOB_NAME", self.job, "--JOB_RUN_ID", self.run_id]
+        command += [word for pair in self.arguments.items() for word in pair]
+        log = folder / "log"
+        with log.open("wb") as out:
+            process = subprocess.Popen(
+                command,
+                cwd=folder,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        return Run(process, log)
+
+    def _platform(self, environment: Mapping[str, str], extra_jars: list[str]) -> dict[str, str]:
+        """What Glue has by itself: Spark with Delta, and S3. The log store is not among it: the job brings it."""
+        settings = laptop_settings(os.environ) | aws_settings(environment)
+        there = settings["spark.driver.extraClassPath"].split(os.pathsep)
+        own = [jar for jar in there if Path(jar).name != LOG_STORE_JAR]
+        return settings | {"spark.app.name": self.job, "spark.driver.extraClassPath": os.pathsep.join(own + extra_jars)}
+
+
+def reason(log: str) -> str:
+    """The error that ended a Python script: the last line of its last traceback, with what follows it to the next log line."""
+    lines = log.splitlines()
+    at = max((n for n, line in enumerate(lines) if line.startswith("Traceback (most recent call last)")), default=None)
+    if at is None:
+        said = [line for line in lines if line.strip()]
+        return said[-1].strip()[:2000] if said else ""
+    after = [line for line in lines[at + 1 :] if line and not line.startswith((" ", "\t"))]
+    error = after[0] if after else lines[at]
+    name, colon, message = error.partition(": ")
+    return (f"{name.rpartition('.')[2]}{colon}{message}" if re.fullmatch(r"[\w.]+", name) else error)[:2000]
+
+
+def _fetch(s3: Any, place: str, folder: Path) -> Path:
+    bucket, _, key = place.removeprefix("s3://").partition("/")
+    to = folder / Path(key).name
+    s3.download_file(bucket, key, str(to))
+    return to
+
+
+def _environment(ours: Mapping[str, str], endpoint: str, region: str, who: str) -> dict[str, str]:
+    kept = ("PATH", "HOME", "LANG", "TMPDIR", "JAVA_HOME", "FOREBAY_JARS")
+    return {
+        **{name: ours[name] for name in kept if name in ours},
+        **access_key(who),
+        "AWS_ENDPOINT_URL": endpoint,
+        "AWS_REGION": region,
+        "AWS_DEFAULT_REGION": region,
+        "AWS_EC2_METADATA_DISABLED": "true",
+        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_DRIVER_PYTHON": sys.executable,
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "PYTHONWARNINGS": "ignore",
+    }

@@ -1,0 +1,169 @@
+"""moto's S3, nearer to AWS's in what forebay stands on: conditional writes and the notifications of new objects.
+
+What was wrong, in moto 5.2.5: `If-None-Match` and `If-Match` are checked first and the object written later, so two
+writers can both win; a multipart upload announces itself twice, as a put and as a completed upload; the notification
+has no sequencer, no version id and no outer fields, and "/" in its key is escaped; it leaves before the object's
+metadata are set.
+
+What is changed: writes run one at a time, from the check to the metadata. What they have to announce gets its sequencer
+within the lock, so that sequencers of a key are in the order of its writes, and is delivered after it, so that a
+subscriber which calls back into S3 meets no lock.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import wraps
+from typing import Any
+from urllib.parse import quote_plus
+
+from moto.s3 import models, notifications, responses
+
+from forebay_local.twin.mend import Mend, lay
+
+__all__ = ["MENDS", "install", "relied_on"]
+
+_send_event = notifications.send_event
+_stock_record = notifications._get_s3_event
+_put_object = models.S3Backend.put_object
+
+
+def install() -> None:
+    """Lay the mends; raises `Misdeclared` when moto is not the one they were written for."""
+    lay(MENDS, relied_on)
+
+
+# --- writes, one at a time ---
+
+_writing = threading.RLock()
+_held = threading.local()
+
+
+def one_at_a_time(write: Callable[..., Any]) -> Callable[..., Any]:
+    """The write under the lock, what it announces after it."""
+
+    @wraps(write)
+    def alone(*args: Any, **kwargs: Any) -> Any:
+        announcements: list[tuple[Any, ...]] = []
+        _held.announcements = announcements
+        try:
+            with _writing:
+                return write(*args, **kwargs)
+        finally:
+            _held.announcements = None
+            for announcement in announcements:
+                _send_event(*announcement)
+
+    return alone
+
+
+def put_object(self: Any, bucket_name: str, key_name: str, value: Any, **kwargs: Any) -> Any:
+    # The end of a multipart upload writes its object with a put, and announces itself afterwards.
+    if kwargs.get("multipart") is not None:
+        kwargs["disable_notification"] = True
+    return _put_object(self, bucket_name, key_name, value, **kwargs)
+
+
+# --- notifications ---
+
+# One number more each write; it starts at the clock so that a later twin goes on from where an earlier one was.
+_sequencers = itertools.count(int(time.time() * 1e6) << 4)
+
+
+@dataclass(frozen=True)
+class _Written:
+    """The object as it was when it was announced; the real one may be gone when the notification leaves."""
+
+    name: str
+    size: int | None
+    etag: str
+    version_id: str | None
+    sequencer: str
+
+
+def send_event(account_id: str, event_name: Any, bucket: Any, key: Any) -> None:
+    if bucket.notification_configuration is None:
+        return
+    size, etag, version = getattr(key, "size", None), getattr(key, "etag", ""), getattr(key, "version_id", None)
+    written = _Written(key.name, size, etag, version, f"{next(_sequencers):018X}")
+    announcements = getattr(_held, "announcements", None)
+    if announcements is None:
+        _send_event(account_id, event_name, bucket, written)
+    else:
+        announcements.append((account_id, event_name, bucket, written))
+
+
+def s3_event(event_name: str, bucket: Any, key: _Written, notification_id: str) -> dict[str, Any]:
+    """A notification with all the fields that S3's has; a removed object has neither size nor etag."""
+    event: dict[str, Any] = _stock_record(event_name, bucket, key, notification_id)
+    record = event["Records"][0]
+    record["userIdentity"] = {"principalId": "AWS:LOCALTWIN"}
+    record["requestParameters"] = {"sourceIPAddress": "127.0.0.1"}
+    record["responseElements"] = {"x-amz-request-id": key.sequencer, "x-amz-id-2": key.sequencer}
+    record["s3"]["bucket"]["ownerIdentity"] = {"principalId": "LOCALTWIN"}
+    about = record["s3"]["object"]
+    about["key"] = quote_plus(key.name, safe="/")
+    about["sequencer"] = key.sequencer
+    if bucket.is_versioned:
+        about["versionId"] = key.version_id
+    if "ObjectRemoved" in event_name:
+        about.pop("size", None)
+        about.pop("eTag", None)
+    return event
+
+
+_RESPONSE = responses.S3Response
+
+MENDS = (
+    Mend(_RESPONSE, "put_object", ("self",), one_at_a_time(_RESPONSE.put_object)),
+    Mend(_RESPONSE, "copy_object", ("self",), one_at_a_time(_RESPONSE.copy_object)),
+    Mend(_RESPONSE, "delete_object", ("self",), one_at_a_time(_RESPONSE.delete_object)),
+    Mend(
+        _RESPONSE,
+        "_key_response_post",
+        ("self", "request", "body", "bucket_name", "query", "key_name"),
+        one_at_a_time(_RESPONSE._key_response_post),
+    ),
+    Mend(
+        models.S3Backend,
+        "put_object",
+        (
+            "self",
+            "bucket_name",
+            "key_name",
+            "value",
+            "storage",
+            "etag",
+            "multipart",
+            "encryption",
+            "kms_key_id",
+            "bucket_key_enabled",
+            "lock_mode",
+            "lock_legal_status",
+            "lock_until",
+            "checksum_value",
+            "request_method",
+            "disable_notification",
+        ),
+        put_object,
+    ),
+    Mend(notifications, "send_event", ("account_id", "event_name", "bucket", "key"), send_event),
+    Mend(notifications, "_get_s3_event", ("event_name", "bucket", "key", "notification_id"), s3_event),
+)
+
+
+def relied_on() -> list[tuple[Any, str]]:
+    """What the mends read of moto's buckets and objects."""
+    make_key: Any = models.FakeKey
+    make_bucket: Any = models.FakeBucket
+    key = make_key(
+        name="probe", bucket_name="probe", value=b"", account_id="123456789012", region_name="us-east-1", etag="probe"
+    )
+    key.dispose()  # it warns when it is only forgotten
+    bucket = make_bucket("probe", "123456789012", "us-east-1")
+    wanted = [(key, name) for name in ("name", "size", "etag", "version_id")]
+    return wanted + [(bucket, name) for name in ("notification_configuration", "is_versioned")]

@@ -1,0 +1,127 @@
+"""The twin's process: `python -m forebay_local.twin.server --port 0 --state DIR`.
+
+Enters a port of 127.0.0.1 (0 for any that is free) and the folder of its state. Leaves one line on stdout when it
+answers, `READY http://127.0.0.1:PORT PID`; anything else on stderr is a problem. All it holds is in memory.
+
+It ends on SIGTERM; when its mark in the folder is gone or is another server's, so that a folder which somebody deleted
+leaves no orphan behind; and with `--with-parent` when the process that started it ends. A port that is taken, or a moto
+that the mends do not fit, is a sentence on stderr and exit status 1 or 2.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import signal
+import sys
+import threading
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from forebay.errors import Misdeclared
+from forebay_local.twin.mend import missing
+
+__all__ = ["MARK", "main"]
+
+MARK = "server.pid"
+LOOK_EVERY_S = 0.5
+
+
+def main(argv: list[str] | None = None) -> int:
+    options = _options(argv)
+    problems = missing()
+    if problems:
+        print(Misdeclared(problems), file=sys.stderr)
+        return 2
+    _be_quiet()
+    server = _bind(options.port)
+    endpoint = f"http://127.0.0.1:{server.server_port}"
+    try:
+        _mend(endpoint, options.state)
+    except Misdeclared as moved:
+        print(moved, file=sys.stderr)
+        return 2
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    if options.state:
+        (options.state / MARK).write_text(str(os.getpid()))
+    threading.Thread(target=_watch, args=(_reasons_to_live(options),), daemon=True).start()
+    print(f"READY {endpoint} {os.getpid()}", flush=True)
+    server.serve_forever()
+    return 0
+
+
+def _options(argv: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m forebay_local.twin.server", description="The local twin's process."
+    )
+    parser.add_argument("--port", type=int, default=0, help="a port of 127.0.0.1; 0 takes any that is free")
+    parser.add_argument("--state", type=Path, help="the folder whose deletion ends the server")
+    parser.add_argument("--with-parent", type=int, metavar="PID", help="the starting process; end when it ends")
+    return parser.parse_args(argv)
+
+
+def _be_quiet() -> None:
+    warnings.filterwarnings("ignore")  # of moto and flask; nobody reads them in a child's log
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
+    # Nothing in here may ever look outside, whatever the shell that started it has set.
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        del os.environ[name]
+    os.environ.update(AWS_ACCESS_KEY_ID="local", AWS_SECRET_ACCESS_KEY="local", AWS_EC2_METADATA_DISABLED="true")
+    os.environ["MOTO_DISABLE_GLOBAL_CORS"] = "true"  # for browsers; it costs a regex a header on every request
+
+
+def _mend(endpoint: str, state: Path | None) -> None:
+    from forebay_local.twin import events, functions, glue, rights, s3, sqs
+    from forebay_local.twin.cloudformation import engine
+
+    rights.install(state)
+    sqs.install()
+    s3.install()
+    functions.install(endpoint)
+    events.install(endpoint)
+    glue.install(endpoint, state)
+    engine.install(endpoint)
+
+
+def _bind(port: int) -> Any:
+    from moto.moto_server.werkzeug_app import DomainDispatcherApplication, MotoRequestHandler, create_backend_app
+    from werkzeug.serving import make_server
+
+    class Handler(MotoRequestHandler):
+        def log_request(self, code: int | str = "-", size: int | str = "-") -> None:
+            """Not one line a request: the log is for what went wrong."""
+
+    application = DomainDispatcherApplication(create_backend_app)
+    # A taken port: werkzeug says so on stderr and exits with 1.
+    return make_server("127.0.0.1", port, application, threaded=True, request_handler=Handler)
+
+
+def _reasons_to_live(options: argparse.Namespace) -> list[Callable[[], bool]]:
+    reasons: list[Callable[[], bool]] = []
+    if options.state:
+        mark = (options.state / MARK).absolute()
+        reasons.append(lambda: _marked(mark))
+    if options.with_parent:
+        reasons.append(lambda: bool(os.getppid() == options.with_parent))
+    return reasons
+
+
+def _marked(mark: Path) -> bool:
+    try:
+        return mark.read_text() == str(os.getpid())
+    except OSError:
+        return False
+
+
+def _watch(reasons: list[Callable[[], bool]]) -> None:
+    pause = threading.Event()
+    while all(reason() for reason in reasons):
+        pause.wait(LOOK_EVERY_S)
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

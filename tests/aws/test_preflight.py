@@ -1,0 +1,71 @@
+"""What cannot work is one line at the start, which names the thing and says what to do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError, EndpointConnectionError, NoCredentialsError, NoRegionError
+
+from forebay.aws.preflight import check_lake, check_queue
+from forebay.errors import Misdeclared
+
+URL = "https://sqs.eu-west-1.amazonaws.com/123456789012/arrivals"
+
+
+class Refusing:
+    """A client whose every call fails as it was told."""
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+    def get_queue_attributes(self, **_: Any) -> None:
+        raise self.error
+
+    head_bucket = get_queue_attributes
+
+
+def answer(code: str, message: str = "") -> ClientError:
+    return ClientError({"Error": {"Code": code, "Message": message}}, "Call")
+
+
+@pytest.mark.parametrize(
+    ("error", "says"),
+    [
+        (answer("AWS.SimpleQueueService.NonExistentQueue"), "there is no such queue"),
+        (answer("AccessDenied"), "may not use it"),
+        (answer("ExpiredToken", "The token has expired"), "sign in again"),
+        (answer("InvalidClientTokenId"), "AWS_PROFILE"),
+        (NoCredentialsError(), "no AWS credentials were found"),
+        (NoRegionError(), "set AWS_REGION"),
+        (EndpointConnectionError(endpoint_url="http://127.0.0.1:9"), "nobody answers"),
+    ],
+)
+def test_a_queue_that_cannot_be_used_is_told_in_a_line(error: Exception, says: str) -> None:
+    with pytest.raises(Misdeclared, match=says) as refused:
+        check_queue(URL, sqs=Refusing(error))
+    assert str(refused.value).startswith(f"queue {URL}: ")
+    assert "\n" not in str(refused.value)
+
+
+def test_a_queue_that_is_no_url_is_told() -> None:
+    with pytest.raises(Misdeclared, match="is not a URL"):
+        check_queue("arrivals", sqs=None)
+
+
+def test_an_endpoint_from_the_environment_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL_SQS", "http://127.0.0.1:9")
+    with pytest.raises(
+        Misdeclared, match=r"AWS_ENDPOINT_URL_SQS says http://127\.0\.0\.1:9: does a server listen there"
+    ):
+        check_queue(URL, sqs=Refusing(EndpointConnectionError(endpoint_url="http://127.0.0.1:9")))
+
+
+@pytest.mark.parametrize(("code", "says"), [("404", "there is no bucket studio-lake"), ("403", "may not use it")])
+def test_a_lake_that_cannot_be_used_is_told_in_a_line(code: str, says: str) -> None:
+    with pytest.raises(Misdeclared, match=says):
+        check_lake("s3://studio-lake/x", s3=Refusing(answer(code)))
+
+
+def test_a_lake_in_a_folder_needs_no_aws() -> None:
+    check_lake("file:///tmp/lake", s3=Refusing(NoCredentialsError()))

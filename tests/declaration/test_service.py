@@ -1,0 +1,228 @@
+"""Declarations: what is right is read, and everything that is wrong is said at once."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+
+from forebay.declaration.column import widens
+from forebay.declaration.service import Service, builtin_service, fingerprint, load_service, parse_service
+from forebay.errors import Misdeclared
+
+GOOD = 'name = "studio"\n[[tables]]\nname = "{game}"\n'
+TWO = 'name = "s"\n[[tables]]\nname = "a"\ncolumns = [{name = "x"}, {name = "m", type = "map"}]\n'
+
+
+def problems(texts: dict[str, str]) -> str:
+    with pytest.raises(Misdeclared) as refused:
+        parse_service(texts)
+    return str(refused.value)
+
+
+def test_the_builtin_example_makes_a_table_for_each_game() -> None:
+    service = builtin_service()
+    assert [table.name for table in service.tables] == ["{game}"]
+    assert service.tables[0].fields == ("game",)
+
+
+def test_tables_may_stand_in_files_of_their_own() -> None:
+    service = parse_service({"service.toml": 'name = "studio"', "tables/purchases.toml": 'name = "purchases"'})
+    assert [table.name for table in service.tables] == ["purchases"]
+
+
+def test_the_longest_beginning_of_a_key_decides_what_becomes_of_its_other_bytes() -> None:
+    below = 'overwritten = "ignore"\noverwritten_below = { "in/" = "append", "in/fixes/" = "replace" }\n'
+    service = parse_service({"service.toml": below + GOOD})
+    asked = ("in/fixes/a.json", "in/a.json", "in/fixes", "out/in/a.json")
+    assert [service.rule_of(key) for key in asked] == ["replace", "append", "append", "ignore"]
+    assert parse_service({"service.toml": GOOD}).rule_of("in/a.json") == "append"
+
+
+def test_the_version_changes_with_any_text() -> None:
+    one, other = parse_service({"service.toml": GOOD}), parse_service({"service.toml": GOOD + "# a comment\n"})
+    assert one.version != other.version
+    assert one.version == parse_service({"service.toml": GOOD}).version
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("name = ", r"service\.toml: is not TOML"),
+        ('[[tables]]\nname = "a"', r"service\.toml: name: is missing"),
+        ('name = "studio"', r"no table is declared"),
+        ('name = "Studio!"\n[[tables]]\nname = "a"', r"name: must be a small letter.*got 'Studio!'"),
+        ("overwriten = 'append'\n" + GOOD, r"overwriten: is unknown \(did you mean overwritten\?\)"),
+        (GOOD + 'overwritten = "replace"', r"overwritten is decided for files, .* declare it in service\.toml"),
+        (GOOD + 'personal = ["player.email"]', r"personal data is not kept apart yet, .* become = \"ignored\""),
+        (GOOD + 'mode = "merge"', r"mode: .*'append'; got 'merge'"),
+        ('overwritten_below = {"in/" = "never"}\n' + GOOD, r"overwritten_below\.in/: .*'replace'; got 'never'"),
+        ('overwritten = "never"\n' + GOOD, r"overwritten: .*'append', 'ignore' or 'replace'; got 'never'"),
+        (
+            GOOD + '[schedules.night]\njob = "compact"\nat = "2:30"',
+            r"schedules\.night\.at: must be daily 04:00, .*got '2:30'",
+        ),
+        (
+            GOOD + '[schedules.night]\njob = "compact"\nat = "daily 02:30"\nzone = "Mars/Base"',
+            r"schedules\.night\.zone: must be a time zone's name",
+        ),
+        (
+            GOOD + '[schedules.night]\njob = "maintain"\nat = "daily 02:30"\ngroup = "default"',
+            r"schedules\.night: group: the job maintain knows no such thing",
+        ),
+        (
+            GOOD + '[schedules.night]\njob = "compact"\nat = "daily 02:30"\ngroup = "defualt"',
+            r"schedules\.night\.group: no table is of the group 'defualt' \(did you mean default\?\)",
+        ),
+        (
+            GOOD + '[schedules.Night]\njob = "compact"\nat = "never"',
+            r"schedules: 'Night' must be words of small letters",
+        ),
+        ('name = "s"\n[[tables]]\nname = "Big"', r"name 'Big' must be small letters"),
+        ('name = "s"\n[[tables]]\nname = "{@key.game}"', r"tables: \{@key.game\}: @key.game is not in the key"),
+        ('name = "s"\n[[tables]]\nname = "{@metadata.Game}"', r"must be a field.s name, .* or @metadata\.name"),
+        ('name = "s"\n[envelope]\nkey = "in/{a}{b}/"\n[[tables]]\nname = "a"', r"envelope.key: .*follows another name"),
+        ('name = "s"\n[[tables]]\nname = "../up"', r"must be small letters"),
+        ('name = "s"\n[[tables]]\nname = "a"\nvalues = "["', r"is not a regular expression"),
+        ('name = "s"\n[[tables]]\nname = "a"\ncolumns = [{name = "_x"}]', r"columns\.0\.name: must be a letter"),
+        (
+            'name = "s"\n[[tables]]\nname = "a"\ncolumns = [{name = "x", type = "text"}]',
+            r"columns\.0\.type: .*got 'text'",
+        ),
+        (
+            'name = "s"\n[[tables]]\nname = "a"\ncolumns = [{name = "x", path = "a..b"}]',
+            r"path: must be a field's name",
+        ),
+        ('name = "s"\n[[tables]]\nname = "a"\ncolumns = [{name = "x"}, {name = "X"}]', r"names a column twice"),
+        ('name = "s"\n[[tables]]\nname = "a"\npartitions = ["x"]', r"partitions: x is no declared column"),
+        (
+            'name = "s"\n[[tables]]\nname = "a"\ncolumns = [{name = "x", type = "map"}]\npartitions = ["x"]',
+            r"partitions: x is map, which names no folder",
+        ),
+        (
+            'name = "s"\n[[tables]]\nname = "a"\ncolumns = [{name = "x"}]\npartitions = ["x"]\npartition_values = {x = "["}',
+            r"partition_values: x is not a regular expression",
+        ),
+        (
+            'name = "s"\n[[tables]]\nname = "a"\ncolumns = [{name = "event_time"}]\nevent_time = {}',
+            r"event_time: event_time is no declared column of type timestamp",
+        ),
+        (
+            'name = "s"\n[[tables]]\nname = "a"\ncolumns = [{name = "x", path = "y", expression = "z"}]',
+            r"has an expression",
+        ),
+        (
+            TWO + 'cluster_by = ["x"]\npartitions = ["x"]',
+            r"cluster_by: is instead of partitions",
+        ),
+        (
+            TWO + 'cluster_by = ["x", "x"]',
+            r"cluster_by: takes up to 4 columns, each once",
+        ),
+        (
+            TWO + 'cluster_by = ["y"]',
+            r"cluster_by: y is no declared column",
+        ),
+        (
+            TWO + 'cluster_by = ["m"]',
+            r"cluster_by: m is map",
+        ),
+        (
+            TWO + 'cluster_by = ["x"]\ncompaction = { order_by = ["x"] }',
+            r"cluster_by: OPTIMIZE orders the rows by these",
+        ),
+        (
+            TWO + "salt = 0",
+            r"salt: .*; got 0",
+        ),
+        ('name = "s"\n[[tables]]\nname = "a"\n[[tables]]\nname = "a"', r"a: is declared twice"),
+    ],
+)
+def test_a_mistake_is_named_with_its_place_and_what_would_be_right(text: str, says: str) -> None:
+    assert re.search(says, problems({"service.toml": text}))
+
+
+def test_all_mistakes_of_all_files_are_told_at_once() -> None:
+    said = problems({"service.toml": 'nam = "x"', "tables/a.toml": "=", "tables/b.toml": 'name = "B"'})
+    assert re.search(r"tables/a\.toml: is not TOML", said)
+    assert re.search(r"tables/b\.toml: name 'B'", said)
+    assert re.search(r"service\.toml: nam: is unknown \(did you mean name\?\)", said)
+
+
+def test_declarations_are_read_from_a_folder(tmp_path: Path) -> None:
+    (tmp_path / "service.toml").write_text('name = "studio"')
+    (tmp_path / "tables").mkdir()
+    (tmp_path / "tables" / "a.toml").write_text('name = "a"')
+    service: Service = load_service(str(tmp_path))
+    assert [table.name for table in service.tables] == ["a"]
+
+
+def test_a_place_without_declarations_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(Misdeclared, match=r"has no service\.toml"):
+        load_service(str(tmp_path))
+    with pytest.raises(Misdeclared, match="does not exist"):
+        load_service(str(tmp_path / "nowhere"))
+
+
+class FakeS3:
+    """Two objects in a bucket, and one that is no declaration."""
+
+    objects: ClassVar = {
+        "cfg/service.toml": b'name = "studio"',
+        "cfg/tables/a.toml": b'name = "a"',
+        "cfg/notes.txt": b"?",
+    }
+
+    def get_paginator(self, _: str) -> FakeS3:
+        return self
+
+    def paginate(self, *, Bucket: str, Prefix: str) -> list[dict[str, object]]:  # noqa: N803 (boto3's names)
+        assert (Bucket, Prefix) == ("bucket", "cfg/")
+        return [{"Contents": [{"Key": key} for key in self.objects]}]
+
+    def get_object(self, *, Bucket: str, Key: str) -> dict[str, object]:  # noqa: N803
+        import io
+
+        return {"Body": io.BytesIO(self.objects[Key])}
+
+
+def test_declarations_are_read_from_s3() -> None:
+    assert [t.name for t in load_service("s3://bucket/cfg", s3=FakeS3()).tables] == ["a"]
+
+
+def test_one_file_in_s3_is_read_by_its_name_without_a_listing() -> None:
+    class OneFile(FakeS3):
+        objects: ClassVar = {"assets/1234.toml": GOOD.encode()}
+
+        def get_paginator(self, _: str) -> FakeS3:
+            raise AssertionError("it may be forbidden to list")
+
+        def head_object(self, *, Bucket: str, Key: str) -> dict[str, object]:  # noqa: N803
+            return {"ETag": f'"{hash(self.objects[Key])}"'}
+
+    place = "s3://bucket/assets/1234.toml"
+    assert [t.name for t in load_service(place, s3=OneFile()).tables] == ["{game}"]
+    assert fingerprint(place, s3=OneFile()) == fingerprint(place, s3=OneFile())
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "wider"),
+    [
+        ("int", "long", True),
+        ("int", "double", True),
+        ("float", "double", True),
+        ("int", "decimal(10,0)", True),
+        ("int", "decimal(10,2)", False),
+        ("long", "decimal(22,2)", True),
+        ("decimal(9,2)", "decimal(11,4)", True),
+        ("decimal(9,2)", "decimal(11,1)", False),
+        ("long", "double", False),
+        ("long", "int", False),
+        ("string", "long", False),
+        ("int", "int", False),
+    ],
+)
+def test_a_type_is_wider_if_it_holds_every_value_of_the_other(before: str, after: str, wider: bool) -> None:
+    assert widens(before, after) is wider

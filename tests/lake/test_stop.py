@@ -1,0 +1,60 @@
+"""A wish to stop reaches a job that runs, and no job that starts later."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from forebay.errors import TryAgain
+from forebay.lake.lease import hold, holder
+from forebay.lake.stop import StopWish
+from forebay.lake.store import open_store
+from forebay.operate.stop import stop
+
+
+def wish(folder: Path, now: list[float]) -> StopWish:
+    return StopWish(open_store(str(folder)), every_s=5, clock=lambda: now[0])
+
+
+def test_a_wish_is_seen_within_five_seconds_and_stands_until_it_is_forgotten(tmp_path: Path) -> None:
+    now = [0.0]
+    job = wish(tmp_path, now)
+    wish(tmp_path, [0.0]).ask()
+    now[0] = 4.9
+    assert not job.asked()
+    now[0] = 5.0
+    assert job.asked()
+    job.forget()
+    later = wish(tmp_path, now)
+    now[0] = 60.0
+    assert not later.asked()
+
+
+def test_where_nobody_runs_no_wish_is_left_behind(tmp_path: Path) -> None:
+    assert stop(str(tmp_path), wait_s=0) is None
+    assert open_store(str(tmp_path)).get("stop") is None
+
+
+def test_stopping_waits_until_the_job_has_ended(tmp_path: Path) -> None:
+    lease = hold(str(tmp_path), wait_s=0)
+    runs = holder(str(tmp_path))
+    assert runs is not None
+    naps: list[float] = []
+
+    def nap(seconds: float) -> None:
+        naps.append(seconds)
+        if len(naps) == 3:
+            lease.let_go()
+
+    assert stop(str(tmp_path), wait_s=60, sleep=nap) == runs
+    assert len(naps) == 3
+    assert holder(str(tmp_path)) is None
+
+
+def test_a_job_that_takes_too_long_is_named_and_the_wish_stands(tmp_path: Path) -> None:
+    lease = hold(str(tmp_path), wait_s=0)
+    with pytest.raises(TryAgain, match=r"process .* is still at its batch after 0 s"):
+        stop(str(tmp_path), wait_s=0)
+    assert open_store(str(tmp_path)).get("stop") is not None
+    lease.let_go()

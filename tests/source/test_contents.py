@@ -1,0 +1,272 @@
+"""The contents mode: rows of a declared schema straight from the queue, as Spark's own JSON reader would make them."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import random
+import textwrap
+from collections.abc import Callable, Iterator
+from datetime import UTC
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from forebay.content.columns import columns_of
+from forebay.source.source import register
+from forebay_local.twin.twin import Twin
+from tests.source.conftest import Queues
+from tests.source.notebook import NOTEBOOK
+from tests.source.notices import body
+
+BUCKET = "contents"
+SCHEMA = "id bigint, player struct<name: string, level: int>, tags array<string>, at timestamp, _corrupt_record string"
+
+
+class Rows:
+    """A stream of rows into memory, run after run on one checkpoint."""
+
+    def __init__(self, spark: Any, twin: Twin, queues: Queues, folder: Path) -> None:
+        self.spark, self.s3, self.queues, self.folder = spark, twin.client("s3"), queues, folder
+        self.queue = queues.make(VisibilityTimeout="30")
+        self.schema = SCHEMA
+        self.options = {"fileFormat": "json", "queueUrl": self.queue, "sqsFetchInterval": "0s", "region": "eu-west-1"}
+        self.found: list[Any] = []
+        self.batches: list[int] = []
+        self.fails = False
+        self.query: Any = None
+
+    def put(self, key: str, content: bytes | str) -> None:
+        raw = content.encode() if isinstance(content, str) else content
+        put = self.s3.put_object(Bucket=BUCKET, Key=key, Body=raw)
+        etag, version = put["ETag"].strip('"'), put.get("VersionId")
+        self.queues.send(self.queue, [body(key, bucket=BUCKET, size=len(raw), etag=etag, version=version)])
+
+    def start(self) -> Rows:
+        def take(frame: Any, batch: int) -> None:
+            rows = frame.collect()
+            if self.fails:
+                raise RuntimeError("the sink is down")
+            self.found += rows
+            self.batches.append(len(rows))
+
+        stream = self.spark.readStream.format("s3-sqs").options(**self.options).schema(self.schema).load().writeStream
+        self.query = stream.foreachBatch(take).option("checkpointLocation", str(self.folder / "checkpoint")).start()
+        return self
+
+    def until(self, seen: Callable[[], bool]) -> None:
+        for _ in range(600):
+            if seen():
+                return
+            assert not self.query.awaitTermination(0.1)
+        raise AssertionError(f"not seen in time: {self.found}")
+
+    def until_committed(self, batches: int) -> None:
+        """The sink has the rows before Spark has the batch; a query stopped in between runs it once more."""
+        commits = self.folder / "checkpoint" / "commits"
+        self.until(lambda: (commits / str(batches - 1)).exists())
+
+    def fails_with(self, words: str) -> None:
+        with pytest.raises(Exception, match=words):
+            self.start().query.awaitTermination(120)
+        assert sum(self.queues.left(self.queue)) > 0, "a message of a batch that failed was deleted"
+
+    @property
+    def ids(self) -> list[Any]:
+        return sorted(row.id for row in self.found if row.id is not None)
+
+    def stop(self) -> None:
+        if self.query is not None:
+            self.query.stop()
+
+
+@pytest.fixture
+def rows(spark: Any, twin: Twin, queues: Queues, tmp_path: Path) -> Iterator[Rows]:
+    s3 = twin.client("s3")
+    if BUCKET not in [bucket["Name"] for bucket in s3.list_buckets()["Buckets"]]:
+        s3.create_bucket(Bucket=BUCKET, CreateBucketConfiguration={"LocationConstraint": "eu-west-1"})
+    register(spark, manifests=str(tmp_path / "manifests"))
+    rows = Rows(spark, twin, queues, tmp_path)
+    yield rows
+    rows.stop()
+
+
+def test_a_notebook_gets_rows_with_the_options_it_had(rows: Rows) -> None:
+    rows.options |= {
+        "maxFilesPerTrigger": "100",
+        "fetchParallelism": "2",
+        "allowOverwrites": "true",
+        "maxFileAge": "7d",
+    }
+    rows.put(
+        "in/a.json", '{"id": 1, "player": {"name": "Ada", "level": 3}, "tags": ["x"], "at": "2026-01-02T03:04:05Z"}\n'
+    )
+    rows.put("in/b.json.gz", gzip.compress(b'[{"id": 2},\n {"id": 3, "new": true}]'))
+    rows.start().until(lambda: rows.ids == [1, 2, 3])
+    [ada] = [row for row in rows.found if row.id == 1]
+    assert (ada.player.asDict(), ada.tags, ada._corrupt_record) == ({"name": "Ada", "level": 3}, ["x"], None)
+    millis = rows.spark.createDataFrame([ada], SCHEMA).selectExpr("unix_millis(at)").first()[0]
+    assert millis == 1767323045000
+    rows.until(lambda: rows.queues.left(rows.queue) == (0, 0))
+    assert list((rows.folder / "manifests").glob("*/*/batches/*")), "the manifests lie under the queue's name"
+
+
+def test_the_notebook_of_the_readme_runs_as_it_stands(rows: Rows) -> None:
+    rows.put("in/a.json", '{"player": "Ada", "level": 3}')
+    notebook = NOTEBOOK.replace("https://sqs.eu-west-1.amazonaws.com/123456789012/landed", rows.queue)
+    told: dict[str, Any] = {"spark": rows.spark}
+    exec(textwrap.dedent(notebook), told)
+    stream = told["events"].writeStream.format("memory").queryName("notebook")
+    rows.query = stream.option("checkpointLocation", str(rows.folder / "checkpoint")).start()
+    rows.until(lambda: [row.player for row in rows.spark.table("notebook").collect()] == ["Ada"])
+
+
+def test_a_record_that_does_not_fit_keeps_what_fits_and_its_text(rows: Rows) -> None:
+    rows.put("in/a.json", '{"id": 1, "player": {"name": "Ada", "level": "high"}}\n{"id": 2\n{"id": 3}\n')
+    rows.start().until(lambda: len(rows.found) == 3)
+    told = {row._corrupt_record: (row.id, row.player and row.player.name) for row in rows.found}
+    assert told == {
+        '{"id": 1, "player": {"name": "Ada", "level": "high"}}': (1, "Ada"),
+        '{"id": 2': (None, None),
+        None: (3, None),
+    }
+
+
+def test_dropmalformed_drops_and_failfast_stops(rows: Rows) -> None:
+    rows.options["mode"] = "DROPMALFORMED"
+    rows.put("in/a.json", '{"id": 1}\n{"id": "two"}\n{"id": 3}\n')
+    rows.start().until(lambda: rows.ids == [1, 3])
+    rows.until_committed(len(rows.batches))
+    rows.stop()
+    rows.options["mode"] = "FAILFAST"
+    rows.put("in/b.json", '{"id": "four"}\n')
+    rows.fails_with("does not fit the schema: .*four")
+
+
+def test_a_batch_that_runs_again_has_the_same_rows(rows: Rows) -> None:
+    """Also when the object has been written again meanwhile: its version is pinned, and where there are no versions the
+    batch says that it is another object now."""
+    rows.s3.put_bucket_versioning(Bucket=BUCKET, VersioningConfiguration={"Status": "Enabled"})
+    try:
+        rows.put("in/again.json", '{"id": 1}')
+        rows.fails = True
+        rows.fails_with("the sink is down")
+        rows.put("in/again.json", '{"id": 2}')
+        rows.fails = False
+        rows.start().until(lambda: rows.ids == [1, 2])
+        assert rows.batches[0] == 1
+    finally:
+        rows.s3.put_bucket_versioning(Bucket=BUCKET, VersioningConfiguration={"Status": "Suspended"})
+
+
+def test_a_file_that_is_gone_stops_the_query_unless_it_may_be_ignored(rows: Rows) -> None:
+    rows.put("in/gone.json", '{"id": 1}')
+    rows.s3.delete_object(Bucket=BUCKET, Key="in/gone.json")
+    rows.put("in/there.json", '{"id": 2}')
+    rows.fails_with("in/gone.json .*the file is gone. With the option ignoreFileDeletion")
+    rows.options["ignoreFileDeletion"] = "true"
+    rows.start().until(lambda: rows.ids == [2])
+    rows.until(lambda: rows.queues.left(rows.queue) == (0, 0))
+
+
+def test_a_broken_file_is_a_row_that_says_so_or_stops_the_query(rows: Rows) -> None:
+    rows.put("in/broken.json.gz", gzip.compress(b'{"id": 1}')[:-4])
+    rows.put("in/fine.json", '{"id": 2}')
+    rows.schema = "id bigint"
+    rows.fails_with("in/broken.json.gz .*With a column _corrupt_record string in the schema the query goes on")
+    rows.schema = SCHEMA
+    rows.start().until(lambda: rows.ids == [2])
+    assert [row._corrupt_record.split(")")[0] for row in rows.found if row.id is None] == [
+        f"s3://{BUCKET}/in/broken.json.gz (corrupt-archive"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("options", "schema", "words"),
+    [
+        ({"fileFormat": "csv"}, SCHEMA, "fileFormat: 'csv' is not allowed"),
+        ({}, None, "schema: fileFormat needs one"),
+        ({}, "id variant", "JSON is not read into variant"),
+        ({}, "id int, _corrupt_record int", "declare it `_corrupt_record string`"),
+        ({"timeZone": "Mars"}, SCHEMA, "timeZone: 'Mars' is not allowed"),
+        ({"pathRewrites": "{}"}, SCHEMA, "pathrewrites: is not an option of this s3-sqs .leave it out"),
+        ({"maxFilesPerTrigger": "0"}, SCHEMA, "maxFilesPerTrigger: '0' is not allowed"),
+    ],
+)
+def test_what_cannot_be_honoured_is_refused_with_a_reason(
+    rows: Rows, options: dict[str, str], schema: str | None, words: str
+) -> None:
+    def run() -> None:
+        reader = rows.spark.readStream.format("s3-sqs").options(**rows.options | options)
+        stream = (reader.schema(schema) if schema else reader).load().writeStream.format("memory").queryName("refused")
+        stream.start().awaitTermination(60)
+
+    with pytest.raises(Exception, match=words):
+        run()
+
+
+DECLARED = (
+    "a bigint, b string, c double, d boolean, e timestamp, f date, g decimal(9,2), i int, "
+    "j array<int>, k array<struct<x: int, y: string>>, l map<string, int>, m map<string, struct<x: int>>, "
+    "n struct<x: int, y: struct<z: boolean, u: string>>, o timestamp_ntz, p array<array<string>>, q float, r smallint"
+)
+MOMENTS = (
+    "2024", "2024-1", "2024-02-30", "2024-01-02", "2024-01-02 3:4:5", "2024-01-02T03:04:05.123456789Z", "x", "",
+    "2024-01-02T03:04:05+02:00", "2024-01-02T03:04:05 Europe/Paris", "2024-01-02T03", "2024-01-02T03:04", " 2024-01-02 ",
+    "2024-01-02T03:04:05+2", "2024-01-02T03:04:05+0230", "2024-13-01", "2024-01-02T03:04:05.", "+2024-01-02",
+    "2024-01-02T03:04:05 UTC+1", "2024-01-02T", "2024-01-02T03:04:05EST", "2024-01-02T24:00:00", "0001-01-01", "1969-12-31",
+)  # fmt: skip
+SCALARS: tuple[str, ...] = (
+    "0", "1", "-1", "-0", "127", "40000", "2147483648", "9223372036854775807", "9223372036854775808", "1.0", "1.5", "-0.0",
+    "1e2", "1e-7", "12345678.9", "1e400", "0.1", "1.005", "123456789012345678901234567890", "true", "false", "null",
+    '"NaN"', '"Infinity"', '"-Infinity"', '"INF"', '"1"', '"1.25"', '"x"', '""', '"YWJj"', '"YW"', '"\\u00e9\\ud83d\\ude00"',
+    '"\\ud800"', '"tab\\t\\u001f\\\\u001f/"', "[]", "{}", "[1, 2 ]", '{"x" : 1.10}', '{"x": [null, {"y": "z"}]}',
+    '"1700000000.5"',
+)  # fmt: skip
+
+
+def test_records_become_what_sparks_own_reader_makes_of_them(spark: Any) -> None:
+    """Thousands of documents, each field of each type given everything that could stand there. Left out is where Spark's
+    reader loses what is there: the fields behind a broken base64 text, and a moment 292 billion years from now."""
+    chance = random.Random(20260102)
+    schema = T.StructType.fromDDL(DECLARED)
+    texts = [document(chance, schema.names) for _ in range(4000)]
+    with_text = T.StructType([*schema.fields, T.StructField("_corrupt_record", T.StringType())])
+    parsed = spark.createDataFrame([(text,) for text in texts], "text string").select(
+        F.from_json("text", with_text, {"timeZone": "UTC"}).alias("row")
+    )
+    ours = columns_of(texts, schema, UTC)
+    corrupt = pa.array([text if place in ours.misfits else None for place, text in enumerate(texts)], pa.string())
+    theirs = [row["row"] for row in parsed.toArrow().to_pylist()]
+    rows = pa.RecordBatch.from_arrays([*ours.arrays, corrupt], names=with_text.names).to_pylist()
+    assert len(ours.misfits) > 1000
+    for text, mine, sparks in zip(texts, rows, theirs, strict=True):
+        assert {name: shown(mine[name]) for name in mine} == {name: shown(sparks[name]) for name in sparks}, text
+
+
+def document(chance: random.Random, names: list[str]) -> str:
+    chosen = chance.sample(names, chance.randint(1, 4))
+    return "{" + ", ".join(f'"{name}": {value(chance, name)}' for name in chosen) + "}"
+
+
+def value(chance: random.Random, name: str) -> str:
+    if name in "efo" or chance.random() < 0.1:
+        return json.dumps(chance.choice(MOMENTS))
+    kind = chance.random()
+    if kind < 0.4:
+        return chance.choice(SCALARS)
+    if kind < 0.6:
+        return "[" + ", ".join(value(chance, "a") for _ in range(chance.randint(0, 3))) + "]"
+    fields = chance.sample("xyzu", chance.randint(0, 3))
+    return "{" + ", ".join(f'"{field}": {value(chance, "a")}' for field in fields) + "}"
+
+
+def shown(value: Any) -> str:
+    """NaN is like NaN, and a map has no order."""
+    if isinstance(value, list) and value and isinstance(value[0], tuple):
+        value = sorted(value)
+    return repr(value)

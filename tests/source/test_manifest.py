@@ -1,0 +1,97 @@
+"""Manifests: what is written is read back, once and for all; and what recent batches took is remembered, bounded."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from forebay.errors import Halt
+from forebay.lake.store import LocalStore
+from forebay.landed_file import LandedFile
+from forebay.source.manifest import AnnouncedFile, Manifest, Manifests, Taken
+from forebay.source.queue import Receipt
+
+moments = st.datetimes(min_value=datetime(2000, 1, 1), max_value=datetime(2100, 1, 1), timezones=st.just(UTC))
+texts = st.text(st.characters(exclude_categories=["Cs"]), min_size=1)
+files = st.builds(
+    LandedFile,
+    texts,
+    texts,
+    st.none() | st.integers(0, 1 << 50),
+    texts,
+    st.none() | texts,
+    st.none() | texts,
+    st.none() | moments,
+)
+rows = st.builds(AnnouncedFile, files, moments, st.integers(1, 1000), texts, st.booleans())
+manifests = st.builds(
+    Manifest,
+    st.integers(1, 1 << 40),
+    st.integers(0, 1 << 40),
+    st.lists(rows, max_size=5).map(tuple),
+    st.lists(st.builds(Receipt, texts, texts), max_size=5).map(tuple),
+)
+
+
+def row(key: str, *, again: bool = False, message_id: str = "m") -> AnnouncedFile:
+    return AnnouncedFile(LandedFile("b", key, 1, "e"), datetime(2026, 1, 2, tzinfo=UTC), 1, message_id, again)
+
+
+def manifest(number: int, *keys: str) -> Manifest:
+    return Manifest(number, number - 1, tuple(map(row, keys)), (Receipt("m", "r"),))
+
+
+@given(manifests)
+def test_a_manifest_read_back_is_the_one_written(written: Manifest) -> None:
+    assert Manifest.decode(written.encode()) == written
+
+
+@given(manifests)
+def test_the_same_manifest_always_has_the_same_bytes(written: Manifest) -> None:
+    assert written.encode() == Manifest.decode(written.encode()).encode()
+
+
+def test_a_manifest_is_json_lines_that_a_person_can_read() -> None:
+    lines = [json.loads(line) for line in gzip.decompress(manifest(7, "in/a.json").encode()).splitlines()]
+    assert lines[0] == {"manifest": 7, "committed": 6, "files": 1, "version": 1}
+    assert lines[1]["key"] == "in/a.json"
+    assert lines[2] == {"id": "m", "receipt": "r"}
+
+
+def test_a_manifest_written_twice_is_one_and_a_different_one_is_refused(tmp_path: Path) -> None:
+    store = Manifests(LocalStore(str(tmp_path)))
+    store.write(manifest(1, "a"))
+    store.write(manifest(1, "a"))
+    with pytest.raises(Halt, match="another run"):
+        store.write(manifest(1, "b"))
+    assert (store.numbers(), store.read(1)) == ([1], manifest(1, "a"))
+
+
+def test_what_a_batch_took_is_known_until_it_is_forgotten() -> None:
+    taken = Taken()
+    taken.remember(manifest(1, "a", "b"))
+    taken.remember(manifest(2, "c"))
+    taken.forget(1)
+    assert [row(key).mark in taken for key in "abc"] == [False, False, True]
+
+
+def test_a_file_taken_again_on_purpose_is_told_by_its_message() -> None:
+    taken = Taken()
+    taken.remember(Manifest(1, 0, (row("a", again=True, message_id="m1"),), ()))
+    assert row("a", again=True, message_id="m1").mark in taken
+    assert row("a", again=True, message_id="m2").mark not in taken
+    assert row("a").mark not in taken
+
+
+def test_memory_of_batches_is_bounded_and_keeps_the_newest() -> None:
+    taken = Taken(most=10)
+    for number in range(1, 10):
+        taken.remember(manifest(number, *(f"{number}-{i}" for i in range(4))))
+    assert taken.batches == [8, 9]
+    assert len(taken) == 8

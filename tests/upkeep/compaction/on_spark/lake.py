@@ -1,0 +1,93 @@
+"""A small lake in a folder, with tables of many small files, and runs of the compaction job on it."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from delta.tables import DeltaTable
+from pyspark.sql import DataFrame, SparkSession
+
+from forebay.events import Event
+from forebay.lake.log.live_file import LiveFile
+from forebay.lake.log.snapshot import read_snapshot
+from forebay.lake.objects import open_objects
+from forebay.settings import CompactSettings, MaintainSettings
+from forebay.upkeep.compaction.job import Ran, compact
+from forebay.upkeep.maintenance.job import Ran as Maintained
+from forebay.upkeep.maintenance.job import maintain
+
+__all__ = ["SmallLake"]
+
+
+@dataclass
+class SmallLake:
+    spark: SparkSession
+    folder: Path
+    events: list[Event] = field(default_factory=list)
+
+    @property
+    def place(self) -> str:
+        return f"file://{self.folder}"
+
+    def path(self, table: str = "alpha") -> str:
+        return f"{self.place}/{table}"
+
+    def append(self, rows: DataFrame, table: str = "alpha", by: str | None = None, **options: str) -> None:
+        writer = rows.write.format("delta").mode("append").options(**options)
+        (writer.partitionBy(by) if by else writer).save(self.path(table))
+
+    def fill(self, table: str = "alpha", files: int = 6, rows: int = 10, first: int = 0) -> None:
+        """So many files of a table without partitions, in one commit."""
+        self.append(self.spark.range(first, first + files * rows, 1, files).selectExpr("id", "id % 7 as v"), table)
+
+    def rows(self, table: str = "alpha") -> Counter[Any]:
+        found = self.spark.read.format("delta").load(self.path(table)).collect()
+        return Counter(tuple(row.asDict().items()) for row in found)
+
+    def files(self, table: str = "alpha") -> list[LiveFile]:
+        return list(read_snapshot(open_objects(self.path(table))).files)
+
+    def version(self, table: str = "alpha") -> int:
+        return read_snapshot(open_objects(self.path(table))).version
+
+    def delta(self, table: str = "alpha") -> DeltaTable:
+        return DeltaTable.forPath(self.spark, self.path(table))
+
+    def declare(self, toml: str) -> str:
+        place = self.folder / "service.toml"
+        place.write_text(f'name = "studio"\n{toml}')
+        return str(place)
+
+    def age(self, days: int = 0, table: str = "alpha", *, hours: float = 0) -> None:
+        """As if all that was done to the table until now had been done so long ago; with less than 0, as by a machine whose
+        clock is ahead."""
+        folder = self.folder / table
+        seconds = round((days * 24 + hours) * 3600)
+        ms = seconds * 1000
+        for file in [*folder.rglob("*")]:
+            if file.name.startswith(".") and file.name.endswith(".crc"):
+                file.unlink()  # Hadoop's checksum of what is changed here
+            elif file.name.endswith(".crc"):
+                file.unlink()  # Delta's checksum, which has times in it, too
+        for log in (folder / "_delta_log").glob("*.json"):
+            text = log.read_text()
+            for name in ("deletionTimestamp", "modificationTime", "timestamp"):
+                text = re.sub(rf'"{name}":(\d+)', lambda m, name=name: f'"{name}":{int(m[1]) - ms}', text)  # type: ignore[misc]
+            log.write_text(text)
+        for file in [*folder.rglob("*")]:
+            stat = file.stat()
+            os.utime(file, (stat.st_atime - seconds, stat.st_mtime - seconds))
+        jvm: Any = self.spark
+        jvm._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
+
+    def maintain(self, **more: Any) -> Maintained:
+        return maintain(MaintainSettings(lake=self.place, **more), emit=self.events.append)
+
+    def compact(self, **more: Any) -> Ran:
+        settings = CompactSettings(lake=self.place, **{"now": True, **more})
+        return compact(settings, emit=self.events.append)

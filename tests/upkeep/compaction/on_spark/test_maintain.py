@@ -1,0 +1,207 @@
+"""What nobody needs any more goes; what somebody may still read stays; and orphans are for a person to decide about."""
+
+from __future__ import annotations
+
+import os
+import time
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from pyspark.errors import PySparkException
+
+from forebay.lake.health import HealthRecords
+from forebay.lake.lease import hold
+from forebay.upkeep.compaction.events import TableLeftForLater
+from forebay.upkeep.compaction.job import lease_of
+from forebay.upkeep.maintenance.events import MaintenanceEnded, OrphansFound, TableMaintained, TableNotMaintained
+from tests.upkeep.compaction.on_spark.lake import SmallLake
+
+DECLARED = '[[tables]]\nname = "{any}"\ntime_travel_days = '
+
+
+def data_files(small: SmallLake, table: str = "alpha") -> set[Path]:
+    return set((small.folder / table).rglob("*.parquet")) - set((small.folder / table / "_delta_log").iterdir())
+
+
+def rows_as_of(small: SmallLake, **when: object) -> int:
+    reader = small.spark.read.format("delta")
+    for name, value in when.items():
+        reader = reader.option(name, str(value))
+    return len(reader.load(small.path()).collect())
+
+
+def old_and_new_versions(small: SmallLake) -> None:
+    """Versions 0 to 2 are ten days old, 3 to 5 are of now; 2 and 5 are compactions."""
+    small.fill(files=4)
+    small.fill(files=4, first=100)
+    small.compact()
+    small.age(days=10)
+    small.fill(files=4, first=200)
+    small.fill(files=4, first=300)
+    small.compact()
+    assert small.version() == 5
+
+
+@pytest.mark.parametrize("kind", ["lite", "full"])
+def test_time_travel_works_inside_the_declared_window_and_outside_the_error_says_so(
+    small: SmallLake, kind: str
+) -> None:
+    old_and_new_versions(small)
+    ran = small.maintain(vacuum=kind, service=small.declare(DECLARED + "7"))
+    assert ran.status == 0
+    (told,) = [e for e in small.events if isinstance(e, TableMaintained)]
+    assert (told.vacuum, told.files_deleted, told.kept_hours) == (kind, 8, 169)
+    assert (rows_as_of(small, versionAsOf=3), rows_as_of(small, versionAsOf=4)) == (120, 160)
+    with pytest.raises(PySparkException, match=r"beyond delta\.deletedFileRetentionDuration"):
+        rows_as_of(small, versionAsOf=1)
+    assert HealthRecords(small.place).of("alpha").vacuumed_at is not None
+    assert small.maintain(vacuum=kind).tables[0].cared is not None
+
+
+@pytest.mark.parametrize("off", [-1, 1], ids=["ahead", "behind"])
+def test_a_writer_whose_clock_is_an_hour_off_costs_no_row_and_no_version_inside_the_window(
+    small: SmallLake, off: int
+) -> None:
+    small.fill(files=4)
+    service = small.declare(DECLARED + "7")
+    small.compact()
+    small.age(days=7, hours=-0.5)  # half an hour inside the window
+    small.fill(files=4, first=100)
+    small.age(hours=off)  # all of it was stamped by the other clock
+    assert (small.compact(service=service).status, small.maintain(vacuum="full", service=service).status) == (0, 0)
+    assert (len(small.files()), sum(small.rows().values())) == (1, 80)
+    assert rows_as_of(small, versionAsOf=small.version()) == 80
+    assert (rows_as_of(small, versionAsOf=0), rows_as_of(small, versionAsOf=1)) == (40, 40)
+
+
+def test_what_was_the_newest_version_inside_the_window_is_kept_however_old_its_commit(small: SmallLake) -> None:
+    """Delta looks at the commit's age, and refuses a version that was still in force three days ago; a reader who knows better
+    can tell it so, for every file is there."""
+    old_and_new_versions(small)
+    small.maintain(vacuum="full", service=small.declare(DECLARED + "7"))
+    three_days_ago = f"{datetime.now(UTC) - timedelta(days=3):%Y-%m-%d %H:%M:%S}"
+    with pytest.raises(PySparkException, match=r"beyond delta\.deletedFileRetentionDuration"):
+        rows_as_of(small, timestampAsOf=three_days_ago)
+    knows_better = "spark.databricks.delta.vacuum.enforceTimeTravelWithinDeletedFileRetentionDuration"
+    small.spark.conf.set(knows_better, "false")
+    try:
+        assert rows_as_of(small, timestampAsOf=three_days_ago) == 80
+    finally:
+        small.spark.conf.unset(knows_better)
+
+
+def test_a_longer_promise_is_written_into_the_table_and_kept(small: SmallLake) -> None:
+    old_and_new_versions(small)
+    before = data_files(small)
+    service = small.declare(DECLARED + "40")
+    small.maintain(vacuum="full", service=service)
+    assert data_files(small) == before
+    assert [rows_as_of(small, versionAsOf=version) for version in range(6)] == [40, 80, 80, 120, 160, 160]
+    properties = small.delta().detail().collect()[0].properties
+    assert properties["delta.deletedFileRetentionDuration"] == "interval 961 hours"
+    assert properties["delta.logRetentionDuration"] == "interval 985 hours"
+    version = small.version()
+    small.maintain(vacuum="none", service=service)
+    assert small.version() == version, "what the table says already is not said again"
+
+
+def test_a_log_that_lost_what_came_after_the_last_vacuum_is_vacuumed_by_its_files(small: SmallLake) -> None:
+    old_and_new_versions(small)
+    small.maintain(vacuum="lite")
+    for number in range(4):
+        small.fill(files=1, first=1000 * number)
+    small.compact()
+    small.age(days=10)
+    small.maintain(vacuum="none", checkpoint_after=1)
+    log = small.folder / "alpha" / "_delta_log"
+    last = small.version()
+    for version in range(last):
+        (log / f"{version:020}.json").unlink()
+    small.fill(files=1)
+    small.events.clear()
+    assert small.maintain(vacuum="lite").status == 0
+    (told,) = [e for e in small.events if isinstance(e, TableMaintained)]
+    assert told.vacuum == "full"
+    small.events.clear()
+    small.age(days=10)
+    assert small.maintain(vacuum="lite").status == 0
+    (told,) = [e for e in small.events if isinstance(e, TableMaintained)]
+    assert told.vacuum == "lite", "from then on the log is enough again"
+
+
+def test_a_log_that_grew_long_gets_a_checkpoint(small: SmallLake) -> None:
+    for number in range(5):
+        small.fill(files=1, first=number * 10)
+    small.maintain(vacuum="none", checkpoint_after=20)
+    (told,) = [e for e in small.events if isinstance(e, TableMaintained)]
+    assert told.checkpoint is None
+    small.maintain(vacuum="none", checkpoint_after=2)
+    assert sorted(f.name for f in (small.folder / "alpha" / "_delta_log").glob("*.checkpoint.parquet"))
+    assert HealthRecords(small.place).of("alpha").since_checkpoint <= 1
+
+
+def test_records_set_aside_are_deleted_when_their_time_is_past(small: SmallLake) -> None:
+    today = datetime.now(UTC).date()
+    for days in (0, 29, 31, 400):
+        rows = small.spark.range(0, 5).selectExpr("id", f"DATE'{today - timedelta(days=days)}' day")
+        for name in ("_forebay/quarantine", "_forebay/quality", "alpha"):
+            small.append(rows, name, by="day")
+    service = small.declare("keep_aside_days = 30\nkeep_verdicts_days = 365\n[[tables]]\nname = '{any}'")
+    assert small.maintain(service=service, vacuum="none").status == 0
+    left = [sum(small.rows(name).values()) for name in ("_forebay/quarantine", "_forebay/quality", "alpha")]
+    assert left == [10, 15, 20]
+    until = HealthRecords(small.place).of("_forebay/quarantine").expired_until
+    assert until == (today - timedelta(days=30)).isoformat()
+    version = small.version("_forebay/quarantine")
+    small.maintain(service=service, vacuum="none")
+    assert small.version("_forebay/quarantine") == version, "there is nothing left to delete"
+
+
+# --- orphans ---
+
+
+def orphan(small: SmallLake, name: str, *, days: int) -> Path:
+    place = small.folder / name
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.write_bytes(b"PAR1")
+    then = time.time() - days * 86_400
+    os.utime(place, (then, then))
+    return place
+
+
+def test_orphans_are_named_and_deleted_only_when_a_person_says_so(small: SmallLake) -> None:
+    old_and_new_versions(small)
+    old, young = orphan(small, "alpha/lost.parquet", days=30), orphan(small, "alpha/new.parquet", days=2)
+    dropped, being_made = orphan(small, "gone/a.parquet", days=30), orphan(small, "soon/a.parquet", days=2)
+    ours = orphan(small, "_forebay/checkpoints/x.parquet", days=30)
+    before = small.rows()
+    small.maintain(vacuum="full")
+    found = {e.place: (e.files, e.such_as, e.deleted) for e in small.events if isinstance(e, OrphansFound)}
+    assert found == {"alpha": (1, "lost.parquet", False), "gone": (1, "a.parquet", False)}
+    assert all(file.exists() for file in (old, young, dropped, being_made, ours))
+    small.events.clear()
+    small.maintain(vacuum="full", yes=True)
+    assert {e.place: e.deleted for e in small.events if isinstance(e, OrphansFound)} == {"alpha": True, "gone": True}
+    (ended,) = [e for e in small.events if isinstance(e, MaintenanceEnded)]
+    assert (ended.orphans, ended.tables_left) == (2, 0)
+    assert [file.exists() for file in (old, young, dropped, being_made, ours)] == [False, True, False, True, True]
+    assert small.rows() == before
+
+
+# --- bad tables ---
+
+
+def test_what_cannot_be_maintained_is_named_and_the_others_go_on(small: SmallLake) -> None:
+    for name in ("alpha", "broken", "busy", "_forebay/ledger"):
+        small.fill(name)
+    (small.folder / "broken" / "_delta_log" / f"{1:020}.json").write_text("{")
+    other = hold(lease_of(small.place, "busy"), wait_s=0)
+    ran = small.maintain()
+    other.let_go()
+    assert {table.table: table.reason for table in ran.left} == {"broken": "unreadable-log", "busy": "busy"}
+    assert {e.table for e in small.events if isinstance(e, TableMaintained)} == {"alpha", "_forebay/ledger"}
+    assert {e.table for e in small.events if isinstance(e, TableNotMaintained)} == {"broken"}
+    assert {e.table for e in small.events if isinstance(e, TableLeftForLater)} == {"busy"}
+    assert ran.status == 1
+    assert small.maintain(tables="absent").left[0].reason == "not-found"

@@ -1,0 +1,87 @@
+"""`forebay compact --plan`: an answer without Spark and without a change."""
+
+from __future__ import annotations
+
+import json
+import runpy
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+from typer.testing import CliRunner
+
+from forebay.cli.main import app
+from forebay.errors import Halt
+from forebay.lake.health import HealthRecords
+from forebay.lake.log.tables import own_tables, tables_of
+
+
+def run(*arguments: str) -> tuple[int, str]:
+    ran = CliRunner().invoke(app, ["compact", *arguments], env={"COLUMNS": "200"})
+    return ran.exit_code, ran.stdout
+
+
+def lake(tmp_path: Path, **files: int) -> str:
+    for name, count in files.items():
+        for value in range(count):
+            write_deltalake(tmp_path / name.replace("__", "/"), pa.table({"v": [value]}), mode="append")
+    return str(tmp_path)
+
+
+def test_a_lake_has_the_tables_that_it_has(tmp_path: Path) -> None:
+    place = lake(tmp_path, alpha=1, beta=1, _forebay__ledger=1, _forebay__ids=1, _forebay__quality=1)
+    (tmp_path / "_forebay" / "checkpoints").mkdir()
+    own = ["_forebay/ledger", "_forebay/quality", "_forebay/ids"]
+    assert (tables_of(place), list(own_tables(place))) == (["alpha", "beta"], own)
+    assert (tables_of(place + "/nowhere"), list(own_tables(place + "/nowhere"))) == ([], [])
+
+
+def test_the_plan_is_shown_and_nothing_is_done(tmp_path: Path) -> None:
+    place = lake(tmp_path, alpha=3, beta=1)
+    status, shown = run("--lake", place, "--plan", "--now")
+    assert status == 0
+    assert [line.split()[:2] for line in shown.splitlines()[1:3]] == [["optimize", "alpha"], ["skip", "beta"]]
+    assert "3 → 1" in shown
+    assert "2 files fewer in 1 tables" in shown
+    assert len(list((tmp_path / "alpha" / "_delta_log").glob("*.json"))) == 3
+
+
+def test_the_plan_as_json_says_what_why_and_at_what_cost(tmp_path: Path) -> None:
+    status, shown = run("--lake", lake(tmp_path, alpha=3, _forebay__ledger=4), "--plan", "--json", "--now")
+    assert status == 0
+    tasks = {task["table"]: task for task in json.loads(shown)["tasks"]}
+    assert set(tasks) == {"alpha", "_forebay/ledger"}
+    alpha = tasks["alpha"]
+    assert (alpha["files_before"], alpha["files_after"], alpha["reasons"]) == (3, 1, ["small-files", "settled"])
+    assert alpha["dpu_s"] > 0
+
+
+def test_a_table_that_is_not_there_is_named_and_the_status_says_so(tmp_path: Path) -> None:
+    status, shown = run("--lake", lake(tmp_path, alpha=3), "--plan", "--now", "alpha", "gamma")
+    assert status == 1
+    assert "gamma" in shown
+    assert "not-found" in shown
+    assert "optimize" in shown
+
+
+def test_a_setting_that_makes_no_sense_is_refused(tmp_path: Path) -> None:
+    ran = CliRunner().invoke(app, ["compact", "--lake", str(tmp_path), "--round", "third"])
+    assert "--round: Input should be 'first' or 'second'" in str(ran.exception)
+
+
+def test_the_job_lets_out_which_tables_a_person_must_look_at(tmp_path: Path) -> None:
+    script = Path(__file__).resolve().parents[3] / "glue_jobs" / "compact.py"
+    job = runpy.run_path(str(script))
+    place = lake(tmp_path, alpha=1)
+    job["main"](["--lake", place, "--tables", "alpha", "--JOB_NAME", "x"])
+    with pytest.raises(Halt, match="1 tables were not compacted, or not all of it: gone: not-found"):
+        job["main"](["--lake", place, "--tables", "alpha,gone"])
+    assert (tmp_path / "_forebay" / "health" / "alpha.json").exists()
+
+
+def test_what_is_too_hot_today_is_remembered_as_waiting(tmp_path: Path) -> None:
+    place = lake(tmp_path, alpha=20, beta=1)
+    assert run("--lake", place)[0] == 0
+    found = {health.table: (health.files, health.waiting) for health in HealthRecords(place).all()}
+    assert found == {"alpha": (20, 20), "beta": (1, 0)}

@@ -1,0 +1,133 @@
+"""Which files the ledger does not know, hours after they were written; no Spark, and no announcement of what is loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from forebay.aws.announce import announce
+from forebay.errors import Misdeclared
+from forebay.landed_file import LandedFile
+from forebay.ledger.entry import file_hash
+from forebay.notification.reading import read_message
+from forebay.settings import ReconcileSettings
+from forebay.upkeep.reconcile.job import look
+from forebay.upkeep.reconcile.landed import prefixes_of
+
+NOW = datetime.now(UTC).replace(microsecond=0)
+"""The data files of a ledger are as old as their writing, so the story is told backwards from now."""
+
+
+class S3:
+    """Keys with hours of age; two versions of a key if it is there twice."""
+
+    def __init__(self, *objects: tuple[str, float], size: int = 7) -> None:
+        self.objects, self.size, self.asked = objects, size, list[str]()
+
+    def get_paginator(self, name: str) -> S3:
+        assert name == "list_object_versions"
+        return self
+
+    def paginate(self, *, Bucket: str, Prefix: str, Delimiter: str = "") -> Iterator[dict[str, Any]]:  # noqa: N803
+        assert Bucket == "drops"
+        self.asked.append(Prefix)
+        inside = [(n, key, hours) for n, (key, hours) in enumerate(self.objects) if key.startswith(Prefix)]
+        rest = {key: key.removeprefix(Prefix) for _, key, _ in inside}
+        folders = sorted({Prefix + r.partition("/")[0] + "/" for r in rest.values() if Delimiter and "/" in r})
+        direct = [self.said(*one) for one in inside if not (Delimiter and "/" in rest[one[1]])]
+        yield {"Versions": direct[:1], "DeleteMarkers": [{"Key": "in/gone"}]}
+        yield {"Versions": direct[1:], "CommonPrefixes": [{"Prefix": folder} for folder in folders]}
+
+    def said(self, n: int, key: str, hours: float) -> dict[str, Any]:
+        at = NOW - timedelta(hours=hours)
+        return {"Key": key, "ETag": f'"e{n}"', "Size": self.size, "LastModified": at, "VersionId": f"v{n}"}
+
+
+def file(n: int, key: str) -> LandedFile:
+    return LandedFile("drops", key, 7, f"e{n}", f"v{n}")
+
+
+def with_entries(lake: Path, *files: LandedFile, day: datetime = NOW) -> None:
+    """Rows of the ledger, of which only these columns are looked at."""
+    hashes = pa.array([file_hash(one) for one in files], pa.int64())
+    days = pa.array([day.date()] * len(files), pa.date32())
+    table = pa.table({"day": days, "file_hash": hashes, "key": [one.key for one in files]})
+    write_deltalake(lake / "_forebay" / "ledger", table, mode="append", partition_by=["day"])
+
+
+def settings(lake: Path, landing: str = "s3://drops/in/") -> ReconcileSettings:
+    return ReconcileSettings(lake=str(lake), landing=landing, queue_url="q")
+
+
+def missed(lake: Path, s3: S3, **more: Any) -> list[str]:
+    return [found.key for found in look(settings(lake, **more), s3=s3, now=NOW).missed]
+
+
+def test_what_the_ledger_does_not_know_was_missed_if_it_had_its_time_to_arrive(tmp_path: Path) -> None:
+    s3 = S3(("in/loaded", 24), ("in/a/lost", 24), ("in/on-its-way", 1), ("in/long-ago", 100), ("in/a/b/lost", 7))
+    with_entries(tmp_path, file(0, "in/loaded"), day=NOW - timedelta(days=1))
+    with_entries(tmp_path, file(0, "in/other"))
+    with_entries(tmp_path, file(1, "in/a/lost"), day=NOW - timedelta(days=9))  # such days are not read
+    DeltaTable(tmp_path / "_forebay" / "ledger").optimize.compact()
+    found = look(settings(tmp_path), s3=s3, now=NOW)
+    assert sorted(one.key for one in found.missed) == ["in/a/b/lost", "in/a/lost"]
+    assert found.looked_at == 3
+
+
+def test_before_the_first_batch_all_that_landed_was_missed(tmp_path: Path) -> None:
+    assert missed(tmp_path, S3(("in/first", 10))) == ["in/first"]
+
+
+def test_each_version_of_a_key_is_a_file(tmp_path: Path) -> None:
+    with_entries(tmp_path, file(1, "in/twice"))
+    found = look(settings(tmp_path), s3=S3(("in/twice", 20), ("in/twice", 19)), now=NOW).missed
+    assert [(one.key, one.version_id, one.etag, one.size) for one in found] == [("in/twice", "v0", "e0", 7)]
+
+
+def test_what_frameworks_leave_beside_the_data_is_missed_by_nobody(tmp_path: Path) -> None:
+    assert missed(tmp_path, S3(("in/_SUCCESS", 10), ("in/.part.crc", 10), ("in/_temporary/0", 10))) == []
+    assert missed(tmp_path, S3(("in/folder/", 10), size=0)) == []
+
+
+def test_where_keys_name_their_day_only_the_last_days_are_listed(tmp_path: Path) -> None:
+    days = prefixes_of("in/%Y-%m-%d/", NOW - timedelta(hours=72), NOW - timedelta(hours=6))
+    assert days[0] == f"in/{NOW - timedelta(hours=72):%Y-%m-%d}/"
+    assert days[-1] == f"in/{NOW - timedelta(hours=6):%Y-%m-%d}/"
+    at = NOW - timedelta(hours=30)
+    s3 = S3((f"in/{at:%Y-%m-%d}/lost", 30), ("in/1999-01-01/old", 30))
+    assert missed(tmp_path, s3, landing="s3://drops/in/%Y-%m-%d/") == [f"in/{at:%Y-%m-%d}/lost"]
+    assert set(s3.asked) == set(days)
+
+
+def test_what_was_missed_is_announced_as_the_source_reads_it(tmp_path: Path) -> None:
+    class Sqs:
+        bodies: list[str] = []  # noqa: RUF012
+
+        def send_message_batch(self, **asked: Any) -> dict[str, Any]:
+            self.bodies += [entry["MessageBody"] for entry in asked["Entries"]]
+            return {}
+
+    found = look(settings(tmp_path), s3=S3(("in/a b+\u00fc.json", 10)), now=NOW).missed
+    assert announce(Sqs(), "q", found) == []
+    (read,) = [one for body in Sqs.bodies for one in read_message(body).files]
+    assert read.identity == found[0].identity
+    assert read.event_time == NOW - timedelta(hours=10)
+
+
+@pytest.mark.parametrize(
+    ("argv", "says"),
+    [
+        ({"landing": "drops/in"}, "landing: must be s3://bucket"),
+        ({"settle_hours": "80"}, "settle_hours, 80, must be less than look_back_hours"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(argv: dict[str, str], says: str) -> None:
+    given = {"lake": "s3://lake", "landing": "s3://drops/", "queue_url": "q", **argv}
+    with pytest.raises(Misdeclared, match=says):
+        ReconcileSettings.from_argv([word for name, value in given.items() for word in (f"--{name}", value)])
