@@ -15,23 +15,28 @@ from tests.source.notebook import NOTEBOOK
 
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text()
-DOCUMENTS = [ROOT / name for name in ("README.md", "ARCHITECTURE.md", "CHANGELOG.md")]
+SOURCE = (ROOT / "docs" / "source.md").read_text()
+DOCUMENTS = [
+    *(ROOT / name for name in ("README.md", "ARCHITECTURE.md", "CHANGELOG.md")),
+    *sorted((ROOT / "docs").glob("*.md")),
+]
 
 
-def test_every_command_in_the_readme_exists() -> None:
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda d: d.name)
+def test_every_command_in_a_document_exists(document: Path) -> None:
     from forebay.cli.main import app
 
     commands = get_command(app)
-    for line in re.findall(r"^\$ .*?\bforebay (.+?)(?:  #.*)?$", README, re.M):
+    for line in re.findall(r"^\$ .*?\bforebay (.+?)(?:  #.*)?$", document.read_text(), re.M):
         words = line.strip().removesuffix(')"').split()
         command = commands
         while hasattr(command, "commands") and words:
-            assert words[0] in command.commands, f"README: `forebay {line}`: there is no {words[0]}"
+            assert words[0] in command.commands, f"{document.name}: `forebay {line}`: there is no {words[0]}"
             command = command.commands[words.pop(0)]
         options = {option for parameter in command.params for option in parameter.opts}
         for word in words:
             if word.startswith("--"):
-                assert word in options, f"README: `forebay {line}`: there is no {word}"
+                assert word in options, f"{document.name}: `forebay {line}`: there is no {word}"
 
 
 def test_every_make_target_in_the_documents_exists() -> None:
@@ -50,20 +55,20 @@ def test_the_declarations_in_the_readme_parse() -> None:
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda d: d.name)
 def test_links_between_documents_lead_somewhere(document: Path) -> None:
     for target in re.findall(r"\]\(([^)#:]+)\)", document.read_text()):
-        assert (ROOT / target).exists(), f"{document.name} links to {target}"
+        assert (document.parent / target).exists(), f"{document.name} links to {target}"
 
 
 def test_the_options_of_the_source_are_those_of_the_code() -> None:
     from forebay.source.options import other_options_table, source_options_table
 
-    assert source_options_table() in README
-    assert other_options_table() in README
+    assert source_options_table() in SOURCE
+    assert other_options_table() in SOURCE
 
 
 def test_the_example_of_the_source_is_the_one_that_is_tested() -> None:
     import forebay.source
 
-    alone, contents = re.findall(r"```python\n(.*?)\n```", README, re.S)
+    alone, contents = re.findall(r"```python\n(.*?)\n```", SOURCE, re.S)
     assert textwrap.indent(alone, "    ", lambda line: bool(line.strip())) in (forebay.source.__doc__ or "")
     assert contents == textwrap.dedent(NOTEBOOK).strip()
 

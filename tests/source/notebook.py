@@ -1,4 +1,4 @@
-"""A notebook as people have it, which the README shows and a test runs."""
+"""A notebook as people have it, which docs/source.md shows and a test runs."""
 
 from __future__ import annotations
 

@@ -128,13 +128,13 @@ def _unknown(name: str) -> Problem:
 
 
 def source_options_table() -> str:
-    """The options as a table in Markdown, for the README."""
+    """The options as a table in Markdown, for docs/source.md."""
     head = "| option | type | default | allowed | meaning |\n| --- | --- | --- | --- | --- |\n"
     return head + "".join(f"| {_names(o)} | {o.type} | {o.default} | {o.allowed} | {o.meaning} |\n" for o in OPTIONS)
 
 
 def other_options_table() -> str:
-    """What other sources of this name have and this one refuses, as a table in Markdown, for the README."""
+    """What other sources of this name have and this one refuses, as a table in Markdown, for docs/source.md."""
     head = "| elsewhere | here |\n| --- | --- |\n"
     return head + "".join(f"| `{name}` | {instead} |\n" for name, instead in ELSEWHERE.items())
 
