@@ -1,6 +1,7 @@
 """Errors, told apart by what happens next; each says what, which one, why, and what to do.
 
 * `Misdeclared`: a person must edit a file, a setting or a permission. All problems at once. Exit status 2.
+* `Unreachable`: AWS did not answer, or does not let us in: no network, no credentials, no permission. Exit status 3.
 * `Quarantined`: this file or record is bad; it is kept with its reason and the rest goes on.
 * `TryAgain`: nothing is wrong with the data; leave the message on the queue and meet it again.
 * `Halt`: going on would lose or repeat data; stop, say why, delete nothing. Exit status 1.
@@ -12,8 +13,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Self
 
-__all__ = ["ForebayError", "Halt", "Misdeclared", "Problem", "Quarantined", "TryAgain"]
+__all__ = ["ForebayError", "Halt", "Misdeclared", "Problem", "Quarantined", "TryAgain", "Unreachable"]
 
 
 class ForebayError(Exception):
@@ -40,11 +42,15 @@ class Misdeclared(ForebayError):
         super().__init__("\n".join(map(str, self.problems)))
 
     @classmethod
-    def one(cls, where: str, what: str, suggestion: str = "") -> Misdeclared:
+    def one(cls, where: str, what: str, suggestion: str = "") -> Self:
         return cls([Problem(where, what, suggestion)])
 
     def __reduce__(self) -> tuple[type[Misdeclared], tuple[tuple[Problem, ...]]]:
         return type(self), (self.problems,)
+
+
+class Unreachable(Misdeclared):
+    """Nobody answers there, or we may not ask: what is declared may well be right."""
 
 
 class Quarantined(ForebayError):

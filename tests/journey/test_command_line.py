@@ -99,13 +99,13 @@ def test_forebay_stop_ends_a_continuous_run_from_elsewhere_after_its_batch(twin:
         ),
     ],
 )
-def test_a_mistake_is_one_line_and_exit_status_two(arguments: list[str], env: dict[str, str], says: str) -> None:
+def test_a_mistake_is_one_line_and_has_its_exit_status(arguments: list[str], env: dict[str, str], says: str) -> None:
     ran = run(
         "ingest",
         *arguments,
         env={"AWS_REGION": "eu-west-1", "AWS_ACCESS_KEY_ID": "x", "AWS_SECRET_ACCESS_KEY": "x", **env},
     )
-    assert ran.returncode == 2
+    assert ran.returncode == (3 if "nobody answers" in says else 2)
     assert ran.stderr.startswith(says)
     assert ran.stderr.count("\n") == 1
     assert "Traceback" not in ran.stderr

@@ -13,6 +13,7 @@ from deltalake import write_deltalake
 from forebay.operate.kept import kept_records, piles
 from forebay.operate.lake_view import LakeView
 from tests.operate.command import failed, ran
+from tests.operate.ledger import write_ledger
 
 AT = datetime(2026, 11, 21, 10, tzinfo=UTC)
 COLUMNS = pa.schema(
@@ -28,6 +29,7 @@ def record(number: int, **more: Any) -> dict[str, Any]:
 
 @pytest.fixture
 def lake(tmp_path: Path) -> str:
+    write_ledger(tmp_path)
     kept = [
         record(1, table="alpha", reason="expectation", detail="possible"),
         record(2, table="alpha", reason="expectation", detail="possible, known"),
@@ -87,6 +89,7 @@ def test_parked_records_are_counted_by_what_a_declaration_could_ask_for(tmp_path
         '{"event": 7}',
     ]
     rows = [record(n, record=text) for n, text in enumerate(records)]
+    write_ledger(tmp_path)
     write_deltalake(tmp_path / "_forebay" / "parked", pa.Table.from_pylist(rows, COLUMNS))
     asked = ("parked", "list", "--lake", str(tmp_path), "--by")
     assert listed(*asked, "event")[:2] == [["event", "records"], ["new", "3"]]
@@ -101,6 +104,7 @@ def test_a_quote_in_a_name_is_part_of_the_name(lake: str) -> None:
 
 
 def test_where_nothing_was_ever_kept_nothing_is_listed_or_shown(tmp_path: Path) -> None:
+    write_ledger(tmp_path)
     for kept in ("quarantine", "parked"):
         assert len(listed(kept, "list", "--lake", str(tmp_path))) == 1
         assert ran(kept, "show", "--lake", str(tmp_path)) == ""

@@ -12,6 +12,7 @@ from deltalake import write_deltalake
 from forebay.operate.lake_view import LakeView
 from forebay.operate.quality import Quality, quality_of
 from tests.operate.command import ran
+from tests.operate.ledger import write_ledger
 
 
 def verdict(
@@ -23,6 +24,7 @@ def verdict(
 
 @pytest.fixture
 def lake(tmp_path: Path) -> str:
+    write_ledger(tmp_path)
     kept = [
         verdict("o'clock", "known", 1000, 1),
         verdict("o'clock", "known", 3000, 0, day=5),
@@ -60,4 +62,5 @@ def test_after_a_fix_the_last_days_can_be_looked_at_alone(lake: str) -> None:
 
 def test_of_a_table_of_which_nothing_is_expected_there_is_nothing_to_tell(tmp_path: Path) -> None:
     assert quality_of(LakeView(str(tmp_path)), "alpha") == []
+    write_ledger(tmp_path)
     assert len(ran("quality", "--lake", str(tmp_path), "alpha").splitlines()) == 1

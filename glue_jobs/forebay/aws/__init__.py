@@ -1,6 +1,6 @@
 """AWS: clients, metrics, and checks that what the settings name exists.
 
 * `client` makes every boto3 client      * `retrying` how often to retry, and how long to wait between attempts
-* `cloudwatch` publishes the metrics of events
+* `cloudwatch` publishes the metrics of events      * `delta_rs` gives delta-rs boto3's credentials
 * `preflight` checks that the queue and the lake exist      * `announce` sends S3-style notifications to a queue
 """

@@ -7,26 +7,45 @@ but of the region only AWS_DEFAULT_REGION; Spark, Lambda and every other SDK tak
 from __future__ import annotations
 
 import os
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from botocore.config import Config
 
-__all__ = ["USER_AGENT", "client"]
+__all__ = ["USER_AGENT", "client", "session"]
 
 USER_AGENT = "forebay"
 """What CloudTrail shows beside the SDK's own name."""
 
 
+_DECIDES = (
+    "AWS_PROFILE",
+    "AWS_ACCESS_KEY_ID",
+    "AWS_REGION",
+    "AWS_DEFAULT_REGION",
+    "AWS_CONFIG_FILE",
+    "AWS_SHARED_CREDENTIALS_FILE",
+)
+"""What a session takes from the environment when it is made."""
+
+
+def session() -> Any:
+    """boto3's session for the environment as it is: region, profile, and the chain of credentials."""
+    return _session(tuple(os.environ.get(name) for name in _DECIDES))
+
+
 def client(service: str, *, region: str | None = None, config: Config | None = None, **more: Any) -> Any:
     """A boto3 client, in `region` or the environment's; `more` goes to boto3."""
-    import boto3
     from botocore.config import Config
 
     named = Config(user_agent_extra=USER_AGENT)
-    return boto3.client(
-        service,
-        region_name=region or os.environ.get("AWS_REGION") or None,
-        config=named.merge(config) if config else named,
-        **more,
-    )
+    return session().client(service, region_name=region, config=named.merge(config) if config else named, **more)
+
+
+@lru_cache(4)
+def _session(environment: tuple[str | None, ...]) -> Any:
+    """One for all clients: a role is assumed once, and its credentials are renewed in one place."""
+    import boto3
+
+    return boto3.Session(region_name=os.environ.get("AWS_REGION") or None)

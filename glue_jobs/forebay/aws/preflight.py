@@ -1,7 +1,8 @@
 """Can this work at all? Asked once at the start, so that a wrong name or expired credentials are one line, not a stack
 trace.
 
-In: what the settings name. Out: nothing, or `Misdeclared` with the thing, the reason and what to do.
+In: what the settings name. Out: nothing, or `Misdeclared` with the thing, the reason and what to do: a wrong name; or
+`Unreachable`, where AWS does not answer or does not let us in.
 """
 
 from __future__ import annotations
@@ -11,12 +12,20 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from botocore.config import Config
-from botocore.exceptions import BotoCoreError, ClientError, EndpointConnectionError, NoCredentialsError, NoRegionError
+from botocore.exceptions import (
+    BotoCoreError,
+    ClientError,
+    EndpointConnectionError,
+    HTTPClientError,
+    NoCredentialsError,
+    NoRegionError,
+    ProfileNotFound,
+)
 
 from forebay.aws.client import client
-from forebay.errors import Misdeclared
+from forebay.errors import Misdeclared, Unreachable
 
-__all__ = ["check_lake", "check_queue"]
+__all__ = ["check_lake", "check_queue", "plainly"]
 
 _QUICK = Config(connect_timeout=5, read_timeout=10, retries={"total_max_attempts": 3, "mode": "standard"})
 
@@ -42,7 +51,7 @@ def check_queue(url: str, *, sqs: Any = None) -> None:
             "AWS.SimpleQueueService.NonExistentQueue": "there is no such queue: check the URL's region, account and name",
             "QueueDoesNotExist": "there is no such queue: check the URL's region, account and name",
         }
-        raise _plainly(where, refused, missing, "AWS_ENDPOINT_URL_SQS") from refused
+        raise plainly(where, refused, missing, "AWS_ENDPOINT_URL_SQS") from refused
 
 
 def check_lake(lake: str, *, s3: Any = None) -> None:
@@ -55,21 +64,26 @@ def check_lake(lake: str, *, s3: Any = None) -> None:
         s3.head_bucket(Bucket=bucket)
     except (ClientError, BotoCoreError) as refused:
         missing = {"404": f"there is no bucket {bucket}: check its name and AWS_REGION"}
-        raise _plainly(f"lake {lake}", refused, missing, "AWS_ENDPOINT_URL_S3") from refused
+        raise plainly(f"lake {lake}", refused, missing, "AWS_ENDPOINT_URL_S3") from refused
 
 
-def _plainly(where: str, refused: Exception, missing: dict[str, str], endpoint: str) -> Misdeclared:
+def plainly(where: str, refused: Exception, missing: dict[str, str], endpoint: str) -> Misdeclared:
+    """What boto3 raised, as a sentence. `missing`: what to do, by the codes of AWS that say that there is no such thing."""
     if isinstance(refused, ClientError):
         error = refused.response.get("Error", {})
         code = str(error.get("Code", ""))
-        advice = missing.get(code) or _ADVICE.get(code, "")
-        return Misdeclared.one(where, f"cannot be used: {code} {error.get('Message', '')}".strip(), advice)
+        what = f"cannot be used: {code} {error.get('Message', '')}".strip()
+        if code in missing:
+            return Misdeclared.one(where, what, missing[code])
+        return Unreachable.one(where, what, _ADVICE.get(code, ""))
+    if isinstance(refused, ProfileNotFound):
+        return Misdeclared.one(where, str(refused), "`aws configure list-profiles` names those that there are")
     if isinstance(refused, NoCredentialsError):
-        return Misdeclared.one(where, "no AWS credentials were found", "set AWS_PROFILE, or run `aws sso login`")
+        return Unreachable.one(where, "no AWS credentials were found", "set AWS_PROFILE, or run `aws sso login`")
     if isinstance(refused, NoRegionError):
         return Misdeclared.one(where, "no AWS region is set", "set AWS_REGION")
-    if isinstance(refused, EndpointConnectionError):
+    if isinstance(refused, EndpointConnectionError | HTTPClientError):
         set_to = os.environ.get(endpoint) or os.environ.get("AWS_ENDPOINT_URL")
         advice = f"{endpoint} says {set_to}: does a server listen there?" if set_to else "is the network up?"
-        return Misdeclared.one(where, "nobody answers", advice)
-    return Misdeclared.one(where, f"cannot be used: {refused}")
+        return Unreachable.one(where, "nobody answers", advice)
+    return Unreachable.one(where, f"cannot be used: {refused}")

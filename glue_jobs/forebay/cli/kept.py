@@ -11,7 +11,7 @@ from rich.text import Text
 from forebay.cli.lake import Lake
 from forebay.cli.show import console
 from forebay.operate.kept import Kept, kept_records, piles, values_in
-from forebay.operate.lake_view import LakeView
+from forebay.operate.lake_view import view_of
 
 __all__ = ["parked", "quarantine"]
 
@@ -92,7 +92,7 @@ def _list(lake: str, kept: Kept) -> None:
     shown.add_column("records", justify="right")
     shown.add_column("files", justify="right")
     shown.add_column("newest")
-    for pile in piles(LakeView(lake), kept):
+    for pile in piles(view_of(lake), kept):
         newest = pile.newest.strftime("%Y-%m-%d %H:%M:%S")
         shown.add_row(pile.table or "-", pile.reason or "-", f"{pile.records:,}", f"{pile.files:,}", newest)
     console.print(shown)
@@ -102,13 +102,13 @@ def _list_by(lake: str, kept: Kept, field: str, limit: int) -> None:
     shown = Table(box=None, pad_edge=False, header_style="bold")
     shown.add_column(field)
     shown.add_column("records", justify="right")
-    for value, count in values_in(LakeView(lake), kept, field, limit=limit).most_common(MOST_VALUES):
+    for value, count in values_in(view_of(lake), kept, field, limit=limit).most_common(MOST_VALUES):
         shown.add_row("-" if value is None else Text(value), f"{count:,}")
     console.print(shown)
 
 
 def _show(lake: str, kept: Kept, table: str | None, reason: str | None, limit: int) -> None:
-    for row in kept_records(LakeView(lake), kept, table=table, reason=reason, limit=limit):
+    for row in kept_records(view_of(lake), kept, table=table, reason=reason, limit=limit):
         why = " · ".join(str(row[name]) for name in ("reason", "detail", "table") if row[name])
         line = "" if row["line"] is None else f":{row['line']}"
         console.print(Text(f"s3://{row['bucket']}/{row['key']}{line}  {why}", style="bold"))

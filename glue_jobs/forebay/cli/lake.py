@@ -76,7 +76,7 @@ def stop(
 def accounts(lake: Lake) -> None:
     """Hold the ledger against the tables: files, records, and whether every sum holds. Exit status 1 if one does not."""
     from forebay.operate.accounts import accounts as count
-    from forebay.operate.lake_view import LakeView
+    from forebay.operate.lake_view import view_of
 
-    if not show_accounts(count(LakeView(lake))):
+    if not show_accounts(count(view_of(lake))):
         raise typer.Exit(1)

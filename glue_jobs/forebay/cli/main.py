@@ -12,8 +12,9 @@ from importlib.util import find_spec
 import typer
 from botocore.exceptions import BotoCoreError, ClientError
 
+from forebay.aws.preflight import plainly
 from forebay.cli import health, kept, lake, quality, schema, tables, upkeep
-from forebay.errors import ForebayError, Misdeclared
+from forebay.errors import ForebayError, Misdeclared, Unreachable
 
 __all__ = ["app", "main"]
 
@@ -56,9 +57,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except (ForebayError, ClientError, BotoCoreError) as problem:
         if "--debug" in arguments:
             raise
+        if isinstance(problem, ClientError | BotoCoreError):
+            problem = plainly("AWS", problem, {}, "AWS_ENDPOINT_URL")
         for line in str(problem).splitlines():
             print(f"forebay: {line}", file=sys.stderr)
-        sys.exit(2 if isinstance(problem, Misdeclared | ClientError | BotoCoreError) else 1)
+        sys.exit(3 if isinstance(problem, Unreachable) else 2 if isinstance(problem, Misdeclared) else 1)
     except KeyboardInterrupt:
         print("forebay: stopped", file=sys.stderr)
         sys.exit(130)

@@ -21,7 +21,7 @@ def quality(
     limit: Annotated[int, typer.Option(min=1, help="So many lines, the most violated first.")] = 100,
 ) -> None:
     """How many rows fulfilled each expectation, and in how many batches a table failed for it."""
-    from forebay.operate.lake_view import LakeView
+    from forebay.operate.lake_view import view_of
     from forebay.operate.quality import quality_of
 
     since = datetime.now(UTC).date() - timedelta(days=days) if days else None
@@ -30,7 +30,7 @@ def quality(
         shown.add_column(name)
     for name in ("rows", "violated", "share", "batches", "failed"):
         shown.add_column(name, justify="right")
-    for q in quality_of(LakeView(lake), table or None, since=since)[:limit]:
+    for q in quality_of(view_of(lake), table or None, since=since)[:limit]:
         share = f"{100 * q.violated / q.rows:.2f} %" if q.rows else "-"
         numbers = (f"{q.rows:,}", f"{q.violated:,}", share, f"{q.batches:,}", f"{q.failed:,}")
         shown.add_row(q.table, q.expectation, q.on_violation, *numbers)

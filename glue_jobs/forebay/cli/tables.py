@@ -36,9 +36,9 @@ def tables(
         return
     if not lake:
         raise Misdeclared.one("--lake", "has no value", "or set FOREBAY_LAKE")
-    from forebay.operate.lake_view import LakeView
+    from forebay.operate.lake_view import view_of
 
-    view = LakeView(lake)
+    view = view_of(lake)
     show_tables(facts for name in view.tables() if (facts := view.facts(name, newest_by="event_time")))
 
 

@@ -13,7 +13,7 @@ from forebay.aws.preflight import check_lake
 from forebay.lake.health import Health, HealthRecords, seen_in
 from forebay.lake.log.tables import own_tables, tables_of
 from forebay.lake.objects import s3_client
-from forebay.upkeep.compaction.live_files import TableState, Unreadable, read_table
+from forebay.upkeep.compaction.live_files import TableState, Unreadable, is_no_table, read_table
 
 __all__ = ["health_of"]
 
@@ -25,8 +25,10 @@ def health_of(lake: str, names: Sequence[str]) -> tuple[list[Health], list[Unrea
     records, now = HealthRecords(lake, s3=s3), datetime.now(UTC)
     wanted = names or [*tables_of(lake, s3=s3), *own_tables(lake, s3=s3)]
 
-    def look(name: str) -> Health | Unreadable:
+    def look(name: str) -> Health | Unreadable | None:
         state: TableState | Unreadable = read_table(name, f"{lake}/{name}", s3=s3, whole_log=True)
+        if is_no_table(state, names):
+            return None
         if isinstance(state, Unreadable) or state.snapshot is None:
             return state if isinstance(state, Unreadable) else Unreadable(name, "not-found", lake)
         return seen_in(state.snapshot, records.of(name), now=now)

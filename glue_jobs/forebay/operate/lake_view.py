@@ -1,16 +1,13 @@
 """Answers from the lake in a second, without a JVM, through delta-rs.
 
 In: the lake's place; the standard AWS environment. Out: plain values. A table that is not there yet is an ordinary
-answer.
+answer. A place that no forebay ever wrote to is `Misdeclared`: an operator who mistyped it must not read "all is well".
 """
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -18,9 +15,16 @@ import pyarrow.compute as pc
 from deltalake import DeltaTable, QueryBuilder
 from deltalake.exceptions import TableNotFoundError
 
-from forebay.aws.client import client
+from forebay.aws.delta_rs import storage_options
+from forebay.aws.preflight import check_lake
+from forebay.errors import Misdeclared
+from forebay.lake.log.listing import LOG
+from forebay.lake.log.tables import tables_of
+from forebay.lake.objects import open_objects
 
-__all__ = ["LakeView", "TableFacts"]
+__all__ = ["LakeView", "TableFacts", "view_of"]
+
+SCHEMES = ("s3://", "s3a://", "file:")
 
 
 @dataclass(frozen=True)
@@ -35,12 +39,26 @@ class TableFacts:
     newest: datetime | None = None
 
 
+def view_of(lake: str) -> LakeView:
+    """The view of a lake that is there, and has a ledger."""
+    where = f"lake {lake}"
+    if "://" in lake and not lake.startswith(SCHEMES):
+        raise Misdeclared.one(where, "is no place of a lake", "write s3://bucket/prefix, or a folder")
+    check_lake(lake)
+    lake = lake.rstrip("/")
+    if next(iter(open_objects(lake).found(f"_forebay/ledger/{LOG}")), None) is None:
+        raise Misdeclared.one(
+            where, "has no ledger", "is it spelled right? The first batch of `forebay ingest` makes it"
+        )
+    return LakeView(lake)
+
+
 class LakeView:
     """Looks at the tables of one lake."""
 
-    def __init__(self, lake: str, env: Mapping[str, str] = os.environ) -> None:
+    def __init__(self, lake: str) -> None:
         self.lake = lake.replace("s3a://", "s3://")
-        self._options = _storage_options(env) if self.lake.startswith("s3://") else None
+        self._options = storage_options() if self.lake.startswith("s3://") else None
 
     def table(self, name: str) -> DeltaTable | None:
         try:
@@ -70,28 +88,5 @@ class LakeView:
         return TableFacts(name, rows, added.num_rows, size, table.version(), newest)
 
     def tables(self) -> list[str]:
-        """The names of all tables but our own."""
-        found = _s3_folders(self.lake) if self.lake.startswith("s3://") else _local_folders(self.lake)
-        return sorted(name for name in found if not name.startswith("_"))
-
-
-def _storage_options(env: Mapping[str, str]) -> dict[str, str]:
-    options = {"aws_region": env.get("AWS_REGION") or env.get("AWS_DEFAULT_REGION") or "us-east-1"}
-    endpoint = env.get("AWS_ENDPOINT_URL_S3") or env.get("AWS_ENDPOINT_URL")
-    if endpoint:
-        options["aws_endpoint_url"] = endpoint
-        options["aws_allow_http"] = str(endpoint.startswith("http:")).lower()
-    return options
-
-
-def _s3_folders(lake: str) -> list[str]:
-    bucket, _, prefix = lake.removeprefix("s3://").partition("/")
-    prefix = f"{prefix}/" if prefix else ""
-    pages = client("s3").get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix, Delimiter="/")
-    folders = (found["Prefix"] for page in pages for found in page.get("CommonPrefixes", []))
-    return [folder.removeprefix(prefix).rstrip("/") for folder in folders]
-
-
-def _local_folders(lake: str) -> list[str]:
-    place = Path(lake.removeprefix("file://").removeprefix("file:"))
-    return [folder.name for folder in place.iterdir() if (folder / "_delta_log").is_dir()] if place.is_dir() else []
+        """The names of all folders that may be tables, but our own."""
+        return tables_of(self.lake)

@@ -65,6 +65,17 @@ def test_a_table_that_is_not_there_is_named_and_the_status_says_so(tmp_path: Pat
     assert "optimize" in shown
 
 
+def test_declarations_that_lie_in_the_lake_are_no_table_in_trouble(tmp_path: Path) -> None:
+    place = lake(tmp_path, alpha=3)
+    (tmp_path / "declarations").mkdir()
+    (tmp_path / "declarations" / "service.toml").write_text("")
+    status, shown = run("--lake", place, "--plan", "--now")
+    assert (status, "declarations" in shown) == (0, False)
+    ran = CliRunner().invoke(app, ["tables", "health", "--lake", place])
+    assert (ran.exit_code, "declarations" in ran.stdout, "alpha" in ran.stdout) == (0, False, True)
+    assert run("--lake", place, "--plan", "--now", "declarations")[0] == 1
+
+
 def test_a_setting_that_makes_no_sense_is_refused(tmp_path: Path) -> None:
     ran = CliRunner().invoke(app, ["compact", "--lake", str(tmp_path), "--round", "third"])
     assert "--round: Input should be 'first' or 'second'" in str(ran.exception)

@@ -29,7 +29,7 @@ from forebay.spark.signals import stopping_on_signals
 from forebay.upkeep.compaction.carry_out import Commit, Engine, Stuck
 from forebay.upkeep.compaction.declared import policy_of
 from forebay.upkeep.compaction.events import CompactionEnded, TableCompacted, TableLeftForLater, TableNotCompacted
-from forebay.upkeep.compaction.live_files import TableState, Unreadable, read_table, read_tables
+from forebay.upkeep.compaction.live_files import TableState, Unreadable, is_no_table, read_table, read_tables
 from forebay.upkeep.compaction.look import look
 from forebay.upkeep.compaction.memory import Memory
 from forebay.upkeep.compaction.plan import Plan, plan
@@ -108,7 +108,8 @@ def plan_lake(
     if s3 is None and settings.lake.startswith("s3"):
         s3 = s3_client()
     names = settings.table_names or [*tables_of(settings.lake, s3=s3), *own_tables(settings.lake, s3=s3)]
-    states = read_tables({name: f"{settings.lake}/{name}" for name in dict.fromkeys(names)}, s3=s3)
+    found = read_tables({name: f"{settings.lake}/{name}" for name in dict.fromkeys(names)}, s3=s3)
+    states = (state for state in found if not is_no_table(state, settings.table_names))
     budget = Budget(settings.budget_bytes or None, settings.budget_dpu_s or None)
     policy = _policy(settings, service)
     memory = memory or Memory(settings.lake, policy, s3=s3)

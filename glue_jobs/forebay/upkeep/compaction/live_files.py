@@ -7,7 +7,7 @@ one that is gone or broken never stops the others. No data file is opened.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -21,7 +21,7 @@ from forebay.lake.log.live_file import LiveFile, Partition
 from forebay.lake.log.snapshot import Log, Snapshot, fetch_log, replay
 from forebay.lake.objects import open_objects, s3_client
 
-__all__ = ["TableState", "Unreadable", "read_table", "read_tables"]
+__all__ = ["TableState", "Unreadable", "is_no_table", "read_table", "read_tables"]
 
 TABLES_AT_ONCE = 16
 
@@ -46,6 +46,11 @@ class Unreadable:
     name: str
     reason: str
     detail: str
+
+
+def is_no_table(state: TableState | Unreadable, asked_for: Collection[str]) -> bool:
+    """A folder of the lake that nobody asked for by name and that has no log: declarations may lie there, for example."""
+    return isinstance(state, Unreadable) and state.reason == "not-found" and state.name not in asked_for
 
 
 def read_tables(

@@ -32,7 +32,7 @@ from forebay.spark.signals import stopping_on_signals
 from forebay.upkeep.compaction.carry_out import sentence_of
 from forebay.upkeep.compaction.events import TableLeftForLater
 from forebay.upkeep.compaction.job import lease_of
-from forebay.upkeep.compaction.live_files import TableState, Unreadable, read_table
+from forebay.upkeep.compaction.live_files import TableState, Unreadable, is_no_table, read_table
 from forebay.upkeep.maintenance.care import Cared, care_for
 from forebay.upkeep.maintenance.events import MaintenanceEnded, OrphansFound, TableMaintained, TableNotMaintained
 from forebay.upkeep.maintenance.expiry import expire, keep_days_of
@@ -153,9 +153,9 @@ class _Run:
         began, path = time.monotonic(), f"{self._settings.lake}/{name}"
         state = read_table(name, path, s3=self._s3)
         if isinstance(state, Unreadable):
-            gone = state.reason == "not-found" and name not in self._settings.table_names
-            # A folder of the lake without a log is no table: `remains` sees to it.
-            return TableRan(name) if gone else TableRan(name, reason=state.reason, detail=state.detail)
+            if is_no_table(state, self._settings.table_names):
+                return TableRan(name)  # `remains` sees to it
+            return TableRan(name, reason=state.reason, detail=state.detail)
         assert state.snapshot is not None
         retention = retention_of(
             state.snapshot.configuration,

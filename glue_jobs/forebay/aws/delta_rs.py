@@ -1,0 +1,36 @@
+"""How delta-rs reaches S3: with the region, the endpoint and the credentials that boto3 found.
+
+delta-rs has a chain of its own, which knows neither profiles nor `credential_process` nor SSO. So it is handed what boto3's
+chain has resolved, frozen for as long as one command takes. In: the environment. Out: delta-rs's storage options. Where there
+are no credentials, or a profile cannot give any, boto3's own exceptions come out.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+from botocore.exceptions import NoCredentialsError
+
+from forebay.aws.client import session
+
+__all__ = ["storage_options"]
+
+
+def storage_options(env: Mapping[str, str] = os.environ) -> dict[str, str]:
+    here = session()
+    found = here.get_credentials()
+    if found is None:
+        raise NoCredentialsError
+    keys = found.get_frozen_credentials()
+    options = {
+        "aws_region": here.region_name or "us-east-1",
+        "aws_access_key_id": keys.access_key,
+        "aws_secret_access_key": keys.secret_key,
+    }
+    if keys.token:
+        options["aws_session_token"] = keys.token
+    if endpoint := env.get("AWS_ENDPOINT_URL_S3") or env.get("AWS_ENDPOINT_URL"):
+        options["aws_endpoint_url"] = endpoint
+        options["aws_allow_http"] = str(endpoint.startswith("http:")).lower()
+    return options

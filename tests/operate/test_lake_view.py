@@ -1,0 +1,96 @@
+"""Which lake is meant: one that no forebay ever wrote to is said to be none, and one that cannot be asked is named."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import boto3
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+from moto.server import ThreadedMotoServer
+
+from tests.operate.command import failed, ran
+from tests.operate.ledger import entry, write_ledger
+
+ANSWERS = (("accounts",), ("tables",), ("quarantine", "list"), ("parked", "show"), ("quality",))
+
+
+@pytest.fixture(scope="module")
+def endpoint() -> Iterator[str]:
+    server = ThreadedMotoServer(port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    yield f"http://{host}:{port}"
+    server.stop()
+
+
+@pytest.fixture
+def s3(endpoint: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    """An S3 with an empty bucket `studio-lake`, as the environment says; gives its endpoint."""
+    for name, value in (("ENDPOINT_URL", endpoint), ("REGION", "eu-west-1")):
+        monkeypatch.setenv(f"AWS_{name}", value)
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AK")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "SK")
+    monkeypatch.delenv("AWS_ENDPOINT_URL_S3", raising=False)
+    boto3.client("s3", endpoint_url=endpoint, region_name="us-east-1").create_bucket(Bucket="studio-lake")
+    return endpoint
+
+
+@pytest.mark.parametrize("command", ANSWERS, ids=" ".join)
+def test_a_folder_without_a_ledger_is_no_lake(command: tuple[str, ...], tmp_path: Path) -> None:
+    for lake in (tmp_path, tmp_path / "mistyped"):
+        said = failed(2, *command, "--lake", str(lake))
+        assert said.startswith(f"forebay: lake {lake}: has no ledger (is it spelled right?")
+
+
+@pytest.mark.parametrize("command", ANSWERS, ids=" ".join)
+def test_an_address_that_is_no_place_of_a_lake_is_refused(command: tuple[str, ...]) -> None:
+    said = failed(2, *command, "--lake", "https://studio-lake.s3.amazonaws.com/")
+    assert said == (
+        "forebay: lake https://studio-lake.s3.amazonaws.com/: is no place of a lake (write s3://bucket/prefix, or a folder)\n"
+    )
+
+
+def test_a_mistyped_prefix_or_bucket_is_said_to_be_none(s3: str) -> None:
+    assert "lake s3://studio-lake/gmaes: has no ledger" in failed(2, "accounts", "--lake", "s3://studio-lake/gmaes")
+    assert "there is no bucket studio-laek" in failed(2, "accounts", "--lake", "s3://studio-laek")
+
+
+def test_a_dead_endpoint_and_missing_credentials_are_one_line_and_exit_status_three(
+    s3: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
+    said = failed(3, "tables", "--lake", "s3://studio-lake")
+    assert "nobody answers (AWS_ENDPOINT_URL_S3 says http://127.0.0.1:9" in said
+    assert said.count("\n") == 1
+    monkeypatch.setenv("AWS_ENDPOINT_URL", s3)
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "none"))
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
+    said = failed(3, "accounts", "--lake", "s3://studio-lake")
+    assert said == (
+        "forebay: lake s3://studio-lake: no AWS credentials were found (set AWS_PROFILE, or run `aws sso login`)\n"
+    )
+    monkeypatch.setenv("AWS_PROFILE", "stduio")
+    assert "The config profile (stduio) could not be found" in failed(2, "accounts", "--lake", "s3://studio-lake")
+
+
+def test_a_profile_is_enough_to_look_at_a_lake_in_s3(s3: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    options = {
+        "aws_endpoint_url": s3,
+        "aws_allow_http": "true",
+        "aws_access_key_id": "AK",
+        "aws_secret_access_key": "SK",
+    }
+    write_ledger("s3://studio-lake/games", entry("in/a.json", tables={"alpha": 2}), storage_options=options)
+    write_deltalake("s3://studio-lake/games/alpha", pa.table({"v": [1, 2]}), storage_options=options)
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.delenv(name)
+    (tmp_path / "credentials").write_text("[studio]\naws_access_key_id = AK\naws_secret_access_key = SK\n")
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "credentials"))
+    monkeypatch.setenv("AWS_PROFILE", "studio")
+    assert ran("tables", "--lake", "s3://studio-lake/games").splitlines()[1].split()[:3] == ["alpha", "2", "1"]
