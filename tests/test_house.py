@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "glue_jobs" / "forebay"
 
 ORDER = [
-    "errors events landed_file",
+    "errors events address landed_file",
     "settings spark",
     "aws",
     "declaration lake",

@@ -4,7 +4,7 @@ The map, in the order of the journey. A room imports only from rooms above it, a
 
 | room | what enters | what leaves |
 | --- | --- | --- |
-| `errors`, `events`, `landed_file` | | the words that all rooms share |
+| `errors`, `events`, `address`, `landed_file` | | the words that all rooms share |
 | `settings` | arguments | the checked settings of a job |
 | `spark` | settings | a session, its workers, and the pinned versions |
 | `aws` | the environment | clients, metrics, and checks of what they reach |

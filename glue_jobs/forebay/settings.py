@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
+from forebay.address import is_s3
 from forebay.errors import Misdeclared, Problem
 from forebay.events import where_numbers_go
 
@@ -23,7 +24,7 @@ __all__ = ["CompactSettings", "IngestSettings", "JobSettings", "MaintainSettings
 def _lake(value: Any) -> Any:
     if isinstance(value, str):
         value = value.rstrip("/")
-        if not value.startswith(("s3://", "s3a://", "file:", "/")) or value in ("s3:", "s3a:", "file:", ""):
+        if not (is_s3(value) or value.startswith(("file:", "/"))) or value == "file:":
             raise ValueError("must be s3://bucket[/prefix] or a folder, such as s3://studio-lake or /tmp/lake")
     return value
 

@@ -11,7 +11,7 @@ from forebay.batch.events import DeclarationsChanged, DeclarationsRefused
 from forebay.declaration.service import Service, load_service
 from forebay.errors import Misdeclared
 from forebay.events import Event
-from forebay.lake.store import LocalStore, Store
+from forebay.lake.objects import Objects, open_objects
 
 TEXT = 'name = "studio"\n[[tables]]\nname = "{game}"\n'
 OTHER = TEXT + '[[tables]]\nname = "other"\nwhere = { x = "1" }\n'
@@ -25,11 +25,11 @@ def place(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return LocalStore(str(tmp_path / "checkpoint"))
+def store(tmp_path: Path) -> Objects:
+    return open_objects(str(tmp_path / "checkpoint"))
 
 
-def declarations(place: Path, store: Store, told: list[Event] | None = None, **more: object) -> Declarations:
+def declarations(place: Path, store: Objects, told: list[Event] | None = None, **more: object) -> Declarations:
     emit = told.append if told is not None else lambda event: None
     return Declarations(load_service(str(place)), str(place), store, emit=emit, **more)  # type: ignore[arg-type]
 
@@ -38,7 +38,7 @@ def names(service: Service) -> list[str]:
     return [table.name for table in service.tables]
 
 
-def test_what_is_changed_is_in_force_from_the_next_batch_on(place: Path, store: Store) -> None:
+def test_what_is_changed_is_in_force_from_the_next_batch_on(place: Path, store: Objects) -> None:
     told: list[Event] = []
     known = declarations(place, store, told)
     assert names(known.of_batch(0)) == ["{game}"]
@@ -47,7 +47,7 @@ def test_what_is_changed_is_in_force_from_the_next_batch_on(place: Path, store: 
     assert [type(event) for event in told] == [DeclarationsChanged]
 
 
-def test_a_replayed_batch_works_by_those_of_its_first_try(place: Path, store: Store) -> None:
+def test_a_replayed_batch_works_by_those_of_its_first_try(place: Path, store: Objects) -> None:
     first = declarations(place, store).of_batch(7)
     (place / "service.toml").write_text(OTHER)
     after_a_restart = declarations(place, store)
@@ -56,7 +56,7 @@ def test_a_replayed_batch_works_by_those_of_its_first_try(place: Path, store: St
 
 
 @pytest.mark.parametrize("text", ["name =", TEXT.replace("studio", "renamed"), 'name = "studio"', "\udcff"])
-def test_what_makes_no_sense_is_refused_once_and_the_old_stay_in_force(place: Path, store: Store, text: str) -> None:
+def test_what_makes_no_sense_is_refused_once_and_the_old_stay_in_force(place: Path, store: Objects, text: str) -> None:
     told: list[Event] = []
     known = declarations(place, store, told)
     before = known.of_batch(0)
@@ -67,7 +67,7 @@ def test_what_makes_no_sense_is_refused_once_and_the_old_stay_in_force(place: Pa
     assert names(known.of_batch(4)) == ["{game}", "other"]
 
 
-def test_so_is_what_spark_does_not_take(place: Path, store: Store) -> None:
+def test_so_is_what_spark_does_not_take(place: Path, store: Objects) -> None:
     def check(service: Service) -> None:
         raise Misdeclared.one("table a: expectations.x", "is not understood")
 
@@ -79,7 +79,7 @@ def test_so_is_what_spark_does_not_take(place: Path, store: Store) -> None:
     assert "is not understood" in told[0].problems  # type: ignore[attr-defined]
 
 
-def test_declarations_that_are_gone_stay_in_force(place: Path, store: Store) -> None:
+def test_declarations_that_are_gone_stay_in_force(place: Path, store: Objects) -> None:
     told: list[Event] = []
     known = declarations(place, store, told)
     before = known.of_batch(0)
@@ -88,14 +88,14 @@ def test_declarations_that_are_gone_stay_in_force(place: Path, store: Store) -> 
     assert len(told) == 1
 
 
-def test_those_of_batches_that_are_over_are_tidied_away(place: Path, store: Store) -> None:
+def test_those_of_batches_that_are_over_are_tidied_away(place: Path, store: Objects) -> None:
     known = declarations(place, store)
     for batch in range(5):
         known.of_batch(batch)
     assert store.names("declarations") == ["3.json", "4.json"]
 
 
-def test_they_are_read_only_where_they_changed(place: Path, store: Store) -> None:
+def test_they_are_read_only_where_they_changed(place: Path, store: Objects) -> None:
     reads: list[str] = []
 
     def load(where: str) -> Service:

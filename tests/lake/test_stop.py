@@ -8,13 +8,13 @@ import pytest
 
 from forebay.errors import TryAgain
 from forebay.lake.lease import hold, holder
+from forebay.lake.objects import open_objects
 from forebay.lake.stop import StopWish
-from forebay.lake.store import open_store
 from forebay.operate.stop import stop
 
 
 def wish(folder: Path, now: list[float]) -> StopWish:
-    return StopWish(open_store(str(folder)), every_s=5, clock=lambda: now[0])
+    return StopWish(open_objects(str(folder)), every_s=5, clock=lambda: now[0])
 
 
 def test_a_wish_is_seen_within_five_seconds_and_stands_until_it_is_forgotten(tmp_path: Path) -> None:
@@ -33,7 +33,7 @@ def test_a_wish_is_seen_within_five_seconds_and_stands_until_it_is_forgotten(tmp
 
 def test_where_nobody_runs_no_wish_is_left_behind(tmp_path: Path) -> None:
     assert stop(str(tmp_path), wait_s=0) is None
-    assert open_store(str(tmp_path)).get("stop") is None
+    assert open_objects(str(tmp_path)).read("stop") is None
 
 
 def test_stopping_waits_until_the_job_has_ended(tmp_path: Path) -> None:
@@ -56,5 +56,5 @@ def test_a_job_that_takes_too_long_is_named_and_the_wish_stands(tmp_path: Path) 
     lease = hold(str(tmp_path), wait_s=0)
     with pytest.raises(TryAgain, match=r"process .* is still at its batch after 0 s"):
         stop(str(tmp_path), wait_s=0)
-    assert open_store(str(tmp_path)).get("stop") is not None
+    assert open_objects(str(tmp_path)).read("stop") is not None
     lease.let_go()

@@ -17,7 +17,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from forebay.lake.store import open_store
+from forebay.lake.objects import open_objects
 from forebay.source.drain import Drain
 from forebay.source.intake import Intake
 from forebay.source.manifest import Manifest
@@ -113,7 +113,7 @@ def write_names(out: Path) -> Any:
 def run(spark: SparkSession, told: dict[str, Any], source: type[FileNames] = FileNames) -> str | None:
     """Runs the stream until it is drained."""
     spark.dataSource.register(source)
-    drain = Drain(open_store(told["options"]["manifestPath"]))
+    drain = Drain(open_objects(told["options"]["manifestPath"]))
     drain.begin()
     stream = spark.readStream.format("s3-sqs").options(**told["options"], drain="true")
     if "fileFormat" in told["options"]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from forebay.lake.store import LocalStore
+from forebay.lake.objects import open_objects
 from forebay.source.drain import Drain, Stillness
 from forebay.source.queue import Depth
 
@@ -70,25 +70,25 @@ class FakeQuery:
 
 
 def test_the_driver_stops_the_query_once_the_source_says_that_it_is_drained(tmp_path: Path) -> None:
-    drain = Drain(LocalStore(str(tmp_path)))
+    drain = Drain(open_objects(str(tmp_path)))
     query = FakeQuery(drain, drained_at=3)
     assert (drain.wait(query), query.looks, query.stopped) == ("empty", 3, True)
 
 
 def test_a_query_that_ends_by_itself_is_not_called_drained(tmp_path: Path) -> None:
-    drain = Drain(LocalStore(str(tmp_path)))
+    drain = Drain(open_objects(str(tmp_path)))
     query = FakeQuery(drain, lives=2)
     assert (drain.wait(query), query.stopped) == (None, False)
 
 
 def test_what_failed_the_query_is_raised(tmp_path: Path) -> None:
-    drain = Drain(LocalStore(str(tmp_path)))
+    drain = Drain(open_objects(str(tmp_path)))
     with pytest.raises(RuntimeError, match="the query failed"):
         drain.wait(FakeQuery(drain, lives=2, fails=True))
 
 
 def test_how_an_earlier_run_ended_does_not_end_this_one(tmp_path: Path) -> None:
-    drain = Drain(LocalStore(str(tmp_path)))
+    drain = Drain(open_objects(str(tmp_path)))
     drain.mark("time cap")
     drain.begin()
     assert drain.over() is None

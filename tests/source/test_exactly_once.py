@@ -19,7 +19,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from forebay.lake.store import LocalStore
+from forebay.lake.objects import open_objects
 from forebay.source.intake import Intake
 from forebay.source.manifest import Manifest
 from forebay.source.options import SourceOptions
@@ -67,7 +67,7 @@ class Spark:
         )
         queue = Queue(self.sqs, URL, visibility_timeout_s=300)
         self.intake = Intake(
-            options, queue, LocalStore(self.folder), emit=lambda event: None, clock=lambda: self.sqs.now
+            options, queue, open_objects(self.folder), emit=lambda event: None, clock=lambda: self.sqs.now
         )
         self.runs.append(self.intake)
         write = self.intake._manifests.write

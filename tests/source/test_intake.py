@@ -13,7 +13,7 @@ from botocore.exceptions import EndpointConnectionError
 
 from forebay.errors import Halt, Misdeclared
 from forebay.events import Event
-from forebay.lake.store import LocalStore
+from forebay.lake.objects import FolderObjects, open_objects
 from forebay.source.drain import Drain
 from forebay.source.events import ManifestsNotCleaned, QueuePolled
 from forebay.source.intake import Intake
@@ -42,7 +42,7 @@ class Stream:
         self.intake = Intake(
             parsed,
             queue,
-            LocalStore(str(self.folder)),
+            open_objects(str(self.folder)),
             emit=self.events.append,
             driver_lives=lambda: self.driver_lives,
             clock=lambda: self.sqs.now,
@@ -408,7 +408,7 @@ def test_a_store_that_cannot_be_cleaned_is_told_of_and_stops_nothing(
     def refuse(*_: Any) -> None:
         raise PermissionError("read-only")
 
-    monkeypatch.setattr(LocalStore, "delete", refuse)
+    monkeypatch.setattr(FolderObjects, "delete", refuse)
     stream = make()
     for i in range(103):
         sqs.send(body(f"in/{i}.json"))
@@ -564,7 +564,7 @@ def test_a_drained_queue_is_told_of_after_two_empty_polls_and_not_before_all_is_
     make: MakeStream, sqs: FakeSqs
 ) -> None:
     stream = make(drain="true")
-    drain = Drain(LocalStore(str(stream.folder)))
+    drain = Drain(open_objects(str(stream.folder)))
     sqs.send(body("in/a.json"))
     told = []
     for _ in range(4):
@@ -580,14 +580,14 @@ def test_polls_that_were_throttled_do_not_count_as_empty(make: MakeStream, sqs: 
     sqs.fail = lambda action: refusal("RequestThrottled") if action == "receive" else None
     for _ in range(4):
         stream.ask()
-    assert Drain(LocalStore(str(stream.folder))).over() is None
+    assert Drain(open_objects(str(stream.folder))).over() is None
 
 
 def test_a_drain_waits_for_messages_in_flight_elsewhere(make: MakeStream, sqs: FakeSqs) -> None:
     sqs.send(body("in/a.json"))
     sqs.receive_message(MaxNumberOfMessages=1, VisibilityTimeout=30, WaitTimeSeconds=0)
     stream = make(drain="true")
-    drain = Drain(LocalStore(str(stream.folder)))
+    drain = Drain(open_objects(str(stream.folder)))
     for _ in range(5):
         stream.ask()
     assert drain.over() is None
@@ -603,7 +603,7 @@ def test_a_drain_whose_time_is_up_takes_nothing_more_and_leaves_nothing_half_don
     make: MakeStream, sqs: FakeSqs
 ) -> None:
     stream = make(drain="true", drainCapS="60", maxFilesPerBatch="1")
-    drain = Drain(LocalStore(str(stream.folder)))
+    drain = Drain(open_objects(str(stream.folder)))
     stream.ask()
     for name in "abc":
         sqs.send(body(f"in/{name}.json"))

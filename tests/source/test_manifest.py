@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forebay.errors import Halt
-from forebay.lake.store import LocalStore
+from forebay.lake.objects import open_objects
 from forebay.landed_file import LandedFile
 from forebay.source.manifest import AnnouncedFile, Manifest, Manifests, Taken
 from forebay.source.queue import Receipt
@@ -65,7 +65,7 @@ def test_a_manifest_is_json_lines_that_a_person_can_read() -> None:
 
 
 def test_a_manifest_written_twice_is_one_and_a_different_one_is_refused(tmp_path: Path) -> None:
-    store = Manifests(LocalStore(str(tmp_path)))
+    store = Manifests(open_objects(str(tmp_path)))
     store.write(manifest(1, "a"))
     store.write(manifest(1, "a"))
     with pytest.raises(Halt, match="another run"):

@@ -8,8 +8,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from forebay.address import local_folder
 from forebay.errors import Misdeclared
-from forebay.table.storage import Storage, local_folder, storage_as
+from forebay.table.storage import Storage, storage_as
 
 
 @pytest.mark.parametrize("prefix", ["", "file:", "file://"])

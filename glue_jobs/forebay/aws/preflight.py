@@ -22,6 +22,7 @@ from botocore.exceptions import (
     ProfileNotFound,
 )
 
+from forebay.address import bucket_and_key, is_s3
 from forebay.aws.client import client
 from forebay.errors import Misdeclared, Unreachable
 
@@ -55,10 +56,9 @@ def check_queue(url: str, *, sqs: Any = None) -> None:
 
 
 def check_lake(lake: str, *, s3: Any = None) -> None:
-    scheme, _, rest = lake.partition("://")
-    if scheme not in ("s3", "s3a"):
+    if not is_s3(lake):
         return
-    bucket = rest.partition("/")[0]
+    bucket, _ = bucket_and_key(lake)
     try:
         s3 = s3 or client("s3", config=_QUICK)
         s3.head_bucket(Bucket=bucket)

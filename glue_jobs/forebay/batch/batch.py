@@ -27,7 +27,7 @@ from forebay.content.piece import cut
 from forebay.content.source import register
 from forebay.declaration.service import Service
 from forebay.events import Emit
-from forebay.lake.store import Store
+from forebay.lake.objects import Objects
 from forebay.landed_file import LandedFile
 from forebay.ledger.entry import Entry
 from forebay.ledger.ledger import Ledger, utc
@@ -59,7 +59,7 @@ class Batch:
         still_ours: Callable[[], None] = lambda: None,
         declarations: Declarations | None = None,
         catalog: Catalog | None = None,
-        store: Store | None = None,
+        store: Objects | None = None,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self.spark, self.service, self.lake, self.ledger, self.emit = spark, service, lake, ledger, emit

@@ -16,7 +16,7 @@ from forebay.batch.events import DeclarationsChanged, DeclarationsRefused
 from forebay.declaration.service import Service, fingerprint, load_service
 from forebay.errors import ForebayError, Halt, Misdeclared
 from forebay.events import Emit
-from forebay.lake.store import Store
+from forebay.lake.objects import Objects
 
 __all__ = ["Declarations"]
 
@@ -28,7 +28,7 @@ class Declarations:
         self,
         service: Service,
         place: str,
-        store: Store,
+        store: Objects,
         *,
         emit: Emit,
         check: Callable[[Service], None] = lambda service: None,
@@ -43,16 +43,16 @@ class Declarations:
     def of_batch(self, batch: int) -> Service:
         """Asked again for the same batch, also by another driver of this checkpoint, it says the same."""
         name = f"declarations/{batch}.json"
-        pinned = self._store.get(name)
+        pinned = self._store.read(name)
         if pinned is None:
             service = self._newest()
-            if self._store.put_once(name, service.model_dump_json().encode()):
+            if self._store.write_once(name, service.model_dump_json().encode()):
                 # The batch before the last one is over: this one could not have begun otherwise.
                 self._store.delete([f"declarations/{batch - 2}.json"])
                 return service
-            pinned = self._store.get(name)
+            pinned = self._store.read(name)
             if pinned is None:
-                raise Halt(f"{self._store.path}/{name} went away; does somebody else tidy the checkpoint?")
+                raise Halt(f"{self._store.place}/{name} went away; does somebody else tidy the checkpoint?")
         return Service.model_validate_json(pinned)
 
     def _newest(self) -> Service:

@@ -22,7 +22,7 @@ from forebay.batch.reading import until
 from forebay.content.end import FileEnd
 from forebay.declaration.service import Service
 from forebay.errors import Halt
-from forebay.lake.store import Store
+from forebay.lake.objects import Objects
 from forebay.table.conflict import is_conflict
 from forebay.table.kernel import NO_VERSION, TableLogs
 
@@ -45,15 +45,15 @@ def landing(ends: Sequence[FileEnd]) -> list[int]:
     return [piece for end in ends if end.lands for piece in end.lines_before]
 
 
-def tries_before(batch: int, newest: int, store: Store) -> int:
+def tries_before(batch: int, newest: int, store: Objects) -> int:
     """The last try whose ids a batch looks at: the newest when it is asked for the first time, and that one ever after."""
     name = f"ids/{batch}.json"
-    if store.put_once(name, str(newest).encode()):
+    if store.write_once(name, str(newest).encode()):
         store.delete([f"ids/{batch - 2}.json"])
         return newest
-    found = store.get(name)
+    found = store.read(name)
     if found is None:
-        raise Halt(f"{store.path}/{name} went away; does somebody else tidy the checkpoint?")
+        raise Halt(f"{store.place}/{name} went away; does somebody else tidy the checkpoint?")
     return int(found)
 
 

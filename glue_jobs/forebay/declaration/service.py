@@ -18,6 +18,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, Field, ValidationError, field_validator
 
+from forebay.address import bucket_and_key, is_s3, local_folder
 from forebay.aws.client import client
 from forebay.declaration import object_key
 from forebay.declaration.column import Column, Declared, RecordPath
@@ -120,11 +121,7 @@ def load_service(place: str, *, s3: Any = None) -> Service:
     """From a folder, an s3:// prefix, or one .toml file in either; the built-in example where `place` is empty."""
     if not place:
         return builtin_service()
-    texts = (
-        _from_s3(place, s3)
-        if place.startswith(("s3://", "s3a://"))
-        else _from_folder(Path(place.removeprefix("file:")))
-    )
+    texts = _from_s3(place, s3) if is_s3(place) else _from_folder(local_folder(place))
     if "service.toml" not in texts:
         raise Misdeclared.one(place, "has no service.toml", "`forebay tables init` writes one to begin with")
     return parse_service(texts)
@@ -140,10 +137,10 @@ def declaration_of(service: Service, table: str) -> Table:
 
 def fingerprint(place: str, *, s3: Any = None) -> str:
     """Another one when a file of the declarations was changed, came or went; without reading them."""
-    if place.startswith(("s3://", "s3a://")):
+    if is_s3(place):
         seen = sorted((name, found["ETag"]) for name, found in _listed(place, s3 or client("s3")))
     else:
-        root = Path(place.removeprefix("file:"))
+        root = local_folder(place)
         stats = [(file.as_posix(), file.stat()) for file in (_files_of(root) if root.is_dir() else [root])]
         seen = sorted((name, f"{stat.st_mtime_ns} {stat.st_size}") for name, stat in stats)
     return hashlib.sha256(repr(seen).encode()).hexdigest()
@@ -242,7 +239,7 @@ def _files_of(folder: Path) -> list[Path]:
 
 def _from_s3(place: str, s3: Any) -> dict[str, str]:
     s3 = s3 or client("s3")
-    bucket = place.partition("://")[2].partition("/")[0]
+    bucket, _ = bucket_and_key(place)
     return {
         name: s3.get_object(Bucket=bucket, Key=found["Key"])["Body"].read().decode()
         for name, found in _listed(place, s3)
@@ -251,12 +248,12 @@ def _from_s3(place: str, s3: Any) -> dict[str, str]:
 
 def _listed(place: str, s3: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """The declarations' objects, by their names below the place; the one object where the place names it."""
-    bucket, _, prefix = place.partition("://")[2].partition("/")
+    bucket, prefix = bucket_and_key(place)
     if prefix.endswith(".toml"):
         # By its name alone: whoever may read this one need not be allowed to list the others.
         yield "service.toml", {"Key": prefix, "ETag": s3.head_object(Bucket=bucket, Key=prefix)["ETag"]}
         return
-    prefix = prefix.rstrip("/") + "/" if prefix else ""
+    prefix = f"{prefix}/" if prefix else ""
     for page in s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix):
         for found in page.get("Contents", []):
             name = found["Key"].removeprefix(prefix)

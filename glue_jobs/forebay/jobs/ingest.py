@@ -25,9 +25,9 @@ from forebay.declaration.service import Service, load_service
 from forebay.errors import ForebayError, Halt
 from forebay.events import Emit
 from forebay.lake.lease import Lease, hold
+from forebay.lake.objects import Objects, open_objects
 from forebay.lake.safety import probe, refuse_unsafe_settings
 from forebay.lake.stop import StopWish
-from forebay.lake.store import Store, open_store
 from forebay.ledger.ledger import Ledger
 from forebay.settings import IngestSettings
 from forebay.source.drain import Drain
@@ -69,7 +69,7 @@ def ingest(settings: IngestSettings, *, emit: Emit, stop: threading.Event) -> No
 
 
 def batch_of(spark: SparkSession, service: Service, settings: IngestSettings, lease: Lease, emit: Emit) -> Batch:
-    store = open_store(settings.checkpoint_folder)
+    store = open_objects(settings.checkpoint_folder)
     ledger = Ledger(spark, settings.lake, overwritten=service.rule_of)
     return Batch(
         spark,
@@ -116,9 +116,9 @@ def names(spark: SparkSession, service: Service, settings: IngestSettings) -> Da
 
 
 def run(files: DataFrame, gate: Gate, settings: IngestSettings, stop: threading.Event) -> None:
-    wish = StopWish(open_store(settings.checkpoint_folder))
+    wish = StopWish(open_objects(settings.checkpoint_folder))
     wish.forget()
-    drain = Drain(open_store(manifest_path(settings)))
+    drain = Drain(open_objects(manifest_path(settings)))
     drain.begin()
     trigger = 0 if settings.drain else settings.trigger_s
     writer = files.writeStream.queryName("forebay").foreachBatch(gate.process)
@@ -167,12 +167,12 @@ def manifest_path(settings: IngestSettings) -> str:
     return f"{settings.checkpoint_folder}/manifests"
 
 
-def generation_of(store: Store) -> str:
+def generation_of(store: Objects) -> str:
     """Names this checkpoint, for ever. Batch ids begin at 0 in each new checkpoint, so a transaction id without it would make
     Delta take a new checkpoint's batches for old ones, and skip them in silence."""
     mine = uuid.uuid4().hex[:12]
-    store.put_once("generation", mine.encode())
-    found = store.get("generation")
+    store.write_once("generation", mine.encode())
+    found = store.read("generation")
     assert found is not None
     return found.decode()
 

@@ -26,6 +26,7 @@ from typing import IO, Any, Protocol
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from forebay.address import bucket_and_key, is_s3, local_folder
 from forebay.aws.client import client
 from forebay.errors import Halt
 
@@ -62,15 +63,15 @@ class Lease(Protocol):
 
 def hold(folder: str, *, wait_s: float, lasts_s: float = LASTS_S, s3: Any = None) -> Lease:
     """Takes the lease, waiting for at most `wait_s`; `Taken` says who has it."""
-    if folder.startswith(("s3://", "s3a://")):
+    if is_s3(folder):
         return S3Lease.take(s3 or client("s3"), folder, wait_s=wait_s, lasts_s=lasts_s)
-    return FolderLease.take(Path(folder.removeprefix("file://").removeprefix("file:")), wait_s=wait_s)
+    return FolderLease.take(local_folder(folder), wait_s=wait_s)
 
 
 def holder(folder: str, *, s3: Any = None) -> Holder | None:
     """Who has the lease now; None when nobody has."""
-    if not folder.startswith(("s3://", "s3a://")):
-        return FolderLease.holder(Path(folder.removeprefix("file://").removeprefix("file:")))
+    if not is_s3(folder):
+        return FolderLease.holder(local_folder(folder))
     there = _look(s3 or client("s3"), *_place(folder))
     return there.holder if there and there.left_s > 0 else None
 
@@ -176,8 +177,8 @@ class _There:
 
 
 def _place(folder: str) -> tuple[str, str]:
-    bucket, _, prefix = folder.partition("://")[2].partition("/")
-    return bucket, f"{prefix.rstrip('/')}/{OBJECT}".lstrip("/")
+    bucket, prefix = bucket_and_key(folder)
+    return bucket, f"{prefix}/{OBJECT}".lstrip("/")
 
 
 def _look(s3: Any, bucket: str, key: str) -> _There | None:

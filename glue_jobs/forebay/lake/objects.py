@@ -1,7 +1,10 @@
-"""Plain objects below one place of the lake: a prefix in S3, or a folder of this machine.
+"""Objects below one place: a prefix in S3, or a folder of this machine. S3 and the folder give the same answers.
 
-In: `s3://bucket/prefix`, `file:/folder` or a path. Out: names, sizes, times and bytes; names are relative to the place, with
-slashes. What is not there is None or nothing; what S3 or the disk refuse comes out as they say it (`ClientError`, `OSError`).
+In: `s3://bucket/prefix`, `file:/folder` or a path. Out: names, sizes, times and bytes. Names are relative to the place, with
+slashes. What is not there is None or nothing. What is written is durable when the call returns.
+
+The checkpoint's safety rests on `write_once`: of two writers of one name exactly one wins. A writer whose own first attempt
+got through unnoticed wins too. A place that is wrong or forbidden is `Misdeclared`; anything else that S3 refuses is `Halt`.
 """
 
 from __future__ import annotations
@@ -10,22 +13,26 @@ import hashlib
 import os
 import tempfile
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol
-from urllib.parse import unquote, urlsplit
 
 from botocore.config import Config
-from botocore.exceptions import ClientError
+from botocore.exceptions import BotoCoreError, ClientError
 
+from forebay.address import bucket_and_key, is_s3, local_folder
 from forebay.aws.client import client
+from forebay.aws.retrying import ATTEMPTS
+from forebay.errors import Halt, Misdeclared
 
-__all__ = ["Found", "Objects", "open_objects", "s3_client"]
+__all__ = ["FolderObjects", "Found", "Objects", "S3Objects", "open_objects", "s3_client", "s3_client_for"]
 
-S3_SCHEMES = ("s3", "s3a", "s3n")
 DELETED_AT_ONCE = 1000
+WRONG_OR_FORBIDDEN = (400, 401, 403, 404)
+RIGHTS = "the job's role needs s3:ListBucket, and s3:GetObject, s3:PutObject and s3:DeleteObject under it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +51,19 @@ class Objects(Protocol):
     def folders(self) -> list[str]:
         """The names of the folders directly below the place."""
 
+    def names(self, folder: str) -> list[str]:
+        """The names directly in `folder`, without it, sorted."""
+
     def read(self, name: str) -> bytes | None: ...
 
     def read_tagged(self, name: str) -> tuple[bytes, str] | None:
         """With a tag that is another one when the content is."""
 
-    def write(self, name: str, content: bytes) -> None: ...
+    def write(self, name: str, content: bytes) -> None:
+        """Writes `name` anew, whatever it held."""
+
+    def write_once(self, name: str, content: bytes) -> bool:
+        """True when `name` now holds `content`, False when it holds something else."""
 
     def write_over(self, name: str, content: bytes, tag: str | None) -> bool:
         """Only if the content is still the one with this tag; None: only if there is none. False: it is not."""
@@ -59,10 +73,10 @@ class Objects(Protocol):
 
 
 def open_objects(place: str, *, s3: Any = None) -> Objects:
-    parts = urlsplit(place)
-    if parts.scheme in S3_SCHEMES:
-        return S3Objects(s3 or s3_client(), parts.netloc, parts.path.strip("/"), place.rstrip("/"))
-    return FolderObjects(Path(unquote(parts.path) if parts.scheme == "file" else place))
+    """With the environment's credentials and endpoint, unless a client is given."""
+    if is_s3(place):
+        return S3Objects(s3 or s3_client(), place)
+    return FolderObjects(local_folder(place))
 
 
 def s3_client() -> Any:
@@ -70,62 +84,108 @@ def s3_client() -> Any:
     return client("s3", config=Config(max_pool_connections=64, retries={"mode": "standard", "max_attempts": 5}))
 
 
+def s3_client_for(lake: str) -> Any:
+    """One client for all who read this lake; None where it is a folder."""
+    return s3_client() if is_s3(lake) else None
+
+
 class S3Objects:
-    def __init__(self, s3: Any, bucket: str, prefix: str, place: str) -> None:
-        self._s3, self._bucket, self.place = s3, bucket, place
+    """`s3` is boto3's client; it retries what is worth retrying."""
+
+    def __init__(self, s3: Any, place: str) -> None:
+        self._s3, self.place = s3, place.rstrip("/")
+        self._bucket, prefix = bucket_and_key(place)
         self._prefix = f"{prefix}/" if prefix else ""
 
     def found(self, prefix: str = "", *, after: str = "") -> Iterator[Found]:
-        asked = {"Bucket": self._bucket, "Prefix": self._prefix + prefix}
-        if after:
-            asked["StartAfter"] = self._prefix + after
-        for page in self._s3.get_paginator("list_objects_v2").paginate(**asked):
+        start = {"StartAfter": self._prefix + after} if after else {}
+        for page in self._pages(prefix, **start):
             for item in page.get("Contents", ()):
                 yield Found(item["Key"].removeprefix(self._prefix), item["Size"], item["LastModified"])
 
     def folders(self) -> list[str]:
-        pages = self._s3.get_paginator("list_objects_v2")
-        pages = pages.paginate(Bucket=self._bucket, Prefix=self._prefix, Delimiter="/")
+        pages = self._pages("", Delimiter="/")
         found = (folder["Prefix"] for page in pages for folder in page.get("CommonPrefixes", ()))
         return sorted(folder.removeprefix(self._prefix).rstrip("/") for folder in found)
+
+    def names(self, folder: str) -> list[str]:
+        pages = self._pages(f"{folder}/", Delimiter="/")
+        keys = (item["Key"] for page in pages for item in page.get("Contents", ()))
+        return sorted(key.removeprefix(f"{self._prefix}{folder}/") for key in keys)
 
     def read(self, name: str) -> bytes | None:
         found = self.read_tagged(name)
         return found and found[0]
 
     def read_tagged(self, name: str) -> tuple[bytes, str] | None:
-        try:
-            answer = self._s3.get_object(Bucket=self._bucket, Key=self._prefix + name)
-        except ClientError as refused:
-            if _status(refused) == 404 and refused.response["Error"].get("Code") != "NoSuchBucket":
-                return None
-            raise
-        return answer["Body"].read(), answer["ETag"]
+        with self._refusals("read", name):
+            try:
+                answer = self._s3.get_object(Bucket=self._bucket, Key=self._prefix + name)
+            except ClientError as refused:
+                if _status(refused) == 404 and refused.response["Error"].get("Code") != "NoSuchBucket":
+                    return None
+                raise
+            return answer["Body"].read(), answer.get("ETag", "")
 
     def write(self, name: str, content: bytes) -> None:
-        self._s3.put_object(Bucket=self._bucket, Key=self._prefix + name, Body=content)
+        with self._refusals("write", name):
+            self._put(name, content)
+
+    def write_once(self, name: str, content: bytes) -> bool:
+        with self._refusals("write", name):
+            for _ in range(ATTEMPTS):
+                try:
+                    self._put(name, content, IfNoneMatch="*")
+                    return True
+                except ClientError as refused:
+                    if _status(refused) == 412:  # taken, perhaps by our own earlier attempt whose answer was lost
+                        return self.read(name) == content
+                    if _status(refused) != 409:  # 409: another writer of this name is under way; ask again
+                        raise
+        raise Halt(f"{self.place}/{name} could not be written: another writer keeps writing it")
 
     def write_over(self, name: str, content: bytes, tag: str | None) -> bool:
         condition = {"IfMatch": tag} if tag else {"IfNoneMatch": "*"}
-        try:
-            self._s3.put_object(Bucket=self._bucket, Key=self._prefix + name, Body=content, **condition)
-        except ClientError as refused:
-            if _status(refused) in (404, 409, 412):
-                return False
-            raise
+        with self._refusals("write", name):
+            try:
+                self._put(name, content, **condition)
+            except ClientError as refused:
+                if _status(refused) in (404, 409, 412) and refused.response["Error"].get("Code") != "NoSuchBucket":
+                    return False
+                raise
         return True
 
     def delete(self, names: Iterable[str]) -> None:
         left = iter(names)
         while some := list(islice(left, DELETED_AT_ONCE)):
             keys = [{"Key": self._prefix + name} for name in some]
-            answer = self._s3.delete_objects(Bucket=self._bucket, Delete={"Objects": keys, "Quiet": True})
+            with self._refusals("delete", some[0]):
+                answer = self._s3.delete_objects(Bucket=self._bucket, Delete={"Objects": keys, "Quiet": True})
             if refused := answer.get("Errors"):
                 first = refused[0]
-                raise OSError(f"{len(refused)} objects were not deleted, such as {first['Key']}: {first['Code']}")
+                raise Halt(f"{len(refused)} objects were not deleted, such as {first['Key']}: {first['Code']}")
+
+    def _put(self, name: str, content: bytes, **condition: str) -> None:
+        self._s3.put_object(Bucket=self._bucket, Key=self._prefix + name, Body=content, **condition)
+
+    def _pages(self, prefix: str, **asked: str) -> Iterator[Any]:
+        with self._refusals("list", prefix):
+            pages = self._s3.get_paginator("list_objects_v2")
+            yield from pages.paginate(Bucket=self._bucket, Prefix=self._prefix + prefix, **asked)
+
+    @contextmanager
+    def _refusals(self, action: str, name: str) -> Iterator[None]:
+        try:
+            yield
+        except (ClientError, BotoCoreError) as refused:
+            if isinstance(refused, ClientError) and _status(refused) in WRONG_OR_FORBIDDEN:
+                raise Misdeclared.one(self.place, f"cannot {action} {name or 'it'}: {refused}", RIGHTS) from refused
+            raise Halt(f"cannot {action} {self.place}/{name}: {refused}; nothing was lost, run it again") from refused
 
 
 class FolderObjects:
+    """A folder. For one machine: laptops, tests, and shared disks that honour hard links."""
+
     def __init__(self, root: Path) -> None:
         self._root, self.place = root, str(root)
 
@@ -143,6 +203,12 @@ class FolderObjects:
     def folders(self) -> list[str]:
         return sorted(path.name for path in self._root.iterdir() if path.is_dir()) if self._root.is_dir() else []
 
+    def names(self, folder: str) -> list[str]:
+        try:
+            return sorted(p.name for p in (self._root / folder).iterdir() if p.is_file() and not p.name.startswith("."))
+        except FileNotFoundError:
+            return []
+
     def read(self, name: str) -> bytes | None:
         try:
             return (self._root / name).read_bytes()
@@ -155,13 +221,22 @@ class FolderObjects:
 
     def write(self, name: str, content: bytes) -> None:
         place = self._root / name
-        place.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, aside = tempfile.mkstemp(dir=place.parent, prefix=".")
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
+        aside = self._write_aside(name, content)
         # Hadoop's checksum of what was there, if it was Hadoop's.
         (place.parent / f".{place.name}.crc").unlink(missing_ok=True)
-        Path(aside).replace(place)
+        aside.replace(place)
+        _make_entry_durable(place)
+
+    def write_once(self, name: str, content: bytes) -> bool:
+        place, aside = self._root / name, self._write_aside(name, content)
+        try:
+            os.link(aside, place)  # refuses where the name is taken, which a rename would not
+        except FileExistsError:
+            return self.read(name) == content
+        finally:
+            aside.unlink()
+        _make_entry_durable(place)
+        return True
 
     def write_over(self, name: str, content: bytes, tag: str | None) -> bool:
         """Two processes could still meet between the look and the write: no harm for what is written like this."""
@@ -174,6 +249,28 @@ class FolderObjects:
     def delete(self, names: Iterable[str]) -> None:
         for name in names:
             (self._root / name).unlink(missing_ok=True)
+
+    def _write_aside(self, name: str, content: bytes) -> Path:
+        folder = (self._root / name).parent
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            descriptor, aside = tempfile.mkstemp(dir=folder, prefix=".")
+        except OSError as refused:
+            raise Misdeclared.one(self.place, f"cannot be written: {refused}") from refused
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        return Path(aside)
+
+
+def _make_entry_durable(path: Path) -> None:
+    """The entry in the folder must survive a power cut as well, not only the content."""
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
 
 
 def _status(refused: ClientError) -> int:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 from uuid import uuid4
 
+from forebay.address import S3_SCHEMES
 from forebay.errors import Misdeclared, Problem
 from forebay.spark.session import LOG_STORE
 
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 
 __all__ = ["probe", "refuse_unsafe_settings"]
 
-S3_SCHEMES = ("s3", "s3a", "s3n")
 RENAMING_SCHEMES = ("", "file", "hdfs")
 PROBES = "_forebay/probe"
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from forebay.lake.store import Store
+from forebay.lake.objects import Objects
 
 __all__ = ["StopWish"]
 
@@ -19,17 +19,17 @@ NAME = "stop"
 class StopWish:
     """Looked for every few seconds at most, however often it is asked for: each look is a request."""
 
-    def __init__(self, store: Store, *, every_s: float = 5, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, store: Objects, *, every_s: float = 5, clock: Callable[[], float] = time.monotonic) -> None:
         self._store, self._every_s, self._clock = store, every_s, clock
         self._looked, self._asked = clock(), False
 
     def ask(self) -> None:
-        self._store.put(NAME, b"")
+        self._store.write(NAME, b"")
 
     def asked(self) -> bool:
         if not self._asked and self._clock() - self._looked >= self._every_s:
             self._looked = self._clock()
-            self._asked = self._store.get(NAME) is not None
+            self._asked = self._store.read(NAME) is not None
         return self._asked
 
     def forget(self) -> None:

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from forebay.aws.preflight import check_lake
 from forebay.lake.health import Health, HealthRecords, seen_in
 from forebay.lake.log.tables import own_tables, tables_of
-from forebay.lake.objects import s3_client
+from forebay.lake.objects import s3_client_for
 from forebay.upkeep.compaction.live_files import TableState, Unreadable, is_no_table, read_table
 
 __all__ = ["health_of"]
@@ -21,7 +21,7 @@ __all__ = ["health_of"]
 def health_of(lake: str, names: Sequence[str]) -> tuple[list[Health], list[Unreadable]]:
     check_lake(lake)
     lake = lake.rstrip("/")
-    s3 = s3_client() if lake.startswith("s3") else None
+    s3 = s3_client_for(lake)
     records, now = HealthRecords(lake, s3=s3), datetime.now(UTC)
     wanted = names or [*tables_of(lake, s3=s3), *own_tables(lake, s3=s3)]
 

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from deltalake import DeltaTable, QueryBuilder
 from deltalake.exceptions import TableNotFoundError
 
+from forebay.address import is_s3
 from forebay.aws.delta_rs import storage_options
 from forebay.aws.preflight import check_lake
 from forebay.errors import Misdeclared
@@ -58,7 +59,7 @@ class LakeView:
 
     def __init__(self, lake: str) -> None:
         self.lake = lake.replace("s3a://", "s3://")
-        self._options = storage_options() if self.lake.startswith("s3://") else None
+        self._options = storage_options() if is_s3(self.lake) else None
 
     def table(self, name: str) -> DeltaTable | None:
         try:

@@ -11,8 +11,8 @@ from collections.abc import Callable
 
 from forebay.errors import TryAgain
 from forebay.lake.lease import Holder, holder
+from forebay.lake.objects import open_objects
 from forebay.lake.stop import StopWish
-from forebay.lake.store import open_store
 
 __all__ = ["stop"]
 
@@ -21,7 +21,7 @@ def stop(folder: str, *, wait_s: float, sleep: Callable[[float], None] = time.sl
     runs = holder(folder)
     if runs is None:
         return None
-    StopWish(open_store(folder)).ask()
+    StopWish(open_objects(folder)).ask()
     until = time.monotonic() + wait_s
     while (now := holder(folder)) is not None and now.epoch == runs.epoch:
         if time.monotonic() >= until:

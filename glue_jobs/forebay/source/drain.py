@@ -13,7 +13,7 @@ import json
 from collections.abc import Callable
 from typing import Literal, Protocol
 
-from forebay.lake.store import Store
+from forebay.lake.objects import Objects
 from forebay.source.queue import Depth
 
 __all__ = ["Drain", "Drained", "Stillness", "StoppableQuery"]
@@ -59,7 +59,7 @@ class StoppableQuery(Protocol):
 class Drain:
     """The marker, and the driver's wait for it."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Objects) -> None:
         self._store = store
 
     def begin(self) -> None:
@@ -67,10 +67,10 @@ class Drain:
         self._store.delete([_MARKER])
 
     def mark(self, reason: Drained) -> None:
-        self._store.put(_MARKER, json.dumps({"reason": reason}).encode())
+        self._store.write(_MARKER, json.dumps({"reason": reason}).encode())
 
     def over(self) -> Drained | None:
-        content = self._store.get(_MARKER)
+        content = self._store.read(_MARKER)
         if content is None:
             return None
         reason: Drained = json.loads(content)["reason"]

@@ -28,7 +28,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from forebay.errors import ForebayError, Misdeclared
 from forebay.events import Emit
-from forebay.lake.store import Store
+from forebay.lake.objects import Objects
 from forebay.source.deletion import Deletions
 from forebay.source.drain import Drain, Stillness
 from forebay.source.events import ManifestsNotCleaned, QueuePolled
@@ -53,7 +53,7 @@ class Intake:
         self,
         options: SourceOptions,
         queue: Queue,
-        store: Store,
+        store: Objects,
         *,
         emit: Emit,
         driver_lives: Callable[[], bool] = lambda: True,

@@ -11,7 +11,7 @@ import json
 from collections.abc import Sequence
 from urllib.parse import quote
 
-from forebay.lake.store import Store
+from forebay.lake.objects import Objects
 from forebay.source.queue import Message
 
 __all__ = ["KeptMessages", "return_after_s"]
@@ -24,7 +24,7 @@ _LONGEST_RETURN_S = 900
 class KeptMessages:
     """The kept messages of one stream."""
 
-    def __init__(self, store: Store, queue_url: str) -> None:
+    def __init__(self, store: Objects, queue_url: str) -> None:
         self._store, self._queue_url = store, queue_url
         self._written: set[str] = set()
 
@@ -40,7 +40,7 @@ class KeptMessages:
             "body": message.body,
         }
         text = json.dumps(content, indent=1).encode()
-        self._store.put_once(f"{_FOLDER}/{quote(message.message_id, safe='')}.json", text)
+        self._store.write_once(f"{_FOLDER}/{quote(message.message_id, safe='')}.json", text)
         if len(self._written) >= _MOST_REMEMBERED:
             self._written.clear()
         self._written.add(message.message_id)

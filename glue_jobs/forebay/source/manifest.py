@@ -19,7 +19,7 @@ from hashlib import blake2b
 from typing import Any
 
 from forebay.errors import Halt
-from forebay.lake.store import Store
+from forebay.lake.objects import Objects
 from forebay.landed_file import LandedFile
 from forebay.source.queue import Receipt
 
@@ -67,7 +67,7 @@ class Manifest:
     def encode(self) -> bytes:
         head = {"manifest": self.number, "committed": self.committed, "files": len(self.rows), "version": 1}
         lines = [head, *map(_row_out, self.rows), *({"id": r.message_id, "receipt": r.handle} for r in self.receipts)]
-        # The same batch gives the same bytes (no time in the gzip header), which is how put_once knows its own.
+        # The same batch gives the same bytes (no time in the gzip header), which is how write_once knows its own.
         return gzip.compress("\n".join(map(_ENCODE, lines)).encode(), compresslevel=1, mtime=0)
 
     @classmethod
@@ -125,26 +125,26 @@ def _row_in(line: dict[str, Any]) -> AnnouncedFile:
 class Manifests:
     """The manifests of one stream, in their store."""
 
-    def __init__(self, store: Store, *, retained: int = RETAINED) -> None:
+    def __init__(self, store: Objects, *, retained: int = RETAINED) -> None:
         self._store, self._retained = store, retained
 
     @property
     def path(self) -> str:
-        return f"{self._store.path}/{_FOLDER}"
+        return f"{self._store.place}/{_FOLDER}"
 
     def write(self, manifest: Manifest) -> None:
         """Durable when it returns; run twice with the same manifest it changes nothing."""
-        if not self._store.put_once(_name(manifest.number), manifest.encode()):
+        if not self._store.write_once(_name(manifest.number), manifest.encode()):
             raise Halt(
-                f"{self._store.path}/{_name(manifest.number)} was written by another run: two drivers share this "
+                f"{self._store.place}/{_name(manifest.number)} was written by another run: two drivers share this "
                 "manifestPath and checkpoint; stop one of them and start again, nothing was deleted"
             )
 
     def read(self, number: int) -> Manifest:
-        content = self._store.get(_name(number))
+        content = self._store.read(_name(number))
         if content is None:
             raise Halt(
-                f"{self._store.path}/{_name(number)} is gone, and the checkpoint still asks for that batch: is this "
+                f"{self._store.place}/{_name(number)} is gone, and the checkpoint still asks for that batch: is this "
                 "manifestPath the one of this checkpoint? Each needs one of its own; restore what was deleted"
             )
         return Manifest.decode(content)
@@ -156,7 +156,7 @@ class Manifests:
 
     def read_all(self, numbers: Iterable[int], pool: Executor) -> Iterator[Manifest]:
         """Those of `numbers` that can be read, ascending; one that is being cleaned away meanwhile does not matter."""
-        for content in pool.map(lambda number: self._store.get(_name(number)), numbers):
+        for content in pool.map(lambda number: self._store.read(_name(number)), numbers):
             if content is not None:
                 yield Manifest.decode(content)
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
+from forebay.address import is_s3
 from forebay.errors import Misdeclared
 from forebay.notification import Filter
 
@@ -125,7 +126,7 @@ def queue_url(text: str) -> str:
 
 def manifest_path(text: str) -> str:
     parts = urlsplit(text)
-    in_s3 = parts.scheme in ("s3", "s3a", "s3n") and parts.netloc
+    in_s3 = is_s3(text) and parts.netloc
     local = parts.scheme in ("", "file") and not parts.netloc and parts.path.startswith("/") and parts.path.strip("/")
     if not in_s3 and not local:
         raise ValueError(text)

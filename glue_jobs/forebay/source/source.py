@@ -40,7 +40,7 @@ from forebay.aws.cloudwatch import CloudWatch
 from forebay.content.fetch import Retrying, s3_of_this_process
 from forebay.errors import Misdeclared
 from forebay.events import Emit, Journal, to_log
-from forebay.lake.store import open_store
+from forebay.lake.objects import open_objects
 from forebay.source.contents import LIMITS, Layout, dealt, landed, rows_of
 from forebay.source.farewell import Farewell, is_planner
 from forebay.source.intake import Intake
@@ -236,7 +236,7 @@ def open_intake(options: SourceOptions, *, emit: Emit, told_to_end: Callable[[],
     return Intake(
         options,
         queue,
-        open_store(options.manifest_path),
+        open_objects(options.manifest_path),
         emit=emit,
         driver_lives=lambda: os.getppid() == started_by and not told_to_end(),
     )

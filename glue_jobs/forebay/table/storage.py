@@ -10,18 +10,16 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import pyarrow as pa
 
+from forebay.address import bucket_and_key, is_s3, local_folder
 from forebay.aws.client import client
 from forebay.errors import ForebayError, Misdeclared
 
 __all__ = ["Storage", "UploadFailed", "storage_as"]
 
-S3_SCHEMES = ("s3", "s3a", "s3n")
 MULTIPART_BYTES = 64 << 20
 
 
@@ -47,10 +45,10 @@ class Storage:
     _clients: _Clients = field(default_factory=lambda: _Clients(), compare=False)
 
     def put(self, table_path: str, name: str, content: pa.Buffer) -> None:
-        parts = urlsplit(table_path)
-        if parts.scheme in S3_SCHEMES:
-            self._put_object(parts.netloc, f"{parts.path.strip('/')}/{name}".lstrip("/"), content)
-        elif parts.scheme in ("", "file"):
+        if is_s3(table_path):
+            bucket, key = bucket_and_key(table_path)
+            self._put_object(bucket, f"{key}/{name}".lstrip("/"), content)
+        elif table_path.startswith(("/", "file:")):
             target = local_folder(table_path) / name
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(content)
@@ -67,12 +65,6 @@ class Storage:
             self._clients.of(self).upload_fileobj(pa.BufferReader(content), bucket, key, Config=whole)
         except (Boto3Error, BotoCoreError, ClientError) as failure:
             raise UploadFailed(f"s3://{bucket}/{key}: {failure}") from failure
-
-
-def local_folder(table_path: str) -> Path:
-    """As Hadoop reads it: a path is not URL-encoded, whatever stands before it."""
-    path = table_path.removeprefix("file:")
-    return Path("/" + path.lstrip("/") if path != table_path else path)
 
 
 class _Clients:

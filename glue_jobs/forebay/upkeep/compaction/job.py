@@ -21,7 +21,7 @@ from forebay.errors import ForebayError
 from forebay.events import Emit
 from forebay.lake.lease import Taken, hold
 from forebay.lake.log.tables import own_tables, tables_of
-from forebay.lake.objects import open_objects, s3_client
+from forebay.lake.objects import open_objects, s3_client_for
 from forebay.lake.safety import probe, refuse_unsafe_settings
 from forebay.settings import CompactSettings
 from forebay.spark.session import session
@@ -84,7 +84,7 @@ def compact(settings: CompactSettings, *, emit: Emit, stop: threading.Event | No
     began = time.monotonic()
     service = load_service(settings.service)
     check_lake(settings.lake)
-    s3 = s3_client() if settings.lake.startswith("s3") else None
+    s3 = s3_client_for(settings.lake)
     memory = Memory(settings.lake, _policy(settings, service), s3=s3)
     planned = plan_lake(settings, service, now=datetime.now(UTC), memory=memory, s3=s3)
     ran = [TableRan(skip.table, reason=skip.reason, detail=skip.detail) for skip in planned.skipped if skip.bad]
@@ -105,8 +105,7 @@ def plan_lake(
     settings: CompactSettings, service: Service, *, now: datetime, memory: Memory | None = None, s3: Any = None
 ) -> Plan:
     """The plan for the tables that the settings name, or for all of the lake and our own. Needs no Spark."""
-    if s3 is None and settings.lake.startswith("s3"):
-        s3 = s3_client()
+    s3 = s3 or s3_client_for(settings.lake)
     names = settings.table_names or [*tables_of(settings.lake, s3=s3), *own_tables(settings.lake, s3=s3)]
     found = read_tables({name: f"{settings.lake}/{name}" for name in dict.fromkeys(names)}, s3=s3)
     states = (state for state in found if not is_no_table(state, settings.table_names))

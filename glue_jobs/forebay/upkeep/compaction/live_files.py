@@ -14,8 +14,8 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
-from botocore.exceptions import BotoCoreError, ClientError
-
+from forebay.address import is_s3
+from forebay.errors import ForebayError
 from forebay.lake.log.listing import BrokenLog, NoTable, UnsupportedTable
 from forebay.lake.log.live_file import LiveFile, Partition
 from forebay.lake.log.snapshot import Log, Snapshot, fetch_log, replay
@@ -58,7 +58,7 @@ def read_tables(
 ) -> Iterator[TableState | Unreadable]:
     """The tables in the order given. At most `at_once` logs are under way: they are fetched side by side and replayed one
     after the other, since threads that compute wait for each other longer than for S3."""
-    if s3 is None and any(place.startswith("s3") for place in places.values()):
+    if s3 is None and any(map(is_s3, places.values())):
         s3 = s3_client()
     under_way: deque[Callable[[], TableState | Unreadable]] = deque()
     with ThreadPoolExecutor(at_once, "live-files") as pool:
@@ -88,6 +88,6 @@ def _state(name: str, place: str, log: Callable[[], Log]) -> TableState | Unread
         return Unreadable(name, "unsupported", str(problem))
     except BrokenLog as problem:
         return Unreadable(name, "unreadable-log", str(problem))
-    except (ClientError, BotoCoreError, OSError) as problem:
+    except (ForebayError, OSError) as problem:
         return Unreadable(name, "unreadable-log", f"{place}: {type(problem).__name__}: {problem}")
     return TableState(name, snapshot.files, snapshot.version, snapshot.clustered, snapshot=snapshot)

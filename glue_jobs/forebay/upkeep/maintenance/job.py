@@ -24,7 +24,7 @@ from forebay.events import Emit
 from forebay.lake.health import HealthMeasured, HealthRecords, seen_in
 from forebay.lake.lease import Lease, Taken, hold
 from forebay.lake.log.tables import own_tables, tables_of
-from forebay.lake.objects import Found, open_objects, s3_client
+from forebay.lake.objects import Found, open_objects, s3_client_for
 from forebay.lake.safety import probe, refuse_unsafe_settings
 from forebay.settings import MaintainSettings
 from forebay.spark.session import session
@@ -91,7 +91,7 @@ def maintain(settings: MaintainSettings, *, emit: Emit, stop: threading.Event | 
     began = time.monotonic()
     service = load_service(settings.service)
     check_lake(settings.lake)
-    s3 = s3_client() if settings.lake.startswith("s3") else None
+    s3 = s3_client_for(settings.lake)
     tables = tables_of(settings.lake, s3=s3)
     names = settings.table_names or [*tables, *own_tables(settings.lake, s3=s3)]
     spark = session("forebay-maintain")

@@ -12,7 +12,7 @@ import pytest
 from botocore.exceptions import EndpointConnectionError
 
 from forebay.errors import Halt, Misdeclared
-from forebay.lake.store import LocalStore, S3Store, Store
+from forebay.lake.objects import Objects, S3Objects, open_objects
 from tests.source.fake_sqs import refusal
 
 
@@ -38,8 +38,10 @@ class FakeS3:
             raise refusal("NoSuchKey", 404)
         return {"Body": io.BytesIO(self.objects[Key])}
 
-    def delete_object(self, *, Bucket: str, Key: str) -> None:  # noqa: N803
-        self.objects.pop(Key, None)
+    def delete_objects(self, *, Bucket: str, Delete: dict[str, Any]) -> dict[str, Any]:  # noqa: N803
+        for named in Delete["Objects"]:
+            self.objects.pop(named["Key"], None)
+        return {}
 
     def get_paginator(self, _: str) -> FakeS3:
         return self
@@ -49,46 +51,46 @@ class FakeS3:
         return [{"Contents": [{"Key": key}]} for key in found] or [{}]
 
 
-MAKERS: list[Callable[[Path], Store]] = [
-    lambda folder: LocalStore(str(folder / "deep" / "store")),
-    lambda folder: LocalStore(f"file://{folder}/with%20space"),
-    lambda folder: S3Store(FakeS3(), "s3://bucket/some/prefix"),
-    lambda folder: S3Store(FakeS3(), "s3://bucket"),
+MAKERS: list[Callable[[Path], Objects]] = [
+    lambda folder: open_objects(str(folder / "deep" / "store")),
+    lambda folder: open_objects(f"file://{folder}/with%20space"),
+    lambda folder: S3Objects(FakeS3(), "s3://bucket/some/prefix"),
+    lambda folder: S3Objects(FakeS3(), "s3://bucket"),
 ]
 
 
 @pytest.fixture(params=MAKERS, ids=["folder", "file-url", "s3", "s3-root"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
-    made: Store = request.param(tmp_path)
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Objects:
+    made: Objects = request.param(tmp_path)
     return made
 
 
-def test_a_name_is_written_once(store: Store) -> None:
-    assert [store.put_once("x/a", b"1"), store.put_once("x/a", b"1"), store.put_once("x/a", b"2")] == [
+def test_a_name_is_written_once(store: Objects) -> None:
+    assert [store.write_once("x/a", b"1"), store.write_once("x/a", b"1"), store.write_once("x/a", b"2")] == [
         True,
         True,
         False,
     ]
-    assert store.get("x/a") == b"1"
+    assert store.read("x/a") == b"1"
 
 
-def test_a_name_written_anew_holds_the_new(store: Store) -> None:
-    store.put("a", b"1")
-    store.put("a", b"2")
-    assert (store.get("a"), store.get("b")) == (b"2", None)
+def test_a_name_written_anew_holds_the_new(store: Objects) -> None:
+    store.write("a", b"1")
+    store.write("a", b"2")
+    assert (store.read("a"), store.read("b")) == (b"2", None)
 
 
-def test_names_are_those_of_one_folder(store: Store) -> None:
+def test_names_are_those_of_one_folder(store: Objects) -> None:
     for name in ("x/b", "x/a", "x/deep/c", "y/d"):
-        store.put(name, b"")
+        store.write(name, b"")
     store.delete(["x/b", "never/was"])
     assert (store.names("x"), store.names("nothing")) == (["a"], [])
 
 
 def test_of_many_writers_of_one_name_one_wins(tmp_path: Path) -> None:
-    store = LocalStore(str(tmp_path))
+    store = open_objects(str(tmp_path))
     with ThreadPoolExecutor(16) as pool:
-        won = list(pool.map(lambda i: store.put_once("x", b"%d" % i), range(64)))
+        won = list(pool.map(lambda i: store.write_once("x", b"%d" % i), range(64)))
     assert sum(won) == 1
     assert [p.name for p in tmp_path.iterdir()] == ["x"], "nothing is left lying about"
 
@@ -96,16 +98,16 @@ def test_of_many_writers_of_one_name_one_wins(tmp_path: Path) -> None:
 def test_a_write_whose_answer_was_lost_is_known_as_our_own() -> None:
     s3 = FakeS3()
     s3.trouble = [(refusal("PreconditionFailed", 412), True)]
-    assert S3Store(s3, "s3://b/p").put_once("x", b"mine")
+    assert S3Objects(s3, "s3://b/p").write_once("x", b"mine")
 
 
 def test_a_write_that_meets_another_one_is_tried_again_a_few_times() -> None:
     s3 = FakeS3()
     s3.trouble = [(refusal("ConditionalRequestConflict", 409), False)] * 2
-    assert S3Store(s3, "s3://b/p").put_once("x", b"mine")
+    assert S3Objects(s3, "s3://b/p").write_once("x", b"mine")
     s3.trouble = [(refusal("ConditionalRequestConflict", 409), False)] * 9
     with pytest.raises(Halt, match="another writer"):
-        S3Store(s3, "s3://b/p").put_once("y", b"mine")
+        S3Objects(s3, "s3://b/p").write_once("y", b"mine")
 
 
 @pytest.mark.parametrize(
@@ -114,22 +116,22 @@ def test_a_write_that_meets_another_one_is_tried_again_a_few_times() -> None:
         (
             refusal("AccessDenied", 403),
             Misdeclared,
-            r"manifestPath: cannot put s3://b/p/x: .*AccessDenied.*s3:PutObject",
+            r"s3://b/p: cannot write x: .*AccessDenied.*s3:PutObject",
         ),
-        (refusal("NoSuchBucket", 404), Misdeclared, "manifestPath: cannot put s3://b/p/x: .*NoSuchBucket"),
-        (refusal("InternalError", 500), Halt, "cannot put s3://b/p/x"),
-        (EndpointConnectionError(endpoint_url="http://s3"), Halt, "cannot put s3://b/p/x"),
+        (refusal("NoSuchBucket", 404), Misdeclared, "s3://b/p: cannot write x: .*NoSuchBucket"),
+        (refusal("InternalError", 500), Halt, "cannot write s3://b/p/x"),
+        (EndpointConnectionError(endpoint_url="http://s3"), Halt, "cannot write s3://b/p/x"),
     ],
 )
 def test_a_store_out_of_reach_is_said_with_its_path(error: Exception, kind: type[Exception], words: str) -> None:
-    for write in ("put", "put_once"):
+    for write in ("write", "write_once"):
         s3 = FakeS3()
         s3.trouble = [(error, False)]
         with pytest.raises(kind, match=words):
-            getattr(S3Store(s3, "s3://b/p"), write)("x", b"")
+            getattr(S3Objects(s3, "s3://b/p"), write)("x", b"")
 
 
 def test_a_folder_that_cannot_be_written_is_said(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
-    with pytest.raises(Misdeclared, match="manifestPath"):
-        LocalStore(str(tmp_path / "file")).put_once("x", b"")
+    with pytest.raises(Misdeclared, match="file: cannot be written"):
+        open_objects(str(tmp_path / "file")).write_once("x", b"")

@@ -1,0 +1,29 @@
+"""Addresses: `s3://bucket/prefix`, `file:/folder`, or a path of this machine.
+
+In: an address as a person or Spark wrote it. Out: whether it is in S3; its bucket and key, or its folder. Pure.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+__all__ = ["S3_SCHEMES", "bucket_and_key", "is_s3", "local_folder"]
+
+S3_SCHEMES = ("s3", "s3a", "s3n")
+
+
+def is_s3(address: str) -> bool:
+    scheme, mark, _ = address.partition("://")
+    return bool(mark) and scheme in S3_SCHEMES
+
+
+def bucket_and_key(address: str) -> tuple[str, str]:
+    """The key has no slash at either end; it is empty for the bucket itself."""
+    bucket, _, key = address.partition("://")[2].partition("/")
+    return bucket, key.strip("/")
+
+
+def local_folder(address: str) -> Path:
+    """As Hadoop reads it: a path is not URL-encoded, whatever stands before it."""
+    path = address.removeprefix("file:")
+    return Path("/" + path.lstrip("/") if path != address else path)

@@ -1,0 +1,43 @@
+"""Addresses: one answer to whether a place is in S3, and to what it names there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from forebay.address import bucket_and_key, is_s3, local_folder
+
+
+@pytest.mark.parametrize(
+    ("address", "in_s3"),
+    [
+        ("s3://lake", True),
+        ("s3a://lake/deep", True),
+        ("s3n://lake", True),
+        ("s3-folder/lake", False),
+        ("s3", False),
+        ("/tmp/s3://lake", False),
+        ("file:///s3://lake", False),
+    ],
+)
+def test_an_address_is_in_s3_or_not(address: str, in_s3: bool) -> None:
+    assert is_s3(address) == in_s3
+
+
+@pytest.mark.parametrize(
+    ("address", "parts"),
+    [
+        ("s3://lake", ("lake", "")),
+        ("s3a://lake/", ("lake", "")),
+        ("s3://lake/a/b/", ("lake", "a/b")),
+        ("s3://lake/a#b?c", ("lake", "a#b?c")),
+    ],
+)
+def test_a_bucket_and_a_key_are_read_as_they_are(address: str, parts: tuple[str, str]) -> None:
+    assert bucket_and_key(address) == parts
+
+
+@pytest.mark.parametrize("address", ["file:/a/b%20c", "file:///a/b%20c", "/a/b%20c"])
+def test_a_folder_is_read_as_hadoop_reads_it(address: str) -> None:
+    assert local_folder(address) == Path("/a/b%20c")
