@@ -45,7 +45,8 @@ __all__ = ["AnotherTry", "Choice", "Tried"]
 
 PLAN = "plan.json"
 ATTEMPTS = 8
-KEYS = ("file_id", "line")
+KEYS = ("file_id", "byte_offset")
+"""What a kept record is known by. Never its line: many records may stand on one."""
 
 
 @dataclass(frozen=True)
@@ -315,7 +316,7 @@ class _Carrying:
         moved = self.rows.where(
             (F.col("_fate") == "drop") | ((F.col("_fate") == "write") & F.col("_table").isin(sorted(in_tables)))
         )
-        gone = moved.select(F.col("_file_id").alias("file_id"), F.col("_line").alias("line"))
+        gone = moved.select(F.col("_file_id").alias("file_id"), "byte_offset")
         kept = DeltaTable.forPath(self.spark, f"{self.lake}/_forebay/{self.plan.choice.kept}")
         same = " AND ".join(f"kept.{key} = gone.{key}" for key in KEYS)
         for attempt in range(ATTEMPTS):

@@ -39,6 +39,9 @@ DUPLICATE = "_duplicate"
 
 ID = "_id"
 
+RECORD = ("_file_id", "byte_offset")
+"""What a record is known by. Never its line: many records may stand on one."""
+
 
 def landing(ends: Sequence[FileEnd]) -> list[int]:
     """The pieces of the files that land."""
@@ -84,27 +87,20 @@ class Dedupe:
 
         rows = self._with_ids(rows)
         mine = rows.where(F.col(ID).isNotNull() & F.col("piece").isin(list(pieces)))
-        mine = mine.select("piece", "line", ID, "_declared", "_file_id")
-        order = Window.partitionBy(ID).orderBy("_file_id", "piece", "line")
+        mine = mine.select(*RECORD, ID, "_declared")
+        order = Window.partitionBy(ID).orderBy(*RECORD)
         mine = mine.withColumn("_nth", F.row_number().over(order))
         again = F.col("_nth") > 1
         if (known := self._known()) is not None:
             mine = mine.join(known, F.col(ID) == F.col("id"), "left")
             again = again | (F.col("day") >= self._since())
-        doubles = mine.where(again).select(
-            F.col("_file_id").alias("_f"),
-            F.col("piece").alias("_p"),
-            F.col("line").alias("_l"),
-            F.lit(True).alias("_again"),
-        )
-        doubles = until(cached, doubles)
-        here = (F.col("_file_id") == F.col("_f")) & (F.col("piece") == F.col("_p")) & (F.col("line") == F.col("_l"))
-        rows = rows.join(doubles, here, "left")
+        doubles = until(cached, mine.where(again).select(*RECORD, F.lit(True).alias("_again")))
+        rows = rows.join(doubles, [*RECORD], "left")
         rows = rows.withColumn("_fate", F.when(F.col("_again"), "drop").otherwise(F.col("_fate")))
         rows = rows.withColumn(
             "_violated", F.when(F.col("_again"), F.array(F.lit(DUPLICATE))).otherwise(F.col("_violated"))
         )
-        return rows.drop("_f", "_p", "_l", "_again")
+        return rows.drop("_again")
 
     def ids(self, rows: DataFrame, unwritten: Mapping[str, str]) -> DataFrame:
         """Of the rows that were written."""

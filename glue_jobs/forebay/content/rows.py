@@ -4,11 +4,14 @@
 | --- | --- | --- | --- |
 | `piece` | the number of the piece | the same | the same |
 | `line` | from 1, counted in the piece | the same | null |
-| `byte_offset` | in the file's expanded bytes | the same | null |
+| `byte_offset` | where it begins, in the file's expanded bytes | the same | null |
 | `value` | the document; white space may follow it | its text, up to `raw_bytes` | the rest of `PieceEnd` |
 | `problem` | null | one of `RECORD_REASONS` | null, or one of `FILE_REASONS` |
 | `detail` | null | for a person | null, or for a person |
 | `metadata` | the object's, as JSON, where it is asked for; else null | the same | the same |
+
+The file and `byte_offset` are the identity of a record, everywhere: no two records of a file begin at the same byte, and
+it does not depend on how the file was cut into pieces. `line` is for people; many records may share one.
 
 A document begins with `{` and ends with `}`. Not-UTF-8 bytes of refused text are written `\\xNN`.
 """

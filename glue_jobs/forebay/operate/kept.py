@@ -46,7 +46,7 @@ def kept_records(
     conditions = [f"{column} = {_quoted(value)}" for column, value in chosen.items() if value is not None]
     where = f"where {' and '.join(conditions)}" if conditions else ""
     columns = 'at, bucket, key, line, "table", reason, detail, record'
-    sql = f"select {columns} from t {where} order by at desc, key, line limit {limit}"
+    sql = f"select {columns} from t {where} order by at desc, key, byte_offset limit {limit}"
     return view.query(f"_forebay/{kept}", sql)
 
 
