@@ -1,6 +1,4 @@
-"""Commands about the local twin: S3, SNS and SQS on this machine, wired as on AWS. `forebay.cli` adds them where this
-package is installed.
-"""
+"""Commands about the local twin: S3, SNS and SQS on this machine, wired as on AWS."""
 
 from __future__ import annotations
 
@@ -13,21 +11,15 @@ import typer
 
 from forebay.cli.show import console, size
 from forebay.errors import Halt
-from forebay_local.demo import demo
 
-__all__ = ["add_to", "app"]
+__all__ = ["app"]
 
-app = typer.Typer(help="The whole service on this machine: no AWS account, no Docker.", no_args_is_help=True)
+app = typer.Typer(help="Run the whole service on this machine. It needs no AWS account and no Docker.", no_args_is_help=True)
 
 State = Annotated[
     Path, typer.Option(envvar="FOREBAY_LOCAL", help="The folder that holds the twin's state; safe to delete.")
 ]
 HOME = Path(".forebay/local")
-
-
-def add_to(commands: typer.Typer) -> None:
-    commands.command()(demo)
-    commands.add_typer(app, name="local")
 
 
 @app.command()

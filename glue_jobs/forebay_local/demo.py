@@ -31,7 +31,10 @@ def demo(
     games: Annotated[int, typer.Option(min=1, help="Of how many games.")] = 8,
     keep: Annotated[bool, typer.Option(help="Leave the twin running afterwards, to look around.")] = True,
 ) -> None:
-    """Start a twin, drop game telemetry, ingest it, compact a table, and check that every sum holds."""
+    """Show the whole story on this machine.
+
+    Starts a twin, drops game telemetry, ingests it, compacts a table, and checks that every sum holds.
+    """
     from forebay_local.twin import twin as twins
 
     began = time.monotonic()
@@ -78,7 +81,7 @@ def _story(twin: Twin, files: int, games: int) -> bool:
         console.print(f"[red]not compacted:[/red] {done.left[0].reason}, {done.left[0].detail}")
     show_tables(facts for name in view.tables() if (facts := view.facts(name, newest_by="event_time")))
     console.print()
-    return show_accounts(accounts(view), files_put=len(dropped.versions)) and _all_records(
+    return not show_accounts(accounts(view), files_put=len(dropped.versions)) and _all_records(
         dropped, accounts(view).records
     )
 

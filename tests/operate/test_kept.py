@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -18,12 +19,13 @@ from tests.operate.ledger import write_ledger
 AT = datetime(2026, 11, 21, 10, tzinfo=UTC)
 COLUMNS = pa.schema(
     [("at", pa.timestamp("us", "UTC")), ("line", pa.int64())]
-    + [(name, pa.string()) for name in ("bucket", "key", "table", "reason", "detail", "record")]
+    + [(name, pa.string()) for name in ("file_id", "bucket", "key", "table", "reason", "detail", "record", "metadata")]
 )
 
 
 def record(number: int, **more: Any) -> dict[str, Any]:
     said = {"at": AT + timedelta(hours=number), "bucket": "landing", "key": f"in/{number}.json", "line": number}
+    said |= {"file_id": f"f{number}", "metadata": '{"studio": "north"}'}
     return said | {"table": None, "reason": None, "detail": None, "record": '{"n": [1]}\n'} | more
 
 
@@ -48,21 +50,22 @@ def listed(*arguments: str) -> list[list[str]]:
 
 
 def test_records_and_whole_files_are_counted_by_table_and_reason_the_newest_first(lake: str) -> None:
-    assert [(p.table, p.reason, p.records, p.files) for p in piles(LakeView(lake), "quarantine")] == [
-        ("o'clock", "table-failed", 1, 0),
-        (None, "corrupt", 0, 1),
-        (None, "not-json", 1, 0),
-        ("alpha", "expectation", 2, 0),
+    assert [(p.table, p.reason, p.records, p.files, p.whole_files) for p in piles(LakeView(lake), "quarantine")] == [
+        ("o'clock", "table-failed", 1, 1, 0),
+        (None, "corrupt", 0, 1, 1),
+        (None, "not-json", 1, 1, 0),
+        ("alpha", "expectation", 2, 2, 0),
     ]
     assert listed("quarantine", "list", "--lake", lake)[4] == [
         "alpha",
         "expectation",
         "2",
+        "2",
         "0",
         "2026-11-21",
         "12:00:00",
     ]
-    assert listed("parked", "list", "--lake", lake)[1] == ["-", "-", "2", "0", "2026-11-21", "12:00:00"]
+    assert listed("parked", "list", "--lake", lake)[1] == ["-", "-", "2", "2", "0", "2026-11-21", "12:00:00"]
 
 
 def test_records_are_shown_as_they_came_with_where_and_why(lake: str) -> None:
@@ -96,6 +99,25 @@ def test_parked_records_are_counted_by_what_a_declaration_could_ask_for(tmp_path
     assert sorted(listed(*asked, "event")[2:]) == [["-", "2"], ["7", "1"], ["[old]", "1"]]
     assert listed(*asked, "at.x") == [["at.x", "records"], ["-", "6"], ["1", "1"]]
     assert listed(*asked, "event", "--limit", "1") == [["event", "records"], ["7", "1"]]
+
+
+def test_parked_records_are_counted_by_what_their_key_and_metadata_say(lake: str, tmp_path: Path) -> None:
+    service = tmp_path / "service"
+    service.mkdir()
+    (service / "service.toml").write_text('name = "games"\n[envelope]\nkey = "in/{number}."\n[[tables]]\nname = "t"\n')
+    asked = ("parked", "list", "--lake", lake, "--service", str(service), "--by")
+    assert sorted(listed(*asked, "@key.number")[1:]) == [["1", "1"], ["2", "1"]]
+    assert listed(*asked, "@metadata.studio") == [["@metadata.studio", "records"], ["north", "2"]]
+    assert "[envelope] is 'in/{number}.'" in failed(2, *asked, "@key.game")
+    assert "[envelope] declares no `key`" in failed(2, *asked[:4], "--by", "@key.game")
+
+
+def test_the_same_as_json(lake: str) -> None:
+    first = json.loads(ran("quarantine", "list", "--lake", lake, "--json").splitlines()[0])
+    assert (first["table"], first["records"], first["newest"]) == ("o'clock", 1, "2026-11-21T15:00:00+00:00")
+    shown = [json.loads(line)["record"] for line in ran("quarantine", "show", "--lake", lake, "--json").splitlines()]
+    assert "{broken [/bold]" in shown
+    assert json.loads(ran("parked", "list", "--lake", lake, "--by", "event", "--json").splitlines()[0])["records"] == 1
 
 
 def test_a_quote_in_a_name_is_part_of_the_name(lake: str) -> None:

@@ -8,6 +8,7 @@ In: what the settings name. Out: nothing, or `Misdeclared` with the thing, the r
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -67,7 +68,7 @@ def check_lake(lake: str, *, s3: Any = None) -> None:
         raise plainly(f"lake {lake}", refused, missing, "AWS_ENDPOINT_URL_S3") from refused
 
 
-def plainly(where: str, refused: Exception, missing: dict[str, str], endpoint: str) -> Misdeclared:
+def plainly(where: str, refused: Exception, missing: Mapping[str, str], endpoint: str) -> Misdeclared:
     """What boto3 raised, as a sentence. `missing`: what to do, by the codes of AWS that say that there is no such thing."""
     if isinstance(refused, ClientError):
         error = refused.response.get("Error", {})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated
@@ -10,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Table
 
-from forebay.cli.lake import Lake
-from forebay.cli.show import console, size
+from forebay.cli.options import AsJson, Lake
+from forebay.cli.show import console, error_console, print_json, size
 
 if TYPE_CHECKING:
     from forebay.lake.health import Health
@@ -22,7 +21,7 @@ __all__ = ["health"]
 def health(
     lake: Lake,
     names: Annotated[list[str] | None, typer.Argument(metavar="[TABLE]...", help="Names; none: all tables.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Show how each table is: its files, the share of small ones, objects in its log and commits since a checkpoint (cp), files
     that wait for a compaction, and when it was last compacted and vacuumed."""
@@ -30,12 +29,11 @@ def health(
 
     found, unreadable = health_of(lake, names or [])
     if as_json:
-        for one in found:
-            print(json.dumps(asdict(one), default=datetime.isoformat))
+        print_json(map(asdict, found))
     else:
         _show(found)
     for bad in unreadable:
-        console.print(f"[red]{bad.name}: {bad.reason}[/red] {bad.detail}")
+        error_console.print(f"[red]{bad.name}: {bad.reason}[/red] {bad.detail}")
     raise typer.Exit(1 if unreadable else 0)
 
 

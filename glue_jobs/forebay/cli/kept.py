@@ -2,40 +2,45 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.table import Table
 from rich.text import Text
 
-from forebay.cli.lake import Lake
-from forebay.cli.show import console
-from forebay.operate.kept import Kept, kept_records, piles, values_in
-from forebay.operate.lake_view import view_of
+from forebay.cli.options import AsJson, Lake, Service
+from forebay.cli.show import at, columns, console, print_json
+
+if TYPE_CHECKING:
+    from forebay.operate.kept import Kept
 
 __all__ = ["parked", "quarantine"]
 
-quarantine = typer.Typer(help="Files and records that could not be read, or were refused.", no_args_is_help=True)
-parked = typer.Typer(help="Records that no table wanted.", no_args_is_help=True)
+quarantine = typer.Typer(help="Look at records that were refused, and retry them.", no_args_is_help=True)
+parked = typer.Typer(help="Look at records that no table wanted, and load them.", no_args_is_help=True)
 
 MOST_VALUES = 50
 
 Of = Annotated[str | None, typer.Option("--table", help="Only those that were meant for this table.")]
 Why = Annotated[str | None, typer.Option("--reason", help="Only those with this reason, such as table-failed.")]
 Most = Annotated[int, typer.Option("--limit", min=1, help="At most so many.")]
-Service = Annotated[str, typer.Option(envvar="FOREBAY_SERVICE", help="The declarations, as they are now.")]
 
 
 @quarantine.command("list")
-def list_quarantine(lake: Lake) -> None:
-    """How many records are in the quarantine, by table and reason."""
-    _list(lake, "quarantine")
+def list_quarantine(lake: Lake, as_json: AsJson = False) -> None:
+    """Count what is in the quarantine, by table and reason.
+
+    `files` are the files that the records came from; `whole` are files of which nothing could be read.
+    """
+    _list(lake, "quarantine", as_json)
 
 
 @quarantine.command("show")
-def show_quarantine(lake: Lake, table: Of = None, reason: Why = None, limit: Most = 20) -> None:
-    """The newest records in the quarantine, as they came."""
-    _show(lake, "quarantine", table, reason, limit)
+def show_quarantine(
+    lake: Lake, table: Of = None, reason: Why = None, limit: Most = 20, as_json: AsJson = False
+) -> None:
+    """Show the newest records in the quarantine, as they came."""
+    _show(lake, "quarantine", table, reason, limit, as_json)
 
 
 @quarantine.command("retry")
@@ -63,18 +68,23 @@ def list_parked(
     lake: Lake,
     by: Annotated[str, typer.Option(help="Count them by the values of this field, such as event or player.id.")] = "",
     limit: Annotated[int, typer.Option(min=1, help="With --by: of so many, the newest.")] = 10_000,
+    service: Service = "",
+    as_json: AsJson = False,
 ) -> None:
-    """How many records are parked, and with --by of what kind: what a declaration would have to ask for."""
+    """Count the parked records, with --by of what kind.
+
+    The values of a field say what a declaration would have to ask for. @key.x and @metadata.x are fields, too.
+    """
     if by:
-        _list_by(lake, "parked", by, limit)
+        _list_by(lake, by, limit, service, as_json)
     else:
-        _list(lake, "parked")
+        _list(lake, "parked", as_json)
 
 
 @parked.command("show")
-def show_parked(lake: Lake, limit: Most = 20) -> None:
-    """The newest parked records, as they came."""
-    _show(lake, "parked", None, None, limit)
+def show_parked(lake: Lake, limit: Most = 20, as_json: AsJson = False) -> None:
+    """Show the newest parked records, as they came."""
+    _show(lake, "parked", None, None, limit, as_json)
 
 
 @parked.command("adopt")
@@ -85,30 +95,47 @@ def adopt(
     _try_again(lake, service, "parked", table, None, give_up=False)
 
 
-def _list(lake: str, kept: Kept) -> None:
-    shown = Table(box=None, pad_edge=False, header_style="bold")
-    shown.add_column("table")
-    shown.add_column("reason")
-    shown.add_column("records", justify="right")
-    shown.add_column("files", justify="right")
-    shown.add_column("newest")
-    for pile in piles(view_of(lake), kept):
-        newest = pile.newest.strftime("%Y-%m-%d %H:%M:%S")
-        shown.add_row(pile.table or "-", pile.reason or "-", f"{pile.records:,}", f"{pile.files:,}", newest)
+def _list(lake: str, kept: Kept, as_json: bool) -> None:
+    from forebay.operate.kept import piles
+    from forebay.operate.lake_view import view_of
+
+    found = piles(view_of(lake), kept)
+    if as_json:
+        print_json(map(asdict, found))
+        return
+    shown = columns("table", "reason", ">records", ">files", ">whole", "newest")
+    for pile in found:
+        numbers = (f"{pile.records:,}", f"{pile.files:,}", f"{pile.whole_files:,}")
+        shown.add_row(pile.table or "-", pile.reason or "-", *numbers, at(pile.newest))
     console.print(shown)
 
 
-def _list_by(lake: str, kept: Kept, field: str, limit: int) -> None:
-    shown = Table(box=None, pad_edge=False, header_style="bold")
-    shown.add_column(field)
-    shown.add_column("records", justify="right")
-    for value, count in values_in(view_of(lake), kept, field, limit=limit).most_common(MOST_VALUES):
+def _list_by(lake: str, field: str, limit: int, service: str, as_json: bool) -> None:
+    from forebay.declaration.service import load_service
+    from forebay.operate.kept import values_in
+    from forebay.operate.lake_view import view_of
+
+    template = (load_service(service).envelope.key or "") if field.startswith("@") else ""
+    counted = values_in(view_of(lake), "parked", field, limit=limit, key_template=template)
+    found = counted.most_common(MOST_VALUES)
+    if as_json:
+        print_json({"value": value, "records": count} for value, count in found)
+        return
+    shown = columns(field, ">records")
+    for value, count in found:
         shown.add_row("-" if value is None else Text(value), f"{count:,}")
     console.print(shown)
 
 
-def _show(lake: str, kept: Kept, table: str | None, reason: str | None, limit: int) -> None:
-    for row in kept_records(view_of(lake), kept, table=table, reason=reason, limit=limit):
+def _show(lake: str, kept: Kept, table: str | None, reason: str | None, limit: int, as_json: bool) -> None:
+    from forebay.operate.kept import kept_records
+    from forebay.operate.lake_view import view_of
+
+    found = kept_records(view_of(lake), kept, table=table, reason=reason, limit=limit)
+    if as_json:
+        print_json(found)
+        return
+    for row in found:
         why = " · ".join(str(row[name]) for name in ("reason", "detail", "table") if row[name])
         line = "" if row["line"] is None else f":{row['line']}"
         console.print(Text(f"s3://{row['bucket']}/{row['key']}{line}  {why}", style="bold"))

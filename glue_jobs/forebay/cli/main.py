@@ -1,70 +1,152 @@
-"""The entrance: commands are put together here, and every error ends here as one line (`--debug` shows where it came
-from).
+"""The entrance: finds the command that was asked for, and shows every error as one line (`--debug` shows where it came from).
+
+A command's module is imported when the command runs, and not before: `--help` must not wait for pyarrow, boto3 and Spark.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 from importlib.util import find_spec
+from typing import Any, NamedTuple
 
 import typer
-from botocore.exceptions import BotoCoreError, ClientError
+from typer.core import TyperGroup
 
-from forebay.aws.preflight import plainly
-from forebay.cli import health, kept, lake, quality, schema, tables, upkeep
+from forebay.cli.examples import examples
 from forebay.errors import ForebayError, Misdeclared, Unreachable
 
-__all__ = ["app", "main"]
+__all__ = ["COMMANDS", "EXITS", "app", "main"]
+
+EXITS = """\b
+Exit status:
+  0  well
+  1  done, and found a problem that somebody must look at
+  2  wrong use: an option, a name or a declaration must be changed; nothing was done
+  3  AWS did not answer, or did not let us in; nothing was done"""
+
+
+class Command(NamedTuple):
+    """Where a command is, and what it does in one line. `name` is a function, or a `typer.Typer` with commands of its own."""
+
+    module: str
+    name: str
+    does: str
+
+
+COMMANDS = {
+    "ingest": Command("forebay.cli.ingest", "ingest", "Load files from the queue into tables."),
+    "stop": Command("forebay.cli.ingest", "stop", "Stop the running ingest job after its batch."),
+    "accounts": Command("forebay.cli.accounts", "accounts", "Check that every sum of the ledger holds in the tables."),
+    "tables": Command("forebay.cli.tables", "app", "List the tables, and handle their declarations."),
+    "schema": Command("forebay.cli.schema", "app", "Show and change a table's columns."),
+    "quality": Command("forebay.cli.quality", "quality", "Show how rows stand up to their expectations."),
+    "quarantine": Command("forebay.cli.kept", "quarantine", "Look at records that were refused, and retry them."),
+    "parked": Command("forebay.cli.kept", "parked", "Look at records that no table wanted, and load them."),
+    "compact": Command("forebay.cli.upkeep", "compact", "Rewrite small files into large ones; no row changes."),
+    "maintain": Command("forebay.cli.upkeep", "maintain", "Delete files that no readable version needs."),
+    "reconcile": Command("forebay.cli.upkeep", "reconcile", "Find files that S3 never announced, and announce them."),
+}
+if find_spec("forebay_local"):  # only on laptops: jobs on AWS are shipped without it
+    COMMANDS["local"] = Command(
+        "forebay_local.commands", "app", "Run the whole service on this machine: no AWS account, no Docker."
+    )
+    COMMANDS["demo"] = Command("forebay_local.demo", "demo", "Show the whole story on this machine.")
+
+
+class _Commands(Mapping[str, Any]):
+    """Each is imported when it is asked for."""
+
+    def __getitem__(self, name: str) -> Any:
+        known = COMMANDS[name]
+        found = getattr(import_module(known.module), known.name)
+        if not isinstance(found, typer.Typer):
+            alone = typer.Typer(add_completion=False)
+            alone.command()(found)
+            found = alone
+        found.rich_markup_mode = None
+        command = typer.main.get_command(found)
+        command.name, command.epilog = name, examples(name)
+        for inner in getattr(command, "commands", {}).values():
+            inner.epilog = examples(f"{name} {inner.name}")
+        return command
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(COMMANDS)
+
+    def __len__(self) -> int:
+        return len(COMMANDS)
+
+
+class _Main(TyperGroup):
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.commands = _Commands()  # type: ignore[assignment]
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(COMMANDS)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, command.does) for name, command in COMMANDS.items()])
+
 
 app = typer.Typer(
+    cls=_Main,
     name="forebay",
     help="JSON files that land in S3 become Delta tables: minutes later, exactly once, nothing lost.",
+    epilog=f"{EXITS}\n\n{examples('')}",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
-    rich_markup_mode="rich",
+    rich_markup_mode=None,
 )
 
 
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        print(f"forebay {version('forebay')}")
+        raise typer.Exit
+
+
 @app.callback()
-def options(debug: bool = typer.Option(False, "--debug", help="Show where an error came from.")) -> None:
+def options(
+    debug: bool = typer.Option(False, "--debug", help="Show where an error came from."),
+    version: bool = typer.Option(False, "--version", callback=_show_version, is_eager=True, help="Show the version."),
+) -> None:
     """JSON files that land in S3 become Delta tables: minutes later, exactly once, nothing lost."""
-
-
-app.command()(lake.ingest)
-app.command()(lake.stop)
-app.command()(lake.accounts)
-app.command()(upkeep.compact)
-app.command()(upkeep.maintain)
-app.command()(upkeep.reconcile)
-app.command()(quality.quality)
-tables.app.command()(health.health)
-app.add_typer(tables.app, name="tables")
-app.add_typer(schema.app, name="schema")
-app.add_typer(kept.quarantine, name="quarantine")
-app.add_typer(kept.parked, name="parked")
-if find_spec("forebay_local"):  # only on laptops: jobs on AWS are shipped without it
-    import_module("forebay_local.commands").add_to(app)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Ends the process with the command's status; `arguments` are those of the process if none are given."""
     arguments = sys.argv[1:] if arguments is None else arguments
     try:
-        app(args=arguments)
-    except (ForebayError, ClientError, BotoCoreError) as problem:
-        if "--debug" in arguments:
-            raise
-        if isinstance(problem, ClientError | BotoCoreError):
-            problem = plainly("AWS", problem, {}, "AWS_ENDPOINT_URL")
-        for line in str(problem).splitlines():
-            print(f"forebay: {line}", file=sys.stderr)
-        sys.exit(3 if isinstance(problem, Unreachable) else 2 if isinstance(problem, Misdeclared) else 1)
+        app(args=arguments, prog_name="forebay")
     except KeyboardInterrupt:
         print("forebay: stopped", file=sys.stderr)
         sys.exit(130)
+    except Exception as problem:
+        told = _as_told(problem)
+        if told is None or "--debug" in arguments:
+            raise
+        for line in str(told).splitlines():
+            print(f"forebay: {line}", file=sys.stderr)
+        sys.exit(3 if isinstance(told, Unreachable) else 2 if isinstance(told, Misdeclared) else 1)
+
+
+def _as_told(problem: Exception) -> ForebayError | None:
+    """What is raised on purpose, and what boto3 says; nothing of a bug, whose traceback is worth reading."""
+    if isinstance(problem, ForebayError):
+        return problem
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    from forebay.aws.preflight import plainly
+
+    if isinstance(problem, BotoCoreError | ClientError):
+        return plainly("AWS", problem, {}, "AWS_ENDPOINT_URL")
+    return None
 
 
 if __name__ == "__main__":

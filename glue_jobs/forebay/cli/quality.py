@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from typing import Annotated
 
 import typer
-from rich.table import Table
 
-from forebay.cli.lake import Lake
-from forebay.cli.show import console
+from forebay.cli.options import AsJson, Lake
+from forebay.cli.show import columns, console, print_json
 
 __all__ = ["quality"]
 
@@ -19,18 +19,22 @@ def quality(
     table: Annotated[str, typer.Argument(help="The table's name; all tables without one.")] = "",
     days: Annotated[int, typer.Option(min=0, help="Only batches of so many days; 0: all there ever were.")] = 0,
     limit: Annotated[int, typer.Option(min=1, help="So many lines, the most violated first.")] = 100,
+    as_json: AsJson = False,
 ) -> None:
-    """How many rows fulfilled each expectation, and in how many batches a table failed for it."""
+    """Show how rows stand up to their expectations.
+
+    How many rows fulfilled each expectation, and in how many batches a table failed for it.
+    """
     from forebay.operate.lake_view import view_of
     from forebay.operate.quality import quality_of
 
     since = datetime.now(UTC).date() - timedelta(days=days) if days else None
-    shown = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("table", "expectation", "on violation"):
-        shown.add_column(name)
-    for name in ("rows", "violated", "share", "batches", "failed"):
-        shown.add_column(name, justify="right")
-    for q in quality_of(view_of(lake), table or None, since=since)[:limit]:
+    found = quality_of(view_of(lake), table or None, since=since)[:limit]
+    if as_json:
+        print_json(map(asdict, found))
+        return
+    shown = columns("table", "expectation", "on violation", ">rows", ">violated", ">share", ">batches", ">failed")
+    for q in found:
         share = f"{100 * q.violated / q.rows:.2f} %" if q.rows else "-"
         numbers = (f"{q.rows:,}", f"{q.violated:,}", share, f"{q.batches:,}", f"{q.failed:,}")
         shown.add_row(q.table, q.expectation, q.on_violation, *numbers)

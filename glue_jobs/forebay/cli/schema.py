@@ -2,44 +2,52 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.table import Table
 
-from forebay.cli.kept import Service
-from forebay.cli.lake import Lake
-from forebay.cli.show import console
-from forebay.declaration.service import declaration_of, load_service
-from forebay.lake.log.definition import definition_of, history_of
-from forebay.lake.objects import Objects, open_objects
-from forebay.operate.columns import Difference, before_last_change, changes_of, columns_of, difference
-from forebay.operate.drift import drift
+from forebay.cli.options import AsJson, Lake, Service
+from forebay.cli.show import columns, console, print_json
+
+if TYPE_CHECKING:
+    from forebay.lake.objects import Objects
+    from forebay.operate.columns import Difference
 
 __all__ = ["app"]
 
-app = typer.Typer(
-    help="A table's columns: what they are, how they came to be, and how to settle them.", no_args_is_help=True
-)
+app = typer.Typer(help="Show and change a table's columns.", no_args_is_help=True)
 
 Name = Annotated[str, typer.Argument(help="The table's name.")]
 
 
 @app.command()
-def show(lake: Lake, table: Name) -> None:
-    """The columns, with the keys of the records that they are read from."""
-    shown = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("column", "type", "keys"):
-        shown.add_column(name)
-    for column in columns_of(definition_of(_objects(lake, table))):
+def show(lake: Lake, table: Name, as_json: AsJson = False) -> None:
+    """Show the columns, with the keys of the records that they are read from."""
+    from forebay.lake.log.definition import definition_of
+    from forebay.operate.columns import columns_of
+
+    found = columns_of(definition_of(_objects(lake, table)))
+    if as_json:
+        print_json(map(asdict, found))
+        return
+    shown = columns("column", "type", "keys")
+    for column in found:
         shown.add_row(column.path, column.type, ", ".join(map(repr, column.keys)))
     console.print(shown)
 
 
 @app.command()
-def history(lake: Lake, table: Name) -> None:
-    """What each version of the table changed about its columns and partitions, as far back as its log goes."""
-    for change in changes_of(history_of(_objects(lake, table))):
+def history(lake: Lake, table: Name, as_json: AsJson = False) -> None:
+    """Show what each version changed about columns and partitions, as far back as the table's log goes."""
+    from forebay.lake.log.definition import history_of
+    from forebay.operate.columns import changes_of
+
+    found = changes_of(history_of(_objects(lake, table)))
+    if as_json:
+        print_json(map(asdict, found))
+        return
+    for change in found:
         begins = "  (as far back as its log goes)" if change.oldest and change.version else ""
         console.print(f"[bold]version {change.version}[/bold]  {change.at:%Y-%m-%d %H:%M:%S}{begins}")
         _print(change.difference)
@@ -54,26 +62,39 @@ def diff(
     ] = None,
     to: Annotated[int | None, typer.Option(min=0, help="And this one; without it, the newest.")] = None,
     service: Service = "",
+    as_json: AsJson = False,
 ) -> None:
-    """How the table's columns and partitions differ between two of its versions, and from what is declared of it."""
+    """Show how the table differs between two versions, and from what is declared of it."""
+    from forebay.declaration.service import declaration_of, load_service
+    from forebay.lake.log.definition import history_of
+    from forebay.operate.columns import before_last_change, difference
+    from forebay.operate.drift import drift
+
     found = history_of(_objects(lake, table))
     after = found.newest if to is None else to
     before = before_last_change(found, after) if from_ is None else from_
     differs = difference(found.of(before), found.of(after))
+    drifted = list(drift(table, declaration_of(load_service(service), table), found.of(found.newest)))
+    if as_json:
+        told = {"from": before, "to": after, "difference": asdict(differs)}
+        print_json([{**told, "declaration": [str(one.problem) for one in drifted]}])
+        return
     console.print(f"[bold]version {before} -> {after}[/bold]")
     _print(differs)
     console.print(f"[bold]version {found.newest} -> declaration[/bold]")
-    drifted = list(drift(table, declaration_of(load_service(service), table), found.of(found.newest)))
     for one in drifted:
-        console.print(f"  {one.problem}", markup=False, soft_wrap=True)
+        console.print(f"  {one.problem}", markup=False)
     if not drifted:
         console.print("  nothing differs")
 
 
 @app.command()
 def settle(lake: Lake, table: Name, service: Service = "") -> None:
-    """Decide the columns anew by all that the table holds, move what was rescued into them, and give the table the partitions
-    that are declared. Rewrites the table, in one commit."""
+    """Rewrite the table with columns that all its rows decide.
+
+    What was rescued moves into columns, and the table gets the partitions that are declared. One commit; undo: RESTORE the
+    version before it.
+    """
     _settle(lake, table, service, None)
 
 
@@ -86,8 +107,10 @@ def promote(
     name: Annotated[str, typer.Option(help="The column's name; the field's last part unless said.")] = "",
     service: Service = "",
 ) -> None:
-    """Give a field a column with a type of its own, filled for all old rows too, in one commit. Declare it as well, so that new
-    records bring it: the line to add is printed."""
+    """Give a field a column with a type of its own, filled for all old rows.
+
+    One commit. Declare the column as well, so that new records bring it: the line to add is printed.
+    """
     column = {"name": name or field.rpartition(".")[2].replace("-", "_"), "type": type_, "path": field}
     _settle(lake, table, service, column)
     pairs = ", ".join(f'{key} = "{value}"' for key, value in column.items())
@@ -95,6 +118,8 @@ def promote(
 
 
 def _objects(lake: str, table: str) -> Objects:
+    from forebay.lake.objects import open_objects
+
     return open_objects(f"{lake.rstrip('/')}/{table}")
 
 
@@ -106,6 +131,7 @@ def _print(found: Difference) -> None:
 
 
 def _settle(lake: str, table: str, place: str, column: dict[str, str] | None) -> None:
+    from forebay.declaration.service import declaration_of, load_service
     from forebay.events import to_log
     from forebay.operate.settle import settle, with_column
     from forebay.spark.session import session

@@ -1,35 +1,68 @@
-"""How answers look on a terminal: small tables, numbers that can be read, nothing that scrolls for ever."""
+"""How answers look: tables that can be read at 80 columns, JSON for machines, nothing that scrolls for ever.
+
+On a terminal rich decides about width and colour, and honours NO_COLOR. In a pipe or a file a line is as long as it is: nothing
+is wrapped or cut, and there is neither colour nor spinner.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import json
+import sys
+from collections.abc import Iterable, Mapping
+from datetime import date, datetime
+from typing import TYPE_CHECKING, Any, TextIO
 
 from rich.console import Console
 from rich.table import Table
 
-from forebay.operate.accounts import Accounts
-from forebay.operate.lake_view import TableFacts
+if TYPE_CHECKING:
+    from forebay.operate.accounts import Accounts
+    from forebay.operate.lake_view import TableFacts
 
-__all__ = ["console", "error_console", "show_accounts", "show_tables", "size"]
+__all__ = ["at", "columns", "console", "error_console", "print_json", "show_accounts", "show_tables", "size"]
 
-console = Console(highlight=False)
-error_console = Console(stderr=True, highlight=False)
+UNBOUNDED = 10_000
 
 
-def show_tables(facts: Iterable[TableFacts], *, title: str | None = None) -> None:
-    table = Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
-    table.add_column("table")
-    for name in ("rows", "files", "bytes", "version"):
-        table.add_column(name, justify="right")
-    table.add_column("newest event")
+def _console(stream: TextIO, *, stderr: bool = False) -> Console:
+    return Console(stderr=stderr, highlight=False, width=None if stream.isatty() else UNBOUNDED, soft_wrap=True)
+
+
+console = _console(sys.stdout)
+error_console = _console(sys.stderr, stderr=True)
+
+
+def columns(*names: str) -> Table:
+    """An empty table of these columns; `>name` is a number's."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in names:
+        table.add_column(name.removeprefix(">"), justify="right" if name.startswith(">") else "left", overflow="fold")
+    return table
+
+
+def print_json(rows: Iterable[Mapping[str, Any]]) -> None:
+    """One object a line; moments as ISO 8601."""
+    for row in rows:
+        print(json.dumps(row, default=_plain, ensure_ascii=False))
+
+
+def at(moment: datetime | None) -> str:
+    return moment.strftime("%Y-%m-%d %H:%M:%S") if moment else "-"
+
+
+def _plain(value: object) -> object:
+    return value.isoformat() if isinstance(value, date) else str(value)
+
+
+def show_tables(facts: Iterable[TableFacts]) -> None:
+    table = columns("table", ">rows", ">files", ">bytes", ">version", "newest event")
     for f in facts:
-        newest = f.newest.strftime("%Y-%m-%d %H:%M:%S") if f.newest else "-"
-        table.add_row(f.name, f"{f.rows:,}", f"{f.files:,}", size(f.bytes), str(f.version), newest)
+        table.add_row(f.name, f"{f.rows:,}", f"{f.files:,}", size(f.bytes), str(f.version), at(f.newest))
     console.print(table)
 
 
-def show_accounts(sums: Accounts, *, files_put: int | None = None) -> bool:
-    """Shows the sums; says whether they add up."""
+def show_accounts(sums: Accounts, *, files_put: int | None = None) -> list[str]:
+    """Shows the sums; gives those that do not hold."""
     outcomes = ", ".join(f"{count:,} {outcome}" for outcome, count in sorted(sums.files.items())) or "none"
     put = f"{files_put:,} put = " if files_put is not None else ""
     console.print(f"files    {put}{sums.all_files:,} in the ledger ({outcomes})")
@@ -44,7 +77,7 @@ def show_accounts(sums: Accounts, *, files_put: int | None = None) -> bool:
         error_console.print(f"[red]does not add up:[/red] {difference}")
     if not wrong:
         console.print("[green]all sums hold[/green], counted in the ledger and again in the tables")
-    return not wrong
+    return wrong
 
 
 def size(count: float) -> str:

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from forebay.cli.kept import Service
-from forebay.cli.show import console, show_tables
-from forebay.declaration.service import Service as Declarations
-from forebay.declaration.service import declaration_of, load_service, parse_service
+from forebay.cli.health import health
+from forebay.cli.options import AsJson, Service
+from forebay.cli.show import console, print_json, show_tables
 from forebay.errors import Misdeclared, Problem
-from forebay.lake.objects import open_objects
-from forebay.operate import declarations as declared
+
+if TYPE_CHECKING:
+    from forebay.declaration.service import Service as Declarations
+    from forebay.operate.lake_view import LakeView, TableFacts
 
 __all__ = ["app"]
 
-app = typer.Typer(help="The tables, and their declarations.", invoke_without_command=True)
+app = typer.Typer(invoke_without_command=True)
+app.command()(health)
 
 Folder = Annotated[Path, typer.Argument(help="The folder with service.toml.")]
 Lake = Annotated[str, typer.Option(help="Hold them against the tables of this lake, too.")]
@@ -30,21 +33,47 @@ Place = Annotated[str, typer.Argument(help="Where the declarations are in force:
 def tables(
     context: typer.Context,
     lake: Annotated[str, typer.Option(envvar="FOREBAY_LAKE", help="Where the tables are.", show_default=False)] = "",
+    service: Service = "",
+    as_json: AsJson = False,
 ) -> None:
-    """List the tables: rows, files, bytes, newest event."""
+    """List the tables, and handle their declarations.
+
+    Without a command: rows, files, bytes and the newest event of each table, by the column `event_time`, or by the one that
+    --service declares.
+    """
     if context.invoked_subcommand is not None:
         return
     if not lake:
         raise Misdeclared.one("--lake", "has no value", "or set FOREBAY_LAKE")
     from forebay.operate.lake_view import view_of
 
-    view = view_of(lake)
-    show_tables(facts for name in view.tables() if (facts := view.facts(name, newest_by="event_time")))
+    found = _facts(view_of(lake), service)
+    if as_json:
+        print_json(map(asdict, found))
+    else:
+        show_tables(found)
+
+
+def _facts(view: LakeView, place: str) -> list[TableFacts]:
+    declared = None
+    if place:
+        from forebay.declaration.service import load_service
+
+        declared = load_service(place)
+    found = []
+    for name in view.tables():
+        maker = declared.maker_of(name) if declared else None
+        column = maker.event_time.column if maker and maker.event_time else "event_time"
+        if (facts := view.facts(name, newest_by=column)) is not None:
+            found.append(facts)
+    return found
 
 
 @app.command()
 def init(folder: Folder) -> None:
     """Write declarations to begin with."""
+    from forebay.operate import declarations as declared
+
     console.print(f"wrote {declared.begin(folder)}")
 
 
@@ -58,6 +87,9 @@ def check(
 ) -> None:
     """Say everything that is wrong with the declarations; with --lake also where tables are not as declared, and what comes of
     it. Exit status 2 if there is anything that does not come right with the next rows."""
+    from forebay.declaration.service import load_service
+    from forebay.operate import declarations as declared
+
     found = load_service(service)
     if sql:
         _check_sql(found)
@@ -74,18 +106,26 @@ def check(
 @app.command()
 def show(table: Annotated[str, typer.Argument(help="A table's name.")], service: Service = "") -> None:
     """What is declared of a table, defaults included."""
+    from forebay.declaration.service import declaration_of, load_service
+
     console.print_json(declaration_of(load_service(service), table).model_dump_json())
 
 
 @app.command()
 def diff(folder: Folder, place: Place, lake: Lake = "") -> None:
     """Say what would change if these declarations took the place of those in force."""
+    from forebay.operate import declarations as declared
+
     _diff(declared.texts_in_folder(folder), place, lake)
 
 
 @app.command()
 def push(folder: Folder, place: Place, sql: Sql = True, lake: Lake = "") -> None:
     """Put the declarations in force; a running job takes them up before its next batch."""
+    from forebay.declaration.service import parse_service
+    from forebay.lake.objects import open_objects
+    from forebay.operate import declarations as declared
+
     texts = declared.texts_in_folder(folder)
     if sql:
         _check_sql(parse_service(texts))
@@ -103,6 +143,9 @@ def add(
     ] = None,
 ) -> None:
     """Add the declaration of a table."""
+    from forebay.declaration.service import load_service
+    from forebay.operate import declarations as declared
+
     pairs = [one.partition("=") for one in where or []]
     wrong = [Problem(f"--where {key}", "is not field=value") for key, equals, _ in pairs if not equals]
     if wrong:
@@ -115,6 +158,8 @@ def add(
 @app.command("editor-schema")
 def editor_schema() -> None:
     """Print the JSON Schema of service.toml, for an editor to complete and check by."""
+    from forebay.operate import declarations as declared
+
     print(json.dumps(declared.editor_schema(), indent=2))
 
 
@@ -144,6 +189,10 @@ def _check_lake(service: Declarations, lake: str) -> None:
 
 def _diff(texts: dict[str, str], place: str, lake: str) -> bool:
     """Says the differences, and what they come to for the tables of the lake; whether there are any."""
+    from forebay.declaration.service import parse_service
+    from forebay.lake.objects import open_objects
+    from forebay.operate import declarations as declared
+
     in_force: dict[str, Any] = declared.texts_in_place(open_objects(place))
     before, after = parse_service(in_force) if in_force else None, parse_service(texts)
     said = declared.impact(before, after)

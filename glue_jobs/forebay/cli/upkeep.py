@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 from rich.table import Table
 
-from forebay.cli.lake import Lake
+from forebay.cli.options import Lake
 from forebay.cli.show import console, error_console, size
 from forebay.errors import Misdeclared
 from forebay.settings import CompactSettings, JobSettings, MaintainSettings, ReconcileSettings, problems_of
@@ -42,7 +42,10 @@ def compact(
     budget_dpu_s: Annotated[float, typer.Option(help=_meaning("budget_dpu_s"))] = 0,
     tables_at_once: Annotated[int, typer.Option(help=_meaning("tables_at_once"))] = 2,
 ) -> None:
-    """Rewrite small files into large ones; no row changes, and readers of the stream see nothing new."""
+    """Rewrite small files into large ones; no row changes.
+
+    Readers of the stream see nothing new. --plan says what would be done, why, and at what cost.
+    """
     settings = _settings(
         CompactSettings,
         lake=lake,
@@ -78,7 +81,10 @@ def maintain(
     checkpoint_after: Annotated[int, typer.Option(help=_meaning("checkpoint_after", MaintainSettings))] = 100,
     tables_at_once: Annotated[int, typer.Option(help=_meaning("tables_at_once", MaintainSettings))] = 2,
 ) -> None:
-    """Delete what no version within the declared time travel needs, keep logs short, and look for orphans."""
+    """Delete files that no readable version needs.
+
+    The declared time travel decides. Logs are kept short, and with --vacuum full files are named that no log knows of.
+    """
     given = {"lake": lake, "service": service, "tables": ",".join(tables or ()), "vacuum": vacuum, "yes": yes}
     numbers = {"longest_reader_hours": longest_reader_hours, "checkpoint_after": checkpoint_after}
     settings = _settings(MaintainSettings, **given, **numbers, tables_at_once=tables_at_once)
@@ -100,7 +106,10 @@ def reconcile(
     settle_hours: Annotated[float, typer.Option(help=_meaning("settle_hours", ReconcileSettings))] = 6,
     plan: Annotated[bool, typer.Option("--plan", help="Only name the files; announce none.")] = False,
 ) -> None:
-    """Find files that S3 told nobody of, and announce them."""
+    """Find files that S3 never announced, and announce them.
+
+    Files of the newest --settle-hours are left out: they may be on their way.
+    """
     given = {"lake": lake, "service": service, "landing": landing, "queue_url": queue_url}
     settings = _settings(ReconcileSettings, **given, look_back_hours=look_back_hours, settle_hours=settle_hours)
     from forebay.jobs.journal import journal
@@ -119,6 +128,11 @@ def reconcile(
         error_console.print(f"the queue refused {key}")
     said = "missed" if plan else "missed, and announced now"
     console.print(f"{len(done.missed):,} of {done.looked_at:,} files were {said}")
+    if done.too_new:
+        console.print(
+            f"{done.too_new:,} files of the newest {settle_hours:g} hours were left out: they may be on their way "
+            "(--settle-hours 0 takes them in)"
+        )
     raise typer.Exit(1 if done.refused else 0)
 
 

@@ -6,12 +6,15 @@ In: a view of the lake, `quarantine` or `parked`, perhaps a table or a reason. O
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
+from forebay.declaration import object_key, object_metadata
+from forebay.errors import Misdeclared
 from forebay.operate.lake_view import LakeView
 
 __all__ = ["Kept", "Pile", "kept_records", "piles", "values_in"]
@@ -21,22 +24,25 @@ Kept = Literal["quarantine", "parked"]
 
 @dataclass(frozen=True)
 class Pile:
-    """Records that were kept for the same reason; without a table where none was named, `files` of them whole files."""
+    """Records that were kept for the same reason, and the `files` that they came from; `whole_files` of which nothing could be
+    read. Without a table where none was named."""
 
     table: str | None
     reason: str | None
     records: int
     files: int
+    whole_files: int
     newest: datetime
 
 
 def piles(view: LakeView, kept: Kept) -> list[Pile]:
     rows = view.query(
         f"_forebay/{kept}",
-        'select "table", reason, count(line) records, count(*) - count(line) files, max(at) newest from t '
+        'select "table", reason, count(line) records, count(distinct file_id) files, '
+        "count(*) - count(line) whole_files, max(at) newest from t "
         'group by "table", reason order by newest desc, records desc, "table", reason',
     )
-    return [Pile(row["table"], row["reason"], row["records"], row["files"], row["newest"]) for row in rows]
+    return [Pile(**row) for row in rows]
 
 
 def kept_records(
@@ -50,10 +56,28 @@ def kept_records(
     return view.query(f"_forebay/{kept}", sql)
 
 
-def values_in(view: LakeView, kept: Kept, field: str, *, limit: int) -> Counter[str | None]:
-    """How many of the newest records have which value of a field, dotted where it is nested; None where they have none."""
-    rows = view.query(f"_forebay/{kept}", f"select record from t where line is not null order by at desc limit {limit}")
-    return Counter(_value(row["record"], field.split(".")) for row in rows)
+def values_in(view: LakeView, kept: Kept, field: str, *, limit: int, key_template: str = "") -> Counter[str | None]:
+    """How many of the newest records have which value of a field, dotted where it is nested; None where they have none.
+    `@key.x` is the part x of the key, which the declared template names; `@metadata.x` comes from the object's metadata."""
+    read = _reader(field, key_template)
+    rows = view.query(f"_forebay/{kept}", f"select * from t where line is not null order by at desc limit {limit}")
+    return Counter(map(read, rows))
+
+
+def _reader(field: str, key_template: str) -> Callable[[Mapping[str, Any]], str | None]:
+    if field.startswith(object_metadata.PREFIX):
+        name = field.removeprefix(object_metadata.PREFIX)
+        return lambda row: _value(row.get("metadata"), [name])
+    if not field.startswith(object_key.PREFIX):
+        return lambda row: _value(row["record"], field.split("."))
+    names, part = object_key.names(key_template), field.removeprefix(object_key.PREFIX)
+    if part not in names:
+        of_key = f"`key` under [envelope] is {key_template!r}" if key_template else "[envelope] declares no `key`"
+        raise Misdeclared.one(
+            f"--by {field}", "is no part of the key", f"{of_key}; name the declarations with --service"
+        )
+    pattern, group = re.compile(object_key.pattern(key_template)), names.index(part) + 1
+    return lambda row: (found := pattern.match(row["key"])) and found[group]
 
 
 def _value(record: str | None, path: Sequence[str]) -> str | None:

@@ -7,8 +7,9 @@ answer. A place that no forebay ever wrote to is `Misdeclared`: an operator who 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
+from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -25,6 +26,8 @@ from forebay.lake.objects import open_objects
 
 __all__ = ["LakeView", "TableFacts", "view_of"]
 
+READ_FOR_NEWEST = 8
+"""Files of a table whose event times are looked at, where its log knows only of times to come."""
 SCHEMES = ("s3://", "s3a://", "file:")
 
 
@@ -77,17 +80,38 @@ class LakeView:
         return rows
 
     def facts(self, name: str, *, newest_by: str | None = None) -> TableFacts | None:
-        """From the log alone: no data file is opened."""
+        """From the log alone: no data file is opened, unless some event claims to be from the future."""
         table = self.table(name)
         if table is None:
             return None
         added = pa.table(table.get_add_actions(flatten=True))
-        newest = None
-        if newest_by and f"max.{newest_by}" in added.column_names:
-            newest = pc.max(added[f"max.{newest_by}"]).as_py()
         rows, size = (pc.sum(added[column]).as_py() or 0 for column in ("num_records", "size_bytes"))
+        newest = _newest(table, added, newest_by) if newest_by else None
         return TableFacts(name, rows, added.num_rows, size, table.version(), newest)
 
     def tables(self) -> list[str]:
         """The names of all folders that may be tables, but our own."""
         return tables_of(self.lake)
+
+
+def _newest(table: DeltaTable, added: pa.Table, column: str) -> datetime | None:
+    """The newest moment that has come. A clock that is wrong makes one from the future of a file's greatest value: then the
+    files that were added last are read, in this column."""
+    known = f"max.{column}"
+    if known not in added.column_names or not pa.types.is_timestamp(added[known].type):
+        return None
+    now = datetime.now(UTC)
+    newest: datetime | None = pc.max(added[known]).as_py()
+    if newest is None or _utc(newest) <= now:
+        return newest and _utc(newest)
+    last = added.sort_by([("modification_time", "descending")])["path"].slice(0, READ_FOR_NEWEST).to_pylist()
+    paths = {unquote(path) for path in last}
+    files = [one for one in table.to_pyarrow_dataset().get_fragments() if one.path in paths]
+    has_come = pc.field(column) <= pa.scalar(now, added[known].type)
+    found = [pc.max(file.to_table(columns=[column], filter=has_come)[column]).as_py() for file in files]
+    return max((_utc(moment) for moment in found if moment is not None), default=None)
+
+
+def _utc(moment: datetime) -> datetime:
+    """A timestamp without a zone is taken for UTC."""
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

@@ -9,7 +9,7 @@ it again is harmless. Run twice, it announces twice, and what is loaded is not l
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -31,13 +31,18 @@ from forebay.upkeep.reconcile.landed import landed_files, prefixes_of
 __all__ = ["Reconciled", "reconcile"]
 
 ANNOUNCED_AT_ONCE = 1000
+CLOCKS_DIFFER = timedelta(hours=1)
+"""S3's clock may be ahead of ours: files of this very moment are counted, too."""
 
 
 @dataclass(frozen=True)
 class Reconciled:
+    """`too_new`: files of the newest hours, which are left out because their notifications may be on their way."""
+
     looked_at: int
     missed: tuple[LandedFile, ...]
     refused: tuple[str, ...] = ()
+    too_new: int = 0
 
 
 def reconcile(settings: ReconcileSettings, *, emit: Emit, now: datetime | None = None) -> Reconciled:
@@ -59,15 +64,21 @@ def reconcile(settings: ReconcileSettings, *, emit: Emit, now: datetime | None =
             seconds=round(time.monotonic() - began, 3),
         )
     )
-    return Reconciled(found.looked_at, found.missed, tuple(refused))
+    return replace(found, refused=tuple(refused))
 
 
 def look(settings: ReconcileSettings, *, s3: Any, now: datetime) -> Reconciled:
     """Announces nothing. The ledger is read after the bucket was listed: what was loaded meanwhile is known."""
     since, until = now - timedelta(hours=settings.look_back_hours), now - timedelta(hours=settings.settle_hours)
     bucket, _, pattern = settings.landing.removeprefix("s3://").partition("/")
-    files = list(landed_files(s3, bucket, prefixes_of(pattern, since, until), since=since, until=until))
+    files, too_new = [], 0
+    for file in landed_files(s3, bucket, prefixes_of(pattern, since, now), since=since, until=now + CLOCKS_DIFFER):
+        if file.event_time is not None and file.event_time < until:
+            files.append(file)
+        else:
+            too_new += 1
     known = known_since(open_objects(f"{settings.lake}/_forebay/ledger"), since)
     hashes = np.fromiter(map(file_hash, files), dtype=np.int64, count=len(files))
     unknown = ~np.isin(hashes, known)
-    return Reconciled(len(files), tuple(files[n] for n in np.flatnonzero(unknown)))
+    missed = tuple(files[n] for n in np.flatnonzero(unknown))
+    return Reconciled(len(files), missed, too_new=too_new)

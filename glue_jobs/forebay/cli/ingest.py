@@ -1,4 +1,4 @@
-"""Commands about the lake: fill it, look at it."""
+"""`forebay ingest` and `forebay stop`: fill the lake, and leave off."""
 
 from __future__ import annotations
 
@@ -7,18 +7,12 @@ from typing import Annotated, Any
 
 import typer
 
-from forebay.cli.show import console, show_accounts
+from forebay.cli.options import Lake
+from forebay.cli.show import console
 from forebay.errors import Misdeclared
 from forebay.settings import IngestSettings, problems_of
 
-__all__ = ["Lake", "accounts", "ingest", "stop"]
-
-Lake = Annotated[
-    str,
-    typer.Option(
-        envvar="FOREBAY_LAKE", help="Where the tables are: s3://bucket/prefix, or a folder.", show_default=False
-    ),
-]
+__all__ = ["ingest", "stop"]
 
 
 def _meaning(name: str) -> str:
@@ -41,7 +35,11 @@ def ingest(
     tables_at_once: Annotated[int, typer.Option(help=_meaning("tables_at_once"))] = 4,
     catalog: Annotated[str, typer.Option(help=_meaning("catalog"))] = "",
 ) -> None:
-    """Take file names from the queue and append their records to the tables they belong to."""
+    """Load files from the queue into tables.
+
+    Takes file names from the queue, reads the files, and appends each record to the table it belongs to, exactly once.
+    Ctrl-C ends it after the batch that is under way.
+    """
     from pydantic import ValidationError
 
     given: dict[str, Any] = dict(locals())
@@ -62,7 +60,10 @@ def stop(
     checkpoint: Annotated[str, typer.Option(help=_meaning("checkpoint"))] = "",
     wait_s: Annotated[float, typer.Option(min=0, help="How long to wait for the job to finish its batch.")] = 600,
 ) -> None:
-    """Ask the running ingest job to stop, wherever it runs, and wait until it has finished its batch."""
+    """Stop the running ingest job after its batch.
+
+    Works wherever the job runs. Undo: start the job again.
+    """
     from forebay.operate.stop import stop as ask
 
     folder = IngestSettings(lake=lake, queue_url="-", checkpoint=checkpoint).checkpoint_folder
@@ -71,12 +72,3 @@ def stop(
         console.print(f"nothing runs on {folder}")
     else:
         console.print(f"{ended.who} has finished its batch and ended; start the job again when you like")
-
-
-def accounts(lake: Lake) -> None:
-    """Hold the ledger against the tables: files, records, and whether every sum holds. Exit status 1 if one does not."""
-    from forebay.operate.accounts import accounts as count
-    from forebay.operate.lake_view import view_of
-
-    if not show_accounts(count(view_of(lake))):
-        raise typer.Exit(1)

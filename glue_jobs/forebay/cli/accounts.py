@@ -1,0 +1,30 @@
+"""`forebay accounts`: do the numbers add up?"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import typer
+
+from forebay.cli.options import AsJson, Lake
+from forebay.cli.show import print_json, show_accounts
+
+__all__ = ["accounts"]
+
+
+def accounts(lake: Lake, as_json: AsJson = False) -> None:
+    """Check that every sum of the ledger holds in the tables.
+
+    Files by outcome, records read, and the rows of each table are counted in the ledger and again in the tables. Exit status 1
+    if a sum does not hold.
+    """
+    from forebay.operate.accounts import accounts as count
+    from forebay.operate.lake_view import view_of
+
+    sums = count(view_of(lake))
+    if as_json:
+        wrong = sums.differences()
+        print_json([{**dataclasses.asdict(sums), "differences": wrong}])
+    else:
+        wrong = show_accounts(sums)
+    raise typer.Exit(1 if wrong else 0)

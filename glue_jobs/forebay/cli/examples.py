@@ -1,0 +1,80 @@
+"""Examples for `--help`, by command: what is typed, and what it does. A test runs each through the parser."""
+
+from __future__ import annotations
+
+__all__ = ["EXAMPLES", "examples"]
+
+EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
+    "": (
+        ("forebay ingest --drain", "load what is in the queue, then end"),
+        ("forebay accounts", "does everything add up?"),
+    ),
+    "ingest": (
+        ("forebay ingest --lake s3://studio-lake --queue-url https://sqs.eu-west-1.amazonaws.com/1/landed", "run on"),
+        ("forebay ingest --service ./my-service --drain", "load what is in the queue, then end"),
+    ),
+    "stop": (("forebay stop", "ask the job to stop, and wait"), ("forebay stop --wait-s 0", "ask only")),
+    "accounts": (
+        ("forebay accounts --lake s3://studio-lake", "count everything twice"),
+        ("forebay accounts --json", "for machines"),
+    ),
+    "tables": (
+        ("forebay tables --lake s3://studio-lake", "what there is"),
+        ("forebay tables check ./my-service", "everything that is wrong with the declarations"),
+    ),
+    "tables init": (("forebay tables init ./my-service", "begin with the built-in example"),),
+    "tables check": (
+        ("forebay tables check ./my-service", "the declarations alone"),
+        ("forebay tables check ./my-service --lake s3://studio-lake", "and how the tables differ from them"),
+    ),
+    "tables show": (("forebay tables show purchases --service ./my-service", "defaults included"),),
+    "tables diff": (("forebay tables diff ./my-service s3://studio-lake/declarations", "what a push would change"),),
+    "tables push": (("forebay tables push ./my-service s3://studio-lake/declarations", "running jobs take it up"),),
+    "tables add": (("forebay tables add ./my-service crashes --where event=crash", "write tables/crashes.toml"),),
+    "tables editor-schema": (("forebay tables editor-schema > service.schema.json", "for an editor to check by"),),
+    "tables health": (
+        ("forebay tables health", "all tables"),
+        ("forebay tables health alpha --json", "one, for machines"),
+    ),
+    "schema": (("forebay schema show alpha", "columns and types"),),
+    "schema show": (("forebay schema show alpha", "columns, types and the keys that they are read from"),),
+    "schema history": (("forebay schema history alpha", "what each version changed"),),
+    "schema diff": (("forebay schema diff alpha --from 3 --to 7", "between two versions"),),
+    "schema settle": (("forebay schema settle alpha --service ./my-service", "rewrite the table with the best types"),),
+    "schema promote": (("forebay schema promote alpha player.since --type timestamp", "give a field its own column"),),
+    "quality": (("forebay quality alpha --days 7", "the last week"), ("forebay quality --json", "for machines")),
+    "quarantine": (("forebay quarantine list", "how much, and why"),),
+    "quarantine list": (("forebay quarantine list --lake s3://studio-lake", "how many records, by table and reason"),),
+    "quarantine show": (("forebay quarantine show --reason not-json --limit 5", "the newest five"),),
+    "quarantine retry": (("forebay quarantine retry --table alpha --service ./my-service", "after a fix"),),
+    "quarantine drop": (("forebay quarantine drop --reason not-json", "asks first"),),
+    "parked": (("forebay parked list --by event", "what no table wanted"),),
+    "parked list": (("forebay parked list --by event", "by the values of a field"),),
+    "parked show": (("forebay parked show --limit 5", "the newest five"),),
+    "parked adopt": (("forebay parked adopt purchases --service ./my-service", "once a table takes them"),),
+    "compact": (
+        ("forebay compact --plan", "what would be done, why, and at what cost"),
+        ("forebay compact alpha --now", "one table, whatever the thresholds say"),
+    ),
+    "maintain": (
+        ("forebay maintain", "every day"),
+        ("forebay maintain --vacuum full", "every week: also names files that no log knows"),
+    ),
+    "reconcile": (("forebay reconcile --landing s3://studio-drops/in/ --plan", "only name them"),),
+    "demo": (("forebay demo --files 50", "a shorter story"),),
+    "local": (("forebay local up", "start it"), ("forebay local down", "stop it, and forget what was in it")),
+    "local up": (("forebay local up --port 5000", "at a port of your own"),),
+    "local env": (('eval "$(forebay local env)"', "every command talks to it from now on"),),
+    "local status": (("forebay local status", "what is in it"),),
+    "local down": (("forebay local down", "stop it, and forget what was in it"),),
+    "local feed": (("forebay local feed --files 500 --chaos", "files, and trouble"),),
+    "local fire": (("forebay local fire", "which schedules there are"), ("forebay local fire start-ingest", "run one")),
+    "local alarms": (("forebay local alarms", "which ring"),),
+    "local runs": (("forebay local runs", "what became of each run, and where its log is"),),
+}
+
+
+def examples(command: str) -> str:
+    """As click shows them below a command's help: line by line, as they stand here."""
+    lines = [f"  $ {typed}\n      {does}" for typed, does in EXAMPLES[command]]
+    return "\b\nExamples:\n" + "\n".join(lines)

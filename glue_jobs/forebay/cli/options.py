@@ -1,0 +1,25 @@
+"""Options that several commands share. Light: every command imports this."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+__all__ = ["AsJson", "Lake", "Service"]
+
+Lake = Annotated[
+    str,
+    typer.Option(
+        envvar="FOREBAY_LAKE", help="Where the tables are: s3://bucket/prefix, or a folder.", show_default=False
+    ),
+]
+Service = Annotated[
+    str,
+    typer.Option(
+        envvar="FOREBAY_SERVICE",
+        help="The declarations: a folder, service.toml or s3:// prefix; the built-in example without it.",
+        show_default=False,
+    ),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="For machines: one JSON object a line.")]
