@@ -1,4 +1,5 @@
 """Everything on AWS, as one CDK app: `python -m infra.app` synthesizes it offline, `cdk deploy` puts it there.
 
-`stack.py` wires on one screen; every other module is one capability. Nothing here imports Spark.
+`stack.py` wires on one screen; `foundation.py` is what jobs and functions stand on; `jobs/` and `functions/` have each job and
+function with its settings and rights; every other module is one capability. Nothing here imports Spark.
 """

@@ -15,7 +15,7 @@ from forebay.source.events import QueuePolled
 from forebay.upkeep.compaction.events import CompactionEnded, TableNotCompacted
 from forebay.upkeep.maintenance.events import MaintenanceEnded, TableNotMaintained
 from forebay.upkeep.reconcile.events import FilesReconciled
-from infra.jobs import Job
+from infra.jobs.job import Job
 from infra.landing import Landing
 from infra.metrics import ServiceMetrics
 from infra.settings import Settings
@@ -50,7 +50,7 @@ def dashboard(
     if settings.dpu_hour_usd:
         page.add_widgets(_price_of_a_day(metrics, jobs, settings.dpu_hour_usd))
     workers = _job(jobs[0]) if settings.engine == "glue" else []
-    page.add_widgets(*workers, _errors([job.log_group for job in jobs]))
+    page.add_widgets(*workers, _errors([group for job in jobs for group in job.log_groups]))
     return page
 
 

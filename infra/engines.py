@@ -65,9 +65,12 @@ class Engine(Protocol):
     def principal(self) -> str: ...
     @property
     def extra_jars(self) -> Sequence[assets.Asset]: ...
+    @property
+    def logs(self) -> Sequence[str]:
+        """The log groups of a job, below its prefix."""
 
     def define(self, scope: Construct, definition: Definition) -> CfnResource: ...
-    def may_write_logs(self, role: iam.IGrantable, log_group_arn: str) -> None: ...
+    def may_write_logs(self, role: iam.IGrantable, log_group_arns: Sequence[str]) -> None: ...
     def may_start(self, who: iam.IGrantable, sid: str, *jobs: Named) -> None: ...
     def may_look(self, who: iam.IGrantable, sid: str, *jobs: Named) -> None:
         """At the jobs' lists of runs."""
@@ -89,6 +92,9 @@ def engine_of(scope: Construct, settings: Settings) -> Engine:
 class Glue:
     said = "glue"
     principal = "glue.amazonaws.com"
+    logs = ("output", "error")
+    """What the script says, and what Spark and Glue say.
+    https://docs.aws.amazon.com/glue/latest/dg/monitor-continuous-logging.html"""
     extra_jars: Sequence[assets.Asset] = ()
 
     def __init__(self, settings: Settings) -> None:
@@ -113,12 +119,12 @@ class Glue:
             ),
             default_arguments=definition.arguments,
         )
-        acknowledge(job, "GL1", "the log group is encrypted with our key, without a security configuration")
+        acknowledge(job, "GL1", "the log groups are encrypted with our key, without a security configuration")
         acknowledge(job, "GL3", "no job of ours uses bookmarks: Spark's checkpoint and the ledger say what is done")
         return job
 
-    def may_write_logs(self, role: iam.IGrantable, log_group_arn: str) -> None:
-        grants.write_job_logs(role, log_group_arn)
+    def may_write_logs(self, role: iam.IGrantable, log_group_arns: Sequence[str]) -> None:
+        grants.write_job_logs(role, log_group_arns)
 
     def may_start(self, who: iam.IGrantable, sid: str, *jobs: Named) -> None:
         grants.allow(who, sid, ["glue:StartJobRun"], list(map(self._arn, jobs)))
@@ -149,6 +155,7 @@ class EmrServerless(Construct):
     parameters of Systems Manager, from which functions make what they submit."""
 
     principal = "emr-serverless.amazonaws.com"
+    logs = ("output",)
 
     def __init__(self, scope: Construct, construct_id: str, *, settings: Settings) -> None:
         super().__init__(scope, construct_id)
@@ -188,13 +195,13 @@ class EmrServerless(Construct):
             scope, "Job", name=f"/{definition.name}", type="String", tier="Intelligent-Tiering", value=json.dumps(said)
         )
 
-    def may_write_logs(self, role: iam.IGrantable, log_group_arn: str) -> None:
+    def may_write_logs(self, role: iam.IGrantable, log_group_arns: Sequence[str]) -> None:
         groups = f"arn:{Aws.PARTITION}:logs:{Aws.REGION}:{Aws.ACCOUNT_ID}:*"
         grants.allow(
             role, "FindLogs", ["logs:DescribeLogGroups"], [groups], because="EMR looks for the group in the list of all"
         )
         actions = ["logs:CreateLogStream", "logs:PutLogEvents", "logs:DescribeLogStreams"]
-        grants.allow(role, "WriteLogs", actions, [log_group_arn])
+        grants.allow(role, "WriteLogs", actions, log_group_arns)
 
     def may_start(self, who: iam.IGrantable, sid: str, *jobs: Named) -> None:
         """Whoever starts one looks first whether it runs, and hands over the role of the run."""

@@ -39,10 +39,12 @@ __all__ = [
     "see_alarms",
     "send_messages",
     "take_messages",
+    "tell_a_person",
     "use_key",
     "write_job_logs",
     "write_objects",
     "write_page",
+    "write_tables",
 ]
 
 
@@ -121,6 +123,10 @@ def write_objects(role: iam.IGrantable, sid: str, bucket_arn: str, prefix: str =
     allow(role, f"{sid}List", [f"s3:{action}" for action in on_bucket], [bucket_arn])
 
 
+def write_tables(role: iam.IGrantable, bucket_arn: str) -> None:
+    write_objects(role, "Lake", bucket_arn, because="tables are made as their records arrive")
+
+
 def read_ledger_log(role: iam.IGrantable, bucket_arn: str) -> None:
     allow(role, "ReadLedgerLog", ["s3:GetObject"], [f"{bucket_arn}/_forebay/ledger/_delta_log/_last_checkpoint"])
     _tell_missing_from_forbidden(role, bucket_arn)
@@ -139,6 +145,10 @@ def ask_to_stop(role: iam.IGrantable, bucket_arn: str) -> None:
 def remember_code(role: iam.IGrantable, bucket_arn: str) -> None:
     allow(role, "RememberCode", ["s3:PutObject", "s3:GetObject"], [f"{bucket_arn}/{CHECKPOINT}/last-good.json"])
     _tell_missing_from_forbidden(role, bucket_arn)
+
+
+def tell_a_person(role: iam.IGrantable, topic_arn: str) -> None:
+    allow(role, "TellAPerson", ["sns:Publish"], [topic_arn])
 
 
 def write_page(role: iam.IGrantable, bucket_arn: str) -> None:
@@ -190,9 +200,9 @@ def publish_metrics(role: iam.IGrantable, *namespaces: str) -> None:
     )
 
 
-def write_job_logs(role: iam.IGrantable, *log_group_arns: str) -> None:
-    """Glue writes to groups of its own, too, whatever group a job is given."""
+def write_job_logs(role: iam.IGrantable, log_group_arns: Sequence[str]) -> None:
+    """Glue makes the groups of a job if they are not there, and keeps groups of its own for what goes wrong before."""
     of_glue = f"arn:{Aws.PARTITION}:logs:{Aws.REGION}:{Aws.ACCOUNT_ID}:log-group:/aws-glue/jobs/*"
     actions = ("logs:CreateLogGroup", "logs:CreateLogStream", "logs:PutLogEvents")
     allow(role, "WriteGluesLogs", actions, [of_glue], because="Glue names these groups itself")
-    allow(role, "WriteLogs", ["logs:CreateLogStream", "logs:PutLogEvents"], log_group_arns)
+    allow(role, "WriteLogs", actions, log_group_arns)

@@ -60,6 +60,14 @@ class Landing(Construct):
         self.topic_arn = settings.landing_topic or self._bucket_that_announces(access_logs)
         self._subscribe()
 
+    @property
+    def queues(self) -> tuple[sqs.Queue, ...]:
+        return self.queue, self.dead, self.undelivered
+
+    @property
+    def dead_urls(self) -> str:
+        return f"{self.dead.queue_url},{self.undelivered.queue_url}"
+
     def _queue(self, construct_id: str, name: str, **more: Any) -> sqs.Queue:
         return sqs.Queue(
             self,

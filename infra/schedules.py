@@ -17,7 +17,7 @@ from constructs import Construct
 from forebay.declaration.schedule import Schedule
 from infra import grants
 from infra.engines import Engine, Glue
-from infra.jobs import Job
+from infra.jobs.job import Job
 from infra.settings import Settings
 
 __all__ = ["Schedules", "cron", "when_a_job_ends"]

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 
 from forebay.errors import Misdeclared
-from forebay.settings import IngestSettings
+from forebay.jobs.journal import journal
+from forebay.settings import CompactSettings, IngestSettings, MaintainSettings
 
 GOOD = ["--queue_url", "https://sqs/q", "--lake", "s3://lake"]
 
@@ -28,7 +32,7 @@ def test_both_spellings_and_the_equals_sign_are_understood() -> None:
         ([*GOOD, "--trigger_s", "-1"], "--trigger_s: .* greater than or equal to 0; got '-1'"),
         ([*GOOD, "--trigger"], r"--trigger: is unknown \(did you mean --trigger_s\?\)"),
         ([*GOOD, "--wait_s"], "--wait_s: has no value"),
-        ([*GOOD, "stray"], "'stray': is not an argument"),
+        ([*GOOD, "--custom-metrics", "x", "--metric", "none"], r"--metric: is unknown \(did you mean --metrics\?\)"),
         (["--queue_url", "q", "--lake", "lake"], "--lake: must be s3://bucket"),
         (["--queue_url", "q", "--lake", "s3://"], "--lake: must be s3://bucket"),
         ([*GOOD, "--metrics", "statsd"], "--metrics: .*got 'statsd'"),
@@ -37,6 +41,36 @@ def test_both_spellings_and_the_equals_sign_are_understood() -> None:
 def test_a_wrong_argument_is_named(argv: list[str], says: str) -> None:
     with pytest.raises(Misdeclared, match=says):
         IngestSettings.from_argv(argv)
+
+
+OF_GLUE = """
+additional-python-modules auto-scale-within-microbatch class conf custom-logGroup-prefix custom-logStream-prefix
+datalake-formats disable-proxy-v2 enable-auto-scaling enable-continuous-cloudwatch-log enable-glue-datacatalog
+enable-job-insights enable-lakeformation-fine-grained-access enable-metrics enable-observability-metrics
+enable-s3-parquet-optimized-committer enable-spark-ui encryption-type executor-cores extra-files extra-jars extra-py-files
+job-bookmark-option job-language python-modules-installer-option python-virtual-env python-virtual-env-storage-prefix
+scriptLocation spark-event-logs-path TempDir user-jars-first write-shuffle-files-to-s3 JOB_NAME JOB_RUN_ID
+"""
+
+
+def test_no_argument_of_glue_stops_a_job_with_a_value_or_without() -> None:
+    for cls, own in ((IngestSettings, GOOD), (CompactSettings, GOOD[2:]), (MaintainSettings, GOOD[2:])):
+        for name in OF_GLUE.split():
+            for argv in ([*own, f"--{name}", "true"], [f"--{name}", *own]):
+                assert cls.from_argv(argv).model_dump() == cls.from_argv(own).model_dump(), argv
+
+
+def test_an_argument_that_nobody_knows_is_passed_over_and_named_in_an_event(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    new = ["--from-aws-in-2027", "on", "stray", "--python-modules-installer-option", "--no-index"]
+    settings = IngestSettings.from_argv([*GOOD[:2], "--lake", str(tmp_path), *new])
+    assert settings.passed_over == ("from_aws_in_2027", "stray", "no_index")
+    with journal(settings):
+        pass
+    said = json.loads(capsys.readouterr().err)
+    assert (said["event"], said["level"]) == ("ArgumentsPassedOver", "warning")
+    assert said["arguments"] == ["--from_aws_in_2027", "--stray", "--no_index"]
 
 
 def test_all_wrong_arguments_are_named_at_once() -> None:

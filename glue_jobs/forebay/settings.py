@@ -2,23 +2,37 @@
 default, meaning.
 
 Enters: a job's arguments in Glue's style (`--queue_url X` or `--queue-url X`), or keywords from the command line.
-Leaves: a frozen, checked object. Unknown names and bad values are refused at once, all together (`Misdeclared`).
+Leaves: a frozen, checked object. Bad values and misspelt names are refused at once, all together (`Misdeclared`). Arguments
+that are nothing like ours belong to the platform: they are passed over, and named in `passed_over`.
 """
 
 from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PrivateAttr,
+    ValidationError,
+    model_validator,
+)
 
 from forebay.address import is_s3
 from forebay.errors import Misdeclared, Problem
 from forebay.events import where_numbers_go
 
 __all__ = ["CompactSettings", "IngestSettings", "JobSettings", "MaintainSettings", "ReconcileSettings", "problems_of"]
+
+
+AS_MISSPELT = 0.75
+"""How like one of ours a name must be to be taken for it, by difflib. `metrics` and `enable_metrics` come to 0.67."""
 
 
 def _lake(value: Any) -> Any:
@@ -54,43 +68,53 @@ class JobSettings(BaseModel):
         description="where the numbers of the events go, besides the log: none, cloudwatch, or cloudwatch:NAMESPACE",
     )
 
+    _passed_over: tuple[str, ...] = PrivateAttr(())
+
+    @property
+    def passed_over(self) -> tuple[str, ...]:
+        """Names of arguments that neither we nor Glue, as we know it, act on."""
+        return self._passed_over
+
     @classmethod
     def from_argv(cls, argv: Sequence[str]) -> Self:
-        """From a job's arguments. Glue adds arguments of its own, in capitals (`--JOB_NAME`): those are passed over."""
-        values: dict[str, Any] = {}
+        """From a job's arguments. Glue hands a script its own arguments too, and an administrator may add some."""
         problems: list[Problem] = []
-        pending = list(argv)
-        while pending:
-            word = pending.pop(0)
-            name, equals, inline = word.removeprefix("--").partition("=")
-            name = name.replace("-", "_")
-            if not word.startswith("--"):
-                problems.append(Problem(repr(word), "is not an argument", "write --name value"))
-                continue
-            known = name in cls.model_fields
-            flag = known and cls.model_fields[name].annotation is bool
-            if equals:
-                value: Any = inline
-            elif pending and not pending[0].startswith("--"):
-                value = pending.pop(0)
-            elif flag:
-                value = True
-            else:
-                value = None
-            if known and value is None:
-                problems.append(Problem(f"--{name}", "has no value", f"{cls.model_fields[name].description}"))
-            elif known:
-                values[name] = value
+        values: dict[str, str | bool] = {}
+        strange: list[str] = []
+        for name, value in _pairs(argv, cls):
+            if name in cls.model_fields:
+                if value is None:
+                    problems.append(Problem(f"--{name}", "has no value", f"{cls.model_fields[name].description}"))
+                else:
+                    values[name] = value
+            elif near := difflib.get_close_matches(name, cls.model_fields, 1, AS_MISSPELT):
+                problems.append(Problem(f"--{name}", "is unknown", f"did you mean --{near[0]}?"))
             elif not _belongs_to_glue(name):
-                near = difflib.get_close_matches(name, cls.model_fields, 1)
-                problems.append(Problem(f"--{name}", "is unknown", f"did you mean --{near[0]}?" if near else ""))
+                strange.append(name)
         try:
             settings = cls(**values)
         except ValidationError as refused:
             problems += problems_of(refused, lambda path: f"--{path}")
         if problems:
             raise Misdeclared(problems)
+        settings._passed_over = tuple(strange)
         return settings
+
+
+def _pairs(argv: Sequence[str], cls: type[JobSettings]) -> Iterator[tuple[str, str | bool | None]]:
+    """Names, spelt with underscores, and values; None where there is none, True for a flag of ours."""
+    pending = list(argv)
+    while pending:
+        word = pending.pop(0)
+        name, equals, inline = word.lstrip("-").partition("=")
+        name = name.replace("-", "_")
+        if equals:
+            yield name, inline
+        elif word.startswith("--") and pending and not pending[0].startswith("--"):
+            yield name, pending.pop(0)
+        else:
+            flag = name in cls.model_fields and cls.model_fields[name].annotation is bool
+            yield name, True if flag else None
 
 
 class IngestSettings(JobSettings):
@@ -206,21 +230,11 @@ def problems_of(refused: ValidationError, where: Any) -> list[Problem]:
 
 
 def _belongs_to_glue(name: str) -> bool:
-    """Glue hands a script its own arguments too; they are in capitals, or have a dash where ours have an underscore."""
-    return (
-        name.isupper()
-        or name in _GLUE_ARGUMENTS
-        or name.startswith(("enable_", "continuous_log", "extra_", "additional_"))
-    )
+    return name.isupper() or bool(_GLUE_ARGUMENTS.fullmatch(name))
 
 
-_GLUE_ARGUMENTS = {
-    "TempDir",
-    "scriptLocation",
-    "conf",
-    "datalake_formats",
-    "job_language",
-    "job_bookmark_option",
-    "class",
-    "spark_event_logs_path",
-}
+_GLUE_ARGUMENTS = re.compile(
+    "TempDir|scriptLocation|conf|datalake_formats|class|spark_event_logs_path|encryption_type|user_jars_first|executor_cores"
+    "|custom_log.*|(enable|continuous_log|extra|additional|python|job|auto_scale)_.*"
+)
+"""https://docs.aws.amazon.com/glue/latest/dg/aws-glue-programming-etl-glue-arguments.html"""

@@ -14,7 +14,9 @@ from forebay.errors import Halt
 
 __all__ = ["app"]
 
-app = typer.Typer(help="Run the whole service on this machine. It needs no AWS account and no Docker.", no_args_is_help=True)
+app = typer.Typer(
+    help="Run the whole service on this machine. It needs no AWS account and no Docker.", no_args_is_help=True
+)
 
 State = Annotated[
     Path, typer.Option(envvar="FOREBAY_LOCAL", help="The folder that holds the twin's state; safe to delete.")

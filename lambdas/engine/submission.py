@@ -17,7 +17,7 @@ BEFORE = " (code of before)"
 """A run's name ends so if it was started with code of before: all else that is listed of a run is its state."""
 FAILED_ATTEMPTS_AN_HOUR = 5
 OF_GLUE = re.compile(
-    r"--(conf|extra-.*|additional-.*|datalake-formats|enable-.*|continuous-log-.*|spark-event-logs-path|job-.*|class"
+    r"--(conf|extra-.*|additional-.*|datalake-formats|enable-.*|custom-log.*|spark-event-logs-path|job-.*|class"
     r"|scriptLocation|TempDir|service)"
 )
 """Arguments that Glue acts on; here they become something else, or nothing."""
@@ -35,7 +35,7 @@ def submission(definition: Mapping[str, Any], arguments: Mapping[str, str]) -> d
         "entryPointArguments": [word for pair in _of_the_script(said) for word in pair],
         "sparkSubmitParameters": " ".join(_parameters(said, int(definition["NumberOfWorkers"]))),
     }
-    log = {"enabled": True, "logGroupName": said["--continuous-log-logGroup"]}
+    log = {"enabled": True, "logGroupName": f"{said['--custom-logGroup-prefix']}/output"}
     asked: dict[str, Any] = {
         "name": definition["Name"] + (BEFORE if "--scriptLocation" in arguments else ""),
         "executionRoleArn": definition["Role"],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +13,7 @@ from forebay.declaration.service import load_service
 from forebay.errors import Misdeclared
 from infra import app
 from infra.declarations import one_text
-from infra.functions import gather_code
+from infra.functions.function import gather_code
 
 pytestmark = pytest.mark.xdist_group("cdk")
 
@@ -82,6 +83,18 @@ def test_declarations_in_several_files_become_one_that_declares_the_same(tmp_pat
 def test_the_built_in_example_survives_being_written() -> None:
     example = load_service("")
     assert '[[tables]]\nname = "{game}"' in one_text(example)
+
+
+def test_functions_can_be_read_by_lambda_whatever_the_umask_of_who_deploys(tmp_path: Path) -> None:
+    """Lambda unpacks the zip with the modes of its entries, and runs the function as somebody else."""
+    before = os.umask(0o077)
+    try:
+        gather_code(tmp_path)
+    finally:
+        os.umask(before)
+    modes = {oct(path.stat().st_mode & 0o777) for path in (tmp_path, *tmp_path.rglob("*")) if path.is_file()}
+    assert modes == {"0o644"}
+    assert {oct(p.stat().st_mode & 0o777) for p in (tmp_path, *tmp_path.rglob("*")) if p.is_dir()} == {"0o755"}
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)

@@ -89,7 +89,7 @@ def test_the_jobs_roles_are_emrs_and_may_read_what_they_run(emr: Synthesized) ->
         assert trusted["Condition"]["StringEquals"]["aws:SourceAccount"] == {"Ref": "AWS::AccountId"}
         rights = {action: names(resources) for action, resources in emr.policies()[f"{job}Role"].items()}
         assert "s3:studio-tools/python.tar.gz" in rights["s3:GetObject"]
-        assert rights["logs:PutLogEvents"] == {f"{job}Log"}
+        assert rights["logs:PutLogEvents"] == {f"{job}OutputLog"}
 
 
 def test_the_clock_asks_a_function_for_upkeep_and_functions_know_the_engine(emr: Synthesized) -> None:

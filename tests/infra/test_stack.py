@@ -265,12 +265,11 @@ def test_the_ingest_job_may_do_what_it_does_and_no_more(made: Synthesized) -> No
 
 def common_rights(job: str) -> dict[str, set[str]]:
     """What every job may do besides its work."""
+    logs = {f"{job}OutputLog", f"{job}ErrorLog", "logs:log-group:/aws-glue/jobs/*"}
     return {
         "kms:Decrypt": {"KeysData"},
         "kms:GenerateDataKey": {"KeysData"},
-        "logs:CreateLogGroup": {"logs:log-group:/aws-glue/jobs/*"},
-        "logs:CreateLogStream": {f"{job}Log", "logs:log-group:/aws-glue/jobs/*"},
-        "logs:PutLogEvents": {f"{job}Log", "logs:log-group:/aws-glue/jobs/*"},
+        **{f"logs:{action}": logs for action in ("CreateLogGroup", "CreateLogStream", "PutLogEvents")},
         "cloudwatch:PutMetricData": {"*"},
     }
 
@@ -437,6 +436,18 @@ def test_the_declarations_lie_beside_the_script_under_the_name_that_the_job_is_t
 def test_a_changed_declaration_is_a_changed_argument(made: Synthesized, adopted: Synthesized) -> None:
     one, other = (s.one("Glue::Job", "IngestJob")["DefaultArguments"]["--service"] for s in (made, adopted))
     assert one != other
+
+
+def test_a_job_logs_into_groups_that_are_there_encrypted_and_kept_for_a_while(service: Synthesized) -> None:
+    """By the only argument of Glue 5.0 and later that moves them."""
+    groups = {group["Properties"]["LogGroupName"] for group in service.of("Logs::LogGroup").values()}
+    shown = json.dumps([w for w in dashboard_body(service)["widgets"] if w["type"] == "log"])
+    for job in service.of("Glue::Job").values():
+        arguments = job["Properties"]["DefaultArguments"]
+        assert not [name for name in arguments if name.startswith("--continuous-log")]
+        for kind in ("output", "error"):
+            assert f"{arguments['--custom-logGroup-prefix']}/{kind}" in groups
+    assert shown.count("Log") >= 2 * len(service.of("Glue::Job"))
 
 
 def test_the_spark_settings_are_those_of_all_engines(service: Synthesized) -> None:

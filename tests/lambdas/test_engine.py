@@ -28,7 +28,7 @@ ARGUMENTS = {
     "--additional-python-modules": "s3://mine/python.tar.gz",
     "--enable-metrics": "true",
     "--enable-continuous-cloudwatch-log": "true",
-    "--continuous-log-logGroup": "/forebay-dev/ingest",
+    "--custom-logGroup-prefix": "/forebay-dev/ingest",
     "--spark-event-logs-path": "s3://artefacts/spark-events/",
     "--TempDir": "s3://artefacts/scratch/",
     "--lake": "s3://lake",
@@ -114,7 +114,7 @@ def test_the_continuous_job_is_a_streaming_run_that_emr_begins_again_by_itself()
     assert asked["executionRoleArn"] == "arn:aws:iam::123456789012:role/ingest"
     assert "executionTimeoutMinutes" not in asked
     log = asked["configurationOverrides"]["monitoringConfiguration"]["cloudWatchLoggingConfiguration"]
-    assert log == {"enabled": True, "logGroupName": "/forebay-dev/ingest"}
+    assert log == {"enabled": True, "logGroupName": "/forebay-dev/ingest/output"}
 
 
 def test_a_drain_and_upkeep_are_tried_once() -> None:

@@ -272,25 +272,29 @@ def ended(twin: Twin, job: str, run_id: str) -> dict[str, Any]:
 
 def test_a_script_is_given_its_arguments_and_files_and_its_words_are_kept(quick: Twin, job: Callable[..., str]) -> None:
     quick.client("s3").put_object(Bucket="scripts", Key="told.txt", Body=b"beside the script")
-    quick.client("logs").create_log_group(logGroupName="/said")
     name = job(
         "says",
         "import sys, pathlib; print(pathlib.Path('told.txt').read_text(), sys.argv[1:])",
         DefaultArguments={
             "--extra-files": "s3://scripts/told.txt",
             "--color": "red",
-            "--continuous-log-logGroup": "/said",
+            "--custom-logGroup-prefix": "/said",
+            "--continuous-log-logGroup": "/of-glue-4",
         },
     )
     run_id = quick.client("glue").start_job_run(JobName=name, Arguments={"--color": "green"})["JobRunId"]
     done = ended(quick, name, run_id)
     assert (done["JobRunState"], done["GlueVersion"]) == ("SUCCEEDED", "6.0")
     assert "ErrorMessage" not in done
-    said = (quick.state / "runs" / run_id / "log").read_text()
+    said = (quick.state / "runs" / run_id / "output").read_text()
     assert "beside the script ['--JOB_NAME', 'says', '--JOB_RUN_ID', 'jr_" in said
     assert "'--color', 'green'" in said
-    events = quick.client("logs").get_log_events(logGroupName="/said", logStreamName=f"{run_id}-driver")["events"]
+    logs = quick.client("logs")
+    events = logs.get_log_events(logGroupName="/said/output", logStreamName=f"{run_id}-driver")["events"]
     assert [event["message"] for event in events] == said.splitlines()
+    groups = {group["logGroupName"] for group in logs.describe_log_groups()["logGroups"]}
+    assert "/said/error" in groups
+    assert "/of-glue-4" not in groups, "Glue 5.0 and later pass over the arguments of Glue 4.0"
 
 
 def test_a_run_may_be_given_the_script_of_before(quick: Twin, job: Callable[..., str]) -> None:

@@ -4,15 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import ClassVar
 
 from forebay.aws.client import client
 from forebay.aws.cloudwatch import CloudWatch
-from forebay.events import Emit, Journal, to_log
+from forebay.events import Emit, Event, Journal, to_log
 from forebay.jobs.arrivals import Arrivals
 from forebay.lake.health import HealthRecords
 from forebay.settings import JobSettings
 
-__all__ = ["journal"]
+__all__ = ["ArgumentsPassedOver", "journal"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ArgumentsPassedOver(Event):
+    """The job was given arguments that it does not know; if one of them was meant for it, it had no effect."""
+
+    level: ClassVar[str] = "warning"
+    arguments: tuple[str, ...]
 
 
 @contextmanager
@@ -21,6 +31,8 @@ def journal(settings: JobSettings) -> Iterator[Emit]:
     arrivals = Arrivals(HealthRecords(settings.lake))
     metrics = CloudWatch.to(settings.metrics, lambda: client("cloudwatch"))
     emit = Journal(to_log(), arrivals, *filter(None, [metrics]))
+    if settings.passed_over:
+        emit(ArgumentsPassedOver(arguments=tuple(f"--{name}" for name in settings.passed_over)))
     try:
         yield emit
     finally:

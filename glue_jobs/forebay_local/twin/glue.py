@@ -3,7 +3,7 @@
 Script, `--extra-py-files`, `--extra-jars` and `--extra-files` come from the twin's S3, `--conf` goes to spark-submit as it is,
 and every other argument to the script, so that the definition which AWS is given is what runs here. A run goes from STARTING to
 RUNNING to SUCCEEDED, FAILED, STOPPED or TIMEOUT by what its process does, and each end is an event "Glue Job State Change" on
-the default bus, so that the template's own rules hear of it. What the process says is in the job's log group and in a file
+the default bus, so that the template's own rules hear of it. What the process says is in the job's log groups and in files
 of the twin's folder. Not as on Glue: the workers are threads of one JVM, and `--additional-python-modules` are this Python's.
 
 What was wrong, in moto 5.2.5: a run succeeds at the first look without having run; UpdateJob and BatchStopJobRun are missing;
@@ -19,6 +19,7 @@ import tempfile
 import threading
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -36,7 +37,7 @@ from moto.moto_api import state_manager
 from forebay.spark.runtime import DPU_OF
 from forebay_local.twin import clients
 from forebay_local.twin.mend import Mend, lay
-from forebay_local.twin.run import Ended, Run, Submitted
+from forebay_local.twin.run import LOGS, Ended, Run, Submitted
 
 __all__ = ["MENDS", "install", "relied_on"]
 
@@ -103,7 +104,7 @@ def carry_out(job: Any, run: Any) -> None:
         traceback.print_exc()
         ended = Ended("FAILED", f"the local twin could not run it: {failure}")
     _runs.pop(run.job_run_id, None)
-    keep_log(client("logs"), run, _here.folder / RUNS / run.job_run_id / "log")
+    keep_logs(client("logs"), run, _here.folder / RUNS / run.job_run_id)
     run.completed_on = run.modified_on = utcnow()
     run.error_message = ended.message
     run.status = ended.state
@@ -122,19 +123,30 @@ def tell(job: Any, run: Any, ended: Ended) -> None:
     events_backends[job.backend.account_id][job.backend.region_name].put_events([event])
 
 
-def keep_log(logs: Any, run: Any, log: Path) -> None:
-    group = (run.arguments or {}).get("--continuous-log-logGroup")
-    if not group or not log.exists():
-        return
-    lines = [line for line in log.read_text(errors="replace").splitlines() if line.strip()][-5000:]
+def keep_logs(logs: Any, run: Any, folder: Path) -> None:
+    """As Glue 5.0 and later do: what a run says goes to two log groups, whose prefix is the only thing that a job may choose.
+    https://docs.aws.amazon.com/glue/latest/dg/monitor-continuous-logging.html"""
+    for name in LOGS:
+        if (folder / name).exists():
+            lines = [line for line in (folder / name).read_text(errors="replace").splitlines() if line.strip()]
+            keep_log(logs, f"{log_prefix(run)}/{name}", f"{run.job_run_id}-driver", lines[-5000:])
+
+
+def keep_log(logs: Any, group: str, stream: str, lines: list[str]) -> None:
     now = int(utcnow().timestamp() * 1000)
     try:
-        logs.create_log_stream(logGroupName=group, logStreamName=f"{run.job_run_id}-driver")
-        events = [{"timestamp": now, "message": line} for line in lines]
-        if events:
-            logs.put_log_events(logGroupName=group, logStreamName=f"{run.job_run_id}-driver", logEvents=events)
+        with suppress(logs.exceptions.ResourceAlreadyExistsException):
+            logs.create_log_group(logGroupName=group)
+        logs.create_log_stream(logGroupName=group, logStreamName=stream)
+        if lines:
+            events = [{"timestamp": now, "message": line} for line in lines]
+            logs.put_log_events(logGroupName=group, logStreamName=stream, logEvents=events)
     except ClientError as refused:  # its stack went while it ran, or its role may not; the run is none the worse for it
-        print(f"the log of {run.job_run_id} is not kept: {refused}", file=sys.stderr)
+        print(f"the log {group} {stream} is not kept: {refused}", file=sys.stderr)
+
+
+def log_prefix(run: Any) -> str:
+    return str((run.arguments or {}).get("--custom-logGroup-prefix", "/aws-glue/jobs"))
 
 
 # --- what the API says of them ---
@@ -148,7 +160,7 @@ def as_dict(self: Any) -> dict[str, Any]:
         (self.number_of_workers or 0) * DPU_OF.get(self.worker_type, 1),
     )
     said |= {"GlueVersion": "6.0", "ExecutionTime": seconds, "MaxCapacity": float(dpus)}
-    said["LogGroupName"] = (self.arguments or {}).get("--continuous-log-logGroup", "/aws-glue/jobs")
+    said["LogGroupName"] = log_prefix(self)
     if getattr(self, "error_message", "") and self.status != "SUCCEEDED":
         said["ErrorMessage"] = self.error_message
     if self.status in AT_WORK:

@@ -20,12 +20,10 @@ from typing import Any
 from forebay.spark.session import aws_settings, laptop_settings
 from forebay_local.twin.clients import access_key
 
-__all__ = ["Ended", "Run", "Submitted", "reason"]
+__all__ = ["LOGS", "Ended", "Run", "Submitted", "reason"]
 
-OF_GLUE = re.compile(
-    r"--(conf|extra-.*|additional-.*|datalake-formats|enable-.*|continuous-log-.*|spark-event-logs-path|job-.*|class)"
-)
-"""Arguments that Glue acts on by itself. A script on Glue is handed them too, so here as well."""
+LOGS = ("output", "error")
+"""What the script said, on stdout and stderr, and what Spark said: by the names of Glue's log groups."""
 LOG_STORE_JAR = "forebay-logstore.jar"
 
 
@@ -38,8 +36,8 @@ class Ended:
 class Run:
     """A process that was started."""
 
-    def __init__(self, process: subprocess.Popen[bytes], log: Path) -> None:
-        self._process, self._log = process, log
+    def __init__(self, process: subprocess.Popen[bytes], folder: Path) -> None:
+        self._process, self._folder = process, folder
 
     def wait(self, *, stopping: Callable[[], bool], minutes_at_most: float | None) -> Ended:
         try:
@@ -51,7 +49,12 @@ class Run:
             return Ended("STOPPED", "Job run was stopped")
         if status == 0:
             return Ended("SUCCEEDED")
-        return Ended("FAILED", reason(self._log.read_text(errors="replace")) or f"exit status {status}")
+        return Ended("FAILED", self._reason() or f"exit status {status}")
+
+    def _reason(self) -> str:
+        """Of what the script said, or else of what spark-submit said."""
+        said = (reason((self._folder / name).read_text(errors="replace")) for name in LOGS)
+        return next(filter(None, said), "")
 
     def stop(self, *, wait_s: float = 20) -> None:
         """The whole group: spark-submit, the JVM, and its Pythons."""
@@ -95,18 +98,17 @@ class Submitted:
             command += ["--py-files", ",".join(packages)]
         command += [str(script), "--JOB_NAME", self.job, "--JOB_RUN_ID", self.run_id]
         command += [word for pair in self.arguments.items() for word in pair]
-        log = folder / "log"
-        with log.open("wb") as out:
+        with (folder / LOGS[0]).open("wb") as out, (folder / LOGS[1]).open("wb") as err:
             process = subprocess.Popen(
                 command,
                 cwd=folder,
                 env=environment,
                 stdin=subprocess.DEVNULL,
                 stdout=out,
-                stderr=subprocess.STDOUT,
+                stderr=err,
                 start_new_session=True,
             )
-        return Run(process, log)
+        return Run(process, folder)
 
     def _platform(self, environment: Mapping[str, str], extra_jars: list[str]) -> dict[str, str]:
         """What Glue has by itself: Spark with Delta, and S3. The log store is not among it: the job brings it."""

@@ -1,4 +1,4 @@
-"""The Lambda functions: one asset for all of them, a role and a log each.
+"""How a Lambda function is made: one asset for all of them, a role and a log each.
 
 The asset is put together from this repository and from the installed powertools, so that synth needs no network and the
 function runs what was tested.
@@ -7,7 +7,7 @@ function runs what was tested.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -17,6 +17,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_lambda as lam
 from aws_cdk import aws_logs as logs
+from aws_cdk import aws_s3_assets as assets
 from constructs import Construct
 
 from forebay.spark import runtime
@@ -27,7 +28,7 @@ from infra.settings import Settings
 
 __all__ = ["Functions", "gather_code"]
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 MINUTES_AT_MOST = {"announce_files": 15}
 """One minute for the others."""
 OF_THE_PACKAGE = (
@@ -50,15 +51,12 @@ class Functions(Construct):
         super().__init__(scope, construct_id)
         self._settings, self._key = settings, key
         self.all: list[lam.Function] = []
-
-    def make(self, environments: Mapping[str, Mapping[str, str]]) -> dict[str, lam.Function]:
-        """One function for each name: the name is its folder's."""
         with TemporaryDirectory() as folder:
             gather_code(Path(folder))
-            code = lam.Code.from_asset(folder)
-            return {name: self._function(name, code, environment) for name, environment in environments.items()}
+            self._code = assets.Asset(self, "Code", path=folder)
 
-    def _function(self, name: str, code: lam.Code, environment: Mapping[str, str]) -> lam.Function:
+    def make(self, name: str, **environment: str) -> lam.Function:
+        """The function whose handler is in the folder of this name."""
         camel = name.title().replace("_", "")
         full_name = f"{self._settings.name}-{name.replace('_', '-')}"
         log = logs.LogGroup(
@@ -78,10 +76,10 @@ class Functions(Construct):
             runtime=lam.Runtime(f"python{runtime.PYTHON}", lam.RuntimeFamily.PYTHON),
             architecture=lam.Architecture.ARM_64,
             handler=f"lambdas.{name}.handler.handle",
-            code=code,
+            code=lam.Code.from_bucket(self._code.bucket, self._code.s3_object_key),
             role=role,
             log_group=log,
-            environment={**environment},
+            environment=environment,
             timeout=Duration.minutes(MINUTES_AT_MOST.get(name, 1)),
             memory_size=256,
         )
@@ -91,14 +89,25 @@ class Functions(Construct):
 
 
 def gather_code(folder: Path) -> None:
-    """Everything a function imports, save what Lambda brings."""
-    skip = shutil.ignore_patterns("__pycache__", "*.pyc", "*.md")
-    shutil.copytree(ROOT / "lambdas", folder / "lambdas", ignore=skip)
+    """Everything a function imports, save what Lambda brings. Lambda keeps the modes of files, and a checkout made under a
+    strict umask has modes that it cannot read."""
+    for source, name in sorted(_sources()):
+        to = folder / name
+        to.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(source, to)
+        to.chmod(0o644)
+    for place in (folder, *(path for path in folder.rglob("*") if path.is_dir())):
+        place.chmod(0o755)
+
+
+def _sources() -> Iterator[tuple[Path, Path]]:
+    """Files, and where they go."""
+    for file in (ROOT / "lambdas").rglob("*.py"):
+        yield file, file.relative_to(ROOT)
+    package = ROOT / "glue_jobs"
     for name in OF_THE_PACKAGE:
-        (folder / "forebay" / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(ROOT / "glue_jobs" / "forebay" / name, folder / "forebay" / name)
+        yield package / "forebay" / name, Path("forebay", name)
     for distribution in DISTRIBUTIONS:
-        for file in metadata.files(distribution) or ():
-            if file.suffix == ".py" or file.name == "py.typed":
-                (folder / file).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy(file.locate(), folder / file)
+        for part in metadata.files(distribution) or ():
+            if part.suffix == ".py" or part.name == "py.typed":
+                yield Path(str(part.locate())), Path(part)

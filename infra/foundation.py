@@ -1,0 +1,29 @@
+"""What jobs and functions stand on: the decisions, the declarations, and the things that are there before they are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from aws_cdk import aws_sns as sns
+
+from forebay.declaration.service import Service
+from infra.engines import Engine
+from infra.jobs.code import JobCode
+from infra.keys import Keys
+from infra.lake import Lake
+from infra.landing import Landing
+from infra.settings import Settings
+
+__all__ = ["Foundation"]
+
+
+@dataclass(frozen=True)
+class Foundation:
+    settings: Settings
+    service: Service
+    keys: Keys
+    landing: Landing
+    lake: Lake
+    engine: Engine
+    code: JobCode
+    alarms_to: sns.Topic

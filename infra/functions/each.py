@@ -1,0 +1,151 @@
+"""Each function: what it is told, and what it may do. Its code is the folder of `lambdas` that has its name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from aws_cdk import aws_lambda as lam
+
+from infra import grants
+from infra.alarms import runbook_of
+from infra.clocked import tables_that_wait
+from infra.foundation import Foundation
+from infra.functions.function import Functions
+from infra.jobs.job import Job
+from infra.landing import landing_bucket_name
+
+__all__ = [
+    "announce_files",
+    "job_ended",
+    "plan_compaction",
+    "publish_freshness",
+    "start_ingest",
+    "start_job",
+    "status_page",
+]
+
+
+def start_ingest(functions: Functions, on: Foundation, ingest: Job) -> lam.Function:
+    """Starts the ingest job if it should run and does not."""
+    settings, lake = on.settings, on.lake.bucket.bucket_arn
+    function = functions.make(
+        "start_ingest",
+        ENGINE=on.engine.said,
+        JOB=ingest.name,
+        QUEUE_URL=on.landing.queue.queue_url,
+        MODE=settings.mode,
+        CHECKPOINT=on.lake.checkpoint,
+        LAKE_BUCKET=on.lake.bucket.bucket_name,
+        ALARM_TOPIC=on.alarms_to.topic_arn,
+        STAY_ON_AT_PERCENT=str(settings.stay_on_at_percent),
+        LEAVE_AFTER_MINUTES=str(settings.leave_after_minutes),
+    )
+    grants.count_messages(function, on.landing.queue)
+    on.engine.may_keep_running(function, "StartIngest", ingest)
+    grants.ask_to_stop(function, lake)
+    grants.remember_code(function, lake)
+    grants.tell_a_person(function, on.alarms_to.topic_arn)
+    grants.use_key(function, "ReadWriteAndTell", on.keys.data)
+    if settings.mode == "auto":
+        grants.read_ledger_log(function, lake)
+    return function
+
+
+def job_ended(functions: Functions, on: Foundation, jobs: Iterable[Job]) -> lam.Function:
+    """Publishes what a run took, and tells a person when it failed."""
+    function = functions.make(
+        "job_ended",
+        SERVICE=on.service.name,
+        NAMESPACE=on.settings.namespace,
+        ENGINE=on.engine.said,
+        ALARM_TOPIC=on.alarms_to.topic_arn,
+        RUNBOOK=runbook_of(on.settings),
+    )
+    grants.publish_metrics(function, on.settings.namespace)
+    grants.tell_a_person(function, on.alarms_to.topic_arn)
+    on.engine.may_ask_why(function, "AskWhy", *jobs)
+    grants.use_key(function, "EncryptMessage", on.keys.data)
+    return function
+
+
+def publish_freshness(functions: Functions, on: Foundation, ingest: Job) -> lam.Function:
+    """Publishes how late the service is, and each hour how the last day compares with the last week."""
+    lake = on.lake.bucket.bucket_arn
+    function = functions.make(
+        "publish_freshness",
+        SERVICE=on.service.name,
+        NAMESPACE=on.settings.namespace,
+        QUEUE_URL=on.landing.queue.queue_url,
+        DEAD_URLS=on.landing.dead_urls,
+        LAKE_BUCKET=on.lake.bucket.bucket_name,
+        INGEST_JOB=ingest.name,
+        WATCHED_TABLES=on.settings.watched_tables,
+    )
+    grants.count_messages(function, *on.landing.queues)
+    grants.read_ledger_log(function, lake)
+    grants.read_with_key(function, "ReadLedgerKey", on.keys.data)
+    grants.publish_metrics(function, on.settings.namespace)
+    grants.read_metrics(function)
+    if on.settings.watched:
+        grants.read_health(function, lake)
+    return function
+
+
+def plan_compaction(functions: Functions, on: Foundation, compact: Job) -> lam.Function:
+    """Starts the compaction job for tables with many small files."""
+    function = functions.make(
+        "plan_compaction",
+        ENGINE=on.engine.said,
+        JOB=compact.name,
+        LAKE_BUCKET=on.lake.bucket.bucket_name,
+        TABLES_THAT_WAIT=tables_that_wait(on.service),
+    )
+    grants.read_health(function, on.lake.bucket.bucket_arn)
+    grants.read_with_key(function, "ReadHealthKey", on.keys.data)
+    on.engine.may_start(function, "StartCompaction", compact)
+    return function
+
+
+def announce_files(functions: Functions, on: Foundation) -> lam.Function:
+    """Announces landed files again, when a person asks."""
+    function = functions.make(
+        "announce_files",
+        LANDING_BUCKET=landing_bucket_name(on.settings),
+        LANDING_PREFIX=on.settings.landing_prefix,
+        QUEUE_URL=on.landing.queue.queue_url,
+    )
+    lists = on.lake.artefacts.bucket_arn
+    grants.announce_landed_files(function, on.landing.bucket_arn, on.settings.landing_prefix, lists)
+    grants.send_messages(function, on.landing.queue)
+    grants.use_key(function, "EncryptNotices", on.keys.data)
+    return function
+
+
+def status_page(functions: Functions, on: Foundation, jobs: Iterable[Job]) -> lam.Function:
+    """Writes a page that says how the service is."""
+    jobs, lake = list(jobs), on.lake.bucket.bucket_arn
+    function = functions.make(
+        "status_page",
+        ENGINE=on.engine.said,
+        NAME=on.settings.name,
+        QUEUE_URL=on.landing.queue.queue_url,
+        DEAD_URLS=on.landing.dead_urls,
+        LAKE_BUCKET=on.lake.bucket.bucket_name,
+        PAGE_BUCKET=on.lake.artefacts.bucket_name,
+        JOBS=",".join(job.name for job in jobs),
+    )
+    grants.count_messages(function, *on.landing.queues)
+    grants.read_health(function, lake)
+    grants.read_ledger_log(function, lake)
+    grants.use_key(function, "ReadAndWriteKey", on.keys.data)
+    grants.write_page(function, on.lake.artefacts.bucket_arn)
+    grants.see_alarms(function, on.settings.name)
+    on.engine.may_look(function, "SeeRuns", *jobs)
+    return function
+
+
+def start_job(functions: Functions, on: Foundation, jobs: Iterable[Job]) -> lam.Function:
+    """Starts a job by its name, where the engine keeps no definitions of jobs."""
+    function = functions.make("start_job", ENGINE=on.engine.said)
+    on.engine.may_start(function, "StartJob", *jobs)
+    return function

@@ -1,0 +1,30 @@
+"""The ingest job, of which a drain is a run with one more argument."""
+
+from __future__ import annotations
+
+from constructs import Construct
+
+from infra import grants
+from infra.foundation import Foundation
+from infra.jobs.job import Job, Work
+
+__all__ = ["ingest_job"]
+
+
+def ingest_job(scope: Construct, on: Foundation) -> Job:
+    """A streaming job in all modes: only those may run without a timeout, and only they have a maintenance window."""
+    arguments = {
+        "--queue_url": on.landing.queue.queue_url,
+        "--checkpoint": on.lake.checkpoint,
+        "--catalog": on.lake.catalog,
+        "--trigger_s": str(on.settings.trigger_s),
+        "--max_files_per_batch": str(on.settings.max_files_per_batch),
+    }
+    job = Job(scope, on, Work("ingest", "gluestreaming", on.settings.workers, arguments))
+    grants.write_tables(job.role, on.lake.bucket.bucket_arn)
+    grants.take_messages(job.role, on.landing.queue)
+    grants.read_landed_files(job.role, on.landing.bucket_arn, on.settings.landing_prefix)
+    if on.settings.landing_key:
+        grants.allow(job.role, "ReadAdoptedKey", ["kms:Decrypt"], [on.settings.landing_key])
+    grants.register_tables(job.role, on.lake.catalog)
+    return job

@@ -1,0 +1,50 @@
+"""The jobs that keep the tables in shape: compaction, maintenance, and the search for files that were never announced."""
+
+from __future__ import annotations
+
+from constructs import Construct
+
+from infra import grants
+from infra.foundation import Foundation
+from infra.jobs.job import Job, Work
+from infra.landing import landing_bucket_name
+
+__all__ = ["compact_job", "maintain_job", "reconcile_job", "upkeep_jobs"]
+
+LEAST_WORKERS = 2
+"""Glue allows no fewer; reconcile uses one."""
+
+
+def upkeep_jobs(scope: Construct, on: Foundation) -> dict[str, Job]:
+    """By the names that declared schedules use."""
+    return {
+        "compact": compact_job(scope, on),
+        "maintain": maintain_job(scope, on),
+        "reconcile": reconcile_job(scope, on),
+    }
+
+
+def compact_job(scope: Construct, on: Foundation) -> Job:
+    job = Job(scope, on, Work("compact", "glueetl", on.settings.workers, {}, minutes_at_most=120))
+    grants.write_tables(job.role, on.lake.bucket.bucket_arn)
+    return job
+
+
+def maintain_job(scope: Construct, on: Foundation) -> Job:
+    job = Job(scope, on, Work("maintain", "glueetl", on.settings.workers, {}, minutes_at_most=240))
+    grants.write_tables(job.role, on.lake.bucket.bucket_arn)
+    return job
+
+
+def reconcile_job(scope: Construct, on: Foundation) -> Job:
+    below = on.settings.reconcile_below or on.settings.landing_prefix
+    arguments = {
+        "--landing": f"s3://{landing_bucket_name(on.settings)}/{below}",
+        "--queue_url": on.landing.queue.queue_url,
+    }
+    job = Job(scope, on, Work("reconcile", "glueetl", LEAST_WORKERS, arguments, minutes_at_most=240))
+    grants.find_landed_files(job.role, on.landing.bucket_arn)
+    grants.read_ledger(job.role, on.lake.bucket.bucket_arn)
+    grants.send_messages(job.role, on.landing.queue)
+    grants.count_messages(job.role, on.landing.queue)
+    return job
