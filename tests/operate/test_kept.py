@@ -11,21 +11,19 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
+from forebay.batch.set_aside import COLUMNS
 from forebay.operate.kept import kept_records, piles
 from forebay.operate.lake_view import LakeView
 from tests.operate.command import failed, ran
-from tests.operate.ledger import write_ledger
+from tests.operate.ledger import schema_of, write_ledger
 
 AT = datetime(2026, 11, 21, 10, tzinfo=UTC)
-COLUMNS = pa.schema(
-    [("at", pa.timestamp("us", "UTC")), ("line", pa.int64())]
-    + [(name, pa.string()) for name in ("file_id", "bucket", "key", "table", "reason", "detail", "record", "metadata")]
-)
+SCHEMA = schema_of(COLUMNS)
 
 
 def record(number: int, **more: Any) -> dict[str, Any]:
     said = {"at": AT + timedelta(hours=number), "bucket": "landing", "key": f"in/{number}.json", "line": number}
-    said |= {"file_id": f"f{number}", "metadata": '{"studio": "north"}'}
+    said |= {"file_id": f"f{number}", "byte_offset": 0, "metadata": '{"studio": "north"}'}
     return said | {"table": None, "reason": None, "detail": None, "record": '{"n": [1]}\n'} | more
 
 
@@ -39,9 +37,9 @@ def lake(tmp_path: Path) -> str:
         record(4, reason="corrupt", line=None, record=None),
         record(5, table="o'clock", reason="table-failed"),
     ]
-    write_deltalake(tmp_path / "_forebay" / "quarantine", pa.Table.from_pylist(kept, COLUMNS))
+    write_deltalake(tmp_path / "_forebay" / "quarantine", pa.Table.from_pylist(kept, SCHEMA))
     parked = [record(1, record='{"event": "new"}'), record(2)]
-    write_deltalake(tmp_path / "_forebay" / "parked", pa.Table.from_pylist(parked, COLUMNS))
+    write_deltalake(tmp_path / "_forebay" / "parked", pa.Table.from_pylist(parked, SCHEMA))
     return str(tmp_path)
 
 
@@ -93,7 +91,7 @@ def test_parked_records_are_counted_by_what_a_declaration_could_ask_for(tmp_path
     ]
     rows = [record(n, record=text) for n, text in enumerate(records)]
     write_ledger(tmp_path)
-    write_deltalake(tmp_path / "_forebay" / "parked", pa.Table.from_pylist(rows, COLUMNS))
+    write_deltalake(tmp_path / "_forebay" / "parked", pa.Table.from_pylist(rows, SCHEMA))
     asked = ("parked", "list", "--lake", str(tmp_path), "--by")
     assert listed(*asked, "event")[:2] == [["event", "records"], ["new", "3"]]
     assert sorted(listed(*asked, "event")[2:]) == [["-", "2"], ["7", "1"], ["[old]", "1"]]

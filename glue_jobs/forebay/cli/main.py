@@ -49,9 +49,7 @@ COMMANDS = {
     "reconcile": Command("forebay.cli.upkeep", "reconcile", "Find files that S3 never announced, and announce them."),
 }
 if find_spec("forebay_local"):  # only on laptops: jobs on AWS are shipped without it
-    COMMANDS["local"] = Command(
-        "forebay_local.commands", "app", "Run the whole service on this machine: no AWS account, no Docker."
-    )
+    COMMANDS["local"] = Command("forebay_local.commands", "app", "Run the whole service on this machine.")
     COMMANDS["demo"] = Command("forebay_local.demo", "demo", "Show the whole story on this machine.")
 
 
