@@ -15,7 +15,7 @@ help: ## list the targets
 setup: ## make this machine ready: packages, JVM libraries, the log store (quick the second time)
 	@$(PYTHON) dev/set_up.py
 
-demo: setup ## the whole story on this machine in about a minute: files in S3 become rows in Delta tables
+demo: setup ## the whole story on this machine, in one to two minutes: files in S3 become rows in Delta tables
 	@$(BIN)/forebay demo
 
 test: setup ## the whole test suite (WORKERS=2 processes)

@@ -1,6 +1,7 @@
 """Make a fresh machine ready: `make demo`, `make test` and all other targets call this first.
 
-Needs git, make, Python 3.11 to 3.13 and a JDK 17; everything else comes from here, pinned and verified by hash:
+Needs git, make, Python 3.11 to 3.13 (plain: neither pip nor venv) and a JDK 17; everything else comes from here, pinned and
+verified by hash:
 
 * `.venv/`           Python packages of `requirements.lock`
 * `.forebay/jars/`   the JVM libraries of `jars.lock`, fetched by the Ivy that ships inside PySpark
@@ -56,7 +57,7 @@ def check_python() -> None:
         found = ".".join(map(str, sys.version_info[:3]))
         stop(
             f"forebay needs Python {dotted(low)} to {dotted(high)}; `{sys.executable}` is {found}.",
-            debian="apt-get install python3 python3-venv",
+            debian="apt-get install python3",
             macos="brew install python@3.13",
             amazon="dnf install python3.13",
             also="or name another one: make PYTHON=/path/to/python3.13 ...",
@@ -94,12 +95,12 @@ def stop(what: str, *, debian: str, macos: str, amazon: str, also: str = "") -> 
 
 
 def install_packages() -> None:
-    """uv if it is there, else a pinned uv that pip brings: it is some ten times quicker than pip on these packages."""
+    """uv if it is there, else a pinned one from the package index: it is some ten times quicker than pip on these packages."""
     stamp = VENV / ".forebay-stamp"
     wanted = fingerprint(ROOT / "requirements.lock", ROOT / "pyproject.toml", text=dotted(sys.version_info[:2]))
     if stamp.exists() and stamp.read_text() == wanted and PYTHON.exists():
         return
-    uv = shutil.which("uv") or uv_by_pip()
+    uv = shutil.which("uv") or pinned_uv()
     with Progress("Python packages, into .venv") as progress:
         # The stamp goes first: an interrupted install must not look finished.
         stamp.unlink(missing_ok=True)
@@ -118,24 +119,17 @@ def leave_out_archived_pyspark() -> None:
         archive.unlink()
 
 
-def uv_by_pip() -> str:
-    home = CACHE / "uv"
-    uv = home / "bin" / "uv"
-    if not uv.exists():
-        try:
-            import ensurepip  # noqa: F401  (Debian packs it apart, and venv cannot work without)
-        except ImportError:
-            stop(
-                "forebay needs Python's venv module.",
-                debian="apt-get install python3-venv",
-                macos="brew install python",
-                amazon="dnf install python3.13",
-            )
-        with Progress("uv, the package installer") as progress:
-            progress.run([sys.executable, "-m", "venv", str(home)])
-            pip = [str(home / "bin" / "python"), "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
-            progress.run([*pip, "--require-hashes", "-r", str(ROOT / "dev" / "uv.lock")])
-    return str(uv)
+def pinned_uv() -> str:
+    import uv_wheel
+
+    home = CACHE / "uv" / "bin"
+    if not (home / "uv").exists():
+        with Progress("uv, the package installer"):
+            try:
+                uv_wheel.fetch_uv(ROOT / "dev" / "uv.lock", home)
+            except uv_wheel.NotFetched as why:
+                sys.exit(f"set-up: {why}")
+    return str(home / "uv")
 
 
 # --- JVM libraries ---------------------------------------------------------------------------------------------------
