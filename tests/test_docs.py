@@ -76,3 +76,10 @@ def test_the_example_of_the_source_is_the_one_that_is_tested() -> None:
 def test_the_version_has_an_entry_in_the_changelog() -> None:
     version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
     assert f"## {version}" in (ROOT / "CHANGELOG.md").read_text()
+
+
+def test_every_reason_of_the_quarantine_is_explained() -> None:
+    from forebay.batch.reasons import REASONS
+
+    table = "\n".join(f"| `{reason}` | {meaning} |" for reason, meaning in REASONS.items())
+    assert table in (ROOT / "docs" / "operating.md").read_text()

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import ast
+from pathlib import Path
+
 import pytest
 
+from forebay.batch import reasons
 from forebay.batch.accounting import Fate, Totals, entries_of, percentile, quarantined_by_reason
 from forebay.batch.events import RecordsQuarantined
+from forebay.batch.reasons import REASONS
 from forebay.content.end import FileEnd
 from forebay.content.outcome import RECORD_REASONS
 from forebay.errors import Halt
@@ -101,8 +106,20 @@ def test_a_reason_that_the_event_does_not_know_is_counted_as_another() -> None:
     assert told.as_dict() == {"event": "RecordsQuarantined", "service": "studio", "batch": 7, "not_json": 3, "other": 3}
 
 
-def test_every_reason_that_records_are_quarantined_for_is_a_metric_of_its_own() -> None:
-    routing = ("several-documents", "bad-table-name", "bad-partition-value", "event-too-old", "event-in-the-future")
-    writing = ("expectation", "table-failed", "too-many-new-tables")
-    for reason in (*RECORD_REASONS, *routing, *writing):
-        assert RecordsQuarantined.of("s", 0, {reason: 1}).other is None, reason
+def test_every_reason_is_declared_once_and_is_a_metric_of_its_own() -> None:
+    assert set(RECORD_REASONS) <= REASONS.keys()
+    for reason in REASONS:
+        told = RecordsQuarantined.of("s", 0, {reason: 1})
+        assert (getattr(told, reason.replace("-", "_")), told.other) == (1, None)
+
+
+def test_no_reason_is_spelt_out_beside_the_list() -> None:
+    room = Path(reasons.__file__).parent
+    spelt = {
+        (module.name, node.value)
+        for module in room.glob("*.py")
+        if module.name != "reasons.py"
+        for node in ast.walk(ast.parse(module.read_text()))
+        if isinstance(node, ast.Constant) and node.value in REASONS.keys() - {"expectation"}
+    }
+    assert spelt == set(), "name them by their constants"

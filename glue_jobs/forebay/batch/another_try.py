@@ -25,6 +25,7 @@ from forebay.batch.events import RecordsTriedAgain
 from forebay.batch.expectations import checked
 from forebay.batch.new_tables import NewTables
 from forebay.batch.reading import until
+from forebay.batch.reasons import TABLE_FAILED
 from forebay.batch.routing import routed, settled
 from forebay.batch.writing import Writing, table_path
 from forebay.declaration.service import Service
@@ -259,7 +260,7 @@ class _Carrying:
         writing.write_again(self.rows, fates)
         if self.dedupe.wanted:
             written = self._written(names := {f.table for f in fates if f.fate == "write" and f.table is not None})
-            writing.remember(self.rows, dict.fromkeys(names - written, "table-failed"), fates, self.dedupe)
+            writing.remember(self.rows, dict.fromkeys(names - written, TABLE_FAILED), fates, self.dedupe)
 
     def _written(self, tables: set[str]) -> set[str]:
         return {table for table in tables if self._has(table_path(self.lake, table))}

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, make_dataclass
 from typing import ClassVar
 
+from forebay.batch.reasons import REASONS
 from forebay.events import Event, metric
 
 __all__ = [
@@ -139,35 +140,34 @@ class DeclarationsRefused(Event):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RecordsQuarantined(Event):
+class ByReason(Event):
     """How many records of a batch went to the quarantine, by reason; a reason that none had is left out. The reasons are few
     and fixed, so each is a metric of its own: a dimension more would cost one for each reason and table."""
 
     service: str
     batch: int
-    not_json: int | None = metric(default=None)
-    several_documents: int | None = metric(default=None)
-    not_an_object: int | None = metric(default=None)
-    not_utf8: int | None = metric(default=None)
-    record_too_large: int | None = metric(default=None)
-    too_deep: int | None = metric(default=None)
-    bad_table_name: int | None = metric(default=None)
-    bad_partition_value: int | None = metric(default=None)
-    event_too_old: int | None = metric(default=None)
-    event_in_the_future: int | None = metric(default=None)
-    expectation: int | None = metric(default=None)
-    table_failed: int | None = metric(default=None)
-    too_many_new_tables: int | None = metric(default=None)
     other: int | None = metric(default=None)
 
     @classmethod
-    def of(cls, service: str, batch: int, reasons: Mapping[str, int]) -> RecordsQuarantined:
-        known = {field.name for field in fields(cls)}
+    def of(cls, service: str, batch: int, reasons: Mapping[str, int]) -> ByReason:
         counts: Counter[str] = Counter()
         for reason, records in reasons.items():
-            name = reason.replace("-", "_")
-            counts[name if name in known else "other"] += records
+            counts[_metric_of(reason) if reason in REASONS else "other"] += records
         return cls(service=service, batch=batch, **counts)
+
+
+def _metric_of(reason: str) -> str:
+    return reason.replace("-", "_")
+
+
+RecordsQuarantined: type[ByReason] = make_dataclass(
+    "RecordsQuarantined",
+    [(_metric_of(reason), int | None, metric(default=None)) for reason in REASONS],
+    bases=(ByReason,),
+    frozen=True,
+    kw_only=True,
+    namespace={"__module__": __name__, "__doc__": ByReason.__doc__},
+)
 
 
 @dataclass(frozen=True, kw_only=True)

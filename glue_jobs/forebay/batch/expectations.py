@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from forebay.batch.accounting import Fate
 from forebay.batch.columns import column_schema, with_declared_columns
+from forebay.batch.reasons import BAD_PARTITION_VALUE, EVENT_IN_THE_FUTURE, EVENT_TOO_OLD
 from forebay.declaration.column import Column
 from forebay.declaration.service import Service
 from forebay.declaration.table import Table
@@ -105,9 +106,9 @@ def _refusal(table: Table) -> Expression:
         pattern = table.partition_values.get(name, USUAL_VALUES if kinds[name] == "string" else None)
         if pattern is not None:
             dirty = ~F.col(name).cast("string").rlike(f"^(?:{pattern})\\z")
-            why = F.when(dirty, "bad-partition-value").otherwise(why)
+            why = F.when(dirty, BAD_PARTITION_VALUE).otherwise(why)
     if table.event_time is not None and table.event_time.outside == "quarantine":
-        why = F.when(F.col("_too_old"), "event-too-old").when(F.col("_too_new"), "event-in-the-future").otherwise(why)
+        why = F.when(F.col("_too_old"), EVENT_TOO_OLD).when(F.col("_too_new"), EVENT_IN_THE_FUTURE).otherwise(why)
     return why
 
 

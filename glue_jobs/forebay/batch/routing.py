@@ -15,6 +15,7 @@ from collections.abc import Iterable
 from functools import reduce
 from typing import TYPE_CHECKING
 
+from forebay.batch.reasons import BAD_TABLE_NAME, EXPECTATION, NOT_JSON, SEVERAL_DOCUMENTS
 from forebay.content.rows import IS_DOCUMENT, IS_END
 from forebay.declaration import object_key, object_metadata
 from forebay.declaration.column import of_the_file
@@ -46,8 +47,8 @@ def routed(content: DataFrame, service: Service) -> DataFrame:
     reason = (
         F.when(F.col("line").isNull(), None)
         .when(F.col("problem").isNotNull(), F.col("problem"))
-        .when(F.col("_corrupt"), F.when(F.size("_documents") > 1, "several-documents").otherwise("not-json"))
-        .when(dirty, "bad-table-name")
+        .when(F.col("_corrupt"), F.when(F.size("_documents") > 1, SEVERAL_DOCUMENTS).otherwise(NOT_JSON))
+        .when(dirty, BAD_TABLE_NAME)
     )
     rows = rows.withColumn("_reason", reason)
     fate = (
@@ -79,7 +80,7 @@ def settled(rows: DataFrame) -> DataFrame:
     changed = F.when(F.col("_fate") == "write", F.col("_checked_fate"))
     rows = rows.withColumn("_changed", changed)
     set_aside = F.col("_changed") == "quarantine"
-    reason = F.when(set_aside, F.coalesce("_refused", F.lit("expectation"))).otherwise(F.col("_reason"))
+    reason = F.when(set_aside, F.coalesce("_refused", F.lit(EXPECTATION))).otherwise(F.col("_reason"))
     detail = F.when(set_aside, F.array_join("_violated", ", ")).otherwise(F.col("detail"))
     rows = rows.withColumn("_reason", reason).withColumn("detail", detail)
     return rows.withColumn("_fate", F.coalesce("_changed", "_fate")).drop("_changed", "_refused", "_checked_fate")

@@ -27,6 +27,7 @@ from forebay.batch.expectations import COLUMNS as QUALITY_COLUMNS
 from forebay.batch.expectations import verdicts
 from forebay.batch.new_tables import NewTables
 from forebay.batch.reading import landing_rows
+from forebay.batch.reasons import EXPECTATION_FAILED, OF_WHOLE_TABLES, TABLE_FAILED, TOO_MANY_NEW_TABLES
 from forebay.batch.set_aside import SetAside
 from forebay.content.end import FileEnd
 from forebay.declaration.service import Service
@@ -44,9 +45,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 __all__ = ["Writing", "has", "table_path"]
-
-OF_WHOLE_TABLES = ("table-failed", "too-many-new-tables", "expectation-failed")
-"""Reasons for which all rows of a table are in the quarantine; others concern single records."""
 
 FORGET_EVERY = 50
 """Batches, after which ids that no window reaches are removed."""
@@ -101,15 +99,15 @@ class Writing:
         names = {fate.table for fate in fates if fate.fate == "write" and fate.table is not None}
         leaving = self.leaving(superseded)
         unwritten = self.unwritten_before() if names else {}
-        unwritten |= dict.fromkeys(self.too_new(names - unwritten.keys()), "too-many-new-tables")
-        unwritten |= dict.fromkeys(self.unfit(fates) & names - unwritten.keys(), "expectation-failed")
+        unwritten |= dict.fromkeys(self.too_new(names - unwritten.keys()), TOO_MANY_NEW_TABLES)
+        unwritten |= dict.fromkeys(self.unfit(fates) & names - unwritten.keys(), EXPECTATION_FAILED)
         for declared, tables in self.by_declaration(fates).items():
             wanted = {table: rows for table, rows in tables.items() if table not in unwritten}
             failed = self.write_tables(landing, self.service.tables[declared], wanted, leaving)
-            unwritten |= dict.fromkeys(failed, "table-failed")
+            unwritten |= dict.fromkeys(failed, TABLE_FAILED)
         for table in sorted(leaving.keys() - names - unwritten.keys()):
             if self.failed(table, 0, self.replaced(None, table, leaving[table], None)):
-                unwritten[table] = "table-failed"
+                unwritten[table] = TABLE_FAILED
         self.set_aside(landing, ends, unwritten, fates, superseded)
         if dedupe is not None and dedupe.wanted:
             self.remember(landing, unwritten, fates, dedupe)

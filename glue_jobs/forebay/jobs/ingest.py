@@ -21,6 +21,7 @@ from forebay.batch.batch import Batch
 from forebay.batch.declarations import Declarations
 from forebay.batch.events import RecordsNotTriedAgain
 from forebay.batch.expectations import check_expressions
+from forebay.batch.reasons import TABLE_FAILED
 from forebay.declaration.service import Service, load_service
 from forebay.errors import ForebayError, Halt
 from forebay.events import Emit
@@ -90,7 +91,7 @@ def land_what_failed(batch: Batch) -> None:
     """Rows whose table could not be written when they came are in the quarantine: a job that starts tries them again. What
     still fails stays there, and is no reason to take in nothing else."""
     tries = AnotherTry(batch.spark, batch.service, lake=batch.lake, emit=batch.emit, logs=batch.logs)
-    failed = Choice("quarantine", reason="table-failed")
+    failed = Choice("quarantine", reason=TABLE_FAILED)
     try:
         if tries.concerns_any(failed):
             tries.run(failed)

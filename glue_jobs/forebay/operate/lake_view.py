@@ -28,7 +28,6 @@ __all__ = ["LakeView", "TableFacts", "view_of"]
 
 READ_FOR_NEWEST = 8
 """Files of a table whose event times are looked at, where its log knows only of times to come."""
-SCHEMES = ("s3://", "s3a://", "file:")
 
 
 @dataclass(frozen=True)
@@ -46,7 +45,7 @@ class TableFacts:
 def view_of(lake: str) -> LakeView:
     """The view of a lake that is there, and has a ledger."""
     where = f"lake {lake}"
-    if "://" in lake and not lake.startswith(SCHEMES):
+    if "://" in lake and not is_s3(lake) and not lake.startswith("file:"):
         raise Misdeclared.one(where, "is no place of a lake", "write s3://bucket/prefix, or a folder")
     check_lake(lake)
     lake = lake.rstrip("/")

@@ -1,0 +1,53 @@
+"""Why a record is in the quarantine: every reason, once. Metrics, documents and tests derive from this list.
+
+A reason is a constant of the code that a record meets; what it means is here, for people.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "BAD_PARTITION_VALUE",
+    "BAD_TABLE_NAME",
+    "EVENT_IN_THE_FUTURE",
+    "EVENT_TOO_OLD",
+    "EXPECTATION",
+    "EXPECTATION_FAILED",
+    "NOT_JSON",
+    "OF_WHOLE_TABLES",
+    "REASONS",
+    "SEVERAL_DOCUMENTS",
+    "TABLE_FAILED",
+    "TOO_MANY_NEW_TABLES",
+]
+
+NOT_JSON = "not-json"
+SEVERAL_DOCUMENTS = "several-documents"
+BAD_TABLE_NAME = "bad-table-name"
+BAD_PARTITION_VALUE = "bad-partition-value"
+EVENT_TOO_OLD = "event-too-old"
+EVENT_IN_THE_FUTURE = "event-in-the-future"
+EXPECTATION = "expectation"
+TABLE_FAILED = "table-failed"
+TOO_MANY_NEW_TABLES = "too-many-new-tables"
+EXPECTATION_FAILED = "expectation-failed"
+
+REASONS = {
+    NOT_JSON: "the record is not JSON",
+    SEVERAL_DOCUMENTS: "more follows the record's first JSON document",
+    "not-an-object": "the record is JSON, but not an object",
+    "not-utf8": "the record's bytes are not UTF-8",
+    "record-too-large": "the record is larger than a record may be",
+    "too-deep": "the record is nested deeper than a record may be",
+    BAD_TABLE_NAME: "the value that routes the record cannot name a table",
+    BAD_PARTITION_VALUE: "the value that partitions the table cannot name a folder",
+    EVENT_TOO_OLD: "the event time is older than the table takes",
+    EVENT_IN_THE_FUTURE: "the event time is further ahead than the table takes",
+    EXPECTATION: "the record violates an expectation whose violations are quarantined",
+    EXPECTATION_FAILED: "too many of the table's records in this batch violate an expectation",
+    TABLE_FAILED: "the table could not be written; the next start of the job retries it",
+    TOO_MANY_NEW_TABLES: "the table would be new, and more came into being today than may",
+}
+"""What each reason means."""
+
+OF_WHOLE_TABLES = (TABLE_FAILED, TOO_MANY_NEW_TABLES, EXPECTATION_FAILED)
+"""Reasons for which all records of a table in a batch are in the quarantine; others concern single records."""
