@@ -1,4 +1,4 @@
-"""`forebay demo`: the whole story in one to two minutes, with real S3, SNS and SQS calls to the twin, real Spark and real Delta."""
+"""`forebay demo`: the whole story in one to two minutes, with real S3, SNS and SQS calls to the twin, Spark and Delta."""
 
 from __future__ import annotations
 
