@@ -118,3 +118,44 @@ def test_the_text_of_a_record_is_kept_where_that_is_declared(spark: SparkSession
     service = parse_service({"service.toml": f'name = "s"\n[[tables]]\nname = "a"\nkeep_record = {keep}'})
     (row,) = made_of(spark, service, ['{"a": 1}  '])
     assert row.get("_record") == ('{"a": 1}' if keep == "true" else None)
+
+
+IMPOSSIBLE = {
+    "ratio": ("double", "price / quantity"),
+    "again": ("double", "price / quantity + price / quantity"),
+    "overflow": ("long", "quantity + 9223372036854775807 + count"),
+    "narrow": ("int", "count * 10000000000"),
+    "text": ("long", "cast(name as bigint)"),
+    "never": ("string", "raise_error(name)"),
+    "checked": ("string", "assert_true(count = 0)"),
+    "beyond": ("long", "element_at(array(1, 2), cast(count as int) + 4)"),
+    "pattern": ("boolean", "'x' rlike concat(name, '[')"),
+    "day": ("date", "make_date(cast(count as int) + 9999, 1, 1)"),
+    "late": ("date", "date_add(date'9999-12-31', cast(count as int))"),
+    "inner": ("long", "aggregate(transform(array(quantity), x -> 1 / x), 0D, (a, x) -> a + x)"),
+    "constant": ("double", "count / 0"),
+}
+"""Derived columns, each of which Spark cannot compute for a row with quantity 0, count 1 and a name that is no number."""
+
+
+def test_what_cannot_be_computed_is_null_and_said_in_rescued(spark: SparkSession) -> None:
+    declared = ", ".join(
+        f'{{ name = "{name}", type = "{kind}", expression = "{sql}" }}' for name, (kind, sql) in IMPOSSIBLE.items()
+    )
+    read = (
+        '{ name = "price", type = "double" }, { name = "quantity", type = "long" }, { name = "count", type = "long" }'
+    )
+    service = service_of(
+        f'{read}, {{ name = "name" }}, {{ name = "sum", type = "double", expression = "price + 1" }}, {declared}'
+    )
+    texts = [
+        '{"price": 1, "quantity": 0, "count": 1, "name": "a"}',
+        '{"price": "x", "quantity": 0, "count": 1, "name": "a"}',
+        "{}",
+    ]
+    one, other, empty = made_of(spark, service, texts)
+    assert {name: one[name] for name in IMPOSSIBLE} == dict.fromkeys(IMPOSSIBLE)
+    assert (one["sum"], json.loads(one["_misfits"])) == (2, dict.fromkeys(IMPOSSIBLE))
+    could = {"ratio", "again"}  # null is no error
+    assert json.loads(other["_misfits"]) == {"price": "x", **dict.fromkeys(IMPOSSIBLE.keys() - could)}
+    assert json.loads(empty["_misfits"] or "{}").keys() <= {"never", "checked"}

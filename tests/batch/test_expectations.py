@@ -55,6 +55,7 @@ def test_good_ones_are_understood(spark: SparkSession) -> None:
         ("at < current_timestamp()", "depends on the clock"),
         ("rand() > 0.5", "gives another answer every time"),
         ("input_file_name() = ''", "depends on where it runs"),
+        ("key rlike '['", "cannot be computed for any row: .*PatternSyntaxException"),
     ],
 )
 def test_one_that_makes_no_sense_is_named_before_anything_runs(spark: SparkSession, check: str, says: str) -> None:
@@ -147,3 +148,42 @@ def test_a_derived_column_that_makes_no_sense_is_named(spark: SparkSession, expr
     columns = f'columns = [{{ name = "level" }}, {{ name = "day", type = "date", expression = "{expression}" }}]'
     with pytest.raises(Misdeclared, match=rf"table a: columns\.day: .*{says}"):
         check_expressions(spark, service_of(f'name = "a"\n{columns}'))
+
+
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        ('values = "(?P<x>[a-z]+)"', "values: is no pattern that Spark takes"),
+        ('columns = [{ name = "at", type = "date", formats = ["YYYY-MM-dd"] }]', "columns.at.formats: is no pattern"),
+    ],
+)
+def test_a_pattern_that_only_python_takes_is_named_before_anything_runs(
+    spark: SparkSession, more: str, says: str
+) -> None:
+    with pytest.raises(Misdeclared, match=f"table a: {says}"):
+        check_expressions(spark, service_of(f'name = "a"\n{more}'))
+
+
+def test_a_check_that_cannot_be_computed_does_not_hold_and_asks_no_row_of_another_table(spark: SparkSession) -> None:
+    columns = 'columns = [{ name = "price", type = "double" }, { name = "quantity", type = "long" }]'
+    checks = """cheap = { check = "price / quantity < 10", on_violation = "quarantine" }
+        fair = "price / quantity > 1"
+        whole = "cast(cast(price as string) as bigint) > 0" """
+    service = service_of(declared(checks, '"a"\nwhere = { t = "a" }', columns), 'name = "b"')
+    texts = [
+        '{"t": "a", "price": 8, "quantity": 4}',
+        '{"t": "a", "price": 8, "quantity": 0}',
+        '{"t": "a", "quantity": 0}',
+        '{"t": "b", "price": 8, "quantity": 0}',
+    ]
+    values = [(0, n, 0, text, None, None) for n, text in enumerate(texts)]
+    content = spark.createDataFrame(
+        values, "piece int, line long, byte_offset long, value string, problem string, detail string"
+    )
+    rows = settled(checked(routed(content, service), service)).orderBy("line").select("_fate", "_violated").collect()
+    assert [tuple(row) for row in rows] == [
+        ("write", ["whole"]),
+        ("quarantine", ["cheap", "fair", "whole"]),
+        ("write", None),
+        ("write", None),
+    ]

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
+from forebay.batch.attempt import attempt
 from forebay.batch.routing import field
 from forebay.declaration.column import Column
 from forebay.declaration.service import Service
@@ -26,14 +27,16 @@ if TYPE_CHECKING:
 __all__ = [
     "OWN_COLUMNS",
     "column_of_text",
-    "column_schema",
     "declared_column",
     "declared_misfits",
     "rules_of",
     "spark_type",
     "with_declared_columns",
+    "with_failed",
     "with_table_columns",
 ]
+
+FAILED = "_failed"
 
 OWN_COLUMNS = ("_file_id", "_line", "_batch", "_ingested_at")
 
@@ -63,22 +66,30 @@ def with_table_columns(rows: DataFrame, service: Service, table: Table, *, batch
     own = {"_batch": F.lit(batch).cast("long"), "_ingested_at": F.lit(at)}
     spoiled = declared_misfits(service, table.columns).alias(MISFITS)
     made = with_declared_columns(rows.select("*", spoiled), service, table)
+    misfits = with_failed(F.col(f"_row.{MISFITS}"), F.col(FAILED)).alias(MISFITS)
     columns = [F.col(column.name) for column in table.columns]
     columns += [own.get(name, F.col(f"_row.{name}")).alias(name) for name in OWN_COLUMNS]
     if table.keep_record:
         columns.append(F.rtrim("_row.value").alias("_record"))
-    return made.select("_row._table", *columns, F.col("_row.value").alias(DOCUMENT), f"_row.{MISFITS}")
+    return made.select("_row._table", *columns, F.col("_row.value").alias(DOCUMENT), misfits)
 
 
-def with_declared_columns(rows: DataFrame, service: Service, table: Table) -> DataFrame:
-    """`_row`, which is all that there was, and the declared columns under their own names, those derived from others too; and
-    `_too_old`, `_too_new`. Names cannot meet: forebay's own begin with an underscore and stand inside of `_row`."""
+def with_declared_columns(
+    rows: DataFrame, service: Service, table: Table, meant: Expression | None = None
+) -> DataFrame:
+    """`_row`, which is all that there was, and the declared columns under their own names, those derived from others too;
+    `_failed`, the names of those that could not be computed; `_too_old`, `_too_new`. Names cannot meet: forebay's own begin
+    with an underscore and stand inside of `_row`. Derived columns are computed for the rows that are `meant`: without it,
+    for all that have a table."""
     from pyspark.sql import functions as F
 
+    mine = F.col("_row._declared").isNotNull() if meant is None else meant
     read = [c for c in table.columns if c.expression is None]
-    derived = [
-        F.expr(c.expression).cast(spark_type(c)).alias(c.name) for c in table.columns if c.expression is not None
-    ]
+    tried = [(c, attempt(c.expression, spark_type(c), mine)) for c in table.columns if c.expression is not None]
+    derived = [made["value"].alias(column.name) for column, made in tried]
+    failures = [F.when(mine & made.isNull(), column.name) for column, made in tried]
+    failed = F.array_compact(F.array(*failures)) if failures else F.array().cast("array<string>")
+    derived.append(failed.alias(FAILED))
     made = rows.select(F.struct("*").alias("_row"), *(declared_column(service, c).alias(c.name) for c in read))
     when = table.event_time
     if when is None:
@@ -97,6 +108,15 @@ def with_declared_columns(rows: DataFrame, service: Service, table: Table) -> Da
         made = made.withColumn(when.column, F.when(outside, bucket).otherwise(moment))
     made = made.select("*", *derived)
     return made.withColumn(when.column, F.col("_moment"))
+
+
+def with_failed(misfits: Expression, failed: Expression) -> Expression:
+    """What did not fit, and each column that could not be computed, as null: there is no value of it to keep."""
+    from pyspark.sql import functions as F
+
+    said = F.concat_ws(",", F.transform(failed, lambda name: F.concat(F.lit('"'), name, F.lit('":null'))))
+    both = F.concat(F.lit("{"), said, F.coalesce(F.concat(F.lit(","), F.substr(misfits, F.lit(2))), F.lit("}")))
+    return F.when(F.size(failed) > 0, both).otherwise(misfits)
 
 
 def _seconds(count: float) -> Expression:
@@ -139,11 +159,6 @@ def column_of_text(text: Expression, column: Column) -> Expression:
         moment = _moment(text, column)
         return moment if column.type == "timestamp" else moment.cast("date")
     return text.try_cast(SPARK_TYPES.get(column.type, column.type))
-
-
-def column_schema(columns: Iterable[Column]) -> str:
-    """The declared columns as DDL."""
-    return ", ".join(f"`{c.name}` {spark_type(c)}" for c in columns)
 
 
 def spark_type(column: Column) -> str:

@@ -139,11 +139,10 @@ class Dedupe:
                 continue
             parts = [F.col(name).cast("string") for name in table.dedupe.by]
             same = F.unhex(F.md5(F.to_json(F.array(F.col("_row._table"), *parts))))
-            mine = (
-                (F.col("_row._declared") == number) & (F.col("_row._fate") == "write") & F.coalesce(*parts).isNotNull()
-            )
+            meant = F.col("_row._declared") == number
+            mine = meant & (F.col("_row._fate") == "write") & F.coalesce(*parts).isNotNull()
             kept = [F.col(f"_row.{name}") for name in rows.columns if name != ID]
-            asked = with_declared_columns(rows, self.service, table)
+            asked = with_declared_columns(rows, self.service, table, meant)
             rows = asked.select(*kept, F.when(mine, same).otherwise(F.col(f"_row.{ID}")).alias(ID))
         return rows
 

@@ -14,7 +14,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from forebay.batch.accounting import Fate
-from forebay.batch.columns import column_schema, with_declared_columns
+from forebay.batch.attempt import attempt
+from forebay.batch.columns import spark_type, with_declared_columns
 from forebay.batch.reasons import BAD_PARTITION_VALUE, EVENT_IN_THE_FUTURE, EVENT_TOO_OLD
 from forebay.declaration.column import Column
 from forebay.declaration.service import Service
@@ -34,6 +35,8 @@ COLUMNS = (
 VIOLATED = "_violated"
 USUAL_VALUES = r"[\w .:+@-]{1,100}"
 """What a text must be that names a partition's folder, unless the declaration says otherwise."""
+
+USUAL_PATTERNS = {Table.model_fields["values"].default}
 
 FORBIDDEN = {
     **dict.fromkeys(("CallMethodViaReflection", "TryReflect"), "calls Java"),
@@ -78,11 +81,9 @@ def checked(rows: DataFrame, service: Service) -> DataFrame:
         if not (table.expectations or table.partitions or table.event_time):
             continue
         mine = F.col("_row._declared") == number
-        names = (
-            F.array_compact(F.array(*_violated_names(table))) if table.expectations else F.array().cast("array<string>")
-        )
+        names = F.array_compact(F.array(*_violated_names(table, mine), F.lit(None).cast("string")))
         verdict = {VIOLATED: F.when(F.size(names) > 0, names), "_refused": _refusal(table)}
-        asked = with_declared_columns(rows, service, table)
+        asked = with_declared_columns(rows, service, table, mine)
         kept = [F.col(f"_row.{name}") for name in rows.columns if name not in (*verdict, "_checked_fate")]
         judged = [F.when(mine, said).otherwise(F.col(f"_row.{name}")).alias(name) for name, said in verdict.items()]
         rows = asked.select(*kept, *judged, "_row._checked_fate")
@@ -146,11 +147,13 @@ def _verdict(declared: Table, table: str, name: str, rows: int, violated: int) -
     return Verdict(table, name, expectation.on_violation, rows, violated, failed)
 
 
-def _violated_names(table: Table) -> Iterator[Expression]:
+def _violated_names(table: Table, mine: Expression) -> Iterator[Expression]:
+    """A check that cannot be computed for a row does not hold; one that is null does."""
     from pyspark.sql import functions as F
 
     for name, expectation in table.expectations.items():
-        yield F.when(~F.expr(expectation.check), name)
+        tried = attempt(expectation.check, "boolean", mine)
+        yield F.when(mine & (tried.isNull() | ~tried["value"]), name)
 
 
 def _problems(spark: SparkSession, table: Table) -> Iterator[Problem]:
@@ -158,41 +161,92 @@ def _problems(spark: SparkSession, table: Table) -> Iterator[Problem]:
     nobody = _nobody(spark, read)
     for column in table.columns:
         if column.expression is not None:
-            faults = _faults(nobody, column.expression)
-            yield from (
-                Problem(f"table {table.name}: columns.{column.name}", what, column.expression) for what in faults
-            )
+            where = f"table {table.name}: columns.{column.name}"
+            faults = _faults(nobody, column.expression, spark_type(column))
+            yield from (Problem(where, what, column.expression) for what in faults)
     nobody = _nobody(spark, table.columns)
     for name, expectation in table.expectations.items():
         where = f"table {table.name}: expectations.{name}"
         faults = _faults(nobody, expectation.check, "boolean")
         yield from (Problem(where, what, expectation.check) for what in faults)
+    yield from _bad_patterns(spark, table)
+
+
+def _bad_patterns(spark: SparkSession, table: Table) -> Iterator[Problem]:
+    """Patterns that Spark would refuse in the middle of a batch."""
+    from pyspark.sql import functions as F
+
+    text = F.col("id").cast("string")
+    patterns = {"values": table.values, **{f"partition_values.{name}": p for name, p in table.partition_values.items()}}
+    asked = [(key, pattern, text.rlike(pattern)) for key, pattern in patterns.items()]
+    asked += [
+        (f"columns.{column.name}.formats", pattern, F.try_to_timestamp(text, F.lit(pattern)))
+        for column in table.columns
+        for pattern in column.formats
+    ]
+    asked = [(key, pattern, tried) for key, pattern, tried in asked if pattern not in USUAL_PATTERNS]
+    if not asked or _refused(spark.range(1), *(tried for *_, tried in asked)) is None:
+        return
+    for key, pattern, tried in asked:
+        if (why := _refused(spark.range(1), tried)) is not None:
+            yield Problem(f"table {table.name}: {key}", f"is no pattern that Spark takes: {why}", pattern)
+
+
+def _refused(rows: DataFrame, *asked: Expression) -> str | None:
+    """What Spark says when it evaluates these, whatever the rows hold."""
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PySparkException
+
+    try:
+        rows.select(*asked).collect()
+    except (PySparkException, Py4JJavaError) as refused:
+        said = refused.java_exception.toString() if isinstance(refused, Py4JJavaError) else str(refused)
+        return str(said).splitlines()[0]
+    return None
 
 
 def _nobody(spark: SparkSession, columns: Sequence[Column]) -> DataFrame:
-    return spark.createDataFrame([], column_schema(columns)) if columns else spark.range(0).select()
+    """One row without a value, of which the optimizer does not know that."""
+    from pyspark.sql import functions as F
+
+    nothing = F.when(F.col("id") < 0, F.col("id").cast("string"))
+    return spark.range(1).select(*(_typed(nothing, column).alias(column.name) for column in columns))
 
 
-def _faults(rows: DataFrame, check: str, wanted: str | None = None) -> Iterator[str]:
-    """What is wrong with an expression, as Spark's own analysis has it."""
+def _typed(nothing: Expression, column: Column) -> Expression:
+    from pyspark.sql import functions as F
+
+    if column.type == "map":
+        return F.from_json(nothing, spark_type(column))
+    return nothing.try_cast(spark_type(column))
+
+
+def _faults(rows: DataFrame, check: str, wanted: str) -> Iterator[str]:
+    """What is wrong with an expression, as Spark's own analysis has it, and a row without values."""
     from pyspark.errors import PySparkException
     from pyspark.sql import functions as F
 
     try:
         asked: Any = rows.select(F.expr(check))
+        kind = asked.schema.fields[0].dataType.typeName()
+        if wanted == "boolean" and kind != wanted:
+            yield f"is not a yes or no, but {kind}"
+            return
+        rows.select(F.expr(check).cast(wanted))
     except PySparkException as refused:
         yield f"is not understood: {str(refused).splitlines()[0]}"
         return
-    if (kind := asked.schema.fields[0].dataType.typeName()) != wanted and wanted is not None:
-        yield f"is not a yes or no, but {kind}"
     plan = asked._jdf.queryExecution().analyzed()
     if plan.nodeName() != "Project":
         yield "is about more than one row"
         return
     expression = plan.expressions().head()
-    yield from sorted({FORBIDDEN[kind] for kind in _classes(expression) if kind in FORBIDDEN})
-    if not expression.deterministic():
-        yield "gives another answer every time"
+    forbidden = sorted({FORBIDDEN[kind] for kind in _classes(expression) if kind in FORBIDDEN})
+    if not forbidden and not expression.deterministic():
+        forbidden = ["gives another answer every time"]
+    yield from forbidden
+    if not forbidden and (why := _refused(rows, attempt(check, wanted, F.rand() < 2))) is not None:
+        yield f"cannot be computed for any row: {why}"
 
 
 def _classes(expression: Any) -> Iterable[str]:

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
+from forebay.batch.attempt import attempt
 from forebay.batch.columns import (
     OWN_COLUMNS,
     column_of_text,
@@ -28,6 +29,7 @@ from forebay.batch.columns import (
     declared_misfits,
     rules_of,
     spark_type,
+    with_failed,
 )
 from forebay.batch.routing import field, parsed
 from forebay.declaration.column import Column
@@ -156,12 +158,14 @@ class _Settling:
         own = [F.col(name) for name in (*OWN_COLUMNS, "_record") if name in records.columns]
         misfits = declared_misfits(self.service, self.declared.columns, of_old_type).alias(MISFITS)
         records = records.select(*made, *own, DOCUMENT, misfits)
-        derived = {
-            column.name: F.expr(column.expression).cast(spark_type(column))
-            for column in self.declared.columns
-            if column.expression is not None and column.name.lower() not in kept
-        }
-        return records.withColumns(derived) if derived else records
+        missing = [c for c in self.declared.columns if c.expression is not None and c.name.lower() not in kept]
+        if not missing:
+            return records
+        every = F.col(DOCUMENT).isNotNull()
+        tried = {c.name: attempt(str(c.expression), spark_type(c), every) for c in missing}
+        failed = F.array_compact(F.array(*(F.when(made.isNull(), name) for name, made in tried.items())))
+        derived = {name: made["value"] for name, made in tried.items()}
+        return records.withColumns({**derived, MISFITS: with_failed(F.col(MISFITS), failed)})
 
     def _converted(self, column: Column, old: StructField) -> tuple[Expression, Expression]:
         """A column's values that have another type, as text and in their new one; null there where something of them would be

@@ -1,0 +1,52 @@
+"""SQL from a declaration, tried on a row: it gives a value, or it says that it could not.
+
+Enters: an expression that somebody declared, its type, and the rows that it is meant for. Leaves: a struct with one field,
+`value`; null where Spark raised an error (a division by zero, an overflow, a bad cast, `raise_error`), where a date or time is
+beyond what readers take, and on all other rows. Nothing that a record holds can make a batch fail here.
+
+Spark runs in ANSI mode, where such an error ends the query. Turning ANSI mode off is no answer: integers would wrap around.
+So Spark's own `TryEval` catches the error. It stands inside a CASE WHEN, because Spark moves a common subexpression out of
+anything else, and would then evaluate it outside of the `TryEval`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column as Expression
+
+__all__ = ["attempt", "within_years"]
+
+FIRST, LAST = "0001-01-01 00:00:00", "9999-12-31 23:59:59.999999"
+"""What Python, Arrow and most readers of Delta take for a time."""
+
+
+def attempt(sql: str, kind: str, meant: Expression) -> Expression:
+    """The expression as a value of this type, on rows for which `meant` is true. `meant` must not be a constant."""
+    from pyspark.sql import functions as F
+
+    value = F.expr(sql).cast(kind)
+    made = F.struct(value.alias("value"))
+    if kind.lower() in ("date", "timestamp"):
+        made = F.when(value.isNull() | within_years(value, kind), made)
+    return F.when(meant, _try_eval(made))
+
+
+def within_years(value: Expression, kind: str) -> Expression:
+    """Whether a date or a time is in the years 1 to 9999."""
+    from pyspark.sql import functions as F
+
+    first, last = (F.lit(text).cast("timestamp").cast(kind) for text in (FIRST, LAST))
+    return value.between(first, last)
+
+
+def _try_eval(made: Any) -> Expression:
+    """Spark has `try_` functions for some errors only, and no SQL for this."""
+    from pyspark import SparkContext
+    from pyspark.sql.classic.column import Column
+
+    context: Any = SparkContext._active_spark_context
+    spark = context._jvm.org.apache.spark.sql
+    tried = spark.catalyst.expressions.TryEval(spark.classic.ExpressionUtils.expression(made._jc))
+    return Column(spark.classic.ExpressionUtils.column(tried))
