@@ -17,7 +17,8 @@ from aws_cdk import aws_s3_assets as assets
 from aws_cdk import aws_sqs as sqs
 from constructs import IConstruct
 
-from infra.lake import CHECKPOINT, LISTS, PAGE
+from forebay.lake.layout import CHECKPOINT
+from infra.lake import LISTS, PAGE
 from infra.review import acknowledge_wildcards
 
 __all__ = [

@@ -11,6 +11,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
+from forebay.lake.layout import CHECKPOINT
 from infra.buckets import private_bucket
 from infra.keys import Keys
 from infra.settings import Settings
@@ -18,7 +19,6 @@ from infra.settings import Settings
 __all__ = ["CHECKPOINT", "LISTS", "PAGE", "Lake"]
 
 COMMITS = "*/_delta_log/" + "?" * 20 + ".json"
-CHECKPOINT = "_forebay/checkpoints/ingest"
 SCRATCH = "scratch/"
 LISTS = "announce/"
 """In the artefacts bucket: lists of files to announce again."""

@@ -21,9 +21,11 @@ PACKAGE = ROOT / "glue_jobs" / "forebay"
 
 ORDER = [
     "errors events address landed_file",
-    "settings spark",
+    "spark",
     "aws",
-    "declaration lake",
+    "lake",
+    "settings",
+    "declaration",
     "notification",
     "content",
     "source",
@@ -150,6 +152,19 @@ def test_the_locked_jars_are_those_of_the_pinned_runtime() -> None:
     sdk = {jar.rsplit(":", 1)[1] for jar in jars if jar.startswith("software.amazon.awssdk:")}
     assert sdk == {runtime.AWS_SDK}
     assert not [jar for jar in jars if ":bundle:" in jar], "the SDK's bundle is 600 MB, and not needed"
+
+
+def test_paths_of_forebays_own_are_spelt_in_one_place() -> None:
+    """`lake.layout`; what names them in prose is a docstring."""
+    spelt = [
+        f"{module.relative_to(PACKAGE)}:{node.lineno}"
+        for module in modules()
+        if module != PACKAGE / "lake" / "layout.py"
+        for node in ast.walk(ast.parse(module.read_text()))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and "_forebay/" in node.value
+        if "\n" not in node.value and not node.value.endswith(".")
+    ]
+    assert spelt == []
 
 
 def test_no_name_says_nothing() -> None:

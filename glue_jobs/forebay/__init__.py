@@ -5,11 +5,11 @@ The map, in the order of the journey. A room imports only from rooms above it, a
 | room | what enters | what leaves |
 | --- | --- | --- |
 | `errors`, `events`, `address`, `landed_file` | | the words that all rooms share |
-| `settings` | arguments | the checked settings of a job |
 | `spark` | settings | a session, its workers, and the pinned versions |
 | `aws` | the environment | clients, metrics, and checks of what they reach |
-| `declaration` | TOML | a service, its tables and their columns |
 | `lake` | the address of a lake | its objects, leases, health and table logs |
+| `settings` | arguments | the checked settings of a job |
+| `declaration` | TOML | a service, its tables and their columns |
 | `notification` | the body of a message | the files that it names |
 | `content` | files | their records, one by one |
 | `source` | an SQS queue | `format("s3-sqs")`: a stream of file names |

@@ -27,6 +27,7 @@ from pydantic import (
 from forebay.address import is_s3
 from forebay.errors import Misdeclared, Problem
 from forebay.events import where_numbers_go
+from forebay.lake.layout import CHECKPOINT
 
 __all__ = ["CompactSettings", "IngestSettings", "JobSettings", "MaintainSettings", "ReconcileSettings", "problems_of"]
 
@@ -121,9 +122,7 @@ class IngestSettings(JobSettings):
     """What the ingest job knows."""
 
     queue_url: str = Field(min_length=1, description="the SQS queue that the landing bucket's notifications reach")
-    checkpoint: str = Field(
-        "", description="where Spark keeps the stream's progress; empty: <lake>/_forebay/checkpoints/ingest"
-    )
+    checkpoint: str = Field("", description=f"where Spark keeps the stream's progress; empty: <lake>/{CHECKPOINT}")
     drain: bool = Field(False, description="stop when the queue is empty, instead of running on")
     trigger_s: float = Field(60, ge=0, le=3600, description="seconds between batches of a continuous run")
     max_files_per_batch: int = Field(2000, ge=1, le=100_000, description="files that one batch takes at most")
@@ -145,7 +144,7 @@ class IngestSettings(JobSettings):
 
     @property
     def checkpoint_folder(self) -> str:
-        return self.checkpoint.rstrip("/") or f"{self.lake}/_forebay/checkpoints/ingest"
+        return self.checkpoint.rstrip("/") or f"{self.lake}/{CHECKPOINT}"
 
 
 class CompactSettings(JobSettings):

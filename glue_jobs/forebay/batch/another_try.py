@@ -27,10 +27,11 @@ from forebay.batch.new_tables import NewTables
 from forebay.batch.reading import until
 from forebay.batch.reasons import TABLE_FAILED
 from forebay.batch.routing import routed, settled
-from forebay.batch.writing import Writing, table_path
+from forebay.batch.writing import Writing
 from forebay.declaration.service import Service
 from forebay.errors import Halt
 from forebay.events import Emit
+from forebay.lake.layout import LEDGER, own_table, plans_of, table_path
 from forebay.lake.objects import Objects, open_objects
 from forebay.ledger.entry import COLUMNS as LEDGER_COLUMNS
 from forebay.ledger.ledger import NAMES
@@ -110,7 +111,7 @@ class AnotherTry:
     ) -> None:
         self.spark, self.service, self.lake, self.emit, self.clock = spark, service, lake, emit, clock
         self.logs = logs or TableLogs(spark, emit=emit)
-        self.plans = plans or open_objects(f"{lake}/_forebay/tries/{service.name}")
+        self.plans = plans or open_objects(plans_of(lake, service.name))
         self.tables_at_once = tables_at_once
 
     def concerns_any(self, choice: Choice) -> bool:
@@ -213,7 +214,7 @@ class AnotherTry:
         return NO_VERSION if seen is None else self.logs.last_version(seen, app_id(self.service))
 
     def _path(self, name: str) -> str:
-        return f"{self.lake}/_forebay/{name}"
+        return table_path(self.lake, own_table(name))
 
 
 def app_id(service: Service) -> str:
@@ -230,7 +231,7 @@ class _Carrying:
 
     def run(self) -> Tried:
         counted = self.rows.groupBy("_file_id", "_fate", "_table", "_declared", "_violated").count().collect()
-        if not self._has(f"{self.lake}/_forebay/ledger"):
+        if not self._has(table_path(self.lake, LEDGER)):
             self._write([Fate(0, r["_fate"], r["count"], r["_table"], r["_declared"], _names(r)) for r in counted])
             in_tables = self._written({r["_table"] for r in counted if r["_fate"] == "write"})
             self._account([r for r in counted if _moves(r, in_tables)])
@@ -278,7 +279,7 @@ class _Carrying:
         by_file: dict[str, list[Any]] = {}
         for r in moved:
             by_file.setdefault(r["_file_id"], []).append(r)
-        path = f"{self.lake}/_forebay/ledger"
+        path = table_path(self.lake, LEDGER)
         ledger = self.spark.read.format("delta").load(path)
         found = ledger.where(F.col("file_id").isin(list(by_file))).collect()
         rows = [self._settled({**dict.fromkeys(NAMES), **row.asDict()}, by_file[row["file_id"]]) for row in found]
@@ -288,7 +289,7 @@ class _Carrying:
 
     def _change_ledger(self, told: Sequence[dict[str, Any]]) -> None:
         rows = self.spark.createDataFrame([*told], LEDGER_COLUMNS)
-        table = Destination("ledger", f"{self.lake}/_forebay/ledger", ("day",))
+        table = Destination("ledger", table_path(self.lake, LEDGER), ("day",))
         leaving = [row["file_id"] for row in told]
         result = replace(self.spark, table, leaving, rows, txn=self.txn, logs=self.logs, id_column="file_id")
         if isinstance(result, Failed):
@@ -318,7 +319,7 @@ class _Carrying:
             (F.col("_fate") == "drop") | ((F.col("_fate") == "write") & F.col("_table").isin(sorted(in_tables)))
         )
         gone = moved.select(F.col("_file_id").alias("file_id"), "byte_offset")
-        kept = DeltaTable.forPath(self.spark, f"{self.lake}/_forebay/{self.plan.choice.kept}")
+        kept = DeltaTable.forPath(self.spark, table_path(self.lake, own_table(self.plan.choice.kept)))
         same = " AND ".join(f"kept.{key} = gone.{key}" for key in KEYS)
         for attempt in range(ATTEMPTS):
             try:

@@ -27,6 +27,7 @@ from forebay.content.piece import cut
 from forebay.content.source import register
 from forebay.declaration.service import Service
 from forebay.events import Emit
+from forebay.lake.layout import IDS, table_path
 from forebay.lake.objects import Objects
 from forebay.landed_file import LandedFile
 from forebay.ledger.entry import Entry
@@ -137,7 +138,7 @@ class Batch:
         dedupe = Dedupe(
             spark=self.spark,
             service=self.service,
-            path=f"{self.lake}/_forebay/ids",
+            path=table_path(self.lake, IDS),
             logs=self.logs,
             shared=writing.shared,
             day=max(landed, default=writing.began_at).date(),

@@ -34,6 +34,7 @@ from forebay.declaration.service import Service
 from forebay.declaration.table import Table
 from forebay.errors import Halt
 from forebay.events import Emit
+from forebay.lake.layout import QUARANTINE, own_table, table_path
 from forebay.ledger.versions import Superseded
 from forebay.table.catalog import Catalog
 from forebay.table.fan_out import Appended, Destination, Failed, Outcome, Txn, append
@@ -44,14 +45,10 @@ from forebay.table.replace import replace
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["Writing", "has", "table_path"]
+__all__ = ["Writing", "has"]
 
 FORGET_EVERY = 50
 """Batches, after which ids that no window reaches are removed."""
-
-
-def table_path(lake: str, table: str) -> str:
-    return f"{lake}/{table}"
 
 
 def has(logs: TableLogs, path: str, txn: Txn) -> bool:
@@ -256,7 +253,7 @@ class Writing:
 
     def unwritten_before(self) -> dict[str, str]:
         """Tables whose rows went to the quarantine when this very batch was tried before: they must not be written as well."""
-        path = f"{self.lake}/_forebay/quarantine"
+        path = table_path(self.lake, QUARANTINE)
         if not has(self.logs, path, self.txn):
             return {}
         rows = self.spark.read.format("delta").load(path)
@@ -296,7 +293,7 @@ class Writing:
         """One of our own tables; if it cannot be written, nothing may be marked as done."""
         from pyspark.sql import functions as F
 
-        table = Destination(name, f"{self.lake}/_forebay/{name}", ("day",))
+        table = Destination(name, table_path(self.lake, own_table(name)), ("day",))
         result: Outcome | None = None
         if leaving and self.logs.look(table.path) is not None:
             result = replace(self.spark, table, leaving, rows, txn=self.txn, logs=self.logs, id_column="file_id")
@@ -309,7 +306,7 @@ class Writing:
             self.must_count(table.path, wanted, result)
             told: dict[str, Any] = {"rows": result.rows, "files": result.files, "bytes": result.bytes}
             told |= {"service": self.service.name, "batch": self.txn.version}
-            self.emit(OwnRowsAppended(table=f"_forebay/{name}", **told))
+            self.emit(OwnRowsAppended(table=own_table(name), **told))
 
     @staticmethod
     def must_count(table: str, wanted: int, result: Appended) -> None:

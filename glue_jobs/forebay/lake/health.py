@@ -15,6 +15,7 @@ from datetime import datetime
 from typing import Any
 
 from forebay.events import Event, metric
+from forebay.lake.layout import HEALTH
 from forebay.lake.log.live_file import Partition
 from forebay.lake.log.snapshot import Snapshot
 from forebay.lake.objects import Objects, open_objects
@@ -139,7 +140,7 @@ class HealthRecords:
     """The health objects of one lake."""
 
     def __init__(self, lake: str, *, s3: Any = None) -> None:
-        self._objects: Objects = open_objects(f"{lake.rstrip('/')}/_forebay/health", s3=s3)
+        self._objects: Objects = open_objects(f"{lake.rstrip('/')}/{HEALTH}", s3=s3)
 
     def of(self, table: str) -> Health:
         """As last written; a table that nobody has looked at has waited for it since ever."""

@@ -20,6 +20,7 @@ from uuid import uuid4
 
 from forebay.address import S3_SCHEMES
 from forebay.errors import Misdeclared, Problem
+from forebay.lake.layout import PROBES
 from forebay.spark.session import LOG_STORE
 
 if TYPE_CHECKING:
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 __all__ = ["probe", "refuse_unsafe_settings"]
 
 RENAMING_SCHEMES = ("", "file", "hdfs")
-PROBES = "_forebay/probe"
 
 # S3A's settings that decide how a file is created, as they stand behind `fs.s3a.` or `fs.s3a.bucket.<bucket>.`
 FLAGS = "performance.flags"

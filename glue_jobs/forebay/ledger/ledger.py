@@ -13,6 +13,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from forebay.lake.layout import LEDGER, table_path
 from forebay.landed_file import LandedFile
 from forebay.ledger.entry import COLUMNS, Entry, file_hash, key_hash
 from forebay.ledger.index import Index
@@ -34,7 +35,7 @@ class Ledger:
     def __init__(
         self, spark: SparkSession, lake: str, *, overwritten: Callable[[str], Overwritten] = lambda key: "append"
     ) -> None:
-        self.path = f"{lake}/_forebay/ledger"
+        self.path = table_path(lake, LEDGER)
         self._spark, self.overwritten = spark, overwritten
         self._index: Index | None = None
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from forebay.lake.health import HealthRecords
+from forebay.lake.layout import LEDGER, own_table
 from forebay.operate.lake_view import LakeView
 
 __all__ = ["Accounts", "accounts"]
@@ -57,20 +58,20 @@ class Accounts:
 
 def accounts(view: LakeView) -> Accounts:
     sums = "sum(records) records, sum(written) written, sum(quarantined) quarantined, sum(parked) parked, sum(dropped) dropped"
-    by_outcome = view.query("_forebay/ledger", f"select outcome, count(*) files, {sums} from t group by outcome")
+    by_outcome = view.query(LEDGER, f"select outcome, count(*) files, {sums} from t group by outcome")
     by_table: dict[str, int] = {}
-    for row in view.query("_forebay/ledger", "select tables from t"):
+    for row in view.query(LEDGER, "select tables from t"):
         for name, rows in row["tables"] or ():
             by_table[name] = by_table.get(name, 0) + rows
     rows = {name: facts.rows for name in view.tables() if (facts := view.facts(name))}
     expired = {}
     for name, of_a_record, column in (("quarantine", "line is not null", "quarantined"), ("parked", "true", "parked")):
-        until = HealthRecords(view.lake).of(f"_forebay/{name}").expired_until or "0001-01-01"
+        until = HealthRecords(view.lake).of(own_table(name)).expired_until or "0001-01-01"
         there = view.query(
-            f"_forebay/{name}", f"select count(*) n from t where {of_a_record} and day >= cast('{until}' as date)"
+            own_table(name), f"select count(*) n from t where {of_a_record} and day >= cast('{until}' as date)"
         )
         past = view.query(
-            "_forebay/ledger",
+            LEDGER,
             f"select sum({column}) n from t where cast(claimed_at as date) < cast('{until}' as date)",
         )
         rows[name] = there[0]["n"] if there else 0

@@ -15,6 +15,7 @@ from typing import Any, Literal
 
 from forebay.declaration import object_key, object_metadata
 from forebay.errors import Misdeclared
+from forebay.lake.layout import own_table
 from forebay.operate.lake_view import LakeView
 
 __all__ = ["Kept", "Pile", "kept_records", "piles", "values_in"]
@@ -37,7 +38,7 @@ class Pile:
 
 def piles(view: LakeView, kept: Kept) -> list[Pile]:
     rows = view.query(
-        f"_forebay/{kept}",
+        own_table(kept),
         'select "table", reason, count(line) records, count(distinct file_id) files, '
         "count(*) - count(line) whole_files, max(at) newest from t "
         'group by "table", reason order by newest desc, records desc, "table", reason',
@@ -53,14 +54,14 @@ def kept_records(
     where = f"where {' and '.join(conditions)}" if conditions else ""
     columns = 'at, bucket, key, line, "table", reason, detail, record'
     sql = f"select {columns} from t {where} order by at desc, key, byte_offset limit {limit}"
-    return view.query(f"_forebay/{kept}", sql)
+    return view.query(own_table(kept), sql)
 
 
 def values_in(view: LakeView, kept: Kept, field: str, *, limit: int, key_template: str = "") -> Counter[str | None]:
     """How many of the newest records have which value of a field, dotted where it is nested; None where they have none.
     `@key.x` is the part x of the key, which the declared template names; `@metadata.x` comes from the object's metadata."""
     read = _reader(field, key_template)
-    rows = view.query(f"_forebay/{kept}", f"select * from t where line is not null order by at desc limit {limit}")
+    rows = view.query(own_table(kept), f"select * from t where line is not null order by at desc limit {limit}")
     return Counter(map(read, rows))
 
 

@@ -20,6 +20,7 @@ from forebay.address import is_s3
 from forebay.aws.delta_rs import storage_options
 from forebay.aws.preflight import check_lake
 from forebay.errors import Misdeclared
+from forebay.lake.layout import LEDGER
 from forebay.lake.log.listing import LOG
 from forebay.lake.log.tables import tables_of
 from forebay.lake.objects import open_objects
@@ -49,7 +50,7 @@ def view_of(lake: str) -> LakeView:
         raise Misdeclared.one(where, "is no place of a lake", "write s3://bucket/prefix, or a folder")
     check_lake(lake)
     lake = lake.rstrip("/")
-    if next(iter(open_objects(lake).found(f"_forebay/ledger/{LOG}")), None) is None:
+    if next(iter(open_objects(lake).found(f"{LEDGER}/{LOG}")), None) is None:
         raise Misdeclared.one(
             where, "has no ledger", "is it spelled right? The first batch of `forebay ingest` makes it"
         )

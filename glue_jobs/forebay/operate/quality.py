@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import date
 
+from forebay.lake.layout import QUALITY
 from forebay.operate.lake_view import LakeView
 
 __all__ = ["Quality", "quality_of"]
@@ -32,7 +33,7 @@ def quality_of(view: LakeView, table: str | None = None, *, since: date | None =
     if since is not None:
         chosen.append(f"day >= date '{since}'")
     rows = view.query(
-        "_forebay/quality",
+        QUALITY,
         'select "table", expectation, on_violation, sum(rows) rows, sum(violated) violated, count(*) batches, '
         f"sum(case when failed then 1 else 0 end) failed from t where {' and '.join(chosen)} "
         'group by "table", expectation, on_violation order by violated desc, "table", expectation, on_violation',

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from forebay.lake.layout import OWN_TABLES
 from forebay.lake.log.listing import LOG
 from forebay.lake.objects import open_objects
 
-__all__ = ["OWN", "own_tables", "tables_of"]
-
-OWN = tuple(f"_forebay/{name}" for name in ("ledger", "quarantine", "parked", "quality", "ids"))
-"""The tables that forebay keeps for itself, by their place in the lake."""
+__all__ = ["own_tables", "tables_of"]
 
 
 def tables_of(lake: str, *, s3: Any = None) -> list[str]:
@@ -22,6 +20,6 @@ def tables_of(lake: str, *, s3: Any = None) -> list[str]:
 def own_tables(lake: str, *, s3: Any = None) -> Iterator[str]:
     """Those of our own tables that there are."""
     objects = open_objects(lake, s3=s3)
-    for name in OWN:
+    for name in OWN_TABLES:
         if next(iter(objects.found(f"{name}/{LOG}")), None) is not None:
             yield name

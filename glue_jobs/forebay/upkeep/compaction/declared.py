@@ -11,11 +11,12 @@ from datetime import timedelta
 
 from forebay.declaration.service import Service
 from forebay.declaration.table import Compaction, Table
+from forebay.lake.layout import own_table
 from forebay.upkeep.compaction.policy import MIB, Group, Policy, Round, Thresholds
 
 __all__ = ["policy_of"]
 
-OWN = Group("own", ("_forebay/*",), Thresholds())
+OWN = Group("own", (own_table("*"),), Thresholds())
 """The ledger, the quarantine and the parked records: compacted like any table."""
 
 

@@ -19,6 +19,7 @@ from forebay.aws.preflight import check_lake
 from forebay.declaration.service import Service, load_service
 from forebay.errors import ForebayError
 from forebay.events import Emit
+from forebay.lake.layout import lease_of
 from forebay.lake.lease import Taken, hold
 from forebay.lake.log.tables import own_tables, tables_of
 from forebay.lake.objects import open_objects, s3_client_for
@@ -40,7 +41,7 @@ from forebay.upkeep.compaction.work import works_of
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["Ran", "TableRan", "compact", "lease_of", "plan_lake"]
+__all__ = ["Ran", "TableRan", "compact", "plan_lake"]
 
 
 @dataclass(frozen=True)
@@ -113,11 +114,6 @@ def plan_lake(
     policy = _policy(settings, service)
     memory = memory or Memory(settings.lake, policy, s3=s3)
     return plan(memory.passing(states), policy, now=now, budget=budget)
-
-
-def lease_of(lake: str, table: str) -> str:
-    """The place of the lease that one who compacts or maintains this table must hold."""
-    return f"{lake}/_forebay/maintenance/{table}"
 
 
 def _policy(settings: CompactSettings, service: Service) -> Policy:

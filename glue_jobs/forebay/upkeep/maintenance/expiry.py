@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from forebay.declaration.service import Service
 from forebay.lake.health import HealthRecords
+from forebay.lake.layout import PARKED, QUALITY, QUARANTINE
 from forebay.lake.log.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -20,8 +21,8 @@ if TYPE_CHECKING:
 
 __all__ = ["expire", "keep_days_of"]
 
-ASIDE = ("_forebay/quarantine", "_forebay/parked")
-VERDICTS = "_forebay/quality"
+ASIDE = (QUARANTINE, PARKED)
+VERDICTS = QUALITY
 
 
 def keep_days_of(service: Service, name: str) -> int:

@@ -22,6 +22,7 @@ from forebay.declaration.service import Service, load_service
 from forebay.errors import ForebayError
 from forebay.events import Emit
 from forebay.lake.health import HealthMeasured, HealthRecords, seen_in
+from forebay.lake.layout import lease_of
 from forebay.lake.lease import Lease, Taken, hold
 from forebay.lake.log.tables import own_tables, tables_of
 from forebay.lake.objects import Found, open_objects, s3_client_for
@@ -31,7 +32,6 @@ from forebay.spark.session import session
 from forebay.spark.signals import stopping_on_signals
 from forebay.upkeep.compaction.carry_out import sentence_of
 from forebay.upkeep.compaction.events import TableLeftForLater
-from forebay.upkeep.compaction.job import lease_of
 from forebay.upkeep.compaction.live_files import TableState, Unreadable, is_no_table, read_table
 from forebay.upkeep.maintenance.care import Cared, care_for
 from forebay.upkeep.maintenance.events import MaintenanceEnded, OrphansFound, TableMaintained, TableNotMaintained

@@ -20,6 +20,7 @@ from forebay.aws.client import client
 from forebay.aws.preflight import check_lake, check_queue
 from forebay.declaration.service import load_service
 from forebay.events import Emit
+from forebay.lake.layout import LEDGER, table_path
 from forebay.lake.objects import open_objects, s3_client
 from forebay.landed_file import LandedFile
 from forebay.ledger.entry import file_hash
@@ -77,7 +78,7 @@ def look(settings: ReconcileSettings, *, s3: Any, now: datetime) -> Reconciled:
             files.append(file)
         else:
             too_new += 1
-    known = known_since(open_objects(f"{settings.lake}/_forebay/ledger"), since)
+    known = known_since(open_objects(table_path(settings.lake, LEDGER)), since)
     hashes = np.fromiter(map(file_hash, files), dtype=np.int64, count=len(files))
     unknown = ~np.isin(hashes, known)
     missed = tuple(files[n] for n in np.flatnonzero(unknown))

@@ -13,11 +13,11 @@ from pyspark.sql import DataFrameWriter
 import forebay.upkeep.compaction.job as job
 from forebay.errors import Halt
 from forebay.lake.health import HealthRecords
+from forebay.lake.layout import lease_of
 from forebay.lake.lease import hold
 from forebay.table.fan_out import Destination, Txn, append
 from forebay.upkeep.compaction.carry_out import ATTEMPTS, Engine
 from forebay.upkeep.compaction.events import CompactionEnded, TableCompacted, TableLeftForLater, TableNotCompacted
-from forebay.upkeep.compaction.job import lease_of
 from forebay.upkeep.compaction.work import Work
 from tests.upkeep.compaction.on_spark.lake import SmallLake
 

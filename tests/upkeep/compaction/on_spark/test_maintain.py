@@ -11,9 +11,9 @@ import pytest
 from pyspark.errors import PySparkException
 
 from forebay.lake.health import HealthRecords
+from forebay.lake.layout import lease_of
 from forebay.lake.lease import hold
 from forebay.upkeep.compaction.events import TableLeftForLater
-from forebay.upkeep.compaction.job import lease_of
 from forebay.upkeep.maintenance.events import MaintenanceEnded, OrphansFound, TableMaintained, TableNotMaintained
 from tests.upkeep.compaction.on_spark.lake import SmallLake
 

@@ -1,0 +1,61 @@
+"""Where a lake keeps what is forebay's own: every path below `_forebay/`, once. Pure.
+
+In: the address of a lake, and a name. Out: addresses. Paths without a lake are relative to it, as names of tables are.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "CHECKPOINT",
+    "HEALTH",
+    "IDS",
+    "LEDGER",
+    "OWN_TABLES",
+    "PARKED",
+    "PROBES",
+    "QUALITY",
+    "QUARANTINE",
+    "is_own",
+    "lease_of",
+    "own_table",
+    "plans_of",
+    "table_path",
+]
+
+_HOME = "_forebay"
+
+LEDGER = f"{_HOME}/ledger"
+QUARANTINE = f"{_HOME}/quarantine"
+PARKED = f"{_HOME}/parked"
+QUALITY = f"{_HOME}/quality"
+IDS = f"{_HOME}/ids"
+OWN_TABLES = (LEDGER, QUARANTINE, PARKED, QUALITY, IDS)
+"""The tables that forebay keeps for itself, by their place in the lake."""
+
+CHECKPOINT = f"{_HOME}/checkpoints/ingest"
+HEALTH = f"{_HOME}/health"
+PROBES = f"{_HOME}/probe"
+
+
+def table_path(lake: str, table: str) -> str:
+    """The address of a table, one of the lake's or one of our own."""
+    return f"{lake.rstrip('/')}/{table}"
+
+
+def own_table(name: str) -> str:
+    """`ledger` is `_forebay/ledger`."""
+    return f"{_HOME}/{name}"
+
+
+def is_own(table: str) -> bool:
+    return table.startswith(f"{_HOME}/")
+
+
+def lease_of(lake: str, table: str) -> str:
+    """The place of the lease that one who compacts or maintains this table must hold."""
+    return f"{lake}/{_HOME}/maintenance/{table}"
+
+
+def plans_of(lake: str, service: str) -> str:
+    """Where a service's records that get another try have their plan."""
+    return f"{lake}/{_HOME}/tries/{service}"
