@@ -15,7 +15,7 @@ import pytest
 from forebay.events import Event
 from forebay.operate.lake_view import LakeView
 from forebay.table.events import ColumnsAdded, TableCreated, TypesWidened
-from forebay.table.fan_out import Appended, Destination, Failed, Outcome, Skipped, Txn, append, last_version
+from forebay.table.fan_out import Appended, Destination, Failed, Outcome, Skipped, Txn, append
 from forebay.table.kernel import LogFailed, TableLogs
 from tests.table.log import adds, commits, data_files, folder, stats
 
@@ -85,8 +85,10 @@ def test_a_repeated_transaction_is_skipped_and_leaves_no_file(spark: SparkSessio
     assert isinstance(outcomes["b"], Appended)
     assert data_files(f"{lake}/a") == files
     assert len(read(spark, f"{lake}/a")) == 3
-    assert (last_version(spark, f"{lake}/a", A), last_version(spark, f"{lake}/a", "another")) == (7, -1)
-    assert last_version(spark, f"{lake}/nowhere", A) == -1
+    logs = TableLogs(spark)
+    assert (logs.last_version_at(f"{lake}/a", A), logs.last_version_at(f"{lake}/a", "another")) == (7, -1)
+    assert logs.last_version_at(f"{lake}/nowhere", A) == -1
+    logs.close()
 
 
 def test_the_next_transaction_and_another_application_are_added(spark: SparkSession, lake: str) -> None:
@@ -464,7 +466,9 @@ def test_checkpoints_are_written_where_only_we_commit(spark: SparkSession, lake:
     for version in range(6):
         (log / f"{version:020}.json").unlink()
     assert len(read(spark, f"{lake}/a")) == 8
-    assert last_version(spark, f"{lake}/a", A) == 7
+    logs = TableLogs(spark)
+    assert logs.last_version_at(f"{lake}/a", A) == 7
+    logs.close()
     assert deltalake.DeltaTable(f"{lake}/a").version() == 7
     spark.sql(f"OPTIMIZE delta.`{lake}/a`")
     assert len(data_files(f"{lake}/a")) == 9

@@ -210,8 +210,7 @@ class AnotherTry:
         return kept
 
     def _last_number(self) -> int:
-        seen = self.logs.look(self._path("ledger"), again=True)
-        return NO_VERSION if seen is None else self.logs.last_version(seen, app_id(self.service))
+        return self.logs.last_version_at(self._path("ledger"), app_id(self.service), again=True)
 
     def _path(self, name: str) -> str:
         return table_path(self.lake, own_table(name))
@@ -267,8 +266,7 @@ class _Carrying:
         return {table for table in tables if self._has(table_path(self.lake, table))}
 
     def _has(self, path: str) -> bool:
-        seen = self.logs.look(path, again=True)
-        return seen is not None and self.logs.last_version(seen, self.txn.app_id) >= self.txn.version
+        return self.logs.has(path, self.txn, again=True)
 
     def _account(self, moved: Sequence[Any]) -> None:
         """The ledger's rows of these files, as they are from now on."""

@@ -21,7 +21,7 @@ from forebay.batch.events import BatchRepeated, RecordsQuarantined
 from forebay.batch.new_tables import NewTables
 from forebay.batch.reading import count_fates, ends_of, read_routed
 from forebay.batch.telling import Stages, told_of
-from forebay.batch.writing import Writing, has
+from forebay.batch.writing import Writing
 from forebay.content.limits import Limits
 from forebay.content.piece import cut
 from forebay.content.source import register
@@ -35,7 +35,7 @@ from forebay.ledger.ledger import Ledger, utc
 from forebay.ledger.versions import Sorted
 from forebay.table.catalog import Catalog
 from forebay.table.fan_out import Txn
-from forebay.table.kernel import NO_VERSION, TableLogs
+from forebay.table.kernel import TableLogs
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
@@ -74,7 +74,7 @@ class Batch:
     def process(self, names: DataFrame, batch_id: int) -> None:
         """Done when it returns; done already when the ledger has the batch."""
         txn = Txn(f"forebay/{self.service.name}/{self.generation}", batch_id)
-        if has(self.logs, self.ledger.path, txn):
+        if self.logs.has(self.ledger.path, txn):
             self.emit(BatchRepeated(service=self.service.name, batch=batch_id))
             return
         if self.declarations is not None:
@@ -151,8 +151,7 @@ class Batch:
 
     def last_try(self, path: str) -> int:
         """The number of the last try that left ids."""
-        seen = self.logs.look(path, again=True)
-        return NO_VERSION if seen is None else self.logs.last_version(seen, app_id(self.service))
+        return self.logs.last_version_at(path, app_id(self.service), again=True)
 
     def commit(self, writing: Writing, entries: Sequence[Entry], changed: Sequence[dict[str, Any]]) -> None:
         if entries:

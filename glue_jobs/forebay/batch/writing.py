@@ -45,16 +45,10 @@ from forebay.table.replace import replace
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["Writing", "has"]
+__all__ = ["Writing"]
 
 FORGET_EVERY = 50
 """Batches, after which ids that no window reaches are removed."""
-
-
-def has(logs: TableLogs, path: str, txn: Txn) -> bool:
-    """Whether the table at `path` has this transaction, or a later one of this checkpoint, already."""
-    seen = logs.look(path)
-    return seen is not None and logs.last_version(seen, txn.app_id) >= txn.version
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -254,7 +248,7 @@ class Writing:
     def unwritten_before(self) -> dict[str, str]:
         """Tables whose rows went to the quarantine when this very batch was tried before: they must not be written as well."""
         path = table_path(self.lake, QUARANTINE)
-        if not has(self.logs, path, self.txn):
+        if not self.logs.has(path, self.txn):
             return {}
         rows = self.spark.read.format("delta").load(path)
         mine = rows.where((rows.generation == self.generation) & (rows.batch == self.txn.version))

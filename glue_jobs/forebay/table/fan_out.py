@@ -26,7 +26,7 @@ from forebay.record.kind import Struct
 from forebay.record.shape import Shape
 from forebay.table.events import ColumnsAdded, TableCreated, TypesWidened
 from forebay.table.files import DataFile, Place, Written, write_files
-from forebay.table.kernel import NO_VERSION, Committed, LogFailed, Repeated, Seen, TableLogs, Txn
+from forebay.table.kernel import Committed, LogFailed, Repeated, Seen, TableLogs, Txn
 from forebay.table.partition import quoted
 from forebay.table.schema import merged, misfits, new_columns, nullable, unwritable
 from forebay.table.shaping import DOCUMENT, Shaping, fixed_columns, known_columns, spark_columns
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-__all__ = ["Appended", "Destination", "Failed", "Outcome", "Skipped", "Txn", "append", "last_version"]
+__all__ = ["Appended", "Destination", "Failed", "Outcome", "Skipped", "Txn", "append"]
 
 ATTEMPTS = 5
 """How often a table may change under us, in one batch, before a person should ask who changes it."""
@@ -132,16 +132,6 @@ def append(
 def _may_fit_now(outcome: Outcome | None) -> bool:
     """A table that was settled since we looked at it last."""
     return isinstance(outcome, Failed) and isinstance(outcome.error, OtherwiseNow)
-
-
-def last_version(spark: SparkSession, path: str, app_id: str) -> int:
-    """The last version of this application's transactions in a table; -1 where there is none, or no table."""
-    logs = TableLogs(spark)
-    try:
-        seen = logs.look(path)
-        return NO_VERSION if seen is None else logs.last_version(seen, app_id)
-    finally:
-        logs.close()
 
 
 @dataclass(frozen=True)

@@ -133,6 +133,15 @@ class TableLogs:
             found = seen.snapshot.getLatestTransactionVersion(self._engine, app_id)
             return int(found.get()) if found.isPresent() else NO_VERSION
 
+    def last_version_at(self, path: str, app_id: str, *, again: bool = False) -> int:
+        """The same of the table at a path; -1 also where there is no table."""
+        seen = self.look(path, again=again)
+        return NO_VERSION if seen is None else self.last_version(seen, app_id)
+
+    def has(self, path: str, txn: Txn, *, again: bool = False) -> bool:
+        """Whether the table at a path has this transaction, or a later one of its application."""
+        return self.last_version_at(path, txn.app_id, again=again) >= txn.version
+
     def cluster_columns(self, seen: Seen) -> tuple[str, ...]:
         """By which OPTIMIZE puts the table's rows together; none of an ordinary table."""
         with self._failures():

@@ -46,7 +46,7 @@ def replace(
     began = time.monotonic()
     try:
         for attempt in range(ATTEMPTS):
-            if _is_in(logs, table, txn):
+            if logs.has(table.path, txn, again=True):
                 return Skipped()
             try:
                 _commit(spark, table, file_ids, rows, txn, id_column)
@@ -62,11 +62,6 @@ def replace(
         return Failed(failure, may_be_in=True)
     except Exception as failure:
         return _failed(logs, table, txn, failure)
-
-
-def _is_in(logs: TableLogs, table: Destination, txn: Txn) -> bool:
-    seen = logs.look(table.path, again=True)
-    return seen is not None and logs.last_version(seen, txn.app_id) >= txn.version
 
 
 def _commit(
@@ -111,7 +106,7 @@ def _appended(spark: SparkSession, table: Destination, txn: Txn, seconds: float)
 def _failed(logs: TableLogs, table: Destination, txn: Txn, failure: Exception) -> Failed | Skipped:
     """A commit whose answer was lost may be in all the same."""
     try:
-        if _is_in(logs, table, txn):
+        if logs.has(table.path, txn, again=True):
             return Skipped()
     except LogFailed as unknown:
         return Failed(unknown, may_be_in=True)
