@@ -11,6 +11,7 @@ import pytest
 from typer.main import get_command
 
 from forebay.declaration.service import parse_service
+from forebay.settings import CompactSettings, IngestSettings, JobSettings, MaintainSettings, ReconcileSettings
 from tests.source.notebook import NOTEBOOK
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -83,3 +84,25 @@ def test_every_reason_of_the_quarantine_is_explained() -> None:
 
     table = "\n".join(f"| `{reason}` | {meaning} |" for reason, meaning in REASONS.items())
     assert table in (ROOT / "docs" / "operating.md").read_text()
+
+
+@pytest.mark.parametrize(
+    ("command", "settings", "more"),
+    [
+        ("ingest", IngestSettings, set()),
+        ("compact", CompactSettings, {"plan", "as_json"}),
+        ("maintain", MaintainSettings, set()),
+        ("reconcile", ReconcileSettings, {"plan"}),
+    ],
+)
+def test_every_setting_of_a_job_is_an_option_with_the_same_default(
+    command: str, settings: type[JobSettings], more: set[str]
+) -> None:
+    from forebay.cli.main import app
+
+    options = {parameter.name: parameter for parameter in get_command(app).commands[command].params}  # type: ignore[attr-defined]
+    assert options.keys() - more == settings.model_fields.keys()
+    for name, field in settings.model_fields.items():
+        if name != "tables":
+            assert options[name].required == field.is_required()
+            assert field.is_required() or options[name].default == field.default

@@ -66,7 +66,7 @@ class JobSettings(BaseModel):
     )
     metrics: Numbers = Field(
         "none",
-        description="where the numbers of the events go, besides the log: none, cloudwatch, or cloudwatch:NAMESPACE",
+        description="where the events' numbers are published, besides the log: none, cloudwatch, or cloudwatch:NAMESPACE",
     )
 
     _passed_over: tuple[str, ...] = PrivateAttr(())
@@ -158,9 +158,9 @@ class CompactSettings(JobSettings):
         description="first: many small files into middling ones; second, weekly: those into large, ordered ones",
     )
     group: str = Field("", description="only tables of this group of the declarations; empty: all groups")
-    now: bool = Field(False, description="whatever can be made fewer, hot or cold, whatever the thresholds say")
+    now: bool = Field(False, description="compact everything possible, ignoring thresholds")
     hot: bool = Field(
-        False, description="also partitions to which something came lately, if the other thresholds say so"
+        False, description="also compact partitions that got data lately, where the other thresholds ask for it"
     )
     budget_bytes: int = Field(0, ge=0, description="bytes that one run reads at most; 0: no limit")
     budget_dpu_s: float = Field(0, ge=0, description="DPU-seconds that one run is planned for at most; 0: no limit")
@@ -181,7 +181,7 @@ class MaintainSettings(JobSettings):
         "lite", description="lite, daily: what the log says is no longer needed; full, weekly: lists all files, too"
     )
     longest_reader_hours: float = Field(
-        24, ge=0, le=8760, description="files are kept at least so long for readers that take their time"
+        24, ge=0, le=8760, description="how long the slowest reader takes; files are kept at least as long"
     )
     checkpoint_after: int = Field(100, ge=1, description="commits after which a table's log gets a checkpoint")
     yes: bool = Field(False, description="delete the orphans that are found, instead of only naming them")
@@ -199,11 +199,11 @@ class ReconcileSettings(JobSettings):
         description="where files land: s3://bucket/in/; with %Y, %m, %d for the day in its keys, only such are listed"
     )
     queue_url: str = Field(
-        min_length=1, description="the SQS queue in which files that S3 told nobody of are announced"
+        min_length=1, description="the SQS queue in which files that S3 never announced are announced"
     )
-    look_back_hours: float = Field(72, gt=0, le=24 * 365, description="files written in so many hours are looked at")
+    look_back_hours: float = Field(72, gt=0, le=24 * 365, description="how far back to look for files, in hours")
     settle_hours: float = Field(
-        6, ge=0, le=24 * 7, description="save those of the newest hours, which may be on their way"
+        6, ge=0, le=24 * 7, description="leave out files of the newest hours, which may be on their way"
     )
 
     @model_validator(mode="after")

@@ -1,6 +1,7 @@
 """The command line: `forebay ...`. It reads arguments and shows answers; what is done is done in the rooms.
 
 * `main` finds the command, and shows errors      * `examples` for `--help`      * `options` that several commands share
+* `job_options` the options of a command that runs a job, made of its settings
 * `ingest` ingest, stop      * `accounts` do the sums hold?      * `show` how answers look
 * `tables` what there is and what is declared, `health` how it is      * `schema` columns      * `kept` quarantine, parked
 * `upkeep` compact, maintain, reconcile      * `quality` verdicts on expectations

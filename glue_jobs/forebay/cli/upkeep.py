@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import threading
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.table import Table
 
-from forebay.cli.options import Lake
+from forebay.cli.job_options import options_of
 from forebay.cli.show import console, error_console, size
-from forebay.errors import Misdeclared
-from forebay.settings import CompactSettings, JobSettings, MaintainSettings, ReconcileSettings, problems_of
+from forebay.settings import CompactSettings, MaintainSettings, ReconcileSettings
 
 if TYPE_CHECKING:
     from forebay.upkeep.compaction.job import Ran
@@ -21,43 +20,17 @@ if TYPE_CHECKING:
 
 __all__ = ["compact", "maintain", "reconcile"]
 
-Settings = TypeVar("Settings", bound=JobSettings)
 
-
-def _meaning(name: str, settings: type[JobSettings] = CompactSettings) -> str:
-    text = settings.model_fields[name].description or ""
-    return text[:1].upper() + text[1:] + "."
-
-
+@options_of(CompactSettings)
 def compact(
-    lake: Lake,
-    tables: Annotated[list[str] | None, typer.Argument(metavar="[TABLE]...", help="Names; none: all tables.")] = None,
-    service: Annotated[str, typer.Option(envvar="FOREBAY_SERVICE", help=_meaning("service"))] = "",
+    settings: CompactSettings,
     plan: Annotated[bool, typer.Option("--plan", help="Only say what would be done, why, and at what cost.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="The plan as JSON.")] = False,
-    now: Annotated[bool, typer.Option("--now", help=_meaning("now"))] = False,
-    round_: Annotated[str, typer.Option("--round", help=_meaning("round"))] = "first",
-    group: Annotated[str, typer.Option(help=_meaning("group"))] = "",
-    budget_bytes: Annotated[int, typer.Option(help=_meaning("budget_bytes"))] = 0,
-    budget_dpu_s: Annotated[float, typer.Option(help=_meaning("budget_dpu_s"))] = 0,
-    tables_at_once: Annotated[int, typer.Option(help=_meaning("tables_at_once"))] = 2,
 ) -> None:
     """Rewrite small files into large ones; no row changes.
 
     Readers of the stream see nothing new. --plan says what would be done, why, and at what cost.
     """
-    settings = _settings(
-        CompactSettings,
-        lake=lake,
-        service=service,
-        tables=",".join(tables or ()),
-        now=now,
-        round=round_,
-        group=group,
-        budget_bytes=budget_bytes,
-        budget_dpu_s=budget_dpu_s,
-        tables_at_once=tables_at_once,
-    )
     if plan:
         raise typer.Exit(_plan_only(settings, as_json=as_json))
     from forebay.jobs.journal import journal
@@ -71,23 +44,12 @@ def compact(
     raise typer.Exit(ran.status)
 
 
-def maintain(
-    lake: Lake,
-    tables: Annotated[list[str] | None, typer.Argument(metavar="[TABLE]...", help="Names; none: all tables.")] = None,
-    service: Annotated[str, typer.Option(envvar="FOREBAY_SERVICE", help=_meaning("service"))] = "",
-    vacuum: Annotated[str, typer.Option(help=_meaning("vacuum", MaintainSettings))] = "lite",
-    yes: Annotated[bool, typer.Option("--yes", help=_meaning("yes", MaintainSettings))] = False,
-    longest_reader_hours: Annotated[float, typer.Option(help=_meaning("longest_reader_hours", MaintainSettings))] = 24,
-    checkpoint_after: Annotated[int, typer.Option(help=_meaning("checkpoint_after", MaintainSettings))] = 100,
-    tables_at_once: Annotated[int, typer.Option(help=_meaning("tables_at_once", MaintainSettings))] = 2,
-) -> None:
+@options_of(MaintainSettings)
+def maintain(settings: MaintainSettings) -> None:
     """Delete files that no readable version needs.
 
     The declared time travel decides. Logs are kept short, and with --vacuum full files are named that no log knows of.
     """
-    given = {"lake": lake, "service": service, "tables": ",".join(tables or ()), "vacuum": vacuum, "yes": yes}
-    numbers = {"longest_reader_hours": longest_reader_hours, "checkpoint_after": checkpoint_after}
-    settings = _settings(MaintainSettings, **given, **numbers, tables_at_once=tables_at_once)
     from forebay.jobs.journal import journal
     from forebay.upkeep.maintenance.job import maintain as run
 
@@ -97,21 +59,15 @@ def maintain(
     raise typer.Exit(ran.status)
 
 
+@options_of(ReconcileSettings)
 def reconcile(
-    lake: Lake,
-    landing: Annotated[str, typer.Option(envvar="FOREBAY_LANDING", help=_meaning("landing", ReconcileSettings))],
-    queue_url: Annotated[str, typer.Option(envvar="FOREBAY_QUEUE_URL", help=_meaning("queue_url", ReconcileSettings))],
-    service: Annotated[str, typer.Option(envvar="FOREBAY_SERVICE", help=_meaning("service"))] = "",
-    look_back_hours: Annotated[float, typer.Option(help=_meaning("look_back_hours", ReconcileSettings))] = 72,
-    settle_hours: Annotated[float, typer.Option(help=_meaning("settle_hours", ReconcileSettings))] = 6,
+    settings: ReconcileSettings,
     plan: Annotated[bool, typer.Option("--plan", help="Only name the files; announce none.")] = False,
 ) -> None:
     """Find files that S3 never announced, and announce them.
 
     Files of the newest --settle-hours are left out: they may be on their way.
     """
-    given = {"lake": lake, "service": service, "landing": landing, "queue_url": queue_url}
-    settings = _settings(ReconcileSettings, **given, look_back_hours=look_back_hours, settle_hours=settle_hours)
     from forebay.jobs.journal import journal
     from forebay.lake.objects import s3_client
     from forebay.upkeep.reconcile.job import look
@@ -130,19 +86,10 @@ def reconcile(
     console.print(f"{len(done.missed):,} of {done.looked_at:,} files were {said}")
     if done.too_new:
         console.print(
-            f"{done.too_new:,} files of the newest {settle_hours:g} hours were left out: they may be on their way "
+            f"{done.too_new:,} files of the newest {settings.settle_hours:g} hours were left out: they may be on their way "
             "(--settle-hours 0 takes them in)"
         )
     raise typer.Exit(1 if done.refused else 0)
-
-
-def _settings(kind: type[Settings], **given: Any) -> Settings:
-    from pydantic import ValidationError
-
-    try:
-        return kind(**given)
-    except ValidationError as refused:
-        raise Misdeclared(problems_of(refused, lambda path: "--" + path.replace("_", "-"))) from None
 
 
 def _plan_only(settings: CompactSettings, *, as_json: bool) -> int:
