@@ -13,8 +13,9 @@ import pytest
 
 from forebay.content.limits import Limits
 from forebay.content.outcome import FILE_REASONS, RECORD_REASONS, Unread
+from forebay.content.reading import read_files
 from tests.content.archives import PACKERS, snappy_framed
-from tests.content.memory import read, read_one
+from tests.content.memory import Memory, read, read_one
 
 GOOD = b'{"a":1}\n{"a":2}\n'
 PNG = b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR" + bytes(range(256))
@@ -167,6 +168,59 @@ def test_ten_megabytes_that_expand_to_ten_gigabytes_are_refused_at_once_and_in_l
     assert reading.of("good.json") == ['{"a":1}', '{"a":2}']
     assert seconds < 5
     assert peak_bytes < 200 << 20
+
+
+SMALL_BOMBS = {
+    "newlines": (b"\n", None),
+    "blank lines": (b"  \r\n", None),
+    "objects on one line": (b"{}", "too-many-records"),
+    "objects on many lines": (b"{}\n", "too-many-records"),
+    "empty arrays": (b"[],", "too-many-records"),
+}
+
+
+@pytest.mark.parametrize(("unit", "reason"), SMALL_BOMBS.values(), ids=SMALL_BOMBS.keys())
+def test_fifteen_kilobytes_that_expand_to_fifteen_megabytes_of_next_to_nothing_cost_little(
+    unit: bytes, reason: str | None
+) -> None:
+    archive = gzip.compress(unit * (15 * (1 << 20) // len(unit)), mtime=0)
+    assert len(archive) < 60_000
+    tracemalloc.start()
+    reading = read({"bomb.json.gz": archive, "good.json": GOOD})
+    _, peak_bytes = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert reading.files["bomb.json.gz"].reason == reason
+    assert reading.of("good.json") == ['{"a":1}', '{"a":2}']
+    assert peak_bytes < 200 << 20
+
+
+def test_the_memory_that_a_file_takes_is_a_few_times_its_expanded_size_at_most() -> None:
+    content = b'{"a":%d}\n' * 500_000 % tuple(range(500_000))
+    archive = gzip.compress(content, mtime=0)
+    memory = Memory({"f.json.gz": archive})
+    tracemalloc.start()
+    rows = sum(batch.num_rows for batch in read_files(memory.files(), memory, Limits()))
+    _, peak_bytes = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert rows == 500_001
+    assert peak_bytes < 10 * len(content), f"{peak_bytes / len(content):.1f} times"
+
+
+def test_a_file_with_more_records_or_more_broken_ones_than_are_allowed_is_refused_as_a_whole() -> None:
+    limits = Limits(max_records=10, max_refused=3)
+    good, torn = b'{"a":1}', b'{"a":'
+    for content, reason in {
+        b"\n".join([good] * 10): None,
+        b"\n".join([good] * 11): "too-many-records",
+        b"[" + b",".join([good] * 11) + b"]": "too-many-records",
+        b"\n".join([good, torn, torn, torn]): None,
+        b"\n".join([good, torn, torn, torn, torn]): "too-many-refused",
+        b"\n".join([good, *[b'{"a":"\xff"}'] * 4]): "too-many-refused",
+        b"\n".join([good, *[torn] * 100]): "too-many-refused",
+    }.items():
+        end = read_one(content, limits=limits).files["file.json"]
+        assert (end.reason, end.lands) == (reason, reason is None), content
+        assert bool(end.head) == (reason is not None)
 
 
 @pytest.mark.parametrize("packer", ["zstd", "bz2"])

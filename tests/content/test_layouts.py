@@ -139,6 +139,67 @@ def test_no_bytes_whatever_raise_and_nothing_but_separators_gets_lost(content: b
         assert sorted(c for c in kept if c not in noise) == sorted(c for c in content.decode() if c not in noise)
 
 
+TORN = ['{"t": [1, 2', '{"t": "x', '{"t": {"u": 1', '{"t": 1,', "oops", '{"t":']
+TOGETHER = {
+    "one": lambda texts: "\n".join(texts),
+    "many on one line": lambda texts: "".join(texts),
+    "array on one line": lambda texts: f"[{', '.join(texts)}]",
+    "array over lines": lambda texts: "[\n" + ",\n".join(texts) + "\n]",
+    "array of printed ones": lambda texts: json.dumps([json.loads(text) for text in texts], indent=2),
+    "printed over lines": lambda texts: "\n".join(json.dumps(json.loads(text), indent=1) for text in texts),
+}
+
+
+@settings(max_examples=80, deadline=None)
+@given(data=st.data())
+def test_whole_records_of_any_layouts_in_one_file_are_all_found_around_torn_lines(data: st.DataObject) -> None:
+    parts, wanted, torn = [], [], 0
+    for _ in range(data.draw(st.integers(1, 6))):
+        if data.draw(st.booleans()):
+            parts.append(data.draw(st.sampled_from(TORN)))
+            torn += 1
+        some = [{"n": len(wanted) + n, **o} for n, o in enumerate(data.draw(st.lists(OBJECTS, min_size=1, max_size=3)))]
+        parts.append(TOGETHER[data.draw(st.sampled_from(sorted(TOGETHER)))]([json.dumps(o) for o in some]))
+        wanted += some
+    reading = read_one("\n".join(parts).encode())
+
+    assert [json.loads(d.value) for d in reading.documents] == wanted
+    assert len(reading.refused) == torn
+    places = [row.byte_offset for row in (*reading.documents, *reading.refused)]
+    assert len(set(places)) == len(places)
+
+
+def test_broken_lines_among_good_ones_are_refused_one_by_one_whichever_comes_first() -> None:
+    reading = read_one(b'{"torn": [1, 2\n{"good": 1}\n' * 1000)
+    assert (len(reading.documents), len(reading.refused)) == (1000, 1000)
+
+
+def test_a_torn_document_among_concatenated_ones_does_not_take_those_behind_the_next_seam_with_it() -> None:
+    reading = read_one(b'{"a":1}{"b":"to{"c":3}{"d":4}')
+    assert reading.of("file.json") == ['{"a":1}', '{"d":4}']
+    assert [(r.byte_offset, r.value) for r in reading.refused] == [(7, '{"b":"to{"c":3}')]
+
+
+def test_a_broken_document_printed_over_lines_is_one_refused_record_and_its_inner_objects_are_none() -> None:
+    broken = '{\n  "a": oops,\n  "items": [\n    {"x": 1},\n    {"y": 2}\n  ]\n}'
+    reading = read_one(f'{{\n  "n": 1\n}}\n{broken}\n{{\n  "n": 2\n}}\n'.encode())
+    assert [json.loads(d.value) for d in reading.documents] == [{"n": 1}, {"n": 2}]
+    assert [(r.line, r.value) for r in reading.refused] == [(4, broken)]
+
+
+def test_an_empty_first_line_and_a_return_at_the_end_double_nothing() -> None:
+    reading = read_one(b'\n{"n":1}\n{"n":2}\n-- end --\r')
+    assert reading.of("file.json") == ['{"n":1}', '{"n":2}']
+    assert [(r.line, r.value) for r in reading.refused] == [(4, "-- end --")]
+
+
+def test_of_a_refused_record_that_is_cut_the_place_and_size_are_told() -> None:
+    reading = read_one(b'{"a":1}\n{"torn": "' + b"x" * 500 + b'\n{"a":2}\n', limits=Limits(raw_bytes=100))
+    (refused,) = reading.refused
+    assert len(refused.value) == 100
+    assert refused.detail.endswith("; of its 510 bytes from byte 8 of the content on, the first 100 are kept")
+
+
 LAYOUTS = {
     "elements that are no objects": (b'[{"a":1}, 5, [1,2], "x", null, {"a":2}]', ["5", "[1,2]", '"x"', "null"]),
     "an array that does not close": (b'[{"a":1},\n{"a":2}', []),

@@ -73,6 +73,7 @@ NOT_TO_BE_CUT = {
     "documents over many lines": b'{\n"a":1\n}\n' * 1000,
     "utf-16": ("\ufeff" + '{"a":1}\n' * 1000).encode("utf-16-le"),
     "an archive that is not named as one": PACKERS["gzip"](b"".join(b'{"a":1,"n":%d}\n' % n for n in range(1000))),
+    "documents over many lines behind a record on one": b'{"a":1}\n' + b'{\n"a":1\n}\n' * 999,
     "a first line longer than the head": b'{"a":1,"b":"' + b"x" * HEAD_BYTES + b'"}\n' + b'{"a":1}\n' * 999,
 }
 
@@ -85,6 +86,13 @@ def test_what_cannot_be_cut_at_newlines_is_read_whole_by_its_first_piece(content
     assert (len(reading.documents), reading.refused) == (1000, [])
     assert [(d.line, d.byte_offset) for d in reading.documents] == keys_and_lines(content, len(content))
     assert ("f", 0, None) in memory.asked
+
+
+def test_a_broken_first_line_does_not_keep_a_large_file_of_lines_from_being_cut() -> None:
+    memory = Memory({"f": b'{"torn": [\n' + LINES})
+    reading = read({}, Limits(piece_bytes=400_000), memory)
+    assert (len(reading.documents), len(reading.refused)) == (10_000, 1)
+    assert ("f", 0, None) not in memory.asked
 
 
 def test_a_file_of_which_one_piece_is_gone_lands_not_at_all() -> None:

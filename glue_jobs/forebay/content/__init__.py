@@ -8,7 +8,8 @@ The core is pure Python and Arrow; `source` hands it to Spark as the batch data 
 * `piece` files cut, and dealt to tasks by weight       * `window` many requests at once, within bounds
 * `fetch` one GET, its meaning, and trying again        * `ranges` the lines that belong to a part of a large file
 * `unpack`, `snappy` archives, and bombs                * `encoding` everything to UTF-8, places kept
-* `skeleton`, `shape`, `split` text into records        * `end` what became of a piece, and of its file
+* `lines`, `skeleton`, `shape`, `salvage`, `split` text into records: by lines, by brackets, around broken lines
+* `vetting` records that are refused                   * `end` what became of a piece, and of its file
 * `columns`, `value`, `moment` documents into columns of a declared schema
 * `reading` all of that, in order                       * `rows` what leaves
 """

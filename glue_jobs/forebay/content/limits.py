@@ -7,7 +7,7 @@ In: numbers from a declaration or from Spark options. Out: one frozen `Limits`. 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 from forebay.errors import Misdeclared, Problem
 
@@ -17,6 +17,10 @@ KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 
 ARROW_STRINGS = (1 << 31) - 1
 """One Arrow string column addresses its bytes with 32 bits, so no text that becomes one may be longer."""
+
+
+RECORDS_OF_ANY_ARCHIVE = 1_000_000
+"""However small an archive is, this many records in it are no bomb."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,6 +39,11 @@ class Limits:
     """An archive that expands to more is refused: expansion-bomb."""
     max_expansion: int = 200
     """As is one that expands to more than this many times its size. JSON shrinks 10 to 30 times, a bomb a thousand."""
+    max_records: int = 10_000_000
+    """A piece with more records is refused as a whole: too-many-records. An archive may hold RECORDS_OF_ANY_ARCHIVE, and
+    one for each of its own bytes."""
+    max_refused: int = 100_000
+    """So is a piece in which more records are refused: too-many-refused. Each of them is a row of the quarantine."""
     max_record_bytes: int = 16 * MIB
     """A longer record is refused: record-too-large. Spark's own parser gives up on a string of 20 million
     characters."""
@@ -56,6 +65,10 @@ class Limits:
         ]
         if wrong:
             raise Misdeclared(wrong)
+
+    def of_archive(self, archive_bytes: int) -> Limits:
+        """Those for what is packed in so many bytes."""
+        return replace(self, max_records=min(self.max_records, RECORDS_OF_ANY_ARCHIVE + archive_bytes))
 
     @classmethod
     def names(cls) -> frozenset[str]:

@@ -9,7 +9,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-__all__ = ["FILE_REASONS", "RECORD_REASONS", "FileReason", "Outcome", "RecordReason", "Refused", "Unread", "kept_text"]
+__all__ = [
+    "FILE_REASONS",
+    "RECORD_REASONS",
+    "FileReason",
+    "Outcome",
+    "RecordReason",
+    "Refused",
+    "TooMany",
+    "Unread",
+    "kept_text",
+]
 
 Outcome = Literal[
     "loaded",  # it held records, or refused ones
@@ -34,6 +44,8 @@ FileReason = Literal[
     "too-large",
     "corrupt-archive",
     "expansion-bomb",
+    "too-many-records",
+    "too-many-refused",
     "not-json",
     "range-refused",
     "refused-by-s3",
@@ -53,6 +65,14 @@ class Unread:
     reason: FileReason
     detail: str = ""
     head: str = ""
+
+
+class TooMany(Exception):
+    """A text has more records, or more that are none, than its limits allow; as a whole it is not read."""
+
+    def __init__(self, reason: FileReason, detail: str) -> None:
+        super().__init__(detail)
+        self.reason, self.detail = reason, detail
 
 
 @dataclass(frozen=True, slots=True)

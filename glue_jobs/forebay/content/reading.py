@@ -16,12 +16,13 @@ from forebay.content.encoding import Text, decoded
 from forebay.content.end import PieceEnd
 from forebay.content.fetch import Get, Metadata
 from forebay.content.limits import Limits
-from forebay.content.outcome import FileReason, Unread, kept_text
+from forebay.content.outcome import FileReason, TooMany, Unread, kept_text
 from forebay.content.piece import Piece, cut
 from forebay.content.ranges import Taken, take
 from forebay.content.rows import document_batches, end_batch, joined, refused_batches, with_metadata
-from forebay.content.split import Records, split, split_lines
+from forebay.content.split import split, split_json_lines
 from forebay.content.unpack import expand, is_named_archive
+from forebay.content.vetting import Split
 from forebay.content.window import fetch_all
 from forebay.landed_file import LandedFile
 
@@ -58,7 +59,14 @@ def _rows_of_piece(piece: Piece, taken: Taken, limits: Limits) -> Iterator[pa.Re
         yield end_batch(_end_unread(piece, taken, content))
         return
     text = Text(content) if taken.lines and taken.offset else decoded(content)
-    records = split_lines(text.utf8, limits) if taken.lines else split(text.utf8, limits)
+    if content is not taken.content:
+        limits = limits.of_archive(taken.bytes_read)
+    try:
+        records = split_json_lines(text.utf8, limits) if taken.lines else split(text.utf8, limits)
+    except TooMany as too_many:
+        head = kept_text(content[:HEAD_CHARACTERS], HEAD_CHARACTERS)
+        yield end_batch(_end_unread(piece, taken, Unread("unreadable", too_many.reason, too_many.detail, head)))
+        return
     if records is None:
         named_falsely = is_named_archive(piece.file.key) and content is taken.content
         yield end_batch(_end_unread(piece, taken, _not_json(content, named_falsely)))
@@ -68,7 +76,7 @@ def _rows_of_piece(piece: Piece, taken: Taken, limits: Limits) -> Iterator[pa.Re
     yield end_batch(_end(piece, taken, len(content), records))
 
 
-def _end(piece: Piece, taken: Taken, expanded_bytes: int, records: Records) -> PieceEnd:
+def _end(piece: Piece, taken: Taken, expanded_bytes: int, records: Split) -> PieceEnd:
     documents, refused = len(records.starts), len(records.refused)
     return PieceEnd(
         piece=piece.number,

@@ -27,7 +27,7 @@ import pyarrow as pa
 from forebay.content.encoding import Text
 from forebay.content.end import PieceEnd
 from forebay.content.outcome import Refused, kept_text
-from forebay.content.split import Records
+from forebay.content.vetting import Split
 
 __all__ = [
     "COLUMNS",
@@ -63,7 +63,7 @@ SCHEMA = pa.schema(
 BATCH_ROWS, BATCH_BYTES = 20_000, 8 << 20
 
 
-def document_batches(piece: int, records: Records, text: Text, base: int) -> Iterator[pa.RecordBatch]:
+def document_batches(piece: int, records: Split, text: Text, base: int) -> Iterator[pa.RecordBatch]:
     """The records, in batches that are neither too many rows nor too many bytes."""
     count = len(records.starts)
     if not count:
@@ -96,12 +96,20 @@ def refused_batches(
             offsets[at : at + step],
             [kept_text(view[r.start : r.end], raw_bytes) for r in some],
             [r.reason for r in some],
-            [r.detail for r in some],
+            [_detail(r, begin, raw_bytes) for r, begin in zip(some, offsets[at : at + step], strict=True)],
             [None] * len(some),
         ]
         yield pa.RecordBatch.from_arrays(
             [pa.array(c, f.type) for c, f in zip(columns, SCHEMA, strict=True)], schema=SCHEMA
         )
+
+
+def _detail(refused: Refused, begin: int, raw_bytes: int) -> str:
+    """With its size where its text is cut: the rest of it is in the file, from its byte offset on."""
+    size = refused.end - refused.start
+    if size <= raw_bytes:
+        return refused.detail
+    return f"{refused.detail}; of its {size} bytes from byte {begin} of the content on, the first {raw_bytes} are kept"
 
 
 def end_batch(end: PieceEnd) -> pa.RecordBatch:
@@ -131,7 +139,7 @@ def _one(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
     return batches[0] if len(batches) == 1 else pa.concat_batches(batches)
 
 
-def _values(utf8: bytes, records: Records) -> Any:
+def _values(utf8: bytes, records: Split) -> Any:
     """Where only white space lies between records, each value runs on to the next record, and the text is used as it
     lies in memory. Otherwise records and what is between them alternate, and every second one is copied out."""
     starts, ends = records.starts, records.ends

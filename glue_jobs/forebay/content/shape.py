@@ -15,13 +15,16 @@ from typing import Any
 
 import numpy as np
 
-from forebay.content.skeleton import Skeleton, skeleton
+from forebay.content.limits import Limits
+from forebay.content.skeleton import skeleton
 
-__all__ = ["WHITE", "Shape", "shape_of"]
+__all__ = ["BETWEEN", "WHITE", "Shape", "shape_of", "trimmed"]
 
 WHITE = b" \t\r\n"
 BETWEEN = WHITE + b",[]"
-OBJECT, ARRAY, OBJECT_END, COMMA = (ord(c) for c in "{[},")
+OBJECT, OBJECT_END, COMMA = (ord(c) for c in "{},")
+BORDERS_OF_A_RECORD = 4
+"""Its brackets, a comma, and one for text that is no record."""
 
 _IS_SEPARATOR = np.zeros(256, np.bool_)
 _IS_SEPARATOR[list(WHITE + b",")] = True
@@ -38,11 +41,11 @@ class Shape:
     complete: bool
 
 
-def shape_of(text: bytes) -> Shape:
-    """Where the records are, in a text that is not empty."""
-    outline = skeleton(text)
-    position, symbol, step, level = _of_interest(outline)
-    opening = np.flatnonzero((symbol == OBJECT) & (step == 1))
+def shape_of(text: bytes, limits: Limits | None = None) -> Shape:
+    """Where the records are, in a text that is not empty. Raises `TooMany`, if limits say how many may be."""
+    outline = skeleton(text, most=None if limits is None else BORDERS_OF_A_RECORD * limits.max_records)
+    position, symbol, level = outline.position, outline.symbol, outline.level
+    opening = np.flatnonzero(symbol == OBJECT)
     closed = opening[opening + 1 < len(position)]
     after = closed + 1  # of an object, nothing between its two brackets is of interest
     closed = closed[(symbol[after] == OBJECT_END) & (level[after] == level[closed])]
@@ -50,15 +53,6 @@ def shape_of(text: bytes) -> Shape:
     separators = position[((level == 0) & (symbol != OBJECT) & (symbol != OBJECT_END)) | (symbol == COMMA)]
     leftovers, tight = _leftovers(text, starts, ends, separators)
     return Shape(starts, ends, leftovers, tight and not len(separators), outline.complete)
-
-
-def _of_interest(outline: Skeleton) -> tuple[Any, Any, Any, Any]:
-    """All at level 0; at level 1 only what stands in an array."""
-    count = len(outline.position)
-    outermost = np.where((outline.level == 0) & (outline.step == 1), np.arange(count), -1)
-    around = np.maximum.accumulate(outermost)
-    kept = (outline.level == 0) | ((around >= 0) & (outline.symbol[around] == ARRAY))
-    return outline.position[kept], outline.symbol[kept], outline.step[kept], outline.level[kept]
 
 
 def _leftovers(text: bytes, starts: Any, ends: Any, separators: Any) -> tuple[list[tuple[int, int]], bool]:

@@ -1,4 +1,4 @@
-"""The brackets and commas that give a text its outer shape: those outside of strings and not nested in a record.
+"""The brackets and commas that give a text its outer shape: those outside of strings and not within a record.
 
 In: bytes that may be JSON. Out: a `Skeleton`. It takes any bytes, checks no grammar, never recurses and builds no
 objects: nesting of any depth is only a number. numpy walks the text a chunk at a time, so that little memory is needed
@@ -12,10 +12,12 @@ from typing import Any
 
 import numpy as np
 
+from forebay.content.outcome import TooMany
+
 __all__ = ["Skeleton", "skeleton"]
 
-CHUNK_BYTES = 4 << 20
-QUOTE, BACKSLASH = 0x22, 0x5C
+CHUNK_BYTES = 1 << 20
+QUOTE, BACKSLASH, ARRAY = 0x22, 0x5C, ord("[")
 
 _STEP = np.zeros(256, np.int32)
 _STEP[[ord("{"), ord("[")]] = 1
@@ -27,13 +29,11 @@ _WANTED[[ord(c) for c in '{}[],"']] = True
 
 @dataclass(frozen=True, slots=True)
 class Skeleton:
-    """Of each bracket or comma that is at most one level deep: where it is, what it is, whether it opens (1), closes
-    (-1) or neither, and how many brackets are open around it. `deepest` counts all levels; `open_at_end` those never
-    closed."""
+    """Of each bracket or comma that is outermost, or an outermost array's own: where it is, what it is, and how many
+    brackets are open around it (0 or 1). `deepest` counts all levels; `open_at_end` those never closed."""
 
     position: Any
     symbol: Any
-    step: Any
     level: Any
     deepest: int
     open_at_end: int
@@ -44,11 +44,14 @@ class Skeleton:
         return self.open_at_end == 0 and not self.in_string_at_end
 
 
-def skeleton(text: bytes) -> Skeleton:
-    """The shape of the text. A closing bracket that nothing opened counts as one at level 0 and changes no depth."""
+def skeleton(text: bytes, *, most: int | None = None) -> Skeleton:
+    """The shape of the text. A closing bracket that nothing opened counts as one at level 0 and changes no depth. Raises
+    `TooMany` where it has more than `most` brackets and commas."""
     scan, buffer = _Scan(), np.frombuffer(text, np.uint8)
     for at in range(0, len(buffer), CHUNK_BYTES):
         scan.take(buffer[at : at + CHUNK_BYTES], at)
+        if most is not None and scan.count > most:
+            raise TooMany("too-many-records", f"more than {most} brackets and commas around and between records")
     return scan.skeleton()
 
 
@@ -60,7 +63,9 @@ class _Scan:
     in_string: bool = False
     escaped: bool = False  # the next byte follows a backslash that escapes it
     deepest: int = 0
-    found: list[tuple[Any, Any, Any, Any]] = field(default_factory=list)
+    outermost: int = 0  # the last bracket that opened at level 0
+    count: int = 0
+    found: list[tuple[Any, Any, Any]] = field(default_factory=list)
 
     def take(self, chunk: Any, at: int) -> None:
         position = np.flatnonzero(_WANTED[chunk])
@@ -81,7 +86,18 @@ class _Scan:
         self.depth, self.deepest = int(after[-1]), max(self.deepest, int(after.max()))
         level = after - (step == 1)
         outer = level <= 1
-        self.found.append((position[outer], symbol[outer], step[outer], level[outer]))
+        self._keep_outer(position[outer], symbol[outer], (step[outer] == 1), level[outer].astype(np.int8))
+
+    def _keep_outer(self, position: Any, symbol: Any, opens: Any, level: Any) -> None:
+        """At level 1 only what stands in an array."""
+        if not len(position):
+            return
+        opener = np.maximum.accumulate(np.where((level == 0) & opens, np.arange(len(symbol)), -1))
+        around = np.where(opener >= 0, symbol[opener], self.outermost)
+        self.outermost = int(around[-1])
+        kept = (level == 0) | (around == ARRAY)
+        self.found.append((position[kept], symbol[kept], level[kept]))
+        self.count += int(kept.sum())
 
     def _escaped(self, chunk: Any) -> Any:
         """Which bytes a backslash escapes: those after a run of backslashes of odd length."""
@@ -98,6 +114,6 @@ class _Scan:
         return escaped[:-1]
 
     def skeleton(self) -> Skeleton:
-        columns = zip(*self.found, strict=True) if self.found else ([np.zeros(0, np.int64)],) * 4
-        position, symbol, step, level = (np.concatenate(list(column)) for column in columns)
-        return Skeleton(position, symbol, step, level, self.deepest, self.depth, self.in_string)
+        columns = zip(*self.found, strict=True) if self.found else ([np.zeros(0, np.int64)],) * 3
+        position, symbol, level = (np.concatenate(list(column)) for column in columns)
+        return Skeleton(position, symbol, level, self.deepest, self.depth, self.in_string)

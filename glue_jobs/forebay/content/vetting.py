@@ -1,0 +1,127 @@
+"""Records that the parser, or a table, could not take are refused, and what is none says why.
+
+In: a text and the places of its records. Out: `Split`. Raises `TooMany`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from forebay.content.limits import Limits
+from forebay.content.lines import SHORT_BYTES, Records
+from forebay.content.outcome import FileReason, RecordReason, Refused, TooMany
+from forebay.content.skeleton import skeleton
+
+__all__ = ["Split", "vetted"]
+
+AT_ONCE = 100_000
+"""How many places are Python's numbers at a time."""
+
+Reason = tuple[RecordReason, str]
+
+# Only what is wrong with a text is wanted, so numbers stay text.
+_DECODER = json.JSONDecoder(strict=False, parse_int=str, parse_float=str, parse_constant=str)
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """Where the records are, ascending, and which were refused. `tight`: between two records is only white space."""
+
+    starts: Any
+    ends: Any
+    lines: Any
+    refused: list[Refused]
+    line_count: int
+    tight: bool
+
+
+def vetted(text: bytes, records: Records, limits: Limits) -> Split:
+    """The records, without those that are refused."""
+    starts, ends, lines = records.starts, records.ends, records.lines
+    _refuse_too_many(len(starts) > limits.max_records, "too-many-records", limits.max_records)
+    why: dict[int, Reason] = {}
+    for n, reason in _reasons(text, starts, ends, limits):
+        why.setdefault(n, reason)
+        _refuse_too_many(len(why) + len(records.leftovers) > limits.max_refused, "too-many-refused", limits.max_refused)
+    _refuse_too_many(len(records.leftovers) > limits.max_refused, "too-many-refused", limits.max_refused)
+    refused = [Refused(a, b, line, *_why_no_record(text[a:b], limits)) for a, b, line in records.leftovers]
+    if not why:
+        return Split(starts, ends, lines, refused, records.line_count, records.tight)
+    refused += [Refused(int(starts[n]), int(ends[n]), int(lines[n]), *why[n]) for n in why]
+    taken = np.ones(len(starts), np.bool_)
+    taken[list(why)] = False
+    in_order = sorted(refused, key=lambda r: r.start)
+    return Split(starts[taken], ends[taken], lines[taken], in_order, records.line_count, False)
+
+
+def _refuse_too_many(is_so: bool, reason: FileReason, most: int) -> None:
+    if is_so:
+        raise TooMany(reason, f"{most} is the limit")
+
+
+def _reasons(text: bytes, starts: Any, ends: Any, limits: Limits) -> Iterator[tuple[int, Reason]]:
+    """Which records are refused, and why."""
+    for n in np.flatnonzero(ends - starts > limits.max_record_bytes).tolist():
+        yield n, ("record-too-large", f"{ends[n] - starts[n]} bytes, and {limits.max_record_bytes} is the limit")
+    for n, depth in _too_deep(text, starts, ends, limits):
+        yield n, ("too-deep", f"nested {depth} levels deep, and {limits.max_depth} is the limit")
+    for n, detail in _not_utf8(text, starts, ends):
+        yield n, ("not-utf8", detail)
+
+
+def _why_no_record(part: bytes, limits: Limits) -> Reason:
+    if len(part) > limits.max_record_bytes:
+        return "record-too-large", f"more than {limits.max_record_bytes} bytes without a border"
+    if len(part) > SHORT_BYTES:
+        return "not-json", "its brackets or quotes do not close"
+    if b"\0" in part:
+        return "not-json", "it holds NUL bytes"
+    try:
+        value = _DECODER.decode(part.decode("latin-1"))
+    except ValueError as error:
+        return "not-json", str(error)
+    except RecursionError:
+        return "not-an-object", "brackets nested very deep, and no object around them"
+    return "not-an-object", f"a JSON {_KINDS.get(type(value), 'value')}"
+
+
+_KINDS = {list: "array", str: "string or number", bool: "boolean", type(None): "null"}
+
+
+def _too_deep(text: bytes, starts: Any, ends: Any, limits: Limits) -> Iterator[tuple[int, int]]:
+    """A record of n levels has n opening brackets and n closing ones, which rules out nearly all without a look."""
+    long = np.flatnonzero((ends - starts > 2 * limits.max_depth) & (ends - starts <= limits.max_record_bytes))
+    for n, start, end in zip(long.tolist(), starts[long].tolist(), ends[long].tolist(), strict=True):
+        if text.count(b"{", start, end) + text.count(b"[", start, end) > limits.max_depth:
+            depth = skeleton(text[start:end]).deepest
+            if depth > limits.max_depth:
+                yield n, depth
+
+
+def _not_utf8(text: bytes, starts: Any, ends: Any) -> Iterator[tuple[int, str]]:
+    if _is_utf8(text):
+        return
+    for first in range(0, len(starts), AT_ONCE):
+        some = slice(first, first + AT_ONCE)
+        for n, (start, end) in enumerate(zip(starts[some].tolist(), ends[some].tolist(), strict=True), first):
+            try:
+                text[start:end].decode()
+            except UnicodeDecodeError as error:
+                yield n, f"{error.reason} {text[start + error.start]:#04x} at byte {error.start} of the record"
+
+
+def _is_utf8(text: bytes) -> bool:
+    if text.isascii():
+        return True
+    try:
+        whole = pa.py_buffer(np.array([0, len(text)], np.int32))
+        pa.StringArray.from_buffers(1, whole, pa.py_buffer(text)).validate(full=True)
+    except pa.ArrowInvalid:
+        return False
+    return True
