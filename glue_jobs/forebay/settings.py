@@ -218,13 +218,17 @@ def names_in(text: str) -> list[str]:
 
 
 def problems_of(refused: ValidationError, where: Any) -> list[Problem]:
-    """pydantic's errors in our words: `where` makes a place from a dotted path."""
+    """pydantic's errors in our words: `where` makes a place from a dotted path. A check of ours may find several things, a line
+    each."""
     found = []
     for error in refused.errors():
         path = ".".join(str(part) for part in error["loc"])
         what = {"missing": "is missing", "extra_forbidden": "is unknown"}.get(error["type"], "")
-        given = "" if error["type"] in ("missing", "extra_forbidden") else f"; got {error['input']!r}"
-        found.append(Problem(where(path), what or error["msg"].removeprefix("Value error, ") + given))
+        said = [what] if what else error["msg"].removeprefix("Value error, ").splitlines()
+        given = (
+            "" if what or isinstance(error["input"], dict | list | tuple | BaseModel) else f"; got {error['input']!r}"
+        )
+        found += [Problem(where(path), line + given) for line in said]
     return found
 
 

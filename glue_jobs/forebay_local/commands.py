@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -137,25 +137,55 @@ def fire(
 
 
 @app.command()
-def alarms(state: State = HOME) -> None:
-    """Hold the queues' alarms against what the queues hold; one that changes does what it says."""
-    from forebay_local.twin.alarms import evaluate
+def alarms(
+    state: State = HOME,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would change, and what that does.")] = False,
+) -> None:
+    """Hold the queues' alarms against the queues, and do what a change calls for.
 
-    for name, now in sorted(evaluate(_running(state).client).items()):
-        console.print(f"{now:<6} {name}")
+    As CloudWatch does every minute. A change may run a function, and that function may start the ingest job; what was started
+    is named. Stop a run with `forebay stop`.
+    """
+    from forebay_local.twin.alarms import evaluate, look
+
+    client = _running(state).client
+    seen, before = look(client), {run["Id"] for run in _runs(client)}
+    for alarm in seen:
+        changes = (
+            f"  (was {alarm.before}: {', and '.join(alarm.does) or 'does nothing'})"
+            if alarm.now != alarm.before
+            else ""
+        )
+        console.print(f"{alarm.now:<6} {alarm.name}  {alarm.reason}{changes}", highlight=False)
+    if dry_run:
+        return
+    evaluate(client)
+    for run in _runs(client):
+        if run["Id"] not in before:
+            declared = {**run["Defaults"], **run.get("Arguments", {})}.get("--service")
+            by = f"the declarations in {declared}" if declared else "the built-in declarations"
+            console.print(f"started  {run['JobName']} with {by}: `forebay local runs` follows it")
 
 
 @app.command()
 def runs(state: State = HOME) -> None:
     """Every run of every job, the newest first, and where the log of each is."""
     twin = _running(state)
-    glue = twin.client("glue")
-    found = [run for job in glue.get_jobs()["Jobs"] for run in glue.get_job_runs(JobName=job["Name"])["JobRuns"]]
-    for run in sorted(found, key=lambda run: run["StartedOn"], reverse=True):
+    for run in sorted(_runs(twin.client), key=lambda run: run["StartedOn"], reverse=True):
         console.print(f"{run['JobRunState']:<10} {run['ExecutionTime']:>5} s  {run['JobName']}  {run['Id'][:16]}")
         if "ErrorMessage" in run:
             console.print(f"           {run['ErrorMessage']}")
         console.print(f"           {twin.state / 'runs' / run['Id'] / 'log'}")
+
+
+def _runs(client: Any) -> list[dict[str, Any]]:
+    """Every run of every job, with the arguments that the job gives by itself."""
+    glue = client("glue")
+    return [
+        {**run, "Defaults": job.get("DefaultArguments", {})}
+        for job in glue.get_jobs()["Jobs"]
+        for run in glue.get_job_runs(JobName=job["Name"])["JobRuns"]
+    ]
 
 
 def _running(state: Path):  # type: ignore[no-untyped-def]

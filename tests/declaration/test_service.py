@@ -226,3 +226,34 @@ def test_one_file_in_s3_is_read_by_its_name_without_a_listing() -> None:
 )
 def test_a_type_is_wider_if_it_holds_every_value_of_the_other(before: str, after: str, wider: bool) -> None:
     assert widens(before, after) is wider
+
+
+def test_everything_that_is_wrong_with_a_table_is_told_at_once_and_without_python() -> None:
+    text = """
+    name = "games"
+    [[tables]]
+    name = "a-b"
+    columns = [{ name = "x" }, { name = "X" }, { name = "m", type = "map" }]
+    partitions = ["day", "m"]
+    partition_values = { hour = "[" }
+    cluster_by = ["y"]
+    dedupe = { by = ["id"], days = 3 }
+    expectations = { _mine = "x > 1" }
+    event_time = { column = "at" }
+    """
+    with pytest.raises(Misdeclared) as refused:
+        parse_service({"service.toml": text})
+    said = [str(problem).removeprefix("service.toml: tables.0: ") for problem in refused.value.problems]
+    assert said == [
+        "name 'a-b' must be small letters, digits and _, with {field} for a value of the record",
+        "names a column twice (upper and lower case are the same to Spark)",
+        "partitions: day is no declared column",
+        "partitions: m is map, which names no folder",
+        "partition_values: hour is none of the partitions",
+        "partition_values: hour is not a regular expression: unterminated character set at position 0",
+        "cluster_by: is instead of partitions, and there are partitions as well",
+        "cluster_by: y is no declared column",
+        "dedupe: id is no declared column",
+        "expectations: _mine begins with _, as forebay's own names do",
+        "event_time: at is no declared column of type timestamp",
+    ]

@@ -23,7 +23,7 @@ SCHEMA = schema_of(COLUMNS)
 
 def record(number: int, **more: Any) -> dict[str, Any]:
     said = {"at": AT + timedelta(hours=number), "bucket": "landing", "key": f"in/{number}.json", "line": number}
-    said |= {"file_id": f"f{number}", "byte_offset": 0, "metadata": '{"studio": "north"}'}
+    said |= {"service": "games", "file_id": f"f{number}", "byte_offset": 0, "metadata": '{"studio": "north"}'}
     return said | {"table": None, "reason": None, "detail": None, "record": '{"n": [1]}\n'} | more
 
 
@@ -131,10 +131,28 @@ def test_where_nothing_was_ever_kept_nothing_is_listed_or_shown(tmp_path: Path) 
 
 
 def test_records_are_not_given_up_unless_somebody_says_yes(lake: str) -> None:
-    said = failed(1, "quarantine", "drop", "--lake", lake, typed="n\n")
+    (Path(lake) / "service.toml").write_text('name = "games"\n[[tables]]\nname = "a"\n')
+    said = failed(1, "quarantine", "drop", "--lake", lake, "--service", lake, typed="n\n")
     assert "These records will be in no table and in no quarantine" in said
     assert "Aborted" in said
     assert len(piles(LakeView(lake), "quarantine")) == 4
+
+
+def test_records_of_another_service_are_not_silently_none(lake: str, tmp_path: Path) -> None:
+    (tmp_path / "service.toml").write_text('name = "studio"\n[[tables]]\nname = "a"\n')
+    for command in (("quarantine", "retry"), ("quarantine", "drop", "--yes"), ("parked", "adopt", "a")):
+        said = failed(2, *command, "--lake", lake, "--service", str(tmp_path))
+        assert said.startswith(f"forebay: service studio: none of these records in the {command[0]} are its own")
+        assert "of service games" in said
+
+
+def test_what_would_be_tried_is_said_and_nothing_starts(lake: str, tmp_path: Path) -> None:
+    (tmp_path / "service.toml").write_text('name = "games"\n[[tables]]\nname = "a"\n')
+    asked = ("--lake", lake, "--service", str(tmp_path), "--dry-run")
+    said = ran("quarantine", "retry", "--table", "alpha", *asked)
+    assert said.startswith("2 records of service games are to be tried again, by its declarations ")
+    assert ran("quarantine", "drop", *asked).startswith("4 records of service games are to be given up")
+    assert ran("parked", "adopt", "a", *asked).startswith("2 records of service games are to be tried for table a")
 
 
 def test_a_mistake_in_the_declarations_is_told_before_anything_is_tried(lake: str, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.text import Text
 
-from forebay.cli.options import AsJson, Lake, Service
+from forebay.cli.options import AsJson, DryRun, Lake, Service, Yes
 from forebay.cli.show import at, columns, console, print_json
 
 if TYPE_CHECKING:
@@ -44,9 +44,12 @@ def show_quarantine(
 
 
 @quarantine.command("retry")
-def retry(lake: Lake, service: Service = "", table: Of = None, reason: Why = None) -> None:
-    """Give the records another try, with the declarations as they are now: what fits a table lands there, exactly once."""
-    _try_again(lake, service, "quarantine", table, reason, give_up=False)
+def retry(lake: Lake, service: Service = "", table: Of = None, reason: Why = None, dry_run: DryRun = False) -> None:
+    """Give the records another try, with the declarations as they are now.
+
+    What fits a table lands there, exactly once; the rest stays. Said again, it does what is left.
+    """
+    _try_again(lake, service, "quarantine", table, reason, dry_run=dry_run)
 
 
 @quarantine.command("drop")
@@ -55,12 +58,14 @@ def drop(
     service: Service = "",
     table: Of = None,
     reason: Why = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Without being asked.")] = False,
+    dry_run: DryRun = False,
+    yes: Yes = False,
 ) -> None:
-    """Give the records up. The ledger counts them as dropped."""
-    if not yes:
-        typer.confirm("These records will be in no table and in no quarantine. Go on?", abort=True)
-    _try_again(lake, service, "quarantine", table, reason, give_up=True)
+    """Give the records up. The ledger counts them as dropped.
+
+    Shows what would go, and asks. Undo: replay the files that they came from.
+    """
+    _try_again(lake, service, "quarantine", table, reason, give_up=True, dry_run=dry_run, yes=yes)
 
 
 @parked.command("list")
@@ -89,10 +94,13 @@ def show_parked(lake: Lake, limit: Most = 20, as_json: AsJson = False) -> None:
 
 @parked.command("adopt")
 def adopt(
-    lake: Lake, table: Annotated[str, typer.Argument(help="A table that now takes them.")], service: Service = ""
+    lake: Lake,
+    table: Annotated[str, typer.Argument(help="A table that now takes them.")],
+    service: Service = "",
+    dry_run: DryRun = False,
 ) -> None:
     """Load the parked records that this table takes now, exactly once."""
-    _try_again(lake, service, "parked", table, None, give_up=False)
+    _try_again(lake, service, "parked", table, None, dry_run=dry_run)
 
 
 def _list(lake: str, kept: Kept, as_json: bool) -> None:
@@ -142,14 +150,37 @@ def _show(lake: str, kept: Kept, table: str | None, reason: str | None, limit: i
         console.print(Text((row["record"] or "").rstrip()))
 
 
-def _try_again(lake: str, place: str, kept: Kept, table: str | None, reason: str | None, *, give_up: bool) -> None:
+def _try_again(
+    lake: str,
+    place: str,
+    kept: Kept,
+    table: str | None,
+    reason: str | None,
+    *,
+    give_up: bool = False,
+    dry_run: bool = False,
+    yes: bool = False,
+) -> None:
+    from forebay.declaration.service import load_service
+    from forebay.operate.kept import chosen_of
+    from forebay.operate.lake_view import view_of
+
+    service = load_service(place)
+    count = chosen_of(view_of(lake), kept, service.name, table=table, reason=reason)
+    verb = "given up" if give_up else f"tried for table {table}" if kept == "parked" else "tried again"
+    console.print(
+        f"{count:,} records of service {service.name} are to be {verb}, by its declarations {service.version}"
+    )
+    if dry_run:
+        return
+    if give_up and not yes:
+        typer.confirm("These records will be in no table and in no quarantine. Go on?", abort=True)
+
     from forebay.batch.another_try import AnotherTry, Choice
     from forebay.batch.expectations import check_expressions
-    from forebay.declaration.service import load_service
     from forebay.events import to_log
     from forebay.spark.session import session
 
-    service = load_service(place)
     spark = session("forebay-another-try")
     check_expressions(spark, service)
     tries = AnotherTry(spark, service, lake=lake.rstrip("/"), emit=to_log())
@@ -158,7 +189,7 @@ def _try_again(lake: str, place: str, kept: Kept, table: str | None, reason: str
     finally:
         tries.logs.close()
     for name, rows in sorted(tried.tables.items()):
-        console.print(f"{name}: {rows:,} rows")
+        console.print(f"{name}: {rows:,} rows", markup=False)
     left = tried.chosen - tried.moved
     console.print(
         f"{tried.chosen:,} records: {tried.moved - tried.dropped:,} written, {tried.dropped:,} dropped, {left:,} left"

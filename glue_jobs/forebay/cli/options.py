@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-__all__ = ["AsJson", "Lake", "Service"]
+__all__ = ["AsJson", "DryRun", "Lake", "Service", "Yes"]
 
 Lake = Annotated[
     str,
@@ -23,3 +23,5 @@ Service = Annotated[
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="For machines: one JSON object a line.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Without being asked.")]

@@ -164,6 +164,7 @@ def parse_service(texts: Mapping[str, str]) -> Service:
             good.append(Table.model_validate(table))
         except ValidationError as refused:
             problems += _explained(refused, where, table, Table)
+    problems += _twins(good)
     version = hashlib.sha256("\0".join(f"{n}\0{t}" for n, t in sorted(texts.items())).encode()).hexdigest()[:12]
     try:
         service = Service.model_validate({**main, "tables": good, "version": version})
@@ -172,7 +173,6 @@ def parse_service(texts: Mapping[str, str]) -> Service:
     else:
         if not tables:
             problems.append(Problem("service.toml: tables", "no table is declared", "add a [[tables]] with a name"))
-        problems += _twins(good)
         problems += _groups_of_nobody(service)
         problems += _not_in_the_key(service)
     if problems:

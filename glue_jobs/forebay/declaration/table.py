@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Any, Literal
 
 from pydantic import Field, field_validator, model_validator
@@ -140,68 +141,72 @@ class Table(Declared):
         return value
 
     @model_validator(mode="after")
-    def _names_a_table(self) -> Table:
-        plain = re.sub(r"\{[^{}]*\}", "x", self.name)
-        if not TABLE_NAME.fullmatch(plain):
-            raise ValueError(
-                f"name {self.name!r} must be small letters, digits and _, with {{field}} for a value of the record"
-            )
-        for field in self.fields:
-            path_in_record(field)
-        twice = [c.name.lower() for c in self.columns]
-        if len(set(twice)) < len(twice):
-            raise ValueError("names a column twice (upper and lower case are the same to Spark)")
+    def _agrees_with_itself(self) -> Table:
+        """Everything that is wrong between its parts, at once: a line each."""
+        checks = (
+            self._names_a_table(),
+            self._is_put_apart_by_its_columns(),
+            self._is_clustered_as_delta_can(),
+            self._names_its_columns(),
+        )
+        if wrong := [said for check in checks for said in check]:
+            raise ValueError("\n".join(wrong))
         return self
 
-    @model_validator(mode="after")
-    def _is_put_apart_by_its_columns(self) -> Table:
+    def _names_a_table(self) -> Iterator[str]:
+        plain = re.sub(r"\{[^{}]*\}", "x", self.name)
+        if not TABLE_NAME.fullmatch(plain):
+            yield f"name {self.name!r} must be small letters, digits and _, with {{field}} for a value of the record"
+        for field in self.fields:
+            try:
+                path_in_record(field)
+            except ValueError as wrong:
+                yield str(wrong)
+        twice = [c.name.lower() for c in self.columns]
+        if len(set(twice)) < len(twice):
+            yield "names a column twice (upper and lower case are the same to Spark)"
+
+    def _is_put_apart_by_its_columns(self) -> Iterator[str]:
         kinds = {column.name: column.type for column in self.columns}
         for name in self.partitions:
             if name not in kinds:
-                raise ValueError(f"partitions: {name} is no declared column")
-            if kinds[name] in ("map", "binary", "json"):
-                raise ValueError(f"partitions: {name} is {kinds[name]}, which names no folder")
+                yield f"partitions: {name} is no declared column"
+            elif kinds[name] in ("map", "binary", "json"):
+                yield f"partitions: {name} is {kinds[name]}, which names no folder"
         for name, pattern in self.partition_values.items():
             if name not in self.partitions:
-                raise ValueError(f"partition_values: {name} is none of the partitions")
+                yield f"partition_values: {name} is none of the partitions"
             try:
                 re.compile(pattern)
             except re.error as problem:
-                raise ValueError(f"partition_values: {name} is not a regular expression: {problem}") from None
+                yield f"partition_values: {name} is not a regular expression: {problem}"
         if self.partitions and len(set(self.partitions)) < len(self.partitions):
-            raise ValueError("partitions: names a column twice")
-        return self
+            yield "partitions: names a column twice"
 
-    @model_validator(mode="after")
-    def _is_clustered_as_delta_can(self) -> Table:
+    def _is_clustered_as_delta_can(self) -> Iterator[str]:
         kinds = {column.name: column.type for column in self.columns}
         if self.cluster_by and self.partitions:
-            raise ValueError("cluster_by: is instead of partitions, and there are partitions as well")
+            yield "cluster_by: is instead of partitions, and there are partitions as well"
         if self.cluster_by and (self.compaction.order_by or self.compaction.way == "rewrite"):
-            raise ValueError("cluster_by: OPTIMIZE orders the rows by these, so compaction has no order_by or rewrite")
+            yield "cluster_by: OPTIMIZE orders the rows by these, so compaction has no order_by or rewrite"
         if len(set(self.cluster_by)) < len(self.cluster_by) or len(self.cluster_by) > MOST_CLUSTER_COLUMNS:
-            raise ValueError(f"cluster_by: takes up to {MOST_CLUSTER_COLUMNS} columns, each once")
+            yield f"cluster_by: takes up to {MOST_CLUSTER_COLUMNS} columns, each once"
         indexed = [column.name for column in self.columns][:INDEXED_COLUMNS]
         for name in self.cluster_by:
             if name not in kinds:
-                raise ValueError(f"cluster_by: {name} is no declared column")
-            if kinds[name] in ("map", "binary", "boolean"):
-                raise ValueError(
-                    f"cluster_by: {name} is {kinds[name]}, of which Delta keeps no smallest and largest value"
-                )
-            if name not in indexed:
-                raise ValueError(f"cluster_by: {name} must be among the first {INDEXED_COLUMNS} columns")
-        return self
+                yield f"cluster_by: {name} is no declared column"
+            elif kinds[name] in ("map", "binary", "boolean"):
+                yield f"cluster_by: {name} is {kinds[name]}, of which Delta keeps no smallest and largest value"
+            elif name not in indexed:
+                yield f"cluster_by: {name} must be among the first {INDEXED_COLUMNS} columns"
 
-    @model_validator(mode="after")
-    def _names_its_columns(self) -> Table:
+    def _names_its_columns(self) -> Iterator[str]:
         kinds = {column.name: column.type for column in self.columns}
         for name in self.dedupe.by if self.dedupe else ():
             if name not in kinds:
-                raise ValueError(f"dedupe: {name} is no declared column")
+                yield f"dedupe: {name} is no declared column"
         for name in self.expectations:
             if name.startswith("_"):
-                raise ValueError(f"expectations: {name} begins with _, as forebay's own names do")
+                yield f"expectations: {name} begins with _, as forebay's own names do"
         if self.event_time is not None and kinds.get(self.event_time.column) != "timestamp":
-            raise ValueError(f"event_time: {self.event_time.column} is no declared column of type timestamp")
-        return self
+            yield f"event_time: {self.event_time.column} is no declared column of type timestamp"

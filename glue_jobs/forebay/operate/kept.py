@@ -18,7 +18,7 @@ from forebay.errors import Misdeclared
 from forebay.lake.layout import own_table
 from forebay.operate.lake_view import LakeView
 
-__all__ = ["Kept", "Pile", "kept_records", "piles", "values_in"]
+__all__ = ["Kept", "Pile", "chosen_of", "kept_records", "piles", "values_in"]
 
 Kept = Literal["quarantine", "parked"]
 
@@ -49,12 +49,24 @@ def piles(view: LakeView, kept: Kept) -> list[Pile]:
 def kept_records(
     view: LakeView, kept: Kept, *, table: str | None = None, reason: str | None = None, limit: int = 20
 ) -> list[dict[str, Any]]:
-    chosen = {'"table"': table, "reason": reason}
-    conditions = [f"{column} = {_quoted(value)}" for column, value in chosen.items() if value is not None]
-    where = f"where {' and '.join(conditions)}" if conditions else ""
+    where = _where(table, reason)
     columns = 'at, bucket, key, line, "table", reason, detail, record'
     sql = f"select {columns} from t {where} order by at desc, key, byte_offset limit {limit}"
     return view.query(own_table(kept), sql)
+
+
+def chosen_of(view: LakeView, kept: Kept, service: str, *, table: str | None, reason: str | None) -> int:
+    """How many records of this service a choice comes to. Where all of them are another service's, its declarations were meant:
+    `Misdeclared`."""
+    where = _where(table if kept == "quarantine" else None, reason)
+    sql = f"select service, count(line) n from t {where} group by service order by n desc"
+    found = {row["service"]: row["n"] for row in view.query(own_table(kept), sql) if row["n"]}
+    if found and service not in found:
+        others = ", ".join(f"{count:,} of service {name}" for name, count in found.items())
+        said = f"name the declarations of that service with --service; the {kept} has {others}"
+        raise Misdeclared.one(f"service {service}", f"none of these records in the {kept} are its own", said)
+    count: int = found.get(service, 0)
+    return count
 
 
 def values_in(view: LakeView, kept: Kept, field: str, *, limit: int, key_template: str = "") -> Counter[str | None]:
@@ -89,6 +101,12 @@ def _value(record: str | None, path: Sequence[str]) -> str | None:
     for key in path:
         found = found.get(key) if isinstance(found, dict) else None
     return found if isinstance(found, str | None) else json.dumps(found)
+
+
+def _where(table: str | None, reason: str | None) -> str:
+    chosen = {'"table"': table, "reason": reason}
+    conditions = [f"{column} = {_quoted(value)}" for column, value in chosen.items() if value is not None]
+    return f"where {' and '.join(conditions)}" if conditions else ""
 
 
 def _quoted(text: str) -> str:

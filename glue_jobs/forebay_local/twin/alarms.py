@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["evaluate"]
+__all__ = ["Seen", "evaluate", "look"]
 
 Client = Callable[[str], Any]
 
@@ -26,19 +27,45 @@ COUNTS = {
 }
 
 
-def evaluate(client: Client) -> dict[str, str]:
-    """The state of each alarm that was looked at."""
-    states = {}
+@dataclass(frozen=True)
+class Seen:
+    """An alarm held against its queue: the state it had, the one it should have, and what the change does."""
+
+    name: str
+    before: str
+    now: str
+    reason: str
+    does: tuple[str, ...]
+
+
+def look(client: Client) -> list[Seen]:
+    """Changes nothing."""
     pages = client("cloudwatch").get_paginator("describe_alarms").paginate()
-    for alarm in [alarm for page in pages for alarm in page["MetricAlarms"]]:
-        if alarm.get("Namespace") != "AWS/SQS" or alarm["MetricName"] not in COUNTS:
-            continue
-        value = _measured(client("sqs"), alarm)
-        state = "ALARM" if COMPARED[alarm["ComparisonOperator"]](value, alarm["Threshold"]) else "OK"
-        reason = f"{alarm['MetricName']} is {value:g}, the threshold is {alarm['Threshold']:g}"
-        client("cloudwatch").set_alarm_state(AlarmName=alarm["AlarmName"], StateValue=state, StateReason=reason)
-        states[alarm["AlarmName"]] = state
-    return states
+    alarms = [alarm for page in pages for alarm in page["MetricAlarms"]]
+    counted = [one for one in alarms if one.get("Namespace") == "AWS/SQS" and one["MetricName"] in COUNTS]
+    return [_seen(client, alarm) for alarm in sorted(counted, key=lambda alarm: str(alarm["AlarmName"]))]
+
+
+def evaluate(client: Client) -> dict[str, str]:
+    """Gives each alarm the state that it should have, which does what the alarm says; the states."""
+    found = look(client)
+    for seen in found:
+        client("cloudwatch").set_alarm_state(AlarmName=seen.name, StateValue=seen.now, StateReason=seen.reason)
+    return {seen.name: seen.now for seen in found}
+
+
+def _seen(client: Client, alarm: dict[str, Any]) -> Seen:
+    value = _measured(client("sqs"), alarm)
+    now = "ALARM" if COMPARED[alarm["ComparisonOperator"]](value, alarm["Threshold"]) else "OK"
+    before = alarm["StateValue"]
+    actions = alarm["AlarmActions" if now == "ALARM" else "OKActions"] if now != before else ()
+    reason = f"{alarm['MetricName']} is {value:g}, the threshold is {alarm['Threshold']:g}"
+    return Seen(alarm["AlarmName"], before, now, reason, tuple(map(_in_words, actions)))
+
+
+def _in_words(action: str) -> str:
+    name = action.rpartition(":")[2]
+    return f"runs the function {name}" if ":lambda:" in action else f"tells the topic {name}"
 
 
 def _measured(sqs: Any, alarm: dict[str, Any]) -> float:
