@@ -26,8 +26,10 @@ def arn_of(bucket_name: str) -> str:
 
 
 def removal_of(settings: Settings) -> RemovalPolicy:
-    """CloudFormation never deletes a bucket that has something in it, so even with both switches a person empties it."""
-    return RemovalPolicy.DESTROY if settings.delete_data else RemovalPolicy.RETAIN
+    """A first deployment that fails takes its empty buckets and keys along, so that the next one finds their names free; later
+    nothing deletes them. CloudFormation never deletes a bucket that has something in it, so even with both switches a person
+    empties it."""
+    return RemovalPolicy.DESTROY if settings.delete_data else RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE
 
 
 def private_bucket(

@@ -1,11 +1,11 @@
-"""What jobs ship with, as three files: `python -m infra.bundle [FOLDER]` (`make bundle`) writes them, into dist/.
+"""What jobs ship with, as a few files: `python -m infra.bundle [FOLDER]` (`make bundle`) writes them, into dist/.
 
 * `forebay.zip`: the package, for `--extra-py-files`;
 * `forebay-<version>-py3-none-any.whl`: the same as a wheel, for pip;
-* `forebay-logstore.jar`: the log store, for `--extra-jars`.
+* `forebay-logstore.jar`: the log store, and Delta Kernel's two jars, for `--extra-jars`.
 
 The same sources give the same bytes, on whatever day and in whatever folder, so that a hash says what runs. The template ships
-this zip and this jar. `SHA256SUMS` beside them has the hashes.
+this zip and these jars. `SHA256SUMS` beside them has the hashes.
 """
 
 from __future__ import annotations
@@ -21,12 +21,18 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from forebay.errors import Misdeclared
+from forebay.spark import runtime
 
-__all__ = ["LOG_STORE_JAR", "built", "bundle", "package_zip"]
+__all__ = ["KERNEL_JARS", "LOG_STORE_JAR", "built", "bundle", "package_zip"]
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "glue_jobs" / "forebay"
-LOG_STORE_JAR = ROOT / ".forebay" / "jars" / "forebay-logstore.jar"
+JARS = ROOT / ".forebay" / "jars"
+LOG_STORE_JAR = JARS / "forebay-logstore.jar"
+KERNEL_JARS = tuple(JARS / f"delta-kernel-{part}-{runtime.DELTA}.jar" for part in ("api", "defaults"))
+"""Delta's own jar has no Kernel. An engine that brings the same version has it twice, and either copy does."""
+OF_A_PERSON = "cli"
+"""The room that no job runs."""
 EARLIEST = (1980, 1, 1, 0, 0, 0)
 """The first moment that a zip can name, and every entry's."""
 EPOCH = "315532800"
@@ -37,7 +43,8 @@ def bundle(folder: Path, *, root: Path = ROOT, log_store_jar: Path = LOG_STORE_J
     """The files, with their hashes beside them."""
     folder.mkdir(parents=True, exist_ok=True)
     made = [package_zip(folder / "forebay.zip", root / "glue_jobs" / "forebay"), wheel(folder, root)]
-    made.append(Path(shutil.copyfile(built(log_store_jar), folder / log_store_jar.name)))
+    for jar in (log_store_jar, *KERNEL_JARS):
+        made.append(Path(shutil.copyfile(built(jar), folder / jar.name)))
     sums = [f"{hashlib.sha256(file.read_bytes()).hexdigest()}  {file.name}\n" for file in made]
     (folder / "SHA256SUMS").write_text("".join(sums))
     return made
@@ -45,7 +52,7 @@ def bundle(folder: Path, *, root: Path = ROOT, log_store_jar: Path = LOG_STORE_J
 
 def package_zip(to: Path, package: Path = PACKAGE) -> Path:
     with zipfile.ZipFile(to, "w", zipfile.ZIP_DEFLATED) as archive:
-        for file in files_of(package):
+        for file in (file for file in files_of(package) if file.relative_to(package).parts[0] != OF_A_PERSON):
             entry = zipfile.ZipInfo(f"{package.name}/{file.relative_to(package).as_posix()}", EARLIEST)
             entry.external_attr = 0o644 << 16
             archive.writestr(entry, file.read_bytes(), zipfile.ZIP_DEFLATED)

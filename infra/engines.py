@@ -6,7 +6,6 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Protocol
 
 from aws_cdk import Aws, CfnResource
@@ -14,13 +13,11 @@ from aws_cdk import aws_emrserverless as emr
 from aws_cdk import aws_events as events
 from aws_cdk import aws_glue as glue
 from aws_cdk import aws_iam as iam
-from aws_cdk import aws_s3_assets as assets
 from aws_cdk import aws_ssm as ssm
 from constructs import Construct
 
 from forebay.spark import runtime
 from infra import grants
-from infra.bundle import built
 from infra.review import acknowledge
 from infra.settings import Settings
 from lambdas.engine.emr_serverless import AT_WORK as EMR_AT_WORK
@@ -31,9 +28,6 @@ GLUE_AT_WORK = ("STARTING", "RUNNING", "STOPPING", "WAITING")
 IDLE_MINUTES = 15
 VCPUS_OF_A_WORKER = {"G.1X": 4, "G.2X": 8, "G.4X": 16}
 GB_OF_A_VCPU = 4
-JARS = Path(__file__).resolve().parent.parent / ".forebay" / "jars"
-KERNEL = ("delta-kernel-api", "delta-kernel-defaults")
-"""Delta 4.0, which EMR has, comes without Kernel; ours is of Glue's Delta, and reads and commits the same log."""
 
 
 @dataclass(frozen=True)
@@ -64,8 +58,6 @@ class Engine(Protocol):
     @property
     def principal(self) -> str: ...
     @property
-    def extra_jars(self) -> Sequence[assets.Asset]: ...
-    @property
     def logs(self) -> Sequence[str]:
         """The log groups of a job, below its prefix."""
 
@@ -95,7 +87,6 @@ class Glue:
     logs = ("output", "error")
     """What the script says, and what Spark and Glue say.
     https://docs.aws.amazon.com/glue/latest/dg/monitor-continuous-logging.html"""
-    extra_jars: Sequence[assets.Asset] = ()
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -177,10 +168,6 @@ class EmrServerless(Construct):
             ),
         )
         self.said = f"emr-serverless:{self._application.attr_application_id}"
-        self.extra_jars = [
-            assets.Asset(self, "".join(word.capitalize() for word in name.split("-")), path=str(jar(name)))
-            for name in KERNEL
-        ]
 
     def define(self, scope: Construct, definition: Definition) -> CfnResource:
         said = {
@@ -234,7 +221,3 @@ class EmrServerless(Construct):
     @property
     def _arn(self) -> str:
         return self._application.attr_arn
-
-
-def jar(name: str) -> Path:
-    return built(JARS / f"{name}-{runtime.DELTA}.jar")

@@ -47,7 +47,7 @@ Bucket = Annotated[
 ]
 TopicArn = Annotated[str, _words(r"(|arn:[\w-]+:sns:[\w-]+:\d{12}:[\w.-]+)", "the ARN of an SNS topic")]
 KeyArn = Annotated[str, _words(r"(|arn:[\w-]+:kms:[\w-]+:\d{12}:key/[\w-]+)", "the ARN of a KMS key")]
-Release = Annotated[str, _words(r"emr-[a-z0-9.-]+", "a release of EMR, such as emr-spark-8.0")]
+Release = Annotated[str, _words(r"emr-[a-z0-9-]+\.\d+\.\d+", "a release of EMR, such as emr-spark-8.1.0")]
 Folder = Annotated[str, _words(r"(|[^/].*/)", "empty, or a key prefix that ends with /, such as in/")]
 Email = Annotated[str, _words(r"(|[^@\s]+@[^@\s]+)", "an e-mail address")]
 Url = Annotated[str, _words(r"(|https://[^\s/]+\S*)", "an address that begins with https://")]
@@ -72,7 +72,7 @@ class Settings(BaseModel):
     engine: Literal["glue", "emr-serverless"] = Field(
         "glue", description="what runs the jobs; what is proven of each is at the end of infra/README.md"
     )
-    emr_release: Release = Field("emr-spark-8.0", description="emr-serverless: its release; Spark 4.0 or newer")
+    emr_release: Release = Field("emr-spark-8.1.0", description="emr-serverless: its release; Spark 4.1 or newer")
     mode: Literal["continuous", "drain", "auto"] = Field(
         "continuous",
         description="continuous: the job runs on; drain: it is started when files wait and ends when none do; "
@@ -172,6 +172,10 @@ class Settings(BaseModel):
         0, ge=0, description="alarm when all of this costs more in a month, or will; 0: no budget"
     )
 
+    termination_protection: bool = Field(
+        False,
+        description="CloudFormation refuses to delete the stack; turn it on after the first deployment, which it would hinder",
+    )
     conditional_commits: bool = Field(
         True, description="the lake's bucket policy refuses commits of writers that would overwrite another's"
     )
@@ -242,6 +246,8 @@ class Settings(BaseModel):
             yield "keep_landed_days must be more than landing_ia_days, or 0"
         if self.delete_data != bool(self.delete_data_of):
             yield f"data goes only when delete_data is true and delete_data_of is {self.name}"
+        if self.delete_data and self.termination_protection:
+            yield "delete_data and termination_protection contradict each other: give one of them"
         if self.delete_data_of not in ("", self.name):
             yield f"delete_data_of is {self.delete_data_of!r}, but this deployment is {self.name!r}"
         if len(self.name) + LONGEST_REST > LONGEST_BUCKET_NAME:

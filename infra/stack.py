@@ -46,7 +46,7 @@ class ForebayStack(Stack):
     def __init__(
         self, scope: Construct, construct_id: str, *, settings: Settings, service: Service, **more: Any
     ) -> None:
-        super().__init__(scope, construct_id, termination_protection=not settings.delete_data, **more)
+        super().__init__(scope, construct_id, termination_protection=settings.termination_protection, **more)
         on = self._foundation(settings, service)
         jobs = Jobs(ingest_job(self, on), upkeep_jobs(self, on))
         functions = Functions(self, "Functions", settings=settings, key=on.keys.data)

@@ -17,7 +17,6 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_lambda as lam
 from aws_cdk import aws_logs as logs
-from aws_cdk import aws_s3_assets as assets
 from constructs import Construct
 
 from forebay.spark import runtime
@@ -53,7 +52,8 @@ class Functions(Construct):
         self.all: list[lam.Function] = []
         with TemporaryDirectory() as folder:
             gather_code(Path(folder))
-            self._code = assets.Asset(self, "Code", path=folder)
+            self._code = lam.Code.from_asset(folder)
+            self._code.bind(self)  # while the folder is there; functions take what was staged
 
     def make(self, name: str, **environment: str) -> lam.Function:
         """The function whose handler is in the folder of this name."""
@@ -76,7 +76,7 @@ class Functions(Construct):
             runtime=lam.Runtime(f"python{runtime.PYTHON}", lam.RuntimeFamily.PYTHON),
             architecture=lam.Architecture.ARM_64,
             handler=f"lambdas.{name}.handler.handle",
-            code=lam.Code.from_bucket(self._code.bucket, self._code.s3_object_key),
+            code=self._code,
             role=role,
             log_group=log,
             environment=environment,

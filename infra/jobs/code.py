@@ -13,7 +13,7 @@ from aws_cdk import aws_s3_assets as assets
 from constructs import Construct
 
 from forebay.declaration.service import Service
-from infra.bundle import LOG_STORE_JAR, built, package_zip
+from infra.bundle import KERNEL_JARS, LOG_STORE_JAR, built, package_zip
 from infra.declarations import one_text
 
 __all__ = ["JobCode"]
@@ -24,7 +24,12 @@ class JobCode(Construct):
         self, scope: Construct, construct_id: str, *, service: Service, log_store_jar: Path = LOG_STORE_JAR
     ) -> None:
         super().__init__(scope, construct_id)
-        self.log_store = assets.Asset(self, "LogStore", path=str(built(log_store_jar)))
+        self.jars = [
+            assets.Asset(self, name, path=str(built(jar)))
+            for name, jar in zip(
+                ("LogStore", "KernelApi", "KernelDefaults"), (log_store_jar, *KERNEL_JARS), strict=True
+            )
+        ]
         with TemporaryDirectory() as folder:
             self.package = assets.Asset(self, "Package", path=str(package_zip(Path(folder, "forebay.zip"))))
             written = Path(folder, "service.toml")
@@ -33,4 +38,4 @@ class JobCode(Construct):
 
     @property
     def assets(self) -> tuple[assets.Asset, ...]:
-        return self.package, self.log_store, self.declarations
+        return self.package, *self.jars, self.declarations

@@ -81,7 +81,7 @@ class Job(Construct):
             because = "Spark names what it leaves there"
             grants.write_objects(self.role, sid, on.lake.artefacts.bucket_arn, prefix, because=because)
         grants.use_key(self.role, "UseDataKey", on.keys.data)
-        grants.read_assets(self.role, *on.code.assets, *on.engine.extra_jars, self.script)
+        grants.read_assets(self.role, *on.code.assets, self.script)
         on.engine.may_write_logs(self.role, [group.log_group_arn for group in self.log_groups])
         grants.publish_metrics(self.role, on.settings.namespace, "Glue")
         if on.settings.python_modules.startswith("s3://"):
@@ -92,7 +92,6 @@ class Job(Construct):
 def _of_every_job(on: Foundation, log_prefix: str) -> dict[str, str]:
     """Glue puts the declarations beside the script, under their own name."""
     artefacts = f"s3://{on.lake.artefacts.bucket_name}"
-    jars = (on.code.log_store, *on.engine.extra_jars)
     return {
         "--lake": on.lake.uri,
         "--service": on.code.declarations.s3_object_key,
@@ -100,7 +99,7 @@ def _of_every_job(on: Foundation, log_prefix: str) -> dict[str, str]:
         "--datalake-formats": "delta",
         "--conf": conf_argument(job_settings()),
         "--extra-py-files": on.code.package.s3_object_url,
-        "--extra-jars": ",".join(jar.s3_object_url for jar in jars),
+        "--extra-jars": ",".join(jar.s3_object_url for jar in on.code.jars),
         "--extra-files": on.code.declarations.s3_object_url,
         "--additional-python-modules": on.settings.python_modules or f"pydantic=={metadata.version('pydantic')}",
         "--enable-auto-scaling": "true",

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from forebay.errors import Misdeclared
-from infra.bundle import LOG_STORE_JAR, ROOT, bundle
-from tests.infra.synthesized import Synthesized
+from infra.bundle import KERNEL_JARS, LOG_STORE_JAR, ROOT, bundle
+from tests.infra.synthesized import Synthesized, text
 
 pytestmark = pytest.mark.xdist_group("cdk")
 
@@ -29,7 +29,7 @@ def test_the_same_sources_give_the_same_bytes_wherever_and_whenever(tmp_path: Pa
         file.chmod(0o600)
         os.utime(file, (time.time() - 86_400 * 400,) * 2)
     one, two = bundle(tmp_path / "one"), bundle(tmp_path / "two", root=elsewhere)
-    assert [file.name.partition("-")[0] for file in one] == ["forebay.zip", "forebay", "forebay"]
+    assert [file.name.partition("-")[0] for file in one] == ["forebay.zip", "forebay", "forebay", "delta", "delta"]
     for first, second in zip(one, two, strict=True):
         assert first.name == second.name
         assert first.read_bytes() == second.read_bytes(), first.name
@@ -37,7 +37,7 @@ def test_the_same_sources_give_the_same_bytes_wherever_and_whenever(tmp_path: Pa
 
 
 def test_the_package_runs_out_of_the_zip_with_its_example(tmp_path: Path) -> None:
-    (zipped, wheel, _) = bundle(tmp_path)
+    (zipped, wheel, *_) = bundle(tmp_path)
     assert {name.partition("/")[0] for name in zipfile.ZipFile(zipped).namelist()} == {"forebay"}
     inside = set(zipfile.ZipFile(wheel).namelist())
     assert {name for name in zipfile.ZipFile(zipped).namelist() if name.endswith(".py")} <= inside
@@ -57,7 +57,8 @@ def test_without_the_built_log_store_it_says_what_to_run(tmp_path: Path) -> None
 
 
 def test_the_template_ships_the_bundles_zip_and_jar(made: Synthesized, tmp_path: Path) -> None:
-    (zipped, _, _) = bundle(tmp_path)
+    (zipped, *_) = bundle(tmp_path)
     arguments = made.one("Glue::Job", "IngestJob")["DefaultArguments"]
     assert made.asset(arguments["--extra-py-files"]).read_bytes() == zipped.read_bytes()
-    assert made.asset(arguments["--extra-jars"]).read_bytes() == LOG_STORE_JAR.read_bytes()
+    shipped = [made.asset(place).read_bytes() for place in text(arguments["--extra-jars"]).split(",")]
+    assert shipped == [jar.read_bytes() for jar in (LOG_STORE_JAR, *KERNEL_JARS)]

@@ -34,7 +34,7 @@ def definitions(service: Synthesized) -> dict[str, Any]:
 
 def test_one_application_starts_with_a_run_and_stops_without(emr: Synthesized) -> None:
     application = emr.one("EMRServerless::Application", "EngineApplication")
-    assert (application["Type"], application["ReleaseLabel"]) == ("SPARK", "emr-spark-8.0")
+    assert (application["Type"], application["ReleaseLabel"]) == ("SPARK", "emr-spark-8.1.0")
     assert application["AutoStartConfiguration"] == {"Enabled": True}
     assert application["AutoStopConfiguration"] == {"Enabled": True, "IdleTimeoutMinutes": 15}
     assert application["MaximumCapacity"] == {"Cpu": "80 vCPU", "Memory": "320 GB"}

@@ -471,6 +471,9 @@ def test_the_jobs_package_is_forebay_alone(made: Synthesized) -> None:
     inside = zipfile.ZipFile(package).namelist()
     assert {name.partition("/")[0] for name in inside} == {"forebay"}
     assert "forebay/declaration/example/service.toml" in inside
+    assert not [name for name in inside if name.startswith("forebay/cli/")], (
+        "an edit of a command would restart production"
+    )
     assert not [name for name in inside if "__pycache__" in name or name.endswith(".pyc")]
 
 
@@ -705,7 +708,8 @@ DATA = ("S3::Bucket", "KMS::Key")
 
 def test_data_and_keys_outlive_the_stack(made: Synthesized) -> None:
     for kind in DATA:
-        assert {r["DeletionPolicy"] for r in made.of(kind).values()} == {"Retain"}
+        assert {r["DeletionPolicy"] for r in made.of(kind).values()} == {"RetainExceptOnCreate"}
+        assert {r["UpdateReplacePolicy"] for r in made.of(kind).values()} == {"Retain"}
 
 
 def test_with_both_switches_data_may_go(adopted: Synthesized) -> None:
@@ -713,10 +717,14 @@ def test_with_both_switches_data_may_go(adopted: Synthesized) -> None:
         assert {r["DeletionPolicy"] for r in adopted.of(kind).values()} == {"Delete"}
 
 
-@pytest.mark.parametrize(("which", "protected"), [("made", True), ("adopted", False)])
-def test_the_stack_is_protected_until_both_switches_are_set(
-    request: pytest.FixtureRequest, which: str, protected: bool
+def test_a_stack_is_protected_when_a_person_says_so_which_the_first_deployment_cannot_be(
+    made: Synthesized, tmp_path: Path
 ) -> None:
-    manifest = json.loads((request.getfixturevalue(which).outdir / "manifest.json").read_text())
+    assert not protected(made)
+    assert protected(synthesized(tmp_path, env="dev", termination_protection="true"))
+
+
+def protected(service: Synthesized) -> bool:
+    manifest = json.loads((service.outdir / "manifest.json").read_text())
     (stack,) = [a for a in manifest["artifacts"].values() if a["type"] == "aws:cloudformation:stack"]
-    assert stack["properties"].get("terminationProtection", False) is protected
+    return bool(stack["properties"].get("terminationProtection", False))

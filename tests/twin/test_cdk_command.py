@@ -6,6 +6,7 @@ import importlib.util
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -63,6 +64,22 @@ def edited(folder: Path) -> Path:
     return folder
 
 
+def broken(good: Path, folder: Path) -> Path:
+    """The same app with one property that CloudFormation refuses, after the buckets are made."""
+    shutil.copytree(good, folder)
+    (file,) = folder.glob("*.template.json")
+    template = json.loads(file.read_text())
+    (alarm,) = [one for name, one in template["Resources"].items() if name.startswith("AlarmsFilesWait")]
+    alarm["Properties"]["Treshold"] = 1
+    file.write_text(json.dumps(template))
+    (assets,) = folder.glob("*.assets.json")
+    known = json.loads(assets.read_text())["files"].items()
+    (digest,) = [name for name, asset in known if asset["source"]["path"] == file.name]
+    for place in (assets, folder / "manifest.json"):
+        place.write_text(place.read_text().replace(digest, digest[::-1]))  # another template, at another place
+    return folder
+
+
 def test_a_fetch_that_breaks_off_says_so_and_leaves_what_was_there(tmp_path: Path) -> None:
     """As on a machine without a network; the command that an earlier lock file named can go on being used."""
     found = importlib.util.spec_from_file_location("install", ROOT / "dev/cdk/install.py")
@@ -89,13 +106,13 @@ def test_a_fetch_that_breaks_off_says_so_and_leaves_what_was_there(tmp_path: Pat
     assert [place.name for place in home.parent.iterdir()] == ["cdk"]
 
 
-def test_bootstrap_deploy_diff_update_and_destroy(cdk: Path, endpoint: str, tmp_path: Path) -> None:
+def test_bootstrap_deploy_that_fails_deploy_diff_update_and_destroy(cdk: Path, endpoint: str, tmp_path: Path) -> None:
     first = synth.assembly()
     second = edited(tmp_path / "second")
     stack = assembly.read(first).stack
     glue, job = client("glue", endpoint, REGION), f"{stack}-ingest"
 
-    def run(*words: str, app: Path = first) -> str:
+    def run(*words: str, app: Path = first, fails: bool = False) -> str:
         environment = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "CDK_"))}
         environment |= {
             **ACCESS_KEY,
@@ -107,7 +124,7 @@ def test_bootstrap_deploy_diff_update_and_destroy(cdk: Path, endpoint: str, tmp_
         }
         command = [str(cdk), *words, "--app", str(app), "--no-color", "--no-notices", "--no-version-reporting"]
         ran = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
-        assert ran.returncode == 0, f"{' '.join(words)}\n{ran.stdout}\n{ran.stderr}"
+        assert (ran.returncode != 0) is fails, f"{' '.join(words)}\n{ran.stdout}\n{ran.stderr}"
         return ran.stdout + ran.stderr
 
     def workers() -> int:
@@ -116,6 +133,9 @@ def test_bootstrap_deploy_diff_update_and_destroy(cdk: Path, endpoint: str, tmp_
     run("bootstrap", f"aws://123456789012/{REGION}")
     deploy = ("deploy", "--method", "direct", "--require-approval", "never")
     outputs = tmp_path / "outputs.json"
+    refused = run(*deploy, app=broken(first, tmp_path / "broken"), fails=True)
+    assert 'Unknown parameter in input: "Treshold"' in refused
+    assert len(client("s3", endpoint, REGION).list_buckets()["Buckets"]) == 1, "bootstrap's own"
     run(*deploy, "--outputs-file", str(outputs))
     assert json.loads(outputs.read_text())[stack]["IngestJob"] == job
     assert workers() == 2

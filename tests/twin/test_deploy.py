@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 
 from forebay.errors import Halt, Misdeclared
 from forebay_local.twin import assembly, synth
@@ -118,7 +119,8 @@ def test_the_queues_are_as_declared(twin: Twin) -> None:
 def test_the_jobs_code_is_where_its_arguments_say(twin: Twin) -> None:
     (job,) = [job for job in twin.client("glue").get_jobs()["Jobs"] if job["Name"] == f"{twin.stack}-ingest"]
     arguments = job["DefaultArguments"]
-    for place in (job["Command"]["ScriptLocation"], *(arguments[f"--extra-{name}"] for name in ("py-files", "jars"))):
+    shipped = ",".join(arguments[f"--extra-{name}"] for name in ("py-files", "jars"))
+    for place in (job["Command"]["ScriptLocation"], *shipped.split(",")):
         bucket, _, key = place.removeprefix("s3://").partition("/")
         assert twin.client("s3").head_object(Bucket=bucket, Key=key)["ContentLength"] > 0
 
@@ -191,6 +193,45 @@ def test_what_cannot_be_made_fails_the_deploy_with_a_sentence(
 ) -> None:
     with pytest.raises(Halt, match=f"(?s)wrong cannot be deployed into the twin: .*{complaint}"):
         assembly.deploy(stack("wrong", It=resource), client=twin.client)
+
+
+def bucket(policy: str) -> dict[str, Any]:
+    return {"Type": "AWS::S3::Bucket", "DeletionPolicy": policy, "Properties": {"BucketName": "first-lake"}}
+
+
+def test_a_first_deploy_that_failed_leaves_no_bucket_behind_and_the_next_one_succeeds(twin: Twin) -> None:
+    """What is only retained, as buckets were before, stays behind a rollback, and its name is taken."""
+    s3 = twin.client("s3")
+    broken = stack("first", Lake=bucket("RetainExceptOnCreate"), Late={**alarm(Treshold=1), "DependsOn": "Lake"})
+    with pytest.raises(Halt, match="Unknown parameter"):
+        assembly.deploy(broken, client=twin.client)
+    assert "first-lake" not in [found["Name"] for found in s3.list_buckets()["Buckets"]]
+    (found,) = twin.client("cloudformation").describe_stacks(StackName="first")["Stacks"]
+    assert found["StackStatus"] == "ROLLBACK_COMPLETE"
+
+    mended = stack("first", Lake=bucket("RetainExceptOnCreate"), Late={**alarm(), "DependsOn": "Lake"})
+    assert assembly.deploy(mended, client=twin.client) == {"Said": "done"}
+    twin.client("cloudformation").delete_stack(StackName="first")
+    assert "first-lake" in [found["Name"] for found in s3.list_buckets()["Buckets"]], "a deleted stack keeps its data"
+    s3.delete_bucket(Bucket="first-lake")
+
+
+def test_a_first_deploy_that_failed_keeps_what_is_retained_come_what_may(twin: Twin) -> None:
+    broken = stack("first", Lake=bucket("Retain"), Late={**alarm(Treshold=1), "DependsOn": "Lake"})
+    with pytest.raises(Halt, match="Unknown parameter"):
+        assembly.deploy(broken, client=twin.client)
+    twin.client("s3").delete_bucket(Bucket="first-lake")
+    twin.client("cloudformation").delete_stack(StackName="first")
+
+
+def test_a_protected_stack_is_not_deleted(twin: Twin) -> None:
+    cloudformation = twin.client("cloudformation")
+    assembly.deploy(stack("safe", Late=alarm()), client=twin.client)
+    cloudformation.update_termination_protection(StackName="safe", EnableTerminationProtection=True)
+    with pytest.raises(ClientError, match="cannot be deleted while TerminationProtection is enabled"):
+        cloudformation.delete_stack(StackName="safe")
+    cloudformation.update_termination_protection(StackName="safe", EnableTerminationProtection=False)
+    cloudformation.delete_stack(StackName="safe")
 
 
 # --- the assembly ---

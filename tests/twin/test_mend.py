@@ -11,11 +11,11 @@ import pytest
 
 from forebay.errors import Misdeclared
 from forebay_local.twin import events, functions, glue, rights, s3, sqs
-from forebay_local.twin.cloudformation import engine
+from forebay_local.twin.cloudformation import engine, rollback
 from forebay_local.twin.mend import MOTO, Mend, lay, missing, moved
 
 
-@pytest.mark.parametrize("mended", [sqs, s3, engine, functions, events, glue, rights])
+@pytest.mark.parametrize("mended", [sqs, s3, engine, rollback, functions, events, glue, rights])
 def test_every_place_that_is_mended_is_where_the_mend_expects_it(mended: Any) -> None:
     assert "\n".join(map(str, moved(mended.MENDS, mended.relied_on))) == ""
 

@@ -35,6 +35,7 @@ from forebay.source.drain import Drain
 from forebay.source.source import register
 from forebay.spark.session import session
 from forebay.spark.signals import stopping_on_signals
+from forebay.spark.stock import take_stock
 from forebay.table.catalog import Catalog
 from forebay.upkeep.compaction.inline import Inline
 
@@ -51,6 +52,7 @@ def ingest(settings: IngestSettings, *, emit: Emit, stop: threading.Event) -> No
     check_queue(settings.queue_url)
     check_lake(settings.lake)
     spark = session("forebay-ingest")
+    take_stock(spark, emit)
     refuse_unsafe_settings(dict(spark.sparkContext.getConf().getAll()), settings.lake)
     probe(spark, settings.lake)
     check_expressions(spark, service)

@@ -20,6 +20,8 @@ from forebay.errors import Halt, Misdeclared
 
 __all__ = ["Assembly", "Asset", "deploy", "read"]
 
+ROLLED_BACK = "ROLLBACK_COMPLETE"
+"""A stack whose creation failed. It can only be deleted."""
 LARGEST_BODY = 51_200
 """Of a template in the request itself; a larger one goes through S3."""
 
@@ -109,19 +111,37 @@ def _make_or_update(cloudformation: Any, assembly: Assembly, bucket_url: str) ->
     else:
         arguments["TemplateBody"] = assembly.template
     try:
-        cloudformation.create_stack(**arguments)
-    except ClientError as refusal:
-        if refusal.response["Error"]["Code"] != "AlreadyExistsException":
-            raise _told(assembly, refusal) from refusal
+        if _status(cloudformation, assembly.stack) == ROLLED_BACK:
+            cloudformation.delete_stack(StackName=assembly.stack)
         try:
-            cloudformation.update_stack(**arguments)
-        except ClientError as why:
-            if "No updates are to be performed" not in str(why):
-                raise _told(assembly, why) from why
+            cloudformation.create_stack(**arguments)
+        except cloudformation.exceptions.AlreadyExistsException:
+            _update(cloudformation, arguments)
+    except ClientError as refusal:
+        raise _told(assembly, refusal.response["Error"]["Message"]) from refusal
+    if _status(cloudformation, assembly.stack) == ROLLED_BACK:
+        events = cloudformation.describe_stack_events(StackName=assembly.stack)["StackEvents"]
+        raise _told(assembly, next(one["ResourceStatusReason"] for one in events if one.get("ResourceStatusReason")))
 
 
-def _told(assembly: Assembly, refusal: ClientError) -> Halt:
-    return Halt(f"{assembly.folder} cannot be deployed into the twin: {refusal.response['Error']['Message']}")
+def _update(cloudformation: Any, arguments: dict[str, Any]) -> None:
+    try:
+        cloudformation.update_stack(**arguments)
+    except ClientError as why:
+        if "No updates are to be performed" not in str(why):
+            raise
+
+
+def _status(cloudformation: Any, stack: str) -> str:
+    try:
+        (found,) = cloudformation.describe_stacks(StackName=stack)["Stacks"]
+    except ClientError:
+        return ""
+    return str(found["StackStatus"])
+
+
+def _told(assembly: Assembly, why: str) -> Halt:
+    return Halt(f"{assembly.folder} cannot be deployed into the twin: {why}")
 
 
 def _zipped(folder: Path) -> bytes:

@@ -27,6 +27,7 @@ from forebay.lake.safety import probe, refuse_unsafe_settings
 from forebay.settings import CompactSettings
 from forebay.spark.session import session
 from forebay.spark.signals import stopping_on_signals
+from forebay.spark.stock import take_stock
 from forebay.upkeep.compaction.carry_out import Commit, Engine, Stuck
 from forebay.upkeep.compaction.declared import policy_of
 from forebay.upkeep.compaction.events import CompactionEnded, TableCompacted, TableLeftForLater, TableNotCompacted
@@ -92,6 +93,7 @@ def compact(settings: CompactSettings, *, emit: Emit, stop: threading.Event | No
     if planned.tasks:
         # Only now: where nothing is to be done, no JVM needs to start.
         spark = session("forebay-compact")
+        take_stock(spark, emit)
         refuse_unsafe_settings(dict(spark.sparkContext.getConf().getAll()), settings.lake)
         probe(spark, settings.lake)
         with stopping_on_signals(stop := stop or threading.Event()):

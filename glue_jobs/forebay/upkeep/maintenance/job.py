@@ -30,6 +30,7 @@ from forebay.lake.safety import probe, refuse_unsafe_settings
 from forebay.settings import MaintainSettings
 from forebay.spark.session import session
 from forebay.spark.signals import stopping_on_signals
+from forebay.spark.stock import take_stock
 from forebay.upkeep.compaction.carry_out import sentence_of
 from forebay.upkeep.compaction.events import TableLeftForLater
 from forebay.upkeep.compaction.live_files import TableState, Unreadable, is_no_table, read_table
@@ -95,6 +96,7 @@ def maintain(settings: MaintainSettings, *, emit: Emit, stop: threading.Event | 
     tables = tables_of(settings.lake, s3=s3)
     names = settings.table_names or [*tables, *own_tables(settings.lake, s3=s3)]
     spark = session("forebay-maintain")
+    take_stock(spark, emit)
     refuse_unsafe_settings(dict(spark.sparkContext.getConf().getAll()), settings.lake)
     probe(spark, settings.lake)
     with stopping_on_signals(stop := stop or threading.Event()):

@@ -22,6 +22,7 @@ from moto.logs.models import LogGroup
 from moto.s3.models import FakeBucket
 
 from forebay_local.twin import clients
+from forebay_local.twin.cloudformation import rollback
 from forebay_local.twin.cloudformation.kinds import COMPLETED, KINDS, Kind, Made, Order
 from forebay_local.twin.mend import Mend, lay
 
@@ -43,6 +44,7 @@ _forget = models.CloudFormationBackend.delete_change_set
 def install(endpoint: str) -> None:
     """Lay the mends, and let moto make our kinds by calls to `endpoint`, which is itself."""
     lay(MENDS, relied_on)
+    lay(rollback.MENDS, rollback.relied_on)
 
     def ask(region: str) -> Callable[[str], Any]:
         return lambda service: clients.client(service, endpoint, region)
@@ -176,13 +178,15 @@ def log_group_attribute(self: Any, attribute_name: str) -> str:
 
 
 def outputs(self: Any) -> Any:
-    return None if self.status.startswith("DELETE") else _outputs.fget(self)
+    return None if self.status.startswith(("DELETE", "ROLLBACK")) else _outputs.fget(self)
 
 
 def execute_change_set(self: Any, change_set_name: str, stack_name: str | None = None) -> None:
     changes = self.describe_change_set(change_set_name)
     _execute(self, change_set_name, stack_name)
     stack = self.stacks[changes.stack_id]
+    if stack.status == rollback.ROLLED_BACK:
+        return
     stack._parse_template()
     stack.output_map = stack._create_output_map()
 

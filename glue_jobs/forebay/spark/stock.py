@@ -1,0 +1,102 @@
+"""Is everything there that a job will need? Asked at its start, before anything is taken from the queue.
+
+Enters a session. Leaves an event with the versions that were found, or `Misdeclared` with every class and module that is
+missing. Without this a missing class would be found by the first batch, as `'JavaPackage' object is not callable`.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from importlib import metadata
+from typing import TYPE_CHECKING, Any
+
+from forebay.errors import Misdeclared, Problem
+from forebay.events import Emit, Event
+from forebay.spark.session import LOG_STORE
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["StockTaken", "take_stock"]
+
+MODULES = {
+    "boto3": "boto3",
+    "delta.tables": "delta-spark",
+    "numpy": "numpy",
+    "pyarrow": "pyarrow",
+    "pydantic": "pydantic",
+}
+"""Each with the distribution that has it."""
+CLASSES = {
+    "Delta Kernel's tables": "io.delta.kernel.Table",
+    "Delta Kernel's engine": "io.delta.kernel.defaults.engine.DefaultEngine",
+    "Delta for Spark": "io.delta.sql.DeltaSparkSessionExtension",
+    "the log store": LOG_STORE,
+    "S3A": "org.apache.hadoop.fs.s3a.S3AFileSystem",
+}
+OF_JOB = (
+    "the job's arguments name it: deploy again, or see --extra-jars, --datalake-formats and --additional-python-modules"
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class StockTaken(Event):
+    """What a job runs on: versions of what it needs, and the jars that its classes come from."""
+
+    spark: str
+    modules: dict[str, str]
+    classes: dict[str, str]
+
+
+def take_stock(
+    spark: SparkSession, emit: Emit, *, module: Callable[[str], Any] = importlib.import_module, jvm: Any = None
+) -> None:
+    jvm = jvm or spark._jvm
+    modules = {name: _version(name, module) for name in MODULES}
+    classes = {name: _jar(jvm, name) for name in CLASSES.values()}
+    problems = list(_missing(modules, classes))
+    if problems:
+        raise Misdeclared(problems)
+    emit(
+        StockTaken(
+            spark=spark.version,
+            modules={name: version for name, version in modules.items() if version},
+            classes={name: jar for name, jar in classes.items() if jar},
+        )
+    )
+
+
+def _missing(modules: dict[str, str], classes: dict[str, str]) -> Iterator[Problem]:
+    for name, version in modules.items():
+        if not version:
+            yield Problem(f"Python module {name}", "cannot be imported by this job", OF_JOB)
+    for what, name in CLASSES.items():
+        if not classes[name]:
+            yield Problem(f"Java class {name}", f"is not on the class path, and {what} is needed", OF_JOB)
+
+
+def _version(name: str, load: Callable[[str], Any]) -> str:
+    try:
+        load(name)
+    except ImportError:
+        return ""
+    try:
+        return metadata.version(MODULES[name])
+    except metadata.PackageNotFoundError:  # a platform may bring a module without saying which
+        return "unknown"
+
+
+def _jar(jvm: Any, name: str) -> str:
+    """Found as our code will find it: py4j takes a name that is no class for a package, and complains later."""
+    from py4j.java_gateway import JavaClass
+
+    found = jvm
+    for part in name.split("."):
+        found = getattr(found, part)
+    if not isinstance(found, JavaClass):
+        return ""
+    of_class = jvm.java.lang.Class.forName(name, False, jvm.Thread.currentThread().getContextClassLoader())
+    source = of_class.getProtectionDomain().getCodeSource()
+    return str(source.getLocation()).rpartition("/")[2] if source is not None else "unknown"
