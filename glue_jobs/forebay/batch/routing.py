@@ -97,8 +97,7 @@ def metadata_is_asked_for(service: Service) -> bool:
 
 
 def _named(service: Service) -> set[str]:
-    envelope = service.envelope
-    named = {envelope.event, envelope.event_time, envelope.id}
+    named: set[str] = set()
     for table in service.tables:
         named |= {*table.fields, *table.where, *(c.source for c in table.columns if c.expression is None)}
     return named
@@ -137,7 +136,8 @@ def _parse_schema(service: Service) -> str:
         parts = path.split(".")
         if not any(".".join(parts[:length]) in whole for length in range(1, len(parts))):
             reduce(lambda node, part: node.setdefault(part, {}), parts, tree)
-    return _ddl(tree)
+    # Spark parses no struct without a field, and where nothing is named a record must still be seen to be JSON.
+    return _ddl(tree) or "`_`: STRING"
 
 
 def _ddl(tree: dict[str, dict]) -> str:  # type: ignore[type-arg]

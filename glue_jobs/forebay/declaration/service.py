@@ -21,7 +21,7 @@ from pydantic import AfterValidator, BaseModel, Field, ValidationError, field_va
 from forebay.address import bucket_and_key, is_s3, local_folder
 from forebay.aws.client import client
 from forebay.declaration import object_key
-from forebay.declaration.column import Column, Declared, RecordPath
+from forebay.declaration.column import Column, Declared
 from forebay.declaration.schedule import Schedule
 from forebay.declaration.table import Compaction, Table
 from forebay.errors import Misdeclared, Problem
@@ -42,11 +42,8 @@ Overwritten = Literal["append", "ignore", "replace"]
 
 
 class Envelope(Declared):
-    """Where each record says what it is: dotted paths into the JSON document."""
+    """What lies around the records of a file."""
 
-    event: RecordPath = Field("event", description="what happened, such as purchase")
-    event_time: RecordPath = Field("event_time", description="when it happened")
-    id: RecordPath = Field("event_id", description="what makes a record the same record")
     key: Annotated[str, AfterValidator(object_key.checked)] = Field(
         "", description="what the objects' keys say of their records: in/{game}/ makes a field @key.game"
     )
@@ -56,7 +53,7 @@ class Service(Declared):
     """Everything that one ingest job serves."""
 
     name: str = Field(description="the service's name; it is part of every transaction id, so it must not change")
-    envelope: Envelope = Field(default_factory=lambda: Envelope(), description="where each record says what it is")
+    envelope: Envelope = Field(default_factory=lambda: Envelope(), description="what lies around the records of a file")
     tables: tuple[Table, ...] = Field(
         description="the destinations, tried in order: the first that fits takes the record"
     )
