@@ -167,6 +167,18 @@ def test_paths_of_forebays_own_are_spelt_in_one_place() -> None:
     assert spelt == []
 
 
+def test_whatever_writes_takes_its_session_from_the_probe_of_the_lake() -> None:
+    """`cli/tables` only has Spark look at expressions."""
+    users = {
+        str(module.relative_to(PACKAGE))
+        for module in modules()
+        for node in ast.walk(ast.parse(module.read_text()))
+        if isinstance(node, ast.ImportFrom) and node.module == "forebay.spark.session"
+        if "session" in {alias.name for alias in node.names}
+    }
+    assert users == {"lake/safety.py", "cli/tables.py"}
+
+
 def test_no_name_says_nothing() -> None:
     vague = {"utils", "util", "helpers", "helper", "common", "manager", "misc"}
     named = {part.removesuffix(".py") for m in [*modules(), *(ROOT / "tests").rglob("*.py")] for part in m.parts}

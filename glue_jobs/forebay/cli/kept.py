@@ -179,9 +179,9 @@ def _try_again(
     from forebay.batch.another_try import AnotherTry, Choice
     from forebay.batch.expectations import check_expressions
     from forebay.events import to_log
-    from forebay.spark.session import session
+    from forebay.lake.safety import session_for
 
-    spark = session("forebay-another-try")
+    spark = session_for(lake.rstrip("/"), "forebay-another-try", emit=to_log())
     check_expressions(spark, service)
     tries = AnotherTry(spark, service, lake=lake.rstrip("/"), emit=to_log())
     try:

@@ -133,14 +133,14 @@ def _print(found: Difference) -> None:
 def _settle(lake: str, table: str, place: str, column: dict[str, str] | None) -> None:
     from forebay.declaration.service import declaration_of, load_service
     from forebay.events import to_log
+    from forebay.lake.safety import session_for
     from forebay.operate.settle import settle, with_column
-    from forebay.spark.session import session
     from forebay.table.kernel import TableLogs
 
     service = load_service(place)
     if column is not None:
         service = with_column(service, table, column)
-    spark = session("forebay-settle")
+    spark = session_for(lake.rstrip("/"), "forebay-settle", emit=to_log())
     logs = TableLogs(spark, emit=to_log())
     try:
         done = settle(spark, logs, f"{lake.rstrip('/')}/{table}", service, declaration_of(service, table))

@@ -27,15 +27,13 @@ from forebay.errors import ForebayError, Halt
 from forebay.events import Emit
 from forebay.lake.lease import Lease, hold
 from forebay.lake.objects import Objects, open_objects
-from forebay.lake.safety import probe, refuse_unsafe_settings
+from forebay.lake.safety import session_for
 from forebay.lake.stop import StopWish
 from forebay.ledger.ledger import Ledger
 from forebay.settings import IngestSettings
 from forebay.source.drain import Drain
 from forebay.source.source import register
-from forebay.spark.session import session
 from forebay.spark.signals import stopping_on_signals
-from forebay.spark.stock import take_stock
 from forebay.table.catalog import Catalog
 from forebay.upkeep.compaction.inline import Inline
 
@@ -51,10 +49,7 @@ def ingest(settings: IngestSettings, *, emit: Emit, stop: threading.Event) -> No
     service = load_service(settings.service)
     check_queue(settings.queue_url)
     check_lake(settings.lake)
-    spark = session("forebay-ingest")
-    take_stock(spark, emit)
-    refuse_unsafe_settings(dict(spark.sparkContext.getConf().getAll()), settings.lake)
-    probe(spark, settings.lake)
+    spark = session_for(settings.lake, "forebay-ingest", emit=emit)
     check_expressions(spark, service)
 
     lease = hold(settings.checkpoint_folder, wait_s=settings.lease_wait_s)

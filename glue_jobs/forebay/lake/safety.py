@@ -20,13 +20,15 @@ from uuid import uuid4
 
 from forebay.address import S3_SCHEMES
 from forebay.errors import Misdeclared, Problem
+from forebay.events import Emit
 from forebay.lake.layout import PROBES
-from forebay.spark.session import LOG_STORE
+from forebay.spark.session import LOG_STORE, session
+from forebay.spark.stock import take_stock
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["probe", "refuse_unsafe_settings"]
+__all__ = ["probe", "refuse_unsafe_settings", "session_for"]
 
 RENAMING_SCHEMES = ("", "file", "hdfs")
 
@@ -34,6 +36,14 @@ RENAMING_SCHEMES = ("", "file", "hdfs")
 FLAGS = "performance.flags"
 PERFORMANCE = "create.performance"
 CONDITIONAL = "create.conditional.enabled"
+
+
+def session_for(lake: str, name: str, *, emit: Emit) -> SparkSession:
+    """The session of this process, for a lake that proved to be safe for several writers. Whatever writes begins here."""
+    spark = session(name)
+    take_stock(spark, emit)
+    probe(spark, lake)
+    return spark
 
 
 def refuse_unsafe_settings(conf: Mapping[str, str], lake: str) -> None:

@@ -23,11 +23,9 @@ from forebay.lake.layout import lease_of
 from forebay.lake.lease import Taken, hold
 from forebay.lake.log.tables import own_tables, tables_of
 from forebay.lake.objects import open_objects, s3_client_for
-from forebay.lake.safety import probe, refuse_unsafe_settings
+from forebay.lake.safety import session_for
 from forebay.settings import CompactSettings
-from forebay.spark.session import session
 from forebay.spark.signals import stopping_on_signals
-from forebay.spark.stock import take_stock
 from forebay.upkeep.compaction.carry_out import Commit, Engine, Stuck
 from forebay.upkeep.compaction.declared import policy_of
 from forebay.upkeep.compaction.events import CompactionEnded, TableCompacted, TableLeftForLater, TableNotCompacted
@@ -92,10 +90,7 @@ def compact(settings: CompactSettings, *, emit: Emit, stop: threading.Event | No
     ran = [TableRan(skip.table, reason=skip.reason, detail=skip.detail) for skip in planned.skipped if skip.bad]
     if planned.tasks:
         # Only now: where nothing is to be done, no JVM needs to start.
-        spark = session("forebay-compact")
-        take_stock(spark, emit)
-        refuse_unsafe_settings(dict(spark.sparkContext.getConf().getAll()), settings.lake)
-        probe(spark, settings.lake)
+        spark = session_for(settings.lake, "forebay-compact", emit=emit)
         with stopping_on_signals(stop := stop or threading.Event()):
             ran += _Run(spark, settings, service, planned, memory, stop).all_tables()
     done = Ran(planned, tuple(ran))

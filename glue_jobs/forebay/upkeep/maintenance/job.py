@@ -26,11 +26,9 @@ from forebay.lake.layout import lease_of
 from forebay.lake.lease import Lease, Taken, hold
 from forebay.lake.log.tables import own_tables, tables_of
 from forebay.lake.objects import Found, open_objects, s3_client_for
-from forebay.lake.safety import probe, refuse_unsafe_settings
+from forebay.lake.safety import session_for
 from forebay.settings import MaintainSettings
-from forebay.spark.session import session
 from forebay.spark.signals import stopping_on_signals
-from forebay.spark.stock import take_stock
 from forebay.upkeep.compaction.carry_out import sentence_of
 from forebay.upkeep.compaction.events import TableLeftForLater
 from forebay.upkeep.compaction.live_files import TableState, Unreadable, is_no_table, read_table
@@ -95,10 +93,7 @@ def maintain(settings: MaintainSettings, *, emit: Emit, stop: threading.Event | 
     s3 = s3_client_for(settings.lake)
     tables = tables_of(settings.lake, s3=s3)
     names = settings.table_names or [*tables, *own_tables(settings.lake, s3=s3)]
-    spark = session("forebay-maintain")
-    take_stock(spark, emit)
-    refuse_unsafe_settings(dict(spark.sparkContext.getConf().getAll()), settings.lake)
-    probe(spark, settings.lake)
+    spark = session_for(settings.lake, "forebay-maintain", emit=emit)
     with stopping_on_signals(stop := stop or threading.Event()):
         run = _Run(spark, settings, service, s3, stop, emit)
         with ThreadPoolExecutor(settings.tables_at_once, "maintenance") as threads:
