@@ -44,7 +44,8 @@ class Landing(Construct):
     ) -> None:
         super().__init__(scope, construct_id)
         self._settings, self._key = settings, key
-        self.bucket_arn = arn_of(landing_bucket_name(settings))
+        self.bucket_name = landing_bucket_name(settings)
+        self.bucket_arn = arn_of(self.bucket_name)
         self.dead = self._queue("Dead", "arrivals-dead", retention_period=DEAD_LETTERS_KEEP)
         self.undelivered = self._queue("Undelivered", "arrivals-undelivered", retention_period=DEAD_LETTERS_KEEP)
         for end in (self.dead, self.undelivered):

@@ -122,8 +122,14 @@ class IngestSettings(JobSettings):
     """What the ingest job knows."""
 
     queue_url: str = Field(min_length=1, description="the SQS queue that the landing bucket's notifications reach")
+    landing_buckets: str = Field(
+        "", description="names of buckets, with commas; files in other buckets are ignored; empty: any bucket is taken"
+    )
     checkpoint: str = Field("", description=f"where Spark keeps the stream's progress; empty: <lake>/{CHECKPOINT}")
     drain: bool = Field(False, description="stop when the queue is empty, instead of running on")
+    drain_cap_s: int = Field(
+        3600, ge=1, le=604_800, description="with drain: after how many seconds to stop anyway, empty or not"
+    )
     trigger_s: float = Field(60, ge=0, le=3600, description="seconds between batches of a continuous run")
     max_files_per_batch: int = Field(2000, ge=1, le=100_000, description="files that one batch takes at most")
     max_bytes_per_batch: int = Field(2 << 30, ge=1, description="bytes that one batch takes at most, as they lie in S3")

@@ -15,6 +15,7 @@ def ingest_job(scope: Construct, on: Foundation) -> Job:
     """A streaming job in all modes: only those may run without a timeout, and only they have a maintenance window."""
     arguments = {
         "--queue_url": on.landing.queue.queue_url,
+        "--landing_buckets": on.landing.bucket_name,
         "--checkpoint": on.lake.checkpoint,
         "--catalog": on.lake.catalog,
         "--trigger_s": str(on.settings.trigger_s),

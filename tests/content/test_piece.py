@@ -24,6 +24,7 @@ CUTS: list[tuple[LandedFile, list[tuple[int, int | None]]]] = [
     (landed("small.json", 100), [(0, None)]),
     (landed("large.json", 101), [(0, 50), (50, 101)]),
     (landed("larger.json", 300), [(0, 100), (100, 200), (200, 300)]),
+    (landed("of-an-absurd-size.json", 10**16), [(0, None)]),
     (landed("large.json.gz", 1000), [(0, None)]),
     (landed("large.JSON.ZST", 1000), [(0, None)]),
     (landed("size-not-said.json", None), [(0, None)]),

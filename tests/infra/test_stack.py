@@ -400,6 +400,7 @@ def test_the_jobs_arguments_are_those_that_the_job_understands(made: Synthesized
     settings = IngestSettings.from_argv(argv)
     assert settings.lake.startswith("s3://<Lake")
     assert settings.queue_url.startswith("<LandingQueue")
+    assert settings.landing_buckets.startswith("forebay-dev-landing-"), "a message may name any bucket"
     assert (settings.metrics, settings.drain, settings.trigger_s) == ("cloudwatch:forebay-dev", False, 60)
 
 

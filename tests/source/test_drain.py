@@ -8,7 +8,7 @@ import pytest
 
 from forebay.lake.objects import open_objects
 from forebay.source.drain import Drain, Stillness
-from forebay.source.queue import Depth
+from forebay.source.queue import Depth, Receipt
 
 EMPTY = Depth(0, 0, 0)
 
@@ -32,6 +32,18 @@ def test_a_queue_is_drained_after_two_empty_polls_with_nothing_counted(
     for received in polls:
         stillness.seen(empty=received == 0)
     assert stillness.reason(lambda: depth) == reason
+
+
+def test_messages_that_came_back_and_are_kept_do_not_count_until_they_went_to_the_dead_letter_queue() -> None:
+    now = [0.0]
+    stillness = Stillness(cap_s=1000, clock=lambda: now[0])
+    for _ in range(2):
+        stillness.seen(empty=True)
+    stillness.returned([Receipt("odd", "r")], after_s=5)
+    assert stillness.reason(lambda: Depth(0, 2, 0)) is None
+    assert stillness.reason(lambda: Depth(0, 1, 0)) == "empty"
+    now[0] = 70
+    assert stillness.reason(lambda: Depth(0, 1, 0)) is None
 
 
 def test_a_queue_is_not_counted_before_it_seems_empty() -> None:

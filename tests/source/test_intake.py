@@ -599,6 +599,41 @@ def test_a_drain_waits_for_messages_in_flight_elsewhere(make: MakeStream, sqs: F
     assert drain.over() == "empty"
 
 
+def test_a_drain_ends_when_only_messages_are_left_that_nobody_understands_and_copies_are_kept(
+    make: MakeStream, sqs: FakeSqs
+) -> None:
+    sqs.send("{not json", message_id="odd/1")
+    sqs.send(body("in/a.json"))
+    for _ in range(2):
+        stream = make(drain="true")
+        drain = Drain(open_objects(str(stream.folder)))
+        drain.begin()
+        began = sqs.now
+        for _ in range(20):
+            if drain.over() is None:
+                stream.ask()
+                stream.settle()
+        assert drain.over() == "empty"
+        assert sqs.now - began < 60
+        assert ([*sqs.messages], sqs.in_flight) == (["odd/1"], []), "the next run sees it at once"
+        assert len(stream.kept) == 1
+        stream.close()
+
+
+def test_a_drain_does_not_end_while_another_message_is_in_flight_beside_one_that_nobody_understands(
+    make: MakeStream, sqs: FakeSqs
+) -> None:
+    sqs.send("{not json")
+    sqs.send(body("in/a.json"), message_id="elsewhere")
+    sqs.messages["elsewhere"].visible_at = sqs.now + 10_000
+    stream = make(drain="true", drainCapS="5000")
+    drain = Drain(open_objects(str(stream.folder)))
+    while sqs.now < 1_700_000_000 + 4000:
+        stream.ask()
+        sqs.pass_s(20)
+    assert drain.over() is None
+
+
 def test_a_drain_whose_time_is_up_takes_nothing_more_and_leaves_nothing_half_done(
     make: MakeStream, sqs: FakeSqs
 ) -> None:

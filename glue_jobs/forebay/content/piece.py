@@ -24,6 +24,10 @@ UNKNOWN_SIZE = 1 << 20
 REQUEST_WEIGHT = 256 << 10
 """A request costs about as much as reading this many bytes, so a thousand tiny files are not light."""
 
+MOST_PIECES = 2_000
+"""A file that would be more pieces is not cut. The size is what a message said, and may be absurd; a file that really is so
+large (250 GB by default) is refused as too-large."""
+
 ARCHIVE_WEIGHT = 6
 """A byte of an archive is several bytes of JSON."""
 
@@ -79,5 +83,7 @@ def _ranges(file: LandedFile, piece_bytes: int) -> list[tuple[int, int | None]]:
     if file.size is None or file.size <= piece_bytes or is_named_archive(file.key) or not pinned:
         return [(0, None)]
     count = -(-file.size // piece_bytes)
+    if count > MOST_PIECES:
+        return [(0, None)]
     borders = [file.size * n // count for n in range(count + 1)]
     return list(pairwise(borders))

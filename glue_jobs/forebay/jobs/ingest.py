@@ -102,11 +102,13 @@ def names(spark: SparkSession, service: Service, settings: IngestSettings) -> Da
     options: dict[str, Any] = {
         "queueUrl": settings.queue_url,
         "manifestPath": manifest_path(settings),
+        "bucketAllowList": settings.landing_buckets,
         "maxFilesPerBatch": settings.max_files_per_batch,
         "maxBytesPerBatch": settings.max_bytes_per_batch,
         "visibilityTimeoutS": settings.visibility_timeout_s,
         "waitS": settings.wait_s,
         "drain": str(settings.drain).lower(),
+        "drainCapS": settings.drain_cap_s,
         "metrics": settings.metrics,
         "service": service.name,
     }

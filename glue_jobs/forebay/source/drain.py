@@ -10,11 +10,11 @@ one.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Literal, Protocol
 
 from forebay.lake.objects import Objects
-from forebay.source.queue import Depth
+from forebay.source.queue import Depth, Receipt
 
 __all__ = ["Drain", "Drained", "Stillness", "StoppableQuery"]
 
@@ -22,6 +22,7 @@ Drained = Literal["empty", "time cap"]
 
 _MARKER = "drained.json"
 _EMPTY_POLLS = 2
+_GONE_AFTER_S = 60.0
 
 
 class Stillness:
@@ -30,10 +31,21 @@ class Stillness:
     def __init__(self, *, cap_s: float, clock: Callable[[], float]) -> None:
         self._clock, self._until = clock, clock() + cap_s
         self._empty_polls = 0
+        self._kept: dict[str, tuple[float, Receipt]] = {}
 
     def seen(self, *, empty: bool) -> None:
         """What one long poll brought. One that failed has not seen an empty queue."""
         self._empty_polls = self._empty_polls + 1 if empty else 0
+
+    def returned(self, receipts: Iterable[Receipt], *, after_s: float) -> None:
+        """Messages that nobody understands, of which copies are kept, show again after so long."""
+        self._kept.update({receipt.message_id: (self._clock() + after_s, receipt) for receipt in receipts})
+
+    def kept(self) -> list[Receipt]:
+        """Of the messages that were returned and are still in the queue. One that did not show again when it should have
+        went to the dead-letter queue."""
+        self._kept = {name: seen for name, seen in self._kept.items() if seen[0] + _GONE_AFTER_S > self._clock()}
+        return [receipt for _, receipt in self._kept.values()]
 
     @property
     def time_is_up(self) -> bool:
@@ -43,7 +55,7 @@ class Stillness:
         """Why to end; None to go on. The queue is counted only after the polls have come back empty."""
         if self.time_is_up:
             return "time cap"
-        if self._empty_polls >= _EMPTY_POLLS and depth().empty:
+        if self._empty_polls >= _EMPTY_POLLS and depth().messages <= len(self.kept()):
             return "empty"
         return None
 

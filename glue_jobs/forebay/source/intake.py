@@ -190,7 +190,8 @@ class Intake:
         self._return(polled.refused)
         self._tell(gathered, self._clock() - started)
         if self._stillness and gathered.manifest is None:
-            self._stillness.seen(empty=not polled.received and polled.trouble is None)
+            nothing_new = polled.received == len(polled.refused) and not polled.kept
+            self._stillness.seen(empty=nothing_new and polled.trouble is None)
             self._end_drain()
 
     @property
@@ -215,11 +216,16 @@ class Intake:
     def _return(self, refused: Sequence[Message]) -> None:
         """What nobody understands goes back to the queue, at a distance."""
         for wait_s, messages in groupby(sorted(refused, key=_return_s), key=_return_s):
-            self._queue.hold([message.receipt for message in messages], self._requests, for_s=wait_s)
+            receipts = [message.receipt for message in messages]
+            self._queue.hold(receipts, self._requests, for_s=wait_s)
+            if self._stillness:
+                self._stillness.returned(receipts, after_s=wait_s)
 
     def _end_drain(self) -> None:
         reason = self._stillness.reason(self._depth) if self._stillness else None
         if reason and self.settle():
+            if self._stillness and (kept := self._stillness.kept()):
+                self._queue.hold(kept, self._requests, for_s=0)  # the next drain need not wait until they show
             self._drain.mark(reason)
             self._drained = True
 

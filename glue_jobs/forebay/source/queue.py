@@ -67,8 +67,8 @@ class Depth:
     delayed: int
 
     @property
-    def empty(self) -> bool:
-        return not (self.visible or self.in_flight or self.delayed)
+    def messages(self) -> int:
+        return self.visible + self.in_flight + self.delayed
 
 
 @dataclass(frozen=True, slots=True)
