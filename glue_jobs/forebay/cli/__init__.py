@@ -2,7 +2,7 @@
 
 * `main` finds the command, and shows errors      * `examples` for `--help`      * `options` that several commands share
 * `job_options` the options of a command that runs a job, made of its settings
-* `ingest` ingest, stop      * `accounts` do the sums hold?      * `show` how answers look
+* `ingest` ingest, stop      * `accounts` do the sums hold?      * `files` what became of files      * `show` how answers look
 * `tables` what there is and what is declared, `health` how it is      * `schema` columns      * `kept` quarantine, parked
 * `upkeep` compact, maintain, reconcile      * `quality` verdicts on expectations
 """

@@ -14,6 +14,16 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("forebay ingest --service ./my-service --drain", "load what is in the queue, then end"),
     ),
     "stop": (("forebay stop", "ask the job to stop, and wait"), ("forebay stop --wait-s 0", "ask only")),
+    "where": (
+        ("forebay where s3://studio-drops/in/a.json", "when it was loaded, and into which tables"),
+        ("forebay where 7f3a --row alpha --by event_id", "which file brought this row"),
+    ),
+    "files": (("forebay files list --outcome unreadable", "what could not be read"),),
+    "files list": (
+        ("forebay files list --outcome unreadable", "what could not be read"),
+        ("forebay files list --key 'in/alpha/*' --since 2026-05-01 --json", "by key and day, for machines"),
+    ),
+    "files show": (("forebay files show s3://studio-drops/in/a.json", "everything that the ledger says"),),
     "accounts": (
         ("forebay accounts --lake s3://studio-lake", "count everything twice"),
         ("forebay accounts --json", "for machines"),

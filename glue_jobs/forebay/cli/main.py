@@ -38,6 +38,8 @@ class Command(NamedTuple):
 COMMANDS = {
     "ingest": Command("forebay.cli.ingest", "ingest", "Load files from the queue into tables."),
     "stop": Command("forebay.cli.ingest", "stop", "Stop the running ingest job after its batch."),
+    "where": Command("forebay.cli.files", "where", "Show where a file is."),
+    "files": Command("forebay.cli.files", "app", "Show what became of files."),
     "accounts": Command("forebay.cli.accounts", "accounts", "Check that every sum of the ledger holds in the tables."),
     "tables": Command("forebay.cli.tables", "app", "List the tables, and handle their declarations."),
     "schema": Command("forebay.cli.schema", "app", "Show and change a table's columns."),

@@ -4,5 +4,6 @@
 * `declarations` pull, check and push declarations      * `drift` where a table differs from its declaration
 * `columns` the columns of a table and where they came from      * `settle` decides them again, by all rows
 * `kept` quarantined and parked records      * `quality` verdicts on expectations
+* `files` what the ledger has      * `where` the life of one file
 * `health` the state of tables      * `stop` ends a running job
 """

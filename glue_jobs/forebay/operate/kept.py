@@ -16,7 +16,7 @@ from typing import Any, Literal
 from forebay.declaration import object_key, object_metadata
 from forebay.errors import Misdeclared
 from forebay.lake.layout import own_table
-from forebay.operate.lake_view import LakeView
+from forebay.operate.lake_view import LakeView, quoted
 
 __all__ = ["Kept", "Pile", "chosen_of", "kept_records", "piles", "values_in"]
 
@@ -105,9 +105,5 @@ def _value(record: str | None, path: Sequence[str]) -> str | None:
 
 def _where(table: str | None, reason: str | None) -> str:
     chosen = {'"table"': table, "reason": reason}
-    conditions = [f"{column} = {_quoted(value)}" for column, value in chosen.items() if value is not None]
+    conditions = [f"{column} = {quoted(value)}" for column, value in chosen.items() if value is not None]
     return f"where {' and '.join(conditions)}" if conditions else ""
-
-
-def _quoted(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"

@@ -6,6 +6,7 @@ answer. A place that no forebay ever wrote to is `Misdeclared`: an operator who 
 
 from __future__ import annotations
 
+import difflib
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -25,7 +26,7 @@ from forebay.lake.log.listing import LOG
 from forebay.lake.log.tables import tables_of
 from forebay.lake.objects import open_objects
 
-__all__ = ["LakeView", "TableFacts", "view_of"]
+__all__ = ["LakeView", "TableFacts", "known_table", "quoted", "view_of"]
 
 READ_FOR_NEWEST = 8
 """Files of a table whose event times are looked at, where its log knows only of times to come."""
@@ -43,6 +44,11 @@ class TableFacts:
     newest: datetime | None = None
 
 
+def quoted(text: str) -> str:
+    """A text in SQL."""
+    return "'" + text.replace("'", "''") + "'"
+
+
 def view_of(lake: str) -> LakeView:
     """The view of a lake that is there, and has a ledger."""
     where = f"lake {lake}"
@@ -55,6 +61,16 @@ def view_of(lake: str) -> LakeView:
             where, "has no ledger", "is it spelled right? The first batch of `forebay ingest` makes it"
         )
     return LakeView(lake)
+
+
+def known_table(view: LakeView, name: str) -> str:
+    """The name, of a table that is there; else `Misdeclared`, with those that were perhaps meant."""
+    there = view.tables()
+    if name not in there:
+        near = difflib.get_close_matches(name, there, 3)
+        hint = f"did you mean {' or '.join(near)}?" if near else "`forebay tables` lists those that there are"
+        raise Misdeclared.one(f"table {name}", f"is not in {view.lake}", hint)
+    return name
 
 
 class LakeView:

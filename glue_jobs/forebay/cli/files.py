@@ -1,0 +1,152 @@
+"""`forebay files` and `forebay where`: what became of files."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from forebay.cli.options import AsJson, Lake
+from forebay.cli.show import at, columns, console, error_console, print_json, size
+from forebay.errors import Misdeclared
+
+if TYPE_CHECKING:
+    from forebay.operate.files import LedgerFile
+    from forebay.operate.where import Life
+
+__all__ = ["app", "where"]
+
+app = typer.Typer(help="Show what became of files.", no_args_is_help=True)
+
+Address = Annotated[str, typer.Argument(help="The object: s3://bucket/key.", metavar="s3://BUCKET/KEY")]
+TIMES = ["%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S"]
+
+
+@app.command("list")
+def list_files(
+    lake: Lake,
+    outcome: Annotated[str, typer.Option(help="Only those with this outcome, such as loaded or missing.")] = "",
+    reason: Annotated[str, typer.Option(help="Only those with this reason.")] = "",
+    table: Annotated[str, typer.Option(help="Only those with rows in this table.")] = "",
+    key: Annotated[str, typer.Option(help="Only those with such a key; * stands for any text.")] = "",
+    batch: Annotated[int | None, typer.Option(help="Only those of this batch.")] = None,
+    since: Annotated[datetime | None, typer.Option(formats=TIMES, help="Loaded since this moment, in UTC.")] = None,
+    until: Annotated[datetime | None, typer.Option(formats=TIMES, help="Loaded before this moment, in UTC.")] = None,
+    limit: Annotated[int, typer.Option(min=1, help="At most so many, the newest.")] = 50,
+    as_json: AsJson = False,
+) -> None:
+    """List files of the ledger, the newest first."""
+    from forebay.operate.files import FileChoice
+    from forebay.operate.files import list_files as chosen
+    from forebay.operate.lake_view import view_of
+
+    choice = FileChoice(outcome or None, reason or None, table or None, key or None, batch, since, until)
+    found = chosen(view_of(lake), choice, limit=limit)
+    if as_json:
+        print_json({"uri": file.uri, **asdict(file)} for file in found)
+        return
+    shown = columns("loaded", "outcome", ">records", ">written", "file")
+    for file in found:
+        shown.add_row(at(file.committed_at), file.outcome, f"{file.records:,}", f"{file.written:,}", file.uri)
+    console.print(shown)
+    if len(found) == limit:
+        error_console.print(f"the newest {limit:,}; --limit shows more")
+
+
+@app.command("show")
+def show_file(lake: Lake, address: Address, as_json: AsJson = False) -> None:
+    """Show everything that the ledger says of a file, in each of its versions.
+
+    `forebay where` also looks into the tables. Exit status 1 if the ledger does not know it.
+    """
+    from forebay.operate.files import versions_of
+    from forebay.operate.lake_view import view_of
+
+    found = versions_of(view_of(lake), *_split(address))
+    if as_json:
+        print_json({"uri": file.uri, **asdict(file)} for file in found)
+    else:
+        for file in found:
+            console.print(file.uri, style="bold", markup=False)
+            for name, value in asdict(file).items():
+                if value not in (None, "", {}) and name not in ("bucket", "key"):
+                    console.print(f"  {name:<16} {at(value) if isinstance(value, datetime) else value}", markup=False)
+    if not found:
+        _unknown(address)
+
+
+def where(
+    lake: Lake,
+    address: Annotated[str, typer.Argument(help="The object, s3://bucket/key; with --row, a value.")],
+    row: Annotated[str, typer.Option(help="A table: find the file of the row with this value there.")] = "",
+    by: Annotated[str, typer.Option(help="With --row: the column that has the value.")] = "event_id",
+    as_json: AsJson = False,
+) -> None:
+    """Show where a file is.
+
+    Its life, from the notification to its rows, which are counted in the tables themselves. Exit status 1 if the ledger does
+    not know the file, or if rows are missing.
+    """
+    from forebay.operate.lake_view import view_of
+    from forebay.operate.where import file_of_row, lives_of
+
+    view = view_of(lake)
+    places = file_of_row(view, row, by, address) if row else [_split(address)]
+    lives = [life for place in places for life in lives_of(view, *place)]
+    if as_json:
+        print_json({"uri": life.file.uri, **asdict(life), "well": life.well} for life in lives)
+    else:
+        for life in lives:
+            _show_life(life)
+    if not lives:
+        _unknown(address)
+    raise typer.Exit(0 if all(life.well for life in lives) else 1)
+
+
+def _split(address: str) -> tuple[str, str]:
+    bucket, _, key = address.removeprefix("s3://").partition("/")
+    if not address.startswith("s3://") or not bucket or not key:
+        raise Misdeclared.one(address, "is no address of an object", "write s3://bucket/key")
+    return bucket, key
+
+
+def _unknown(address: str) -> None:
+    error_console.print(
+        f"{address}: the ledger does not know it. It waits in the queue (`forebay queue peek`), or nobody announced it "
+        "(`forebay reconcile --settle-hours 0 --plan`), or it is misspelled.",
+        markup=False,
+    )
+    raise typer.Exit(1)
+
+
+def _show_life(life: Life) -> None:
+    file = life.file
+    of_it = [size(file.size)] if file.size is not None else []
+    of_it += [f"version {file.version_id}"] if file.version_id else []
+    console.print(f"{file.uri}  {', '.join(of_it)}".rstrip(), style="bold", markup=False)
+    for line in _lines(life, file):
+        console.print(f"  {line}", markup=False)
+
+
+def _lines(life: Life, file: LedgerFile) -> list[str]:
+    why = ": ".join(filter(None, [file.reason, file.detail]))
+    lines = [
+        f"landed      {at(file.event_time)}",
+        f"claimed     {at(file.claimed_at)}  batch {file.batch} of {file.service}, declarations {file.service_version}",
+        f"{file.outcome:<11} {at(file.committed_at)}  {file.records:,} records" + (f"  ({why})" if why else ""),
+    ]
+    for one in life.tables:
+        commit = f"version {one.version}" if one.version is not None else "version unknown: its log tells it no more"
+        moved = f", compacted {one.rewritten} times since" if one.rewritten else ""
+        rows = f"{one.rows:,} rows" if one.all_there else f"{one.rows_now:,} of {one.rows:,} rows are there"
+        lines.append(f"table       {one.table}: {rows}, {commit}{moved}")
+    lines += [f"quarantine  {reason}: {count:,}" for reason, count in life.quarantined.items()]
+    if life.parked:
+        lines.append(f"parked      {life.parked:,} records that no table wanted")
+    if file.dropped:
+        lines.append(f"dropped     {file.dropped:,} records, by a rule")
+    if file.superseded_by:
+        lines.append(f"superseded  by file {file.superseded_by}")
+    return lines

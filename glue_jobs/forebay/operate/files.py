@@ -1,0 +1,101 @@
+"""Files as the ledger has them: which there are, and what became of each.
+
+In: a view of the lake, and a choice. Out: `LedgerFile`s, the newest first. One scan of the ledger's columns: a million files
+take well under a second, and no data file of another table is opened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from datetime import datetime
+from typing import Any
+
+from forebay.lake.layout import LEDGER
+from forebay.landed_file import LandedFile
+from forebay.ledger.entry import key_hash
+from forebay.operate.lake_view import LakeView, quoted
+
+__all__ = ["FileChoice", "LedgerFile", "list_files", "versions_of"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LedgerFile:
+    """A row of the ledger: one version of one object."""
+
+    file_id: str
+    bucket: str
+    key: str
+    version_id: str | None
+    etag: str | None
+    size: int | None
+    event_time: datetime | None
+    claimed_at: datetime | None
+    committed_at: datetime | None
+    service: str | None
+    service_version: str | None
+    generation: str | None
+    batch: int | None
+    outcome: str
+    reason: str | None
+    detail: str | None
+    records: int
+    written: int
+    quarantined: int
+    parked: int
+    dropped: int
+    tables: Mapping[str, int]
+    superseded_by: str | None
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any]) -> LedgerFile:
+        known: dict[str, Any] = {field.name: row.get(field.name) for field in fields(cls)}
+        known["tables"] = dict(row["tables"] or ())
+        return cls(**known)
+
+    @property
+    def uri(self) -> str:
+        return f"s3://{self.bucket}/{self.key}"
+
+
+@dataclass(frozen=True)
+class FileChoice:
+    """Which files: all that fit everything that is said. `key` has * for any text; times are those of the batch."""
+
+    outcome: str | None = None
+    reason: str | None = None
+    table: str | None = None
+    key: str | None = None
+    batch: int | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+
+    def where(self) -> str:
+        conditions = [
+            f"{name} = {quoted(value)}" for name, value in (("outcome", self.outcome), ("reason", self.reason)) if value
+        ]
+        if self.key is not None:
+            like = self.key.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_").replace("*", "%")
+            conditions.append(f"key like {quoted(like)}")
+        if self.table is not None:
+            conditions.append(f"array_has(map_keys(tables), {quoted(self.table)})")
+        if self.batch is not None:
+            conditions.append(f"batch = {self.batch:d}")
+        for sign, moment in ((">=", self.since), ("<", self.until)):
+            if moment is not None:
+                # The day prunes partitions, the moment is exact.
+                conditions.append(f"day {sign}{'=' if sign == '<' else ''} date '{moment.date()}'")
+                conditions.append(f"committed_at {sign} timestamp '{moment.isoformat()}'")
+        return f"where {' and '.join(conditions)}" if conditions else ""
+
+
+def list_files(view: LakeView, choice: FileChoice, *, limit: int) -> list[LedgerFile]:
+    sql = f"select * from t {choice.where()} order by committed_at desc, key limit {limit}"
+    return [LedgerFile.of(row) for row in view.query(LEDGER, sql)]
+
+
+def versions_of(view: LakeView, bucket: str, key: str) -> list[LedgerFile]:
+    """Everything that the ledger has of one key."""
+    hash_ = key_hash(LandedFile(bucket, key))
+    where = f"where key_hash = {hash_} and bucket = {quoted(bucket)} and key = {quoted(key)}"
+    return [LedgerFile.of(row) for row in view.query(LEDGER, f"select * from t {where} order by committed_at desc")]

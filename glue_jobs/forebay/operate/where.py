@@ -1,0 +1,110 @@
+"""Where is my file? The life of one file, from its notification to the rows that stand in tables now; or why not.
+
+In: a view of the lake, and an object's address. Out: a `Life` for each of its versions that the ledger has. The rows are
+counted in the tables themselves, so a row that somebody deleted is missed here. Nothing is written.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from forebay.lake.layout import LEDGER, PARKED, QUARANTINE, table_path
+from forebay.lake.log.listing import LOG, version_of_commit
+from forebay.lake.objects import Objects, open_objects
+from forebay.operate.files import LedgerFile, versions_of
+from forebay.operate.lake_view import LakeView, known_table, quoted
+
+__all__ = ["InTable", "Life", "file_of_row", "lives_of"]
+
+CLOCKS_DIFFER = timedelta(minutes=10)
+READ_COMMITS = 200
+"""A table's commits that are looked at for compactions since."""
+
+
+@dataclass(frozen=True)
+class InTable:
+    """A file's rows in one table: as the ledger counted them, and as they are there now. `version` is the commit that brought
+    them, None where the log tells it no more; `rewritten` counts commits since then that only moved rows."""
+
+    table: str
+    rows: int
+    rows_now: int
+    version: int | None
+    rewritten: int
+
+    @property
+    def all_there(self) -> bool:
+        return self.rows == self.rows_now
+
+
+@dataclass(frozen=True)
+class Life:
+    """`quarantined` counts the file's records there by reason; whole files count as one."""
+
+    file: LedgerFile
+    tables: tuple[InTable, ...] = ()
+    quarantined: Mapping[str, int] = field(default_factory=dict)
+    parked: int = 0
+
+    @property
+    def well(self) -> bool:
+        return all(one.all_there for one in self.tables)
+
+
+def lives_of(view: LakeView, bucket: str, key: str) -> list[Life]:
+    """The newest version first; none where the ledger does not know the key."""
+    return [_life(view, file) for file in versions_of(view, bucket, key)]
+
+
+def file_of_row(view: LakeView, table: str, column: str, value: str) -> list[tuple[str, str]]:
+    """Bucket and key of the files that brought the rows with this value."""
+    known_table(view, table)
+    named = column.replace('"', '""')
+    sql = f'select distinct _file_id from t where cast("{named}" as string) = {quoted(value)}'
+    ids = ", ".join(quoted(row["_file_id"]) for row in view.query(table, sql))
+    if not ids:
+        return []
+    found = view.query(LEDGER, f"select distinct bucket, key from t where file_id in ({ids})")
+    return [(row["bucket"], row["key"]) for row in found]
+
+
+def _life(view: LakeView, file: LedgerFile) -> Life:
+    this = f"where file_id = {quoted(file.file_id)}"
+    kept = view.query(QUARANTINE, f"select reason, count(*) n from t {this} group by reason order by reason")
+    parked = view.query(PARKED, f"select count(*) n from t {this}")
+    tables = tuple(_in_table(view, file, table, rows) for table, rows in sorted(file.tables.items()))
+    return Life(file, tables, {row["reason"]: row["n"] for row in kept}, parked[0]["n"] if parked else 0)
+
+
+def _in_table(view: LakeView, file: LedgerFile, table: str, rows: int) -> InTable:
+    there = view.query(table, f"select count(*) n from t where _file_id = {quoted(file.file_id)}")
+    commits = list(_commits(open_objects(table_path(view.lake, table)), file.claimed_at))
+    transaction = {"appId": f"forebay/{file.service}/{file.generation}", "version": file.batch}
+    brought = [version for version, actions in commits if transaction in _transactions(actions)]
+    rewritten = sum(_only_moves(actions) for version, actions in commits if brought and version > brought[0])
+    return InTable(table, rows, there[0]["n"] if there else 0, brought[0] if brought else None, rewritten)
+
+
+def _commits(table: Objects, since: datetime | None) -> Iterator[tuple[int, list[dict[str, Any]]]]:
+    """The first commits after a moment, with their actions."""
+    begin = since - CLOCKS_DIFFER if since else None
+    found = [(version, one) for one in table.found(LOG) if (version := version_of_commit(one.name)) is not None]
+    for version, one in [(version, one) for version, one in found if begin is None or one.modified >= begin][
+        :READ_COMMITS
+    ]:
+        yield version, [json.loads(line) for line in (table.read(one.name) or b"").splitlines() if line.strip()]
+
+
+def _transactions(actions: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    found = [action["txn"] for action in actions if "txn" in action]
+    return [{"appId": txn["appId"], "version": txn["version"]} for txn in found]
+
+
+def _only_moves(actions: list[dict[str, Any]]) -> bool:
+    """A compaction: files went and came, and no row changed."""
+    removed = [action["remove"] for action in actions if "remove" in action]
+    return bool(removed) and not any(one.get("dataChange", True) for one in removed)

@@ -1,0 +1,95 @@
+"""What became of a file: `forebay files list|show` and `forebay where`, without a JVM."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
+
+from forebay.batch.set_aside import COLUMNS
+from tests.operate.command import failed, ran
+from tests.operate.ledger import AT, entry, schema_of, write_ledger
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> str:
+    """Three files: one in two tables and partly quarantined, one torn, and one of a day later."""
+    whole = entry("in/a b.json", tables={"alpha": 2, "beta": 1}, records=4, quarantined=1)
+    torn = entry("in/torn_.gz", outcome="unreadable", reason="corrupt", detail="ends early", batch=2)
+    late = entry("in/tornX.gz", at=AT + timedelta(days=1), batch=3, tables={"alpha": 1})
+    write_ledger(tmp_path, whole, torn, late)
+    files = [whole["file_id"], whole["file_id"], late["file_id"]]
+    brought = CommitProperties(app_transactions=[Transaction("forebay/games/g1", 1)])
+    rows = pa.table({"_file_id": files, "event_id": ["x", "y", "z"]})
+    write_deltalake(tmp_path / "alpha", pa.table({"_file_id": ["0"], "event_id": ["w"]}))
+    write_deltalake(tmp_path / "alpha", rows, mode="append", commit_properties=brought)
+    write_deltalake(tmp_path / "beta", rows.slice(0, 1), commit_properties=brought)
+    DeltaTable(tmp_path / "alpha").optimize.compact()
+    kept = {**dict.fromkeys(schema_of(COLUMNS).names), "file_id": files[0], "line": 3, "reason": "not-json", "at": AT}
+    write_deltalake(tmp_path / "_forebay" / "quarantine", pa.Table.from_pylist([kept], schema_of(COLUMNS)))
+    return str(tmp_path)
+
+
+def keys(*arguments: str) -> list[str]:
+    return [json.loads(line)["key"] for line in ran("files", "list", *arguments, "--json").splitlines()]
+
+
+def test_files_are_listed_the_newest_first_and_by_what_is_said_of_them(lake: str) -> None:
+    assert keys("--lake", lake) == ["in/tornX.gz", "in/a b.json", "in/torn_.gz"]
+    assert keys("--lake", lake, "--outcome", "unreadable", "--reason", "corrupt") == ["in/torn_.gz"]
+    assert keys("--lake", lake, "--table", "beta") == ["in/a b.json"]
+    assert keys("--lake", lake, "--key", "in/torn_*") == ["in/torn_.gz"]
+    assert keys("--lake", lake, "--batch", "3") == ["in/tornX.gz"]
+    assert keys("--lake", lake, "--since", "2026-11-21T10:02") == ["in/tornX.gz"]
+    assert keys("--lake", lake, "--until", "2026-11-21T10:01:01") == ["in/a b.json", "in/torn_.gz"]
+    assert keys("--lake", lake, "--outcome", "it's") == []
+    assert ran("files", "list", "--lake", lake).splitlines()[1].split()[-1] == "s3://landing/in/tornX.gz"
+
+
+def test_the_life_of_a_file_is_told_from_its_landing_to_its_rows(lake: str) -> None:
+    said = ran("where", "s3://landing/in/a b.json", "--lake", lake)
+    assert said.splitlines() == [
+        "s3://landing/in/a b.json  100 B",
+        "  landed      2026-11-21 10:00:00",
+        "  claimed     2026-11-21 10:00:50  batch 1 of games, declarations v1",
+        "  loaded      2026-11-21 10:01:00  4 records",
+        "  table       alpha: 2 rows, version 1, compacted 1 times since",
+        "  table       beta: 1 rows, version 0",
+        "  quarantine  not-json: 1",
+    ]
+    torn = ran("where", "s3://landing/in/torn_.gz", "--lake", lake)
+    assert "unreadable  2026-11-21 10:01:00  0 records  (corrupt: ends early)" in torn
+
+
+def test_rows_that_are_gone_from_a_table_are_missed(lake: str) -> None:
+    DeltaTable(f"{lake}/alpha").delete("event_id = 'x'")
+    said = failed(1, "where", "s3://landing/in/a b.json", "--lake", lake)
+    assert "table       alpha: 1 of 2 rows are there" in said
+
+
+def test_a_row_leads_to_its_file(lake: str) -> None:
+    told = json.loads(ran("where", "z", "--row", "alpha", "--lake", lake, "--json"))
+    assert (told["uri"], told["well"]) == ("s3://landing/in/tornX.gz", True)
+    assert "the ledger does not know it" in failed(1, "where", "nothing", "--row", "alpha", "--lake", lake)
+    assert "did you mean alpha?" in failed(2, "where", "z", "--row", "alhpa", "--lake", lake)
+
+
+def test_of_a_file_that_the_ledger_does_not_know_the_ways_to_look_on_are_told(lake: str) -> None:
+    for command in ("where", "files show"):
+        said = failed(1, *command.split(), "s3://landing/in/other.json", "--lake", lake)
+        assert "forebay queue peek" in said
+    assert "is no address of an object" in failed(2, "where", "in/other.json", "--lake", lake)
+
+
+def test_everything_that_the_ledger_says_is_shown(lake: str) -> None:
+    told = json.loads(ran("files", "show", "s3://landing/in/a b.json", "--lake", lake, "--json"))
+    assert (told["tables"], told["batch"], told["claimed_at"]) == (
+        {"alpha": 2, "beta": 1},
+        1,
+        "2026-11-21T10:00:50+00:00",
+    )
+    assert "reason           corrupt" in ran("files", "show", "s3://landing/in/torn_.gz", "--lake", lake)
