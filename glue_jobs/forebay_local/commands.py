@@ -42,9 +42,7 @@ def up(
     console.print(
         f"stack    {twin.stack}\nlanding  s3://{twin.landing_bucket}/{twin.prefix}\nqueue    {twin.queue_url}\nlake     s3://{twin.lake_bucket}"
     )
-    console.print(
-        '\nnext     [bold]eval "$(forebay local env)"[/bold], then forebay local feed, forebay ingest --drain'
-    )
+    console.print('\nnext     eval "$(forebay local env)", then forebay local feed, forebay ingest --drain')
 
 
 @app.command()

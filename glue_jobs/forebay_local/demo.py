@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from forebay.cli.show import console, show_accounts, show_tables
+from forebay.cli.show import console, show_accounts, show_tables, styled
 from forebay.events import Event
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def demo(
     finally:
         if not (well and keep):
             twins.down(STATE)
-    console.print(f"\n[bold]{time.monotonic() - began:.0f} s[/bold] in all", end="")
+    console.print(styled(f"\n{time.monotonic() - began:.0f} s", "bold", " in all"), end="")
     if not well:
         console.print()
         raise typer.Exit(1)
@@ -78,7 +78,7 @@ def _story(twin: Twin, files: int, games: int) -> bool:
     assert fewer is not None
     console.print(f"compacted {biggest.name}: {biggest.files} files became {fewer.files}, and not a row changed\n")
     if done.left:
-        console.print(f"[red]not compacted:[/red] {done.left[0].reason}, {done.left[0].detail}")
+        console.print(styled("not compacted:", "red", f" {done.left[0].reason}, {done.left[0].detail}"))
     show_tables(facts for name in view.tables() if (facts := view.facts(name, newest_by="event_time")))
     console.print()
     return not show_accounts(accounts(view), files_put=len(dropped.versions)) and _all_records(
@@ -111,7 +111,7 @@ class _Watch:
             self._progress.advance(self._files, event.files)
             self._progress.advance(self._rows, event.written)
         elif isinstance(event, TableFailed):
-            console.print(f"[red]{event.table} failed:[/red] {event.error}")
+            console.print(styled(f"{event.table} failed:", "red", f" {event.error}"))
 
 
 def _say_nothing(event: Event) -> None:
@@ -121,7 +121,9 @@ def _say_nothing(event: Event) -> None:
 def _all_records(dropped: Dropped, read: int) -> bool:
     if dropped.tally.records == read:
         return True
-    console.print(f"[red]does not add up:[/red] {dropped.tally.records:,} records were dropped, {read:,} were read")
+    console.print(
+        styled("does not add up:", "red", f" {dropped.tally.records:,} records were dropped, {read:,} were read")
+    )
     return False
 
 

@@ -79,3 +79,9 @@ def test_all_parts_of_a_filter_must_agree() -> None:
 def test_a_filter_travels_to_another_process() -> None:
     only = Filter(buckets=frozenset({"landing"}), glob="in/**")
     assert pickle.loads(pickle.dumps(only)) == only
+
+
+def test_no_glob_and_no_key_take_more_time_than_a_step_for_each_character_and_place_of_the_glob() -> None:
+    """A regular expression would share 1024 letters out among twelve stars."""
+    assert Filter(glob="**a" * 12 + "*b").refuses(file_named("a" * 1024)) is not None
+    assert Filter(glob="{**a,*}" * 12 + "*b").refuses(file_named("a" * 1023 + "b")) is None

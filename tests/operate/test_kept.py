@@ -160,3 +160,16 @@ def test_a_mistake_in_the_declarations_is_told_before_anything_is_tried(lake: st
     for command in (("quarantine", "retry"), ("quarantine", "drop", "--yes"), ("parked", "adopt", "a")):
         said = failed(2, *command, "--lake", lake, "--service", str(tmp_path))
         assert said.startswith("forebay: service.toml: name: must be a small letter")
+
+
+def test_nothing_in_names_and_records_is_obeyed_by_the_terminal(tmp_path: Path) -> None:
+    write_ledger(tmp_path)
+    hostile = "[red]a[/x]\x1b[2J\x9b2J\u202eb"
+    kept = [record(1, table=hostile, reason="[/]", key=f"in/{hostile}", record=f'{{"event": "{hostile}"}}')]
+    for pile in ("quarantine", "parked"):
+        write_deltalake(tmp_path / "_forebay" / pile, pa.Table.from_pylist(kept, SCHEMA))
+    shown = r"[red]a[/x]\x1b[2J\x9b2J\u202eb"
+    at = ("--lake", str(tmp_path))
+    assert shown in ran("quarantine", "list", *at)
+    assert ran("quarantine", "show", *at).splitlines()[-1] == f'{{"event": "{shown}"}}'
+    assert "\x9b" not in ran("parked", "show", "--json", *at)

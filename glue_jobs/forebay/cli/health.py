@@ -10,7 +10,7 @@ import typer
 from rich.table import Table
 
 from forebay.cli.options import AsJson, Lake
-from forebay.cli.show import console, error_console, print_json, size
+from forebay.cli.show import console, error_console, print_json, size, styled
 
 if TYPE_CHECKING:
     from forebay.lake.health import Health
@@ -33,7 +33,7 @@ def health(
     else:
         _show(found)
     for bad in unreadable:
-        error_console.print(f"[red]{bad.name}: {bad.reason}[/red] {bad.detail}")
+        error_console.print(styled(f"{bad.name}: {bad.reason}", "red", f" {bad.detail}"))
     raise typer.Exit(1 if unreadable else 0)
 
 

@@ -6,7 +6,6 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.text import Text
 
 from forebay.cli.options import AsJson, DryRun, Lake, Service, Yes
 from forebay.cli.show import at, columns, console, print_json
@@ -131,7 +130,7 @@ def _list_by(lake: str, field: str, limit: int, service: str, as_json: bool) -> 
         return
     shown = columns(field, ">records")
     for value, count in found:
-        shown.add_row("-" if value is None else Text(value), f"{count:,}")
+        shown.add_row("-" if value is None else value, f"{count:,}")
     console.print(shown)
 
 
@@ -146,8 +145,8 @@ def _show(lake: str, kept: Kept, table: str | None, reason: str | None, limit: i
     for row in found:
         why = " · ".join(str(row[name]) for name in ("reason", "detail", "table") if row[name])
         line = "" if row["line"] is None else f":{row['line']}"
-        console.print(Text(f"s3://{row['bucket']}/{row['key']}{line}  {why}", style="bold"))
-        console.print(Text((row["record"] or "").rstrip()))
+        console.print(f"s3://{row['bucket']}/{row['key']}{line}  {why}", style="bold")
+        console.print((row["record"] or "").rstrip())
 
 
 def _try_again(
@@ -189,7 +188,7 @@ def _try_again(
     finally:
         tries.logs.close()
     for name, rows in sorted(tried.tables.items()):
-        console.print(f"{name}: {rows:,} rows", markup=False)
+        console.print(f"{name}: {rows:,} rows")
     left = tried.chosen - tried.moved
     console.print(
         f"{tried.chosen:,} records: {tried.moved - tried.dropped:,} written, {tried.dropped:,} dropped, {left:,} left"

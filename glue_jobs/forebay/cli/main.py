@@ -131,8 +131,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         told = _as_told(problem)
         if told is None or "--debug" in arguments:
             raise
+        from forebay.cli.show import printable
+
         for line in str(told).splitlines():
-            print(f"forebay: {line}", file=sys.stderr)
+            print(f"forebay: {printable(line)}", file=sys.stderr)
         sys.exit(3 if isinstance(told, Unreachable) else 2 if isinstance(told, Misdeclared) else 1)
 
 

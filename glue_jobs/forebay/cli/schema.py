@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from forebay.cli.options import AsJson, Lake, Service
-from forebay.cli.show import columns, console, print_json
+from forebay.cli.show import columns, console, print_json, styled
 
 if TYPE_CHECKING:
     from forebay.lake.objects import Objects
@@ -49,7 +49,7 @@ def history(lake: Lake, table: Name, as_json: AsJson = False) -> None:
         return
     for change in found:
         begins = "  (as far back as its log goes)" if change.oldest and change.version else ""
-        console.print(f"[bold]version {change.version}[/bold]  {change.at:%Y-%m-%d %H:%M:%S}{begins}")
+        console.print(styled(f"version {change.version}", "bold", f"  {change.at:%Y-%m-%d %H:%M:%S}{begins}"))
         _print(change.difference)
 
 
@@ -79,11 +79,11 @@ def diff(
         told = {"from": before, "to": after, "difference": asdict(differs)}
         print_json([{**told, "declaration": [str(one.problem) for one in drifted]}])
         return
-    console.print(f"[bold]version {before} -> {after}[/bold]")
+    console.print(f"version {before} -> {after}", style="bold")
     _print(differs)
-    console.print(f"[bold]version {found.newest} -> declaration[/bold]")
+    console.print(f"version {found.newest} -> declaration", style="bold")
     for one in drifted:
-        console.print(f"  {one.problem}", markup=False)
+        console.print(f"  {one.problem}")
     if not drifted:
         console.print("  nothing differs")
 
@@ -114,7 +114,7 @@ def promote(
     column = {"name": name or field.rpartition(".")[2].replace("-", "_"), "type": type_, "path": field}
     _settle(lake, table, service, column)
     pairs = ", ".join(f'{key} = "{value}"' for key, value in column.items())
-    console.print(f"declare it, for new records: columns = [..., {{ {pairs} }}]", markup=False)
+    console.print(f"declare it, for new records: columns = [..., {{ {pairs} }}]")
 
 
 def _objects(lake: str, table: str) -> Objects:
@@ -125,7 +125,7 @@ def _objects(lake: str, table: str) -> Objects:
 
 def _print(found: Difference) -> None:
     for line in found.lines():
-        console.print(f"  {line}", markup=False)
+        console.print(f"  {line}")
     if not found:
         console.print("  nothing differs")
 
@@ -147,9 +147,9 @@ def _settle(lake: str, table: str, place: str, column: dict[str, str] | None) ->
     finally:
         logs.close()
     for change in done.changed:
-        console.print(f"  {change}", markup=False)
+        console.print(f"  {change}")
     if done.partitions is not None:
-        console.print(f"  partitions: {', '.join(done.partitions) or 'none'}", markup=False)
+        console.print(f"  partitions: {', '.join(done.partitions) or 'none'}")
     if done.version is None:
         console.print(f"{table}: the columns are what the records say; {done.rows:,} rows")
     else:

@@ -1,12 +1,14 @@
 """How answers look: tables that can be read at 80 columns, JSON for machines, nothing that scrolls for ever.
 
-On a terminal rich decides about width and colour, and honours NO_COLOR. In a pipe or a file a line is as long as it is: nothing
-is wrapped or cut, and there is neither colour nor spinner.
+Names, records and messages come from data, so nothing in them is obeyed: rich's markup is off, and control characters (a
+terminal's commands begin with ESC) are written out. On a terminal rich decides about width and colour, and honours NO_COLOR.
+In a pipe or a file a line is as long as it is: nothing is wrapped or cut, and there is neither colour nor spinner.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Iterable, Mapping
 from datetime import date, datetime
@@ -14,18 +16,54 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 if TYPE_CHECKING:
     from forebay.operate.accounts import Accounts
     from forebay.operate.lake_view import TableFacts
 
-__all__ = ["at", "columns", "console", "error_console", "print_json", "show_accounts", "show_tables", "size"]
+__all__ = [
+    "at",
+    "columns",
+    "console",
+    "error_console",
+    "print_json",
+    "printable",
+    "show_accounts",
+    "show_tables",
+    "size",
+    "styled",
+]
 
 UNBOUNDED = 10_000
 
+_OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+"""Control characters but tabs and newlines, and those that turn the direction of writing."""
+
+_NOT_ESCAPED = re.compile("[\x7f-\x9f]")
+"""Control characters that JSON may hold as they are."""
+
+
+def printable(text: str) -> str:
+    """The text, with what a terminal might obey written out."""
+    return _OBEYED.sub(lambda found: ascii(found[0])[1:-1], text)
+
+
+def styled(text: str, style: str, rest: str = "") -> Text:
+    """The text in a style, then the rest without one."""
+    return Text.assemble((printable(text), style), printable(rest))
+
+
+class _Console(Console):
+    """Shows texts as they are, in tables too."""
+
+    def render_str(self, text: str, **how: Any) -> Text:
+        return super().render_str(printable(text), **{**how, "markup": False})
+
 
 def _console(stream: TextIO, *, stderr: bool = False) -> Console:
-    return Console(stderr=stderr, highlight=False, width=None if stream.isatty() else UNBOUNDED, soft_wrap=True)
+    width = None if stream.isatty() else UNBOUNDED
+    return _Console(stderr=stderr, highlight=False, markup=False, width=width, soft_wrap=True)
 
 
 console = _console(sys.stdout)
@@ -43,7 +81,8 @@ def columns(*names: str) -> Table:
 def print_json(rows: Iterable[Mapping[str, Any]]) -> None:
     """One object a line; moments as ISO 8601."""
     for row in rows:
-        print(json.dumps(row, default=_plain, ensure_ascii=False))
+        text = json.dumps(row, default=_plain, ensure_ascii=False)
+        print(_NOT_ESCAPED.sub(lambda found: f"\\u{ord(found[0]):04x}", text))
 
 
 def at(moment: datetime | None) -> str:
@@ -74,9 +113,9 @@ def show_accounts(sums: Accounts, *, files_put: int | None = None) -> list[str]:
     if files_put is not None and files_put != sums.all_files:
         wrong.insert(0, f"{files_put} files were put, the ledger has {sums.all_files}")
     for difference in wrong:
-        error_console.print(f"[red]does not add up:[/red] {difference}")
+        error_console.print(styled("does not add up:", "red", f" {difference}"))
     if not wrong:
-        console.print("[green]all sums hold[/green], counted in the ledger and again in the tables")
+        console.print(styled("all sums hold", "green", ", counted in the ledger and again in the tables"))
     return wrong
 
 

@@ -95,9 +95,9 @@ def check(
         _check_sql(found)
     for table in found.tables:
         for said in declared.who_reads(table):
-            console.print(f"  {said}", markup=False)
+            console.print(f"  {said}")
     for said in declared.gets_few(found):
-        console.print(f"  {said}", markup=False, soft_wrap=True)
+        console.print(f"  {said}", soft_wrap=True)
     console.print(f"service {found.name}, version {found.version}: {len(found.tables)} declarations, nothing wrong")
     if lake:
         _check_lake(found, lake)
@@ -152,7 +152,7 @@ def add(
         raise Misdeclared(wrong)
     console.print(f"wrote {declared.with_table(folder, name, {key: value for key, _, value in pairs})}")
     for said in declared.gets_few(load_service(str(folder))):
-        console.print(f"  {said}", markup=False, soft_wrap=True)
+        console.print(f"  {said}", soft_wrap=True)
 
 
 @app.command("editor-schema")
@@ -178,9 +178,9 @@ def _check_lake(service: Declarations, lake: str) -> None:
     found = drift_of_lake(service, lake)
     for one in found.drifts:
         if one.by_itself:
-            console.print(f"  {one.problem}", markup=False, soft_wrap=True)
+            console.print(f"  {one.problem}", soft_wrap=True)
     for name in found.others:
-        console.print(f"  table {name}: no declaration makes it, so nothing is written to it", markup=False)
+        console.print(f"  table {name}: no declaration makes it, so nothing is written to it")
     if wrong := [one.problem for one in found.drifts if not one.by_itself]:
         raise Misdeclared(wrong)
     comes = ", or will be with their next rows" if found.drifts else ""
@@ -201,7 +201,7 @@ def _diff(texts: dict[str, str], place: str, lake: str) -> bool:
 
         said += [str(drift.problem) for drift in drift_of_lake(after, lake).drifts]
     for sentence in said:
-        console.print(f"  {sentence}", markup=False, soft_wrap=True)
+        console.print(f"  {sentence}", soft_wrap=True)
     if not said:
         console.print("nothing changes" if in_force == texts else "only comments and layout change")
     return in_force != texts

@@ -10,7 +10,7 @@ import typer
 from rich.table import Table
 
 from forebay.cli.job_options import options_of
-from forebay.cli.show import console, error_console, size
+from forebay.cli.show import console, error_console, size, styled
 from forebay.settings import CompactSettings, MaintainSettings, ReconcileSettings
 
 if TYPE_CHECKING:
@@ -142,7 +142,7 @@ def _show_ran(ran: Ran) -> None:
             )
             error_console.print(f"{table.table}: {removed:,} files became {added:,}; no row changed")
         if table.reason:
-            error_console.print(f"[red]{table.table}: {table.reason}[/red] {table.detail}", highlight=False)
+            error_console.print(styled(f"{table.table}: {table.reason}", "red", f" {table.detail}"))
     if not ran.tables:
         error_console.print("nothing to do; `--plan` says why, and `--now` leaves the thresholds aside")
 
@@ -157,7 +157,7 @@ def _show_maintained(ran: Maintained) -> None:
                 f"{'its own time' if kept is None else f'{kept} h'} can be read{checkpoint})"
             )
         if table.reason:
-            error_console.print(f"[red]{table.table}: {table.reason}[/red] {table.detail}")
+            error_console.print(styled(f"{table.table}: {table.reason}", "red", f" {table.detail}"))
     for place, found in ran.orphans.items():
         done = "deleted" if ran.deleted else "left there; `--yes` deletes them"
         first = found[0].name

@@ -8,7 +8,7 @@ anything refused must be kept with its body. Nothing here raises because of a bo
 * `event` reads one event, in S3's own form or EventBridge's
 * `debris` knows the objects that frameworks leave behind
 * `outcome` the words for what a message can mean
-* `filter` says which files are wanted
+* `filter` says which files are wanted, `glob` which keys fit a glob
 * `order` tells which of two versions of a key is the later one
 """
 
