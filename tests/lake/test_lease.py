@@ -128,6 +128,30 @@ def test_a_renewal_whose_answer_was_lost_is_still_ours() -> None:
     lease.let_go()
 
 
+@pytest.mark.parametrize("repeated", [True, False], ids=["boto3 repeats it", "the error reaches us"])
+@pytest.mark.parametrize("after_another", [True, False])
+def test_a_driver_that_never_heard_that_it_took_the_lease_has_it(repeated: bool, after_another: bool) -> None:
+    s3 = FakeS3()
+    if after_another:
+        hold(FOLDER, wait_s=0, s3=s3).let_go()
+    real = s3.put_object
+
+    def put_object(**request: Any) -> dict[str, str]:
+        s3.put_object = real  # type: ignore[method-assign]
+        s3.drop_answers = 1
+        with pytest.raises(ClientError):
+            real(**request)
+        if repeated:
+            return real(**request)
+        raise refusal("RequestTimeout", 500)
+
+    s3.put_object = put_object  # type: ignore[method-assign]
+    lease = hold(FOLDER, wait_s=0, s3=s3)
+    lease._renew()  # type: ignore[attr-defined]
+    lease.check()
+    lease.let_go()
+
+
 def test_it_renews_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     s3 = FakeS3()
     lease = hold(FOLDER, wait_s=0, lasts_s=0.15, s3=s3)

@@ -38,15 +38,17 @@ LASTS_S = 60.0
 
 @dataclass(frozen=True)
 class Holder:
-    """Who holds the lease, for the sentence that a second driver says."""
+    """Who holds the lease, for the sentence that a second driver says. `id` tells two holders apart whose machine and process
+    have the same name and number, as they may in containers."""
 
     who: str
     epoch: int
     lasts_s: float
+    id: str = ""
 
     @classmethod
     def me(cls, epoch: int, lasts_s: float) -> Holder:
-        return cls(f"process {os.getpid()} on {socket.gethostname()}", epoch, lasts_s)
+        return cls(f"process {os.getpid()} on {socket.gethostname()}", epoch, lasts_s, uuid.uuid4().hex)
 
 
 class Lease(Protocol):
@@ -118,7 +120,7 @@ class S3Lease:
             there = _look(s3, bucket, key)
             if there is None or there.left_s <= 0:
                 holder = Holder.me(there.holder.epoch + 1 if there else 1, lasts_s)
-                etag = _write(s3, bucket, key, holder, there.etag if there else None)
+                etag = _write_or_find(s3, bucket, key, holder, there.etag if there else None)
                 if etag:
                     return cls(s3, bucket, key, etag, holder)
             if clock() >= until:
@@ -191,7 +193,23 @@ def _look(s3: Any, bucket: str, key: str) -> _There | None:
     now = parsedate_to_datetime(answer["ResponseMetadata"]["HTTPHeaders"]["date"])
     age_s = (now - answer["LastModified"]).total_seconds()
     said = json.loads(answer["Body"].read())
-    return _There(Holder(said["who"], said["epoch"], said["lasts_s"]), answer["ETag"], age_s)
+    holder = Holder(said["who"], said["epoch"], said["lasts_s"], said.get("id", ""))
+    return _There(holder, answer["ETag"], age_s)
+
+
+def _write_or_find(s3: Any, bucket: str, key: str, holder: Holder, over: str | None) -> str | None:
+    """The new etag, also where the write got through and its answer did not: boto3 repeats such a write, and S3 refuses the
+    second one. None when somebody else was quicker."""
+    try:
+        if etag := _write(s3, bucket, key, holder, over):
+            return etag
+    except (ClientError, BotoCoreError):
+        there = _look(s3, bucket, key)
+        if there is None or there.holder != holder:
+            raise
+        return there.etag
+    there = _look(s3, bucket, key)
+    return there.etag if there and there.holder == holder else None
 
 
 def _write(s3: Any, bucket: str, key: str, holder: Holder, over: str | None) -> str | None:
