@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from forebay.spark.session import LOG_STORE
 from tests.fault_proxy import Action, after, answered, drop_answer, drop_request
 from tests.logstore.conftest import Bucket, DriverProcess, Failed
 
@@ -11,6 +12,7 @@ from tests.logstore.conftest import Bucket, DriverProcess, Failed
 pytestmark = pytest.mark.xdist_group("logstore")
 
 COMMITS = r"_delta_log/\d+\.json$"
+REFUSED, UNKNOWN = f"{LOG_STORE}$CommitRefused", f"{LOG_STORE}$CommitUnknown"
 ALREADY_THERE = "java.nio.file.FileAlreadyExistsException"
 
 
@@ -115,17 +117,17 @@ def test_a_commit_costs_one_request(bucket: Bucket, driver: DriverProcess) -> No
 
 
 @pytest.mark.parametrize(
-    ("fault", "attempts"),
+    ("fault", "attempts", "error"),
     [
-        pytest.param(drop_request, 3, id="no answer"),
-        pytest.param(answered(503, "SlowDown"), 3, id="503"),
-        pytest.param(answered(409, "ConditionalRequestConflict"), 12, id="409"),
-        pytest.param(answered(403, "AccessDenied"), 1, id="403 is no use to repeat"),
-        pytest.param(answered(501, "NotImplemented"), 1, id="501 neither"),
+        pytest.param(drop_request, 3, UNKNOWN, id="no answer"),
+        pytest.param(answered(503, "SlowDown"), 3, UNKNOWN, id="503"),
+        pytest.param(answered(409, "ConditionalRequestConflict"), 12, UNKNOWN, id="409"),
+        pytest.param(answered(403, "AccessDenied"), 1, REFUSED, id="403 is no use to repeat"),
+        pytest.param(answered(501, "NotImplemented"), 1, REFUSED, id="501 neither"),
     ],
 )
 def test_a_store_that_never_takes_it_ends_in_its_own_error_and_not_in_a_lost_race(
-    bucket: Bucket, driver: DriverProcess, fault: Action, attempts: int
+    bucket: Bucket, driver: DriverProcess, fault: Action, attempts: int, error: str
 ) -> None:
     driver.ask("configure", settings=bucket.through_proxy | bucket.impatient())
     rule = bucket.proxy.on("PUT", COMMITS, then=fault, times=None)
@@ -133,8 +135,25 @@ def test_a_store_that_never_takes_it_ends_in_its_own_error_and_not_in_a_lost_rac
     with pytest.raises(Failed) as failed:
         driver.ask("write", path=f"{bucket.lake}/_delta_log/00000000000000000000.json", lines=["never"])
 
+    assert failed.value.classes[0] == error
     assert ALREADY_THERE not in failed.value.classes
     assert rule.taken == attempts
+
+
+@pytest.mark.parametrize("patience", ["the SDK repeats", "we repeat"])
+def test_a_refusal_after_a_request_without_an_answer_leaves_the_commit_unknown(
+    bucket: Bucket, driver: DriverProcess, patience: str
+) -> None:
+    """The first request may still arrive; the refusal speaks of the second one only."""
+    impatient = bucket.impatient() if patience == "we repeat" else {}
+    driver.ask("configure", settings=bucket.through_proxy | impatient)
+    bucket.proxy.on("PUT", COMMITS, then=drop_request)
+    bucket.proxy.on("PUT", COMMITS, then=answered(403, "AccessDenied"), times=None)
+
+    with pytest.raises(Failed) as failed:
+        driver.ask("write", path=f"{bucket.lake}/_delta_log/00000000000000000000.json", lines=["never"])
+
+    assert failed.value.classes[0] == UNKNOWN
 
 
 def test_an_object_that_exists_but_cannot_be_read_is_not_taken_for_a_lost_race(
@@ -150,7 +169,7 @@ def test_an_object_that_exists_but_cannot_be_read_is_not_taken_for_a_lost_race(
     with pytest.raises(Failed) as failed:
         driver.ask("write", path=path, lines=["ours"])
 
-    assert failed.value.classes[0] == "org.apache.hadoop.fs.s3a.RemoteFileChangedException"
+    assert failed.value.classes[:2] == [UNKNOWN, "org.apache.hadoop.fs.s3a.RemoteFileChangedException"]
 
 
 def test_a_long_commit_is_one_conditional_multipart_upload(bucket: Bucket, driver: DriverProcess) -> None:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
 import deltalake
 import pytest
+from pyspark.sql import functions as F
 
-from forebay.table.fan_out import Appended, Destination, Failed, Txn, append
+from forebay.table.fan_out import Appended, Destination, Failed, Outcome, Skipped, Txn, append
 from forebay.table.kernel import TableLogs
-from tests.fault_proxy import FaultProxy, answered, drop_answer
+from forebay.table.replace import replace
+from tests.fault_proxy import FaultProxy, Forward, Request, answered, drop_answer
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from forebay_local.twin.twin import Twin
 
 BATCHES = 4
+COMMITS = r"_delta_log/\d+\.json$"
 
 
 @pytest.mark.parametrize("scheme", ["s3", "s3a"])
@@ -118,17 +121,56 @@ def test_a_commit_whose_answer_is_dropped_by_the_network_is_in_once(
     assert spark.read.format("delta").load(f"{lake}/a").count() == 20
 
 
-def test_a_log_that_may_not_be_written_fails_its_table_soon(
+def test_a_commit_that_is_denied_names_the_missing_right_after_one_request(
     spark: SparkSession, far_lake: tuple[str, FaultProxy]
 ) -> None:
     (lake, proxy), logs = far_lake, TableLogs(spark)
     append(spark, ten_rows(spark), [Destination("a", f"{lake}/a")], txn=Txn("x", 1), logs=logs)
-    proxy.on("PUT", r"_delta_log/.*json$", then=answered(403, "AccessDenied"), times=None)
+    denied = proxy.on("PUT", COMMITS, then=answered(403, "AccessDenied"), times=None)
     outcome = append(spark, ten_rows(spark), [Destination("a", f"{lake}/a")], txn=Txn("x", 2), logs=logs)["a"]
     logs.close()
     assert isinstance(outcome, Failed)
     assert not outcome.may_be_in
+    assert "s3:PutObject" in str(outcome.error)
+    assert denied.taken == 1
     assert spark.read.format("delta").load(f"{lake}/a").count() == 10
+
+
+class LandsLater:
+    """The client sees a broken connection; the request reaches the server only when `land` is called."""
+
+    def __init__(self) -> None:
+        self.land: Callable[[], object] | None = None
+
+    def __call__(self, request: Request, forward: Forward) -> None:
+        self.land = lambda: forward(request)
+
+
+@pytest.mark.parametrize("way", ["append", "replace"])
+def test_a_commit_that_arrives_after_it_was_given_up_is_never_called_failed(
+    spark: SparkSession, far_lake: tuple[str, FaultProxy], way: str
+) -> None:
+    (lake, proxy), logs, late = far_lake, TableLogs(spark), LandsLater()
+    table = Destination("a", f"{lake}/a")
+
+    def write(batch: int) -> Outcome:
+        rows = ten_rows(spark).withColumn("_file_id", F.lit(str(batch)))
+        if way == "append" or batch == 1:
+            return append(spark, rows, [table], txn=Txn("x", batch), logs=logs)["a"]
+        return replace(spark, table, ["1"], lambda seen: rows.drop("_table"), txn=Txn("x", batch), logs=logs)
+
+    write(1)
+    proxy.on("PUT", COMMITS, then=late)
+    proxy.on("PUT", COMMITS, then=answered(403, "AccessDenied"), times=None)
+    outcome = write(2)
+    assert isinstance(outcome, Failed)
+    assert outcome.may_be_in
+    proxy.forget()
+    assert late.land is not None
+    late.land()
+    assert write(2) == Skipped()
+    logs.close()
+    assert spark.read.format("delta").load(f"{lake}/a").count() == (20 if way == "append" else 10)
 
 
 def test_the_log_store_is_the_one_that_spark_was_told(spark: SparkSession) -> None:

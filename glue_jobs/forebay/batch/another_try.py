@@ -289,7 +289,9 @@ class _Carrying:
         rows = self.spark.createDataFrame([*told], LEDGER_COLUMNS)
         table = Destination("ledger", table_path(self.lake, LEDGER), ("day",))
         leaving = [row["file_id"] for row in told]
-        result = replace(self.spark, table, leaving, rows, txn=self.txn, logs=self.logs, id_column="file_id")
+        result = replace(
+            self.spark, table, leaving, lambda seen: rows, txn=self.txn, logs=self.logs, id_column="file_id"
+        )
         if isinstance(result, Failed):
             raise Halt(f"the ledger could not be written; run it again, and it is finished: {result.error}")
         if isinstance(result, Appended) and result.rows != len(told):

@@ -39,7 +39,7 @@ from forebay.ledger.versions import Superseded
 from forebay.table.catalog import Catalog
 from forebay.table.fan_out import Appended, Destination, Failed, Outcome, Txn, append
 from forebay.table.from_records import with_record_columns
-from forebay.table.kernel import TableLogs
+from forebay.table.kernel import Seen, TableLogs
 from forebay.table.replace import replace
 
 if TYPE_CHECKING:
@@ -221,11 +221,12 @@ class Writing:
         return with_table_columns(chosen, self.service, declared, batch=self.txn.version, at=self.began_at)
 
     def replaced(self, declared: Table | None, table: str, file_ids: Sequence[str], rows: DataFrame | None) -> Outcome:
-        destination = Destination(table, table_path(self.lake, table))
-        if rows is not None and declared is not None:
-            seen = self.logs.look(destination.path, again=True)
-            rows = with_record_columns(rows, seen.schema if seen else None, rules_of(declared))
-        return replace(self.spark, destination, file_ids, rows, txn=self.txn, logs=self.logs)
+        def shaped(seen: Seen | None) -> DataFrame:
+            assert rows is not None
+            return with_record_columns(rows, seen.schema if seen else None, rules_of(declared)) if declared else rows
+
+        destination, coming = Destination(table, table_path(self.lake, table)), None if rows is None else shaped
+        return replace(self.spark, destination, file_ids, coming, txn=self.txn, logs=self.logs)
 
     def failed(self, table: str, wanted: int, result: Outcome) -> bool:
         where: dict[str, Any] = {"service": self.service.name, "table": table, "batch": self.txn.version}
@@ -290,7 +291,8 @@ class Writing:
         table = Destination(name, table_path(self.lake, own_table(name)), ("day",))
         result: Outcome | None = None
         if leaving and self.logs.look(table.path) is not None:
-            result = replace(self.spark, table, leaving, rows, txn=self.txn, logs=self.logs, id_column="file_id")
+            coming = None if rows is None else lambda seen: rows
+            result = replace(self.spark, table, leaving, coming, txn=self.txn, logs=self.logs, id_column="file_id")
         elif rows is not None:
             named = rows.withColumn("_table", F.lit(name))
             result = append(self.spark, named, [table], txn=self.txn, logs=self.logs, emit=self.emit)[name]

@@ -220,10 +220,11 @@ REFUSALS = {
         "its file system cannot create a file only where none is",
         "use S3A of Hadoop 3.4.2 or newer, as on Glue 6.0",
     ),
-    "java.nio.file.AccessDeniedException": (
+    f"{LOG_STORE}$CommitRefused": (
         "we may not write to it",
         "check the credentials, and that they allow GetObject and PutObject there",
     ),
+    f"{LOG_STORE}$CommitUnknown": ("it does not answer", "check the network, and the endpoint if one is set"),
     "org.apache.hadoop.fs.s3a.UnknownStoreException": ("there is no such bucket", "check its name and the region"),
     "org.apache.hadoop.fs.UnsupportedFileSystemException": (
         "no file system is set up for it",

@@ -26,7 +26,16 @@ from forebay.record.kind import Struct
 from forebay.record.shape import Shape
 from forebay.table.events import ColumnsAdded, TableCreated, TypesWidened
 from forebay.table.files import DataFile, Place, Written, write_files
-from forebay.table.kernel import Committed, LogFailed, Repeated, Seen, TableLogs, Txn
+from forebay.table.kernel import (
+    CommitRefused,
+    Committed,
+    CommitUnknown,
+    LogFailed,
+    Repeated,
+    Seen,
+    TableLogs,
+    Txn,
+)
 from forebay.table.partition import quoted
 from forebay.table.schema import merged, misfits, new_columns, nullable, unwritable
 from forebay.table.shaping import DOCUMENT, Shaping, fixed_columns, known_columns, spark_columns
@@ -80,8 +89,8 @@ class Skipped:
 
 @dataclass(frozen=True)
 class Failed:
-    """The table was not written. `may_be_in`: the commit was sent, and the log could not be read afterwards to see whether it
-    arrived; only a repetition of the batch can tell."""
+    """The table was not written. `may_be_in`: the commit was sent, and its answer is unknown. The log does not show it, but it
+    may still arrive; only a repetition of the batch can tell."""
 
     error: ForebayError
     may_be_in: bool = False
@@ -336,14 +345,17 @@ class _FanOut:
         return seen
 
     def _looked_for(self, table: Destination, failure: LogFailed) -> Committed | Failed:
-        """A commit whose answer was lost may have arrived all the same; to say `Failed` of it would invite a duplicate."""
+        """A commit whose answer was lost may have arrived, or may arrive later: a PUT can lie in a queue of the network. To say
+        `Failed` of it would invite a duplicate."""
+        if isinstance(failure, CommitRefused):
+            return Failed(failure)
         try:
             seen = self.logs.look(table.path, again=True)
             if seen is not None and self.logs.last_version(seen, self.txn.app_id) >= self.txn.version:
                 return Committed(seen.version)
         except LogFailed:
             return Failed(failure, may_be_in=True)
-        return Failed(failure)
+        return Failed(failure, may_be_in=isinstance(failure, CommitUnknown))
 
 
 def _columns_before(rows: StructType) -> StructType:

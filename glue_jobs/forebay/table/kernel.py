@@ -14,6 +14,9 @@ says that the table was replaced) and writes one; on S3 that is seven requests, 
 writers: a commit is refused where its version is taken, and Kernel then reads what the winners did; an append goes behind
 other appends and compactions, and a table whose columns changed is `Outrun`.
 
+Two failures of a commit are told apart. `CommitRefused`: S3 answered, and nothing can arrive later. `CommitUnknown`: the
+commit was sent and may still arrive, even where the log does not show it yet.
+
 Kernel does not write checkpoints by itself, so a thread does when they are due, and a checksum with each: without one,
 Kernel 4.2 reads all commits since the last checkpoint again at every commit.
 """
@@ -32,13 +35,14 @@ from typing import TYPE_CHECKING, Any
 from forebay.errors import ForebayError
 from forebay.events import Emit
 from forebay.table.events import LogNotTidied
+from forebay.table.java_failure import COMMIT_FAILED, COMMIT_REFUSED, COMMIT_UNKNOWN, causes
 from forebay.table.widening import ENABLED, FEATURE
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
 
-__all__ = ["Committed", "LogFailed", "Outrun", "Repeated", "Seen", "TableLogs", "Txn"]
+__all__ = ["CommitRefused", "CommitUnknown", "Committed", "LogFailed", "Outrun", "Repeated", "Seen", "TableLogs", "Txn"]
 
 ENGINE = "forebay"
 NO_VERSION = -1
@@ -56,6 +60,8 @@ REPEATED = "ConcurrentTransactionException"
 OUTRUN = (
     *("MetadataChangedException", "ProtocolChangedException", "TableAlreadyExistsException"),
     *("MaxCommitRetryLimitReachedException", "ConcurrentWriteException"),
+    # A failure, and then a conflict at the same version. That version is taken, so the log shows whether it is by us.
+    "CommitStateUnknownException",
 )
 
 
@@ -101,6 +107,27 @@ class LogFailed(ForebayError):
     def __init__(self, kind: str, message: str) -> None:
         self.kind, self.message = kind, message
         super().__init__(f"{kind}: {message}")
+
+    @classmethod
+    def of(cls, thrown: Any) -> LogFailed:
+        """What the JVM threw. Kernel says "commit failed" of conflicts, too; after those, nothing is unknown."""
+        chain = list(causes(thrown))
+        refused = next((java for name, java in chain if name == COMMIT_REFUSED), None)
+        if refused is not None:
+            return CommitRefused("CommitRefused", str(refused.getMessage()))
+        sent = (java for name, java in chain if name == COMMIT_UNKNOWN)
+        failed = (java for name, java in chain if name == COMMIT_FAILED and not java.isConflict())
+        if (unknown := next(sent, None) or next(failed, None)) is not None:
+            return CommitUnknown("CommitUnknown", str(unknown.getMessage()))
+        return LogFailed(str(thrown.getClass().getSimpleName()), str(thrown.getMessage()))
+
+
+class CommitRefused(LogFailed):
+    """The commit is not in the log, and cannot get there any more."""
+
+
+class CommitUnknown(LogFailed):
+    """The commit was sent, and nothing says whether it arrived. It may arrive after the log was read again."""
 
 
 class TableLogs:
@@ -333,8 +360,7 @@ class TableLogs:
         try:
             yield
         except Py4JJavaError as failure:
-            thrown = failure.java_exception
-            raise LogFailed(str(thrown.getClass().getSimpleName()), str(thrown.getMessage())) from failure
+            raise LogFailed.of(failure.java_exception) from failure
 
 
 class _Java:

@@ -4,19 +4,21 @@ Enters: the table, the ids of the files whose rows leave, the rows that come (pe
 Leaves: an outcome as an append has it; `Skipped` where the transaction is in already.
 
 Spark commits it, not Kernel: data files that hold other rows too are rewritten without those that leave, and Delta must
-see that nobody changed them meanwhile. Where somebody did (a compaction), it is tried again. This is the rare way in: a
-key that got other bytes, where the service says that they replace the earlier ones.
+see that nobody changed them meanwhile. After a conflict (a compaction) it is tried again. The rows are a function of the
+table as it is seen before each try: where somebody changed its columns meanwhile (`schema settle`), they are made anew.
+This is the rare way in: a key that got other bytes, where the service says that they replace the earlier ones.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from forebay.errors import ForebayError
 from forebay.table.fan_out import Appended, ChangesTooOften, Destination, Failed, Outcome, Skipped, Txn
-from forebay.table.kernel import LogFailed, TableLogs
+from forebay.table.java_failure import COMMIT_UNKNOWN, causes, java_exception
+from forebay.table.kernel import CommitUnknown, LogFailed, Seen, TableLogs
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -36,32 +38,45 @@ def replace(
     spark: SparkSession,
     table: Destination,
     file_ids: Iterable[str],
-    rows: DataFrame | None,
+    rows: Callable[[Seen | None], DataFrame] | None,
     *,
     txn: Txn,
     logs: TableLogs,
     id_column: str = "_file_id",
 ) -> Outcome:
     """The table must exist. Rows whose `id_column` is among `file_ids` leave it, and `rows` come."""
-    began = time.monotonic()
+    began, seen = time.monotonic(), None
     try:
         for attempt in range(ATTEMPTS):
             if logs.has(table.path, txn, again=True):
                 return Skipped()
+            seen = logs.look(table.path)
             try:
-                _commit(spark, table, file_ids, rows, txn, id_column)
-                break
+                _commit(spark, table, file_ids, rows(seen) if rows else None, txn, id_column)
+                return _appended(spark, table, txn, time.monotonic() - began)
+            except LogFailed:
+                raise
             except Exception as refused:
-                if not any(word in f"{type(refused).__name__}: {refused}" for word in CONFLICTS):
+                if not _may_be_tried_again(logs, table, seen, refused):
                     raise
                 time.sleep(0.2 * 2**attempt)
-        else:
-            return Failed(ChangesTooOften(f"table {table.name} at {table.path} was changed by others {ATTEMPTS} times"))
-        return _appended(spark, table, txn, time.monotonic() - began)
+        return Failed(ChangesTooOften(f"table {table.name} at {table.path} was changed by others {ATTEMPTS} times"))
     except LogFailed as failure:
         return Failed(failure, may_be_in=True)
     except Exception as failure:
         return _failed(logs, table, txn, failure)
+
+
+def _may_be_tried_again(logs: TableLogs, table: Destination, seen: Seen | None, refused: Exception) -> bool:
+    """After a conflict, or where the table got other columns than the rows were made for."""
+    if any(word in f"{type(refused).__name__}: {refused}" for word in CONFLICTS):
+        return True
+    now = logs.look(table.path, again=True)
+    return seen is not None and now is not None and _columns(now) != _columns(seen)
+
+
+def _columns(seen: Seen) -> tuple[object, ...]:
+    return seen.schema, seen.partition_columns
 
 
 def _commit(
@@ -104,11 +119,13 @@ def _appended(spark: SparkSession, table: Destination, txn: Txn, seconds: float)
 
 
 def _failed(logs: TableLogs, table: Destination, txn: Txn, failure: Exception) -> Failed | Skipped:
-    """A commit whose answer was lost may be in all the same."""
+    """A commit whose answer was lost may be in, or may arrive later."""
     try:
         if logs.has(table.path, txn, again=True):
             return Skipped()
     except LogFailed as unknown:
         return Failed(unknown, may_be_in=True)
     said = str(failure).strip().splitlines()[0]
+    if any(name == COMMIT_UNKNOWN for name, _ in causes(java_exception(failure))):
+        return Failed(CommitUnknown("CommitUnknown", said), may_be_in=True)
     return Failed(NotReplaced(f"table {table.name} at {table.path}: {said}"))

@@ -9,12 +9,16 @@ from pathlib import Path
 
 import pytest
 from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
 
 from forebay.lake.health import HealthRecords
 from forebay.lake.layout import lease_of
 from forebay.lake.lease import hold
 from forebay.upkeep.compaction.events import TableLeftForLater
+from forebay.upkeep.maintenance.care import care_for
 from forebay.upkeep.maintenance.events import MaintenanceEnded, OrphansFound, TableMaintained, TableNotMaintained
+from forebay.upkeep.maintenance.retention import Retention
+from forebay_local.twin.twin import Twin
 from tests.upkeep.compaction.on_spark.lake import SmallLake
 
 DECLARED = '[[tables]]\nname = "{any}"\ntime_travel_days = '
@@ -41,6 +45,16 @@ def old_and_new_versions(small: SmallLake) -> None:
     small.fill(files=4, first=300)
     small.compact()
     assert small.version() == 5
+
+
+def test_on_s3_too_the_files_that_a_vacuum_deleted_are_counted(spark: SparkSession, twin: Twin) -> None:
+    path = f"s3://{twin.lake_bucket}/vacuumed"
+    for _ in range(2):
+        spark.range(10).coalesce(1).write.format("delta").mode("overwrite").save(path)
+    at_once = {"delta.deletedFileRetentionDuration": "interval 0 seconds"}
+    retention = Retention(None, at_once)
+    cared = care_for(spark, path, retention, vacuum="full", checkpoint_after=100, version=1)
+    assert (cared.vacuum, cared.files_deleted) == ("full", 1)
 
 
 @pytest.mark.parametrize("kind", ["lite", "full"])

@@ -5,6 +5,7 @@ import java.io.ByteArrayOutputStream;
 import java.io.FileNotFoundException;
 import java.io.IOException;
 import java.io.InterruptedIOException;
+import java.io.UncheckedIOException;
 import java.nio.channels.ClosedByInterruptException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.AccessDeniedException;
@@ -18,17 +19,22 @@ import org.apache.hadoop.fs.FSDataOutputStream;
 import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.fs.s3a.RemoteFileChangedException;
+import org.apache.hadoop.fs.statistics.IOStatistics;
+import org.apache.hadoop.fs.statistics.StoreStatisticNames;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 import software.amazon.awssdk.awscore.exception.AwsServiceException;
+import software.amazon.awssdk.core.exception.SdkException;
 
 /**
  * Delta's log on S3, safe for many writers: a commit is one PUT that S3 refuses where the object exists already.
  *
  * <p>What enters: a path of the log and its lines. What leaves: the object is there with exactly these bytes, or
  * {@link FileAlreadyExistsException} says that another writer took this version (Delta then reads what happened and
- * tries the next one). Any other exception means that we do not know, or that S3 would not have it; the caller must
- * not take it for "not committed".
+ * tries the next one). {@link CommitRefused} says that S3 refused the only request that was sent: nothing can arrive
+ * later. {@link CommitUnknown} says that a request was sent and its answer is not known: it may still arrive, so the
+ * caller must not take it for "not committed". Both are unchecked, because Delta Kernel repeats a commit that ended
+ * in an IOException, twenty times and without a pause, after this class has done all the repeating that makes sense.
  *
  * <p><b>Who won?</b> The S3 client repeats a PUT whose answer was lost, so "412, it exists" may be said of our own first
  * attempt. Taking that for a lost race makes Delta commit the same files again at the next version, where a streaming
@@ -70,6 +76,32 @@ public class S3ConditionalLogStore extends S3SingleDriverLogStore {
       super(message);
     }
   }
+
+  /** S3 answered the only request for this commit, and the answer was no. Repeating it does not help. */
+  public static class CommitRefused extends UncheckedIOException {
+    private static final long serialVersionUID = 1L;
+
+    CommitRefused(Path path, IOException cause) {
+      super(
+          isDenied(cause)
+              ? "S3 does not let this role write " + path + ": it needs s3:PutObject there, and kms:GenerateDataKey and"
+                  + " kms:Decrypt if the bucket is encrypted with a KMS key. S3 said: " + cause.getMessage()
+              : "S3 refused to write " + path + ": " + cause.getMessage(),
+          cause);
+    }
+  }
+
+  /** A request for this commit was sent, and nothing says whether S3 took it. It may still arrive. */
+  public static class CommitUnknown extends UncheckedIOException {
+    private static final long serialVersionUID = 1L;
+
+    CommitUnknown(Path path, IOException cause) {
+      super("it is unknown whether S3 took " + path + ": " + cause.getMessage(), cause);
+    }
+  }
+
+  /** An attempt that failed. S3A and the SDK repeat requests by themselves; {@code only} says that they did not. */
+  private record Failure(IOException cause, boolean only) {}
 
   private enum Found { OURS, ANOTHERS, NOTHING, UNKNOWN }
 
@@ -113,13 +145,12 @@ public class S3ConditionalLogStore extends S3SingleDriverLogStore {
     int conflicts = 0;
     int failures = 0;
     while (true) {
-      IOException failure;
-      try {
-        putIfAbsent(fs, path, bytes);
+      Failure attempt = putIfAbsent(fs, path, bytes);
+      if (attempt == null) {
         return;
-      } catch (IOException e) {
-        failure = e;
       }
+      IOException failure = attempt.cause();
+      boolean only = attempt.only() && first == null;
       first = joined(first, failure);
       if (isInterruption(failure)) {
         throw first;
@@ -134,8 +165,11 @@ public class S3ConditionalLogStore extends S3SingleDriverLogStore {
           boolean conflict = status(failure) == 409;
           conflicts += conflict ? 1 : 0;
           failures += conflict ? 0 : 1;
+          if (!mayHelpToRepeat(failure) && only) {
+            throw new CommitRefused(path, failure);
+          }
           if (conflicts >= CONFLICTS_AT_MOST || failures >= FAILURES_AT_MOST || !mayHelpToRepeat(failure)) {
-            throw first;
+            throw new CommitUnknown(path, first);
           }
           waitBefore(conflicts + failures, first);
         }
@@ -144,18 +178,44 @@ public class S3ConditionalLogStore extends S3SingleDriverLogStore {
   }
 
   /** One PUT, or one completed multipart upload for a very long commit, that fails where the object exists. */
-  private static void putIfAbsent(FileSystem fs, Path path, byte[] bytes) throws IOException {
-    // Recursive: S3 has no folders, and without it a file system may look for the parent first.
-    FSDataOutputStream out =
-        (FSDataOutputStream) fs.createFile(path).overwrite(false).recursive().must(CONDITIONAL_CREATE, true).build();
+  private static Failure putIfAbsent(FileSystem fs, Path path, byte[] bytes) {
+    FSDataOutputStream out;
+    try {
+      // Recursive: S3 has no folders, and without it a file system may look for the parent first.
+      out = (FSDataOutputStream)
+          fs.createFile(path).overwrite(false).recursive().must(CONDITIONAL_CREATE, true).build();
+    } catch (IOException e) {
+      return new Failure(e, true);
+    }
     try {
       out.write(bytes);
     } catch (IOException | RuntimeException e) {
       // Never close() here: closing is what publishes, and half a commit would be published.
       abandon(out, e);
-      throw e;
+      if (e instanceof IOException) {
+        return new Failure((IOException) e, true);
+      }
+      throw (RuntimeException) e;
     }
-    out.close();
+    try {
+      out.close();
+      return null;
+    } catch (IOException e) {
+      return new Failure(e, wasTheOnlyRequest(out, e));
+    }
+  }
+
+  /** S3A counts the PUTs of a stream; the SDK leaves the failures of its earlier attempts at the last one. */
+  private static boolean wasTheOnlyRequest(FSDataOutputStream out, IOException failure) {
+    int depth = 0;
+    for (Throwable t = failure; t != null && depth < 20; t = t.getCause(), depth++) {
+      if (t instanceof SdkException && t.getSuppressed().length > 0) {
+        return false;
+      }
+    }
+    IOStatistics statistics = out.getIOStatistics();
+    Long puts = statistics == null ? null : statistics.counters().get(StoreStatisticNames.OBJECT_PUT_REQUEST);
+    return puts != null && puts == 1;
   }
 
   private static void abandon(FSDataOutputStream out, Exception why) {
@@ -200,10 +260,14 @@ public class S3ConditionalLogStore extends S3SingleDriverLogStore {
         || e instanceof ClosedByInterruptException;
   }
 
+  private static boolean isDenied(IOException failure) {
+    return failure instanceof AccessDeniedException || status(failure) == 403;
+  }
+
   private static boolean mayHelpToRepeat(IOException failure) {
     int status = status(failure);
     return switch (status) {
-      case NO_ANSWER -> !(failure instanceof AccessDeniedException); // S3A's word for credentials it could not get
+      case NO_ANSWER -> !isDenied(failure); // S3A's word for credentials it could not get, too
       case 404, 408, 409, 412, 429 -> true; // 404: the multipart upload was ended by another; 412: deleted since
       case 501 -> false;
       default -> status >= 500;
