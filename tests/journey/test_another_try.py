@@ -45,7 +45,7 @@ def told(twin: Twin, spark: SparkSession, tmp_path: Path) -> Iterator[Story]:
             told.put(f"{number}.json", lines([*ticks, *bought, "{broken"]))
         sums = told.run()
         assert sums.differences() == []
-        assert sums.rows == {"alpha": 2, "quarantine": 6, "parked": 4}
+        assert sums.rows == {"alpha": 2, "_forebay/quarantine": 6, "_forebay/parked": 4}
         (tmp_path / "service.toml").write_text(AFTER)
         yield told
 
@@ -70,7 +70,7 @@ def test_after_a_fix_what_fits_lands_and_what_does_not_stays(told: Story, spark:
         assert ran("quarantine", "retry", "--lake", told.lake, "--service", told.service) == wanted
         sums = told.accounts()
         assert sums.differences() == []
-        assert sums.rows == {"alpha": 4, "quarantine": 4, "parked": 4}
+        assert sums.rows == {"alpha": 4, "_forebay/quarantine": 4, "_forebay/parked": 4}
     assert sorted(row["level"] for row in told.rows("alpha")) == [1, 1, 500, 500]
     assert {(p.table, p.reason, p.records) for p in piles(LakeView(told.lake), "quarantine")} == {
         ("alpha", "expectation", 2),
@@ -83,7 +83,7 @@ def test_parked_records_are_adopted_once_a_table_takes_them(told: Story, spark: 
     assert said == ["purchases: 4 rows", "4 records: 4 written, 0 dropped, 0 left"]
     sums = told.accounts()
     assert sums.differences() == []
-    assert (sums.parked, sums.rows["purchases"], sums.rows["parked"]) == (0, 4, 0)
+    assert (sums.parked, sums.rows["purchases"], sums.rows["_forebay/parked"]) == (0, 4, 0)
     assert tried(told, spark, Choice("parked", table="purchases")) == Tried()
 
 
@@ -107,7 +107,7 @@ def test_the_rows_of_a_table_that_failed_land_when_it_is_mended(told: Story, spa
     )
     assert tried(told, spark, Choice("quarantine", table="beta")) == Tried(3, {"beta": 3})
     sums = told.accounts()
-    assert (sums.quarantined, sums.rows["beta"], sums.ledger_tables["beta"]) == (6, 4, 3)
+    assert (sums.quarantined, sums.rows["beta"], sums.expected["beta"]) == (6, 4, 3)
 
 
 class Killed(BaseException):
@@ -142,7 +142,7 @@ def test_killed_anywhere_it_is_finished_first_and_nothing_stands_twice(
     assert tried(told, spark, Choice("quarantine")) == Tried(4)
     sums = told.accounts()
     assert sums.differences() == []
-    assert sums.rows == {"alpha": 4, "quarantine": 4, "parked": 4}
+    assert sums.rows == {"alpha": 4, "_forebay/quarantine": 4, "_forebay/parked": 4}
 
 
 def test_rows_of_a_table_that_failed_land_by_themselves_when_the_job_starts_again(
@@ -162,4 +162,4 @@ def test_rows_of_a_table_that_failed_land_by_themselves_when_the_job_starts_agai
         shutil.rmtree(tmp_path / "lake" / "alpha")
         sums = told.run()
         assert sums.differences() == []
-        assert (sums.rows["alpha"], sums.rows["beta"], sums.rows["quarantine"]) == (2, 1, 0)
+        assert (sums.rows["alpha"], sums.rows["beta"], sums.rows["_forebay/quarantine"]) == (2, 1, 0)

@@ -55,7 +55,7 @@ def test_many_waiting_files_wake_the_job_that_makes_them_rows_and_ends(twin: Twi
     sums = accounts(LakeView(f"s3://{twin.lake_bucket}"))
     assert sums.differences() == []
     assert sums.files == {"loaded": FILES}
-    assert sums.rows == {"alpha": FILES, "beta": FILES, "quarantine": 1, "parked": 0}
+    assert sums.rows == {"alpha": FILES, "beta": FILES, "_forebay/quarantine": 1, "_forebay/parked": 0}
     assert evaluate(twin.client)[f"{twin.stack}-many-wait"] == "OK"
     assert fire(twin.client, "start-ingest") == "nothing waits"
 

@@ -49,7 +49,7 @@ def test_violations_are_counted_dropped_or_quarantined_and_a_table_with_too_many
     assert sums.differences() == []
     assert (sums.records, sums.written, sums.quarantined, sums.dropped) == (14, 5, 7, 2)
     # Of gamma three of four are impossible: its fourth is kept beside as well.
-    assert sums.rows == {"alpha": 4, "beta": 1, "quarantine": 7, "parked": 0}
+    assert sums.rows == {"alpha": 4, "beta": 1, "_forebay/quarantine": 7, "_forebay/parked": 0}
     kept = told.rows("_forebay/quarantine", 'select "table", reason, detail from t')
     assert sorted((row["table"], row["reason"], str(row["detail"])) for row in kept) == [
         ("alpha", "expectation", "possible"),

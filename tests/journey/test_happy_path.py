@@ -44,7 +44,7 @@ def test_nothing_is_dropped_silently(told: Story) -> None:
     assert sums.differences() == []
     assert sums.files == {"loaded": 2, "empty": 1, "missing": 1, "unreadable": 2}
     assert (sums.records, sums.written, sums.quarantined, sums.parked) == (14, 9, 4, 1)
-    assert sums.rows == {"alpha": 6, "beta": 3, "quarantine": 4, "parked": 1}
+    assert sums.rows == {"alpha": 6, "beta": 3, "_forebay/quarantine": 4, "_forebay/parked": 1}
     assert told.waiting() == (0, 0)
     quarantined = told.rows(
         "_forebay/quarantine", "select reason, line, record from t where line is not null order by line"
@@ -127,7 +127,7 @@ def test_own_declarations_route_and_shape_the_rows(told: Story, tmp_path: Path) 
     )
     sums = told.run()
     assert sums.differences() == []
-    assert sums.rows == {"purchases": 2, "alpha_events": 1, "quarantine": 1, "parked": 1}
+    assert sums.rows == {"purchases": 2, "alpha_events": 1, "_forebay/quarantine": 1, "_forebay/parked": 1}
     assert sorted(row["price"] or 0 for row in told.rows("purchases")) == [0, 1.5]
 
 
@@ -149,7 +149,7 @@ def test_what_the_key_says_routes_and_becomes_a_column(told: Story, tmp_path: Pa
     told.put("nowhere.json", lines([{"event": "tick"}]))
     sums = told.run()
     assert sums.differences() == []
-    assert sums.rows == {"alpha_events": 2, "beta_events": 1, "quarantine": 1, "parked": 1}
+    assert sums.rows == {"alpha_events": 2, "beta_events": 1, "_forebay/quarantine": 1, "_forebay/parked": 1}
     assert {str(row["day"]) for row in told.rows("alpha_events")} == {"2026-11-20"}
     assert told.rows("beta_events")[0]["day"] is None
 
@@ -171,7 +171,7 @@ def test_what_an_object_was_put_with_routes_and_becomes_a_column_also_at_another
     told.put("d.json", lines([{"event": "tick"}]), Metadata={"studio": "north"})
     sums = told.run()
     assert sums.differences() == []
-    assert sums.rows == {"alpha_events": 2, "beta_events": 1, "quarantine": 1, "parked": 1}
+    assert sums.rows == {"alpha_events": 2, "beta_events": 1, "_forebay/quarantine": 1, "_forebay/parked": 1}
     assert {row["build"] for row in told.rows("alpha_events")} == {17}
     assert told.rows("beta_events")[0]["build"] is None
 

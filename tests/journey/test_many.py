@@ -29,7 +29,7 @@ def test_twelve_hundred_tables_in_one_batch_each_get_their_rows(told: Story, tmp
         told.put(f"first-{part}.json", lines(event(game, part) for game in games))
     sums = told.run()
     assert sums.differences() == []
-    assert sums.rows == {**dict.fromkeys(games, 4), "quarantine": 0, "parked": 0}
+    assert sums.rows == {**dict.fromkeys(games, 4), "_forebay/quarantine": 0, "_forebay/parked": 0}
     told.put("second.json", lines(event(game, 9) for game in games[::100]))
     sums = told.run()
     assert sums.differences() == []

@@ -44,7 +44,7 @@ def test_appended_both_are_there(told: Story, tmp_path: Path) -> None:
     sums = told.run()
     assert sums.differences() == []
     assert sums.files == {"loaded": 2}
-    assert sums.rows == {"alpha": 3, "beta": 1, "gamma": 1, "quarantine": 1, "parked": 3}
+    assert sums.rows == {"alpha": 3, "beta": 1, "gamma": 1, "_forebay/quarantine": 1, "_forebay/parked": 3}
 
 
 def test_ignored_the_first_stays_alone(told: Story, tmp_path: Path) -> None:
@@ -55,13 +55,13 @@ def test_ignored_the_first_stays_alone(told: Story, tmp_path: Path) -> None:
     sums = told.run()
     assert sums.differences() == []
     assert sums.files == {"loaded": 1, "skipped": 1}
-    assert sums.rows == {"alpha": 2, "beta": 1, "quarantine": 1, "parked": 1}
+    assert sums.rows == {"alpha": 2, "beta": 1, "_forebay/quarantine": 1, "_forebay/parked": 1}
     declaration = tmp_path / "service.toml"
     declaration.write_text('overwritten_below = { "in/a" = "replace" }' + declaration.read_text())
     told.put("a.json", lines([event("alpha", 9)]))
     sums = told.run()
     assert sums.differences() == []
-    assert sums.rows == {"alpha": 1, "beta": 0, "quarantine": 0, "parked": 0}
+    assert sums.rows == {"alpha": 1, "beta": 0, "_forebay/quarantine": 0, "_forebay/parked": 0}
 
 
 def test_replaced_the_second_takes_the_place_of_the_first_everywhere(told: Story, tmp_path: Path) -> None:
@@ -74,7 +74,7 @@ def test_replaced_the_second_takes_the_place_of_the_first_everywhere(told: Story
     sums = told.run()
     assert sums.differences() == []
     assert sums.files == {"loaded": 3, "superseded": 1}
-    assert sums.rows == {"alpha": 3, "beta": 1, "gamma": 1, "delta": 1, "quarantine": 1, "parked": 2}
+    assert sums.rows == {"alpha": 3, "beta": 1, "gamma": 1, "delta": 1, "_forebay/quarantine": 1, "_forebay/parked": 2}
     assert (sums.records, sums.dropped) == (5 + 3 + 4 + 2, 5)
     assert {row["event_id"] for row in told.rows("alpha")} == {"alpha-3", "alpha-7", "alpha-8"}
     assert [row["event_id"] for row in told.rows("beta")] == ["beta-7"]
@@ -88,7 +88,7 @@ def test_replaced_by_a_file_that_cannot_be_read_the_first_stays(told: Story, tmp
     sums = told.run()
     assert sums.differences() == []
     assert sums.files == {"loaded": 1, "unreadable": 1}
-    assert sums.rows == {"alpha": 2, "beta": 1, "quarantine": 1, "parked": 1}
+    assert sums.rows == {"alpha": 2, "beta": 1, "_forebay/quarantine": 1, "_forebay/parked": 1}
 
 
 def test_replaced_by_nothing_the_rows_leave(told: Story, tmp_path: Path) -> None:

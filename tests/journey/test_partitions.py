@@ -108,7 +108,7 @@ def test_a_replayed_batch_does_not_take_a_table_for_failed_because_of_single_rec
             take_in(told, tmp_path, "quarantine")
     sums = told.run()
     assert sums.differences() == []
-    assert sums.rows == {"alpha": 5, "quarantine": 3, "parked": 0}
+    assert sums.rows == {"alpha": 5, "_forebay/quarantine": 3, "_forebay/parked": 0}
 
 
 def test_what_is_outside_can_have_a_bucket_of_its_own(told: Story, tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """The lake: its objects, who may write to it, and what its tables consist of. No Spark, except in `safety`.
 
 * `layout` where a lake keeps what is forebay's own      * `log` the log of a Delta table, read without Spark
-* `objects` bytes by name, in S3 or in a folder, durable and conditional
+* `objects` bytes by name, in S3 or in a folder, durable and conditional      * `ranged` an object, read in part
 * `lease` one driver at a time      * `stop` a request that a running job should stop
 * `safety` is it safe for several writers? Sessions of all that writes      * `health` the state of each table, in small objects
 """

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, BinaryIO, Protocol, cast
 
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
@@ -26,11 +26,14 @@ from botocore.exceptions import BotoCoreError, ClientError
 from forebay.address import bucket_and_key, is_s3, local_folder
 from forebay.aws.client import client
 from forebay.aws.retrying import ATTEMPTS
-from forebay.errors import Halt, Misdeclared
+from forebay.errors import Halt, Misdeclared, TryAgain
+from forebay.lake.ranged import Ranged
 
 __all__ = ["FolderObjects", "Found", "Objects", "S3Objects", "open_objects", "s3_client", "s3_client_for"]
 
 DELETED_AT_ONCE = 1000
+TAIL = 64 * 1024
+"""Of an object that is opened, fetched at once: where Parquet keeps its index."""
 WRONG_OR_FORBIDDEN = (400, 401, 403, 404)
 RIGHTS = "the job's role needs s3:ListBucket, and s3:GetObject, s3:PutObject and s3:DeleteObject under it"
 
@@ -55,6 +58,9 @@ class Objects(Protocol):
         """The names directly in `folder`, without it, sorted."""
 
     def read(self, name: str) -> bytes | None: ...
+
+    def open(self, name: str) -> BinaryIO | None:
+        """To be read in part: of a large object only the ranges that are asked for are fetched."""
 
     def read_tagged(self, name: str) -> tuple[bytes, str] | None:
         """With a tag that is another one when the content is."""
@@ -117,15 +123,34 @@ class S3Objects:
         found = self.read_tagged(name)
         return found and found[0]
 
+    def open(self, name: str) -> BinaryIO | None:
+        found = self._get(name, Range=f"bytes=-{TAIL}")
+        if found is None:
+            return None
+        tail, answer = found
+        size = int(answer.get("ContentRange", "").rpartition("/")[2] or len(tail))
+
+        def fetch(begin: int, end: int) -> bytes:
+            found = self._get(name, Range=f"bytes={begin}-{end - 1}")
+            if found is None:
+                raise TryAgain(f"{self.place}/{name} went away while it was read")
+            return found[0]
+
+        return cast(BinaryIO, Ranged(fetch, size, tail))
+
     def read_tagged(self, name: str) -> tuple[bytes, str] | None:
+        found = self._get(name)
+        return found and (found[0], found[1].get("ETag", ""))
+
+    def _get(self, name: str, **asked: str) -> tuple[bytes, dict[str, Any]] | None:
         with self._refusals("read", name):
             try:
-                answer = self._s3.get_object(Bucket=self._bucket, Key=self._prefix + name)
+                answer = self._s3.get_object(Bucket=self._bucket, Key=self._prefix + name, **asked)
             except ClientError as refused:
                 if _status(refused) == 404 and refused.response["Error"].get("Code") != "NoSuchBucket":
                     return None
                 raise
-            return answer["Body"].read(), answer.get("ETag", "")
+            return answer["Body"].read(), answer
 
     def write(self, name: str, content: bytes) -> None:
         with self._refusals("write", name):
@@ -212,6 +237,12 @@ class FolderObjects:
     def read(self, name: str) -> bytes | None:
         try:
             return (self._root / name).read_bytes()
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+
+    def open(self, name: str) -> BinaryIO | None:
+        try:
+            return (self._root / name).open("rb")
         except (FileNotFoundError, NotADirectoryError):
             return None
 

@@ -1,0 +1,235 @@
+"""Do the numbers add up? What the ledger says of each file, held against what the tables hold of it.
+
+In: the place of a lake. Out: `Accounts`, with a list of what does not add up; it is empty when all is well. No JVM, no
+delta-rs: it runs on Glue as on a laptop. Memory grows with the tables, not with files or rows.
+
+A batch in flight has rows in tables, but not yet in the ledger. `lasting` tells such differences from those that stay.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import date
+from typing import Any
+
+import numpy as np
+
+from forebay.lake.health import HealthRecords
+from forebay.lake.layout import LEDGER, PARKED, QUARANTINE, table_path
+from forebay.lake.log.listing import BrokenLog, NoTable, UnsupportedTable
+from forebay.lake.log.tables import tables_of
+from forebay.lake.objects import open_objects, s3_client_for
+from forebay.upkeep.accounts.in_ledger import COUNTS, LedgerRows, ledger_rows
+from forebay.upkeep.accounts.in_tables import RowsByFile, rows_by_file
+from forebay.upkeep.accounts.tally import BUCKETS, Tally, bucket_of, hash_of
+
+__all__ = ["Accounts", "Apart", "accounts", "lasting"]
+
+ASIDE = {QUARANTINE: "quarantined", PARKED: "parked"}
+"""What is kept beside the tables, with the ledger's column that counts it. No table of a game has such a name."""
+TABLES_AT_ONCE = 4
+SAMPLED = 64
+"""Pairs of table and bucket in which files are looked for by name."""
+SUCH_AS = 3
+
+Where = tuple[str, int]
+
+
+@dataclass(frozen=True, order=True)
+class Apart:
+    """A file of which the ledger says another number of rows than the table has."""
+
+    table: str
+    file: str
+    ledger: int
+    rows: int
+
+    def __str__(self) -> str:
+        return f"{self.file} ({self.ledger} in the ledger, {self.rows} in the table)"
+
+
+@dataclass(frozen=True)
+class Accounts:
+    """The sums of the ledger, and the rows that are there."""
+
+    files: Mapping[str, int] = field(default_factory=dict)
+    """Files by outcome."""
+    records: int = 0
+    written: int = 0
+    quarantined: int = 0
+    parked: int = 0
+    dropped: int = 0
+    expected: Mapping[str, int] = field(default_factory=dict)
+    """Rows by table, as the ledger counted them, without those that maintenance was told to delete."""
+    rows: Mapping[str, int] = field(default_factory=dict)
+    """Rows by table, as they are there; of the quarantine, records only."""
+    apart: tuple[Apart, ...] = ()
+    """Files that do not agree; a sample where they are many."""
+    sampled: tuple[Where, ...] = ()
+    """Where files were looked for by name."""
+    tables_apart: frozenset[str] = frozenset()
+    uncounted: Mapping[str, str] = field(default_factory=dict)
+    """Tables that could not be counted, and why."""
+    written_by_table: int = 0
+
+    @property
+    def all_files(self) -> int:
+        return sum(self.files.values())
+
+    def differences(self) -> list[str]:
+        """Every sum that does not hold, in a sentence."""
+        found = []
+        settled = self.written + self.quarantined + self.parked + self.dropped
+        if self.records != settled:
+            found.append(f"{self.records} records were read, but {settled} are accounted for")
+        if self.written != self.written_by_table:
+            found.append(f"{self.written} rows were written, but by table they are {self.written_by_table}")
+        found += [f"{name}: cannot be counted: {why}" for name, why in sorted(self.uncounted.items())]
+        return found + [self._sentence(name) for name in sorted(self.tables_apart)]
+
+    def _sentence(self, name: str) -> str:
+        ledger, rows = self.expected.get(name, 0), self.rows.get(name, 0)
+        such_as = [str(one) for one in self.apart if one.table == name][:SUCH_AS]
+        of_files = f"; such as {', '.join(such_as)}" if such_as else ""
+        if ledger == rows:
+            return f"{name}: {rows} rows as the ledger says, but not of the same files{of_files}"
+        return f"{name}: the ledger says {ledger} rows, the table has {rows}{of_files}"
+
+
+def accounts(lake: str, *, sample: Iterable[Where] | None = None) -> Accounts:
+    """One look. `sample` says where files are looked for by name, in place of the first buckets that differ."""
+    return _Count(lake).accounts(sample)
+
+
+def lasting(first: Accounts, second: Accounts) -> list[str]:
+    """The differences of the second look that the first one had as well, file by file."""
+    stay = set(first.apart) & set(second.apart)
+    whole = set(first.differences()) & set(second.differences())
+    named = {one.table for one in stay}
+    return [said for said in second.differences() if said in whole or said.partition(": ")[0] in named]
+
+
+class _Count:
+    def __init__(self, lake: str) -> None:
+        self._lake, self._s3 = lake.rstrip("/"), s3_client_for(lake)
+        records = HealthRecords(self._lake, s3=self._s3)
+        self._since = {name: records.of(name).expired_until or "" for name in ASIDE}
+
+    def accounts(self, sample: Iterable[Where] | None) -> Accounts:
+        names = [*tables_of(self._lake, s3=self._s3), *ASIDE]
+        held, uncounted = self._tables(names)
+        told, sums, files, by_table = self._ledger()
+        apart = {
+            name: buckets
+            for name in sorted({*held, *told} - uncounted.keys())
+            if (buckets := told.get(name, Tally()).buckets_apart(held.get(name, Tally())))
+        }
+        where = list(sample) if sample is not None else [(n, b) for n, buckets in apart.items() for b in buckets]
+        return Accounts(
+            files,
+            **sums,
+            expected={name: tally.rows for name, tally in told.items()},
+            rows={name: tally.rows for name, tally in held.items()},
+            apart=tuple(sorted(self._named(where[:SAMPLED]))),
+            sampled=tuple(where[:SAMPLED]),
+            tables_apart=frozenset(apart),
+            uncounted=uncounted,
+            written_by_table=by_table,
+        )
+
+    # --- sums ---
+
+    def _tables(self, names: Iterable[str]) -> tuple[dict[str, Tally], dict[str, str]]:
+        held: dict[str, Tally] = {}
+        uncounted: dict[str, str] = {}
+
+        def count(name: str) -> None:
+            tally = Tally()
+            try:
+                for found in self._rows_of(name):
+                    tally.add(_hashes(found), np.fromiter(found.values(), dtype=np.int64, count=len(found)))
+                held[name] = tally
+            except NoTable:
+                if name in ASIDE:
+                    held[name] = tally
+            except (BrokenLog, UnsupportedTable) as why:
+                uncounted[name] = str(why)
+
+        with ThreadPoolExecutor(TABLES_AT_ONCE, "accounts") as threads:
+            list(threads.map(count, names))
+        return held, uncounted
+
+    def _rows_of(self, name: str) -> Iterator[RowsByFile]:
+        table = open_objects(table_path(self._lake, name), s3=self._s3)
+        if name not in ASIDE:
+            return rows_by_file(table)
+        must_have = "line" if name == QUARANTINE else None
+        return rows_by_file(table, column="file_id", must_have=must_have, since=self._since[name])
+
+    def _ledger(self) -> tuple[dict[str, Tally], dict[str, int], dict[str, int], int]:
+        told: dict[str, Tally] = {}
+        sums, files, by_table = dict.fromkeys(COUNTS, 0), Counter[str](), 0
+        for rows in self._ledger_rows():
+            files.update(rows.outcomes())
+            for name in COUNTS:
+                sums[name] += int(rows.counts(name).sum())
+            for name, hashes, counts in self._by_table(rows):
+                told.setdefault(name, Tally()).add(hashes, counts)
+                by_table += 0 if name in ASIDE else int(counts.sum())
+        return told, sums, dict(files), by_table
+
+    def _ledger_rows(self) -> Iterator[LedgerRows]:
+        return ledger_rows(open_objects(table_path(self._lake, LEDGER), s3=self._s3))
+
+    def _by_table(self, rows: LedgerRows) -> Iterator[tuple[str, Any, Any]]:
+        yield from rows.by_table()
+        for name, column in ASIDE.items():
+            stays = rows.since(date.fromisoformat(self._since[name] or "0001-01-01"))
+            yield name, rows.hashes[stays], rows.counts(column)[stays]
+
+    # --- files by name ---
+
+    def _named(self, where: Iterable[Where]) -> Iterator[Apart]:
+        wanted: dict[str, set[int]] = {}
+        for name, bucket in where:
+            wanted.setdefault(name, set()).add(bucket)
+        if not wanted:
+            return
+        names: dict[int, str] = {}
+        held = self._held(wanted, names)
+        ledger = self._told(wanted, names, {one for _, one in held})
+        for name, one in sorted({*ledger, *held}):
+            said, rows_there = ledger.get((name, one), 0), held.get((name, one), 0)
+            if said != rows_there:
+                yield Apart(name, names[one], said, rows_there)
+
+    def _held(self, wanted: Mapping[str, set[int]], names: dict[int, str]) -> Counter[tuple[str, int]]:
+        held = Counter[tuple[str, int]]()
+        for name, buckets in wanted.items():
+            with suppress(NoTable):
+                for file_id, count in (one for found in self._rows_of(name) for one in found.items()):
+                    one = hash_of(file_id)
+                    if one % BUCKETS in buckets:
+                        held[name, one] += count
+                        names[one] = f"file {file_id}" if file_id else "rows that name no file"
+        return held
+
+    def _told(self, wanted: Mapping[str, set[int]], names: dict[int, str], held: set[int]) -> Counter[tuple[str, int]]:
+        told = Counter[tuple[str, int]]()
+        for rows in self._ledger_rows():
+            of_interest = np.isin(rows.hashes, list(held))
+            for name, hashes, counts in self._by_table(rows):
+                inside = np.isin(bucket_of(hashes), list(wanted.get(name, ())))
+                for one, count in zip(hashes[inside].tolist(), counts[inside].tolist(), strict=True):
+                    told[name, one] += count
+                of_interest |= np.isin(rows.hashes, hashes[inside])
+            names |= {int(rows.hashes[at]): rows.uri(int(at)) for at in np.flatnonzero(of_interest)}
+        return told
+
+
+def _hashes(found: RowsByFile) -> Any:
+    return np.fromiter(map(hash_of, found), dtype=np.int64, count=len(found))

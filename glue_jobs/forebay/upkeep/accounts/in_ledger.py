@@ -1,0 +1,89 @@
+"""What the ledger says of each file, read as it lies there: data file by data file, never all at once.
+
+In: the ledger's objects. Out: batches of columns. They hold the file's hash, its outcome and counts, and its rows by table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import date
+from typing import Any
+from urllib.parse import unquote
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from forebay.errors import TryAgain
+from forebay.lake.log.listing import NoTable
+from forebay.lake.log.snapshot import read_snapshot
+from forebay.lake.objects import Objects
+
+__all__ = ["LedgerRows", "ledger_rows"]
+
+COUNTS = ("records", "written", "quarantined", "parked", "dropped")
+COLUMNS = ("file_hash", "bucket", "key", "claimed_at", "outcome", *COUNTS, "tables")
+ROWS_AT_ONCE = 65_536
+
+
+class LedgerRows:
+    """Some rows of the ledger, as columns."""
+
+    def __init__(self, rows: pa.RecordBatch) -> None:
+        self._rows = rows
+        self.hashes: npt.NDArray[np.int64] = np.asarray(rows["file_hash"], dtype=np.int64)
+
+    def outcomes(self) -> dict[str, int]:
+        counts = pc.value_counts(self._rows["outcome"])
+        return {count["values"].as_py(): count["counts"].as_py() for count in counts}
+
+    def counts(self, name: str) -> npt.NDArray[np.int64]:
+        return np.asarray(pc.fill_null(self._rows[name], 0), dtype=np.int64)
+
+    def since(self, day: date) -> npt.NDArray[np.bool_]:
+        """Which of them were claimed on that day or later."""
+        days = pc.fill_null(pc.cast(self._rows["claimed_at"], pa.date32()), day)
+        return np.asarray(pc.greater_equal(days, pa.scalar(day)), dtype=bool)
+
+    def by_table(self) -> Iterator[tuple[str, npt.NDArray[np.int64], npt.NDArray[np.int64]]]:
+        """Each table that these files have rows in: the hashes of the files, and their rows there."""
+        maps = pc.if_else(pc.is_valid(self._rows["tables"]), self._rows["tables"], None)
+        lengths = np.diff(np.asarray(maps.offsets))
+        hashes = np.repeat(self.hashes, lengths)
+        begin, end = maps.offsets[0].as_py(), maps.offsets[-1].as_py()
+        names = maps.keys[begin:end].dictionary_encode()
+        rows = np.asarray(pc.fill_null(maps.items[begin:end], 0), dtype=np.int64)
+        which = np.asarray(names.indices)
+        for at, name in enumerate(names.dictionary.to_pylist()):
+            chosen = which == at
+            yield name, hashes[chosen], rows[chosen]
+
+    def uri(self, at: int) -> str:
+        return f"s3://{self._rows['bucket'][at].as_py()}/{self._rows['key'][at].as_py()}"
+
+
+def ledger_rows(ledger: Objects) -> Iterator[LedgerRows]:
+    """None before the first batch."""
+    try:
+        files = read_snapshot(ledger).files
+    except NoTable:
+        return
+    for file in files:
+        content = ledger.open(unquote(file.path))
+        if content is None:
+            raise TryAgain(f"{ledger.place}/{file.path} went away while it was counted; count again")
+        with content, pq.ParquetFile(content) as parquet:
+            there = [name for name in COLUMNS if name in parquet.schema_arrow.names]
+            for batch in parquet.iter_batches(ROWS_AT_ONCE, columns=there, use_threads=False):
+                yield LedgerRows(_with_all(batch))
+
+
+def _with_all(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Files of earlier versions of this code lack columns that came later."""
+    missing: dict[str, Any] = {"tables": pa.map_(pa.string(), pa.int64()), "claimed_at": pa.timestamp("us", "UTC")}
+    for name in COLUMNS:
+        if name not in batch.schema.names:
+            batch = batch.append_column(name, pa.nulls(batch.num_rows, missing.get(name, pa.int64())))
+    return batch

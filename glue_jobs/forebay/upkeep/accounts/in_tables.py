@@ -1,0 +1,77 @@
+"""What a table holds of each file: the one column that names the file is read, from each live data file.
+
+In: the table's objects. Out: batches of (file ids, rows). A file that went away while it was looked at is `TryAgain`. Rows
+that a deletion vector deletes cannot be told by file here; the table is `UnsupportedTable` then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import islice
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from forebay.errors import TryAgain
+from forebay.lake.log.listing import UnsupportedTable
+from forebay.lake.log.live_file import LiveFile
+from forebay.lake.log.snapshot import read_snapshot
+from forebay.lake.objects import Objects
+
+__all__ = ["RowsByFile", "rows_by_file"]
+
+FILES_AT_ONCE = 16
+IN_FLIGHT = 256
+
+RowsByFile = dict[str | None, int]
+
+
+@dataclass(frozen=True)
+class _Look:
+    """`column` names the file; rows in which `must_have` is null do not count, nor those of days before `since`."""
+
+    table: Objects
+    column: str
+    must_have: str | None
+    since: str
+
+    def __call__(self, file: LiveFile) -> RowsByFile:
+        if (dict(file.partition).get("day") or self.since) < self.since:
+            return {}
+        if file.deleted_rows:
+            raise UnsupportedTable(f"{self.table.place}: deletion vectors delete rows that cannot be counted by file")
+        content = self.table.open(unquote(file.path))
+        if content is None:
+            raise TryAgain(f"{self.table.place}/{file.path} went away while it was counted; count again")
+        with content:
+            metadata = pq.read_metadata(content)
+            if self.column not in metadata.schema.to_arrow_schema().names:
+                return {None: metadata.num_rows}
+            parquet = pq.ParquetFile(content, metadata=metadata, read_dictionary=[self.column])
+            found: RowsByFile = {}
+            wanted = [self.column, *([self.must_have] if self.must_have else [])]
+            for group in range(parquet.num_row_groups):
+                self._count(parquet.read_row_group(group, columns=wanted, use_threads=False), found)
+            return found
+
+    def _count(self, rows: pa.Table, found: RowsByFile) -> None:
+        if self.must_have:
+            rows = rows.filter(pc.is_valid(rows[self.must_have]))
+        for count in pc.value_counts(rows[self.column].combine_chunks()):
+            file_id = count["values"].as_py()
+            found[file_id] = found.get(file_id, 0) + count["counts"].as_py()
+
+
+def rows_by_file(
+    table: Objects, *, column: str = "_file_id", must_have: str | None = None, since: str = ""
+) -> Iterator[RowsByFile]:
+    """One answer for each data file. `NoTable` where there is none."""
+    files = iter(read_snapshot(table).files)
+    look = _Look(table, column, must_have, since)
+    with ThreadPoolExecutor(FILES_AT_ONCE, "rows") as threads:
+        while some := list(islice(files, IN_FLIGHT)):
+            yield from threads.map(look, some)

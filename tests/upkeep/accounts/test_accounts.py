@@ -1,0 +1,205 @@
+"""What the ledger says of each file, held against what the tables hold of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+
+from forebay.lake.health import HealthRecords
+from forebay.landed_file import LandedFile
+from forebay.ledger.entry import file_hash
+from forebay.upkeep.accounts.accounts import Accounts, accounts, lasting
+
+OLD, NEW = date(2026, 1, 5), date(2026, 5, 5)
+
+
+def file_of(key: str) -> LandedFile:
+    return LandedFile("landing", key, version_id="1")
+
+
+@dataclass
+class Lake:
+    """What a batch would leave, said file by file."""
+
+    place: Path
+    ledger: list[dict[str, Any]] = field(default_factory=list)
+
+    def entry(
+        self, key: str, tables: Mapping[str, int], day: date = NEW, outcome: str = "loaded", **counts: int
+    ) -> None:
+        written, file = sum(tables.values()), file_of(key)
+        what = {"written": written, "quarantined": 0, "parked": 0, "dropped": 0, **counts}
+        what |= {"outcome": outcome, "records": written + sum(counts.values())}  # type: ignore[dict-item]
+        at = datetime(day.year, day.month, day.day, 23, tzinfo=UTC)
+        where = {"file_hash": file_hash(file), "bucket": file.bucket, "key": file.key, "claimed_at": at}
+        self.ledger.append({**where, **what, "tables": list(tables.items())})
+
+    def rows(self, table: str, *keys: str, day: date | None = None) -> None:
+        ids = [file_of(key).file_id for key in keys]
+        if day is None:
+            found = pa.table({"_file_id": ids, "v": range(len(ids))})
+        else:
+            found = pa.table({"file_id": ids, "day": [day] * len(ids), "line": [1] * len(ids)})
+        write_deltalake(self.place / table, found, mode="append", partition_by=["day"] if day else None)
+
+    def aside(self, key: str, *days: date) -> None:
+        for day in days:
+            self.rows("_forebay/quarantine", key, day=day)
+            self.rows("_forebay/parked", key, day=day)
+
+    def accounts(self) -> Accounts:
+        numbers = ("file_hash", "records", "written", "quarantined", "parked", "dropped")
+        schema = pa.schema(
+            [
+                *((name, pa.int64()) for name in numbers),
+                *((name, pa.string()) for name in ("bucket", "key", "outcome")),
+                ("claimed_at", pa.timestamp("us", "UTC")),
+                ("tables", pa.map_(pa.string(), pa.int64())),
+            ]
+        )
+        ledger = pa.Table.from_pylist(self.ledger, schema)
+        write_deltalake(self.place / "_forebay" / "ledger", ledger, mode="overwrite")
+        return accounts(str(self.place))
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    """Two files, one of each day; of each two records were written, one was quarantined and one parked."""
+    lake = Lake(tmp_path)
+    for key, day in (("old", OLD), ("new", NEW)):
+        lake.entry(key, {"alpha": 1, "beta": 1}, day, quarantined=1, parked=1)
+        lake.rows("alpha", key)
+        lake.rows("beta", key)
+        lake.aside(key, day)
+    return lake
+
+
+def expire(lake: Lake, until: date) -> None:
+    for name in ("_forebay/quarantine", "_forebay/parked"):
+        HealthRecords(str(lake.place)).update(name, lambda was: replace(was, expired_until=until.isoformat()))
+
+
+def test_all_sums_hold(lake: Lake) -> None:
+    found = lake.accounts()
+    assert found.differences() == []
+    assert found.rows == {"alpha": 2, "beta": 2, "_forebay/quarantine": 2, "_forebay/parked": 2}
+    assert (found.files, found.records, found.written) == ({"loaded": 2}, 8, 4)
+
+
+def test_before_the_first_batch_all_sums_hold(tmp_path: Path) -> None:
+    assert accounts(str(tmp_path)).differences() == []
+
+
+def test_a_file_that_the_ledger_calls_loaded_and_a_table_lacks_is_named(lake: Lake) -> None:
+    lake.entry("lost", {"alpha": 2})
+    assert lake.accounts().differences() == [
+        "alpha: the ledger says 4 rows, the table has 2; such as s3://landing/lost (2 in the ledger, 0 in the table)"
+    ]
+
+
+def test_a_file_loaded_twice_and_another_one_lost_do_not_make_up_for_each_other(lake: Lake) -> None:
+    lake.entry("lost", {"alpha": 1})
+    lake.rows("alpha", "new")
+    assert lake.accounts().differences() == [
+        "alpha: 3 rows as the ledger says, but not of the same files; such as "
+        "s3://landing/lost (1 in the ledger, 0 in the table), s3://landing/new (1 in the ledger, 2 in the table)"
+    ]
+
+
+def test_rows_of_a_superseded_version_that_stayed_in_a_table_are_told(lake: Lake) -> None:
+    lake.entry("earlier", {}, outcome="superseded", dropped=1)
+    lake.rows("beta", "earlier")
+    assert lake.accounts().differences() == [
+        "beta: the ledger says 2 rows, the table has 3; such as s3://landing/earlier (0 in the ledger, 1 in the table)"
+    ]
+
+
+def test_rows_of_files_that_the_ledger_never_heard_of_are_told(lake: Lake) -> None:
+    lake.rows("alpha", "unknown")
+    write_deltalake(lake.place / "foreign", pa.table({"v": [1]}))
+    alpha, foreign = lake.accounts().differences()
+    assert f"such as file {file_of('unknown').file_id} (0 in the ledger, 1 in the table)" in alpha
+    assert foreign == (
+        "foreign: the ledger says 0 rows, the table has 1; such as rows that name no file (0 in the ledger, 1 in the table)"
+    )
+
+
+def test_games_called_quarantine_and_parked_are_tables_like_others(lake: Lake) -> None:
+    for game in ("quarantine", "parked"):
+        lake.entry(f"of-{game}", {game: 1})
+        lake.rows(game, f"of-{game}")
+    assert lake.accounts().differences() == []
+    lake.rows("quarantine", "new")
+    assert len(lake.accounts().differences()) == 1
+
+
+def test_a_table_whose_log_cannot_be_read_is_named_and_the_others_are_counted(lake: Lake) -> None:
+    (lake.place / "beta" / "_delta_log" / f"{9:020}.json").write_text("{")
+    lake.entry("lost", {"alpha": 1})
+    beta, alpha = lake.accounts().differences()
+    assert beta.startswith("beta: cannot be counted: ")
+    assert alpha.startswith("alpha: the ledger says 3 rows, the table has 2")
+
+
+def test_a_batch_in_flight_is_no_lasting_difference_and_a_lost_file_is_one(lake: Lake) -> None:
+    lake.rows("alpha", "in-flight")
+    lake.entry("lost", {"beta": 1})
+    first = lake.accounts()
+    assert len(first.differences()) == 2
+    lake.entry("in-flight", {"alpha": 1})
+    lake.rows("alpha", "the-next-one")
+    second = lake.accounts()
+    assert [said.partition(":")[0] for said in second.differences()] == ["alpha", "beta"]
+    assert [said.partition(":")[0] for said in lasting(first, second)] == ["beta"]
+
+
+def test_many_files_in_many_row_groups_are_counted_in_bounded_parts(tmp_path: Path) -> None:
+    lake = Lake(tmp_path)
+    for n in range(300):
+        lake.entry(f"{n}", {"alpha": 2})
+    keys = [f"{n}" for n in range(300)]
+    lake.rows("alpha", *keys)
+    lake.rows("alpha", *keys[:299], "0")
+    (said,) = lake.accounts().differences()
+    assert "s3://landing/0 (2 in the ledger, 3 in the table)" in said
+    assert "s3://landing/299 (2 in the ledger, 1 in the table)" in said
+
+
+# --- what was set aside ---
+
+
+def test_a_row_that_is_missing_is_told(tmp_path: Path) -> None:
+    lake = Lake(tmp_path)
+    lake.entry("old", {}, OLD, quarantined=1, parked=1)
+    assert [said.partition(";")[0] for said in lake.accounts().differences()] == [
+        "_forebay/parked: the ledger says 1 rows, the table has 0",
+        "_forebay/quarantine: the ledger says 1 rows, the table has 0",
+    ]
+
+
+@pytest.mark.parametrize("there", [(NEW,), (OLD, NEW)], ids=["gone", "about to go"])
+def test_a_row_whose_time_was_past_is_not_missed_and_one_still_there_is_not_too_much(
+    tmp_path: Path, there: tuple[date, ...]
+) -> None:
+    lake = Lake(tmp_path)
+    for key, day in (("old", OLD), ("new", NEW)):
+        lake.entry(key, {}, day, quarantined=1, parked=1)
+        lake.aside(key, *([day] if day in there else []))
+    expire(lake, date(2026, 2, 1))
+    assert lake.accounts().differences() == []
+
+
+def test_a_row_that_should_have_stayed_is_missed(tmp_path: Path) -> None:
+    lake = Lake(tmp_path)
+    for key, day in (("old", OLD), ("new", NEW)):
+        lake.entry(key, {}, day, quarantined=1, parked=1)
+    lake.aside("old", OLD)
+    expire(lake, date(2026, 2, 1))
+    assert len(lake.accounts().differences()) == 2
