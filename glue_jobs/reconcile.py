@@ -1,10 +1,15 @@
-"""The reconcile job of AWS Glue and EMR Serverless. `forebay reconcile` runs the same code on a laptop. It needs no Spark."""
+"""The reconcile job of AWS Glue and EMR Serverless: files that S3 never announced, and then the accounts. It needs no Spark.
+
+`forebay reconcile` and `forebay accounts` run the same code on a laptop.
+"""
 
 import sys
 
+from forebay.declaration.service import load_service
 from forebay.errors import Halt
 from forebay.jobs.journal import journal
 from forebay.settings import ReconcileSettings
+from forebay.upkeep.accounts.job import check_accounts
 from forebay.upkeep.reconcile.job import reconcile
 
 
@@ -13,6 +18,7 @@ def main(argv: list[str]) -> None:
     settings = ReconcileSettings.from_argv(argv)
     with journal(settings) as emit:
         done = reconcile(settings, emit=emit)
+        check_accounts(settings.lake, load_service(settings.service).name, emit=emit)
     if done.refused:
         raise Halt(f"the queue refused notices of {len(done.refused)} files, such as {done.refused[0]}")
 

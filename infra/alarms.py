@@ -20,6 +20,7 @@ from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 from forebay.batch.events import BatchCommitted, RowsAppended, TableFailed
+from forebay.upkeep.accounts.events import AccountsChecked
 from forebay.upkeep.reconcile.events import FilesReconciled
 from infra.landing import Landing
 from infra.metrics import ServiceMetrics
@@ -140,6 +141,12 @@ class Alarms(Construct):
             "missed-files",
             self._metrics.of(FilesReconciled, "missed", minutes=60),
             "Files landed that S3 told nobody of; they are announced now.",
+            above=0,
+        )
+        self._add(
+            "accounts-differ",
+            self._metrics.of(AccountsChecked, "differences", minutes=60),
+            "The ledger and the tables do not agree, file by file: rows are missing, doubled or left over.",
             above=0,
         )
 

@@ -28,7 +28,7 @@ MESSAGES_A_RECEIVE = 7
 """On average, of ten at most; a delete takes as many."""
 MAINTENANCE_MINUTES, RECONCILE_MINUTES = 5, 2
 """A day; reconcile has two workers, which is Glue's least."""
-RECONCILED_DAYS, OBJECTS_A_LIST = 4, 1000
+RECONCILED_DAYS, OBJECTS_A_LIST = 16, 1000
 PUTS_A_COMMIT = 2
 """The commit itself, and its part of checkpoints."""
 LAKE_SHARE = 0.25

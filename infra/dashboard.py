@@ -12,6 +12,7 @@ from constructs import Construct
 from forebay.batch.events import BatchCommitted, RecordsQuarantined, RowsAppended, TableFailed
 from forebay.lake.health import HealthMeasured
 from forebay.source.events import QueuePolled
+from forebay.upkeep.accounts.events import AccountsChecked
 from forebay.upkeep.compaction.events import CompactionEnded, TableNotCompacted
 from forebay.upkeep.maintenance.events import MaintenanceEnded, TableNotMaintained
 from forebay.upkeep.reconcile.events import FilesReconciled
@@ -128,6 +129,7 @@ def _upkeep(metrics: ServiceMetrics) -> list[cw.IWidget]:
         _graph("Runs of upkeep: tables left for the next one", left),
         _graph("Tables that a person must look at", failed, stacked=True),
         _graph("Files that S3 told nobody of", [metrics.of(FilesReconciled, "missed", minutes=60)]),
+        _graph("Accounts that differ", [metrics.of(AccountsChecked, "differences", minutes=60)]),
         _graph("Since a watched table got rows, seconds", [_age_of_rows(metrics)]),
     ]
 

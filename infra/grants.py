@@ -31,9 +31,9 @@ __all__ = [
     "read_assets",
     "read_health",
     "read_landed_files",
-    "read_ledger",
     "read_ledger_log",
     "read_metrics",
+    "read_tables",
     "read_with_key",
     "register_tables",
     "remember_code",
@@ -133,9 +133,9 @@ def read_ledger_log(role: iam.IGrantable, bucket_arn: str) -> None:
     _tell_missing_from_forbidden(role, bucket_arn)
 
 
-def read_ledger(role: iam.IGrantable, bucket_arn: str) -> None:
-    objects = [f"{bucket_arn}/_forebay/ledger/*"]
-    allow(role, "ReadLedger", ["s3:GetObject"], objects, because="a table's files and its log have names of their own")
+def read_tables(role: iam.IGrantable, bucket_arn: str) -> None:
+    because = "the accounts hold the ledger against every table"
+    allow(role, "ReadTables", ["s3:GetObject"], [f"{bucket_arn}/*"], because=because)
     _tell_missing_from_forbidden(role, bucket_arn)
 
 

@@ -12,6 +12,7 @@ import forebay.batch.events as batch_events
 import forebay.lake.health as health
 import forebay.source.events as file_events
 import forebay.table.events as table_events
+import forebay.upkeep.accounts.events as accounts_events
 import forebay.upkeep.compaction.events as compaction_events
 import forebay.upkeep.maintenance.events as maintenance_events
 import forebay.upkeep.reconcile.events as reconcile_events
@@ -28,6 +29,7 @@ SOURCES = (
     compaction_events,
     maintenance_events,
     reconcile_events,
+    accounts_events,
     health,
     freshness_events,
     job_events,

@@ -207,7 +207,12 @@ class ReconcileSettings(JobSettings):
     queue_url: str = Field(
         min_length=1, description="the SQS queue in which files that S3 never announced are announced"
     )
-    look_back_hours: float = Field(72, gt=0, le=24 * 365, description="how far back to look for files, in hours")
+    look_back_hours: float = Field(
+        15 * 24,
+        gt=0,
+        le=24 * 365,
+        description="how far back to look for files, in hours; longer than the 14 days that SQS keeps a message",
+    )
     settle_hours: float = Field(
         6, ge=0, le=24 * 7, description="leave out files of the newest hours, which may be on their way"
     )

@@ -289,14 +289,14 @@ def test_a_job_that_keeps_the_tables_may_touch_them_and_nothing_that_lands(made:
     }
 
 
-def test_the_job_that_looks_for_missed_files_may_read_the_ledger_and_change_no_table(made: Synthesized) -> None:
+def test_the_job_that_looks_for_missed_files_may_read_the_lake_and_change_no_table(made: Synthesized) -> None:
     rights = {action: names(resources) for action, resources in made.policies()["ReconcileRole"].items()}
     written = {"LakeArtefacts/scratch/*", "LakeArtefacts/spark-events/*"}
     assets = {f"s3:cdk-hnb659fds-assets-ACCOUNT/*.{kind}" for kind in ("py", "zip", "jar", "toml")}
     writing = ("s3:PutObject", "s3:DeleteObject", "s3:AbortMultipartUpload", "s3:ListMultipartUploadParts")
     assert rights == {
         **dict.fromkeys(writing, written),
-        "s3:GetObject": written | assets | {"Lake/_forebay/ledger/*"},
+        "s3:GetObject": written | assets | {"Lake/*"},
         "s3:ListBucket": {"Lake", "LakeArtefacts"},
         "s3:GetBucketLocation": {"LakeArtefacts"},
         "s3:ListBucketMultipartUploads": {"LakeArtefacts"},

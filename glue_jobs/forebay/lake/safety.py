@@ -22,6 +22,7 @@ from forebay.address import S3_SCHEMES
 from forebay.errors import Misdeclared, Problem
 from forebay.events import Emit
 from forebay.lake.layout import PROBES
+from forebay.spark.java_failure import causes
 from forebay.spark.session import LOG_STORE, session
 from forebay.spark.stock import take_stock
 
@@ -151,8 +152,8 @@ class CreateTwice:
             self._must_be_set_up_safely()
             self._must_be_refused_the_second_time()
         except Py4JJavaError as failure:
-            java = failure.java_exception
-            raise self._refusal(class_name(java), java.getMessage()) from failure
+            chain = [(name, java.getMessage()) for name, java in causes(failure.java_exception)]
+            raise self._refusal(*next((one for one in chain if one[0] in REFUSALS), chain[0])) from failure
         except PySparkException as failure:
             # What PySpark has a Python class for: an illegal name of a bucket, say.
             raise self._refusal("", str(failure)) from failure
@@ -220,11 +221,10 @@ REFUSALS = {
         "its file system cannot create a file only where none is",
         "use S3A of Hadoop 3.4.2 or newer, as on Glue 6.0",
     ),
-    f"{LOG_STORE}$CommitRefused": (
+    "java.nio.file.AccessDeniedException": (
         "we may not write to it",
         "check the credentials, and that they allow GetObject and PutObject there",
     ),
-    f"{LOG_STORE}$CommitUnknown": ("it does not answer", "check the network, and the endpoint if one is set"),
     "org.apache.hadoop.fs.s3a.UnknownStoreException": ("there is no such bucket", "check its name and the region"),
     "org.apache.hadoop.fs.UnsupportedFileSystemException": (
         "no file system is set up for it",

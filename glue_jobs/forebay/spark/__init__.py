@@ -3,5 +3,5 @@
 * `runtime` the pinned versions      * `session` the settings for Glue, EMR and a laptop
 * `python_worker` start-up work that each Python worker need not repeat
 * `stock` is a job's look at its start whether all that it needs is there
-* `signals` turn an interrupt or a termination into a clean stop
+* `java_failure` why the JVM threw      * `signals` turn an interrupt or a termination into a clean stop
 """

@@ -4,6 +4,6 @@
 them, `partition` names their folders, `storage` puts them there, `schema` compares columns, and `kernel` commits.
 `shaping` gives rows the columns that their records bring (`from_records` and `as_records` do so and undo it for whole
 DataFrames), `replace` lets rows take the place of others, and `catalog` tells the Glue Data Catalog.
-`conflict` knows a commit that another writer's commit refused, `java_failure` why the JVM threw, `widening` changes a
-column to a wider type, `in_arrow` names Arrow's types, and `events` says what happened.
+`conflict` knows a commit that another writer's commit refused, `widening` changes a column to a wider type,
+`in_arrow` names Arrow's types, and `events` says what happened.
 """

@@ -34,8 +34,8 @@ from typing import TYPE_CHECKING, Any
 
 from forebay.errors import ForebayError
 from forebay.events import Emit
+from forebay.spark.java_failure import COMMIT_FAILED, COMMIT_REFUSED, COMMIT_UNKNOWN, causes
 from forebay.table.events import LogNotTidied
-from forebay.table.java_failure import COMMIT_FAILED, COMMIT_REFUSED, COMMIT_UNKNOWN, causes
 from forebay.table.widening import ENABLED, FEATURE
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from forebay.errors import ForebayError
+from forebay.spark.java_failure import COMMIT_UNKNOWN, causes, java_exception
 from forebay.table.fan_out import Appended, ChangesTooOften, Destination, Failed, Outcome, Skipped, Txn
-from forebay.table.java_failure import COMMIT_UNKNOWN, causes, java_exception
 from forebay.table.kernel import CommitUnknown, LogFailed, Seen, TableLogs
 
 if TYPE_CHECKING:

@@ -12,10 +12,13 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
+from forebay.events import Event
 from forebay.lake.health import HealthRecords
 from forebay.landed_file import LandedFile
 from forebay.ledger.entry import file_hash
 from forebay.upkeep.accounts.accounts import Accounts, accounts, lasting
+from forebay.upkeep.accounts.events import AccountDiffers, AccountsChecked
+from forebay.upkeep.accounts.job import check_accounts
 
 OLD, NEW = date(2026, 1, 5), date(2026, 5, 5)
 
@@ -203,3 +206,33 @@ def test_a_row_that_should_have_stayed_is_missed(tmp_path: Path) -> None:
     lake.aside("old", OLD)
     expire(lake, date(2026, 2, 1))
     assert len(lake.accounts().differences()) == 2
+
+
+# --- each night ---
+
+
+def test_each_night_only_what_lasts_is_told_and_published(lake: Lake) -> None:
+    lake.rows("alpha", "in-flight")
+    lake.entry("lost", {"beta": 1})
+    lake.accounts()
+
+    def sleep(seconds: float) -> None:
+        lake.entry("in-flight", {"alpha": 1})
+        lake.accounts()
+
+    events: list[Event] = []
+    (found,) = check_accounts(str(lake.place), "studio", emit=events.append, sleep=sleep)
+    assert found.startswith("beta: the ledger says 3 rows, the table has 2; such as s3://landing/lost")
+    differs, checked = events
+    assert differs == AccountDiffers(service="studio", difference=found)
+    assert isinstance(checked, AccountsChecked)
+    assert (checked.files, checked.differences) == (4, 1)
+
+
+def test_a_night_on_which_all_sums_hold_waits_for_nothing(lake: Lake) -> None:
+    lake.accounts()
+    events: list[Event] = []
+    assert check_accounts(str(lake.place), "studio", emit=events.append, sleep=lambda s: pytest.fail("waited")) == ()
+    (checked,) = events
+    assert isinstance(checked, AccountsChecked)
+    assert (checked.files, checked.rows, checked.differences) == (2, 8, 0)

@@ -62,7 +62,7 @@ def with_entries(lake: Path, *files: LandedFile, day: datetime = NOW) -> None:
 
 
 def settings(lake: Path, landing: str = "s3://drops/in/") -> ReconcileSettings:
-    return ReconcileSettings(lake=str(lake), landing=landing, queue_url="q")
+    return ReconcileSettings(lake=str(lake), landing=landing, queue_url="q", look_back_hours=72)
 
 
 def missed(lake: Path, s3: S3, **more: Any) -> list[str]:
@@ -82,6 +82,12 @@ def test_what_the_ledger_does_not_know_was_missed_if_it_had_its_time_to_arrive(t
 
 def test_before_the_first_batch_all_that_landed_was_missed(tmp_path: Path) -> None:
     assert missed(tmp_path, S3(("in/first", 10))) == ["in/first"]
+
+
+def test_files_whose_messages_sqs_has_dropped_after_fourteen_days_are_found(tmp_path: Path) -> None:
+    usual = ReconcileSettings(lake=str(tmp_path), landing="s3://drops/in/", queue_url="q")
+    found = look(usual, s3=S3(("in/waited-and-dropped", 14 * 24 + 1)), now=NOW).missed
+    assert [one.key for one in found] == ["in/waited-and-dropped"]
 
 
 def test_each_version_of_a_key_is_a_file(tmp_path: Path) -> None:
@@ -124,7 +130,7 @@ def test_what_was_missed_is_announced_as_the_source_reads_it(tmp_path: Path) -> 
     ("argv", "says"),
     [
         ({"landing": "drops/in"}, "landing: must be s3://bucket"),
-        ({"settle_hours": "80"}, "settle_hours, 80, must be less than look_back_hours"),
+        ({"settle_hours": "80", "look_back_hours": "72"}, "settle_hours, 80, must be less than look_back_hours"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(argv: dict[str, str], says: str) -> None:

@@ -19,6 +19,7 @@ import org.apache.hadoop.fs.FSDataOutputStream;
 import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.fs.s3a.RemoteFileChangedException;
+import org.apache.hadoop.fs.s3a.UnknownStoreException;
 import org.apache.hadoop.fs.statistics.IOStatistics;
 import org.apache.hadoop.fs.statistics.StoreStatisticNames;
 import org.slf4j.Logger;
@@ -267,8 +268,9 @@ public class S3ConditionalLogStore extends S3SingleDriverLogStore {
   private static boolean mayHelpToRepeat(IOException failure) {
     int status = status(failure);
     return switch (status) {
+      case 404 -> !(failure instanceof UnknownStoreException); // else a multipart upload that another ended
       case NO_ANSWER -> !isDenied(failure); // S3A's word for credentials it could not get, too
-      case 404, 408, 409, 412, 429 -> true; // 404: the multipart upload was ended by another; 412: deleted since
+      case 408, 409, 412, 429 -> true; // 412: deleted since
       case 501 -> false;
       default -> status >= 500;
     };
