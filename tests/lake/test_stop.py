@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from forebay.errors import TryAgain
+from forebay.errors import Halt, TryAgain
 from forebay.lake.lease import hold, holder
-from forebay.lake.objects import open_objects
+from forebay.lake.objects import FolderObjects, open_objects
 from forebay.lake.stop import StopWish
 from forebay.operate.stop import stop
 
@@ -29,6 +29,22 @@ def test_a_wish_is_seen_within_five_seconds_and_stands_until_it_is_forgotten(tmp
     later = wish(tmp_path, now)
     now[0] = 60.0
     assert not later.asked()
+
+
+def test_a_look_that_fails_ends_no_job_and_the_next_one_sees_the_wish(tmp_path: Path) -> None:
+    class Silent(FolderObjects):
+        def read(self, name: str) -> bytes | None:
+            if now[0] < 10:
+                raise Halt("S3 does not answer")
+            return super().read(name)
+
+    now = [0.0]
+    job = StopWish(Silent(tmp_path), every_s=5, clock=lambda: now[0])
+    wish(tmp_path, [0.0]).ask()
+    now[0] = 5.0
+    assert not job.asked()
+    now[0] = 10.0
+    assert job.asked()
 
 
 def test_where_nobody_runs_no_wish_is_left_behind(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ import json
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -28,6 +28,7 @@ from forebay.batch.reading import until
 from forebay.batch.reasons import TABLE_FAILED
 from forebay.batch.routing import routed, settled
 from forebay.batch.writing import Writing
+from forebay.declaration.pinned import other_code_needed, pinned, unpinned
 from forebay.declaration.service import Service
 from forebay.errors import Halt
 from forebay.events import Emit
@@ -46,6 +47,8 @@ if TYPE_CHECKING:
 __all__ = ["AnotherTry", "Choice", "Tried"]
 
 PLAN = "plan.json"
+THIS_TRY = "another try of kept records"
+EMPTY: tuple[Any, ...] = (None, False, "", 0, [], {})
 ATTEMPTS = 8
 KEYS = ("file_id", "byte_offset")
 """What a kept record is known by. Never its line: many records may stand on one."""
@@ -90,8 +93,16 @@ class _Plan:
 
     @classmethod
     def of_json(cls, text: bytes) -> _Plan:
-        plain = json.loads(text)
-        return cls(**{**plain, "choice": Choice(**plain["choice"])})
+        plain = _known(json.loads(text), cls)
+        return cls(**{**plain, "choice": Choice(**_known(plain["choice"], Choice))})
+
+
+def _known(plain: dict[str, Any], kind: type[Any]) -> dict[str, Any]:
+    """Newer code may have written more. What is empty decides nothing."""
+    names = {of_kind.name for of_kind in fields(kind)}
+    if decide := sorted(name for name, value in plain.items() if name not in names and value not in EMPTY):
+        raise other_code_needed(THIS_TRY, decide[0])
+    return {name: value for name, value in plain.items() if name in names}
 
 
 class AnotherTry:
@@ -134,7 +145,7 @@ class AnotherTry:
             seen.version,
             self.clock().isoformat(),
             choice,
-            self.service.model_dump(mode="json"),
+            pinned(self.service),
             NO_VERSION if (ids := self.logs.look(self._path("ids"), again=True)) is None else ids.version,
         )
         if not self.plans.write_over(PLAN, plan.as_json(), None):
@@ -147,7 +158,7 @@ class AnotherTry:
             self._carry_out(_Plan.of_json(found))
 
     def _carry_out(self, plan: _Plan) -> Tried:
-        service = Service.model_validate(plan.service)
+        service = unpinned(plan.service, THIS_TRY)
         dedupe = self._dedupe(plan, service)
         with ExitStack() as cached:
             rows = until(cached, self._routed(plan, service))

@@ -8,11 +8,13 @@ to one table before a crash must not go to another one after it.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 
 from botocore.exceptions import BotoCoreError, ClientError
 
 from forebay.batch.events import DeclarationsChanged, DeclarationsRefused
+from forebay.declaration.pinned import pinned, unpinned
 from forebay.declaration.service import Service, fingerprint, load_service
 from forebay.errors import ForebayError, Halt, Misdeclared
 from forebay.events import Emit
@@ -43,17 +45,17 @@ class Declarations:
     def of_batch(self, batch: int) -> Service:
         """Asked again for the same batch, also by another driver of this checkpoint, it says the same."""
         name = f"declarations/{batch}.json"
-        pinned = self._store.read(name)
-        if pinned is None:
+        text = self._store.read(name)
+        if text is None:
             service = self._newest()
-            if self._store.write_once(name, service.model_dump_json().encode()):
+            if self._store.write_once(name, json.dumps(pinned(service)).encode()):
                 # The batch before the last one is over: this one could not have begun otherwise.
                 self._store.delete([f"declarations/{batch - 2}.json"])
                 return service
-            pinned = self._store.read(name)
-            if pinned is None:
+            text = self._store.read(name)
+            if text is None:
                 raise Halt(f"{self._store.place}/{name} went away; does somebody else tidy the checkpoint?")
-        return Service.model_validate_json(pinned)
+        return unpinned(json.loads(text), f"batch {batch}")
 
     def _newest(self) -> Service:
         if not self._place:

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 
+from forebay.errors import ForebayError
 from forebay.lake.objects import Objects
 
 __all__ = ["StopWish"]
@@ -29,7 +31,9 @@ class StopWish:
     def asked(self) -> bool:
         if not self._asked and self._clock() - self._looked >= self._every_s:
             self._looked = self._clock()
-            self._asked = self._store.read(NAME) is not None
+            # S3 may not answer for a moment. That ends no job; the next look is soon.
+            with suppress(ForebayError):
+                self._asked = self._store.read(NAME) is not None
         return self._asked
 
     def forget(self) -> None:

@@ -181,8 +181,17 @@ class Engine:
         if effect.data_change or (None not in counted and counted[0] != counted[1]):
             raise Halt(
                 f"{self.path}: commit {version} of compaction put {effect.rows_added} rows in place of "
-                f"{effect.rows_removed}; RESTORE TABLE delta.`{self.path}` TO VERSION AS OF {version - 1} takes it back"
+                f"{effect.rows_removed}; {self._way_back(version)}"
             )
+
+    def _way_back(self, version: int) -> str:
+        """RESTORE takes back all that came after a version, also rows that others appended since."""
+        return (
+            f"stop all writers and VACUUM, and look at DESCRIBE HISTORY delta.`{self.path}`. If nothing came after version "
+            f"{version}, RESTORE TABLE delta.`{self.path}` TO VERSION AS OF {version - 1} takes it back. If others committed "
+            f"since, RESTORE would take their rows, too: copy what they added since VERSION AS OF {version} first, and append "
+            "it after the RESTORE"
+        )
 
     def _stuck(self, failure: Exception) -> Stuck:
         self._version()  # where the table has gone, that is the reason

@@ -1,0 +1,85 @@
+"""Declarations that are pinned: a batch, or another try, that is repeated must go by those of its first try.
+
+In: a service. Out: plain JSON, and the service again. The code that reads them may be older than the code that wrote them,
+after a rollback. Fields that it does not know are passed over where they decide nothing: where they are at their default, or
+belong to a section that says only when upkeep runs. Any other is a `Halt` with the remedy.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from forebay.declaration.service import Service
+from forebay.errors import Halt
+
+__all__ = ["other_code_needed", "pinned", "unpinned"]
+
+AT_DEFAULT = "at_default"
+OF_UPKEEP = re.compile(r"schedules\.|tables\.\d+\.compaction\.")
+
+
+def pinned(service: Service) -> dict[str, Any]:
+    """Everything that is in force is written down: a default may be another one in the code that reads it."""
+    return {**service.model_dump(mode="json"), AT_DEFAULT: sorted(_at_default(service, ""))}
+
+
+def unpinned(plain: Mapping[str, Any], what: str) -> Service:
+    """`what` was begun by these declarations, for the sentence of a `Halt`."""
+    at_default, left = frozenset(plain.get(AT_DEFAULT, ())), {k: v for k, v in plain.items() if k != AT_DEFAULT}
+    while True:
+        try:
+            return Service.model_validate(left)
+        except ValidationError as refused:
+            problems = {".".join(map(str, problem["loc"])): problem for problem in refused.errors()}
+            unknown = {
+                path: problem["loc"] for path, problem in problems.items() if problem["type"] == "extra_forbidden"
+            }
+            decide = sorted(path for path in problems if path not in unknown or not _decides_nothing(path, at_default))
+            if decide:
+                raise other_code_needed(what, decide[0]) from refused
+            for path in unknown.values():
+                left = _without(left, path)
+
+
+def other_code_needed(what: str, field: str) -> Halt:
+    return Halt(
+        f"{what} was begun by another version of the code, and this one does not understand {field} of it; start that version "
+        "once more, let it finish, and then change"
+    )
+
+
+def _decides_nothing(path: str, at_default: frozenset[str]) -> bool:
+    return path in at_default or bool(OF_UPKEEP.match(path))
+
+
+def _at_default(model: BaseModel, where: str) -> Iterator[str]:
+    for name, field in type(model).model_fields.items():
+        value = getattr(model, name)
+        if not field.is_required() and value == field.get_default(call_default_factory=True):
+            yield f"{where}{name}"
+        for key, inner in _parts(value):
+            if isinstance(inner, BaseModel):
+                yield from _at_default(inner, f"{where}{name}.{key}")
+
+
+def _parts(value: Any) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, Mapping):
+        yield from ((f"{key}.", inner) for key, inner in value.items())
+    elif isinstance(value, tuple):
+        yield from ((f"{at}.", inner) for at, inner in enumerate(value))
+    else:
+        yield "", value
+
+
+def _without(plain: Any, path: tuple[int | str, ...]) -> Any:
+    """A copy that lacks what lies there."""
+    first, *rest = path
+    if not rest:
+        return {key: value for key, value in plain.items() if key != first}
+    if isinstance(plain, Mapping):
+        return {key: _without(value, tuple(rest)) if key == first else value for key, value in plain.items()}
+    return [_without(value, tuple(rest)) if at == first else value for at, value in enumerate(plain)]
