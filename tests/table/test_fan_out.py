@@ -6,6 +6,7 @@ import json
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,17 @@ import pytest
 from forebay.events import Event
 from forebay.operate.lake_view import LakeView
 from forebay.table.events import ColumnsAdded, TableCreated, TypesWidened
-from forebay.table.fan_out import Appended, Destination, Failed, Outcome, Skipped, Txn, append
+from forebay.table.fan_out import (
+    Appended,
+    Destination,
+    Failed,
+    Outcome,
+    Skipped,
+    Txn,
+    append,
+    append_from_driver,
+)
+from forebay.table.in_arrow import arrow_rows
 from forebay.table.kernel import LogFailed, TableLogs
 from tests.table.log import adds, commits, data_files, folder, stats
 
@@ -567,14 +578,41 @@ def test_types_become_wider_where_that_is_declared_and_readers_must_know_it_from
     assert len(LakeView(lake).query("a", "select id from t")) == 3
 
 
-def test_twelve_hundred_tables_take_one_batch(spark: SparkSession, lake: str) -> None:
+def test_three_hundred_tables_take_one_batch(spark: SparkSession, lake: str) -> None:
     # In a folder, Delta's usual log store starts a process for each chmod; this one does not, and one driver is alone here.
     with configured(spark, {"spark.delta.logStore.file.impl": "io.delta.storage.LocalLogStore"}):
         logs = TableLogs(spark)
-    names = [f"game_{i}" for i in range(1200)]
-    rows = spark.range(2400).selectExpr("concat('game_', id % 1200) _table", "id")
+    names = [f"game_{i}" for i in range(300)]
+    rows = spark.range(600).selectExpr("concat('game_', id % 300) _table", "id")
     outcomes = append(spark, rows, [Destination(n, f"{lake}/{n}") for n in names], txn=Txn(A, 1), logs=logs)
     logs.close()
 
     assert {name: o.rows for name, o in outcomes.items() if isinstance(o, Appended)} == dict.fromkeys(names, 2)
     assert all(len(adds(f"{lake}/{name}")) == 1 for name in names)
+
+
+def test_rows_of_the_driver_are_in_their_table_once_and_skipped_like_all_others(spark: SparkSession, lake: str) -> None:
+    rows = arrow_rows(
+        [
+            {
+                "day": date(2026, 11, day),
+                "at": datetime(2026, 11, day, 10, tzinfo=UTC),
+                "counts": {"a": day},
+                "text": text,
+            }
+            for day, text in ((21, "x"), (20, None), (21, "y"))
+        ],
+        "day date, at timestamp, counts map<string, long>, text string",
+    )
+    table, logs = Destination("own", f"{lake}/own", ("day",)), TableLogs(spark)
+    outcomes = [append_from_driver(rows, table, txn=Txn(A, 1), logs=logs, emit=lambda event: None) for _ in range(2)]
+    logs.close()
+
+    assert isinstance(outcomes[0], Appended)
+    assert (outcomes[0].rows, outcomes[0].files, outcomes[1]) == (3, 2, Skipped())
+    found = spark.read.format("delta").load(f"{lake}/own").orderBy("day", "text").collect()
+    assert [(str(row.day), row.at.astimezone(UTC).hour, row.counts, row.text) for row in found] == [
+        ("2026-11-20", 10, {"a": 20}, None),
+        ("2026-11-21", 10, {"a": 21}, "x"),
+        ("2026-11-21", 10, {"a": 21}, "y"),
+    ]

@@ -30,14 +30,17 @@ from forebay.events import Emit
 from forebay.lake.layout import IDS, table_path
 from forebay.lake.objects import Objects
 from forebay.landed_file import LandedFile
+from forebay.ledger.entry import COLUMNS as LEDGER_COLUMNS
 from forebay.ledger.entry import Entry
 from forebay.ledger.ledger import Ledger, utc
 from forebay.ledger.versions import Sorted
 from forebay.table.catalog import Catalog
 from forebay.table.fan_out import Txn
+from forebay.table.in_arrow import arrow_rows
 from forebay.table.kernel import TableLogs
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame, Row, SparkSession
 
 __all__ = ["Batch"]
@@ -160,7 +163,12 @@ class Batch:
                 "committed_at": self.clock(),
                 "service_version": self.service.version,
             }
-            rows = self.ledger.frame(entries, changed, **writing.shared, **when)
+            shared = {**writing.shared, **when}
+            rows: DataFrame | pa.Table
+            if changed:
+                rows = self.ledger.frame(entries, changed, **shared)
+            else:
+                rows = arrow_rows((entry.row(**shared) for entry in entries), LEDGER_COLUMNS)
             leaving = [row["file_id"] for row in changed]
             writing.write_own("ledger", rows, len(entries) + len(changed), leaving)
             self.ledger.remember(entry.file for entry in entries)

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
 from forebay.batch.accounting import Fate
 from forebay.batch.columns import rules_of, with_table_columns
 from forebay.batch.dedupe import DUPLICATE, Dedupe
@@ -37,8 +39,9 @@ from forebay.events import Emit
 from forebay.lake.layout import QUARANTINE, own_table, table_path
 from forebay.ledger.versions import Superseded
 from forebay.table.catalog import Catalog
-from forebay.table.fan_out import Appended, Destination, Failed, Outcome, Txn, append
+from forebay.table.fan_out import Appended, Destination, Failed, Outcome, Txn, append, append_from_driver
 from forebay.table.from_records import with_record_columns
+from forebay.table.in_arrow import arrow_rows
 from forebay.table.kernel import Seen, TableLogs
 from forebay.table.replace import replace
 
@@ -46,6 +49,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 __all__ = ["Writing"]
+
+FEW_BYTES = 4 << 20
+"""Of a batch whose files hold no more, the driver itself writes what is kept beside the tables: that spares a job."""
 
 FORGET_EVERY = 50
 """Batches, after which ids that no window reaches are removed."""
@@ -158,7 +164,7 @@ class Writing:
                 self.emit((ExpectationFailed if verdict.failed else ExpectationViolated)(**where, **told))
         if found:
             kept = [verdict.row(at=self.began_at, **self.shared) for verdict in found]
-            self.write_own("quality", self.spark.createDataFrame(kept, QUALITY_COLUMNS), len(kept))
+            self.write_own("quality", arrow_rows(kept, QUALITY_COLUMNS), len(kept))
         return frozenset(verdict.table for verdict in found if verdict.failed)
 
     @staticmethod
@@ -270,27 +276,27 @@ class Writing:
         quarantined = sum(f.rows for f in fates if f.fate == "quarantine")
         quarantined += sum(f.rows for f in fates if f.fate == "write" and f.table in unwritten)
         files = [end for end in ends if end.outcome in ("unreadable", "unavailable")]
-        self.write_own(
-            "quarantine",
-            keep.quarantined(files) if quarantined or files else None,
-            quarantined + len(files),
-            [s.earlier.file.file_id for s in superseded if s.earlier.row["quarantined"]],
-        )
+        few = not superseded and sum(end.expanded_bytes for end in ends) <= FEW_BYTES
+        if quarantined or files or superseded:
+            kept = keep.quarantined(files) if quarantined or files else None
+            leaving = [s.earlier.file.file_id for s in superseded if s.earlier.row["quarantined"]]
+            self.write_own("quarantine", kept.toArrow() if few and kept else kept, quarantined + len(files), leaving)
         parked = sum(f.rows for f in fates if f.fate == "park")
-        self.write_own(
-            "parked",
-            keep.parked() if parked else None,
-            parked,
-            [s.earlier.file.file_id for s in superseded if s.earlier.row["parked"]],
-        )
+        if parked or superseded:
+            kept = keep.parked() if parked else None
+            leaving = [s.earlier.file.file_id for s in superseded if s.earlier.row["parked"]]
+            self.write_own("parked", kept.toArrow() if few and kept else kept, parked, leaving)
 
-    def write_own(self, name: str, rows: DataFrame | None, wanted: int, leaving: Sequence[str] = ()) -> None:
-        """One of our own tables; if it cannot be written, nothing may be marked as done."""
+    def write_own(self, name: str, rows: DataFrame | pa.Table | None, wanted: int, leaving: Sequence[str] = ()) -> None:
+        """One of our own tables; if it cannot be written, nothing may be marked as done. Rows in Arrow need no Spark job, and
+        let no earlier ones leave."""
         from pyspark.sql import functions as F
 
         table = Destination(name, table_path(self.lake, own_table(name)), ("day",))
         result: Outcome | None = None
-        if leaving and self.logs.look(table.path) is not None:
+        if isinstance(rows, pa.Table):
+            result = append_from_driver(rows, table, txn=self.txn, logs=self.logs, emit=self.emit)
+        elif leaving and self.logs.look(table.path) is not None:
             coming = None if rows is None else lambda seen: rows
             result = replace(self.spark, table, leaving, coming, txn=self.txn, logs=self.logs, id_column="file_id")
         elif rows is not None:

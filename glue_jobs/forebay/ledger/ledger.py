@@ -50,9 +50,7 @@ class Ledger:
         unsure = [f for f in files if self.index.knows_file(file_hash(f)) or self.index.knows_key(key_hash(f))]
         return sort(files, self._versions_of(unsure) if unsure else {}, self.overwritten)
 
-    def frame(
-        self, entries: Iterable[Entry], changed: Iterable[dict[str, Any]] = (), **of_the_batch: object
-    ) -> DataFrame:
+    def frame(self, entries: Iterable[Entry], changed: Iterable[dict[str, Any]], **of_the_batch: object) -> DataFrame:
         """The entries as rows for the commit, and those of earlier files as they are from now on."""
         rows = [entry.row(**of_the_batch) for entry in entries]
         return self._spark.createDataFrame([*rows, *changed], COLUMNS)

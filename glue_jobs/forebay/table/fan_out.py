@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import os
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -25,7 +26,7 @@ from forebay.record.growth import Rules, agrees, grown
 from forebay.record.kind import Struct
 from forebay.record.shape import Shape
 from forebay.table.events import ColumnsAdded, TableCreated, TypesWidened
-from forebay.table.files import DataFile, Place, Written, write_files
+from forebay.table.files import DataFile, Place, Written, write_files, write_rows
 from forebay.table.kernel import (
     CommitRefused,
     Committed,
@@ -43,10 +44,20 @@ from forebay.table.storage import storage_as
 from forebay.table.widening import widened, widenings
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-__all__ = ["Appended", "Destination", "Failed", "Outcome", "Skipped", "Txn", "append"]
+__all__ = [
+    "Appended",
+    "Destination",
+    "Failed",
+    "Outcome",
+    "Skipped",
+    "Txn",
+    "append",
+    "append_from_driver",
+]
 
 ATTEMPTS = 5
 """How often a table may change under us, in one batch, before a person should ask who changes it."""
@@ -127,15 +138,20 @@ def append(
     own_logs = logs is None
     logs = logs or TableLogs(spark, emit=emit)
     try:
-        outcomes = _FanOut(logs, rows, table_column, txn, emit).run(tables, pool)
+        outcomes = _FromSpark(logs, rows, table_column, txn, emit).run(tables, pool)
         otherwise = [table for table in tables if _may_fit_now(outcomes.get(table.name))]
         if otherwise:
             theirs = rows.where(rows[quoted(table_column)].isin([table.name for table in otherwise]))
-            outcomes |= _FanOut(logs, theirs, table_column, txn, emit).run(otherwise, pool)
+            outcomes |= _FromSpark(logs, theirs, table_column, txn, emit).run(otherwise, pool)
         return outcomes
     finally:
         if own_logs:
             logs.close()
+
+
+def append_from_driver(rows: pa.Table, table: Destination, *, txn: Txn, logs: TableLogs, emit: Emit) -> Outcome:
+    """Appends the few rows that this process holds to one table, once for each `txn`. It starts no Spark job."""
+    return _FromDriver(logs, rows, txn, emit).run([table], 1)[table.name]
 
 
 def _may_fit_now(outcome: Outcome | None) -> bool:
@@ -163,12 +179,19 @@ class _Ready:
         return Shaping(writable(columns), self.table.rules, settled)
 
 
-class _FanOut:
+class _FanOut(ABC):
     """One call of `append`; what its steps share."""
 
-    def __init__(self, logs: TableLogs, rows: DataFrame, table_column: str, txn: Txn, emit: Emit) -> None:
-        self.logs, self.rows, self.table_column, self.txn, self.emit = logs, rows, table_column, txn, emit
-        self.columns = _columns_before(rows.drop(table_column).schema)
+    def __init__(self, logs: TableLogs, columns: StructType, txn: Txn, emit: Emit) -> None:
+        self.logs, self.columns, self.txn, self.emit = logs, columns, txn, emit
+
+    @abstractmethod
+    def _write(self, places: Mapping[str, Place], left_out: Sequence[str]) -> Written:
+        """The data files of these tables. Every row belongs to one of them, or to one that is left out."""
+
+    @abstractmethod
+    def _write_again(self, places: Mapping[str, Place]) -> Written:
+        """The data files of some of the tables, for other columns than at first."""
 
     def run(self, tables: Sequence[Destination], pool: int) -> dict[str, Outcome]:
         with ThreadPoolExecutor(pool, "tables") as threads:
@@ -238,14 +261,6 @@ class _FanOut:
 
     # --- write ---
 
-    def _write(self, places: Mapping[str, Place], left_out: Sequence[str]) -> Written:
-        from pyspark.sql import functions as F
-
-        rows = self.rows
-        if left_out:
-            rows = rows.where(~F.coalesce(F.col(quoted(self.table_column)).isin(list(left_out)), F.lit(False)))
-        return write_files(rows, places, table_column=self.table_column, storage=storage_as(os.environ))
-
     def _columns_of(self, ready: _Ready, written: Written) -> Struct | None:
         """The columns that the table is to have from its records, now that all of them were seen."""
         if ready.known is None or ready.table.rules is None:
@@ -255,8 +270,6 @@ class _FanOut:
     def _settled(self, ready: Mapping[str, _Ready], columns: Mapping[str, Struct | None], written: Written) -> Written:
         """Tasks decide about new columns by the records that they see. Where all records together say otherwise, the table's
         files are written again; what was written for nothing is in no log, and VACUUM removes it."""
-        from pyspark.sql import functions as F
-
         unsettled = {}
         for name, files in written.files.items():
             target = columns[name]
@@ -264,8 +277,7 @@ class _FanOut:
                 unsettled[name] = replace(ready[name].place, shaping=ready[name].shaping(target, settled=True))
         if not unsettled:
             return written
-        rows = self.rows.where(F.col(quoted(self.table_column)).isin(list(unsettled)))
-        again = write_files(rows, unsettled, table_column=self.table_column, storage=storage_as(os.environ))
+        again = self._write_again(unsettled)
         kept = {name: found for name, found in written.files.items() if name not in again.failed}
         return Written({**kept, **again.files}, {**written.failed, **again.failed}, written.shapes)
 
@@ -356,6 +368,45 @@ class _FanOut:
         except LogFailed:
             return Failed(failure, may_be_in=True)
         return Failed(failure, may_be_in=isinstance(failure, CommitUnknown))
+
+
+class _FromSpark(_FanOut):
+    """Rows for many tables, written by one Spark job."""
+
+    def __init__(self, logs: TableLogs, rows: DataFrame, table_column: str, txn: Txn, emit: Emit) -> None:
+        super().__init__(logs, _columns_before(rows.drop(table_column).schema), txn, emit)
+        self.rows, self.table_column = rows, table_column
+
+    def _write(self, places: Mapping[str, Place], left_out: Sequence[str]) -> Written:
+        from pyspark.sql import functions as F
+
+        rows = self.rows
+        if left_out:
+            rows = rows.where(~F.coalesce(F.col(quoted(self.table_column)).isin(list(left_out)), F.lit(False)))
+        return write_files(rows, places, table_column=self.table_column, storage=storage_as(os.environ))
+
+    def _write_again(self, places: Mapping[str, Place]) -> Written:
+        from pyspark.sql import functions as F
+
+        rows = self.rows.where(F.col(quoted(self.table_column)).isin(list(places)))
+        return write_files(rows, places, table_column=self.table_column, storage=storage_as(os.environ))
+
+
+class _FromDriver(_FanOut):
+    """Rows of one table, written by this process."""
+
+    def __init__(self, logs: TableLogs, rows: pa.Table, txn: Txn, emit: Emit) -> None:
+        from pyspark.sql.pandas.types import from_arrow_schema
+
+        super().__init__(logs, from_arrow_schema(rows.schema), txn, emit)
+        self.rows = rows
+
+    def _write(self, places: Mapping[str, Place], left_out: Sequence[str]) -> Written:
+        ((name, place),) = places.items()
+        return write_rows(self.rows, name, place, storage=storage_as(os.environ))
+
+    def _write_again(self, places: Mapping[str, Place]) -> Written:
+        return self._write(places, ())
 
 
 def _columns_before(rows: StructType) -> StructType:

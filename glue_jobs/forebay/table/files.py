@@ -24,6 +24,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -42,7 +43,7 @@ from forebay.table.storage import Storage, UploadFailed
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-__all__ = ["DataFile", "Place", "Written", "write_files"]
+__all__ = ["DataFile", "Place", "Written", "write_files", "write_rows"]
 
 FILE_BYTES = 128 << 20
 ROW_GROUP_BYTES = 64 << 20
@@ -133,6 +134,16 @@ def write_files(rows: DataFrame, places: Mapping[str, Place], *, table_column: s
     gathered = rows.withColumns(keys).drop(table_column).hint("rebalance", *keys).drop(SALT)
     gathered = gathered.sortWithinPartitions(DESTINATION)
     return _sorted_out(map_in_arrow(gathered, _Task(dict(places), storage), ANSWER_DDL).collect())
+
+
+def write_rows(rows: pa.Table, table: str, place: Place, *, storage: Storage) -> Written:
+    """The same for the rows of one table that this process holds, without a job. Its partition columns are dates or texts."""
+    columns = [rows[name].cast(pa.string()).to_pylist() for name in place.partition_columns]
+    values = zip(*columns, strict=True) if columns else [()] * rows.num_rows
+    keys = pa.array([json.dumps([table, *(value or None for value in row)]) for row in values], pa.string())
+    keyed = rows.append_column(DESTINATION, keys).sort_by(DESTINATION).combine_chunks()
+    answers = _Task({table: place}, storage)(keyed.to_batches())
+    return _sorted_out(SimpleNamespace(**answer) for batch in answers for answer in batch.to_pylist())
 
 
 def _salt(rows: DataFrame, table: Column, places: Mapping[str, Place]) -> dict[str, Column]:

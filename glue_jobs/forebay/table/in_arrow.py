@@ -1,8 +1,8 @@
-"""A Spark job whose tasks are Python over Arrow's batches."""
+"""Rows in Arrow: a Spark job whose tasks are Python over its batches, and the few rows that the driver makes itself."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
 
-__all__ = ["Task", "map_in_arrow"]
+__all__ = ["Task", "arrow_rows", "map_in_arrow"]
 
 Task = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
@@ -29,3 +29,13 @@ def map_in_arrow(rows: DataFrame, task: Task, answer: str | StructType) -> DataF
     called: Any = function(*(F.col(quoted(name)) for name in rows.columns))
     classic: Any = rows
     return DataFrame(classic._jdf.mapInArrow(called._jc, False, None), rows.sparkSession)
+
+
+def arrow_rows(rows: Iterable[Mapping[str, Any]], columns: str) -> pa.Table:
+    """Plain rows with columns as a DDL text declares them. Moments need a zone: Arrow would take others for UTC."""
+    from pyspark.sql.pandas.types import to_arrow_schema
+    from pyspark.sql.types import StructType
+
+    kinds = StructType.fromDDL(columns)
+    assert isinstance(kinds, StructType)
+    return pa.Table.from_pylist(list(rows), schema=to_arrow_schema(kinds))
