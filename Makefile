@@ -3,11 +3,12 @@ PYTHON ?= python3
 BIN := .venv/bin
 NAME ?= source
 WORKERS ?= 2
-# Each with a JVM of its own, since their sessions talk to different servers; the longest first, two at a time.
-WITH_SPARK := tests/journey tests/chaos tests/upkeep/compaction/on_spark tests/source tests/table tests/batch tests/logstore tests/content/test_source.py
+# Each worker has one Spark session and one twin; a file's tests stay on one worker, and the longest files begin.
+PYTEST := $(BIN)/python -m pytest -q -n $(WORKERS) --dist loadgroup --no-loadscope-reorder --durations=10
+ONE_JOURNEY := tests/journey/test_happy_path.py::test_nothing_is_dropped_silently
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check format bench synth bundle lock clean
+.PHONY: help setup demo test quick check format bench synth bundle lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -18,10 +19,11 @@ setup: ## make this machine ready: packages, JVM libraries, the log store (quick
 demo: setup ## the whole story on this machine, in one to two minutes: files in S3 become rows in Delta tables
 	@$(BIN)/forebay demo
 
-test: setup ## the whole test suite (WORKERS=2 processes)
-	@$(BIN)/python -m pytest -n $(WORKERS) -q $(WITH_SPARK:%=--ignore=%)
-	@printf '%s\n' $(WITH_SPARK) | xargs -P $(WORKERS) -I{} \
-	  sh -c 'said=$$($(BIN)/python -m pytest -q {} 2>&1); ended=$$?; printf "%s\n%s\n" {} "$$said"; exit $$ended'
+test: setup ## the whole test suite, with the ten slowest tests (WORKERS=2 processes)
+	@$(PYTEST)
+
+quick: setup ## all tests that need no JVM, and one journey: two minutes
+	@$(PYTEST) -m "not jvm" & tests=$$!; $(BIN)/python -m pytest -q $(ONE_JOURNEY); journey=$$?; wait $$tests && exit $$journey
 
 check: setup ## style, types, which room may import which, and what the documents say
 	@$(BIN)/ruff check .

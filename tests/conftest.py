@@ -1,6 +1,6 @@
-"""What all tests share: one Spark session a worker process, and one twin.
+"""What all tests share: one warm Spark session a worker process, and one twin.
 
-Tests that need them are few; whatever can be tested without is.
+Tests that need a JVM are marked `jvm`, by themselves or because they ask for `spark`; `make quick` leaves them out.
 """
 
 from __future__ import annotations
@@ -37,6 +37,22 @@ AWS = (
     "AWS_DEFAULT_REGION",
     "AWS_PROFILE",
 )
+
+
+ONE_WORKER = ("infra", "logstore")
+"""Folders whose files share something costly: a synthesized template, a driver."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Files stay together on one worker, which has one session and one twin for all of them. Those that need a JVM come first:
+    they take longest, and the others fill what is left."""
+    for item in items:
+        if {"spark", "start_driver"} & set(getattr(item, "fixturenames", ())):
+            item.add_marker("jvm")
+        folder, _, file = item.path.relative_to(Path(__file__).parent).as_posix().rpartition("/")
+        item.add_marker(pytest.mark.xdist_group(folder if folder in ONE_WORKER else f"{folder}/{file}"))
+    items.sort(key=lambda item: (item.get_closest_marker("jvm") is None, "infra" not in item.path.parts))
 
 
 @pytest.fixture(scope="session")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import textwrap
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,7 @@ ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text()
 SOURCE = (ROOT / "docs" / "source.md").read_text()
 DOCUMENTS = [
-    *(ROOT / name for name in ("README.md", "ARCHITECTURE.md", "CHANGELOG.md")),
+    *(ROOT / name for name in ("README.md", "ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md")),
     *sorted((ROOT / "docs").glob("*.md")),
 ]
 
@@ -106,3 +107,34 @@ def test_every_setting_of_a_job_is_an_option_with_the_same_default(
         if name != "tables":
             assert options[name].required == field.is_required()
             assert field.is_required() or options[name].default == field.default
+
+
+def test_the_files_and_tests_that_contributing_names_exist() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    package = ROOT / "glue_jobs" / "forebay"
+    for row in re.findall(r"^\| (?:a|an|what) .*\|$", text, re.M):
+        _, edit, test = (cell.strip() for cell in row.strip("|").split("|"))
+        for named in re.findall(r"`([\w/]+(?:\.py|\.md|/))`", edit):
+            assert (ROOT / named).exists() or (package / named).exists(), f"{row} names {named}"
+        folder = ROOT
+        for named in re.findall(r"`([\w/.]+)`", test):
+            found = ROOT / named if "/" in named else folder / named
+            assert found.exists(), f"{row} names {named}"
+            folder = found.parent
+    tests = "".join(path.read_text() for path in (ROOT / "tests").rglob("test_*.py"))
+    for name in re.findall(r"`(test_\w+)`", text):
+        assert f"def {name}(" in tests, f"there is no {name}"
+
+
+def _sentences(text: str) -> Iterator[str]:
+    text = re.sub(r"```.*?```", "", text, flags=re.S)
+    text = "\n".join(line for line in text.splitlines() if not line.startswith(("|", "#")))
+    text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", re.sub(r"`[^`]*`", "x", text))
+    for paragraph in re.split(r"\n\s*\n|\n(?=- |\d\. )", text):
+        yield from re.split(r"(?<=[.!?:])\s+", " ".join(paragraph.split()))
+
+
+@pytest.mark.parametrize("document", [d for d in DOCUMENTS if d.name != "ARCHITECTURE.md"], ids=lambda d: d.name)
+def test_sentences_have_at_most_28_words(document: Path) -> None:
+    long = [sentence for sentence in _sentences(document.read_text()) if len(sentence.split()) > 28]
+    assert long == []

@@ -20,8 +20,6 @@ from forebay.operate.accounts import accounts
 from forebay.operate.lake_view import LakeView
 from forebay_local.twin.twin import Twin
 
-pytestmark = pytest.mark.xdist_group("journey")
-
 BEFORE = """
 name = "studio"
 [[tables]]

@@ -1,7 +1,9 @@
-"""A driver that dies at a named point: `python -m tests.chaos.driver POINT queue_url=... lake=...`
+"""Drivers that end at a named point.
 
-The points are put around the real functions here, so that nothing in the product knows of them. Dying is SIGKILL to the whole
-process group: the driver, its JVM and the source's planner go at once, as when a machine is lost.
+`dying(point)` raises `Killed` there in this process, and lets no table be committed after it; the session stays warm.
+`python -m tests.chaos.driver POINT queue_url=... lake=...` is killed with SIGKILL instead: the driver, its JVM and the source's
+planner go at once, as when a machine is lost. The points are put around the real functions here; the product knows none of
+them.
 """
 
 from __future__ import annotations
@@ -10,7 +12,8 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import forebay.batch.batch as batch
@@ -21,38 +24,76 @@ import forebay.table.fan_out as fan_out
 from forebay.settings import IngestSettings
 from forebay.table.kernel import TableLogs
 
-__all__ = ["LEASE_S", "POINTS"]
+__all__ = ["LEASE_S", "POINTS", "Killed", "dying"]
 
 LEASE_S = 5.0
 
 
-def die() -> None:
+class Killed(RuntimeError):
+    """Stands for SIGKILL in a process that is to live on."""
+
+
+def kill_the_process_group() -> None:
     os.killpg(os.getpgid(0), signal.SIGKILL)
 
 
-def die_after(owner: Any, name: str, nth: int = 1) -> None:
-    _around(owner, name, nth, before=False)
+def raise_killed() -> None:
+    raise Killed("killed where the test asked for it")
 
 
-def die_before(owner: Any, name: str, nth: int = 1) -> None:
-    _around(owner, name, nth, before=True)
+class Death:
+    """Comes once, at the nth call of a function. Afterwards that function and all commits only die again: threads that would
+    go on in this process would not in one that was killed."""
+
+    def __init__(self, die: Callable[[], None]) -> None:
+        self._die, self._dead = die, False
+        self._replaced: list[tuple[Any, str, Any]] = []
+        self._lock = threading.Lock()
+
+    def after(self, owner: Any, name: str, nth: int = 1) -> None:
+        self._around(owner, name, nth, before=False)
+
+    def before(self, owner: Any, name: str, nth: int = 1) -> None:
+        self._around(owner, name, nth, before=True)
+
+    def no_commit_after(self) -> None:
+        self._around(TableLogs, "_commit", -1, before=True)
+
+    def undo(self) -> None:
+        for owner, name, real in reversed(self._replaced):
+            setattr(owner, name, real)
+
+    def _around(self, owner: Any, name: str, nth: int, *, before: bool) -> None:
+        real, calls = getattr(owner, name), [0]
+
+        def wrapped(*args: Any, **kwargs: Any) -> Any:
+            with self._lock:
+                calls[0] += 1
+                mine = calls[0] == nth
+                self._dead |= mine and before
+                dead = self._dead
+            if dead:
+                self._die()
+            answer = real(*args, **kwargs)
+            if mine:
+                self._dead = True
+                self._die()
+            return answer
+
+        self._replaced.append((owner, name, real))
+        setattr(owner, name, wrapped)
 
 
-def _around(owner: Any, name: str, nth: int, *, before: bool) -> None:
-    real, calls, lock = getattr(owner, name), [0], threading.Lock()
-
-    def wrapped(*args: Any, **kwargs: Any) -> Any:
-        with lock:
-            calls[0] += 1
-            mine = calls[0] == nth
-        if mine and before:
-            die()
-        answer = real(*args, **kwargs)
-        if mine:
-            die()
-        return answer
-
-    setattr(owner, name, wrapped)
+@contextmanager
+def dying(point: str) -> Iterator[None]:
+    """A run of the job inside ends with `Killed` at the point."""
+    death = Death(raise_killed)
+    try:
+        death.no_commit_after()
+        POINTS[point](death)
+        yield
+    finally:
+        death.undo()
 
 
 def shorten_the_lease() -> None:
@@ -61,7 +102,7 @@ def shorten_the_lease() -> None:
     job.hold = lambda folder, *, wait_s: real(folder, wait_s=wait_s, lasts_s=LEASE_S)  # type: ignore[attr-defined]
 
 
-def _announce_then_wait() -> None:
+def _announce_then_wait(_: Death) -> None:
     """Says on stdout that the first table is in, and waits for a line on stdin before it goes on."""
     real, told = TableLogs._commit, threading.Event()
 
@@ -77,33 +118,33 @@ def _announce_then_wait() -> None:
 
 
 # The batch writes three tables, the quarantine, the parked records and the ledger, one after the other.
-POINTS: dict[str, Callable[[], None]] = {
-    "when the batch begins": lambda: die_before(batch.Batch, "process"),
-    "after the files are claimed": lambda: die_before(batch, "read_routed"),
-    "after the files are read": lambda: die_after(batch, "count_fates"),
-    "after the data files are written": lambda: die_after(fan_out, "write_files"),
-    "after table 1 of 3": lambda: die_after(TableLogs, "_commit", 1),
-    "after table 2 of 3": lambda: die_after(TableLogs, "_commit", 2),
-    "after the last table": lambda: die_after(TableLogs, "_commit", 3),
-    "after the quarantine": lambda: die_after(TableLogs, "_commit", 4),
-    "after the parked records": lambda: die_after(TableLogs, "_commit", 5),
-    "after the ledger": lambda: die_after(TableLogs, "_commit", 6),
-    "after the batch, before Spark's commit log": lambda: die_after(batch.Batch, "process"),
-    "in the second batch": lambda: die_before(batch.Batch, "process", 2),
-    "replacing: after the earlier rows left table 1 of 2": lambda: die_after(writing, "replace", 1),
-    "replacing: after the earlier rows left all tables": lambda: die_before(writing.Writing, "write_own", 3),
-    "replacing: after the ledger": lambda: die_after(writing, "replace", 3),
-    "never": lambda: None,
+POINTS: dict[str, Callable[[Death], None]] = {
+    "when the batch begins": lambda death: death.before(batch.Batch, "process"),
+    "after the files are claimed": lambda death: death.before(batch, "read_routed"),
+    "after the files are read": lambda death: death.after(batch, "count_fates"),
+    "after the data files are written": lambda death: death.after(fan_out, "write_files"),
+    "after table 1 of 3": lambda death: death.after(TableLogs, "_commit", 1),
+    "after table 2 of 3": lambda death: death.after(TableLogs, "_commit", 2),
+    "after the last table": lambda death: death.after(TableLogs, "_commit", 3),
+    "after the quarantine": lambda death: death.after(TableLogs, "_commit", 4),
+    "after the parked records": lambda death: death.after(TableLogs, "_commit", 5),
+    "after the ledger": lambda death: death.after(TableLogs, "_commit", 6),
+    "after the batch, before Spark's commit log": lambda death: death.after(batch.Batch, "process"),
+    "in the second batch": lambda death: death.before(batch.Batch, "process", 2),
+    "replacing: after the earlier rows left table 1 of 2": lambda death: death.after(writing, "replace", 1),
+    "replacing: after the earlier rows left all tables": lambda death: death.before(writing.Writing, "write_own", 3),
+    "replacing: after the ledger": lambda death: death.after(writing, "replace", 3),
+    "never": lambda death: None,
     "never, but it sleeps after its first table": _announce_then_wait,
 }
 
 
 def main(point: str, *settings: str) -> None:
-    POINTS[point]()
+    POINTS[point](Death(kill_the_process_group))
     shorten_the_lease()
     given = dict(setting.split("=", 1) for setting in settings)
     job.ingest(
-        IngestSettings(drain=True, wait_s=1, tables_at_once=1, **given),  # type: ignore[arg-type]
+        IngestSettings(drain=True, wait_s=0, tables_at_once=1, **given),  # type: ignore[arg-type]
         emit=lambda event: None,
         stop=threading.Event(),
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -20,7 +19,6 @@ from forebay.content.piece import cut
 from forebay.content.rows import IS_DOCUMENT, IS_END, IS_REFUSED
 from forebay.content.source import FORMAT, read_content, register
 from forebay.landed_file import LandedFile
-from forebay.spark.session import session
 from tests.bench.latency_proxy import LatencyProxy
 
 LIMITS = Limits()
@@ -57,17 +55,20 @@ def s3(s3_server: LatencyProxy) -> Iterator[Any]:
 
 
 @pytest.fixture(scope="module")
-def spark(s3_server: LatencyProxy) -> SparkSession:
-    """Its Python workers look for S3 where this module's server is, whatever other modules told theirs."""
-    spark = session("content", env={**os.environ, "AWS_ENDPOINT_URL": s3_server.url, "AWS_REGION": "eu-west-1"})
-    spark.sparkContext.environment.update(
+def spark(spark: SparkSession, s3_server: LatencyProxy) -> Iterator[SparkSession]:
+    """Its Python workers look for S3 where this module's server is, until its tests are over."""
+    environment, before = spark.sparkContext.environment, dict(spark.sparkContext.environment)
+    environment.update(
         AWS_ENDPOINT_URL=s3_server.url,
         AWS_REGION="eu-west-1",
         AWS_ACCESS_KEY_ID="test",
         AWS_SECRET_ACCESS_KEY="test",
     )
     register(spark)
-    return spark
+    yield spark
+    environment.clear()
+    environment.update(before)
+    register(spark)
 
 
 def put(s3: Any, key: str, content: bytes, bucket: str = "landing") -> LandedFile:

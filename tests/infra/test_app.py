@@ -15,8 +15,6 @@ from infra import app
 from infra.declarations import one_text
 from infra.functions.function import gather_code
 
-pytestmark = pytest.mark.xdist_group("cdk")
-
 ROOT = Path(__file__).resolve().parents[2]
 FUNCTIONS = sorted(file.parent.name for file in (ROOT / "lambdas").glob("*/handler.py"))
 

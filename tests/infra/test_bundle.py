@@ -16,8 +16,6 @@ from forebay.errors import Misdeclared
 from infra.bundle import KERNEL_JARS, LOG_STORE_JAR, ROOT, bundle
 from tests.infra.synthesized import Synthesized, text
 
-pytestmark = pytest.mark.xdist_group("cdk")
-
 
 def test_the_same_sources_give_the_same_bytes_wherever_and_whenever(tmp_path: Path) -> None:
     elsewhere = tmp_path / "elsewhere"

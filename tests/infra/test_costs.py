@@ -12,8 +12,6 @@ from infra.bundle import ROOT
 from infra.costs import SIZES, month, table
 from infra.settings import Settings
 
-pytestmark = pytest.mark.xdist_group("cdk")
-
 
 def test_the_readme_has_the_table_as_it_is_counted() -> None:
     text = (ROOT / "infra" / "README.md").read_text()

@@ -15,8 +15,6 @@ from lambdas.engine.submission import submission
 from tests.infra.synthesized import Synthesized, synthesized, text
 from tests.infra.test_stack import dashboard_body, names
 
-pytestmark = pytest.mark.xdist_group("cdk")
-
 PYTHON = "s3://studio-tools/python.tar.gz"
 
 

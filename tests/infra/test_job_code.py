@@ -11,8 +11,6 @@ from forebay.declaration.service import builtin_service
 from forebay.errors import Misdeclared
 from infra.jobs.code import JobCode
 
-pytestmark = pytest.mark.xdist_group("cdk")
-
 
 def test_without_the_built_log_store_the_app_says_what_to_run(tmp_path: Path) -> None:
     with pytest.raises(Misdeclared, match="make setup"):

@@ -23,7 +23,6 @@ from tests.infra.conftest import KEY, TOPIC
 from tests.infra.synthesized import Synthesized, listed, synthesized, text
 
 ROOT = Path(__file__).resolve().parents[2]
-pytestmark = pytest.mark.xdist_group("cdk")
 
 
 @pytest.fixture(params=["made", "adopted"])

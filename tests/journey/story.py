@@ -48,13 +48,13 @@ class Story:
     def put(self, name: str, body: bytes, **more: Any) -> None:
         """Puts a file, and announces it as S3 would."""
         answer = self.twin.client("s3").put_object(Bucket=self.bucket, Key=f"in/{name}", Body=body, **more)
-        self.announce(name, len(body), answer["ETag"])
+        self.announce(name, len(body), answer["ETag"], answer.get("VersionId"))
 
-    def announce(self, name: str, size: int, etag: str) -> None:
+    def announce(self, name: str, size: int, etag: str, version: str | None = None) -> None:
         from forebay.landed_file import LandedFile
         from forebay_local.fabricate import body
 
-        file = LandedFile(self.bucket, f"in/{name}", size, etag.strip('"'))
+        file = LandedFile(self.bucket, f"in/{name}", size, etag.strip('"'), version)
         self.twin.client("sqs").send_message(QueueUrl=self.queue_url, MessageBody=body([file]))
 
     @property
@@ -62,9 +62,9 @@ class Story:
         return f"landing-{self.name}"
 
     def run(self, **more: Any) -> Accounts:
-        """Takes everything in, in drain mode."""
+        """Takes everything in, in drain mode. The twin's queue tells all that it has at once: no poll needs to wait."""
         settings = IngestSettings(
-            lake=self.lake, queue_url=self.queue_url, service=self.service, drain=True, wait_s=1, **more
+            lake=self.lake, queue_url=self.queue_url, service=self.service, drain=True, wait_s=0, **more
         )
         ingest(settings, emit=self.events.append, stop=threading.Event())
         return self.accounts()

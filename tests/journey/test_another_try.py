@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +20,6 @@ from forebay_local.twin.twin import Twin
 from tests.journey.story import Story, event, lines, story
 from tests.operate.command import ran
 
-pytestmark = pytest.mark.xdist_group("journey")
-
 BEFORE = """
 name = "studio"
 [[tables]]
@@ -35,19 +33,18 @@ AFTER = BEFORE.replace("<= 100", "<= 1000") + '[[tables]]\nname = "purchases"\nw
 
 
 @pytest.fixture
-def told(twin: Twin, spark: SparkSession, tmp_path: Path) -> Iterator[Story]:
-    with story(twin) as told:
-        told.service = str(tmp_path)
-        (tmp_path / "service.toml").write_text(BEFORE)
-        for number in range(2):
-            ticks = [event("alpha", n, level=level) for n, level in enumerate([1, 500, 5000])]
-            bought = [event("alpha", n, price=n) | {"event": "purchase"} for n in range(2)]
-            told.put(f"{number}.json", lines([*ticks, *bought, "{broken"]))
-        sums = told.run()
-        assert sums.differences() == []
-        assert sums.rows == {"alpha": 2, "_forebay/quarantine": 6, "_forebay/parked": 4}
-        (tmp_path / "service.toml").write_text(AFTER)
-        yield told
+def told(told: Story, tmp_path: Path) -> Story:
+    told.service = str(tmp_path)
+    (tmp_path / "service.toml").write_text(BEFORE)
+    for number in range(2):
+        ticks = [event("alpha", n, level=level) for n, level in enumerate([1, 500, 5000])]
+        bought = [event("alpha", n, price=n) | {"event": "purchase"} for n in range(2)]
+        told.put(f"{number}.json", lines([*ticks, *bought, "{broken"]))
+    sums = told.run()
+    assert sums.differences() == []
+    assert sums.rows == {"alpha": 2, "_forebay/quarantine": 6, "_forebay/parked": 4}
+    (tmp_path / "service.toml").write_text(AFTER)
+    return told
 
 
 def tries(told: Story, spark: SparkSession) -> AnotherTry:

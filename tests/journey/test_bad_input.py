@@ -4,23 +4,10 @@ from __future__ import annotations
 
 import gzip
 import zlib
-from collections.abc import Iterator
 
-import pytest
-from pyspark.sql import SparkSession
-
-from forebay_local.twin.twin import Twin
-from tests.journey.story import Story, event, lines, story
-
-pytestmark = pytest.mark.xdist_group("journey")
+from tests.journey.story import Story, event, lines
 
 GOOD = lines([event("alpha", n) for n in range(3)])
-
-
-@pytest.fixture
-def told(twin: Twin, spark: SparkSession) -> Iterator[Story]:
-    with story(twin) as told:
-        yield told
 
 
 def bomb() -> bytes:

@@ -6,13 +6,18 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
 import pytest
 
+from forebay.batch.events import BatchCommitted
+from forebay.events import Event
+from forebay.jobs.ingest import ingest
+from forebay.settings import IngestSettings
 from forebay_local.twin.twin import Twin, aws_environment, running
-from tests.journey.story import event, lines, story
+from tests.journey.story import Story, event, lines, story
 
 FOREBAY = [sys.executable, "-m", "forebay.cli.main"]
 
@@ -22,7 +27,7 @@ def run(*arguments: str, env: dict[str, str]) -> subprocess.CompletedProcess[str
     return subprocess.run([*FOREBAY, *arguments], env={**clean, **env}, capture_output=True, text=True, timeout=240)
 
 
-@pytest.mark.xdist_group("journey")
+@pytest.mark.jvm
 def test_objects_and_queue_may_be_on_two_different_servers(twin: Twin, tmp_path: Path) -> None:
     with running(tmp_path / "other") as other, story(twin) as told:
         told.put("a.json", lines([event("alpha", n) for n in range(5)]))
@@ -38,7 +43,7 @@ def test_objects_and_queue_may_be_on_two_different_servers(twin: Twin, tmp_path:
         assert sums.rows["alpha"] == 5
 
 
-@pytest.mark.xdist_group("journey")
+@pytest.mark.jvm
 def test_an_interrupt_ends_a_continuous_run_cleanly_and_leaves_nothing_running(twin: Twin) -> None:
     with story(twin) as told:
         told.put("a.json", lines([event("alpha", 1)]))
@@ -64,22 +69,25 @@ def test_an_interrupt_ends_a_continuous_run_cleanly_and_leaves_nothing_running(t
         assert not still_alive(children, within_s=60)
 
 
-@pytest.mark.xdist_group("journey")
-def test_forebay_stop_ends_a_continuous_run_from_elsewhere_after_its_batch(twin: Twin) -> None:
-    with story(twin) as told:
-        told.put("a.json", lines([event("alpha", 1)]))
-        arguments = ["ingest", "--trigger-s", "0", "--wait-s", "1", "--lake", told.lake, "--queue-url", told.queue_url]
-        environment = {**os.environ, **twin.env, "FOREBAY_LOG": "error"}
-        with subprocess.Popen([*FOREBAY, *arguments], env=environment, stderr=subprocess.PIPE, text=True) as job:
-            until = time.monotonic() + 200
-            while told.accounts().all_files < 1 and time.monotonic() < until:
-                time.sleep(1)
-            stopped = run("stop", "--lake", told.lake, env=twin.env)
-            _, said = job.communicate(timeout=120)
-        assert (stopped.returncode, job.returncode, said) == (0, 0, "")
-        assert "has finished its batch and ended" in " ".join(stopped.stdout.split())
-        assert told.accounts().rows["alpha"] == 1
-        assert "nothing runs" in run("stop", "--lake", told.lake, env=twin.env).stdout
+def test_forebay_stop_ends_a_continuous_run_from_elsewhere_after_its_batch(told: Story) -> None:
+    told.put("a.json", lines([event("alpha", 1)]))
+    said: list[str] = []
+
+    def stop_after_the_batch(seen: Event) -> None:
+        told.events.append(seen)
+        if isinstance(seen, BatchCommitted):
+            stopping.start()
+
+    def stop_from_elsewhere() -> None:
+        said.append(run("stop", "--lake", told.lake, env=told.twin.env).stdout)
+
+    stopping = threading.Thread(target=stop_from_elsewhere)
+    settings = IngestSettings(lake=told.lake, queue_url=told.queue_url, trigger_s=0, wait_s=0)
+    ingest(settings, emit=stop_after_the_batch, stop=threading.Event())
+    stopping.join()
+    assert "has finished its batch and ended" in " ".join(said[0].split())
+    assert told.accounts().rows["alpha"] == 1
+    assert "nothing runs" in run("stop", "--lake", told.lake, env=told.twin.env).stdout
 
 
 @pytest.mark.parametrize(

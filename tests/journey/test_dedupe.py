@@ -17,10 +17,7 @@ from forebay.batch.writing import Writing
 from forebay.declaration.service import load_service
 from forebay.landed_file import LandedFile
 from forebay_local.fabricate import body
-from forebay_local.twin.twin import Twin
-from tests.journey.story import Story, event, lines, story
-
-pytestmark = pytest.mark.xdist_group("journey")
+from tests.journey.story import Story, event, lines
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
@@ -37,11 +34,10 @@ possible = { check = "n < 100", on_violation = "quarantine" }
 
 
 @pytest.fixture
-def told(twin: Twin, spark: SparkSession, tmp_path: Path) -> Iterator[Story]:
+def told(told: Story, spark: SparkSession, tmp_path: Path) -> Iterator[Story]:
     (tmp_path / "service.toml").write_text(SERVICE)
-    with story(twin) as told:
-        told.service = str(tmp_path)
-        yield told
+    told.service = str(tmp_path)
+    yield told
     assert spark._jsparkSession.sharedState().cacheManager().isEmpty(), "a job that runs for a week keeps it all"
 
 

@@ -20,7 +20,8 @@ from forebay_local.twin.policy import USED
 from forebay_local.twin.twin import Twin
 from tests.journey.story import event, lines
 
-pytestmark = pytest.mark.xdist_group("journey")
+pytestmark = pytest.mark.jvm
+
 
 FILES = 20
 """As many as the environment `local` says that wake the job at once."""

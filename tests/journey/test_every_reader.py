@@ -16,8 +16,6 @@ from forebay_local.twin.twin import Twin
 from tests.journey.story import Story, event, lines, story
 from tests.operate.command import ran
 
-pytestmark = pytest.mark.xdist_group("journey")
-
 GAMES = ("alpha", "beta", "gamma")
 OWN = ("ledger", "quarantine", "parked", "quality", "ids")
 SERVICE = """

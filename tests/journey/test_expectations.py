@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
-
-import pytest
-from pyspark.sql import SparkSession
 
 from forebay.batch.events import ExpectationFailed, ExpectationViolated
 from forebay.operate.lake_view import LakeView
 from forebay.operate.quality import quality_of
-from forebay_local.twin.twin import Twin
-from tests.journey.story import Story, event, lines, story
-
-pytestmark = pytest.mark.xdist_group("journey")
+from tests.journey.story import Story, event, lines
 
 SERVICE = """
 name = "studio"
@@ -26,12 +19,6 @@ known = "level is not null"
 positive = { check = "level >= 0", on_violation = "drop" }
 possible = { check = "level <= 100", on_violation = "quarantine", fail_above_percent = 60 }
 """
-
-
-@pytest.fixture
-def told(twin: Twin, spark: SparkSession) -> Iterator[Story]:
-    with story(twin) as told:
-        yield told
 
 
 def test_violations_are_counted_dropped_or_quarantined_and_a_table_with_too_many_fails(

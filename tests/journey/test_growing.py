@@ -20,8 +20,6 @@ from forebay.settings import IngestSettings
 from forebay_local.twin.twin import Twin
 from tests.journey.story import Story, lines, story
 
-pytestmark = pytest.mark.xdist_group("journey")
-
 SERVICE = """
 name = "studio"
 [[tables]]

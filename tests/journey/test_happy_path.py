@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
 from pyspark.sql import SparkSession
 
 from forebay.batch.another_try import AnotherTry, Choice
 from forebay.batch.events import BatchCommitted
 from forebay.declaration.service import load_service
-from forebay_local.twin.twin import Twin
-from tests.journey.story import Story, event, lines, story
-
-pytestmark = pytest.mark.xdist_group("journey")
-
+from tests.journey.story import Story, event, lines
 
 ODD = [
     '{"game": "../x"}',
@@ -23,12 +17,6 @@ ODD = [
     '{"game": "alpha"}}',
     '{"game": "alpha", "player": "a text where an object is declared"}',
 ]
-
-
-@pytest.fixture
-def told(twin: Twin, spark: SparkSession) -> Iterator[Story]:
-    with story(twin) as told:
-        yield told
 
 
 def test_nothing_is_dropped_silently(told: Story) -> None:
@@ -77,12 +65,15 @@ def test_a_file_announced_twice_is_loaded_once(told: Story) -> None:
 
 
 def test_a_key_put_again_with_the_same_bytes_is_a_duplicate_and_with_others_is_loaded(told: Story) -> None:
+    versioned = {"Status": "Enabled"}
+    told.twin.client("s3").put_bucket_versioning(Bucket=told.bucket, VersioningConfiguration=versioned)
     told.put("a.json", lines([event("alpha", 1)]))
     told.run()
+    told.put("a.json", lines([event("alpha", 1)]))
     told.put("a.json", lines([event("alpha", 2), event("alpha", 3)]))
     sums = told.run()
     assert sums.rows["alpha"] == 3
-    assert sums.files == {"loaded": 2}
+    assert sums.files == {"loaded": 2, "duplicate": 1}
     assert sums.differences() == []
 
 

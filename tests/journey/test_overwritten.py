@@ -2,25 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-from pyspark.sql import SparkSession
-
-from forebay_local.twin.twin import Twin
-from tests.journey.story import Story, event, lines, story
-
-pytestmark = pytest.mark.xdist_group("journey")
+from tests.journey.story import Story, event, lines
 
 FIRST = [event("alpha", 1), event("alpha", 2), event("beta", 1), "{broken", '{"event": "no game"}']
 SECOND = [event("alpha", 3), event("gamma", 1), '{"event": "no game either"}', '{"event": "nor this"}']
-
-
-@pytest.fixture
-def told(twin: Twin, spark: SparkSession) -> Iterator[Story]:
-    with story(twin) as told:
-        yield told
 
 
 def overwritten(told: Story, folder: Path, rule: str) -> None:

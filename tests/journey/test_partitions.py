@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
 
 from forebay.batch.batch import Batch
 from forebay.landed_file import LandedFile
 from forebay.operate.lake_view import LakeView
 from forebay_local.fabricate import body
-from forebay_local.twin.twin import Twin
-from tests.journey.story import Story, lines, story
-
-pytestmark = pytest.mark.xdist_group("journey")
+from tests.journey.story import Story, lines
 
 LANDED = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
@@ -46,12 +41,6 @@ RECORDS = [
     ("2027-01-01 00:00", "DE"),
     ("21.11.2026", "../x"),
 ]
-
-
-@pytest.fixture
-def told(twin: Twin, spark: SparkSession) -> Iterator[Story]:
-    with story(twin) as told:
-        yield told
 
 
 def take_in(told: Story, folder: Path, outside: str) -> None:

@@ -6,25 +6,20 @@ import json
 from itertools import permutations
 from typing import TYPE_CHECKING, Any
 
-import pytest
-
 from forebay.declaration.service import declaration_of, parse_service
 from forebay.operate.lake_view import LakeView
 from forebay.operate.settle import Settled, settle
 from forebay.table.kernel import TableLogs
-from tests.journey.story import event, lines, story
+from tests.journey.story import event, lines
 from tests.operate.command import ran
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from pyspark.sql import SparkSession
 
-    from forebay_local.twin.twin import Twin
     from tests.journey.story import Story
 
-pytestmark = pytest.mark.xdist_group("journey")
 
 SERVICE = """
 name = "studio"
@@ -41,12 +36,6 @@ BATCHES = [
         {"x": None, "o": "odd", "l": {"no": "list"}, "new.field": 7},
     ],
 ]
-
-
-@pytest.fixture
-def told(twin: Twin, spark: SparkSession) -> Iterator[Story]:
-    with story(twin) as told:
-        yield told
 
 
 def declare(told: Story, folder: Path, columns: str = "", more: str = "") -> None:

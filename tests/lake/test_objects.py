@@ -9,8 +9,6 @@ import pytest
 from forebay.lake.objects import Objects, open_objects
 from forebay_local.twin.twin import Twin
 
-pytestmark = pytest.mark.xdist_group("twin")
-
 
 @pytest.fixture(params=["folder", "s3"])
 def objects(request: pytest.FixtureRequest, tmp_path: Path) -> Objects:

@@ -9,7 +9,7 @@ from tests.fault_proxy import Action, after, answered, drop_answer, drop_request
 from tests.logstore.conftest import Bucket, DriverProcess, Failed
 
 # One worker for all of them: they share three JVMs.
-pytestmark = pytest.mark.xdist_group("logstore")
+pytestmark = pytest.mark.jvm
 
 COMMITS = r"_delta_log/\d+\.json$"
 REFUSED, UNKNOWN = f"{LOG_STORE}$CommitRefused", f"{LOG_STORE}$CommitUnknown"

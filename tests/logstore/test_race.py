@@ -13,7 +13,7 @@ from tests.fault_proxy import together
 from tests.logstore.conftest import Bucket, DriverProcess
 
 # One worker for all of them: they share three JVMs.
-pytestmark = pytest.mark.xdist_group("logstore")
+pytestmark = pytest.mark.jvm
 
 ROUNDS, APPENDS = map(int, os.environ.get("FOREBAY_RACE", "1x8").split("x"))
 

@@ -11,7 +11,7 @@ from tests.fault_proxy import answered, without_header
 from tests.logstore.conftest import Bucket, DriverProcess, Failed
 
 # One worker for all of them: they share three JVMs.
-pytestmark = pytest.mark.xdist_group("logstore")
+pytestmark = pytest.mark.jvm
 
 SAFE = job_settings()
 

@@ -1,8 +1,9 @@
 """A driver that can be told to die: `python driver.py`, everything else in the environment. Run by test_crashes.
 
 FOREBAY_TEST is a JSON object: `options` of the source, `checkpoint`, `out` (a folder for what arrived), and `die`: the point
-at which the whole process group is killed with SIGKILL, once batch 2 is at it. `FOREBAY_TEST` without `die` runs until the
-queue is drained. The hooks are here, around the real objects; the source knows nothing of them.
+at which it dies, once batch 2 is at it. Without `die` it runs until the queue is drained. With `planner_only`, the planner
+alone is killed with SIGKILL, and the driver fails by an exception: its session can go on being used. Else the whole process
+group is killed. The hooks are here, around the real objects; the source knows nothing of them.
 """
 
 from __future__ import annotations
@@ -28,8 +29,21 @@ DIE, AT = TOLD.get("die"), 2
 
 
 def die() -> None:
+    """In the planner."""
+    if TOLD.get("planner_only"):
+        os.kill(os.getpid(), signal.SIGKILL)
     os.killpg(0, signal.SIGKILL)
     time.sleep(60)
+
+
+class Killed(RuntimeError):
+    """Stands for the SIGKILL of a driver that is to live on."""
+
+
+def die_as_driver(told: dict[str, Any]) -> None:
+    if told.get("planner_only"):
+        raise Killed("killed where the test asked for it")
+    die()
 
 
 def die_but_for_the_planner() -> None:
@@ -93,19 +107,20 @@ class DyingNames(FileNames):
         return reader
 
 
-def write_names(out: Path) -> Any:
+def write_names(told: dict[str, Any]) -> Any:
     """A sink that is idempotent by batch id, as a table with txnVersion is."""
+    out, point = Path(told["out"]), told.get("die")
 
     def write(frame: DataFrame, batch: int) -> None:
         names = [row.key for row in frame.select("key").collect()]
-        dying = DIE and batch == AT - 1
+        dying = point if batch == AT - 1 else None
         aside = out / f".{batch}"
-        aside.write_text(json.dumps(names[: len(names) // 2] if dying and DIE == "in foreachBatch" else names))
-        if dying and DIE == "in foreachBatch":
-            die()
+        aside.write_text(json.dumps(names[: len(names) // 2] if dying == "in foreachBatch" else names))
+        if dying == "in foreachBatch":
+            die_as_driver(told)
         aside.replace(out / f"{batch}.json")
-        if dying and DIE == "after the tables":
-            die()
+        if dying == "after the tables":
+            die_as_driver(told)
 
     return write
 
@@ -120,7 +135,7 @@ def run(spark: SparkSession, told: dict[str, Any], source: type[FileNames] = Fil
         stream = stream.schema("key string")
     query = (
         stream.load()
-        .writeStream.foreachBatch(write_names(Path(told["out"])))
+        .writeStream.foreachBatch(write_names(told))
         .option("checkpointLocation", told["checkpoint"])
         .start()
     )

@@ -1,5 +1,5 @@
 """A compaction job that dies: `python -m tests.upkeep.compaction.on_spark.driver POINT LAKE WAY`. Dying is SIGKILL to the whole
-process group, as when a machine is lost."""
+process group, as when a machine is lost; or `Killed`, at points where nothing of Spark's is under way."""
 
 from __future__ import annotations
 
@@ -17,11 +17,22 @@ import forebay.upkeep.compaction.job as job
 import forebay.upkeep.compaction.work as work
 from forebay.settings import CompactSettings, MaintainSettings
 
-__all__ = ["POINTS"]
+__all__ = ["IN_PROCESS", "Killed"]
+
+
+Patch = Callable[[Any, str, Any], None]
+
+
+class Killed(RuntimeError):
+    """Stands for SIGKILL in a process that is to live on."""
 
 
 def die(*_: Any, **__: Any) -> None:
     os.killpg(os.getpgid(0), signal.SIGKILL)
+
+
+def raise_killed(*_: Any, **__: Any) -> None:
+    raise Killed
 
 
 def when(true: Callable[[], bool]) -> None:
@@ -44,20 +55,19 @@ def while_files_are_written(lake: Path) -> None:
     when(lambda: data_files(lake) > before)
 
 
-def between_two_commits(_: Path) -> None:
-    work.PARTITIONS_AT_ONCE = 1
+def between_two_commits(patch: Patch) -> None:
+    patch(work, "PARTITIONS_AT_ONCE", 1)
     real = carry_out.Engine._attempt
 
     def attempt(self: Any, one: Any) -> Any:
-        answer = real(self, one)
-        die()
-        return answer
+        real(self, one)
+        raise_killed()
 
-    carry_out.Engine._attempt = attempt  # type: ignore[method-assign]
+    patch(carry_out.Engine, "_attempt", attempt)
 
 
-def before_it_is_told(_: Path) -> None:
-    job._tell = die
+def before_it_is_told(patch: Patch) -> None:
+    patch(job, "_tell", raise_killed)
 
 
 def while_files_are_deleted(lake: Path) -> None:
@@ -65,8 +75,7 @@ def while_files_are_deleted(lake: Path) -> None:
     when(lambda: data_files(lake) < before)
 
 
-POINTS: dict[str, Callable[[Path], None]] = {
-    "while files are written": while_files_are_written,
+IN_PROCESS: dict[str, Callable[[Patch], None]] = {
     "between two commits": between_two_commits,
     "before it is told": before_it_is_told,
 }
@@ -80,7 +89,7 @@ def main(point: str, lake: str, service: str) -> None:
         while_files_are_deleted(place)
         maintain(MaintainSettings(lake=lake, service=service), emit=lambda event: None)
     else:
-        POINTS[point](place)
+        while_files_are_written(place)
         job.compact(CompactSettings(lake=lake, service=service, now=True), emit=lambda event: None)
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.upkeep.compaction.on_spark.driver import POINTS
+from tests.upkeep.compaction.on_spark.driver import IN_PROCESS, Killed
 from tests.upkeep.compaction.on_spark.lake import SmallLake
 
 ROOT = Path(__file__).resolve().parents[4]
@@ -25,12 +25,20 @@ def killed(small: SmallLake, point: str, service: str) -> None:
     assert run.returncode == -signal.SIGKILL, f"it was not killed {point}, it ended with {run.returncode}: {said!r}"
 
 
+def ended(small: SmallLake, point: str, service: str) -> None:
+    """In this process, which lives on."""
+    with pytest.MonkeyPatch.context() as patches:
+        IN_PROCESS[point](patches.setattr)
+        with pytest.raises(Killed):
+            small.compact(service=service)
+
+
 WAYS = {"optimize": "", "rewrite": 'compaction = { way = "rewrite", files = 1 }'}
 
 
 @pytest.mark.parametrize(
     ("way", "point"),
-    [*(("optimize", point) for point in POINTS), ("rewrite", "while files are written")],
+    [*(("optimize", point) for point in IN_PROCESS), *((way, "while files are written") for way in WAYS)],
 )
 def test_killed_it_loses_nothing_and_the_next_run_goes_on(small: SmallLake, way: str, point: str) -> None:
     noise = "concat_ws('', transform(sequence(1, 300), i -> md5(cast(id * 300 + i as string))))"
@@ -38,7 +46,7 @@ def test_killed_it_loses_nothing_and_the_next_run_goes_on(small: SmallLake, way:
         small.append(small.spark.range(0, 600, 1, 6).selectExpr("id", f"{noise} text", f"'{part}' part"), by="part")
     before = small.rows()
     service = small.declare(f'[[tables]]\nname = "alpha"\n{WAYS[way]}')
-    killed(small, point, service)
+    (ended if point in IN_PROCESS else killed)(small, point, service)
     assert small.rows() == before
     ran = small.compact(service=service)
     assert ran.status == 0
