@@ -2,40 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
-import boto3
 import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
-from moto.server import ThreadedMotoServer
 
 from tests.operate.command import failed, ran
 from tests.operate.ledger import entry, write_ledger
 
 ANSWERS = (("accounts",), ("tables",), ("quarantine", "list"), ("parked", "show"), ("quality",))
-
-
-@pytest.fixture(scope="module")
-def endpoint() -> Iterator[str]:
-    server = ThreadedMotoServer(port=0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    yield f"http://{host}:{port}"
-    server.stop()
-
-
-@pytest.fixture
-def s3(endpoint: str, monkeypatch: pytest.MonkeyPatch) -> str:
-    """An S3 with an empty bucket `studio-lake`, as the environment says; gives its endpoint."""
-    for name, value in (("ENDPOINT_URL", endpoint), ("REGION", "eu-west-1")):
-        monkeypatch.setenv(f"AWS_{name}", value)
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AK")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "SK")
-    monkeypatch.delenv("AWS_ENDPOINT_URL_S3", raising=False)
-    boto3.client("s3", endpoint_url=endpoint, region_name="us-east-1").create_bucket(Bucket="studio-lake")
-    return endpoint
 
 
 @pytest.mark.parametrize("command", ANSWERS, ids=" ".join)

@@ -14,6 +14,25 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("forebay ingest --service ./my-service --drain", "load what is in the queue, then end"),
     ),
     "stop": (("forebay stop", "ask the job to stop, and wait"), ("forebay stop --wait-s 0", "ask only")),
+    "status": (
+        ("forebay status", "one look"),
+        ("forebay status --watch", "a live view"),
+        ("forebay status --json", "for machines"),
+    ),
+    "query": (
+        ("forebay query 'select outcome, count(*) from ledger group by outcome'", "the ledger"),
+        ("forebay query 'select * from alpha limit 10' --json", "a table, for machines"),
+    ),
+    "queue": (("forebay queue dlq", "what is dead, and why"),),
+    "queue peek": (("forebay queue peek --limit 3", "which files wait"),),
+    "queue dlq": (("forebay queue dlq", "what is dead, and why"), ("forebay queue dlq --json", "for machines")),
+    "queue redrive": (
+        ("forebay queue redrive --key 'in/alpha/*' --dry-run", "what would be sent back"),
+        ("forebay queue redrive --all", "shows them, and asks"),
+    ),
+    "lease": (("forebay lease show", "which job works on the lake"),),
+    "lease show": (("forebay lease show", "who holds it, and since when"),),
+    "lease break": (("forebay lease break", "shows who holds it, and asks"),),
     "where": (
         ("forebay where s3://studio-drops/in/a.json", "when it was loaded, and into which tables"),
         ("forebay where 7f3a --row alpha --by event_id", "which file brought this row"),

@@ -69,10 +69,10 @@ def show_file(lake: Lake, address: Address, as_json: AsJson = False) -> None:
         print_json({"uri": file.uri, **asdict(file)} for file in found)
     else:
         for file in found:
-            console.print(file.uri, style="bold", markup=False)
+            console.print(file.uri, style="bold")
             for name, value in asdict(file).items():
                 if value not in (None, "", {}) and name not in ("bucket", "key"):
-                    console.print(f"  {name:<16} {at(value) if isinstance(value, datetime) else value}", markup=False)
+                    console.print(f"  {name:<16} {at(value) if isinstance(value, datetime) else value}")
     if not found:
         _unknown(address)
 
@@ -125,9 +125,9 @@ def _show_life(life: Life) -> None:
     file = life.file
     of_it = [size(file.size)] if file.size is not None else []
     of_it += [f"version {file.version_id}"] if file.version_id else []
-    console.print(f"{file.uri}  {', '.join(of_it)}".rstrip(), style="bold", markup=False)
+    console.print(f"{file.uri}  {', '.join(of_it)}".rstrip(), style="bold")
     for line in _lines(life, file):
-        console.print(f"  {line}", markup=False)
+        console.print(f"  {line}")
 
 
 def _lines(life: Life, file: LedgerFile) -> list[str]:

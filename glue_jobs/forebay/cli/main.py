@@ -38,8 +38,12 @@ class Command(NamedTuple):
 COMMANDS = {
     "ingest": Command("forebay.cli.ingest", "ingest", "Load files from the queue into tables."),
     "stop": Command("forebay.cli.ingest", "stop", "Stop the running ingest job after its batch."),
+    "status": Command("forebay.cli.status", "status", "Show how it is going."),
     "where": Command("forebay.cli.files", "where", "Show where a file is."),
     "files": Command("forebay.cli.files", "app", "Show what became of files."),
+    "query": Command("forebay.cli.query", "query", "Ask the lake's tables and the ledger, in SQL."),
+    "queue": Command("forebay.cli.queue", "app", "Look at the queue and its dead letters, and send them back."),
+    "lease": Command("forebay.cli.lease", "app", "Show which job works on the lake, and take its place."),
     "accounts": Command("forebay.cli.accounts", "accounts", "Check that every sum of the ledger holds in the tables."),
     "tables": Command("forebay.cli.tables", "app", "List the tables, and handle their declarations."),
     "schema": Command("forebay.cli.schema", "app", "Show and change a table's columns."),

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-__all__ = ["AsJson", "DryRun", "Lake", "Service", "Yes"]
+__all__ = ["AsJson", "Checkpoint", "DryRun", "Lake", "QueueUrl", "Service", "Yes"]
 
 Lake = Annotated[
     str,
@@ -25,3 +25,9 @@ Service = Annotated[
 AsJson = Annotated[bool, typer.Option("--json", help="For machines: one JSON object a line.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Without being asked.")]
+QueueUrl = Annotated[
+    str, typer.Option(envvar="FOREBAY_QUEUE_URL", help="The queue that S3 announces files to.", show_default=False)
+]
+Checkpoint = Annotated[
+    str, typer.Option(help="The ingest job's checkpoint; the lake's own without it.", show_default=False)
+]

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from forebay.operate.lake_view import TableFacts
 
 __all__ = [
+    "ago",
     "at",
     "columns",
     "console",
@@ -32,6 +33,7 @@ __all__ = [
     "show_accounts",
     "show_tables",
     "size",
+    "span",
     "styled",
 ]
 
@@ -87,6 +89,17 @@ def print_json(rows: Iterable[Mapping[str, Any]]) -> None:
 
 def at(moment: datetime | None) -> str:
     return moment.strftime("%Y-%m-%d %H:%M:%S") if moment else "-"
+
+
+def ago(moment: datetime, now: datetime) -> str:
+    return f"{span(max(0.0, (now - moment).total_seconds()))} ago"
+
+
+def span(seconds: float) -> str:
+    for unit, length in (("d", 86_400), ("h", 3_600), ("min", 60)):
+        if seconds >= 2 * length:
+            return f"{seconds / length:.0f} {unit}"
+    return f"{seconds:.0f} s"
 
 
 def _plain(value: object) -> object:

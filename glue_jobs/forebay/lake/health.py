@@ -147,10 +147,12 @@ class HealthRecords:
         found = self._objects.read(f"{table}.json")
         return _read(table, found)
 
+    def names(self) -> list[str]:
+        """Of the tables that have one."""
+        return [found.name.removesuffix(".json") for found in self._objects.found() if found.name.endswith(".json")]
+
     def all(self) -> Iterator[Health]:
-        for found in self._objects.found():
-            if found.name.endswith(".json"):
-                yield self.of(found.name.removesuffix(".json"))
+        return map(self.of, self.names())
 
     def update(self, table: str, change: Callable[[Health], Health]) -> Health:
         """Reads, changes and writes; done again where somebody else wrote meanwhile."""

@@ -19,7 +19,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import IO, Any, Protocol
@@ -28,9 +28,9 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from forebay.address import bucket_and_key, is_s3, local_folder
 from forebay.aws.client import client
-from forebay.errors import Halt
+from forebay.errors import Halt, Misdeclared
 
-__all__ = ["Holder", "Lease", "Taken", "hold", "holder"]
+__all__ = ["Holder", "Lease", "Taken", "break_lease", "hold", "holder"]
 
 OBJECT = "lease.json"
 LASTS_S = 60.0
@@ -76,6 +76,18 @@ def holder(folder: str, *, s3: Any = None) -> Holder | None:
         return FolderLease.holder(local_folder(folder))
     there = _look(s3 or client("s3"), *_place(folder))
     return there.holder if there and there.left_s > 0 else None
+
+
+def break_lease(folder: str, seen: Holder, *, s3: Any = None) -> None:
+    """Ends the lease of the holder that was seen; `Misdeclared` where somebody else has it by now, or where it is a lock."""
+    if not is_s3(folder):
+        raise Misdeclared.one(folder, f"is locked by {seen.who}, which lives", "end the process: the lock goes with it")
+    s3 = s3 or client("s3")
+    there = _look(s3, *_place(folder))
+    if there is None or there.holder != seen or not _write(s3, *_place(folder), replace(seen, lasts_s=0), there.etag):
+        raise Misdeclared.one(
+            folder, f"is not held by {seen.who} any more, or was renewed", "`forebay lease show` says who"
+        )
 
 
 class Taken(Halt):

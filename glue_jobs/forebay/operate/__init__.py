@@ -5,5 +5,6 @@
 * `columns` the columns of a table and where they came from      * `settle` decides them again, by all rows
 * `kept` quarantined and parked records      * `quality` verdicts on expectations
 * `files` what the ledger has      * `where` the life of one file
+* `status` how it is going      * `queue` what waits, and what died      * `sql` queries over tables and ledger
 * `health` the state of tables      * `stop` ends a running job
 """

@@ -1,0 +1,148 @@
+"""`forebay queue`: what waits, what died, and back again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from forebay.cli.options import AsJson, DryRun, QueueUrl, Yes
+from forebay.cli.show import at, console, print_json
+from forebay.errors import Misdeclared
+
+if TYPE_CHECKING:
+    from forebay.operate.queue import Letter
+
+__all__ = ["app"]
+
+app = typer.Typer(help="Look at the queue and its dead letters, and send them back.", no_args_is_help=True)
+
+Most = Annotated[int, typer.Option("--limit", min=1, help="At most so many messages.")]
+InLake = Annotated[
+    str,
+    typer.Option("--lake", envvar="FOREBAY_LAKE", help="Look up the files in its ledger, too.", show_default=False),
+]
+SHOWN_FILES = 3
+
+
+@app.command("peek")
+def peek_at(queue_url: QueueUrl, limit: Most = 10, as_json: AsJson = False) -> None:
+    """Show messages that wait, and the files that they announce.
+
+    Each look counts as a receive: a message that was received as often as the queue's redrive policy says goes to the
+    dead-letter queue. So look seldom.
+    """
+    from forebay.operate.queue import give_back, peek
+
+    sqs = _sqs(queue_url)
+    found = peek(queue_url, sqs=sqs, limit=limit)
+    give_back(queue_url, found, sqs=sqs)
+    _show(found, as_json)
+
+
+@app.command()
+def dlq(queue_url: QueueUrl, lake: InLake = "", limit: Most = 100, as_json: AsJson = False) -> None:
+    """Show what is in the dead-letter queue, and why.
+
+    With --lake the ledger says which of the files were loaded all the same. Exit status 1 if there are dead letters.
+    """
+    from forebay.operate.queue import give_back
+
+    sqs = _sqs(queue_url)
+    dead, found = _dead_letters(queue_url, lake, limit, sqs)
+    give_back(dead, found, sqs=sqs)
+    _show(found, as_json)
+    raise typer.Exit(1 if found else 0)
+
+
+@app.command()
+def redrive(
+    queue_url: QueueUrl,
+    lake: InLake = "",
+    every: Annotated[bool, typer.Option("--all", help="All of them.")] = False,
+    key: Annotated[str, typer.Option(help="Those that announce a file with such a key; * stands for any text.")] = "",
+    message: Annotated[
+        list[str] | None, typer.Option("--message", help="The message with this id; may be repeated.")
+    ] = None,
+    unknown: Annotated[bool, typer.Option("--unknown", help="Those with files that the ledger does not have.")] = False,
+    limit: Most = 1000,
+    dry_run: DryRun = False,
+    yes: Yes = False,
+) -> None:
+    """Send dead letters back to the queue: their files are tried again.
+
+    Shows which, and asks. A letter is sent before it is deleted, so nothing is lost; what is loaded already is not loaded
+    again. Said again, it sends what is left.
+    """
+    from forebay.operate.queue import give_back
+    from forebay.operate.queue import redrive as send_back
+
+    if not (every or key or message or unknown):
+        raise Misdeclared.one("queue redrive", "says not which", "--all, --key, --message or --unknown")
+    if unknown and not lake:
+        raise Misdeclared.one("--unknown", "needs --lake", "its ledger says which files are known")
+    sqs = _sqs(queue_url)
+    dead, found = _dead_letters(queue_url, lake, limit, sqs)
+    ids = set(message or ())
+    chosen = [
+        one
+        for one in found
+        if every
+        or one.message_id in ids
+        or (unknown and one.unknown)
+        or (key and any(fnmatchcase(file.key, key) for file in one.files))
+    ]
+    _show(chosen, as_json=False)
+    go_on = bool(chosen) and not dry_run and (yes or typer.confirm(f"Send {len(chosen):,} letters to {queue_url}?"))
+    moved = send_back(chosen, dead=dead, to=queue_url, sqs=sqs) if go_on else 0
+    give_back(dead, found if not go_on else [one for one in found if one not in chosen], sqs=sqs)
+    console.print(f"{moved:,} of {len(found):,} dead letters were sent back")
+    raise typer.Exit(1 if go_on and moved < len(chosen) else 0)
+
+
+def _sqs(queue_url: str) -> Any:
+    from forebay.aws.client import client
+    from forebay.aws.preflight import check_queue
+
+    if not queue_url:
+        raise Misdeclared.one("--queue-url", "has no value", "or set FOREBAY_QUEUE_URL")
+    check_queue(queue_url)
+    return client("sqs")
+
+
+def _dead_letters(queue_url: str, lake: str, limit: int, sqs: Any) -> tuple[str, list[Letter]]:
+    from forebay.operate.queue import dead_letter_url, explain, peek
+
+    dead = dead_letter_url(queue_url, sqs=sqs)
+    if dead is None:
+        raise Misdeclared.one(f"queue {queue_url}", "has no dead-letter queue", "its redrive policy names one")
+    view = None
+    if lake:
+        from forebay.operate.lake_view import view_of
+
+        view = view_of(lake)
+    found = peek(dead, sqs=sqs, limit=limit)
+    return dead, explain(found, view) if view is not None else found
+
+
+def _show(letters: Sequence[Letter], as_json: bool) -> None:
+    if as_json:
+        print_json(
+            {**asdict(one), "files": [file.uri for file in one.files], "why": one.why, "receipt": None}
+            for one in letters
+        )
+        return
+    for one in letters:
+        console.print(
+            f"{one.message_id}  sent {at(one.sent_at)}, received {one.received} times", style="bold", markup=False
+        )
+        for file in one.files[:SHOWN_FILES]:
+            console.print(f"  {file.uri}")
+        if len(one.files) > SHOWN_FILES:
+            console.print(f"  and {len(one.files) - SHOWN_FILES:,} files more")
+        console.print(f"  {one.why}")
+    if not letters:
+        console.print("no messages")

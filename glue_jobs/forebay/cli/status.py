@@ -1,0 +1,82 @@
+"""`forebay status`: how is it going?"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from forebay.cli.options import AsJson, Checkpoint, Lake, QueueUrl
+from forebay.cli.show import ago, console, error_console, print_json, span
+
+if TYPE_CHECKING:
+    from forebay.operate.status import Status
+
+__all__ = ["status"]
+
+
+def status(
+    lake: Lake,
+    queue_url: QueueUrl = "",
+    checkpoint: Checkpoint = "",
+    watch: Annotated[bool, typer.Option("--watch", help="Look again and again, with rates, until Ctrl-C.")] = False,
+    every_s: Annotated[float, typer.Option(min=1, help="With --watch: seconds between two looks.")] = 5,
+    as_json: AsJson = False,
+) -> None:
+    """Show how it is going.
+
+    The queue and its oldest message, the running job and its last batch, files of today, what was set aside, and how old each
+    table's newest rows are. Exit status 1 if somebody must look at something.
+    """
+    from forebay.operate.lake_view import view_of
+    from forebay.operate.status import status_of
+
+    view, before = view_of(lake), None
+    while True:
+        now = status_of(view, queue_url=queue_url, checkpoint=checkpoint)
+        if as_json:
+            print_json([{**asdict(now), "problems": now.problems}])
+        else:
+            if watch and console.is_terminal:
+                console.clear()
+            for line in _lines(now, before):
+                console.print(line)
+            for problem in now.problems:
+                error_console.print(f"look at: {problem}", style="red")
+        if not watch:
+            raise typer.Exit(1 if now.problems else 0)
+        before = now
+        time.sleep(every_s)
+
+
+def _lines(now: Status, before: Status | None) -> Iterator[str]:
+    if now.queue is None:
+        yield "queue       unknown: --queue-url or FOREBAY_QUEUE_URL names it"
+    else:
+        oldest = f", the oldest for {span(now.queue.oldest_s)}" if now.queue.oldest_s is not None else ""
+        yield f"queue       {now.queue.waiting:,} wait{oldest}; {now.queue.in_flight:,} in flight"
+    if now.dead is not None:
+        yield f"dead        {now.dead.waiting + now.dead.in_flight:,} letters"
+    yield f"job         {now.runs or 'none runs'}"
+    if now.batch is not None:
+        done = f"{now.batch.files:,} files, {now.batch.records:,} records"
+        yield f"last batch  {now.batch.batch} of {now.batch.service}, {ago(now.batch.at, now.at)}: {done}"
+    today = ", ".join(f"{count:,} {outcome}" for outcome, count in sorted(now.today.items())) or "none"
+    yield f"today       {today}; {now.records_today:,} records"
+    yield f"ledger      {now.files:,} files{_rate(now, before)}"
+    yield f"set aside   {now.quarantined:,} quarantined, {now.parked:,} parked, {now.refused:,} messages not understood"
+    ordered = sorted(now.newest_rows.items(), key=lambda pair: pair[1], reverse=True)
+    if ordered:
+        (newest, at), (oldest_name, oldest_at) = ordered[0], ordered[-1]
+        yield (
+            f"tables      {len(ordered):,}; newest rows {ago(at, now.at)} ({newest}), "
+            f"oldest {ago(oldest_at, now.at)} ({oldest_name})"
+        )
+
+
+def _rate(now: Status, before: Status | None) -> str:
+    seconds = (now.at - before.at).total_seconds() if before else 0
+    return f", {(now.files - before.files) / seconds:,.1f} a second" if before and seconds else ""

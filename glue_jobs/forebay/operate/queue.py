@@ -1,0 +1,177 @@
+"""The queue and its dead-letter queue, as an operator looks at them: how much waits, which files, and why it died.
+
+In: the URL of a queue. Out: `Depth`, `Letter`s, and how many were sent back. Looking at a message counts as a receive, so
+a look at the main queue brings its messages nearer to the dead-letter queue: that is said where it is offered. A letter is sent
+back before it is deleted: a crash in between announces its files twice, which the ledger knows.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from itertools import islice
+from typing import Any, TypeVar
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from forebay.lake.layout import LEDGER
+from forebay.landed_file import LandedFile
+from forebay.notification.reading import read_message
+from forebay.operate.lake_view import LakeView, quoted
+
+__all__ = ["Depth", "Letter", "dead_letter_url", "depth_of", "explain", "give_back", "peek", "redrive"]
+
+One = TypeVar("One")
+
+AT_ONCE = 10
+HIDDEN_S = 60
+"""For how long letters that were looked at are hidden from others, unless they are given back before."""
+
+
+@dataclass(frozen=True)
+class Depth:
+    """`oldest_s` is None where CloudWatch does not tell it."""
+
+    url: str
+    waiting: int
+    in_flight: int
+    oldest_s: float | None = None
+
+
+@dataclass(frozen=True)
+class Letter:
+    """A message: what it announces, or why nobody understands it. `outcomes`: of its files that the ledger has."""
+
+    message_id: str
+    receipt: str
+    body: str
+    sent_at: datetime
+    received: int
+    files: tuple[LandedFile, ...]
+    refused: tuple[str, ...] = ()
+    ignored: tuple[str, ...] = ()
+    outcomes: Mapping[str, str] | None = None
+
+    @property
+    def unknown(self) -> tuple[LandedFile, ...]:
+        """Its files that the ledger does not have."""
+        return tuple(file for file in self.files if file.file_id not in (self.outcomes or {}))
+
+    @property
+    def why(self) -> str:
+        """Why it died, and what to do."""
+        if self.refused:
+            return f"not understood: {self.refused[0]}"
+        if not self.files:
+            return f"nothing to load: {', '.join(self.ignored) or 'it names no file'}"
+        if self.outcomes is None:
+            return f"received {self.received} times and never finished"
+        if not self.unknown:
+            return f"already in the ledger ({', '.join(sorted(set(self.outcomes.values())))}): a redrive does nothing"
+        return f"received {self.received} times and never finished: redrive it once the cause is mended"
+
+
+def depth_of(url: str, *, sqs: Any, cloudwatch: Any = None) -> Depth:
+    names = ["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"]
+    said = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=names)["Attributes"]
+    oldest = _oldest_s(url.rpartition("/")[2], cloudwatch) if cloudwatch is not None else None
+    return Depth(url, int(said[names[0]]), int(said[names[1]]), oldest)
+
+
+def dead_letter_url(url: str, *, sqs: Any) -> str | None:
+    """Of the queue that takes what this one gives up; None where it has none."""
+    said = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["RedrivePolicy"]).get("Attributes", {})
+    if "RedrivePolicy" not in said:
+        return None
+    arn = json.loads(said["RedrivePolicy"])["deadLetterTargetArn"].split(":")
+    return str(sqs.get_queue_url(QueueName=arn[5], QueueOwnerAWSAccountId=arn[4])["QueueUrl"])
+
+
+def peek(url: str, *, sqs: Any, limit: int) -> list[Letter]:
+    """Up to so many messages, hidden from others until `give_back`, or for a minute."""
+    found: dict[str, Letter] = {}
+    while len(found) < limit:
+        got = sqs.receive_message(
+            QueueUrl=url,
+            MaxNumberOfMessages=min(AT_ONCE, limit - len(found)),
+            WaitTimeSeconds=1,
+            VisibilityTimeout=HIDDEN_S,
+            AttributeNames=["All"],
+        ).get("Messages", [])
+        if not got:
+            break
+        found |= {message["MessageId"]: _letter(message) for message in got}
+    return list(found.values())
+
+
+def explain(letters: Sequence[Letter], view: LakeView) -> list[Letter]:
+    """With what the ledger has of their files."""
+    ids = sorted({file.file_id for letter in letters for file in letter.files})
+    known: dict[str, str] = {}
+    for some in _batches(ids, 1000):
+        listed = ", ".join(map(quoted, some))
+        rows = view.query(LEDGER, f"select file_id, outcome from t where file_id in ({listed})")
+        known |= {row["file_id"]: row["outcome"] for row in rows}
+    return [
+        replace(one, outcomes={f.file_id: known[f.file_id] for f in one.files if f.file_id in known}) for one in letters
+    ]
+
+
+def give_back(url: str, letters: Iterable[Letter], *, sqs: Any) -> None:
+    """Others see them again at once."""
+    for some in _batches(letters, AT_ONCE):
+        entries = [{"Id": str(n), "ReceiptHandle": one.receipt, "VisibilityTimeout": 0} for n, one in enumerate(some)]
+        sqs.change_message_visibility_batch(QueueUrl=url, Entries=entries)
+
+
+def redrive(letters: Sequence[Letter], *, dead: str, to: str, sqs: Any) -> int:
+    """Sends the letters back, and deletes those that arrived; how many. Said again, it sends what is left."""
+    moved = 0
+    for some in _batches(letters, AT_ONCE):
+        entries = [{"Id": str(n), "MessageBody": one.body} for n, one in enumerate(some)]
+        sent = sqs.send_message_batch(QueueUrl=to, Entries=entries).get("Successful", [])
+        gone = [{"Id": one["Id"], "ReceiptHandle": some[int(one["Id"])].receipt} for one in sent]
+        if gone:
+            sqs.delete_message_batch(QueueUrl=dead, Entries=gone)
+        moved += len(gone)
+    return moved
+
+
+def _letter(message: Mapping[str, Any]) -> Letter:
+    about, reading = message.get("Attributes", {}), read_message(message["Body"])
+    return Letter(
+        message["MessageId"],
+        message["ReceiptHandle"],
+        message["Body"],
+        datetime.fromtimestamp(int(about.get("SentTimestamp", 0)) / 1000, UTC),
+        int(about.get("ApproximateReceiveCount", 0)),
+        reading.files,
+        reading.refused,
+        tuple(f"{one.reason} {one.what}" for one in reading.ignored),
+    )
+
+
+def _oldest_s(queue: str, cloudwatch: Any) -> float | None:
+    now = datetime.now(UTC)
+    try:
+        points = cloudwatch.get_metric_statistics(
+            Namespace="AWS/SQS",
+            MetricName="ApproximateAgeOfOldestMessage",
+            Dimensions=[{"Name": "QueueName", "Value": queue}],
+            StartTime=now - timedelta(minutes=10),
+            EndTime=now,
+            Period=60,
+            Statistics=["Maximum"],
+        )["Datapoints"]
+    except (ClientError, BotoCoreError):
+        return None  # it is one number among many, and may need a right of its own
+    newest = max(points, key=lambda point: point["Timestamp"], default=None)
+    return float(newest["Maximum"]) if newest else None
+
+
+def _batches(things: Iterable[One], size: int) -> Iterator[list[One]]:
+    left = iter(things)
+    while some := list(islice(left, size)):
+        yield some

@@ -1,0 +1,62 @@
+"""SQL over the lake, read-only: tables by their names; `ledger`, `quarantine`, `parked` and `quality` as forebay keeps them.
+
+In: a view of the lake, and one SELECT. Out: column names and rows. Only tables that the text names are opened. The engine is
+DataFusion inside delta-rs, so no further package is needed; it reads Parquet with the filters pushed down. What would write,
+create or drop is refused before anything runs (`Misdeclared`), and so is what the engine cannot parse.
+"""
+
+from __future__ import annotations
+
+import re
+
+import pyarrow as pa
+from deltalake import QueryBuilder
+from deltalake.exceptions import DeltaError
+
+from forebay.errors import Misdeclared
+from forebay.lake.layout import LEDGER, PARKED, QUALITY, QUARANTINE
+from forebay.operate.lake_view import LakeView
+
+__all__ = ["OWN", "query"]
+
+OWN = {"ledger": LEDGER, "quarantine": QUARANTINE, "parked": PARKED, "quality": QUALITY}
+"""Names in SQL, and the tables that they stand for; a table of the lake with such a name goes before."""
+
+BEGINS = ("select", "with", "explain", "describe", "values")
+WRITES = ("insert", "update", "delete", "merge", "copy", "create", "drop", "alter", "truncate", "set", "into")
+TEXT = re.compile(r"'(?:[^']|'')*'|--[^\n]*|/\*.*?\*/", re.S)
+NAMED = re.compile(r'"((?:[^"]|"")*)"|(\w+)')
+
+
+def query(view: LakeView, sql: str) -> pa.Table:
+    """The answer. Unquoted names are in small letters."""
+    words = _words(sql)
+    _refuse_what_writes(words, sql)
+    there = {**OWN, **{name: name for name in view.tables()}}
+    builder = QueryBuilder()
+    for name in sorted(there.keys() & {word for word, _ in words}):
+        if (table := view.table(there[name])) is not None:
+            builder = builder.register(name, table)
+    try:
+        return pa.table(builder.execute(sql))
+    except (DeltaError, ValueError, OSError) as refused:
+        known = ", ".join(sorted(there)[:20])
+        raise Misdeclared.one("query", str(refused).strip(), f"tables are {known}") from refused
+
+
+def _words(sql: str) -> list[tuple[str, bool]]:
+    """Every name in the text, and whether it stands in quotes."""
+    bare = TEXT.sub(" ", sql)
+    return [(quoted.replace('""', '"') or plain.lower(), bool(quoted)) for quoted, plain in NAMED.findall(bare)]
+
+
+def _refuse_what_writes(words: list[tuple[str, bool]], sql: str) -> None:
+    plain = [word for word, in_quotes in words if not in_quotes]
+    if not plain or plain[0] not in BEGINS:
+        raise Misdeclared.one("query", "must be a SELECT", f"a query begins with {', '.join(BEGINS)}")
+    if ";" in TEXT.sub(" ", sql).rstrip().rstrip(";"):
+        raise Misdeclared.one("query", "is several statements", "write one")
+    if found := [word for word in plain if word in WRITES]:
+        raise Misdeclared.one(
+            "query", f"{found[0]} is not for reading", 'a column of that name is written in quotes: "set"'
+        )

@@ -1,0 +1,122 @@
+"""How is it going? One look at the queue, the job, the ledger and what was set aside. No JVM, and no table's data is read.
+
+In: a view of the lake, and what is known of the queue and the checkpoint. Out: a `Status`, with the problems that a person must
+look at, in sentences. A ledger of a million files is counted in well under a second.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from forebay.aws.client import client
+from forebay.lake.health import HealthRecords
+from forebay.lake.layout import CHECKPOINT, LEDGER, PARKED, QUARANTINE, is_own
+from forebay.lake.lease import holder
+from forebay.lake.objects import open_objects
+from forebay.operate.lake_view import LakeView
+from forebay.operate.queue import Depth, dead_letter_url, depth_of
+
+__all__ = ["LastBatch", "Status", "status_of"]
+
+READ_AT_ONCE = 32
+
+
+@dataclass(frozen=True)
+class LastBatch:
+    batch: int
+    service: str
+    at: datetime
+    files: int
+    records: int
+
+
+@dataclass(frozen=True)
+class Status:
+    """`today` counts files by outcome, of batches that ended today in UTC; `refused` are messages that nobody understood, kept
+    with their bodies; `failed` are rows by table that wait in the quarantine because the table could not be written."""
+
+    at: datetime
+    queue: Depth | None
+    dead: Depth | None
+    runs: str | None
+    files: int
+    batch: LastBatch | None
+    today: Mapping[str, int] = field(default_factory=dict)
+    records_today: int = 0
+    quarantined: int = 0
+    parked: int = 0
+    refused: int = 0
+    failed: Mapping[str, int] = field(default_factory=dict)
+    newest_rows: Mapping[str, datetime] = field(default_factory=dict)
+    """When each table last got rows, as far as its health object knows."""
+
+    @property
+    def problems(self) -> list[str]:
+        found = [
+            f"{table}: {rows:,} rows wait because the table could not be written (`forebay quarantine retry --table {table}`)"
+            for table, rows in sorted(self.failed.items())
+        ]
+        if self.dead is not None and (dead := self.dead.waiting + self.dead.in_flight):
+            found.append(f"{dead:,} dead letters (`forebay queue dlq` says why)")
+        if self.refused:
+            found.append(f"{self.refused:,} messages were not understood")
+        return found
+
+
+def status_of(view: LakeView, *, queue_url: str = "", checkpoint: str = "", now: datetime | None = None) -> Status:
+    """Nothing of the queue where its URL is not known."""
+    now = now or datetime.now(UTC)
+    folder = checkpoint.rstrip("/") or f"{view.lake}/{CHECKPOINT}"
+    runs = holder(folder)
+    queue, dead = _queues(queue_url) if queue_url else (None, None)
+    outcomes = view.query(
+        LEDGER, f"select outcome, count(*) n, sum(records) r from t where day = date '{now.date()}' group by outcome"
+    )
+    kept = {name: facts.rows if (facts := view.facts(name)) else 0 for name in (LEDGER, QUARANTINE, PARKED)}
+    return Status(
+        now,
+        queue,
+        dead,
+        runs.who if runs else None,
+        kept[LEDGER],
+        _last_batch(view),
+        {row["outcome"]: row["n"] for row in outcomes},
+        sum(row["r"] or 0 for row in outcomes),
+        kept[QUARANTINE],
+        kept[PARKED],
+        sum(1 for _ in open_objects(folder).found("manifests/kept/")),
+        _failed(view),
+        _newest_rows(view.lake),
+    )
+
+
+def _queues(url: str) -> tuple[Depth, Depth | None]:
+    sqs = client("sqs")
+    dead = dead_letter_url(url, sqs=sqs)
+    return depth_of(url, sqs=sqs, cloudwatch=client("cloudwatch")), depth_of(dead, sqs=sqs) if dead else None
+
+
+def _last_batch(view: LakeView) -> LastBatch | None:
+    of_a_batch = "batch, service, generation, max(committed_at) at, count(*) files, sum(records) records"
+    rows = view.query(
+        LEDGER,
+        f"select {of_a_batch} from t where day = (select max(day) from t) "
+        "group by batch, service, generation order by at desc limit 1",
+    )
+    return LastBatch(*(rows[0][name] for name in ("batch", "service", "at", "files", "records"))) if rows else None
+
+
+def _failed(view: LakeView) -> dict[str, int]:
+    sql = 'select "table", count(line) n from t where reason = \'table-failed\' group by "table"'
+    return {row["table"]: row["n"] for row in view.query(QUARANTINE, sql) if row["table"]}
+
+
+def _newest_rows(lake: str) -> dict[str, datetime]:
+    records = HealthRecords(lake)
+    with ThreadPoolExecutor(READ_AT_ONCE, "status") as threads:
+        found: list[Any] = list(threads.map(records.of, records.names()))
+    return {one.table: one.newest_at for one in found if one.newest_at is not None and not is_own(one.table)}

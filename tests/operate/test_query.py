@@ -1,0 +1,74 @@
+"""SQL over the lake: whatever reads is answered, and whatever writes is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from tests.operate.command import failed, ran
+from tests.operate.ledger import entry, write_ledger
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> str:
+    write_ledger(tmp_path, entry("in/a.json", tables={"alpha": 2}), entry("in/b.gz", outcome="unreadable"))
+    write_deltalake(
+        tmp_path / "alpha", pa.table({"v": [1, 2], "text": ["insert into", "\x1b[31mred\n"], "set": [1, 1]})
+    )
+    return str(tmp_path)
+
+
+def rows(lake: str, sql: str) -> list[dict[str, object]]:
+    return [json.loads(line) for line in ran("query", sql, "--lake", lake, "--json").splitlines()]
+
+
+def test_tables_and_the_ledger_are_asked_together(lake: str) -> None:
+    asked = "select outcome, count(*) n from ledger group by outcome order by outcome; "
+    assert rows(lake, asked) == [{"outcome": "loaded", "n": 1}, {"outcome": "unreadable", "n": 1}]
+    both = "with x as (select max(v) m from alpha) select m, key from x, ledger where written = m"
+    assert rows(lake, both) == [{"m": 2, "key": "in/a.json"}]
+
+
+def test_words_that_write_may_stand_in_texts_and_in_quoted_names(lake: str) -> None:
+    assert rows(lake, "select count(*) n from alpha where text = 'insert into' -- delete\n") == [{"n": 1}]
+    assert rows(lake, 'select sum("set") n from alpha /* drop */') == [{"n": 2}]
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "delete from alpha",
+        "insert into alpha values (1)",
+        "with x as (select 1) insert into alpha select * from x",
+        "copy (select * from alpha) to 'stolen.parquet'",
+        "create external table x stored as parquet location '/etc'",
+        "select 1; drop table alpha",
+        "explain analyze insert into alpha select * from alpha",
+        "",
+    ],
+)
+def test_what_would_write_is_refused_and_nothing_changes(lake: str, sql: str) -> None:
+    failed(2, "query", sql, "--lake", lake)
+    assert DeltaTable(f"{lake}/alpha").version() == 0
+
+
+def test_a_mistake_is_one_answer_with_the_tables_that_there_are(lake: str) -> None:
+    said = failed(2, "query", "select * from alhpa", "--lake", lake)
+    assert "alhpa" in said
+    assert "tables are alpha, ledger" in said
+
+
+def test_control_characters_of_data_do_not_reach_the_terminal(lake: str) -> None:
+    said = ran("query", "select text from alpha where v = 2", "--lake", lake)
+    assert said.splitlines()[1].rstrip() == "\\x1b[31mred"
+
+
+def test_a_long_answer_says_that_it_is_cut(lake: str) -> None:
+    from tests.operate.command import given
+
+    status, out, err = given(("query", "select v from alpha order by v", "--lake", lake, "--limit", "1"), "")
+    assert (status, len(out.splitlines()), "1 of 2 rows" in err) == (0, 2, True)

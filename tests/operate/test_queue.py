@@ -1,0 +1,117 @@
+"""The queue and its dead letters: seen, explained and sent back, with nothing lost on the way."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+
+from forebay.operate.queue import peek, redrive
+from tests.operate.command import failed, ran
+from tests.operate.ledger import entry, write_ledger
+
+
+@dataclass
+class Queues:
+    sqs: Any
+    url: str
+    dead: str
+
+    def bodies(self, url: str) -> list[str]:
+        got = self.sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=10, VisibilityTimeout=0).get("Messages", [])
+        return sorted(message["Body"] for message in got)
+
+
+@pytest.fixture
+def queues(s3: str, request: pytest.FixtureRequest) -> Queues:
+    sqs = boto3.client("sqs", endpoint_url=s3, region_name="eu-west-1")
+    name = f"q{abs(hash(request.node.name))}"
+    dead = sqs.create_queue(QueueName=f"{name}-dead")["QueueUrl"]
+    arn = sqs.get_queue_attributes(QueueUrl=dead, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
+    policy = json.dumps({"deadLetterTargetArn": arn, "maxReceiveCount": "5"})
+    return Queues(sqs, sqs.create_queue(QueueName=name, Attributes={"RedrivePolicy": policy})["QueueUrl"], dead)
+
+
+def announcement(key: str, etag: str = "e1") -> str:
+    event = {
+        "eventVersion": "2.1",
+        "eventSource": "aws:s3",
+        "awsRegion": "eu-west-1",
+        "eventTime": "2026-11-21T10:00:00.000Z",
+        "eventName": "ObjectCreated:Put",
+        "s3": {
+            "s3SchemaVersion": "1.0",
+            "bucket": {"name": "landing", "arn": "arn:aws:s3:::landing"},
+            "object": {"key": key, "size": 100, "eTag": etag, "sequencer": "0A"},
+        },
+    }
+    return json.dumps({"Records": [event]})
+
+
+def test_what_waits_is_shown_and_stays_in_the_queue(queues: Queues) -> None:
+    queues.sqs.send_message(QueueUrl=queues.url, MessageBody=announcement("in/a.json"))
+    said = ran("queue", "peek", "--queue-url", queues.url)
+    assert "s3://landing/in/a.json" in said
+    assert queues.bodies(queues.url) == [announcement("in/a.json")]
+
+
+def test_a_dead_letter_is_explained_by_the_ledger_and_by_what_it_says(queues: Queues, tmp_path: Path) -> None:
+    write_ledger(tmp_path, entry("in/done.json"))
+    for body in (announcement("in/done.json"), announcement("in/lost.json"), "not json"):
+        queues.sqs.send_message(QueueUrl=queues.dead, MessageBody=body)
+    asked = ("queue", "dlq", "--queue-url", queues.url, "--lake", str(tmp_path))
+    said = failed(1, *asked)
+    assert "already in the ledger (loaded): a redrive does nothing" in said
+    assert "never finished: redrive it once the cause is mended" in said
+    assert "not understood: not JSON" in said
+    told = [json.loads(line) for line in failed(1, *asked, "--json").splitlines()]
+    assert sorted(file for one in told for file in one["files"]) == [
+        "s3://landing/in/done.json",
+        "s3://landing/in/lost.json",
+    ]
+    assert len(queues.bodies(queues.dead)) == 3
+
+
+def test_chosen_letters_go_back_and_the_others_stay(queues: Queues, tmp_path: Path) -> None:
+    write_ledger(tmp_path, entry("in/done.json"))
+    bodies = [announcement(f"in/{name}.json") for name in ("a", "b", "done")]
+    for body in bodies:
+        queues.sqs.send_message(QueueUrl=queues.dead, MessageBody=body)
+    asked = ("queue", "redrive", "--queue-url", queues.url)
+    assert "0 of 3 dead letters were sent back" in ran(*asked, "--key", "in/a*", "--dry-run")
+    assert "0 of 3" in ran(*asked, "--all", typed="n\n")
+    assert queues.bodies(queues.url) == []
+    assert "1 of 3 dead letters were sent back" in ran(*asked, "--key", "in/a*", "--yes")
+    assert "1 of 2" in ran(*asked, "--unknown", "--lake", str(tmp_path), "--yes")
+    assert queues.bodies(queues.url) == sorted(bodies[:2])
+    assert queues.bodies(queues.dead) == bodies[2:]
+
+
+def test_a_letter_that_was_not_sent_is_not_deleted(queues: Queues) -> None:
+    class HalfSending:
+        """SQS that takes the first message of each request."""
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(queues.sqs, name)
+
+        def send_message_batch(self, *, QueueUrl: str, Entries: list[dict[str, str]]) -> Any:  # noqa: N803
+            return queues.sqs.send_message_batch(QueueUrl=QueueUrl, Entries=Entries[:1])
+
+    for name in ("a", "b"):
+        queues.sqs.send_message(QueueUrl=queues.dead, MessageBody=announcement(name))
+    letters = peek(queues.dead, sqs=queues.sqs, limit=10)
+    assert redrive(letters, dead=queues.dead, to=queues.url, sqs=HalfSending()) == 1
+    assert len(queues.bodies(queues.url)) == 1
+    left = queues.sqs.get_queue_attributes(QueueUrl=queues.dead, AttributeNames=["All"])["Attributes"]
+    assert int(left["ApproximateNumberOfMessages"]) + int(left["ApproximateNumberOfMessagesNotVisible"]) == 1
+
+
+def test_wrong_use_is_told_before_anything_is_received(queues: Queues) -> None:
+    assert "says not which" in failed(2, "queue", "redrive", "--queue-url", queues.url)
+    assert "--unknown: needs --lake" in failed(2, "queue", "redrive", "--queue-url", queues.url, "--unknown")
+    assert "has no dead-letter queue" in failed(2, "queue", "dlq", "--queue-url", queues.dead)
+    assert "there is no such queue" in failed(2, "queue", "peek", "--queue-url", queues.url + "-not")

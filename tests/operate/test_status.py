@@ -1,0 +1,93 @@
+"""`forebay status`: one look, and whether a person must act."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import boto3
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+
+from forebay.batch.set_aside import COLUMNS
+from forebay.lake.health import Health, HealthRecords
+from forebay.lake.lease import hold
+from tests.operate.command import failed, ran
+from tests.operate.ledger import entry, schema_of, write_ledger
+
+NOW = datetime.now(UTC).replace(microsecond=0)
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> str:
+    old, new = NOW - timedelta(days=2), NOW - timedelta(minutes=5)
+    write_ledger(
+        tmp_path,
+        entry("in/old.json", at=old, batch=1, tables={"alpha": 5}),
+        *(
+            entry(f"in/{n}.json", at=new, day=NOW.date(), committed_at=new, batch=7, tables={"alpha": 3})
+            for n in (1, 2)
+        ),
+        entry("in/torn.gz", at=new, day=NOW.date(), committed_at=new, batch=7, outcome="unreadable"),
+    )
+    health = HealthRecords(str(tmp_path))
+    for name, at in (("alpha", new), ("beta", old), ("_forebay/ledger", new)):
+        health.update(name, lambda was, at=at: Health(table=was.table, newest_at=at))  # type: ignore[misc]
+    return str(tmp_path)
+
+
+def test_one_look_tells_the_job_its_last_batch_today_and_the_age_of_tables(lake: str) -> None:
+    lease = hold(f"{lake}/_forebay/checkpoints/ingest", wait_s=0)
+    try:
+        said = ran("status", "--lake", lake).splitlines()
+    finally:
+        lease.let_go()
+    assert said[0].startswith("queue       unknown")
+    assert said[1].startswith("job         process ")
+    assert said[2:] == [
+        "last batch  7 of games, 5 min ago: 3 files, 6 records",
+        "today       2 loaded, 1 unreadable; 6 records",
+        "ledger      4 files",
+        "set aside   0 quarantined, 0 parked, 0 messages not understood",
+        "tables      2; newest rows 5 min ago (alpha), oldest 2 d ago (beta)",
+    ]
+    assert "job         none runs" in ran("status", "--lake", lake)
+
+
+def test_what_a_person_must_look_at_is_named_with_the_way_out(lake: str, s3: str) -> None:
+    kept = {**dict.fromkeys(schema_of(COLUMNS).names), "line": 1, "table": "alpha", "reason": "table-failed", "at": NOW}
+    write_deltalake(f"{lake}/_forebay/quarantine", pa.Table.from_pylist([kept], schema_of(COLUMNS)))
+    refused = Path(lake, "_forebay/checkpoints/ingest/manifests/kept/m1.json")
+    refused.parent.mkdir(parents=True)
+    refused.write_text("{}")
+    sqs = boto3.client("sqs", endpoint_url=s3, region_name="eu-west-1")
+    dead = sqs.create_queue(QueueName="status-dead")["QueueUrl"]
+    arn = sqs.get_queue_attributes(QueueUrl=dead, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
+    policy = json.dumps({"deadLetterTargetArn": arn, "maxReceiveCount": "3"})
+    url = sqs.create_queue(QueueName="status", Attributes={"RedrivePolicy": policy})["QueueUrl"]
+    for queue, count in ((url, 3), (dead, 2)):
+        for _ in range(count):
+            sqs.send_message(QueueUrl=queue, MessageBody="{}")
+    said = failed(1, "status", "--lake", lake, "--queue-url", url)
+    assert "queue       3 wait; 0 in flight" in said
+    assert "look at: alpha: 1 rows wait because the table could not be written" in said
+    assert "`forebay quarantine retry --table alpha`" in said
+    assert "look at: 2 dead letters (`forebay queue dlq` says why)" in said
+    assert "look at: 1 messages were not understood" in said
+
+
+def test_the_same_for_machines(lake: str) -> None:
+    told = json.loads(ran("status", "--lake", lake, "--json"))
+    assert (told["batch"]["batch"], told["files"], told["today"], told["problems"]) == (
+        7,
+        4,
+        {"loaded": 2, "unreadable": 1},
+        [],
+    )
+
+
+def test_a_lake_whose_first_batch_is_still_to_come_has_no_last_one(tmp_path: Path) -> None:
+    write_ledger(tmp_path)
+    assert "today       none; 0 records" in ran("status", "--lake", str(tmp_path))
