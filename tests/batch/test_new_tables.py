@@ -10,22 +10,22 @@ MONDAY, TUESDAY = date(2026, 11, 23), date(2026, 11, 24)
 
 
 def test_only_so_many_names_a_day_become_tables() -> None:
-    allowance = NewTables(2)
-    assert allowance.refuse(["c", "a", "b"], MONDAY) == {"c"}
-    assert allowance.refuse(["d"], MONDAY) == {"d"}
+    allowance = NewTables()
+    assert allowance.refuse(["c", "a", "b"], MONDAY, 2) == {"c"}
+    assert allowance.refuse(["d"], MONDAY, 2) == {"d"}
 
 
 def test_a_name_that_was_let_through_is_let_through_again() -> None:
-    allowance = NewTables(1)
-    assert allowance.refuse(["a"], MONDAY) == frozenset()
-    assert allowance.refuse(["a", "b"], MONDAY) == {"b"}
+    allowance = NewTables()
+    assert allowance.refuse(["a"], MONDAY, 1) == frozenset()
+    assert allowance.refuse(["a", "b"], MONDAY, 1) == {"b"}
 
 
 def test_each_day_begins_anew() -> None:
-    allowance = NewTables(1)
-    allowance.refuse(["a"], MONDAY)
-    assert allowance.refuse(["b"], TUESDAY) == frozenset()
+    allowance = NewTables()
+    allowance.refuse(["a"], MONDAY, 1)
+    assert allowance.refuse(["b"], TUESDAY, 1) == frozenset()
 
 
 def test_none_may_be_allowed_at_all() -> None:
-    assert NewTables(0).refuse(["a"], MONDAY) == {"a"}
+    assert NewTables().refuse(["a"], MONDAY, 0) == {"a"}

@@ -264,7 +264,7 @@ class _Carrying:
             txn=self.txn,
             began_at=datetime.fromisoformat(self.plan.at),
             logs=self.logs,
-            new_tables=NewTables(self.service.new_tables_per_day),
+            new_tables=NewTables(),
             tables_at_once=self.tries.tables_at_once,
             emit=self.tries.emit,
         )

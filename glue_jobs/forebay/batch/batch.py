@@ -70,7 +70,7 @@ class Batch:
         self.generation, self.limits, self.clock = generation, limits or Limits(), clock
         self.tables_at_once, self.still_ours = tables_at_once, still_ours
         self.logs = TableLogs(spark, emit=emit)
-        self.new_tables = NewTables(service.new_tables_per_day)
+        self.new_tables = NewTables()
         self.declarations, self.catalog, self.store = declarations, catalog, store
         register(spark)
 
@@ -82,8 +82,6 @@ class Batch:
             return
         if self.declarations is not None:
             self.service = self.declarations.of_batch(batch_id)
-            self.ledger.overwritten = self.service.rule_of
-            self.new_tables.per_day = self.service.new_tables_per_day
         self.steps(names, self.writing(txn), Stages())
 
     def close(self) -> None:
@@ -107,7 +105,7 @@ class Batch:
 
     def steps(self, names: DataFrame, writing: Writing, stages: Stages) -> None:
         with stages.stage("claim"):
-            split = self.ledger.sort([_landed(row) for row in names.collect()])
+            split = self.ledger.sort([_landed(row) for row in names.collect()], self.service.rule_of)
         pieces = cut(split.fresh, self.limits)
         with ExitStack() as cached:
             rows = read_routed(self.spark, self.service, self.limits, split.fresh, pieces, cached)

@@ -14,19 +14,18 @@ __all__ = ["NewTables"]
 class NewTables:
     """Lets so many new names through each day."""
 
-    def __init__(self, per_day: int) -> None:
-        self.per_day = per_day
+    def __init__(self) -> None:
         self._day: date | None = None
         self._made: set[str] = set()
 
-    def refuse(self, new: Iterable[str], day: date) -> frozenset[str]:
+    def refuse(self, new: Iterable[str], day: date, per_day: int) -> frozenset[str]:
         """Of these names of tables that do not exist yet, those that may not be made today. A name that it let through once, it
         lets through again."""
         if day != self._day:
             self._day, self._made = day, set()
         refused = set()
         for name in sorted(new):
-            if name in self._made or len(self._made) < self.per_day:
+            if name in self._made or len(self._made) < per_day:
                 self._made.add(name)
             else:
                 refused.add(name)

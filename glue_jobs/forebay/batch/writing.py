@@ -143,7 +143,7 @@ class Writing:
     def too_new(self, names: set[str]) -> frozenset[str]:
         """Tables that do not exist, and may not come into being today."""
         new = [name for name in names if self.logs.look(table_path(self.lake, name)) is None]
-        refused = self.new_tables.refuse(new, self.began_at.date())
+        refused = self.new_tables.refuse(new, self.began_at.date(), self.service.new_tables_per_day)
         if refused:
             such_as = ", ".join(sorted(refused)[:5])
             where: dict[str, Any] = {"service": self.service.name, "batch": self.txn.version}

@@ -58,7 +58,7 @@ def ingest(settings: IngestSettings, *, emit: Emit, stop: threading.Event) -> No
         try:
             land_what_failed(batch)
             with stopping_on_signals(stop):
-                inline = Inline(service, settings, emit=emit)
+                inline = Inline(settings, emit=emit)
                 run(names(spark, service, settings), Gate(batch, inline), settings, stop)
         finally:
             batch.close()
@@ -68,7 +68,7 @@ def ingest(settings: IngestSettings, *, emit: Emit, stop: threading.Event) -> No
 
 def batch_of(spark: SparkSession, service: Service, settings: IngestSettings, lease: Lease, emit: Emit) -> Batch:
     store = open_objects(settings.checkpoint_folder)
-    ledger = Ledger(spark, settings.lake, overwritten=service.rule_of)
+    ledger = Ledger(spark, settings.lake)
     return Batch(
         spark,
         service,
@@ -153,7 +153,7 @@ class Gate:
                 raise Halt("forebay is stopping; this batch is for the next run")
             try:
                 self._batch.process(files, batch_id)
-                self._inline.after(batch_id)
+                self._inline.after(batch_id, self._batch.service)
             except BaseException:
                 self.failed = True  # whoever waits for the gate meanwhile must not take this for an ordinary end
                 raise

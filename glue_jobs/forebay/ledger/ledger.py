@@ -32,11 +32,9 @@ class Ledger:
     """One driver's view of the ledger. It is loaded once; what other drivers add later it does not see (they are kept out by
     the lease)."""
 
-    def __init__(
-        self, spark: SparkSession, lake: str, *, overwritten: Callable[[str], Overwritten] = lambda key: "append"
-    ) -> None:
+    def __init__(self, spark: SparkSession, lake: str) -> None:
         self.path = table_path(lake, LEDGER)
-        self._spark, self.overwritten = spark, overwritten
+        self._spark = spark
         self._index: Index | None = None
 
     @property
@@ -45,10 +43,11 @@ class Ledger:
             self._index = self._load()
         return self._index
 
-    def sort(self, files: Sequence[LandedFile]) -> Sorted:
-        """Tells new files from known ones. Run twice it says the same, until `remember` is told otherwise."""
+    def sort(self, files: Sequence[LandedFile], rule_of: Callable[[str], Overwritten]) -> Sorted:
+        """Tells new files from known ones, by the batch's rules for keys that get other bytes. Run twice it says the same,
+        until `remember` is told otherwise."""
         unsure = [f for f in files if self.index.knows_file(file_hash(f)) or self.index.knows_key(key_hash(f))]
-        return sort(files, self._versions_of(unsure) if unsure else {}, self.overwritten)
+        return sort(files, self._versions_of(unsure) if unsure else {}, rule_of)
 
     def frame(self, entries: Iterable[Entry], changed: Iterable[dict[str, Any]], **of_the_batch: object) -> DataFrame:
         """The entries as rows for the commit, and those of earlier files as they are from now on."""

@@ -56,21 +56,30 @@ def lake(tmp_path: Path) -> str:
 
 def test_after_every_kth_batch_the_tables_that_say_so_are_compacted(lake: str) -> None:
     runs = Runs()
-    inline = Inline(SERVICE, JobSettings(lake=lake), emit=lambda event: None, run=runs)
+    inline = Inline(JobSettings(lake=lake), emit=lambda event: None, run=runs)
     asked = []
     for batch in range(6):
-        inline.after(batch)
+        inline.after(batch, SERVICE)
         asked.append([settings.table_names for settings in runs.asked])
         runs.asked.clear()
     scores = ["a_scores", "b_scores"]
     assert asked == [[], [scores], [["players"]], [scores], [], [[*scores, "players"]]]
-    inline.after(1)
+    inline.after(1, SERVICE)
     assert (runs.asked[0].hot, runs.asked[0].now, runs.asked[0].budget_bytes) == (True, False, BUDGET_BYTES)
+
+
+def test_declarations_that_were_pushed_meanwhile_count_from_their_batch_on(lake: str) -> None:
+    runs = Runs()
+    inline = Inline(JobSettings(lake=lake), emit=lambda event: None, run=runs)
+    inline.after(0, SERVICE)
+    pushed = '[[tables]]\nname = "players"\ncompaction = { every_batches = 1 }'
+    inline.after(1, parse_service({"service.toml": f'name = "studio"\n{pushed}'}))
+    assert [settings.table_names for settings in runs.asked] == [["players"]]
 
 
 def test_what_goes_wrong_is_told_and_the_stream_goes_on(lake: str) -> None:
     told: list[Event] = []
-    Inline(SERVICE, JobSettings(lake=lake), emit=told.append, run=Runs(Halt("no lease"))).after(1)
+    Inline(JobSettings(lake=lake), emit=told.append, run=Runs(Halt("no lease"))).after(1, SERVICE)
     (event,) = told
     assert isinstance(event, TableNotCompacted)
     assert (event.table, event.detail) == ("*_scores", "Halt: no lease")

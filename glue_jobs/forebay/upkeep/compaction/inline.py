@@ -1,8 +1,8 @@
 """Compaction inside the stream, between two batches: for tables that are merged into, which a job beside the stream would meet.
 
-In: the service, whose tables may say `compaction = { every_batches = k }`. Out: after every k-th batch, these tables are
-compacted as the job would do it, within a small budget, and without regard to how hot they are: nobody else is at work on them
-now. What goes wrong is told, and never stops the stream.
+In: a batch and its service, whose tables may say `compaction = { every_batches = k }`. Out: after every k-th one, these tables
+are compacted as the job would do it, within a small budget, however hot they are: nobody else is at work on them now. What goes
+wrong is told, and never stops the stream.
 """
 
 from __future__ import annotations
@@ -25,16 +25,14 @@ BUDGET_BYTES = GIB
 
 
 class Inline:
-    def __init__(
-        self, service: Service, settings: JobSettings, *, emit: Emit, run: Callable[..., object] = compact
-    ) -> None:
-        self._service, self._settings, self._emit, self._run = service, settings, emit, run
+    def __init__(self, settings: JobSettings, *, emit: Emit, run: Callable[..., object] = compact) -> None:
+        self._settings, self._emit, self._run = settings, emit, run
 
-    def after(self, batch: int) -> None:
-        """Called when a batch is done."""
+    def after(self, batch: int, service: Service) -> None:
+        """Called when a batch is done, with the declarations that it worked by."""
         globs = [
             table.glob
-            for table in self._service.tables
+            for table in service.tables
             if table.compaction.every_batches > 0 and (batch + 1) % table.compaction.every_batches == 0
         ]
         if not globs:
@@ -48,7 +46,7 @@ class Inline:
             # Whatever it is, the batch is in, and a table that is not compacted is only slower.
             said = f"{type(problem).__name__}: {problem}".splitlines()[0]
             name = ",".join(globs)
-            self._emit(TableNotCompacted(service=self._service.name, table=name, reason="failed", detail=said))
+            self._emit(TableNotCompacted(service=service.name, table=name, reason="failed", detail=said))
 
     def _of(self, names: list[str]) -> CompactSettings:
         return CompactSettings(
