@@ -90,6 +90,13 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("forebay maintain --vacuum full", "every week: also names files that no log knows"),
     ),
     "reconcile": (("forebay reconcile --landing s3://studio-drops/in/ --plan", "only name them"),),
+    "backfill": (
+        ("forebay backfill s3://studio-drops/in/ --since 2024-01-01 --dry-run", "how much there is"),
+        (
+            "forebay backfill s3://studio-drops/in/ --since 2024-01-01 --rate 200",
+            "200 files a second; goes on after Ctrl-C",
+        ),
+    ),
     "demo": (("forebay demo --files 50", "a shorter story"),),
     "local": (("forebay local up", "start it"), ("forebay local down", "stop it, and forget what was in it")),
     "local up": (("forebay local up --port 5000", "at a port of your own"),),

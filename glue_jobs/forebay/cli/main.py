@@ -47,6 +47,7 @@ COMMANDS = {
     "accounts": Command("forebay.cli.accounts", "accounts", "Check that every sum of the ledger holds in the tables."),
     "tables": Command("forebay.cli.tables", "app", "List the tables, and handle their declarations."),
     "schema": Command("forebay.cli.schema", "app", "Show and change a table's columns."),
+    "backfill": Command("forebay.cli.backfill", "backfill", "Load files that were in a bucket before forebay was."),
     "quality": Command("forebay.cli.quality", "quality", "Show how rows stand up to their expectations."),
     "quarantine": Command("forebay.cli.kept", "quarantine", "Look at records that were refused, and retry them."),
     "parked": Command("forebay.cli.kept", "parked", "Look at records that no table wanted, and load them."),

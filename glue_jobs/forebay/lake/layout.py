@@ -15,6 +15,7 @@ __all__ = [
     "PROBES",
     "QUALITY",
     "QUARANTINE",
+    "backfill_of",
     "is_own",
     "lease_of",
     "own_table",
@@ -54,6 +55,11 @@ def is_own(table: str) -> bool:
 def lease_of(lake: str, table: str) -> str:
     """The place of the lease that one who compacts or maintains this table must hold."""
     return f"{lake}/{_HOME}/maintenance/{table}"
+
+
+def backfill_of(lake: str) -> str:
+    """Where backfills remember how far they are."""
+    return f"{lake.rstrip('/')}/{_HOME}/backfill"
 
 
 def plans_of(lake: str, service: str) -> str:

@@ -1,0 +1,101 @@
+"""`forebay backfill`: files that were in a bucket before forebay was."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from forebay.cli.options import AsJson, DryRun, Lake, QueueUrl
+from forebay.cli.show import console, error_console, print_json, size
+from forebay.errors import Misdeclared
+
+if TYPE_CHECKING:
+    from forebay.upkeep.reconcile.backfill import Progress, Waits
+
+__all__ = ["backfill"]
+
+Moment = Annotated[
+    datetime | None, typer.Option(formats=["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S"], help="Of S3's clock, in UTC.")
+]
+TOLD_EVERY_S = 10
+
+
+def backfill(
+    lake: Lake,
+    place: Annotated[str, typer.Argument(metavar="s3://BUCKET/PREFIX", help="Where the files are.")],
+    queue_url: QueueUrl = "",
+    since: Moment = None,
+    until: Moment = None,
+    rate: Annotated[float, typer.Option(min=0, help="Files a second at most; 0: as quickly as it goes.")] = 0,
+    most_waiting: Annotated[
+        int, typer.Option(min=0, help="Wait while more messages than this are in the queue.")
+    ] = 200,
+    again: Annotated[bool, typer.Option("--again", help="Begin anew, whatever an earlier run did.")] = False,
+    dry_run: DryRun = False,
+    as_json: AsJson = False,
+) -> None:
+    """Load files that were in a bucket before forebay was.
+
+    Lists the newest version of each key, and announces those that the ledger does not know; the ingest job loads them like any
+    file. Its setting --landing-buckets must allow the bucket. Interrupted, and said again, it goes on where it was. Undo: what
+    was announced and is not loaded yet is in the queue.
+    """
+    from forebay.aws.client import client
+    from forebay.aws.preflight import check_lake, check_queue
+    from forebay.lake.objects import s3_client
+    from forebay.upkeep.reconcile.backfill import Backfill, progress_of
+    from forebay.upkeep.reconcile.backfill import backfill as run
+
+    bucket, _, prefix = place.removeprefix("s3://").partition("/")
+    if not place.startswith("s3://") or not bucket:
+        raise Misdeclared.one(place, "is no place in S3", "write s3://bucket/prefix/")
+    if not queue_url and not dry_run:
+        raise Misdeclared.one("--queue-url", "has no value", "or set FOREBAY_QUEUE_URL")
+    check_lake(lake)
+    check_lake(place)
+    if not dry_run:
+        check_queue(queue_url)
+    wanted = Backfill(
+        lake=lake.rstrip("/"),
+        bucket=bucket,
+        prefix=prefix,
+        queue_url=queue_url,
+        since=since and since.replace(tzinfo=UTC),
+        until=until and until.replace(tzinfo=UTC),
+        rate=rate,
+        most_waiting=most_waiting,
+    )
+    before = progress_of(wanted)
+    if before.looked_at and not (again or dry_run):
+        error_console.print(
+            f"an earlier run came as far as {before.looked_at:,} files at {before.at}; --again begins anew"
+        )
+    done = run(wanted, s3=s3_client(), sqs=client("sqs"), tell=_Teller(), dry_run=dry_run, again=again)
+    if as_json:
+        print_json([{**asdict(done), "dry_run": dry_run}])
+        return
+    verb = "would be announced" if dry_run else "were announced"
+    console.print(f"{done.announced:,} files, {size(done.bytes)}, {verb}")
+    console.print(f"{done.looked_at:,} versions were looked at, {done.known:,} files are in the ledger")
+
+
+class _Teller:
+    """A line now and then, on the way for errors: what is piped on is the answer alone."""
+
+    def __init__(self) -> None:
+        self._next = time.monotonic() + TOLD_EVERY_S
+
+    def __call__(self, said: Progress | Waits) -> None:
+        from forebay.upkeep.reconcile.backfill import Waits
+
+        if time.monotonic() < self._next:
+            return
+        self._next = time.monotonic() + TOLD_EVERY_S
+        if isinstance(said, Waits):
+            error_console.print(f"{said.messages:,} messages wait in the queue: the backfill lets them pass")
+        else:
+            error_console.print(f"{said.looked_at:,} looked at, {said.announced:,} announced, up to {said.marker[0]}")

@@ -1,0 +1,179 @@
+"""A bucket that already has years of files: what the ledger does not know is announced, page by page, beside live traffic.
+
+In: a `Backfill`. Out: its `Progress`. As with reconcile, what is found is announced, and the ingest job loads it like any file.
+Of a key that was written several times the newest version is taken. A page's progress is durable once the page is announced, so
+an interrupted backfill goes on where it was. A page that is announced twice is known to the ledger. Memory holds one page of
+the listing, and eight bytes for each file that the ledger knows.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+
+from forebay.aws.announce import announce
+from forebay.errors import Halt
+from forebay.lake.layout import LEDGER, backfill_of, table_path
+from forebay.lake.objects import open_objects
+from forebay.landed_file import LandedFile
+from forebay.ledger.entry import file_hash
+from forebay.notification.debris import debris
+from forebay.upkeep.reconcile.known import known_since
+
+__all__ = ["Backfill", "Progress", "Waits", "backfill", "progress_of"]
+
+SINCE_EVER = datetime(1970, 1, 2, tzinfo=UTC)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Backfill:
+    """Everything below a prefix that was written in a span of time; `rate` is files a second, 0 for no limit. While more than
+    `most_waiting` messages are in the queue it waits, so that live files need not stand in line behind it."""
+
+    lake: str
+    bucket: str
+    prefix: str
+    queue_url: str
+    since: datetime | None = None
+    until: datetime | None = None
+    rate: float = 0
+    most_waiting: int = 200
+
+    @property
+    def name(self) -> str:
+        """The same for the same files; how quickly they are announced does not matter."""
+        what = (self.bucket, self.prefix, str(self.since), str(self.until))
+        return hashlib.sha256("\0".join(what).encode()).hexdigest()[:16]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Progress:
+    """`marker` is where the listing of the bucket goes on: a key, and a version of it."""
+
+    looked_at: int = 0
+    known: int = 0
+    announced: int = 0
+    bytes: int = 0
+    marker: tuple[str, str] = ("", "")
+    done: bool = False
+    at: str = ""
+
+
+@dataclass(frozen=True)
+class Waits:
+    """The queue is full enough; the backfill goes on when it is emptier."""
+
+    messages: int
+
+
+Tell = Callable[[Progress | Waits], None]
+
+
+def progress_of(wanted: Backfill) -> Progress:
+    """How far an earlier run came."""
+    text = open_objects(backfill_of(wanted.lake)).read(f"{wanted.name}.json")
+    if text is None:
+        return Progress()
+    said = json.loads(text)
+    return Progress(**{**said, "marker": tuple(said["marker"])})
+
+
+def backfill(
+    wanted: Backfill,
+    *,
+    s3: Any,
+    sqs: Any,
+    tell: Tell,
+    dry_run: bool = False,
+    again: bool = False,
+    sleep: Callable[[float], None] = time.sleep,
+) -> Progress:
+    """Goes on where an earlier run was interrupted, unless it is to begin `again`. A dry run counts everything, announces
+    nothing and leaves no trace."""
+    store = open_objects(backfill_of(wanted.lake))
+    progress = Progress() if again or dry_run else progress_of(wanted)
+    if progress.done:
+        return progress
+    known = known_since(open_objects(table_path(wanted.lake, LEDGER)), SINCE_EVER)
+    for files, looked_at, marker in _pages(wanted, progress.marker, s3):
+        fresh = _unknown(files, known)
+        if fresh and not dry_run:
+            _let_live_traffic_pass(wanted, sqs, tell, sleep)
+            if refused := announce(sqs, wanted.queue_url, fresh):
+                raise Halt(
+                    f"the queue refused {len(refused)} files, such as {refused[0]}; say it again, and it goes on"
+                )
+        progress = replace(
+            progress,
+            looked_at=progress.looked_at + looked_at,
+            known=progress.known + len(files) - len(fresh),
+            announced=progress.announced + len(fresh),
+            bytes=progress.bytes + sum(file.size or 0 for file in fresh),
+            marker=marker,
+            done=marker == ("", ""),
+            at=datetime.now(UTC).isoformat(timespec="seconds"),
+        )
+        if not dry_run:
+            store.write(f"{wanted.name}.json", json.dumps(asdict(progress)).encode())
+            if wanted.rate:
+                sleep(len(fresh) / wanted.rate)
+        tell(progress)
+    return progress
+
+
+def _pages(
+    wanted: Backfill, marker: tuple[str, str], s3: Any
+) -> Iterator[tuple[list[LandedFile], int, tuple[str, str]]]:
+    """The files of a page, how many versions it listed, and where the next one begins: nowhere after the last."""
+    while True:
+        more = {name: value for name, value in zip(("KeyMarker", "VersionIdMarker"), marker, strict=True) if value}
+        page = s3.list_object_versions(Bucket=wanted.bucket, Prefix=wanted.prefix, **more)
+        versions = page.get("Versions", [])
+        marker = (
+            (page.get("NextKeyMarker", ""), page.get("NextVersionIdMarker", "")) if page["IsTruncated"] else ("", "")
+        )
+        yield [file for one in versions if (file := _file(wanted, one)) is not None], len(versions), marker
+        if marker == ("", ""):
+            return
+
+
+def _file(wanted: Backfill, one: dict[str, Any]) -> LandedFile | None:
+    """None of an older version, of one that was written at another time, and of what is no data."""
+    written = one["LastModified"]
+    if not one["IsLatest"] or (wanted.since and written < wanted.since) or (wanted.until and written >= wanted.until):
+        return None
+    version = one.get("VersionId")
+    file = LandedFile(
+        wanted.bucket,
+        one["Key"],
+        one["Size"],
+        one["ETag"].strip('"'),
+        version if version != "null" else None,
+        event_time=written,
+    )
+    return file if debris(file) is None else None
+
+
+def _unknown(files: list[LandedFile], known: Any) -> list[LandedFile]:
+    hashes = np.fromiter(map(file_hash, files), dtype=np.int64, count=len(files))
+    at = np.searchsorted(known, hashes)
+    there = np.zeros(len(files), bool) if not len(known) else known[np.minimum(at, len(known) - 1)] == hashes
+    return [files[n] for n in np.flatnonzero(~there)]
+
+
+def _let_live_traffic_pass(wanted: Backfill, sqs: Any, tell: Tell, sleep: Callable[[float], None]) -> None:
+    while (waiting := _waiting(sqs, wanted.queue_url)) > wanted.most_waiting:
+        tell(Waits(waiting))
+        sleep(5)
+
+
+def _waiting(sqs: Any, url: str) -> int:
+    name = "ApproximateNumberOfMessages"
+    return int(sqs.get_queue_attributes(QueueUrl=url, AttributeNames=[name])["Attributes"][name])
