@@ -97,6 +97,9 @@ class Settings(BaseModel):
     )
     trigger_s: int = Field(60, ge=0, le=3600, description="seconds between batches of the continuous job")
     max_files_per_batch: int = Field(2000, ge=1, le=100_000, description="files that one batch takes at most")
+    tables_at_once: int = Field(
+        32, ge=1, le=64, description="tables that a batch commits at the same time; each waits for S3 most of its time"
+    )
     python_modules: str = Field(
         "",
         description="glue: what pip installs when a job starts, or the s3:// place of a zip of wheels, for jobs without "
@@ -303,7 +306,7 @@ def _explained(cls: type[Settings], refused: ValidationError) -> Iterator[Proble
         if problem.what == "is unknown":
             yield Problem(problem.where, problem.what, _near(cls, problem.where))
         elif problem.where == "context":
-            yield from (Problem(problem.where, what) for what in problem.what.rpartition("; got ")[0].split("\n"))
+            yield problem
         else:
             yield Problem(problem.where, problem.what, cls.model_fields[problem.where].description or "")
 

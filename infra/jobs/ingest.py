@@ -20,6 +20,7 @@ def ingest_job(scope: Construct, on: Foundation) -> Job:
         "--catalog": on.lake.catalog,
         "--trigger_s": str(on.settings.trigger_s),
         "--max_files_per_batch": str(on.settings.max_files_per_batch),
+        "--tables_at_once": str(on.settings.tables_at_once),
     }
     job = Job(scope, on, Work("ingest", "gluestreaming", on.settings.workers, arguments))
     grants.write_tables(job.role, on.lake.bucket.bucket_arn)

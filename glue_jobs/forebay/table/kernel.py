@@ -17,7 +17,7 @@ other appends and compactions, and a table whose columns changed is `Outrun`.
 Two failures of a commit are told apart. `CommitRefused`: S3 answered, and nothing can arrive later. `CommitUnknown`: the
 commit was sent and may still arrive, even where the log does not show it yet.
 
-Kernel does not write checkpoints by itself, so a thread does when they are due, and a checksum with each: without one,
+Kernel does not write checkpoints by itself, so threads do when they are due, and a checksum with each: without one,
 Kernel 4.2 reads all commits since the last checkpoint again at every commit.
 """
 
@@ -48,6 +48,8 @@ ENGINE = "forebay"
 NO_VERSION = -1
 RETRIES = 20
 """Conflicts and hiccups of one commit. Kernel's own number is 200, without a pause, also where writing is forbidden."""
+CHECKPOINTS_AT_ONCE = 4
+"""Of different tables. Twelve hundred tables with a commit a minute owe two checkpoints a second."""
 REMEMBERED_TABLES = 10_000
 REMEMBERED_COMMITS = 100
 """Of one table, before its log is listed anew: what is remembered grows with each commit."""
@@ -141,7 +143,7 @@ class TableLogs:
         self._emit = emit
         self._seen: OrderedDict[str, Seen] = OrderedDict()
         self._lock = threading.Lock()
-        self._background = ThreadPoolExecutor(1, "checkpoints")
+        self._background = ThreadPoolExecutor(CHECKPOINTS_AT_ONCE, "checkpoints")
         self._being_tidied: set[str] = set()
 
     def look(self, path: str, *, again: bool = False) -> Seen | None:
