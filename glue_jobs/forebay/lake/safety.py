@@ -21,6 +21,7 @@ from uuid import uuid4
 from forebay.address import S3_SCHEMES
 from forebay.errors import Misdeclared, Problem
 from forebay.events import Emit
+from forebay.lake.guard import tell_unguarded
 from forebay.lake.layout import PROBES
 from forebay.spark.java_failure import causes
 from forebay.spark.session import LOG_STORE, session
@@ -44,6 +45,7 @@ def session_for(lake: str, name: str, *, emit: Emit) -> SparkSession:
     spark = session(name)
     take_stock(spark, emit)
     probe(spark, lake)
+    tell_unguarded(lake, emit=emit)
     return spark
 
 

@@ -1,0 +1,53 @@
+"""Does the lake's bucket refuse commits that are put without a condition?
+
+Our own writers put the condition. A foreign writer with another log store does not, and overwrites a commit in silence, unless
+the bucket's policy denies it. The deployed lake has that policy; a bucket of one's own, or another S3 server, may not.
+
+In: the lake. Out: whether an unconditional PUT below a `_delta_log/` was denied; None where that is not known. It is asked with
+such a PUT, of an object that is nobody's commit, since no right to read policies is needed for that. Run twice, it asks twice.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+from uuid import uuid4
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from forebay.address import bucket_and_key, is_s3
+from forebay.events import Emit, Event
+from forebay.lake.layout import PROBES, table_path
+from forebay.lake.objects import s3_client
+
+__all__ = ["CommitsUnguarded", "is_guarded", "tell_unguarded"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class CommitsUnguarded(Event):
+    """A foreign writer that puts commits without a condition could overwrite ours in this lake, and nobody would notice. Give
+    the bucket the policy that https://docs.aws.amazon.com/AmazonS3/latest/userguide/conditional-writes-enforce.html shows."""
+
+    lake: str
+
+
+def is_guarded(lake: str, *, s3: Any) -> bool | None:
+    # Named as a commit is, with twenty characters: the policy looks for such names.
+    bucket, key = bucket_and_key(table_path(lake, f"{PROBES}/_delta_log/{uuid4().hex[:20]}.json"))
+    try:
+        s3.put_object(Bucket=bucket, Key=key, Body=b"")
+    except ClientError as refused:
+        return True if refused.response.get("ResponseMetadata", {}).get("HTTPStatusCode") == 403 else None
+    except BotoCoreError:
+        return None
+    try:
+        s3.delete_object(Bucket=bucket, Key=key)
+    except (ClientError, BotoCoreError):
+        pass  # an empty object stays below _forebay/probe, which hurts nobody
+    return False
+
+
+def tell_unguarded(lake: str, *, emit: Emit, s3: Any = None) -> None:
+    """Said once at the start of a job. It is no reason to refuse the lake: our own writers are safe together without it."""
+    if is_s3(lake) and is_guarded(lake, s3=s3 or s3_client()) is False:
+        emit(CommitsUnguarded(lake=lake))
