@@ -137,6 +137,11 @@ class IngestSettings(JobSettings):
         300, ge=10, le=43_200, description="how long SQS hides a message that we hold; renewed meanwhile"
     )
     wait_s: int = Field(10, ge=0, le=20, description="how long one poll waits for a message")
+    task_memory_bytes: int = Field(
+        4 << 30,
+        ge=1 << 30,
+        description="memory that one task may take while it reads; a file that needs more is quarantined",
+    )
     tables_at_once: int = Field(4, ge=1, le=64, description="tables that are committed at the same time")
     lease_wait_s: float = Field(
         90,

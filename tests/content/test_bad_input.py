@@ -5,9 +5,12 @@ from __future__ import annotations
 import bz2
 import gzip
 import json
+import subprocess
+import sys
 import time
 import tracemalloc
 import zlib
+from pathlib import Path
 
 import pytest
 
@@ -17,6 +20,7 @@ from forebay.content.reading import read_files
 from tests.content.archives import PACKERS, snappy_framed
 from tests.content.memory import Memory, read, read_one
 
+ROOT = Path(__file__).parents[2]
 GOOD = b'{"a":1}\n{"a":2}\n'
 PNG = b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR" + bytes(range(256))
 HTML = b'<!DOCTYPE html>\n<html><script>\n{"a":1}\n</script>503 Service Unavailable</html>\n'
@@ -263,3 +267,23 @@ def test_a_file_without_records_is_empty_and_nothing_is_wrong_with_it(content: b
     reading = read_one(content)
     assert (reading.files["file.json"].outcome, reading.files["file.json"].reason) == ("empty", None)
     assert (reading.documents, reading.refused) == ([], [])
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux holds a process to it")
+def test_a_file_that_needs_more_memory_than_a_task_has_is_refused_and_the_others_land() -> None:
+    """In a process of its own, as a task is."""
+    program = """
+import gzip, json
+from forebay.content.ceiling import ceiling
+from forebay.content.limits import Limits
+from tests.content.memory import read
+
+line = b'{"a":"' + b"x" * 60 + b'"}\\n'
+objects = {f"good-{n}.json": b'{"a":1}' * 9 for n in range(20)}
+objects["large.json.gz"] = gzip.compress(line * 3_000_000, 1)
+with ceiling(380 << 20):
+    reading = read(objects, Limits(files_in_flight=4, max_expansion=1000))
+print(json.dumps([{k: [e.outcome, e.reason] for k, e in reading.files.items() if not e.lands}, len(reading.documents)]))
+"""
+    said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert json.loads(said.stdout) == [{"large.json.gz": ["unreadable", "too-large"]}, 180]

@@ -4,7 +4,8 @@ In go the files of a batch. Out come rows (`rows` is the contract): the document
 their reason and text, and for each piece of a file one end that says what became of it. One GET per file, many at once.
 The core is pure Python and Arrow; `source` hands it to Spark as the batch data source `forebay-content`.
 
-* `limits` how much is taken on, and taken at all      * `outcome` the words for what can happen
+* `limits` how much is taken on, and taken at all      * `ceiling` on a task's memory
+* `outcome` the words for what can happen
 * `piece` files cut, and dealt to tasks by weight       * `window` many requests at once, within bounds
 * `fetch` one GET, its meaning, and trying again        * `ranges` the lines that belong to a part of a large file
 * `unpack`, `snappy` archives, and bombs                * `encoding` everything to UTF-8, places kept

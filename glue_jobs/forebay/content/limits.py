@@ -49,6 +49,8 @@ class Limits:
     characters."""
     max_depth: int = 1000
     """A record nested deeper is refused: too-deep. Spark's own parser gives up at the same depth."""
+    task_memory_bytes: int = 4 * GIB
+    """Memory that one task may take while it reads (Linux only). A file for which that is not enough is refused: too-large."""
     raw_bytes: int = 64 * KIB
     """How much of a refused record's text is kept."""
     attempts: int = 8

@@ -30,6 +30,9 @@ __all__ = ["read_files", "read_pieces"]
 
 HEAD_CHARACTERS = 1024
 
+NO_ROOM = Unread("unreadable", "too-large")
+"""There was no memory to fetch it, beside others or at all."""
+
 
 def read_files(files: Iterable[LandedFile], get: Get, limits: Limits) -> Iterator[pa.RecordBatch]:
     """The rows of the files. Reading again gives the same rows, perhaps in another order."""
@@ -44,16 +47,40 @@ def read_pieces(
 
 
 def _rows(pieces: Iterable[Piece], get: Get, limits: Limits, metadata: Metadata | None) -> Iterator[pa.RecordBatch]:
-    for piece, taken in fetch_all(pieces, partial(take, get=get, limits=limits), limits):
-        rows = _rows_of_piece(piece, taken, limits)
-        if metadata is None:
-            yield from rows
+    fetch = partial(_take, get=get, limits=limits)
+    crowded: list[Piece] = []
+    for piece, taken in fetch_all(pieces, fetch, limits):
+        yield from _with_metadata(_rows_of_piece(piece, taken, limits, crowded), piece, metadata)
+    for piece in crowded:  # what found no room beside others is read again, alone
+        yield from _with_metadata(_rows_of_piece(piece, fetch(piece), limits, None), piece, metadata)
+
+
+def _with_metadata(rows: Iterator[pa.RecordBatch], piece: Piece, metadata: Metadata | None) -> Iterator[pa.RecordBatch]:
+    if metadata is None:
+        yield from rows
+    else:
+        for batch in rows:
+            yield with_metadata(batch, json.dumps(metadata.get(piece.file, {})))
+
+
+def _rows_of_piece(piece: Piece, taken: Taken, limits: Limits, crowded: list[Piece] | None) -> Iterator[pa.RecordBatch]:
+    """Where memory is not enough, the piece is left for later, if nothing of it was handed on. Else its end says so; that
+    comes last, so what came before it does not count."""
+    began = False
+    try:
+        for batch in _rows_of_content(piece, taken, limits):
+            began = True
+            yield batch
+    except MemoryError:
+        if crowded is None or began:
+            yield end_batch(_end_unread(piece, taken, _too_large(limits)))
         else:
-            said = json.dumps(metadata.get(piece.file, {}))
-            yield from (with_metadata(batch, said) for batch in rows)
+            crowded.append(piece)
 
 
-def _rows_of_piece(piece: Piece, taken: Taken, limits: Limits) -> Iterator[pa.RecordBatch]:
+def _rows_of_content(piece: Piece, taken: Taken, limits: Limits) -> Iterator[pa.RecordBatch]:
+    if taken.content == NO_ROOM:
+        raise MemoryError
     content = taken.content if isinstance(taken.content, Unread) or taken.lines else expand(taken.content, limits)
     if isinstance(content, Unread):
         yield end_batch(_end_unread(piece, taken, content))
@@ -100,6 +127,19 @@ def _end_unread(piece: Piece, taken: Taken, why: Unread) -> PieceEnd:
         requests=taken.requests,
         head=why.head,
     )
+
+
+def _too_large(limits: Limits) -> Unread:
+    return Unread(
+        "unreadable", "too-large", f"it takes more memory than the {limits.task_memory_bytes} bytes of a task"
+    )
+
+
+def _take(piece: Piece, get: Get, limits: Limits) -> Taken:
+    try:
+        return take(piece, get, limits)
+    except MemoryError:
+        return Taken(NO_ROOM)
 
 
 def _not_json(content: bytes, named_falsely: bool) -> Unread:

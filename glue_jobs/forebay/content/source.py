@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
+from forebay.content.ceiling import ceiling
 from forebay.content.fetch import Metadata, Retrying, s3_of_this_process
 from forebay.content.limits import Limits
 from forebay.content.piece import Piece, cut, deal
@@ -104,7 +105,8 @@ class ContentReader(DataSourceReader):
         metadata: Metadata | None = {} if self.metadata else None
         get = Retrying.over_s3(s3_of_this_process(self.limits.files_in_flight), self.limits, metadata)
         spare_repeats()
-        return read_pieces(partition.pieces, get, self.limits, metadata)
+        with ceiling(self.limits.task_memory_bytes):
+            yield from read_pieces(partition.pieces, get, self.limits, metadata)
 
 
 def _to_json(files: Sequence[LandedFile]) -> str:

@@ -22,6 +22,7 @@ from forebay.batch.declarations import Declarations
 from forebay.batch.events import RecordsNotTriedAgain
 from forebay.batch.expectations import check_expressions
 from forebay.batch.reasons import TABLE_FAILED
+from forebay.content.limits import Limits
 from forebay.declaration.service import Service, load_service
 from forebay.errors import ForebayError, Halt
 from forebay.events import Emit
@@ -76,6 +77,7 @@ def batch_of(spark: SparkSession, service: Service, settings: IngestSettings, le
         generation=generation_of(store),
         ledger=ledger,
         emit=emit,
+        limits=Limits(task_memory_bytes=settings.task_memory_bytes),
         tables_at_once=settings.tables_at_once,
         still_ours=lease.check,
         catalog=Catalog(client("glue"), settings.catalog, emit=emit) if settings.catalog else None,
