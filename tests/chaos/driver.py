@@ -144,7 +144,7 @@ def main(point: str, *settings: str) -> None:
     shorten_the_lease()
     given = dict(setting.split("=", 1) for setting in settings)
     job.ingest(
-        IngestSettings(drain=True, wait_s=0, tables_at_once=1, **given),  # type: ignore[arg-type]
+        IngestSettings(drain=True, wait_s=1, tables_at_once=1, **given),  # type: ignore[arg-type]
         emit=lambda event: None,
         stop=threading.Event(),
     )

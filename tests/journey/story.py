@@ -61,10 +61,10 @@ class Story:
     def bucket(self) -> str:
         return f"landing-{self.name}"
 
-    def run(self, **more: Any) -> Accounts:
+    def run(self, *, wait_s: int = 0, **more: Any) -> Accounts:
         """Takes everything in, in drain mode. The twin's queue tells all that it has at once: no poll needs to wait."""
         settings = IngestSettings(
-            lake=self.lake, queue_url=self.queue_url, service=self.service, drain=True, wait_s=0, **more
+            lake=self.lake, queue_url=self.queue_url, service=self.service, drain=True, wait_s=wait_s, **more
         )
         ingest(settings, emit=self.events.append, stop=threading.Event())
         return self.accounts()

@@ -82,7 +82,7 @@ def test_forebay_stop_ends_a_continuous_run_from_elsewhere_after_its_batch(told:
         said.append(run("stop", "--lake", told.lake, env=told.twin.env).stdout)
 
     stopping = threading.Thread(target=stop_from_elsewhere)
-    settings = IngestSettings(lake=told.lake, queue_url=told.queue_url, trigger_s=0, wait_s=0)
+    settings = IngestSettings(lake=told.lake, queue_url=told.queue_url, trigger_s=0, wait_s=1)
     ingest(settings, emit=stop_after_the_batch, stop=threading.Event())
     stopping.join()
     assert "has finished its batch and ended" in " ".join(said[0].split())

@@ -280,12 +280,14 @@ class Writing:
         if quarantined or files or superseded:
             kept = keep.quarantined(files) if quarantined or files else None
             leaving = [s.earlier.file.file_id for s in superseded if s.earlier.row["quarantined"]]
-            self.write_own("quarantine", kept.toArrow() if few and kept else kept, quarantined + len(files), leaving)
+            self.write_own(
+                "quarantine", kept.toArrow() if few and kept is not None else kept, quarantined + len(files), leaving
+            )
         parked = sum(f.rows for f in fates if f.fate == "park")
         if parked or superseded:
             kept = keep.parked() if parked else None
             leaving = [s.earlier.file.file_id for s in superseded if s.earlier.row["parked"]]
-            self.write_own("parked", kept.toArrow() if few and kept else kept, parked, leaving)
+            self.write_own("parked", kept.toArrow() if few and kept is not None else kept, parked, leaving)
 
     def write_own(self, name: str, rows: DataFrame | pa.Table | None, wanted: int, leaving: Sequence[str] = ()) -> None:
         """One of our own tables; if it cannot be written, nothing may be marked as done. Rows in Arrow need no Spark job, and
