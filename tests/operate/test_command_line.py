@@ -17,7 +17,8 @@ from deltalake import write_deltalake
 from typer.main import get_command
 
 from forebay.cli.examples import EXAMPLES
-from forebay.cli.main import COMMANDS, app
+from forebay.cli.main import COMMANDS, app, main
+from forebay.cli.show import console, error_console
 from tests.operate.command import failed, ran
 from tests.operate.ledger import write_ledger
 
@@ -118,6 +119,22 @@ def test_nothing_is_wrapped_cut_or_coloured_in_a_pipe(tmp_path: Path) -> None:
     said = subprocess.run(command, capture_output=True, text=True, env=env, check=True).stdout
     assert [line.split()[0] for line in said.splitlines()] == ["table", name]
     assert "\x1b" not in said
+
+
+def test_a_terminal_of_eighty_columns_shows_names_and_numbers_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    name = "a_game_with_a_long_name_events"
+    for _ in range(3):
+        write_deltalake(tmp_path / name, pa.table({"v": [1]}), mode="append")
+    monkeypatch.setattr(console, "_width", 80)
+    monkeypatch.setattr(error_console, "_width", 80)
+    with pytest.raises(SystemExit) as ended:
+        main(["tables", "health", "--lake", str(tmp_path)])
+    said = capsys.readouterr()
+    assert (ended.value.code, max(map(len, said.out.splitlines())) <= 80) == (0, True)
+    assert said.out.splitlines()[1].split()[:5] == [name, "3", "100", "%", "0"]
+    assert "from 120 columns on" in said.err
 
 
 def test_a_lake_whose_event_times_are_odd_is_listed(tmp_path: Path) -> None:

@@ -7,15 +7,16 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.table import Table
 
 from forebay.cli.options import AsJson, Lake
-from forebay.cli.show import console, error_console, print_json, size, styled
+from forebay.cli.show import columns, console, error_console, print_json, size, styled
 
 if TYPE_CHECKING:
     from forebay.lake.health import Health
 
 __all__ = ["health"]
+
+WIDE = 120
 
 
 def health(
@@ -23,8 +24,11 @@ def health(
     names: Annotated[list[str] | None, typer.Argument(metavar="[TABLE]...", help="Names; none: all tables.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show how each table is: its files, the share of small ones, objects in its log and commits since a checkpoint (cp), files
-    that wait for a compaction, and when it was last compacted and vacuumed."""
+    """Show how each table is.
+
+    Files, the share of small ones, objects in the log and commits since a checkpoint (cp), files that wait for a compaction,
+    and when it was last compacted and vacuumed. Exit status 1 if a table cannot be read.
+    """
     from forebay.operate.health import health_of
 
     found, unreadable = health_of(lake, names or [])
@@ -38,19 +42,29 @@ def health(
 
 
 def _show(found: list[Health]) -> None:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    # On a narrow terminal a name must still be one that can be typed.
-    table.add_column("table", no_wrap=True, min_width=min(40, max((len(one.table) for one in found), default=0)))
-    for name in ("files", "small", "average", "bytes", "log", "since cp", "waiting"):
-        table.add_column(name, justify="right", no_wrap=True)
-    for name in ("compacted", "vacuumed"):
-        table.add_column(name, no_wrap=True)
+    """On a narrow terminal only what fits: a name must still be one that can be typed, and a number one that can be read."""
+    wide = console.width >= WIDE
+    names = (
+        ("files", "small", "average", "bytes", "log", "since cp", "waiting") if wide else ("files", "small", "waiting")
+    )
+    table = columns("table", *(f">{name}" for name in names), "compacted", *(("vacuumed",) if wide else ()))
+    for column in table.columns[1:]:
+        column.no_wrap = True
     for one in found:
-        small = f"{100 * one.small_share:.0f} %"
-        log = (f"{one.log_objects:,}", f"{one.since_checkpoint:,}", f"{one.waiting:,}")
-        sizes = (size(one.average_bytes), size(one.bytes))
-        table.add_row(one.table, f"{one.files:,}", small, *sizes, *log, _at(one.compacted_at), _at(one.vacuumed_at))
+        cells = {
+            "files": f"{one.files:,}",
+            "small": f"{100 * one.small_share:.0f} %",
+            "average": size(one.average_bytes),
+            "bytes": size(one.bytes),
+            "log": f"{one.log_objects:,}",
+            "since cp": f"{one.since_checkpoint:,}",
+            "waiting": f"{one.waiting:,}",
+        }
+        when = (_at(one.compacted_at), _at(one.vacuumed_at)) if wide else (_at(one.compacted_at),)
+        table.add_row(one.table, *(cells[name] for name in names), *when)
     console.print(table)
+    if not wide:
+        error_console.print(f"bytes, logs and vacuums are shown from {WIDE} columns on, and by --json")
 
 
 def _at(moment: datetime | None) -> str:

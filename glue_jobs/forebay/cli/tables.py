@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
     from forebay.operate.lake_view import LakeView, TableFacts
 
 __all__ = ["app"]
+
+LOOKED_AT_AT_ONCE = 16
+"""Logs of tables, which mostly wait for S3."""
 
 app = typer.Typer(invoke_without_command=True)
 app.command()(health)
@@ -60,13 +64,14 @@ def _facts(view: LakeView, place: str) -> list[TableFacts]:
         from forebay.declaration.service import load_service
 
         declared = load_service(place)
-    found = []
-    for name in view.tables():
+
+    def look(name: str) -> TableFacts | None:
         maker = declared.maker_of(name) if declared else None
         column = maker.event_time.column if maker and maker.event_time else "event_time"
-        if (facts := view.facts(name, newest_by=column)) is not None:
-            found.append(facts)
-    return found
+        return view.facts(name, newest_by=column)
+
+    with ThreadPoolExecutor(LOOKED_AT_AT_ONCE, "tables") as threads:
+        return [facts for facts in threads.map(look, view.tables()) if facts is not None]
 
 
 @app.command()
