@@ -162,6 +162,11 @@ def test_of_a_map_with_thousands_of_keys_as_many_become_columns_as_allowed() -> 
     assert {**made["map"], **rescued["map"]} == MANY
 
 
+def test_two_fields_that_would_be_one_when_flattened_are_rescued_with_their_record() -> None:
+    for record in ('{"player_id": 1, "player": {"id": 2}}', '{"a": {"b": {"c": 1}}, "a_b": {"c": 2}}'):
+        assert row({"n": 1}, record, flatten="_") == ({}, {"": record})
+
+
 def test_deep_records_do_not_overflow() -> None:
     deep = '{"a":' * 900 + "1" + "}" * 900
     assert row({"b": 1}, deep, depth=2) == ({}, {"": deep})

@@ -39,11 +39,11 @@ def parsed(text: str, rules: Rules) -> dict[str, Any]:
         return Unreadable({WHOLE: text.rstrip()})
     try:
         record = json.loads(text, object_pairs_hook=_no_key_twice)
+        if rules.declared:
+            record = undeclared(record, rules.declared)
+        return flattened(record, rules.flatten, rules.depth) if rules.flatten is not None else record
     except ValueError:
         return Unreadable({WHOLE: text.rstrip()})
-    if rules.declared:
-        record = undeclared(record, rules.declared)
-    return flattened(record, rules.flatten, rules.depth) if rules.flatten is not None else record
 
 
 def depth_of(text: str) -> int:
@@ -77,15 +77,16 @@ def undeclared(record: dict[str, Any], declared: Mapping[str, Any]) -> dict[str,
 
 
 def flattened(record: dict[str, Any], separator: str, depth: int) -> dict[str, Any]:
-    """Objects become fields beside each other: {"a": {"b": 1}} becomes {"a_b": 1}."""
-    flat: dict[str, Any] = {}
+    """Objects become fields beside each other: {"a": {"b": 1}} becomes {"a_b": 1}. Raises `ValueError` where two fields would
+    become one."""
+    pairs: list[tuple[str, Any]] = []
     for key, value in record.items():
         if isinstance(value, dict) and depth > 0:
-            for inner, leaf in flattened(value, separator, depth - 1).items():
-                flat[f"{key}{separator}{inner}"] = leaf
+            inner = flattened(value, separator, depth - 1)
+            pairs += [(f"{key}{separator}{name}", leaf) for name, leaf in inner.items()]
         else:
-            flat[key] = value
-    return flat
+            pairs.append((key, value))
+    return _no_key_twice(pairs)
 
 
 def conformed(record: dict[str, Any], columns: Struct, rules: Rules) -> tuple[dict[str, Any], Any]:
