@@ -7,5 +7,5 @@
 * `expectations` what must hold of a row      * `dedupe` records that came before
 * `another_try` for records that were kept beside the tables
 * `writing` rows into tables      * `new_tables` how many may come into being      * `set_aside` what is kept beside them
-* `accounting` the counts of a batch, made to add up      * `telling` what is said about it, in the words of `events`
+* `accounting` the counts of a batch, made to add up      * `reporting` what is said about it, in the words of `events`
 """

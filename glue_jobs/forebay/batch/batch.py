@@ -20,7 +20,7 @@ from forebay.batch.dedupe import Dedupe, landing, tries_before
 from forebay.batch.events import BatchRepeated, RecordsQuarantined
 from forebay.batch.new_tables import NewTables
 from forebay.batch.reading import count_fates, ends_of, read_routed
-from forebay.batch.telling import Stages, told_of
+from forebay.batch.reporting import Stages, reports_of
 from forebay.batch.writing import Writing
 from forebay.content.limits import Limits
 from forebay.content.piece import cut
@@ -125,7 +125,7 @@ class Batch:
             with stages.stage("ledger"):
                 changed = [earlier.row(unwritten) for earlier in superseded]
                 self.commit(writing, [*entries, *split.left_out], changed)
-        told = told_of(
+        told = reports_of(
             self.service.name, writing.txn.version, split, ends, entries, len(superseded), stages, self.clock()
         )
         for event in told:

@@ -17,11 +17,11 @@ from dataclasses import dataclass
 from forebay.aws.retrying import ATTEMPTS, backoff_s
 from forebay.source.queue import Queue, Receipt, Trouble
 
-__all__ = ["Deletions", "Farewell"]
+__all__ = ["Deleted", "Deletions"]
 
 
 @dataclass(frozen=True, slots=True)
-class Farewell:
+class Deleted:
     """How many messages went, had gone before, and would not go."""
 
     deleted: int = 0
@@ -45,7 +45,7 @@ class Deletions:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="forebay-deletion")
         self._lock = threading.Lock()
         self._pending: set[Future[None]] = set()
-        self._count = Farewell()
+        self._count = Deleted()
         self._trouble: Trouble | None = None
 
     def delete(self, receipts: Sequence[Receipt]) -> None:
@@ -66,10 +66,10 @@ class Deletions:
                 return False
         return True
 
-    def take_count(self) -> Farewell:
+    def take_count(self) -> Deleted:
         """What happened since this was last asked."""
         with self._lock:
-            count, self._count = self._count, Farewell()
+            count, self._count = self._count, Deleted()
         return count
 
     def check(self) -> None:
@@ -99,5 +99,5 @@ class Deletions:
                 break
         with self._lock:
             now = self._count
-            self._count = Farewell(now.deleted + deleted, now.stale + stale, now.failed + len(left))
+            self._count = Deleted(now.deleted + deleted, now.stale + stale, now.failed + len(left))
         self._done(receipts)

@@ -42,11 +42,11 @@ from forebay.errors import Misdeclared
 from forebay.events import Emit, Journal, to_log
 from forebay.lake.objects import open_objects
 from forebay.source.contents import LIMITS, Layout, dealt, landed, rows_of
-from forebay.source.farewell import Farewell, is_planner
 from forebay.source.intake import Intake
 from forebay.source.manifest import AnnouncedFile
 from forebay.source.options import MANIFESTS, SourceOptions
 from forebay.source.queue import Queue
+from forebay.source.shutdown import Shutdown, is_planner
 from forebay.spark.python_worker import spare_repeats
 
 if TYPE_CHECKING:
@@ -121,11 +121,11 @@ class FileNamesReader(DataSourceStreamReader):
         self._options = options
         self._opened: Intake | None = None
         self._metrics: CloudWatch | None = None
-        self._farewell: Farewell | None = None
+        self._shutdown: Shutdown | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         # Tasks get a copy; clients and threads stay here.
-        return {"_options": self._options, "_opened": None, "_metrics": None, "_farewell": None}
+        return {"_options": self._options, "_opened": None, "_metrics": None, "_shutdown": None}
 
     def initialOffset(self) -> dict[str, int]:  # noqa: N802 (Spark's name)
         return _offset(0)
@@ -171,16 +171,16 @@ class FileNamesReader(DataSourceStreamReader):
     def _intake(self) -> Intake:
         if self._opened is None:
             if is_planner():
-                self._farewell = Farewell(self.stop)
-                self._farewell.expect()
+                self._shutdown = Shutdown(self.stop)
+                self._shutdown.expect()
             self._opened = open_intake(self._options, emit=self._journal(), told_to_end=self._told_to_end)
         return self._opened
 
     def _told_to_end(self) -> bool:
-        return self._farewell is not None and self._farewell.told
+        return self._shutdown is not None and self._shutdown.told
 
     def _question(self) -> AbstractContextManager[None]:
-        return self._farewell.question() if self._farewell else nullcontext()
+        return self._shutdown.question() if self._shutdown else nullcontext()
 
     def _journal(self) -> Journal:
         self._metrics = CloudWatch.to(self._options.metrics, lambda: client("cloudwatch", config=_PATIENCE))

@@ -330,7 +330,7 @@ class _FanOut(ABC):
                 if seen is not None and wider is not None:
                     self.emit(TypesWidened(table=table.name, columns=widenings(seen.schema, wider)))
                 return outcome
-            found = self._look_after_outrun(ready, schema)
+            found = self._look_after_conflict(ready, schema)
             if isinstance(found, Skipped):
                 return found
             seen = found
@@ -342,7 +342,7 @@ class _FanOut(ABC):
         from_records = spark_columns(writable(columns)) if columns is not None else []
         return nullable(StructType([*self.columns.fields, *from_records]))
 
-    def _look_after_outrun(self, ready: _Ready, schema: StructType) -> Seen | Skipped | None:
+    def _look_after_conflict(self, ready: _Ready, schema: StructType) -> Seen | Skipped | None:
         """The files are written; does the table as it is now still take them?"""
         seen = self._look(ready.table.path, again=True)
         if isinstance(seen, Skipped):

@@ -2,7 +2,7 @@
 
 Enters: a Spark session, whose JVM has Kernel on its class path as a part of delta-spark, and whose settings name the log
 store; tables by path. Leaves: `Seen` (a table as it was when looked at), and commits that are `Committed`, `Repeated`
-(that transaction is in already) or `Outrun` (the table changed: look again). Everything else is `LogFailed`.
+(that transaction is in already) or `CommitConflict` (the table changed: look again). Everything else is `LogFailed`.
 
 Kernel and not Spark commits, because Spark's commit costs a few jobs: 0.4 s a table against some hundredths. What one sees
 of that: `DESCRIBE HISTORY` shows engine `Kernel-.../forebay`, no operation metrics, and `isBlindAppend = false`, which
@@ -12,7 +12,7 @@ knows only Serializable, where a concurrent UPDATE checks blind appends like oth
 `TableLogs` remembers what the last commit left, so that the next one lists nothing: it reads one log file (whose absence
 says that the table was replaced) and writes one; on S3 that is seven requests, with the data file. It is safe beside other
 writers: a commit is refused where its version is taken, and Kernel then reads what the winners did; an append goes behind
-other appends and compactions, and a table whose columns changed is `Outrun`.
+other appends and compactions, and a table whose columns changed is `CommitConflict`.
 
 Two failures of a commit are told apart. `CommitRefused`: S3 answered, and nothing can arrive later. `CommitUnknown`: the
 commit was sent and may still arrive, even where the log does not show it yet.
@@ -42,7 +42,17 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
 
-__all__ = ["CommitRefused", "CommitUnknown", "Committed", "LogFailed", "Outrun", "Repeated", "Seen", "TableLogs", "Txn"]
+__all__ = [
+    "CommitConflict",
+    "CommitRefused",
+    "CommitUnknown",
+    "Committed",
+    "LogFailed",
+    "Repeated",
+    "Seen",
+    "TableLogs",
+    "Txn",
+]
 
 ENGINE = "forebay"
 NO_VERSION = -1
@@ -59,7 +69,7 @@ LOG_STORE_SCHEMES = ("s3", "s3a", "s3n", "abfs", "abfss", "gs", "hdfs", "file")
 CHECKPOINT, CHECKSUM_IN_PASSING = "CHECKPOINT", "CHECKSUM_SIMPLE"
 NOT_THERE = "TableNotFoundException"
 REPEATED = "ConcurrentTransactionException"
-OUTRUN = (
+CONFLICTS = (
     *("MetadataChangedException", "ProtocolChangedException", "TableAlreadyExistsException"),
     *("MaxCommitRetryLimitReachedException", "ConcurrentWriteException"),
     # A failure, and then a conflict at the same version. That version is taken, so the log shows whether it is by us.
@@ -99,7 +109,7 @@ class Repeated:
 
 
 @dataclass(frozen=True)
-class Outrun:
+class CommitConflict:
     """Another writer created the table or changed what it looks like; the files are not in it."""
 
 
@@ -188,7 +198,7 @@ class TableLogs:
         txn: Txn,
         *,
         cluster_columns: Sequence[str] = (),
-    ) -> Committed | Repeated | Outrun:
+    ) -> Committed | Repeated | CommitConflict:
         """Makes the table, with these files as its first commit. Clustering is a feature for writers, and raises what they must
         know to version 7; who reads needs no more than before."""
 
@@ -218,7 +228,7 @@ class TableLogs:
         *,
         schema: StructType | None = None,
         widening: bool = False,
-    ) -> Committed | Repeated | Outrun:
+    ) -> Committed | Repeated | CommitConflict:
         """Adds these files to the table, behind whatever others have committed since it was seen. With a schema, the table gets
         its columns in the same commit, and with `widening` the feature that lets its types be wider than before. Kernel changes
         no columns without column mapping, which other readers cannot read; but it commits what it is handed, and refuses the
@@ -237,7 +247,7 @@ class TableLogs:
 
     def rewrite(
         self, seen: Seen, actions: Sequence[str], *, schema: StructType, partition_columns: Sequence[str]
-    ) -> Committed | Repeated | Outrun:
+    ) -> Committed | Repeated | CommitConflict:
         """Commits actions that take all files away and add others: only if nobody has committed anything since the table was
         seen, because Kernel itself only knows how to go behind others when it appends."""
 
@@ -303,7 +313,7 @@ class TableLogs:
         actions: Sequence[str],
         *,
         remember: bool = True,
-    ) -> Committed | Repeated | Outrun:
+    ) -> Committed | Repeated | CommitConflict:
         self._forget(path)
         try:
             with self._failures():
@@ -312,8 +322,8 @@ class TableLogs:
         except LogFailed as failure:
             if failure.kind == REPEATED:
                 return Repeated()
-            if failure.kind in OUTRUN:
-                return Outrun()
+            if failure.kind in CONFLICTS:
+                return CommitConflict()
             raise
         if remember:
             self._after(path, listed, version, result)

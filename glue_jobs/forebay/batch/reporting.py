@@ -19,7 +19,7 @@ from forebay.events import Event
 from forebay.ledger.entry import Entry
 from forebay.ledger.versions import Sorted
 
-__all__ = ["Stages", "told_of"]
+__all__ = ["Stages", "reports_of"]
 
 
 class Stages:
@@ -42,7 +42,7 @@ class Stages:
         return round(time.monotonic() - self.began, 3)
 
 
-def told_of(
+def reports_of(
     service: str,
     batch: int,
     split: Sorted,

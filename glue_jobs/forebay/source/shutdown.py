@@ -1,11 +1,10 @@
-"""The planner is told to end, perhaps while it waits for the queue: it says goodbye first.
+"""An orderly shutdown of the planner, also while it waits for the queue.
 
-Spark ends the planner by a signal, or by closing the line to it, whichever is first there. (What a terminal sends goes to
-the driver alone: PySpark has all others ignore it.) A process that dies in the middle of a long poll takes a
-message with it: the queue has handed it out, nobody has got it, and it comes back only when its visibility timeout is
-over. So a question that is under way is ended in order, and what it brought goes back to the queue; then, or at once
-where no question is under way, the last words are said and the process ends. It ends in any case when its patience is
-over.
+Spark ends the planner by a signal, or by closing the connection, whichever comes first. (What a terminal sends goes to the
+driver alone: PySpark has all others ignore it.) A process that dies in the middle of a long poll takes a message with it:
+the queue has handed it out, nobody has got it, and it comes back only after its visibility timeout. So a question under way
+is answered first, and what it brought goes back to the queue. Then the last words are said, and the process ends. It ends
+in any case when its patience is over.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-__all__ = ["Farewell", "is_planner"]
+__all__ = ["Shutdown", "is_planner"]
 
 _PATIENCE_S = 45
 """A look at the queue takes 20 s at most where the queue answers; the rest is for giving back."""
@@ -29,7 +28,7 @@ def is_planner() -> bool:
     return started_by_spark and threading.current_thread() is threading.main_thread()
 
 
-class Farewell:
+class Shutdown:
     """What is left to do when the process is told to end. Everything here runs in the main thread, one after the other:
     signal handlers too, so that no lock is held by the code that they interrupt while it waits for Spark."""
 

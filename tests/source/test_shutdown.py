@@ -11,19 +11,19 @@ import pytest
 
 PLANNER = """
 import sys, time
-from forebay.source.farewell import Farewell, is_planner
+from forebay.source.shutdown import Shutdown, is_planner
 assert is_planner()
 def last_words():
     print("last", end="", flush=True)
     time.sleep(float(sys.argv[2]))
     print(" words", flush=True)
-farewell = Farewell(last_words)
-farewell.expect()
+shutdown = Shutdown(last_words)
+shutdown.expect()
 if sys.argv[1] == "asked":
-    with farewell.question():
+    with shutdown.question():
         print("asked", flush=True)
         until = time.monotonic() + 60
-        while not farewell.told and time.monotonic() < until:
+        while not shutdown.told and time.monotonic() < until:
             time.sleep(0.01)
         print("given back", flush=True)
 elif sys.argv[1] == "left":
@@ -68,6 +68,6 @@ def test_last_words_that_are_being_said_are_not_cut_short_by_the_signal() -> Non
 
 
 def test_only_a_process_of_sparks_answers_signals_in_this_way() -> None:
-    from forebay.source.farewell import is_planner
+    from forebay.source.shutdown import is_planner
 
     assert not is_planner()
