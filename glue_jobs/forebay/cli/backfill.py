@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from forebay.cli.history import leave_record
 from forebay.cli.options import AsJson, DryRun, Lake, QueueUrl
 from forebay.cli.show import console, error_console, print_json, size
 from forebay.errors import Misdeclared
@@ -75,6 +76,8 @@ def backfill(
             f"an earlier run came as far as {before.looked_at:,} files at {before.at}; --again begins anew"
         )
     done = run(wanted, s3=s3_client(), sqs=client("sqs"), tell=_Teller(), dry_run=dry_run, again=again)
+    if not dry_run and done != before:
+        leave_record(lake, f"backfill: announced {done.announced:,} files of {place}")
     if as_json:
         print_json([{**asdict(done), "dry_run": dry_run}])
         return

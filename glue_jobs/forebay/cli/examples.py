@@ -19,6 +19,10 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("forebay status --watch", "a live view"),
         ("forebay status --json", "for machines"),
     ),
+    "history": (
+        ("forebay history", "the last day: batches, and what operators did"),
+        ("forebay history --days 7 --table alpha", "with what changed about a table"),
+    ),
     "query": (
         ("forebay query 'select outcome, count(*) from ledger group by outcome'", "the ledger"),
         ("forebay query 'select * from alpha limit 10' --json", "a table, for machines"),

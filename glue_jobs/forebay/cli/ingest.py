@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from forebay.cli.history import leave_record
 from forebay.cli.job_options import meaning, options_of
 from forebay.cli.options import Lake
 from forebay.cli.show import console
@@ -46,3 +47,4 @@ def stop(
         console.print(f"nothing runs on {folder}")
     else:
         console.print(f"{ended.who} has finished its batch and ended; start the job again when you like")
+        leave_record(lake, f"stop: ended {ended.who}", undo="start the job again")

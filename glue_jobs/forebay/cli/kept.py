@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from forebay.cli.history import leave_record
 from forebay.cli.options import AsJson, DryRun, Lake, Service, Yes
 from forebay.cli.show import at, columns, console, print_json
 
@@ -190,6 +191,9 @@ def _try_again(
     for name, rows in sorted(tried.tables.items()):
         console.print(f"{name}: {rows:,} rows")
     left = tried.chosen - tried.moved
+    if tried.moved:
+        of = f"{tried.moved:,} records of the {kept}, {tried.dropped:,} of them dropped"
+        leave_record(lake, f"{'drop' if give_up else 'adopt' if kept == 'parked' else 'retry'}: moved {of}")
     console.print(
         f"{tried.chosen:,} records: {tried.moved - tried.dropped:,} written, {tried.dropped:,} dropped, {left:,} left"
     )

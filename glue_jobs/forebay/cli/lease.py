@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from forebay.cli.history import leave_record
 from forebay.cli.options import AsJson, Checkpoint, Lake, Yes
 from forebay.cli.show import console, print_json, printable
 
@@ -50,6 +51,7 @@ def break_it(lake: Lake, table: Of = "", checkpoint: Checkpoint = "", yes: Yes =
         typer.confirm(f"{printable(found.who)} holds {folder}. Is it gone, and shall its lease end?", abort=True)
     break_lease(folder, found)
     console.print(f"{folder}: the lease of {found.who} has ended; the next job may take it")
+    leave_record(lake, f"lease break: ended the lease of {found.who} on {folder}", undo="start that job again")
 
 
 def _folder(lake: str, table: str, checkpoint: str) -> str:

@@ -41,6 +41,7 @@ COMMANDS = {
     "status": Command("forebay.cli.status", "status", "Show how it is going."),
     "where": Command("forebay.cli.files", "where", "Show where a file is."),
     "files": Command("forebay.cli.files", "app", "Show what became of files."),
+    "history": Command("forebay.cli.history", "history", "Show what happened when."),
     "query": Command("forebay.cli.query", "query", "Ask the lake's tables and the ledger, in SQL."),
     "queue": Command("forebay.cli.queue", "app", "Look at the queue and its dead letters, and send them back."),
     "lease": Command("forebay.cli.lease", "app", "Show which job works on the lake, and take its place."),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from forebay.cli.history import leave_record
 from forebay.cli.options import AsJson, DryRun, QueueUrl, Yes
 from forebay.cli.show import at, console, print_json
 from forebay.errors import Misdeclared
@@ -100,6 +101,8 @@ def redrive(
     moved = send_back(chosen, dead=dead, to=queue_url, sqs=sqs) if go_on else 0
     give_back(dead, found if not go_on else [one for one in found if one not in chosen], sqs=sqs)
     console.print(f"{moved:,} of {len(found):,} dead letters were sent back")
+    if moved and lake:
+        leave_record(lake, f"queue redrive: sent {moved:,} dead letters back to {queue_url}")
     raise typer.Exit(1 if go_on and moved < len(chosen) else 0)
 
 

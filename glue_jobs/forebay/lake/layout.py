@@ -21,6 +21,7 @@ __all__ = [
     "own_table",
     "plans_of",
     "table_path",
+    "verbs_of",
 ]
 
 _HOME = "_forebay"
@@ -65,3 +66,8 @@ def backfill_of(lake: str) -> str:
 def plans_of(lake: str, service: str) -> str:
     """Where a service's records that get another try have their plan."""
     return f"{lake}/{_HOME}/tries/{service}"
+
+
+def verbs_of(lake: str) -> str:
+    """Where is kept what operators did."""
+    return f"{lake.rstrip('/')}/{_HOME}/verbs"

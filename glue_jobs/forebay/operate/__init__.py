@@ -6,5 +6,6 @@
 * `kept` quarantined and parked records      * `quality` verdicts on expectations
 * `files` what the ledger has      * `where` the life of one file
 * `status` how it is going      * `queue` what waits, and what died      * `sql` queries over tables and ledger
+* `history` what happened when, and what operators did
 * `health` the state of tables      * `stop` ends a running job
 """

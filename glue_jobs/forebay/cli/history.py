@@ -1,0 +1,54 @@
+"""`forebay history`: what happened when; and the record that a verb of an operator leaves."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from datetime import UTC, datetime, timedelta
+from typing import Annotated
+
+import typer
+
+from forebay.cli.options import AsJson, Lake
+from forebay.cli.show import at, columns, console, error_console, print_json
+from forebay.errors import ForebayError
+
+__all__ = ["history", "leave_record"]
+
+
+def history(
+    lake: Lake,
+    days: Annotated[float, typer.Option(min=0, help="So many days back.")] = 1,
+    table: Annotated[str, typer.Option(help="Also what changed about this table.")] = "",
+    limit: Annotated[int, typer.Option(min=1, help="At most so many, the newest.")] = 100,
+    as_json: AsJson = False,
+) -> None:
+    """Show what happened when.
+
+    Batches, and what operators did with `forebay`, on one time line; with --table its compactions, deletions and changes of
+    columns, too. Where something can be undone, the line says how.
+    """
+    from forebay.operate.history import history_of
+    from forebay.operate.lake_view import view_of
+
+    found = history_of(view_of(lake), since=datetime.now(UTC) - timedelta(days=days), table=table)
+    if as_json:
+        print_json(map(asdict, found[:limit]))
+        return
+    shown = columns("at", "what", "who", "undo")
+    for one in found[:limit]:
+        shown.add_row(at(one.at), one.what, one.who or "-", one.undo or "-")
+    console.print(shown)
+    if len(found) > limit:
+        error_console.print(f"{limit:,} of {len(found):,}; --limit shows more")
+
+
+def leave_record(lake: str, what: str, *, undo: str = "") -> None:
+    """After the verb was carried out: that it cannot be recorded must not look as if it was not done."""
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    from forebay.operate.history import record_verb
+
+    try:
+        record_verb(lake, what, undo=undo)
+    except (ForebayError, ClientError, BotoCoreError, OSError) as refused:
+        error_console.print(f"done, but `forebay history` will not know of it: {refused}")

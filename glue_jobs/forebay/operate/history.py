@@ -1,0 +1,96 @@
+"""What happened when: batches, what operators did, and what changed about a table, on one time line.
+
+In: a view of the lake, a moment, perhaps a table. Out: `Happened`s, the newest first. What operators do is kept as one small
+object each (`record_verb`), written once and never changed: who, what, when, and how to undo it. A table's log is read only
+where the table is named: every batch writes to it, so its commits may be many.
+"""
+
+from __future__ import annotations
+
+import getpass
+import json
+import socket
+import uuid
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from forebay.lake.layout import LEDGER, table_path, verbs_of
+from forebay.lake.log.listing import LOG, version_of_commit
+from forebay.lake.objects import open_objects
+from forebay.operate.lake_view import LakeView, known_table
+
+__all__ = ["Happened", "history_of", "record_verb"]
+
+QUIET = ("WRITE", "STREAMING UPDATE")
+"""Operations that bring rows: the batches tell of them."""
+
+
+@dataclass(frozen=True)
+class Happened:
+    """`kind` is batch, verb or table; `undo` is what takes it back, where there is such a thing."""
+
+    at: datetime
+    kind: str
+    what: str
+    who: str = ""
+    undo: str = ""
+
+
+def record_verb(lake: str, what: str, *, undo: str = "", now: datetime | None = None) -> Happened:
+    """Keeps that an operator did something. Said twice, it was done twice."""
+    now = now or datetime.now(UTC)
+    happened = Happened(now, "verb", what, f"{getpass.getuser()} on {socket.gethostname()}", undo)
+    text = json.dumps({**asdict(happened), "at": now.isoformat()})
+    # The name sorts by time: a look at the last days lists no more than these.
+    open_objects(verbs_of(lake)).write(f"{now:%Y-%m-%dT%H%M%S}-{uuid.uuid4().hex[:8]}.json", text.encode())
+    return happened
+
+
+def history_of(view: LakeView, *, since: datetime, table: str = "") -> list[Happened]:
+    found = [*_batches(view, since), *_verbs(view.lake, since)]
+    if table:
+        found += _of_table(view, known_table(view, table), since)
+    return sorted(found, key=lambda one: one.at, reverse=True)
+
+
+def _batches(view: LakeView, since: datetime) -> Iterator[Happened]:
+    sums = "sum(records) records, sum(quarantined) quarantined, sum(parked) parked"
+    rows = view.query(
+        LEDGER,
+        f"select service, generation, batch, max(committed_at) at, count(*) files, {sums} from t "
+        f"where day >= date '{since.date()}' and committed_at >= timestamp '{since.isoformat()}' "
+        "group by service, generation, batch",
+    )
+    for row in rows:
+        aside = "".join(f", {row[name]:,} {name}" for name in ("quarantined", "parked") if row[name])
+        what = (
+            f"batch {row['batch']} of {row['service']}: {row['files']:,} files, {row['records'] or 0:,} records{aside}"
+        )
+        yield Happened(row["at"], "batch", what)
+
+
+def _verbs(lake: str, since: datetime) -> Iterator[Happened]:
+    objects = open_objects(verbs_of(lake))
+    for found in objects.found(after=f"{since:%Y-%m-%dT%H%M%S}"):
+        said: dict[str, Any] = json.loads(objects.read(found.name) or b"{}")
+        if said:
+            yield Happened(**{**said, "at": datetime.fromisoformat(said["at"])})
+
+
+def _of_table(view: LakeView, table: str, since: datetime) -> Iterator[Happened]:
+    """Commits that are no batch: columns, compactions, deletions, restores."""
+    objects = open_objects(table_path(view.lake, table))
+    for found in objects.found(LOG):
+        version = version_of_commit(found.name)
+        if version is None or found.modified < since:
+            continue
+        actions = [json.loads(line) for line in (objects.read(found.name) or b"").splitlines() if line.strip()]
+        info: dict[str, Any] = next((action["commitInfo"] for action in actions if "commitInfo" in action), {})
+        operation = str(info.get("operation", "commit"))
+        changes = ["new columns or properties"] if any("metaData" in action for action in actions) else []
+        if changes or operation not in QUIET:
+            what = f"{table} version {version}: {', '.join([operation, *changes])}"
+            undo = f"RESTORE TABLE {table} TO VERSION AS OF {version - 1}" if version else ""
+            yield Happened(found.modified, "table", what, str(info.get("userName") or ""), undo)

@@ -1,0 +1,77 @@
+"""What happened when: batches and verbs on one time line, and who did what to a table."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from forebay.lake.lease import hold
+from forebay.operate.history import record_verb
+from tests.operate.command import failed, given, ran
+from tests.operate.ledger import entry, write_ledger
+
+NOW = datetime.now(UTC).replace(microsecond=0)
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> str:
+    def of_batch(number: int, hours: float, **more: object) -> dict[str, object]:
+        at = NOW - timedelta(hours=hours)
+        return entry(f"in/{number}.json", at=at, batch=number, committed_at=at, day=at.date(), **more)
+
+    write_ledger(tmp_path, of_batch(1, 50), of_batch(2, 3), of_batch(3, 1, records=5, quarantined=5))
+    return str(tmp_path)
+
+
+def test_batches_and_verbs_are_on_one_time_line_the_newest_first(lake: str) -> None:
+    record_verb(lake, "queue redrive: sent 2 dead letters back", undo="-", now=NOW - timedelta(hours=2))
+    record_verb(lake, "long ago", now=NOW - timedelta(days=9))
+    told = [json.loads(line) for line in ran("history", "--lake", lake, "--json").splitlines()]
+    assert [(one["kind"], one["what"]) for one in told] == [
+        ("batch", "batch 3 of games: 1 files, 5 records, 5 quarantined"),
+        ("verb", "queue redrive: sent 2 dead letters back"),
+        ("batch", "batch 2 of games: 1 files, 0 records"),
+    ]
+    assert " on " in told[1]["who"]
+    assert len(ran("history", "--lake", lake, "--days", "10", "--json").splitlines()) == 5
+    assert len(ran("history", "--lake", lake).splitlines()) == 4
+
+
+def test_what_changed_about_a_table_is_told_with_the_way_back(lake: str) -> None:
+    for number in range(2):
+        write_deltalake(f"{lake}/alpha", pa.table({"v": [number]}), mode="append")
+    DeltaTable(f"{lake}/alpha").optimize.compact()
+    told = [json.loads(line) for line in ran("history", "--lake", lake, "--table", "alpha", "--json").splitlines()]
+    (compacted,) = [one for one in told if "OPTIMIZE" in one["what"]]
+    assert compacted["undo"] == "RESTORE TABLE alpha TO VERSION AS OF 1"
+    assert "did you mean alpha?" in failed(2, "history", "--lake", lake, "--table", "alpah")
+
+
+def test_a_verb_leaves_its_record(s3: str) -> None:
+    place = "s3://studio-lake/history"
+    options = {
+        "aws_endpoint_url": s3,
+        "aws_allow_http": "true",
+        "aws_access_key_id": "AK",
+        "aws_secret_access_key": "SK",
+    }
+    write_ledger(place, storage_options=options)
+    gone = hold(f"{place}/_forebay/checkpoints/ingest", wait_s=0)
+    ran("lease", "break", "--lake", place, "--yes")
+    told = json.loads(ran("history", "--lake", place, "--json"))
+    assert told["what"].startswith("lease break: ended the lease of process ")
+    assert told["undo"] == "start that job again"
+    gone._gone.set()  # type: ignore[attr-defined]
+
+
+def test_a_record_that_cannot_be_kept_does_not_undo_what_was_done(lake: str) -> None:
+    from forebay.cli.history import leave_record
+
+    Path(lake, "_forebay", "verbs").write_text("in the way")
+    leave_record(lake, "something")
+    assert given(("history", "--lake", lake), "")[0] == 0
