@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from forebay.errors import Misdeclared
+from forebay_local.twin.door import guarded
 from forebay_local.twin.mend import missing
 
 __all__ = ["MARK", "main"]
@@ -96,7 +97,7 @@ def _bind(port: int) -> Any:
 
     application = DomainDispatcherApplication(create_backend_app)
     # A taken port: werkzeug says so on stderr and exits with 1.
-    return make_server("127.0.0.1", port, application, threaded=True, request_handler=Handler)
+    return make_server("127.0.0.1", port, guarded(application), threaded=True, request_handler=Handler)
 
 
 def _reasons_to_live(options: argparse.Namespace) -> list[Callable[[], bool]]:
