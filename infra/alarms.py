@@ -140,7 +140,7 @@ class Alarms(Construct):
         self._add(
             "missed-files",
             self._metrics.of(FilesReconciled, "missed", minutes=60),
-            "Files landed that S3 told nobody of; they are announced now.",
+            "S3 never announced some files. Reconcile has announced them now.",
             above=0,
         )
         self._add(
@@ -210,7 +210,7 @@ class Alarms(Construct):
                 period=Duration.minutes(5),
                 label="errors of functions",
             ),
-            "A function failed: the job may not be started, or its end not be told.",
+            "A Lambda failed: the job may not have started, or its result not been reported.",
             above=0,
         )
         self._add(

@@ -128,7 +128,7 @@ def _upkeep(metrics: ServiceMetrics) -> list[cw.IWidget]:
     return [
         _graph("Runs of upkeep: tables left for the next one", left),
         _graph("Tables that a person must look at", failed, stacked=True),
-        _graph("Files that S3 told nobody of", [metrics.of(FilesReconciled, "missed", minutes=60)]),
+        _graph("Files S3 never announced", [metrics.of(FilesReconciled, "missed", minutes=60)]),
         _graph("Accounts that differ", [metrics.of(AccountsChecked, "differences", minutes=60)]),
         _graph("Since a watched table got rows, seconds", [_age_of_rows(metrics)]),
     ]

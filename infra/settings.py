@@ -123,7 +123,7 @@ class Settings(BaseModel):
     landing_prefix: Folder = Field("in/", description="only keys that begin so are files to load; empty: all")
     reconcile_below: Folder = Field(
         "",
-        description="where the daily search for files that S3 told nobody of lists; such as in/%Y/%m/%d/, so that it lists "
+        description="where the daily search for files that S3 never announced lists; such as in/%Y/%m/%d/, so that it lists "
         "the last days alone; empty: all below landing_prefix",
     )
     landing_ia_days: int = Field(

@@ -87,7 +87,7 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
     "parked adopt": (("forebay parked adopt purchases --service ./my-service", "once a table takes them"),),
     "compact": (
         ("forebay compact --plan", "what would be done, why, and at what cost"),
-        ("forebay compact alpha --now", "one table, whatever the thresholds say"),
+        ("forebay compact alpha --now", "one table, ignoring thresholds"),
     ),
     "maintain": (
         ("forebay maintain", "every day"),
