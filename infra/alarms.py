@@ -19,7 +19,7 @@ from aws_cdk import aws_sns as sns
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
-from forebay.batch.events import BatchCommitted, RowsAppended, TableFailed
+from forebay.batch.events import BatchCommitted, RecordsLost, RowsAppended, TableFailed
 from forebay.upkeep.accounts.events import AccountsChecked
 from forebay.upkeep.reconcile.events import FilesReconciled
 from infra.landing import Landing
@@ -127,6 +127,18 @@ class Alarms(Construct):
             "files-refused",
             self._metrics.of(BatchCommitted, "refused_files", minutes=5),
             "A whole file could not be read; the quarantine has it with its reason.",
+            above=0,
+        )
+        self._add(
+            "files-withheld",
+            self._metrics.of(BatchCommitted, "withheld_files", minutes=5),
+            "S3 did not give a file: access denied, archived, or its errors lasted. Its records are not in the tables yet.",
+            above=0,
+        )
+        self._add(
+            "records-lost",
+            self._metrics.of(RecordsLost, "records", minutes=5),
+            "An object was deleted after a part of its rows was written; the rest cannot be read any more.",
             above=0,
         )
         self._add(

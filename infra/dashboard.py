@@ -28,6 +28,8 @@ __all__ = ["dashboard"]
 MINUTE = Duration.minutes(1)
 THIRD, HALF, ALL = 8, 12, 24
 
+NOT_LOADED = ("missing_files", "withheld_files", "refused_files")
+
 
 def dashboard(
     scope: Construct,
@@ -88,7 +90,7 @@ def _batches(metrics: ServiceMetrics) -> list[cw.IWidget]:
         for name in ("claim", "read", "write", "ledger")
     ]
     return [
-        _graph("Files taken", sums("files", "known_files", "duplicate_files", "missing_files", "refused_files")),
+        _graph("Files taken", sums("files", "known_files", "duplicate_files", *NOT_LOADED)),
         _graph("Records", sums("records", "written", "quarantined", "parked", "dropped")),
         _graph("A batch, seconds by stage", stages, stacked=True),
     ]

@@ -16,14 +16,13 @@ from forebay.content.outcome import RECORD_REASONS
 from forebay.errors import Halt
 from forebay.landed_file import LandedFile
 
-FILE = LandedFile("landing", "in/a.json", 10, "etag")
+FILE, OTHER = (LandedFile("landing", f"in/{name}.json", 10, "etag") for name in "ab")
+ID = FILE.file_id
 
 
-def end(
-    *, outcome: str = "loaded", documents: int = 0, refused: int = 0, lines_before: dict[int, int] | None = None
-) -> FileEnd:
+def end(file: LandedFile = FILE, *, outcome: str = "loaded", documents: int = 0, refused: int = 0) -> FileEnd:
     return FileEnd(
-        file=FILE,
+        file=file,
         outcome=outcome,  # type: ignore[arg-type]
         reason=None,
         detail=None,
@@ -33,52 +32,51 @@ def end(
         expanded_bytes=0,
         requests=1,
         head="",
-        lines_before=lines_before or {0: 0},
+        lines_before={0: 0},
     )
 
 
-def test_the_pieces_of_a_file_make_one_entry() -> None:
+def test_the_fates_of_a_file_make_one_entry() -> None:
     fates = [
-        Fate(0, "write", 3, "alpha", 0),
-        Fate(1, "write", 2, "beta", 0),
-        Fate(1, "park", 1),
-        Fate(1, "quarantine", 4),
+        Fate(ID, "write", 3, "alpha", 0),
+        Fate(ID, "write", 2, "beta", 0),
+        Fate(ID, "park", 1),
+        Fate(ID, "quarantine", 4),
     ]
-    (entry,) = entries_of([end(documents=6, refused=4, lines_before={0: 0, 1: 3})], fates)
+    (entry,) = entries_of([end(documents=6, refused=4)], fates)
     assert (entry.records, entry.written, entry.quarantined, entry.parked) == (10, 5, 4, 1)
     assert entry.tables == {"alpha": 3, "beta": 2}
 
 
 def test_a_record_that_nobody_counted_halts() -> None:
     with pytest.raises(Halt, match="5 records were read, but 4 are accounted for"):
-        entries_of([end(documents=5)], [Fate(0, "write", 4, "alpha", 0)])
+        entries_of([end(documents=5)], [Fate(ID, "write", 4, "alpha", 0)])
 
 
 def test_a_record_that_was_counted_twice_halts() -> None:
     with pytest.raises(Halt, match="1 records were read, but 2 are accounted for"):
-        entries_of([end(documents=1)], [Fate(0, "write", 1, "alpha", 0), Fate(0, "park", 1)])
+        entries_of([end(documents=1)], [Fate(ID, "write", 1, "alpha", 0), Fate(ID, "park", 1)])
 
 
 def test_the_rows_of_a_failed_table_are_counted_as_quarantined() -> None:
-    fates = [Fate(0, "write", 3, "alpha", 0), Fate(0, "write", 2, "beta", 0)]
+    fates = [Fate(ID, "write", 3, "alpha", 0), Fate(ID, "write", 2, "beta", 0)]
     (entry,) = entries_of([end(documents=5)], fates, {"beta": "table-failed"})
     assert (entry.written, entry.quarantined, entry.tables, entry.reason) == (3, 2, {"alpha": 3}, "table-failed")
 
 
 @pytest.mark.parametrize(
     ("outcome", "in_ledger"),
-    [("missing", "missing"), ("changed", "missing"), ("denied", "denied"), ("unavailable", "unreadable")],
+    [("missing", "missing"), ("changed", "missing"), ("denied", "denied"), ("unavailable", "unavailable")],
 )
 def test_a_file_that_does_not_land_counts_no_records(outcome: str, in_ledger: str) -> None:
-    (entry,) = entries_of([end(outcome=outcome)], [Fate(0, "write", 7, "alpha", 0)])
+    (entry,) = entries_of([end(outcome=outcome)], [Fate(ID, "write", 7, "alpha", 0)])
     assert (entry.outcome, entry.records, entry.tables) == (in_ledger, 0, {})
 
 
 def test_totals_are_sums_over_the_files() -> None:
-    entries = entries_of(
-        [end(documents=2, lines_before={n: 0}) for n in range(3)], [Fate(n, "park", 2) for n in range(3)]
-    )
-    assert Totals.of(entries) == Totals(6, 0, 0, 6, 0)
+    files = (FILE, OTHER)
+    entries = entries_of([end(file, documents=2) for file in files], [Fate(file.file_id, "park", 2) for file in files])
+    assert Totals.of(entries) == Totals(4, 0, 0, 4, 0)
 
 
 @pytest.mark.parametrize(("share", "value"), [(0.5, 2), (0.99, 4), (0.25, 1), (1.0, 4)])
@@ -92,12 +90,12 @@ def test_nothing_has_no_percentile() -> None:
 
 def test_quarantined_records_are_counted_by_reason_and_those_of_files_that_did_not_land_are_not() -> None:
     fates = [
-        Fate(0, "quarantine", 3, reason="not-json"),
-        Fate(0, "write", 2, "beta", 0),
-        Fate(0, "write", 5, "alpha", 0),
-        Fate(1, "quarantine", 9, reason="not-json"),
+        Fate(ID, "quarantine", 3, reason="not-json"),
+        Fate(ID, "write", 2, "beta", 0),
+        Fate(ID, "write", 5, "alpha", 0),
+        Fate(OTHER.file_id, "quarantine", 9, reason="not-json"),
     ]
-    ends = [end(lines_before={0: 0}), end(outcome="unreadable", lines_before={1: 0})]
+    ends = [end(), end(OTHER, outcome="unreadable")]
     assert quarantined_by_reason(ends, fates, {"beta": "table-failed"}) == {"not-json": 3, "table-failed": 2}
 
 

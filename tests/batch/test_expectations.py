@@ -126,13 +126,13 @@ def test_a_table_fails_above_its_limit_and_not_at_it() -> None:
             'never = { check = "true", on_violation = "fail" }'
         )
     )
-    fates = [Fate(0, "write", 6, "a", 0), Fate(1, "write", 4, "a", 0, ("warned", "half")), Fate(0, "park", 5)]
+    fates = [Fate("0", "write", 6, "a", 0), Fate("1", "write", 4, "a", 0, ("warned", "half")), Fate("0", "park", 5)]
     assert verdicts(service, fates) == [
         Verdict("a", "warned", "warn", 10, 4, False),
         Verdict("a", "half", "warn", 10, 4, False),
         Verdict("a", "never", "fail", 10, 0, False),
     ]
-    worse = [*fates, Fate(2, "drop", 3, "a", 0, ("half", "never"))]
+    worse = [*fates, Fate("2", "drop", 3, "a", 0, ("half", "never"))]
     assert [v.failed for v in verdicts(service, worse)] == [False, True, True]
 
 

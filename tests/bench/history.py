@@ -80,7 +80,7 @@ class _Lake:
         self.ledger = Ledger(spark, lake)
         service = builtin_service()
         self.process = Batch(
-            spark, service, lake=lake, generation="bench", ledger=self.ledger, emit=lambda event: None
+            spark, service, lake=lake, generation=lambda: "bench", ledger=self.ledger, emit=lambda event: None
         ).process
 
     def load(self) -> float:

@@ -151,7 +151,7 @@ class Bench:
 
     def bare_files_per_s(self, files: int) -> float:
         """Receive ten, delete ten, in as many threads as the source has; nothing is read or remembered."""
-        from forebay.source.queue import AGAIN
+        from forebay.aws.announce import AGAIN
 
         url, count, lock = self.queue(files), [0], threading.Lock()
         asked = {

@@ -95,9 +95,9 @@ MEANINGS = [
     (403, "AccessDenied", "denied", "access-denied"),
     (403, "AllAccessDisabled", "denied", "access-denied"),
     (400, "KMS.DisabledException", "denied", "key-denied"),
-    (403, "InvalidObjectState", "unreadable", "archived"),
+    (403, "InvalidObjectState", "unavailable", "archived"),
     (416, "InvalidRange", "unreadable", "range-refused"),
-    (400, "InvalidArgument", "unreadable", "refused-by-s3"),
+    (400, "InvalidArgument", "unavailable", "refused-by-s3"),
 ]
 
 

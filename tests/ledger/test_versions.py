@@ -109,3 +109,23 @@ def test_each_key_goes_by_its_own_rule_in_the_same_batch() -> None:
     assert [file.key for file in found.fresh] == ["in/fixes.json", "in/log.json"]
     assert [entry.file.key for entry in found.left_out] == ["in/first.json"]
     assert [one.by.key for one in found.superseded] == ["in/fixes.json"]
+
+
+@pytest.mark.parametrize("outcome", ["missing", "denied", "unavailable"])
+@pytest.mark.parametrize("rule", ["append", "ignore", "replace"])
+def test_a_file_that_s3_did_not_give_is_read_again_when_it_is_announced_again(rule: Overwritten, outcome: str) -> None:
+    withheld = Earlier(version(1), {"file_id": version(1).file_id, "outcome": outcome})
+    found = decided([version(1)], [withheld], rule)
+    assert (found.fresh, found.retried, found.known) == ((version(1),), (version(1),), ())
+
+
+@pytest.mark.parametrize("outcome", ["unreadable", "duplicate", "skipped", "superseded", "empty", "loaded"])
+def test_what_became_of_any_other_file_is_final(outcome: str) -> None:
+    done = Earlier(version(1), {"file_id": version(1).file_id, "outcome": outcome, "tables": {}})
+    found = decided([version(1)], [done], "append")
+    assert (found.fresh, found.retried, found.known) == ((), (), (version(1),))
+
+
+def test_a_file_that_was_announced_twice_in_one_batch_has_one_row_in_the_ledger() -> None:
+    found = decided([version(1), replace(version(1), sequencer=None)], [], "append")
+    assert (found.fresh, len(found.known), found.left_out) == ((version(1),), 1, ())

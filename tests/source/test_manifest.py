@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -95,3 +96,11 @@ def test_memory_of_batches_is_bounded_and_keeps_the_newest() -> None:
         taken.remember(manifest(number, *(f"{number}-{i}" for i in range(4))))
     assert taken.batches == [8, 9]
     assert len(taken) == 8
+
+
+def test_the_same_bytes_put_again_are_another_announcement_and_a_redelivery_is_not() -> None:
+    taken = Taken()
+    first = replace(row("a"), file=replace(row("a").file, sequencer="01"))
+    taken.remember(Manifest(1, 0, (first,), ()))
+    assert replace(first, message_id="sent once more").mark in taken
+    assert replace(first, file=replace(first.file, sequencer="02")).mark not in taken

@@ -15,11 +15,16 @@ from urllib.parse import quote_plus
 
 from forebay.landed_file import LandedFile
 
-__all__ = ["announce"]
+__all__ = ["AGAIN", "announce"]
+
+AGAIN = "forebay-again"
+"""A message attribute. A message that carries it announces its files on purpose a second time (a replay, or a file that
+was put back), so it is not weighed against what recent batches took; only redeliveries of the very message are."""
 
 MESSAGE_BYTES = 20_000
 """So full is a message at least before the next one begins; ten of them fit into one request, of 256 KiB."""
 TRIES = 3
+MARK = {AGAIN: {"DataType": "String", "StringValue": "true"}}
 
 
 def announce(sqs: Any, url: str, files: Sequence[LandedFile]) -> list[str]:
@@ -28,7 +33,7 @@ def announce(sqs: Any, url: str, files: Sequence[LandedFile]) -> list[str]:
     for at in range(0, len(messages), 10):
         batch = dict(enumerate(messages[at : at + 10]))
         for _ in range(TRIES):
-            entries = [{"Id": str(n), "MessageBody": body} for n, (body, _) in batch.items()]
+            entries = [{"Id": str(n), "MessageBody": body, "MessageAttributes": MARK} for n, (body, _) in batch.items()]
             failed = sqs.send_message_batch(QueueUrl=url, Entries=entries).get("Failed", ())
             batch = {int(one["Id"]): batch[int(one["Id"])] for one in failed}
             if not batch:

@@ -1,6 +1,7 @@
 """The batch: names of files go in, rows stand in every table they belong to, and the ledger says so last.
 
-* `batch` the steps, in order      * `declarations` those that it works by      * `reading` files become rows with fates
+* `batch` the steps, in order      * `plan` how its files ended, pinned      * `resume` an earlier try of it goes on
+* `declarations` those that it works by      * `reading` files become rows with fates
 * `routing` which record belongs to which table, as one Spark expression      * `columns` the columns that rows get
 * `reasons` why a record is in the quarantine: every reason, once
 * `attempt` declared SQL that may fail on a row

@@ -1,7 +1,7 @@
 """The counts of a batch, made to add up: each file's end, and what became of each of its records, become ledger
 entries.
 
-Pure. In: the ends of the files, and how many rows of each piece have which fate. Out: one entry per file; an entry
+Pure. In: the ends of the files, and how many rows of each file have which fate. Out: one entry per file; an entry
 whose sum does not hold halts (`forebay.ledger.entry`).
 """
 
@@ -22,18 +22,17 @@ _OUTCOMES: dict[str, Outcome] = {
     "missing": "missing",
     "changed": "missing",
     "denied": "denied",
-    # S3 would not give it, however often it was asked. It is kept in the quarantine by name, to be tried again.
-    "unavailable": "unreadable",
+    "unavailable": "unavailable",
     "unreadable": "unreadable",
 }
 
 
 @dataclass(frozen=True)
 class Fate:
-    """So many rows of one piece have one fate; `table`, and the declaration that made it, where they were meant for one;
+    """So many rows of one file have one fate; `table`, and the declaration that made it, where they were meant for one;
     `violated` names the expectations that they did not fulfil, `reason` says why they are quarantined."""
 
-    piece: int
+    file_id: str
     fate: str
     rows: int
     table: str | None = None
@@ -65,10 +64,10 @@ def entries_of(
 ) -> list[Entry]:
     """One entry per file. Rows of a table that was not written are in the quarantine, and counted there; `unwritten`
     says why, by table."""
-    of_piece: dict[int, list[Fate]] = defaultdict(list)
+    of_file: dict[str, list[Fate]] = defaultdict(list)
     for fate in fates:
-        of_piece[fate.piece].append(fate)
-    return [_entry(end, [f for p in end.lines_before for f in of_piece[p]], unwritten or {}) for end in ends]
+        of_file[fate.file_id].append(fate)
+    return [_entry(end, of_file[end.file.file_id], unwritten or {}) for end in ends]
 
 
 def _entry(end: FileEnd, fates: Sequence[Fate], unwritten: Mapping[str, str]) -> Entry:
@@ -100,10 +99,10 @@ def quarantined_by_reason(
     ends: Iterable[FileEnd], fates: Iterable[Fate], unwritten: Mapping[str, str]
 ) -> dict[str, int]:
     """Records by reason; whole files are not among them."""
-    lands = {piece for end in ends if end.lands for piece in end.lines_before}
+    lands = {end.file.file_id for end in ends if end.lands}
     counts: Counter[str] = Counter()
     for fate in fates:
-        if fate.piece not in lands:
+        if fate.file_id not in lands:
             continue
         if fate.fate == "quarantine":
             counts[fate.reason or "other"] += fate.rows

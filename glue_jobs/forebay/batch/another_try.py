@@ -242,7 +242,9 @@ class _Carrying:
     def run(self) -> Tried:
         counted = self.rows.groupBy("_file_id", "_fate", "_table", "_declared", "_violated").count().collect()
         if not self._has(table_path(self.lake, LEDGER)):
-            self._write([Fate(0, r["_fate"], r["count"], r["_table"], r["_declared"], _names(r)) for r in counted])
+            self._write(
+                [Fate(r["_file_id"], r["_fate"], r["count"], r["_table"], r["_declared"], _names(r)) for r in counted]
+            )
             in_tables = self._written({r["_table"] for r in counted if r["_fate"] == "write"})
             self._account([r for r in counted if _moves(r, in_tables)])
         # From here on what is in the ledger counts: a table that failed then may not be tried under this number again.

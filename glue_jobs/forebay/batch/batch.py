@@ -7,37 +7,42 @@ bad record, file or table never stops the others; `Halt` stops everything, befor
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from forebay.batch.accounting import entries_of, quarantined_by_reason
 from forebay.batch.another_try import app_id
 from forebay.batch.declarations import Declarations
-from forebay.batch.dedupe import Dedupe, landing, tries_before
-from forebay.batch.events import BatchRepeated, RecordsQuarantined
+from forebay.batch.dedupe import Dedupe, landing
+from forebay.batch.events import BatchRepeated, RecordsLost, RecordsQuarantined
 from forebay.batch.new_tables import NewTables
-from forebay.batch.reading import count_fates, ends_of, read_routed
+from forebay.batch.plan import Plan, Plans
+from forebay.batch.reading import Read, count_fates, ends_of, read_routed
 from forebay.batch.reporting import Stages, reports_of
+from forebay.batch.resume import Resumed, resumed
 from forebay.batch.writing import Writing
 from forebay.content.limits import Limits
 from forebay.content.piece import cut
 from forebay.content.source import register
+from forebay.declaration.pinned import pinned, unpinned
 from forebay.declaration.service import Service
+from forebay.errors import Halt
 from forebay.events import Emit
-from forebay.lake.layout import IDS, table_path
-from forebay.lake.objects import Objects
+from forebay.lake.layout import IDS, PLANS, table_path
+from forebay.lake.objects import open_objects
 from forebay.landed_file import LandedFile
 from forebay.ledger.entry import COLUMNS as LEDGER_COLUMNS
-from forebay.ledger.entry import Entry
+from forebay.ledger.entry import Entry, file_hash
 from forebay.ledger.ledger import Ledger, utc
-from forebay.ledger.versions import Sorted
+from forebay.ledger.versions import Sorted, Superseded
 from forebay.table.catalog import Catalog
 from forebay.table.fan_out import Txn
 from forebay.table.in_arrow import arrow_rows
-from forebay.table.kernel import TableLogs
+from forebay.table.kernel import NO_VERSION, TableLogs
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -55,7 +60,7 @@ class Batch:
         service: Service,
         *,
         lake: str,
-        generation: str,
+        generation: Callable[[], str],
         ledger: Ledger,
         emit: Emit,
         limits: Limits | None = None,
@@ -63,39 +68,83 @@ class Batch:
         still_ours: Callable[[], None] = lambda: None,
         declarations: Declarations | None = None,
         catalog: Catalog | None = None,
-        store: Objects | None = None,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self.spark, self.service, self.lake, self.ledger, self.emit = spark, service, lake, ledger, emit
-        self.generation, self.limits, self.clock = generation, limits or Limits(), clock
+        self.generation_of, self.limits, self.clock = generation, limits or Limits(), clock
         self.tables_at_once, self.still_ours = tables_at_once, still_ours
         self.logs = TableLogs(spark, emit=emit)
         self.new_tables = NewTables()
-        self.declarations, self.catalog, self.store = declarations, catalog, store
+        self.declarations, self.catalog = declarations, catalog
+        self.plans = Plans(open_objects(f"{lake}/{PLANS}"), service.name)
         register(spark)
+
+    @cached_property
+    def generation(self) -> str:
+        """Asked for with the first batch: before that, a new stream has no name."""
+        return self.generation_of()
 
     def process(self, names: DataFrame, batch_id: int) -> None:
         """Done when it returns; done already when the ledger has the batch."""
-        txn = Txn(f"forebay/{self.service.name}/{self.generation}", batch_id)
+        files = [_landed(row) for row in names.collect()]
+        txn = self.txn(self.generation, batch_id)
         if self.logs.has(self.ledger.path, txn):
+            self.must_know(files, txn)
             self.emit(BatchRepeated(service=self.service.name, batch=batch_id))
             return
-        if self.declarations is not None:
+        plan = self.plans.of(self.generation, batch_id)
+        if plan is not None:
+            self.service = unpinned(plan.service, f"batch {plan.batch}")
+        elif self.declarations is not None:
             self.service = self.declarations.of_batch(batch_id)
-        self.steps(names, self.writing(txn), Stages())
+        self.steps(files, self.writing(txn, plan), plan, Stages())
+
+    def finish_earlier(self, current: str | None) -> None:
+        """Finishes batches that an earlier generation left between a table and the ledger, under their own transaction. Those
+        of the `current` one are for Spark to replay. Run again, it finds nothing to do."""
+        for plan in self.plans.left():
+            txn = self.txn(plan.generation, plan.batch)
+            if self.logs.has(self.ledger.path, txn):
+                self.plans.forget(plan)
+            elif plan.generation != current:
+                self.finish_plan(plan, txn)
+
+    def finish_plan(self, plan: Plan, txn: Txn) -> None:
+        """A plan without effect is none; its files come again."""
+        before = self.service
+        self.service = unpinned(plan.service, f"batch {plan.batch}")
+        writing = self.writing(txn, plan)
+        if self.done(writing, plan, self.ledger.sort(plan.files, self.service.rule_of)):
+            self.steps(plan.files, writing, plan, Stages())
+        else:
+            self.plans.forget(plan)
+        self.service = before
+
+    def txn(self, generation: str, batch: int) -> Txn:
+        return Txn(f"forebay/{self.service.name}/{generation}", batch)
+
+    def must_know(self, files: Sequence[LandedFile], txn: Txn) -> None:
+        """Done is a claim about these very files."""
+        unknown = [file for file in files if not self.ledger.index.knows_file(file_hash(file))]
+        if unknown:
+            raise Halt(
+                f"the ledger has batch {txn.version} of {txn.app_id}, but not {len(unknown)} of its files, such as "
+                f"{unknown[0].uri}: this stream's batches are counted anew. Start with a new --checkpoint; what is loaded is "
+                "not loaded again, and no message was deleted"
+            )
 
     def close(self) -> None:
         """Waits for the tables' checkpoints that are under way."""
         self.logs.close()
 
-    def writing(self, txn: Txn) -> Writing:
+    def writing(self, txn: Txn, plan: Plan | None) -> Writing:
         return Writing(
             spark=self.spark,
             service=self.service,
             lake=self.lake,
-            generation=self.generation,
+            generation=plan.generation if plan else self.generation,
             txn=txn,
-            began_at=self.clock(),
+            began_at=plan.began_at if plan else self.clock(),
             logs=self.logs,
             new_tables=self.new_tables,
             tables_at_once=self.tables_at_once,
@@ -103,58 +152,136 @@ class Batch:
             catalog=self.catalog,
         )
 
-    def steps(self, names: DataFrame, writing: Writing, stages: Stages) -> None:
+    def steps(self, files: Sequence[LandedFile], writing: Writing, plan: Plan | None, stages: Stages) -> None:
+        """A plan without effect binds nobody: the batch begins anew, and may read its files otherwise."""
         with stages.stage("claim"):
-            split = self.ledger.sort([_landed(row) for row in names.collect()], self.service.rule_of)
-        pieces = cut(split.fresh, self.limits)
+            split = self.ledger.sort(files, self.service.rule_of)
+            done = self.done(writing, plan, split)
         with ExitStack() as cached:
-            rows = read_routed(self.spark, self.service, self.limits, split.fresh, pieces, cached)
             with stages.stage("read"):
-                fates, ends = count_fates(rows), ends_of(rows, pieces)
-                chosen, dedupe = rows, self.dedupe(writing, split)
-                if rows is not None and dedupe.wanted:
-                    chosen = dedupe.without_duplicates(rows, landing(ends), cached)
-                    fates = count_fates(chosen)
+                again = plan if done else None
+                dedupe = self.dedupe(writing, split, again)
+                read = self.read(again.landing if again else split.fresh, dedupe, cached)
+                going = self.planned(files, split, writing, plan, read, done, dedupe)
             self.still_ours()
             with stages.stage("write"):
-                landed = {end.file.file_id for end in ends if end.lands}
+                landed = {end.file.file_id for end in going.plan.ends if end.lands}
                 superseded = [earlier for earlier in split.superseded if earlier.by.file_id in landed]
-                unwritten = writing.write(chosen, ends, fates, superseded, dedupe)
-            entries = entries_of(ends, fates, unwritten)
-            self.still_ours()
-            with stages.stage("ledger"):
-                changed = [earlier.row(unwritten) for earlier in superseded]
-                self.commit(writing, [*entries, *split.left_out], changed)
-        told = reports_of(
-            self.service.name, writing.txn.version, split, ends, entries, len(superseded), stages, self.clock()
-        )
-        for event in told:
-            self.emit(event)
-        if reasons := quarantined_by_reason(ends, fates, unwritten):
-            self.emit(RecordsQuarantined.of(self.service.name, writing.txn.version, reasons))
+                rows = read.landing(going.usable)
+                unwritten = writing.write(rows, going.plan.ends, going.plan.fates, superseded, dedupe)
+            self.finish(going.plan, split, superseded, unwritten, writing, stages)
 
-    def dedupe(self, writing: Writing, split: Sorted) -> Dedupe:
+    def finish(
+        self,
+        plan: Plan,
+        split: Sorted,
+        superseded: Sequence[Superseded],
+        unwritten: Mapping[str, str],
+        writing: Writing,
+        stages: Stages,
+    ) -> None:
+        """The ledger, then what is told of the batch."""
+        entries = entries_of(plan.ends, plan.fates, unwritten)
+        self.still_ours()
+        with stages.stage("ledger"):
+            changed = [earlier.row(unwritten) for earlier in superseded]
+            self.commit(writing, [*entries, *split.left_out], changed, split.retried)
+        if plan.ends:
+            self.plans.forget(plan)
+        name, batch = self.service.name, plan.batch
+        for event in reports_of(name, batch, split, plan.ends, entries, len(superseded), stages, self.clock()):
+            self.emit(event)
+        if reasons := quarantined_by_reason(plan.ends, plan.fates, unwritten):
+            self.emit(RecordsQuarantined.of(name, batch, reasons))
+
+    def done(self, writing: Writing, plan: Plan | None, split: Sorted) -> frozenset[str]:
+        """What an earlier try of this batch wrote."""
+        if plan is None:
+            return frozenset()
+        leaving = {table for earlier in split.superseded for table in earlier.tables}
+        done = writing.done(plan.tables | leaving)
+        if done and {file.file_id for file in split.fresh} != {end.file.file_id for end in plan.ends}:
+            raise Halt(
+                f"batch {plan.batch} of generation {plan.generation} was begun with other files than the ledger calls new "
+                "now: does another job write this lake? Nothing was marked as done"
+            )
+        return done
+
+    def read(self, files: Sequence[LandedFile], dedupe: Dedupe, cached: ExitStack) -> Read:
+        pieces = cut(files, self.limits)
+        rows = read_routed(self.spark, self.service, self.limits, files, pieces, cached)
+        ends = ends_of(rows, pieces)
+        if rows is not None and dedupe.wanted:
+            rows = dedupe.without_duplicates(rows, landing(ends), cached)
+        return Read(rows, ends, count_fates(rows))
+
+    def planned(
+        self,
+        files: Sequence[LandedFile],
+        split: Sorted,
+        writing: Writing,
+        earlier: Plan | None,
+        read: Read,
+        done: frozenset[str],
+        dedupe: Dedupe,
+    ) -> Resumed:
+        """The plan to go by, durable before anything is written."""
+        if earlier is not None and done:
+            going = resumed(earlier, read.ends, read.fates, done)
+            if going.plan != earlier:
+                self.plans.change(going.plan)
+                self.tell_lost(going.lost, earlier.batch)
+            return going
+        landed = {end.file.file_id for end in read.ends if end.lands}
+        plan = Plan(
+            generation=writing.generation,
+            batch=writing.txn.version,
+            began_at=writing.began_at,
+            service=pinned(self.service),
+            files=tuple(files),
+            ends=tuple(replace(end, lines_before={}) for end in read.ends),
+            fates=tuple(fate for fate in read.fates if fate.file_id in landed),
+            tries_until=dedupe.tries_until,
+        )
+        if earlier is not None:
+            self.plans.change(plan)
+        elif plan.ends:
+            self.plans.pin(plan)
+        return Resumed(plan, frozenset(landed))
+
+    def tell_lost(self, lost: Mapping[LandedFile, int], batch: int) -> None:
+        for file, records in lost.items():
+            self.emit(RecordsLost(service=self.service.name, batch=batch, uri=file.uri, records=records))
+
+    def dedupe(self, writing: Writing, split: Sorted, again: Plan | None) -> Dedupe:
         """The batch's day is that of its newest file, so that a replay has the same."""
         landed = [file.event_time for file in split.fresh if file.event_time is not None]
-        dedupe = Dedupe(
+        path = table_path(self.lake, IDS)
+        return Dedupe(
             spark=self.spark,
             service=self.service,
-            path=table_path(self.lake, IDS),
+            path=path,
             logs=self.logs,
             shared=writing.shared,
             day=max(landed, default=writing.began_at).date(),
             leaving=[earlier.earlier.file.file_id for earlier in split.superseded],
+            tries_until=again.tries_until if again else self.last_try(path),
         )
-        if self.store is None or not dedupe.wanted:
-            return dedupe
-        newest = self.last_try(dedupe.path)
-        return replace(dedupe, tries_until=tries_before(writing.txn.version, newest, self.store))
 
     def last_try(self, path: str) -> int:
         """The number of the last try that left ids."""
+        if not any(table.dedupe for table in self.service.tables):
+            return NO_VERSION
         return self.logs.last_version_at(path, app_id(self.service), again=True)
 
-    def commit(self, writing: Writing, entries: Sequence[Entry], changed: Sequence[dict[str, Any]]) -> None:
+    def commit(
+        self,
+        writing: Writing,
+        entries: Sequence[Entry],
+        changed: Sequence[dict[str, Any]],
+        retried: Sequence[LandedFile],
+    ) -> None:
+        """The rows of files that are tried again make room for what became of them now."""
         if entries:
             when = {
                 "claimed_at": writing.began_at,
@@ -162,12 +289,12 @@ class Batch:
                 "service_version": self.service.version,
             }
             shared = {**writing.shared, **when}
+            leaving = [row["file_id"] for row in changed] + [file.file_id for file in retried]
             rows: DataFrame | pa.Table
-            if changed:
+            if leaving:
                 rows = self.ledger.frame(entries, changed, **shared)
             else:
                 rows = arrow_rows((entry.row(**shared) for entry in entries), LEDGER_COLUMNS)
-            leaving = [row["file_id"] for row in changed]
             writing.write_own("ledger", rows, len(entries) + len(changed), leaving)
             self.ledger.remember(entry.file for entry in entries)
 

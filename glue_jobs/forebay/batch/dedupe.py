@@ -21,15 +21,13 @@ from forebay.batch.columns import with_declared_columns
 from forebay.batch.reading import until
 from forebay.content.end import FileEnd
 from forebay.declaration.service import Service
-from forebay.errors import Halt
-from forebay.lake.objects import Objects
 from forebay.table.conflict import is_conflict
 from forebay.table.kernel import NO_VERSION, TableLogs
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["ANOTHER_TRY", "DUPLICATE", "Dedupe", "landing", "tries_before"]
+__all__ = ["ANOTHER_TRY", "DUPLICATE", "Dedupe", "landing"]
 
 ANOTHER_TRY = "another-try"
 """What stands for a generation where records that were kept beside the tables are written."""
@@ -46,18 +44,6 @@ RECORD = ("_file_id", "byte_offset")
 def landing(ends: Sequence[FileEnd]) -> list[int]:
     """The pieces of the files that land."""
     return [piece for end in ends if end.lands for piece in end.lines_before]
-
-
-def tries_before(batch: int, newest: int, store: Objects) -> int:
-    """The last try whose ids a batch looks at: the newest when it is asked for the first time, and that one ever after."""
-    name = f"ids/{batch}.json"
-    if store.write_once(name, str(newest).encode()):
-        store.delete([f"ids/{batch - 2}.json"])
-        return newest
-    found = store.read(name)
-    if found is None:
-        raise Halt(f"{store.place}/{name} went away; does somebody else tidy the checkpoint?")
-    return int(found)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -21,6 +21,7 @@ __all__ = [
     "FileSetAside",
     "NewTablesRefused",
     "OwnRowsAppended",
+    "RecordsLost",
     "RecordsNotTriedAgain",
     "RecordsQuarantined",
     "RecordsTriedAgain",
@@ -41,6 +42,7 @@ class BatchCommitted(Event):
     duplicate_files: int = metric(default=0)
     superseded_files: int = metric(default=0)
     missing_files: int = metric(default=0)
+    withheld_files: int = metric(default=0)
     refused_files: int = metric(default=0)
     bytes: int = metric("Bytes")
     records: int = metric()
@@ -168,6 +170,18 @@ RecordsQuarantined: type[ByReason] = make_dataclass(
     kw_only=True,
     namespace={"__module__": __name__, "__doc__": ByReason.__doc__},
 )
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecordsLost(Event):
+    """An object was deleted after some of its rows were written and before the others were. What is in stays."""
+
+    level: ClassVar[str] = "error"
+
+    service: str
+    batch: int
+    uri: str
+    records: int = metric()
 
 
 @dataclass(frozen=True, kw_only=True)

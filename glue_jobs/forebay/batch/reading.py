@@ -6,8 +6,9 @@ once; how many rows have which fate; and the end of each file.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from forebay.batch.accounting import Fate
@@ -23,7 +24,26 @@ from forebay.landed_file import LandedFile
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["count_fates", "ends_of", "landing_rows", "read_routed", "until"]
+__all__ = ["Read", "count_fates", "ends_of", "landing_rows", "read_routed", "until"]
+
+
+@dataclass(frozen=True)
+class Read:
+    """What one try read: rows with fates, the end of each file, and the fates counted."""
+
+    rows: DataFrame | None
+    ends: Sequence[FileEnd]
+    fates: Sequence[Fate]
+
+    def landing(self, usable: Collection[str]) -> DataFrame | None:
+        """The rows of the files that land, of those that may be used."""
+        from pyspark.sql import functions as F
+
+        if self.rows is None:
+            return None
+        rows = landing_rows(self.rows, self.ends)
+        others = [end.file.file_id for end in self.ends if end.lands and end.file.file_id not in usable]
+        return rows.where(~F.col("_file_id").isin(others)) if others else rows
 
 
 def read_routed(
@@ -67,11 +87,19 @@ def ends_of(rows: DataFrame | None, pieces: Sequence[Piece]) -> list[FileEnd]:
 def count_fates(rows: DataFrame | None) -> list[Fate]:
     if rows is None:
         return []
-    counted = rows.groupBy("piece", "_fate", "_table", "_declared", "_violated", "_reason").count().collect()
+    rows = rows.where("_fate <> 'end'")
+    counted = rows.groupBy("_file_id", "_fate", "_table", "_declared", "_violated", "_reason").count().collect()
     return [
-        Fate(r["piece"], r["_fate"], r["count"], r["_table"], r["_declared"], tuple(r["_violated"] or ()), r["_reason"])
+        Fate(
+            r["_file_id"],
+            r["_fate"],
+            r["count"],
+            r["_table"],
+            r["_declared"],
+            tuple(r["_violated"] or ()),
+            r["_reason"],
+        )
         for r in counted
-        if r["_fate"] != "end"
     ]
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from forebay.content.end import FileEnd
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
 __all__ = ["COLUMNS", "SetAside"]
 
@@ -29,13 +29,19 @@ _FROM_ROWS = {"file_id": "_file_id", "line": "_line", "table": "_table", "reason
 class SetAside:
     """The rows of one batch that go beside the tables."""
 
-    def __init__(self, rows: DataFrame, unwritten: Mapping[str, str], shared: Mapping[str, Any]) -> None:
-        self._rows, self._unwritten = rows, unwritten
+    def __init__(
+        self, rows: DataFrame | None, spark: SparkSession, unwritten: Mapping[str, str], shared: Mapping[str, Any]
+    ) -> None:
+        self._rows, self._spark, self._unwritten = rows, spark, unwritten
         self._shared = {"day": shared["at"].date(), **shared}
 
     def quarantined(self, files: Sequence[FileEnd]) -> DataFrame:
         """Records with a reason, those of tables that were not written, and whole files."""
         from pyspark.sql import functions as F
+
+        whole = self._spark.createDataFrame([self._whole(end) for end in files], COLUMNS)
+        if self._rows is None:
+            return whole
 
         of_table = F.lit(None)
         if self._unwritten:
@@ -43,14 +49,12 @@ class SetAside:
             of_table = F.when(F.col("_fate") == "write", reasons[F.col("_table")])
         refused = self._rows.where((F.col("_fate") == "quarantine") | of_table.isNotNull())
         kept = self._columns(refused.withColumn("_reason", F.coalesce(of_table, F.col("_reason"))))
-        if files:
-            whole = self._rows.sparkSession.createDataFrame([self._whole(end) for end in files], COLUMNS)
-            kept = kept.unionByName(whole)
-        return kept
+        return kept.unionByName(whole) if files else kept
 
     def parked(self) -> DataFrame:
         from pyspark.sql import functions as F
 
+        assert self._rows is not None
         return self._columns(self._rows.where(F.col("_fate") == "park"))
 
     def _columns(self, rows: DataFrame) -> DataFrame:

@@ -1,7 +1,8 @@
 """The rows of a batch on their way into tables: one job for the files of all tables of a declaration, one commit a table.
 
 In: rows with fates, and their counts. Out: which tables were not written, and why; their rows are in the quarantine then.
-Delta's counts must be ours, or everything halts.
+Rows are counted before they are committed, and again by what Delta says of the commit; a table that has the batch already is
+counted by its commit. Other numbers than the plan's halt everything.
 """
 
 from __future__ import annotations
@@ -28,7 +29,6 @@ from forebay.batch.events import (
 from forebay.batch.expectations import COLUMNS as QUALITY_COLUMNS
 from forebay.batch.expectations import verdicts
 from forebay.batch.new_tables import NewTables
-from forebay.batch.reading import landing_rows
 from forebay.batch.reasons import EXPECTATION_FAILED, OF_WHOLE_TABLES, TABLE_FAILED, TOO_MANY_NEW_TABLES
 from forebay.batch.set_aside import SetAside
 from forebay.content.end import FileEnd
@@ -36,10 +36,12 @@ from forebay.declaration.service import Service
 from forebay.declaration.table import Table
 from forebay.errors import Halt
 from forebay.events import Emit
-from forebay.lake.layout import QUARANTINE, own_table, table_path
+from forebay.lake.layout import PARKED, QUARANTINE, own_table, table_path
+from forebay.lake.log.commit import rows_of_transaction
+from forebay.lake.objects import open_objects
 from forebay.ledger.versions import Superseded
 from forebay.table.catalog import Catalog
-from forebay.table.fan_out import Appended, Destination, Failed, Outcome, Txn, append, append_from_driver
+from forebay.table.fan_out import Appended, Destination, Failed, Outcome, Skipped, Txn, append, append_from_driver
 from forebay.table.from_records import with_record_columns
 from forebay.table.in_arrow import arrow_rows
 from forebay.table.kernel import Seen, TableLogs
@@ -78,21 +80,22 @@ class Writing:
         """What all rows of this batch say alike, in the ledger and beside it."""
         return {"service": self.service.name, "generation": self.generation, "batch": self.txn.version}
 
+    def done(self, tables: Iterable[str]) -> frozenset[str]:
+        """Of these tables, and of what is kept beside them, those that have this batch's commit."""
+        places = {**{name: table_path(self.lake, name) for name in tables}}
+        places |= {name: table_path(self.lake, name) for name in (QUARANTINE, PARKED)}
+        return frozenset(name for name, path in places.items() if self.logs.has(path, self.txn, again=True))
+
     def write(
         self,
-        rows: DataFrame | None,
+        landing: DataFrame | None,
         ends: Sequence[FileEnd],
         fates: Sequence[Fate],
         superseded: Sequence[Superseded] = (),
         dedupe: Dedupe | None = None,
     ) -> dict[str, str]:
         """Tables first, then what is set aside, which takes in the rows of tables that were not written. Returns those,
-        with the reason of each."""
-        if rows is None:
-            return {}
-        landing = landing_rows(rows, ends)
-        lands = {piece for end in ends if end.lands for piece in end.lines_before}
-        fates = [fate for fate in fates if fate.piece in lands]
+        with the reason of each. `landing` are the rows of files that land; None where none does."""
         names = {fate.table for fate in fates if fate.fate == "write" and fate.table is not None}
         leaving = self.leaving(superseded)
         unwritten = self.unwritten_before() if names else {}
@@ -110,10 +113,12 @@ class Writing:
             self.remember(landing, unwritten, fates, dedupe)
         return unwritten
 
-    def remember(self, rows: DataFrame, unwritten: Mapping[str, str], fates: Sequence[Fate], dedupe: Dedupe) -> None:
+    def remember(
+        self, rows: DataFrame | None, unwritten: Mapping[str, str], fates: Sequence[Fate], dedupe: Dedupe
+    ) -> None:
         """The ids of what was written, for the batches to come."""
-        ids = dedupe.ids(rows, unwritten)
-        if (count := ids.count()) > 0:
+        ids = None if rows is None else dedupe.ids(rows, unwritten)
+        if ids is not None and (count := ids.count()) > 0:
             self.write_own("ids", ids, count)
         if self.txn.version % FORGET_EVERY == 0:
             dedupe.forget()
@@ -183,10 +188,10 @@ class Writing:
         return grouped
 
     def write_tables(
-        self, rows: DataFrame, declared: Table, wanted: dict[str, int], leaving: Mapping[str, Sequence[str]]
+        self, rows: DataFrame | None, declared: Table, wanted: dict[str, int], leaving: Mapping[str, Sequence[str]]
     ) -> frozenset[str]:
         """Those that could not be written. Where rows of earlier files leave, new ones come in the same commit."""
-        if not wanted:
+        if not wanted or rows is None:
             return frozenset()
         from pyspark.sql import functions as F
 
@@ -202,9 +207,12 @@ class Writing:
                 pool=self.tables_at_once,
                 logs=self.logs,
                 emit=self.emit,
+                expected=wanted,
             )
         for name in sorted(wanted.keys() & leaving.keys()):
             its_rows = chosen.where(F.col("_table") == name).drop("_table")
+            if name not in self.done([name]):
+                self.must_be_there(name, wanted[name], its_rows)
             results[name] = self.replaced(declared, name, leaving[name], its_rows)
         return frozenset(name for name, result in results.items() if self.failed(name, wanted[name], result))
 
@@ -243,6 +251,8 @@ class Writing:
                 )
             self.emit(TableFailed(**where, rows=wanted, error=str(result.error)))
             return True
+        if isinstance(result, Skipped):
+            self.must_have_come(table_path(self.lake, table), wanted)
         if isinstance(result, Appended):
             self.must_count(table, wanted, result)
             counts: dict[str, Any] = {"rows": result.rows, "rescued": result.rescued}
@@ -265,17 +275,17 @@ class Writing:
 
     def set_aside(
         self,
-        rows: DataFrame,
+        rows: DataFrame | None,
         ends: Sequence[FileEnd],
         unwritten: dict[str, str],
         fates: Sequence[Fate],
         superseded: Sequence[Superseded],
     ) -> None:
         """Quarantine and parked: one commit each, if there is anything to keep, or to let go."""
-        keep = SetAside(rows, unwritten, {**self.shared, "at": self.began_at})
+        keep = SetAside(rows, self.spark, unwritten, {**self.shared, "at": self.began_at})
         quarantined = sum(f.rows for f in fates if f.fate == "quarantine")
         quarantined += sum(f.rows for f in fates if f.fate == "write" and f.table in unwritten)
-        files = [end for end in ends if end.outcome in ("unreadable", "unavailable")]
+        files = [end for end in ends if end.outcome == "unreadable"]
         few = not superseded and sum(end.expanded_bytes for end in ends) <= FEW_BYTES
         if quarantined or files or superseded:
             kept = keep.quarantined(files) if quarantined or files else None
@@ -295,22 +305,41 @@ class Writing:
         from pyspark.sql import functions as F
 
         table = Destination(name, table_path(self.lake, own_table(name)), ("day",))
+        more: dict[str, Any] = {"txn": self.txn, "logs": self.logs, "emit": self.emit}
         result: Outcome | None = None
         if isinstance(rows, pa.Table):
-            result = append_from_driver(rows, table, txn=self.txn, logs=self.logs, emit=self.emit)
+            result = append_from_driver(rows, table, expected=wanted, **more)
         elif leaving and self.logs.look(table.path) is not None:
             coming = None if rows is None else lambda seen: rows
             result = replace(self.spark, table, leaving, coming, txn=self.txn, logs=self.logs, id_column="file_id")
         elif rows is not None:
             named = rows.withColumn("_table", F.lit(name))
-            result = append(self.spark, named, [table], txn=self.txn, logs=self.logs, emit=self.emit)[name]
+            result = append(self.spark, named, [table], expected={name: wanted}, **more)[name]
         if isinstance(result, Failed):
             raise Halt(f"{table.path} could not be written, so batch {self.txn.version} stays open: {result.error}")
+        if isinstance(result, Skipped) and own_table(name) in (QUARANTINE, PARKED):
+            self.must_have_come(table.path, wanted)
         if isinstance(result, Appended):
             self.must_count(table.path, wanted, result)
             told: dict[str, Any] = {"rows": result.rows, "files": result.files, "bytes": result.bytes}
             told |= {"service": self.service.name, "batch": self.txn.version}
             self.emit(OwnRowsAppended(table=own_table(name), **told))
+
+    @staticmethod
+    def must_be_there(table: str, wanted: int, rows: DataFrame) -> None:
+        """Spark's own commits tell their rows only afterwards."""
+        if (found := rows.count()) != wanted:
+            raise Halt(f"{table}: {wanted} rows were counted, but {found} are there now; nothing of them was committed")
+
+    def must_have_come(self, path: str, wanted: int) -> None:
+        """An earlier try wrote this table. What it wrote is in the commit that carries the transaction."""
+        rows = rows_of_transaction(open_objects(path), self.txn.app_id, self.txn.version)
+        if rows != wanted:
+            found = "no commit of it is in the log" if rows is None else f"its commit brought {rows}"
+            raise Halt(
+                f"{path} has batch {self.txn.version} of {self.txn.app_id} already, and {wanted} rows should have come "
+                f"with it, but {found}; nothing was marked as done. Compare the table with the files of the batch"
+            )
 
     @staticmethod
     def must_count(table: str, wanted: int, result: Appended) -> None:

@@ -41,7 +41,7 @@ MEANING: dict[str, tuple[Outcome, FileReason]] = {
     "NoSuchKey": ("missing", "no-such-key"),
     "NoSuchVersion": ("missing", "no-such-version"),
     "NoSuchBucket": ("missing", "no-such-bucket"),
-    "InvalidObjectState": ("unreadable", "archived"),
+    "InvalidObjectState": ("unavailable", "archived"),
     "InvalidRange": ("unreadable", "range-refused"),
 }
 MEANING_OF_STATUS: dict[int, tuple[Outcome, FileReason]] = {
@@ -175,7 +175,7 @@ def _meaning(file: LandedFile, error: aws.ClientError) -> Unread:
         raise error
     if code.startswith("KMS."):
         return Unread("denied", "key-denied", said)
-    outcome, reason = MEANING.get(code) or MEANING_OF_STATUS.get(status, ("unreadable", "refused-by-s3"))
+    outcome, reason = MEANING.get(code) or MEANING_OF_STATUS.get(status, ("unavailable", "refused-by-s3"))
     if status == 403 and outcome == "denied":
         said += " (S3 says so for an object that is gone, too, where we may not list the bucket)"
     return Unread(outcome, reason, said)

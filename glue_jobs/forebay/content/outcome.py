@@ -27,7 +27,7 @@ Outcome = Literal[
     "missing",  # it is not there: deleted since, or a delete marker
     "changed",  # it is there, but it is no longer the version that was announced; without versioning that one is gone
     "denied",  # we may not read it, or its key
-    "unavailable",  # S3 did not give it, however often it was asked; nothing is known against the file
+    "unavailable",  # S3 did not give it, or not yet (an archived object); nothing is known against the file
     "unreadable",  # it was fetched, and cannot be taken; the reason says why
 ]
 

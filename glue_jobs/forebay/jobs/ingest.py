@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import re
 import threading
-import uuid
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -26,8 +27,10 @@ from forebay.content.limits import Limits
 from forebay.declaration.service import Service, load_service
 from forebay.errors import ForebayError, Halt
 from forebay.events import Emit
-from forebay.lake.lease import Lease, hold
-from forebay.lake.objects import Objects, open_objects
+from forebay.jobs.generation import generation_of, known_generation
+from forebay.lake.layout import writer_of
+from forebay.lake.lease import hold
+from forebay.lake.objects import open_objects
 from forebay.lake.safety import session_for
 from forebay.lake.stop import StopWish
 from forebay.ledger.ledger import Ledger
@@ -53,35 +56,50 @@ def ingest(settings: IngestSettings, *, emit: Emit, stop: threading.Event) -> No
     spark = session_for(settings.lake, "forebay-ingest", emit=emit)
     check_expressions(spark, service)
 
-    lease = hold(settings.checkpoint_folder, wait_s=settings.lease_wait_s)
-    try:
-        batch = batch_of(spark, service, settings, lease, emit)
+    with alone(service, settings) as still_ours:
+        batch = batch_of(spark, service, settings, still_ours, emit)
         try:
+            batch.finish_earlier(known_generation(open_objects(settings.checkpoint_folder)))
             land_what_failed(batch)
             with stopping_on_signals(stop):
                 inline = Inline(settings, emit=emit)
                 run(names(spark, service, settings), Gate(batch, inline), settings, stop)
         finally:
             batch.close()
-    finally:
-        lease.let_go()
 
 
-def batch_of(spark: SparkSession, service: Service, settings: IngestSettings, lease: Lease, emit: Emit) -> Batch:
+@contextmanager
+def alone(service: Service, settings: IngestSettings) -> Iterator[Callable[[], None]]:
+    """Of all who take in this service's files into this lake, and of all who use this checkpoint. Yields a check."""
+    with ExitStack() as leases:
+        held = []
+        for place in (writer_of(settings.lake, service.name), settings.checkpoint_folder):
+            held.append(hold(place, wait_s=settings.lease_wait_s))
+            leases.callback(held[-1].let_go)
+
+        def still_ours() -> None:
+            for lease in held:
+                lease.check()
+
+        yield still_ours
+
+
+def batch_of(
+    spark: SparkSession, service: Service, settings: IngestSettings, still_ours: Callable[[], None], emit: Emit
+) -> Batch:
     store = open_objects(settings.checkpoint_folder)
     ledger = Ledger(spark, settings.lake)
     return Batch(
         spark,
         service,
         lake=settings.lake,
-        generation=generation_of(store),
+        generation=partial(generation_of, store),
         ledger=ledger,
         emit=emit,
         limits=Limits(task_memory_bytes=settings.task_memory_bytes),
         tables_at_once=settings.tables_at_once,
-        still_ours=lease.check,
+        still_ours=still_ours,
         catalog=Catalog(client("glue"), settings.catalog, emit=emit) if settings.catalog else None,
-        store=store,
         declarations=Declarations(service, settings.service, store, emit=emit, check=partial(check_expressions, spark)),
     )
 
@@ -167,16 +185,6 @@ class Gate:
 
 def manifest_path(settings: IngestSettings) -> str:
     return f"{settings.checkpoint_folder}/manifests"
-
-
-def generation_of(store: Objects) -> str:
-    """Names this checkpoint, for ever. Batch ids begin at 0 in each new checkpoint, so a transaction id without it would make
-    Delta take a new checkpoint's batches for old ones, and skip them in silence."""
-    mine = uuid.uuid4().hex[:12]
-    store.write_once("generation", mine.encode())
-    found = store.read("generation")
-    assert found is not None
-    return found.decode()
 
 
 def plainly(failure: Exception) -> Exception:

@@ -12,6 +12,7 @@ __all__ = [
     "LEDGER",
     "OWN_TABLES",
     "PARKED",
+    "PLANS",
     "PROBES",
     "QUALITY",
     "QUARANTINE",
@@ -22,6 +23,7 @@ __all__ = [
     "plans_of",
     "table_path",
     "verbs_of",
+    "writer_of",
 ]
 
 _HOME = "_forebay"
@@ -37,6 +39,8 @@ OWN_TABLES = (LEDGER, QUARANTINE, PARKED, QUALITY, IDS)
 CHECKPOINT = f"{_HOME}/checkpoints/ingest"
 HEALTH = f"{_HOME}/health"
 PROBES = f"{_HOME}/probe"
+PLANS = f"{_HOME}/plans"
+"""Of batches that are on their way, by service."""
 
 
 def table_path(lake: str, table: str) -> str:
@@ -56,6 +60,11 @@ def is_own(table: str) -> bool:
 def lease_of(lake: str, table: str) -> str:
     """The place of the lease that one who compacts or maintains this table must hold."""
     return f"{lake}/{_HOME}/maintenance/{table}"
+
+
+def writer_of(lake: str, service: str) -> str:
+    """The place of the lease that the one who takes in a service's files must hold, whatever its checkpoint."""
+    return f"{lake.rstrip('/')}/{_HOME}/writers/{service}"
 
 
 def backfill_of(lake: str) -> str:

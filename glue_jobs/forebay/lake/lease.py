@@ -1,6 +1,6 @@
-"""One driver at a time: whoever holds the lease of a checkpoint may run it; a second one waits, or leaves with a sentence.
+"""One driver at a time: whoever holds the lease of a folder may work there; a second one waits, or leaves with a sentence.
 
-In: the folder of a checkpoint. Out: a `Lease` that renews itself until it is let go, with an epoch that grows with every
+In: a folder, such as a checkpoint. Out: a `Lease` that renews itself until it is let go, with an epoch that grows with every
 holder. If it is lost all the same (we slept longer than it lasts, and another driver took over), `check` halts: it is asked
 before a batch is marked as done.
 
@@ -96,8 +96,8 @@ class Taken(Halt):
     def __init__(self, folder: str, holder: str, wait_s: float) -> None:
         self.folder, self.holder, self.wait_s = folder, holder, wait_s
         super().__init__(
-            f"{folder} is in use by {holder}, which did not leave it within {wait_s:g} s: one driver at a time works on a "
-            "checkpoint; stop the other one, or name another --checkpoint"
+            f"{folder} is in use by {holder}, which did not leave it within {wait_s:g} s: one driver at a time may "
+            "work there; stop the other one, then start again"
         )
 
     def __reduce__(self) -> tuple[type[Taken], tuple[str, str, float]]:

@@ -13,18 +13,26 @@ from typing import Any, Literal
 from forebay.errors import Halt
 from forebay.landed_file import LandedFile
 
-__all__ = ["COLUMNS", "Entry", "Outcome", "file_hash", "key_hash"]
+__all__ = ["COLUMNS", "NOT_FINAL", "WITHHELD", "Entry", "Outcome", "file_hash", "key_hash"]
 
 Outcome = Literal[
     "loaded",  # its records went where they belong
     "empty",  # it held no record
     "missing",  # it was gone, or was another version, when we came to read it
     "denied",  # we may not read it
+    "unavailable",  # S3 did not give it, however often it was asked
     "unreadable",  # it was kept in the quarantine as a whole
     "duplicate",  # this key was already loaded with these very bytes
     "skipped",  # a rule says that later versions of a key are not loaded
     "superseded",  # a rule says that the latest version of a key takes the place of this one
 ]
+
+NOT_FINAL: tuple[Outcome, ...] = ("missing", "denied", "unavailable")
+"""These can change without anything being wrong with the file: whoever announces it again has it read again, and its row
+becomes what it ends as then. All other outcomes are final."""
+
+WITHHELD: tuple[Outcome, ...] = ("denied", "unavailable")
+"""Of those, the ones that the job itself tries again. What is missing comes back with an announcement of its own."""
 
 COLUMNS = (
     "day date, file_id string, file_hash long, key_hash long, bucket string, key string, version_id string, etag string, "

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from forebay.landed_file import LandedFile
-from forebay.ledger.entry import Entry
+from forebay.ledger.entry import NOT_FINAL, Entry
 from forebay.notification.order import newer
 
 __all__ = ["Earlier", "Key", "Overwritten", "Sorted", "Superseded", "sort"]
@@ -36,6 +36,10 @@ class Earlier:
     @property
     def loaded(self) -> bool:
         return self.row["outcome"] in LOADED
+
+    @property
+    def final(self) -> bool:
+        return self.row["outcome"] not in NOT_FINAL
 
 
 @dataclass(frozen=True)
@@ -70,12 +74,14 @@ class Superseded:
 @dataclass(frozen=True)
 class Sorted:
     """The files of a batch: those to load, those that the ledger has, and the entries of those that a rule leaves out; and the
-    earlier files that make room for those to load."""
+    earlier files that make room for those to load. `retried` are those whose row in the ledger makes room for a new one:
+    they were not read when they came before."""
 
     fresh: tuple[LandedFile, ...]
     known: tuple[LandedFile, ...]
     left_out: tuple[Entry, ...]
     superseded: tuple[Superseded, ...] = ()
+    retried: tuple[LandedFile, ...] = ()
 
 
 def sort(
@@ -87,14 +93,20 @@ def sort(
     order: list[LandedFile] = []
     known: list[LandedFile] = []
     left_out: list[Entry] = []
+    retried: list[LandedFile] = []
+    here: set[str] = set()
     for file in files:
         key = (file.bucket, file.key)
         rule = rule_of(file.key)
         versions = earlier.get(key, [])
         rivals = [seen.file for seen in versions if seen.loaded] + fresh.get(key, [])
-        if any(seen.file.file_id == file.file_id for seen in versions):
+        his = [seen for seen in versions if seen.file.file_id == file.file_id]
+        if file.file_id in here or any(seen.final for seen in his):
             known.append(file)
-        elif file.etag and file.etag in [rival.etag for rival in rivals]:
+            continue
+        here.add(file.file_id)
+        retried += [file] if his else []
+        if file.etag and file.etag in [rival.etag for rival in rivals]:
             left_out.append(Entry(file=file, outcome="duplicate", reason="same-key-same-bytes"))
         elif rivals and rule == "ignore":
             left_out.append(Entry(file=file, outcome="skipped", reason="overwritten"))
@@ -108,7 +120,7 @@ def sort(
             fresh.setdefault(key, []).append(file)
             order.append(file)
     superseded = _superseded((file for file in order if rule_of(file.key) == "replace"), earlier)
-    return Sorted(tuple(order), tuple(known), tuple(left_out), tuple(superseded))
+    return Sorted(tuple(order), tuple(known), tuple(left_out), tuple(superseded), tuple(retried))
 
 
 def _superseded(fresh: Iterable[LandedFile], earlier: Mapping[Key, Sequence[Earlier]]) -> Iterable[Superseded]:

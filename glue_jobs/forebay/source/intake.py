@@ -127,7 +127,7 @@ class Intake:
             raise Misdeclared.one(
                 "manifestPath",
                 f"{self._manifests.path} belongs to an earlier checkpoint, which committed batches before {foreign[0]}",
-                "delete the new checkpoint, then start with it and a manifestPath of its own",
+                "restore that checkpoint; or delete both, and what was not committed comes from the queue again",
             )
         return [manifest.rows for manifest in manifests]
 

@@ -45,14 +45,16 @@ class AnnouncedFile:
 
     @property
     def mark(self) -> bytes:
-        """What a redelivery has in common with this: the file's identity, and with `again` also its message."""
+        """What a redelivery has in common with this: the file's identity and the moment it was put, as S3's sequencer tells it;
+        with `again` its message."""
         return mark_of(self.file, self.message_id if self.again else None)
 
 
 def mark_of(file: LandedFile, message_id: str | None = None) -> bytes:
-    """Sixteen bytes instead of a few hundred: many batches of them are held in memory."""
-    mark = bytes.fromhex(file.file_id)
-    return mark if message_id is None else blake2b(mark + message_id.encode(), digest_size=16).digest()
+    """Sixteen bytes instead of a few hundred: many batches of them are held in memory. The same bytes put twice are two
+    announcements: what became of the first one, only the ledger knows."""
+    told = file.sequencer if message_id is None else message_id
+    return blake2b(bytes.fromhex(file.file_id) + (told or "").encode(), digest_size=16).digest()
 
 
 @dataclass(frozen=True, slots=True)

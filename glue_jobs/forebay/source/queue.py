@@ -24,13 +24,10 @@ from botocore.exceptions import (
     PartialCredentialsError,
 )
 
+from forebay.aws.announce import AGAIN
 from forebay.errors import ForebayError, Halt, Misdeclared
 
-__all__ = ["AGAIN", "Batched", "Depth", "Message", "Queue", "Receipt", "Trouble", "trouble_of"]
-
-AGAIN = "forebay-again"
-"""A message attribute. A message that carries it announces its files on purpose a second time (a replay, or a file that
-was put back), so it is not weighed against what recent batches took; only redeliveries of the very message are."""
+__all__ = ["Batched", "Depth", "Message", "Queue", "Receipt", "Trouble", "trouble_of"]
 
 _TEN = 10
 

@@ -19,7 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from forebay.errors import ForebayError, Misdeclared, Problem
+from forebay.errors import ForebayError, Halt, Misdeclared, Problem
 from forebay.events import Emit
 from forebay.record.conform import writable
 from forebay.record.growth import Rules, agrees, grown
@@ -132,26 +132,31 @@ def append(
     table_column: str = "_table",
     logs: TableLogs | None = None,
     emit: Emit = lambda event: None,
+    expected: Mapping[str, int] | None = None,
 ) -> dict[str, Outcome]:
     """Appends `rows` to `tables`, once for each `txn`. Pass the same `logs` with every batch, and they are not listed anew.
-    Where tables have rules, the rows carry the texts of their records as well (`forebay.table.shaping`)."""
+    Where tables have rules, the rows carry the texts of their records as well (`forebay.table.shaping`). `expected` rows of
+    each table are checked before anything is committed: other numbers are a `Halt`."""
     own_logs = logs is None
     logs = logs or TableLogs(spark, emit=emit)
     try:
-        outcomes = _FromSpark(logs, rows, table_column, txn, emit).run(tables, pool)
+        outcomes = _FromSpark(logs, rows, table_column, txn, emit, expected).run(tables, pool)
         otherwise = [table for table in tables if _may_fit_now(outcomes.get(table.name))]
         if otherwise:
             theirs = rows.where(rows[quoted(table_column)].isin([table.name for table in otherwise]))
-            outcomes |= _FromSpark(logs, theirs, table_column, txn, emit).run(otherwise, pool)
+            outcomes |= _FromSpark(logs, theirs, table_column, txn, emit, expected).run(otherwise, pool)
         return outcomes
     finally:
         if own_logs:
             logs.close()
 
 
-def append_from_driver(rows: pa.Table, table: Destination, *, txn: Txn, logs: TableLogs, emit: Emit) -> Outcome:
+def append_from_driver(
+    rows: pa.Table, table: Destination, *, txn: Txn, logs: TableLogs, emit: Emit, expected: int | None = None
+) -> Outcome:
     """Appends the few rows that this process holds to one table, once for each `txn`. It starts no Spark job."""
-    return _FromDriver(logs, rows, txn, emit).run([table], 1)[table.name]
+    checked = None if expected is None else {table.name: expected}
+    return _FromDriver(logs, rows, txn, emit, checked).run([table], 1)[table.name]
 
 
 def _may_fit_now(outcome: Outcome | None) -> bool:
@@ -182,8 +187,10 @@ class _Ready:
 class _FanOut(ABC):
     """One call of `append`; what its steps share."""
 
-    def __init__(self, logs: TableLogs, columns: StructType, txn: Txn, emit: Emit) -> None:
-        self.logs, self.columns, self.txn, self.emit = logs, columns, txn, emit
+    def __init__(
+        self, logs: TableLogs, columns: StructType, txn: Txn, emit: Emit, expected: Mapping[str, int] | None
+    ) -> None:
+        self.logs, self.columns, self.txn, self.emit, self.expected = logs, columns, txn, emit, expected or {}
 
     @abstractmethod
     def _write(self, places: Mapping[str, Place], left_out: Sequence[str]) -> Written:
@@ -205,6 +212,7 @@ class _FanOut(ABC):
             written = self._write({name: found.place for name, found in ready.items()}, left_out=list(outcomes))
             columns = {name: self._columns_of(ready[name], written) for name in written.files}
             written = self._settled(ready, columns, written)
+            self._must_hold(ready, written)
             outcomes |= {name: Failed(FilesNotWritten(error)) for name, error in written.failed.items()}
             commits = threads.map(
                 lambda name: self._commit(ready[name], written.files[name], columns[name]), written.files
@@ -280,6 +288,16 @@ class _FanOut(ABC):
         again = self._write_again(unsettled)
         kept = {name: found for name, found in written.files.items() if name not in again.failed}
         return Written({**kept, **again.files}, {**written.failed, **again.failed}, written.shapes)
+
+    def _must_hold(self, ready: Mapping[str, _Ready], written: Written) -> None:
+        """Spark reads rows again when it loses them, and S3 may answer otherwise then. Nothing is committed yet."""
+        for name in sorted((ready.keys() & self.expected.keys()) - written.failed.keys()):
+            rows = sum(file.rows for file in written.files.get(name, ()))
+            if rows != self.expected[name]:
+                raise Halt(
+                    f"{name}: {self.expected[name]} rows were counted, but its data files hold {rows}: the files were read "
+                    "anew meanwhile, and otherwise. Nothing of them was committed; the batch is repeated with the next start"
+                )
 
     # --- commit ---
 
@@ -373,8 +391,16 @@ class _FanOut(ABC):
 class _FromSpark(_FanOut):
     """Rows for many tables, written by one Spark job."""
 
-    def __init__(self, logs: TableLogs, rows: DataFrame, table_column: str, txn: Txn, emit: Emit) -> None:
-        super().__init__(logs, _columns_before(rows.drop(table_column).schema), txn, emit)
+    def __init__(
+        self,
+        logs: TableLogs,
+        rows: DataFrame,
+        table_column: str,
+        txn: Txn,
+        emit: Emit,
+        expected: Mapping[str, int] | None,
+    ) -> None:
+        super().__init__(logs, _columns_before(rows.drop(table_column).schema), txn, emit, expected)
         self.rows, self.table_column = rows, table_column
 
     def _write(self, places: Mapping[str, Place], left_out: Sequence[str]) -> Written:
@@ -395,10 +421,12 @@ class _FromSpark(_FanOut):
 class _FromDriver(_FanOut):
     """Rows of one table, written by this process."""
 
-    def __init__(self, logs: TableLogs, rows: pa.Table, txn: Txn, emit: Emit) -> None:
+    def __init__(
+        self, logs: TableLogs, rows: pa.Table, txn: Txn, emit: Emit, expected: Mapping[str, int] | None
+    ) -> None:
         from pyspark.sql.pandas.types import from_arrow_schema
 
-        super().__init__(logs, from_arrow_schema(rows.schema), txn, emit)
+        super().__init__(logs, from_arrow_schema(rows.schema), txn, emit, expected)
         self.rows = rows
 
     def _write(self, places: Mapping[str, Place], left_out: Sequence[str]) -> Written:

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from forebay.aws.announce import announce
+from forebay.aws.announce import AGAIN, announce
 from forebay.errors import Misdeclared
 from forebay.landed_file import LandedFile
 from forebay.ledger.entry import file_hash
@@ -53,11 +53,12 @@ def file(n: int, key: str) -> LandedFile:
     return LandedFile("drops", key, 7, f"e{n}", f"v{n}")
 
 
-def with_entries(lake: Path, *files: LandedFile, day: datetime = NOW) -> None:
+def with_entries(lake: Path, *files: LandedFile, day: datetime = NOW, outcome: str = "loaded") -> None:
     """Rows of the ledger, of which only these columns are looked at."""
     hashes = pa.array([file_hash(one) for one in files], pa.int64())
     days = pa.array([day.date()] * len(files), pa.date32())
     table = pa.table({"day": days, "file_hash": hashes, "key": [one.key for one in files]})
+    table = table.append_column("outcome", pa.array([outcome] * len(files), pa.string()))
     write_deltalake(lake / "_forebay" / "ledger", table, mode="append", partition_by=["day"])
 
 
@@ -78,6 +79,13 @@ def test_what_the_ledger_does_not_know_was_missed_if_it_had_its_time_to_arrive(t
     found = look(settings(tmp_path), s3=s3, now=NOW)
     assert sorted(one.key for one in found.missed) == ["in/a/b/lost", "in/a/lost"]
     assert (found.looked_at, found.too_new) == (3, 1)
+
+
+@pytest.mark.parametrize("outcome", ["denied", "unavailable", "missing"])
+def test_a_file_that_s3_did_not_give_is_announced_again(tmp_path: Path, outcome: str) -> None:
+    with_entries(tmp_path, file(0, "in/withheld"), outcome=outcome)
+    with_entries(tmp_path, file(1, "in/broken"), outcome="unreadable")
+    assert missed(tmp_path, S3(("in/withheld", 10), ("in/broken", 10))) == ["in/withheld"]
 
 
 def test_before_the_first_batch_all_that_landed_was_missed(tmp_path: Path) -> None:
@@ -117,6 +125,7 @@ def test_what_was_missed_is_announced_as_the_source_reads_it(tmp_path: Path) -> 
 
         def send_message_batch(self, **asked: Any) -> dict[str, Any]:
             self.bodies += [entry["MessageBody"] for entry in asked["Entries"]]
+            assert all(AGAIN in entry["MessageAttributes"] for entry in asked["Entries"])
             return {}
 
     found = look(settings(tmp_path), s3=S3(("in/a b+\u00fc.json", 10)), now=NOW).missed

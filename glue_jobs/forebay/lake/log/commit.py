@@ -1,4 +1,4 @@
-"""What one commit did: files and rows that came, and files and rows that went."""
+"""What one commit did: files and rows that came, and files and rows that went; and which commit carries a transaction."""
 
 from __future__ import annotations
 
@@ -6,7 +6,14 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["CommitEffect", "effect_of"]
+from forebay.lake.log.listing import LOG, version_of_commit
+from forebay.lake.objects import Objects
+
+__all__ = ["CommitEffect", "effect_of", "rows_of_transaction"]
+
+
+NEWEST = 1000
+"""Commits that are looked through for a transaction; each is a request."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +43,27 @@ def effect_of(content: bytes) -> CommitEffect:
         _rows(removed),
         any(one["dataChange"] for one in (*added, *removed)),
     )
+
+
+def rows_of_transaction(table: Objects, app_id: str, version: int) -> int | None:
+    """How many rows came with this transaction; None where none of the newest carries it. The newest commits are
+    looked at first: it is asked for what was committed last."""
+    names = [found.name for found in table.found(LOG) if version_of_commit(found.name) is not None]
+    for name in reversed(names[-NEWEST:]):
+        actions = [json.loads(line) for line in (table.read(name) or b"").splitlines() if line.strip()]
+        txns = [action["txn"] for action in actions if "txn" in action]
+        if any(txn["appId"] == app_id and txn["version"] == version for txn in txns):
+            return _rows_that_came(actions)
+    return None
+
+
+def _rows_that_came(actions: list[dict[str, Any]]) -> int | None:
+    """Spark's overwrites copy rows that stay into new files, and say how many; Kernel copies nothing, and says nothing."""
+    told: dict[str, Any] = next((action["commitInfo"] for action in actions if "commitInfo" in action), {})
+    metrics = told.get("operationMetrics") or {}
+    if "numOutputRows" in metrics:
+        return int(metrics["numOutputRows"]) - int(metrics.get("numCopiedRows", 0))
+    return _rows([action["add"] for action in actions if "add" in action])
 
 
 def _rows(files: list[dict[str, Any]]) -> int | None:

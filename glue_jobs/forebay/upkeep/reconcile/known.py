@@ -1,6 +1,7 @@
 """Which files the ledger knows, by their hashes, without Spark: the data files of its last days are read as they lie there.
 
-An entry is written after its file was, so the entries of files since a moment are in the partitions since that day.
+A file that S3 did not give counts as unknown: it is to be announced again. An entry is written after its file was, so the
+entries of files since a moment are in the partitions since that day.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from urllib.parse import unquote
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from forebay.errors import TryAgain
@@ -19,6 +21,7 @@ from forebay.lake.log.listing import NoTable
 from forebay.lake.log.live_file import LiveFile
 from forebay.lake.log.snapshot import read_snapshot
 from forebay.lake.objects import Objects
+from forebay.ledger.entry import NOT_FINAL
 
 __all__ = ["known_since"]
 
@@ -38,8 +41,9 @@ def known_since(ledger: Objects, since: datetime) -> npt.NDArray[np.int64]:
         content = ledger.read(path)
         if content is None:
             raise TryAgain(f"{ledger.place}/{path} went away while it was looked at")
-        found = pq.read_table(pa.BufferReader(content), columns=["file_hash"])["file_hash"]
-        return np.asarray(found.to_numpy(), dtype=np.int64)
+        found = pq.read_table(pa.BufferReader(content), columns=["file_hash", "outcome"])
+        final = pc.invert(pc.is_in(found["outcome"], value_set=pa.array(NOT_FINAL)))
+        return np.asarray(found.filter(final)["file_hash"].to_numpy(), dtype=np.int64)
 
     with ThreadPoolExecutor(READ_AT_ONCE, "known") as threads:
         parts = list(threads.map(hashes, (unquote(file.path) for file in files if (_day(file) or first) >= first)))

@@ -1,0 +1,148 @@
+"""The plan of a batch: how each file ended and how many of its rows go where, durable before the first commit.
+
+In: what the first try read. Out: a `Plan` that every later try goes by, whatever its files answer then. Plans lie in the lake,
+and not in the checkpoint: a new checkpoint finishes what the earlier one left. A plan goes
+once the ledger has its batch.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, fields
+from datetime import datetime
+from typing import Any
+
+from forebay.batch.accounting import Fate
+from forebay.content.end import FileEnd
+from forebay.declaration.pinned import other_code_needed
+from forebay.errors import Halt
+from forebay.lake.objects import Objects
+from forebay.landed_file import LandedFile
+
+__all__ = ["Plan", "Plans"]
+
+FORMAT = 1
+SUFFIX = ".json.gz"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """`files` are all of the batch, `ends` and `fates` those of the files that the ledger did not know. `service` are the
+    declarations, pinned; `tries_until` the last try of kept records whose ids the batch looks at."""
+
+    generation: str
+    batch: int
+    began_at: datetime
+    service: dict[str, Any]
+    files: tuple[LandedFile, ...]
+    ends: tuple[FileEnd, ...]
+    fates: tuple[Fate, ...]
+    tries_until: int | None = None
+
+    @property
+    def landing(self) -> tuple[LandedFile, ...]:
+        return tuple(end.file for end in self.ends if end.lands)
+
+    @property
+    def tables(self) -> frozenset[str]:
+        """The tables that rows are meant for."""
+        return frozenset(fate.table for fate in self.fates if fate.fate == "write" and fate.table is not None)
+
+    def encode(self) -> bytes:
+        at = {file.file_id: n for n, file in enumerate(self.files)}
+        head = {"format": FORMAT, "began_at": self.began_at.isoformat(), "service": self.service}
+        head |= {"generation": self.generation, "batch": self.batch, "tries_until": self.tries_until}
+        told = {
+            **head,
+            "files": [_file_out(file) for file in self.files],
+            "ends": [{"file": at[end.file.file_id], **_end_out(end)} for end in self.ends],
+            "fates": [{**asdict(fate), "file_id": at[fate.file_id]} for fate in self.fates],
+        }
+        return gzip.compress(json.dumps(told, separators=(",", ":")).encode(), compresslevel=1, mtime=0)
+
+    @classmethod
+    def decode(cls, content: bytes) -> Plan:
+        told = json.loads(gzip.decompress(content))
+        if told["format"] != FORMAT:
+            raise other_code_needed(f"batch {told['batch']}", "the format of its plan")
+        files = tuple(_file_in(file) for file in told["files"])
+        return cls(
+            generation=told["generation"],
+            batch=told["batch"],
+            began_at=datetime.fromisoformat(told["began_at"]),
+            service=told["service"],
+            files=files,
+            ends=tuple(_end_in(files[end["file"]], end) for end in told["ends"]),
+            fates=tuple(_fate_in(files[fate["file_id"]].file_id, fate) for fate in told["fates"]),
+            tries_until=told["tries_until"],
+        )
+
+
+class Plans:
+    """Of one service, below `the PLANS of a lake`."""
+
+    def __init__(self, store: Objects, service: str) -> None:
+        self._store, self._service = store, service
+
+    def of(self, generation: str, batch: int) -> Plan | None:
+        content = self._store.read(self._name(generation, batch))
+        return None if content is None else Plan.decode(content)
+
+    def pin(self, plan: Plan) -> None:
+        """The first plan of a batch. Two drivers cannot both have one."""
+        name = self._name(plan.generation, plan.batch)
+        if not self._store.write_once(name, plan.encode()):
+            raise Halt(
+                f"{self._store.place}/{name} was written by another driver meanwhile: two of them work on batch "
+                f"{plan.batch}; stop one, then start again"
+            )
+
+    def change(self, plan: Plan) -> None:
+        self._store.write(self._name(plan.generation, plan.batch), plan.encode())
+
+    def forget(self, plan: Plan) -> None:
+        self._store.delete([self._name(plan.generation, plan.batch)])
+
+    def left(self) -> list[Plan]:
+        """Those of batches that did not end, or whose driver died before it forgot them; the oldest first."""
+        contents = [self._store.read(f"{self._service}/{name}") for name in self._store.names(self._service)]
+        return sorted((Plan.decode(c) for c in contents if c is not None), key=lambda plan: plan.began_at)
+
+    def _name(self, generation: str, batch: int) -> str:
+        return f"{self._service}/{generation}-{batch}{SUFFIX}"
+
+
+def _file_out(file: LandedFile) -> dict[str, Any]:
+    return {**asdict(file), "event_time": file.event_time.isoformat() if file.event_time else None}
+
+
+def _file_in(told: dict[str, Any]) -> LandedFile:
+    moment = told["event_time"]
+    return LandedFile(**{**told, "event_time": datetime.fromisoformat(moment) if moment else None})
+
+
+def _end_out(end: FileEnd) -> dict[str, Any]:
+    return {name: value for name, value in asdict(end).items() if name not in ("file", "lines_before")}
+
+
+def _end_in(file: LandedFile, told: dict[str, Any]) -> FileEnd:
+    return FileEnd(**_known(FileEnd, told) | {"file": file})
+
+
+def _fate_in(file_id: str, told: dict[str, Any]) -> Fate:
+    return Fate(**_known(Fate, told) | {"file_id": file_id, "violated": tuple(told["violated"])})
+
+
+def _known(of: type, told: dict[str, Any]) -> dict[str, Any]:
+    """Without what newer code may have added."""
+    names = {field.name for field in fields(of)}
+    return {name: value for name, value in told.items() if name in names}
+
+
+def rows_by_file(fates: Iterable[Fate]) -> dict[str, Sequence[Fate]]:
+    found: dict[str, list[Fate]] = {}
+    for fate in fates:
+        found.setdefault(fate.file_id, []).append(fate)
+    return {file_id: sorted(some, key=repr) for file_id, some in found.items()}

@@ -1,0 +1,109 @@
+"""A batch that an earlier try began: what it read then is held against what can be read now.
+
+Pure. In: the plan, what its files gave this time, and which tables have the batch's commit. Out: the plan to go by, and the
+files whose rows, as read now, may be used. `Halt` names a file of which a part stands while the rest cannot be had.
+
+* The file reads as before: its rows go where they are still missing.
+* All its rows stand already: nothing more is needed of it.
+* None of its rows stand: it ends as it reads now, so it comes back another time, whole.
+* Some stand, and the object is gone for good: what stands stays and is counted, and the ledger says what was lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from forebay.batch.accounting import Fate
+from forebay.batch.plan import Plan, rows_by_file
+from forebay.content.end import FileEnd
+from forebay.errors import Halt
+from forebay.lake.layout import PARKED, QUARANTINE
+from forebay.landed_file import LandedFile
+
+__all__ = ["Resumed", "resumed"]
+
+GONE = ("missing", "changed")
+GONE_MIDWAY = "gone-midway"
+
+
+@dataclass(frozen=True)
+class Resumed:
+    """`usable` are ids of files. `lost` says how many records of which files nobody will read any more."""
+
+    plan: Plan
+    usable: frozenset[str]
+    lost: Mapping[LandedFile, int] = field(default_factory=dict)
+
+
+def resumed(plan: Plan, ends: Sequence[FileEnd], fates: Sequence[Fate], done: frozenset[str]) -> Resumed:
+    """`done` are the tables, by name, that have the commit of this batch; with `QUARANTINE` and `PARKED`."""
+    now, then, today = {end.file.file_id: end for end in ends}, rows_by_file(plan.fates), rows_by_file(fates)
+    usable: set[str] = set()
+    changed_ends: list[FileEnd] = []
+    changed_fates: list[Fate] = []
+    for end in plan.ends:
+        file_id = end.file.file_id
+        his, found = list(then.get(file_id, ())), now.get(file_id)
+        if end.lands and found is not None:
+            if _same(end, found) and his == today.get(file_id, []):
+                usable.add(file_id)
+            elif not any(_stands(fate, done) for fate in his):
+                end, his = replace(found, lines_before={}), list(today.get(file_id, ())) if found.lands else []
+                usable |= {file_id} if found.lands else set()
+            else:
+                end, his = _otherwise(end, his, found, done)
+        changed_ends.append(end)
+        changed_fates += his
+    lost = {
+        then.file: _records(then) - _records(end)
+        for then, end in zip(plan.ends, changed_ends, strict=True)
+        if end.reason == GONE_MIDWAY != then.reason
+    }
+    return Resumed(replace(plan, ends=tuple(changed_ends), fates=tuple(changed_fates)), frozenset(usable), lost)
+
+
+def _same(then: FileEnd, now: FileEnd) -> bool:
+    return now.lands and (then.documents, then.refused) == (now.documents, now.refused)
+
+
+def _otherwise(then: FileEnd, fates: Sequence[Fate], now: FileEnd, done: frozenset[str]) -> tuple[FileEnd, list[Fate]]:
+    """What becomes of a file of which rows stand, and that reads otherwise now."""
+    stand = [fate for fate in fates if _stands(fate, done)]
+    if all(_stands(fate, done) or fate.fate == "drop" for fate in fates):
+        return then, list(fates)
+    lost = sum(fate.rows for fate in fates if fate not in stand and fate.fate != "drop")
+    where = ", ".join(sorted({fate.table or fate.fate for fate in stand})[:5])
+    if now.outcome in GONE and now.reason != "no-such-bucket":
+        dropped = [fate for fate in fates if fate.fate == "drop"]
+        detail = f"{lost} of its records were lost: S3 no longer has it ({now.reason}), and only {where} had its rows"
+        left = [*stand, *dropped]
+        return replace(then, reason=GONE_MIDWAY, detail=detail, documents=_rows(left), refused=0), left
+    if now.lands:
+        raise Halt(
+            f"{then.file.uri} reads differently than in the first try of this batch ({_rows(fates)} records then, "
+            f"{_records(now)} now), and rows of it are in the lake already: start the code and the limits "
+            "that began the batch; nothing was marked as done"
+        )
+    raise Halt(
+        f"rows of {then.file.uri} are in {where} already, but S3 does not give it now ({now.outcome}: "
+        f"{now.detail}): mend that and start again, and its other {lost} records follow; nothing was marked as done"
+    )
+
+
+def _stands(fate: Fate, done: frozenset[str]) -> bool:
+    """The quarantine is written after all tables: with it, rows of a table that failed are kept, too."""
+    places: Mapping[str, bool] = {
+        "write": fate.table in done or QUARANTINE in done,
+        "quarantine": QUARANTINE in done,
+        "park": PARKED in done,
+    }
+    return places.get(fate.fate, False)
+
+
+def _records(end: FileEnd) -> int:
+    return end.documents + end.refused
+
+
+def _rows(fates: Sequence[Fate]) -> int:
+    return sum(fate.rows for fate in fates)

@@ -1,0 +1,52 @@
+"""The generation of a stream: the name that its transactions carry, bound to the id that Spark gave the stream.
+
+In: a checkpoint. Out: a name. Spark counts the batches of each new stream from 0. A stream that was deleted and began anew
+has another id, and so another generation: Delta never takes its batches for those of the old one.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+
+from forebay.errors import Halt
+from forebay.lake.objects import Objects
+
+__all__ = ["generation_of", "known_generation"]
+
+NAME = "generation"
+STREAM = "stream/metadata"
+"""Where Spark writes the id of a stream, before its first batch."""
+
+
+def generation_of(checkpoint: Objects) -> str:
+    """Of the stream that is there now; asked again, it says the same."""
+    stream = _stream(checkpoint)
+    if stream is None:
+        raise Halt(f"{checkpoint.place}/{STREAM} went away while the stream runs; start again")
+    told = _told(checkpoint)
+    if told.get("stream") == stream:
+        return told["generation"]
+    # Before generations were bound to streams, the object held the name alone.
+    name = told["generation"] if told and "stream" not in told else uuid.uuid4().hex[:12]
+    checkpoint.write(NAME, json.dumps({"generation": name, "stream": stream}).encode())
+    return name
+
+
+def known_generation(checkpoint: Objects) -> str | None:
+    """None where no stream has begun."""
+    return None if _stream(checkpoint) is None else generation_of(checkpoint)
+
+
+def _stream(checkpoint: Objects) -> str | None:
+    content = checkpoint.read(STREAM)
+    return None if content is None else str(json.loads(content)["id"])
+
+
+def _told(checkpoint: Objects) -> dict[str, str]:
+    content = checkpoint.read(NAME)
+    if content is None:
+        return {}
+    text = content.decode()
+    found: dict[str, str] = json.loads(text) if text.startswith("{") else {"generation": text}
+    return found

@@ -1,0 +1,99 @@
+"""What becomes of a file of a batch that is tried again, for all that it can answer, and wherever the first try stopped."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from itertools import product
+from typing import get_args
+
+import pytest
+
+from forebay.batch.accounting import Fate, entries_of
+from forebay.batch.plan import Plan
+from forebay.batch.resume import Resumed, resumed
+from forebay.content.end import FileEnd
+from forebay.content.outcome import Outcome
+from forebay.errors import Halt
+from forebay.lake.layout import PARKED, QUARANTINE
+from forebay.landed_file import LandedFile
+
+FILE = LandedFile("landing", "in/a.json", 10, "etag", None, "01", datetime(2026, 11, 21, tzinfo=UTC))
+ORDER = ("alpha", "beta", QUARANTINE, PARKED)
+ANSWERS = ("loaded", "denied", "unavailable", "missing", "changed")
+FATES = (
+    Fate(FILE.file_id, "write", 2, "alpha", 0),
+    Fate(FILE.file_id, "write", 3, "beta", 0),
+    Fate(FILE.file_id, "quarantine", 1, reason="not-json"),
+    Fate(FILE.file_id, "park", 4),
+)
+
+
+def end(outcome: Outcome) -> FileEnd:
+    counts = {"documents": 9, "refused": 1} if outcome == "loaded" else {"documents": 0, "refused": 0}
+    nothing = {"bytes_read": 0, "expanded_bytes": 0, "requests": 1, "head": ""}
+    return FileEnd(file=FILE, outcome=outcome, reason=None, detail="said the test", **counts, **nothing)
+
+
+def plan(outcome: Outcome) -> Plan:
+    return Plan(
+        generation="first",
+        batch=7,
+        began_at=datetime(2026, 11, 21, tzinfo=UTC),
+        service={},
+        files=(FILE,),
+        ends=(end(outcome),),
+        fates=FATES if outcome == "loaded" else (),
+    )
+
+
+def again(then: Outcome, now: Outcome, done: int) -> Resumed:
+    read = [end(now)] if then == "loaded" else []
+    return resumed(plan(then), read, FATES if now == "loaded" else (), frozenset(ORDER[:done]))
+
+
+CELLS = list(product(ANSWERS, ANSWERS, range(1, len(ORDER) + 1)))
+
+
+@pytest.mark.parametrize(("then", "now", "done"), CELLS)
+def test_every_answer_twice_at_every_stop(then: Outcome, now: Outcome, done: int) -> None:
+    """The ledger counts what stands, and a row that is to be written is one that was read."""
+    if then == "loaded" and now in ("denied", "unavailable") and done < len(ORDER):
+        with pytest.raises(Halt, match=r"rows of s3://landing/in/a.json are in alpha"):
+            again(then, now, done)
+        return
+    found = again(then, now, done)
+    (entry,) = entries_of(found.plan.ends, found.plan.fates)
+    whole = then == "loaded" and (now == "loaded" or done == len(ORDER))
+    if then != "loaded":
+        assert (entry.outcome, entry.records) == ("missing" if then == "changed" else then, 0)
+    elif whole:
+        assert (entry.outcome, entry.records, found.lost) == ("loaded", 10, {})
+    else:
+        stands = sum(fate.rows for fate in FATES[:done])
+        assert (entry.outcome, entry.reason, entry.records) == ("loaded", "gone-midway", stands)
+        assert found.lost == {FILE: 10 - stands}
+    assert found.usable == ({FILE.file_id} if then == now == "loaded" else frozenset())
+
+
+@pytest.mark.parametrize("now", ANSWERS)
+def test_a_file_of_which_nothing_stands_ends_as_it_reads_now(now: Outcome) -> None:
+    found = resumed(plan("loaded"), [end(now)], FATES if now == "loaded" else (), frozenset({"another table"}))
+    (entry,) = entries_of(found.plan.ends, found.plan.fates)
+    assert entry.outcome == ("missing" if now == "changed" else now)
+    assert entry.records == (10 if now == "loaded" else 0)
+
+
+def test_a_file_that_reads_differently_after_rows_of_it_stand_halts() -> None:
+    other = (replace(FATES[0], rows=3), *FATES[1:])
+    with pytest.raises(Halt, match="reads differently than in the first try"):
+        resumed(plan("loaded"), [replace(end("loaded"), documents=10)], other, frozenset({"alpha"}))
+
+
+def test_every_outcome_of_a_file_is_among_the_answers() -> None:
+    assert {*ANSWERS, "empty", "unreadable"} == set(get_args(Outcome))
+
+
+@pytest.mark.parametrize("outcome", ANSWERS)
+def test_a_plan_that_is_read_back_is_the_one_that_was_written(outcome: Outcome) -> None:
+    assert Plan.decode(plan(outcome).encode()) == plan(outcome)

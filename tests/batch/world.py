@@ -1,0 +1,216 @@
+"""A small world for the heart alone: files that answer as a test says, a lake in a folder, and a driver that dies when told.
+
+No S3 and no queue: `read_content` is answered from memory, through the real reader. Dying is an exception right after an
+effect; the next try has a new `Batch`, as another process would have.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+import forebay.batch.reading as reading
+import forebay.batch.writing as writing
+from forebay.batch.batch import Batch
+from forebay.batch.reading import Read
+from forebay.content.limits import Limits
+from forebay.content.outcome import Outcome, Unread
+from forebay.content.reading import read_files
+from forebay.content.rows import COLUMNS
+from forebay.declaration.service import parse_service
+from forebay.events import Event
+from forebay.lake.layout import PARKED, QUARANTINE
+from forebay.landed_file import LandedFile
+from forebay.ledger.ledger import Ledger
+from forebay.table.kernel import TableLogs
+
+__all__ = ["SERVICE", "Died", "World", "records", "unread"]
+
+SERVICE = """
+name = "studio"
+[[tables]]
+name = "{game}"
+columns = [{ name = "event_id" }]
+"""
+NAMES = "bucket string, key string, size long, etag string, version_id string, sequencer string, event_time timestamp"
+AT = datetime(2026, 11, 21, 10, tzinfo=UTC)
+
+
+LANDING = Read.landing
+KEPT = {QUARANTINE: "quarantined", PARKED: "parked"}
+
+
+class Died(BaseException):
+    """The driver is no more."""
+
+
+def records(**games: int | str) -> bytes:
+    """So many records of each game; `broken` are refused, `homeless` wanted by no table."""
+    lines = []
+    for game, count in games.items():
+        for n in range(int(count)):
+            told = {"broken": "{broken", "homeless": '{"event": "no game"}'}.get(game)
+            lines.append(told or json.dumps({"game": game, "event_id": f"{game}-{n}"}))
+    return "".join(f"{line}\n" for line in lines).encode()
+
+
+def unread(how: Outcome) -> Unread:
+    reasons: Mapping[str, Any] = {
+        "denied": "access-denied",
+        "missing": "no-such-key",
+        "changed": "etag-differs",
+        "unavailable": "gave-up",
+    }
+    return Unread(how, reasons[how], "said the test")
+
+
+@dataclass
+class World:
+    spark: SparkSession
+    lake: str
+    monkeypatch: pytest.MonkeyPatch
+    service: str = SERVICE
+    generation: str = "first"
+    answers: dict[str, bytes | Unread] = field(default_factory=dict)
+    """What each key answers now."""
+    etags: dict[str, str] = field(default_factory=dict)
+    """The content that a key has now, where it had several."""
+    events: list[Event] = field(default_factory=list)
+    losing: str = ""
+    """The id of a file whose rows nobody finds any more, although they were counted."""
+
+    def __post_init__(self) -> None:
+        self.monkeypatch.setattr(reading, "read_content", self._read_content)
+        self.monkeypatch.setattr(Read, "landing", lambda read, usable: self._landing(read, usable))
+
+    def file(self, key: str, version: int = 1) -> LandedFile:
+        return LandedFile(
+            "landing", key, 10, f"{key}-{version}", None, f"{version:016X}", AT + timedelta(seconds=version)
+        )
+
+    def try_batch(self, number: int, files: Sequence[LandedFile], *, dies_after: int | None = None) -> None:
+        """One try by a driver of its own; `dies_after` so many commits, 0 for right before the first one."""
+        rows = [(f.bucket, f.key, f.size, f.etag, f.version_id, f.sequencer, f.event_time) for f in files]
+        names = self.spark.createDataFrame(rows, NAMES)
+        batch = self.batch()
+        with self.monkeypatch.context() as patched:
+            if dies_after is not None:
+                _die_after(patched, dies_after)
+            try:
+                batch.process(names, number)
+            finally:
+                batch.close()
+
+    def start(self, generation: str) -> None:
+        """A new checkpoint's driver starts, as the job does before its stream begins."""
+        self.generation = generation
+        batch = self.batch()
+        try:
+            batch.finish_earlier(None)
+        finally:
+            batch.close()
+
+    def batch(self) -> Batch:
+        service = parse_service({"service.toml": self.service})
+        ledger = Ledger(self.spark, self.lake)
+        return Batch(
+            self.spark,
+            service,
+            lake=self.lake,
+            generation=lambda: self.generation,
+            ledger=ledger,
+            emit=self.events.append,
+            tables_at_once=1,
+        )
+
+    def ledger(self) -> dict[str, dict[str, Any]]:
+        """Rows of the ledger by key; a key with two rows is a mistake of ours."""
+        return {row["key"]: row for row in self.entries()}
+
+    def entries(self) -> list[dict[str, Any]]:
+        rows = [row.asDict() for row in self._table("_forebay/ledger")]
+        assert len({row["file_id"] for row in rows}) == len(rows), "the ledger has two rows of one file"
+        return rows
+
+    def outcomes(self) -> dict[str, str]:
+        return {key: row["outcome"] for key, row in self.ledger().items()}
+
+    def rows_of(self, table: str) -> dict[str, int]:
+        """Rows in a table by the key of their file."""
+        return self._by_file(table, "_file_id")
+
+    def kept(self, name: str) -> dict[str, int]:
+        return self._by_file(f"_forebay/{name}", "file_id")
+
+    def tables_agree_with_the_ledger(self, *tables: str) -> None:
+        """File by file, and of what is kept beside the tables, too."""
+        told: dict[str, dict[str, int]] = {table: {} for table in (*tables, *KEPT)}
+        for row in self.entries():
+            beside = {name: row[column] for name, column in KEPT.items() if row[column]}
+            for table, rows in {**dict(row["tables"] or {}), **beside}.items():
+                told[table][row["file_id"]] = rows
+        there = {table: Counter(row["_file_id"] for row in self._table(table)) for table in tables}
+        there |= {name: Counter(row["file_id"] for row in self._table(name) if row["line"]) for name in KEPT}
+        assert told == there
+
+    def _by_file(self, table: str, column: str) -> dict[str, int]:
+        keys = {row["file_id"]: key for key, row in self.ledger().items()}
+        counts: dict[str, int] = {}
+        for row in self._table(table):
+            key = keys.get(row[column], "a file that the ledger does not know")
+            counts[key] = counts.get(key, 0) + 1
+        return counts
+
+    def _table(self, name: str) -> list[Any]:
+        if not Path(f"{self.lake.removeprefix('file://')}/{name}/_delta_log").exists():
+            return []
+        return self.spark.read.format("delta").load(f"{self.lake}/{name}").collect()
+
+    def _read_content(
+        self, spark: SparkSession, files: Sequence[LandedFile], limits: Limits, *args: Any, **more: Any
+    ) -> DataFrame:
+        batches: Iterable[pa.RecordBatch] = read_files(files, self._get, limits)
+        found = [row for batch in batches for row in batch.to_pylist()]
+        names = [column.split()[0] for column in COLUMNS.split(", ")]
+        return spark.createDataFrame([tuple(row[name] for name in names) for row in found], COLUMNS)
+
+    def _landing(self, read: Read, usable: Collection[str]) -> DataFrame | None:
+        rows = LANDING(read, usable)
+        return rows.where(rows["_file_id"] != self.losing) if self.losing and rows is not None else rows
+
+    def plans(self) -> list[Path]:
+        return sorted(Path(f"{self.lake.removeprefix('file://')}/_forebay/plans").rglob("*.json.gz"))
+
+    def _get(self, file: LandedFile, start: int = 0, stop: int | None = None) -> bytes | Unread:
+        answer = self.answers[file.key]
+        if file.etag != self.etags.get(file.key, file.etag):
+            return unread("changed")
+        return answer if isinstance(answer, Unread) else answer[start:stop]
+
+
+def _die_after(patched: pytest.MonkeyPatch, commits: int) -> None:
+    done = [0]
+
+    def around(real: Any) -> Any:
+        def commit(*args: Any, **kwargs: Any) -> Any:
+            if done[0] == commits:
+                raise Died
+            answer = real(*args, **kwargs)
+            done[0] += 1
+            if done[0] == commits:
+                raise Died
+            return answer
+
+        return commit
+
+    patched.setattr(TableLogs, "_commit", around(TableLogs._commit))
+    patched.setattr(writing, "replace", around(writing.replace))

@@ -1,0 +1,38 @@
+"""One ingest job at a time takes in a service's files into a lake, whatever its checkpoint."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from forebay.declaration.service import Service, parse_service
+from forebay.jobs.ingest import alone
+from forebay.lake.lease import Taken
+from forebay.settings import IngestSettings
+
+
+def service(name: str) -> Service:
+    return parse_service({"service.toml": f'name = "{name}"\n[[tables]]\nname = "{{game}}"\n'})
+
+
+def settings(lake: Path, checkpoint: str) -> IngestSettings:
+    return IngestSettings(lake=str(lake), queue_url="q", checkpoint=str(lake / checkpoint), lease_wait_s=0)
+
+
+def test_a_second_job_with_another_checkpoint_is_refused_and_welcome_afterwards(tmp_path: Path) -> None:
+    with alone(service("studio"), settings(tmp_path, "one")) as still_ours:
+        still_ours()
+        second = alone(service("studio"), settings(tmp_path, "two"))
+        with pytest.raises(Taken, match="writers/studio is in use by process"), second:
+            pass
+    with alone(service("studio"), settings(tmp_path, "two")):
+        pass
+
+
+def test_a_job_that_is_refused_leaves_its_own_checkpoint_free(tmp_path: Path) -> None:
+    with alone(service("studio"), settings(tmp_path, "one")):
+        with pytest.raises(Taken, match="one is in use"), alone(service("other"), settings(tmp_path, "one")):
+            pass
+        with alone(service("other"), settings(tmp_path, "two")):
+            pass
