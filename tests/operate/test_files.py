@@ -11,6 +11,7 @@ import pytest
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
 from forebay.batch.set_aside import COLUMNS
+from forebay.landed_file import LandedFile
 from tests.operate.command import failed, ran
 from tests.operate.ledger import AT, entry, schema_of, write_ledger
 
@@ -48,6 +49,28 @@ def test_files_are_listed_the_newest_first_and_by_what_is_said_of_them(lake: str
     assert keys("--lake", lake, "--until", "2026-11-21T10:01:01") == ["in/a b.json", "in/torn_.gz"]
     assert keys("--lake", lake, "--outcome", "it's") == []
     assert ran("files", "list", "--lake", lake).splitlines()[1].split()[-1] == "s3://landing/in/tornX.gz"
+
+
+def test_files_that_s3_did_not_give_are_announced_again_as_the_ledger_knows_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    withheld = [
+        entry(f"in/{outcome}.json", outcome=outcome, version_id="v1")
+        for outcome in ("denied", "missing", "unavailable")
+    ]
+    write_ledger(tmp_path, *withheld, entry("in/torn.gz", outcome="unreadable"), entry("in/a.json"))
+    announced: list[LandedFile] = []
+    monkeypatch.setattr("forebay.aws.announce.announce", lambda sqs, url, files: announced.extend(files) or [])
+    monkeypatch.setattr("forebay.aws.client.client", lambda name: None)
+    retry = ("files", "retry", "--lake", str(tmp_path), "--queue-url", "q")
+    assert ran(*retry, "--dry-run").splitlines()[-1] == "3 files would be announced"
+    assert announced == []
+    assert ran(*retry).splitlines()[-1] == "3 files were announced again"
+    assert [file.file_id for file in announced] == [row["file_id"] for row in withheld]
+    assert ran(*retry, "--key", "in/den*").splitlines() == [
+        "s3://landing/in/denied.json",
+        "1 files were announced again",
+    ]
 
 
 def test_the_life_of_a_file_is_told_from_its_landing_to_its_rows(lake: str) -> None:

@@ -46,6 +46,13 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("forebay files list --outcome unreadable", "what could not be read"),
         ("forebay files list --key 'in/alpha/*' --since 2026-05-01 --json", "by key and day, for machines"),
     ),
+    "files retry": (
+        (
+            "forebay files retry --queue-url https://sqs.eu-west-1.amazonaws.com/123456789012/landed",
+            "after rights were mended",
+        ),
+        ("forebay files retry --key 'in/alpha/*' --dry-run", "only say which"),
+    ),
     "files show": (("forebay files show s3://studio-drops/in/a.json", "everything that the ledger says"),),
     "accounts": (
         ("forebay accounts --lake s3://studio-lake", "count everything twice"),

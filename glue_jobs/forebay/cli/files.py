@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from forebay.cli.options import AsJson, Lake
+from forebay.cli.options import AsJson, DryRun, Lake
 from forebay.cli.show import at, columns, console, error_console, print_json, size
 from forebay.errors import Misdeclared
 
@@ -53,6 +53,34 @@ def list_files(
     console.print(shown)
     if len(found) == limit:
         error_console.print(f"the newest {limit:,}; --limit shows more")
+
+
+@app.command("retry")
+def retry_files(
+    lake: Lake,
+    queue_url: Annotated[
+        str, typer.Option(envvar="FOREBAY_QUEUE_URL", help="The queue that the ingest job reads.", show_default=False)
+    ],
+    key: Annotated[str, typer.Option(help="Only those with such a key; * stands for any text.")] = "",
+    dry_run: DryRun = False,
+) -> None:
+    """Announce files again that S3 did not give: denied, unavailable and missing ones.
+
+    The ingest job reads them with its next batch. Said again, it announces those that are still not read.
+    """
+    from forebay.aws.announce import announce
+    from forebay.aws.client import client
+    from forebay.operate.files import retried_files
+    from forebay.operate.lake_view import view_of
+
+    found = retried_files(view_of(lake), key=key or None)
+    for file in found:
+        console.print(file.uri, highlight=False, soft_wrap=True, markup=False)
+    refused = [] if dry_run else announce(client("sqs"), queue_url, found)
+    for one in refused:
+        error_console.print(f"the queue refused {one}", markup=False)
+    console.print(f"{len(found):,} files " + ("would be announced" if dry_run else "were announced again"))
+    raise typer.Exit(1 if refused else 0)
 
 
 @app.command("show")

@@ -13,10 +13,10 @@ from typing import Any
 
 from forebay.lake.layout import LEDGER
 from forebay.landed_file import LandedFile
-from forebay.ledger.entry import key_hash
+from forebay.ledger.entry import NOT_FINAL, key_hash
 from forebay.operate.lake_view import LakeView, quoted
 
-__all__ = ["FileChoice", "LedgerFile", "list_files", "versions_of"]
+__all__ = ["FileChoice", "LedgerFile", "list_files", "retried_files", "versions_of"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,6 +52,12 @@ class LedgerFile:
         known: dict[str, Any] = {field.name: row.get(field.name) for field in fields(cls)}
         known["tables"] = dict(row["tables"] or ())
         return cls(**known)
+
+    @property
+    def landed(self) -> LandedFile:
+        return LandedFile(
+            self.bucket, self.key, self.size, self.etag or "", self.version_id, event_time=self.event_time
+        )
 
     @property
     def uri(self) -> str:
@@ -92,6 +98,14 @@ class FileChoice:
 def list_files(view: LakeView, choice: FileChoice, *, limit: int) -> list[LedgerFile]:
     sql = f"select * from t {choice.where()} order by committed_at desc, key limit {limit}"
     return [LedgerFile.of(row) for row in view.query(LEDGER, sql)]
+
+
+def retried_files(view: LakeView, *, key: str | None = None) -> list[LandedFile]:
+    """Those that were not read, for a reason that may have passed, as an announcement names them."""
+    chosen = " or ".join(f"outcome = {quoted(outcome)}" for outcome in NOT_FINAL)
+    like = FileChoice(key=key).where()
+    sql = f"select * from t {like} {'and' if like else 'where'} ({chosen}) order by committed_at, key"
+    return [LedgerFile.of(row).landed for row in view.query(LEDGER, sql)]
 
 
 def versions_of(view: LakeView, bucket: str, key: str) -> list[LedgerFile]:
