@@ -84,6 +84,9 @@ def reconcile(
         error_console.print(f"the queue refused {key}")
     said = "missed" if plan else "missed, and announced now"
     console.print(f"{len(done.missed):,} of {done.looked_at:,} files were {said}")
+    if done.withheld:
+        said = "were withheld by S3" if plan else "were withheld by S3, and announced again"
+        console.print(f"{len(done.withheld):,} files {said}")
     if done.too_new:
         console.print(
             f"{done.too_new:,} files of the newest {settings.settle_hours:g} hours were left out: they may be on their way "

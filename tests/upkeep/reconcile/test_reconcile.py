@@ -55,10 +55,21 @@ def file(n: int, key: str) -> LandedFile:
 
 def with_entries(lake: Path, *files: LandedFile, day: datetime = NOW, outcome: str = "loaded") -> None:
     """Rows of the ledger, of which only these columns are looked at."""
-    hashes = pa.array([file_hash(one) for one in files], pa.int64())
-    days = pa.array([day.date()] * len(files), pa.date32())
-    table = pa.table({"day": days, "file_hash": hashes, "key": [one.key for one in files]})
-    table = table.append_column("outcome", pa.array([outcome] * len(files), pa.string()))
+    told = [
+        {
+            "day": day.date(),
+            "file_hash": file_hash(one),
+            "outcome": outcome,
+            **{name: getattr(one, name) for name in ("bucket", "key", "size", "etag", "version_id")},
+        }
+        for one in files
+    ]
+    schema = pa.schema(
+        {"day": pa.date32(), "file_hash": pa.int64(), "outcome": pa.string(), "size": pa.int64()}
+        | dict.fromkeys(("bucket", "key", "etag", "version_id"), pa.string())
+        | {"event_time": pa.timestamp("us", "UTC")}
+    )
+    table = pa.Table.from_pylist(told, schema)
     write_deltalake(lake / "_forebay" / "ledger", table, mode="append", partition_by=["day"])
 
 
@@ -81,11 +92,18 @@ def test_what_the_ledger_does_not_know_was_missed_if_it_had_its_time_to_arrive(t
     assert (found.looked_at, found.too_new) == (3, 1)
 
 
-@pytest.mark.parametrize("outcome", ["denied", "unavailable", "missing"])
-def test_a_file_that_s3_did_not_give_is_announced_again(tmp_path: Path, outcome: str) -> None:
-    with_entries(tmp_path, file(0, "in/withheld"), outcome=outcome)
+@pytest.mark.parametrize("outcome", ["denied", "unavailable"])
+def test_files_that_s3_withheld_are_announced_again_however_old(tmp_path: Path, outcome: str) -> None:
+    with_entries(tmp_path, file(0, "in/withheld"), outcome=outcome, day=NOW - timedelta(days=400))
     with_entries(tmp_path, file(1, "in/broken"), outcome="unreadable")
-    assert missed(tmp_path, S3(("in/withheld", 10), ("in/broken", 10))) == ["in/withheld"]
+    found = look(settings(tmp_path), s3=S3(("in/another", 10), ("in/broken", 10)), now=NOW)
+    assert [one.identity for one in found.withheld] == [file(0, "in/withheld").identity]
+    assert [one.key for one in found.missed] == ["in/another"]
+
+
+def test_a_file_that_was_missing_and_is_there_again_was_missed(tmp_path: Path) -> None:
+    with_entries(tmp_path, file(0, "in/back"), outcome="missing")
+    assert missed(tmp_path, S3(("in/back", 10))) == ["in/back"]
 
 
 def test_before_the_first_batch_all_that_landed_was_missed(tmp_path: Path) -> None:

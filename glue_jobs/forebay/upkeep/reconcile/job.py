@@ -26,7 +26,7 @@ from forebay.landed_file import LandedFile
 from forebay.ledger.entry import file_hash
 from forebay.settings import ReconcileSettings
 from forebay.upkeep.reconcile.events import FilesReconciled
-from forebay.upkeep.reconcile.known import known_since
+from forebay.upkeep.reconcile.known import known_since, withheld
 from forebay.upkeep.reconcile.landed import landed_files, prefixes_of
 
 __all__ = ["Reconciled", "reconcile"]
@@ -38,12 +38,14 @@ CLOCKS_DIFFER = timedelta(hours=1)
 
 @dataclass(frozen=True)
 class Reconciled:
-    """`too_new`: files of the newest hours, which are left out because their notifications may be on their way."""
+    """`too_new`: files of the newest hours, which are left out because their notifications may be on their way.
+    `withheld`: those that the ledger knows, and that S3 did not give."""
 
     looked_at: int
     missed: tuple[LandedFile, ...]
     refused: tuple[str, ...] = ()
     too_new: int = 0
+    withheld: tuple[LandedFile, ...] = ()
 
 
 def reconcile(settings: ReconcileSettings, *, emit: Emit, now: datetime | None = None) -> Reconciled:
@@ -53,13 +55,15 @@ def reconcile(settings: ReconcileSettings, *, emit: Emit, now: datetime | None =
     found = look(settings, s3=s3_client(), now=now or datetime.now(UTC))
     sqs = client("sqs")
     refused: list[str] = []
-    for at in range(0, len(found.missed), ANNOUNCED_AT_ONCE):
-        refused += announce(sqs, settings.queue_url, found.missed[at : at + ANNOUNCED_AT_ONCE])
+    again = (*found.missed, *found.withheld)
+    for at in range(0, len(again), ANNOUNCED_AT_ONCE):
+        refused += announce(sqs, settings.queue_url, again[at : at + ANNOUNCED_AT_ONCE])
     emit(
         FilesReconciled(
             service=service.name,
             files=found.looked_at,
             missed=len(found.missed),
+            withheld=len(found.withheld),
             refused=len(refused),
             such_as=found.missed[0].uri if found.missed else "",
             seconds=round(time.monotonic() - began, 3),
@@ -78,8 +82,9 @@ def look(settings: ReconcileSettings, *, s3: Any, now: datetime) -> Reconciled:
             files.append(file)
         else:
             too_new += 1
-    known = known_since(open_objects(table_path(settings.lake, LEDGER)), since)
+    ledger = open_objects(table_path(settings.lake, LEDGER))
+    known = known_since(ledger, since)
     hashes = np.fromiter(map(file_hash, files), dtype=np.int64, count=len(files))
     unknown = ~np.isin(hashes, known)
     missed = tuple(files[n] for n in np.flatnonzero(unknown))
-    return Reconciled(len(files), missed, too_new=too_new)
+    return Reconciled(len(files), missed, too_new=too_new, withheld=tuple(withheld(ledger)))

@@ -1,11 +1,12 @@
 """Which files the ledger knows, by their hashes, without Spark: the data files of its last days are read as they lie there.
 
-A file that S3 did not give counts as unknown: it is to be announced again. An entry is written after its file was, so the
-entries of files since a moment are in the partitions since that day.
+An entry is written after its file was, so the entries of files since a moment are in the partitions since that day. Files that
+S3 withheld are looked for in all of the ledger.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 from urllib.parse import unquote
@@ -21,33 +22,49 @@ from forebay.lake.log.listing import NoTable
 from forebay.lake.log.live_file import LiveFile
 from forebay.lake.log.snapshot import read_snapshot
 from forebay.lake.objects import Objects
-from forebay.ledger.entry import NOT_FINAL
+from forebay.landed_file import LandedFile
+from forebay.ledger.entry import WITHHELD
 
-__all__ = ["known_since"]
+__all__ = ["known_since", "withheld"]
 
 READ_AT_ONCE = 8
 
 
 def known_since(ledger: Objects, since: datetime) -> npt.NDArray[np.int64]:
-    """Sorted. Empty before the first batch."""
+    """Sorted. Empty before the first batch. A file that was missing is not known: it may be there by now."""
+    # Clocks of a job and of S3 are not the same.
+    first = str((since - timedelta(hours=1)).date())
+    there = pc.field("outcome") != "missing"
+    parts = _rows(ledger, ["file_hash"], there, lambda file: (_day(file) or first) >= first)
+    hashes = [np.asarray(part["file_hash"].to_numpy(), dtype=np.int64) for part in parts]
+    return np.unique(np.concatenate([np.array([], dtype=np.int64), *hashes]))
+
+
+def withheld(ledger: Objects) -> list[LandedFile]:
+    """The files that S3 did not give, however old: denied ones, and those that it failed to send."""
+    columns = ["bucket", "key", "size", "etag", "version_id", "event_time"]
+    parts = _rows(ledger, columns, pc.field("outcome").isin(WITHHELD), lambda file: True)
+    rows = [row for part in parts for row in part.to_pylist()]
+    return [LandedFile(**{**row, "etag": row["etag"] or ""}) for row in rows]
+
+
+def _rows(
+    ledger: Objects, columns: list[str], wanted: pc.Expression, looked_at: Callable[[LiveFile], bool]
+) -> list[pa.Table]:
+    """Of the data files that are looked at; nothing before the first batch."""
     try:
         files = read_snapshot(ledger).files
     except NoTable:
-        return np.array([], dtype=np.int64)
-    # Clocks of a job and of S3 are not the same.
-    first = str((since - timedelta(hours=1)).date())
+        return []
 
-    def hashes(path: str) -> npt.NDArray[np.int64]:
+    def rows(path: str) -> pa.Table:
         content = ledger.read(path)
         if content is None:
             raise TryAgain(f"{ledger.place}/{path} went away while it was looked at")
-        found = pq.read_table(pa.BufferReader(content), columns=["file_hash", "outcome"])
-        final = pc.invert(pc.is_in(found["outcome"], value_set=pa.array(NOT_FINAL)))
-        return np.asarray(found.filter(final)["file_hash"].to_numpy(), dtype=np.int64)
+        return pq.read_table(pa.BufferReader(content), columns=columns, filters=wanted)
 
     with ThreadPoolExecutor(READ_AT_ONCE, "known") as threads:
-        parts = list(threads.map(hashes, (unquote(file.path) for file in files if (_day(file) or first) >= first)))
-    return np.unique(np.concatenate([np.array([], dtype=np.int64), *parts]))
+        return list(threads.map(rows, (unquote(file.path) for file in files if looked_at(file))))
 
 
 def _day(file: LiveFile) -> str | None:
