@@ -1,19 +1,16 @@
-"""What a person is told of, and where: a topic, and the alarms that go to it.
+"""The alarms. Each says in a sentence what happened, and names its place in the runbook.
 
-Each alarm says what it means in a sentence and where the runbook tells what to do. An alarm watches a metric of AWS, or one
-that an event of ours carries.
+An alarm watches a metric of AWS, or one that an event of ours carries. How many points must breach, of how many, and what a
+missing point means decide whether an alarm rings at all; `tests/infra/test_alarms.py` plays stories through each of them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from aws_cdk import Aws, Duration
-from aws_cdk import aws_chatbot as chatbot
+from aws_cdk import Duration
 from aws_cdk import aws_cloudwatch as cw
 from aws_cdk import aws_cloudwatch_actions as actions
-from aws_cdk import aws_iam as iam
-from aws_cdk import aws_kms as kms
 from aws_cdk import aws_lambda as lam
 from aws_cdk import aws_sns as sns
 from aws_cdk import aws_sqs as sqs
@@ -22,56 +19,15 @@ from constructs import Construct
 from forebay.batch.events import BatchCommitted, RecordsLost, RowsAppended, TableFailed
 from forebay.upkeep.accounts.events import AccountsChecked
 from forebay.upkeep.reconcile.events import FilesReconciled
+from infra.alarm_topic import runbook_of
 from infra.landing import Landing
 from infra.metrics import ServiceMetrics
 from infra.settings import Settings
 from lambdas.publish_freshness.events import FreshnessMeasured, TrendMeasured
 
-__all__ = ["Alarms", "alarm_topic", "runbook_of"]
+__all__ = ["Alarms"]
 
 MINUTE = Duration.minutes(1)
-
-
-def runbook_of(settings: Settings) -> str:
-    return settings.runbook_url or "infra/README.md"
-
-
-def alarm_topic(scope: Construct, *, settings: Settings, key: kms.IKey) -> sns.Topic:
-    topic = sns.Topic(scope, "AlarmTopic", topic_name=f"{settings.name}-alarms", master_key=key, enforce_ssl=True)
-    alarms = f"arn:{Aws.PARTITION}:cloudwatch:{Aws.REGION}:{Aws.ACCOUNT_ID}:alarm:{settings.name}-*"
-    topic.add_to_resource_policy(
-        iam.PolicyStatement(
-            sid="AlarmsPublish",
-            principals=[iam.ServicePrincipal("cloudwatch.amazonaws.com")],
-            actions=["sns:Publish"],
-            resources=[topic.topic_arn],
-            conditions={"StringEquals": {"aws:SourceAccount": Aws.ACCOUNT_ID}, "ArnLike": {"aws:SourceArn": alarms}},
-        )
-    )
-    if settings.alarm_email:
-        sns.CfnSubscription(topic, "Email", topic_arn=topic.topic_arn, protocol="email", endpoint=settings.alarm_email)
-    if settings.alarm_url:
-        sns.CfnSubscription(topic, "Url", topic_arn=topic.topic_arn, protocol="https", endpoint=settings.alarm_url)
-    if settings.alarm_slack:
-        tell_slack(topic, settings=settings)
-    return topic
-
-
-def tell_slack(topic: sns.Topic, *, settings: Settings) -> None:
-    """By Amazon Q in chat applications, whose role may do nothing: it tells, and obeys nobody."""
-    workspace, _, channel = settings.alarm_slack.partition("/")
-    trusted = {"StringEquals": {"aws:SourceAccount": Aws.ACCOUNT_ID}}
-    role = iam.Role(topic, "SlackRole", assumed_by=iam.ServicePrincipal("chatbot.amazonaws.com", conditions=trusted))
-    chatbot.CfnSlackChannelConfiguration(
-        topic,
-        "Slack",
-        configuration_name=f"{settings.name}-alarms",
-        iam_role_arn=role.role_arn,
-        slack_workspace_id=workspace,
-        slack_channel_id=channel,
-        sns_topic_arns=[topic.topic_arn],
-        guardrail_policies=[f"arn:{Aws.PARTITION}:iam::aws:policy/AWSDenyAll"],
-    )
 
 
 class Alarms(Construct):
@@ -87,7 +43,7 @@ class Alarms(Construct):
         self._add(
             "files-wait",
             landing.queue.metric_approximate_age_of_oldest_message(period=MINUTE),
-            f"A file waits in the queue for more than {minutes} minutes.",
+            f"A file has waited in the queue for more than {minutes} minutes.",
             above=minutes * 60,
             for_periods=3,
         )
@@ -95,13 +51,13 @@ class Alarms(Construct):
         self._add(
             "dead-letters",
             landing.dead.metric(dead, statistic="Maximum", period=MINUTE),
-            "A message was taken several times and never finished; it is kept for 14 days.",
+            "A message was received several times and its batch never finished. The dead-letter queue keeps it for 14 days.",
             above=0,
         )
         self._add(
             "undelivered",
             landing.undelivered.metric(dead, statistic="Maximum", period=MINUTE),
-            "The topic could not put a message into the queue; it is kept for 14 days.",
+            "SNS could not deliver a message to the queue. It is kept for 14 days.",
             above=0,
         )
 
@@ -109,24 +65,29 @@ class Alarms(Construct):
         freshness, silence = self._settings.freshness_minutes, self._settings.silence_minutes
         self._add(
             "late-rows",
-            self._metrics.of(BatchCommitted, "latency_p99_seconds", statistic="Maximum"),
-            f"One file in a hundred took more than {freshness} minutes until it was rows.",
+            self._metrics.of(BatchCommitted, "latency_p99_seconds", statistic="Maximum", minutes=5),
+            f"One file in a hundred took more than {freshness} minutes to become rows.",
             above=freshness * 60,
-            for_periods=3,
+            # A batch leaves one point. In a continuous job one slow batch is no trouble yet; drains are far apart.
+            for_periods=6,
+            points=2 if self._settings.mode == "continuous" else 1,
         )
         self._add(
-            "no-batch", self._silence(queue), f"Files wait, and no batch ended for {silence} minutes.", silence * 60
+            "no-batch",
+            self._silence(queue),
+            f"Files are waiting, and no batch has finished for {silence} minutes.",
+            silence * 60,
         )
         self._add(
             "quarantine-share",
             self._quarantine_share(),
-            f"More than {self._settings.quarantine_percent:g} % of an hour's records were quarantined.",
+            f"More than {self._settings.quarantine_percent:g} % of an hour's records went to the quarantine.",
             above=self._settings.quarantine_percent,
         )
         self._add(
             "files-refused",
             self._metrics.of(BatchCommitted, "refused_files", minutes=5),
-            "A whole file could not be read; the quarantine has it with its reason.",
+            "A whole file could not be read. The quarantine has it, with the reason.",
             above=0,
         )
         self._add(
@@ -144,7 +105,7 @@ class Alarms(Construct):
         self._add(
             "table-failed",
             self._metrics.over_tables(TableFailed, "rows", function="COUNT"),
-            "A table could not be written. Its rows are kept, and the other tables went on.",
+            "A table could not be written. Its rows are in the quarantine; the other tables were written.",
             above=0,
         )
 
@@ -152,7 +113,7 @@ class Alarms(Construct):
         self._add(
             "missed-files",
             self._metrics.of(FilesReconciled, "missed", minutes=60),
-            "S3 never announced some files. Reconcile has announced them now.",
+            "Files landed that S3 never announced. They are announced now.",
             above=0,
         )
         self._add(
@@ -163,12 +124,12 @@ class Alarms(Construct):
         )
 
     def watch_table(self, table: str) -> None:
-        """How late rows may be is promised for tables that always get some; a band is learned from two weeks of them."""
+        """For tables that always get rows. The usual band is learned from two weeks of them."""
         minutes = self._settings.stale_table_minutes
         self._add(
             "stale-table",
-            self._metrics.of_table(RowsAppended, "rows", table, minutes=5),
-            f"The table {table} got no rows for {minutes} minutes.",
+            _or_zero(self._metrics.of_table(RowsAppended, "rows", table, minutes=5), minutes=5, label="rows"),
+            f"The table {table} has had no new rows for {minutes} minutes.",
             below=1,
             for_periods=minutes // 5,
             missing=cw.TreatMissingData.BREACHING,
@@ -179,7 +140,7 @@ class Alarms(Construct):
             self,
             _construct_id(name),
             alarm_name=f"{self._settings.name}-{name}",
-            alarm_description=f"The rows of an hour of the table {table} are far from what is usual. "
+            alarm_description=f"The table {table} got far more or far fewer rows in an hour than usual. "
             f"Runbook: {runbook_of(self._settings)}#unusual-rows",
             metric=self._metrics.of_table(RowsAppended, "rows", table, minutes=60),
             std_devs=3,
@@ -189,11 +150,11 @@ class Alarms(Construct):
         self._tell(alarm)
 
     def watch_trends(self) -> None:
-        """The last day against the last week: what grows slowly rings no other alarm until it is late."""
+        """The last day against the last week: what grows slowly rings no other alarm in time."""
         percent = self._settings.trend_percent
-        for name, field, what in (
-            ("slower", "latency", "From landing to rows it takes"),
-            ("dearer", "run_dpu", "A run of the ingest job takes"),
+        for name, field, what, than in (
+            ("slower", "latency", "Files take", "time to become rows"),
+            ("dearer", "run_dpu", "Runs of the ingest job take", "DPU-seconds"),
         ):
             day, week = (
                 self._metrics.of(TrendMeasured, f"{field}_{span}_seconds", statistic="Maximum", minutes=60)
@@ -207,9 +168,11 @@ class Alarms(Construct):
                     period=Duration.hours(1),
                     label="more than in a week, %",
                 ),
-                f"{what} {percent} % more than on average in the last week.",
+                f"{what} {percent} % more {than} than the average of the last week.",
                 above=percent,
+                # Measured once an hour, give or take: an hour may have no point.
                 for_periods=3,
+                points=2,
             )
 
     def watch_the_watchers(self, functions: Sequence[lam.IFunction], schedule_group: str) -> None:
@@ -234,13 +197,17 @@ class Alarms(Construct):
                 statistic="Sum",
                 period=Duration.minutes(5),
             ),
-            "A schedule could not start what it should start.",
+            "A schedule could not invoke its target.",
             above=0,
         )
         self._add(
             "nobody-measures",
-            self._metrics.of(FreshnessMeasured, "waiting", statistic="SampleCount", minutes=15),
-            "Freshness was not measured for 15 minutes, so other alarms may be silent for no good reason.",
+            _or_zero(
+                self._metrics.of(FreshnessMeasured, "waiting", statistic="SampleCount", minutes=15),
+                minutes=15,
+                label="measured",
+            ),
+            "Freshness was not measured for 15 minutes. Other alarms depend on it and may stay silent.",
             below=1,
             missing=cw.TreatMissingData.BREACHING,
         )
@@ -250,14 +217,14 @@ class Alarms(Construct):
         alarm = self._alarm(
             "many-wait",
             queue.metric_approximate_number_of_messages_visible(statistic="Maximum", period=MINUTE),
-            f"{self._settings.drain_at_messages} messages wait: the job is started. Nobody needs to act.",
+            f"{self._settings.drain_at_messages} messages are waiting, so the job is started. Nobody needs to act.",
             threshold=self._settings.drain_at_messages,
             comparison=cw.ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD,
         )
         alarm.add_alarm_action(actions.LambdaAction(function))
 
     def _silence(self, queue: sqs.IQueue) -> cw.MathExpression:
-        """How long files have waited or no batch has ended, whichever is less: a quiet night is no silence."""
+        """How long files have waited, or no batch has finished, whichever is less: a quiet night is no silence."""
         return cw.MathExpression(
             expression="IF(oldest < batch, oldest, batch)",
             using_metrics={
@@ -287,6 +254,7 @@ class Alarms(Construct):
         *,
         below: float | None = None,
         for_periods: int = 1,
+        points: int | None = None,
         missing: cw.TreatMissingData = cw.TreatMissingData.NOT_BREACHING,
         of: str = "",
     ) -> None:
@@ -300,6 +268,7 @@ class Alarms(Construct):
             threshold=threshold,
             comparison=over if above is not None else under,
             periods=for_periods,
+            points=points,
             missing=missing,
             of=of,
         )
@@ -320,6 +289,7 @@ class Alarms(Construct):
         threshold: float,
         comparison: cw.ComparisonOperator,
         periods: int = 1,
+        points: int | None = None,
         missing: cw.TreatMissingData = cw.TreatMissingData.NOT_BREACHING,
         of: str = "",
     ) -> cw.Alarm:
@@ -333,10 +303,18 @@ class Alarms(Construct):
             threshold=threshold,
             comparison_operator=comparison,
             evaluation_periods=periods,
+            datapoints_to_alarm=points,
             treat_missing_data=missing,
         )
         self.all.append(alarm)
         return alarm
+
+
+def _or_zero(metric: cw.IMetric, *, minutes: int, label: str) -> cw.MathExpression:
+    """Zero where there is no point. CloudWatch would look further back for a real one, and the alarm would come late."""
+    return cw.MathExpression(
+        expression="FILL(found, 0)", using_metrics={"found": metric}, period=Duration.minutes(minutes), label=label
+    )
 
 
 def _construct_id(name: str) -> str:

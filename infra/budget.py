@@ -1,7 +1,8 @@
 """What the service may cost in a month, told to the alarm topic when it did or will.
 
 By the tag `deployment`, which must be activated once for the account's cost allocation, in the billing console: until then
-the budget counts nothing. Costs come with a delay of some hours.
+the budget counts nothing. Costs come with a delay of some hours. Budgets and dashboards belong to the account and not to a
+region, so their names contain the region.
 """
 
 from __future__ import annotations
@@ -35,11 +36,11 @@ def budget(scope: Construct, *, settings: Settings, topic: sns.Topic) -> budgets
         scope,
         "Budget",
         budget=budgets.CfnBudget.BudgetDataProperty(
-            budget_name=settings.name,
+            budget_name=f"{settings.name}-{Aws.REGION}",
             budget_type="COST",
             time_unit="MONTHLY",
             budget_limit=budgets.CfnBudget.SpendProperty(amount=settings.monthly_budget_usd, unit="USD"),
-            cost_filters={"TagKeyValue": [f"user:{TAG}${settings.name}"]},
+            cost_filters={"TagKeyValue": [f"user:{TAG}${settings.name}"], "Region": [Aws.REGION]},
         ),
         notifications_with_subscribers=[_tell(kind, percent, topic) for kind, percent in LIMITS],
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from aws_cdk import Duration
+from aws_cdk import Aws, Duration
 from aws_cdk import aws_cloudwatch as cw
 from aws_cdk import aws_logs as logs
 from constructs import Construct
@@ -40,7 +40,9 @@ def dashboard(
     jobs: Sequence[Job],
     alarms: Sequence[cw.IAlarm],
 ) -> cw.Dashboard:
-    page = cw.Dashboard(scope, "Dashboard", dashboard_name=settings.name, default_interval=Duration.hours(12))
+    page = cw.Dashboard(
+        scope, "Dashboard", dashboard_name=f"{settings.name}-{Aws.REGION}", default_interval=Duration.hours(12)
+    )
     metrics = ServiceMetrics(settings.namespace, service)
     page.add_widgets(cw.AlarmStatusWidget(title="Alarms", alarms=list(alarms), width=ALL))
     page.add_widgets(*_arrivals(metrics, landing))
@@ -52,8 +54,7 @@ def dashboard(
     page.add_widgets(*_trends(metrics, jobs))
     if settings.dpu_hour_usd:
         page.add_widgets(_price_of_a_day(metrics, jobs, settings.dpu_hour_usd))
-    workers = _job(jobs[0]) if settings.engine == "glue" else []
-    page.add_widgets(*workers, _errors([group for job in jobs for group in job.log_groups]))
+    page.add_widgets(_errors([group for job in jobs for group in job.log_groups]))
     return page
 
 
@@ -185,19 +186,6 @@ def _price_of_a_day(metrics: ServiceMetrics, jobs: Sequence[Job], dpu_hour_usd: 
     return _graph("What the jobs cost", [price], ALL)
 
 
-def _job(job: Job) -> list[cw.IWidget]:
-    """Published by Glue itself, for a job with --enable-metrics."""
-    executors = cw.Metric(
-        namespace="Glue",
-        metric_name="glue.driver.ExecutorAllocationManager.executors.numberAllExecutors",
-        dimensions_map={"JobName": job.name, "JobRunId": "ALL", "Type": "gauge"},
-        statistic="Maximum",
-        period=MINUTE,
-        label="executors",
-    )
-    return [_graph("Workers of the ingest job", [executors])]
-
-
 def _errors(of: Sequence[logs.ILogGroup]) -> cw.LogQueryWidget:
     return cw.LogQueryWidget(
         title="What a person must look at",
@@ -208,5 +196,5 @@ def _errors(of: Sequence[logs.ILogGroup]) -> cw.LogQueryWidget:
             "sort @timestamp desc",
             "limit 50",
         ],
-        width=THIRD * 2,
+        width=ALL,
     )

@@ -11,7 +11,8 @@ from constructs import Construct
 
 from forebay.declaration.schedule import schedules_of
 from forebay.declaration.service import Service
-from infra.alarms import Alarms, alarm_topic
+from infra.alarm_topic import alarm_topic
+from infra.alarms import Alarms
 from infra.buckets import access_logs_bucket, arn_of
 from infra.budget import budget
 from infra.dashboard import dashboard

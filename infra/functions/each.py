@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from aws_cdk import aws_lambda as lam
 
 from infra import grants
-from infra.alarms import runbook_of
+from infra.alarm_topic import runbook_of
 from infra.clocked import tables_that_wait
 from infra.foundation import Foundation
 from infra.functions.function import Functions

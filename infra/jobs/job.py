@@ -83,7 +83,7 @@ class Job(Construct):
         grants.use_key(self.role, "UseDataKey", on.keys.data)
         grants.read_assets(self.role, *on.code.assets, self.script)
         on.engine.may_write_logs(self.role, [group.log_group_arn for group in self.log_groups])
-        grants.publish_metrics(self.role, on.settings.namespace, "Glue")
+        grants.publish_metrics(self.role, on.settings.namespace)
         if on.settings.python_modules.startswith("s3://"):
             place = on.settings.python_modules.removeprefix("s3://")
             grants.allow(self.role, "ReadModules", ["s3:GetObject"], [f"arn:{Aws.PARTITION}:s3:::{place}"])
@@ -103,8 +103,6 @@ def _of_every_job(on: Foundation, log_prefix: str) -> dict[str, str]:
         "--extra-files": on.code.declarations.s3_object_url,
         "--additional-python-modules": on.settings.python_modules or f"pydantic=={metadata.version('pydantic')}",
         "--enable-auto-scaling": "true",
-        "--enable-metrics": "true",
-        "--enable-observability-metrics": "true",
         "--custom-logGroup-prefix": log_prefix,
         "--enable-spark-ui": "true",
         "--spark-event-logs-path": f"{artefacts}/{SPARK_EVENTS}",

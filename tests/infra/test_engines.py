@@ -13,7 +13,7 @@ from forebay.settings import IngestSettings
 from infra.settings import Settings
 from lambdas.engine.submission import submission
 from tests.infra.synthesized import Synthesized, synthesized, text
-from tests.infra.test_stack import dashboard_body, names
+from tests.infra.test_stack import names
 
 PYTHON = "s3://studio-tools/python.tar.gz"
 
@@ -111,11 +111,6 @@ def test_the_end_of_a_run_of_the_application_is_heard_whatever_its_state(emr: Sy
     (states,) = pattern["detail"]["state"]
     assert "FAILED" not in states["anything-but"]
     assert "RUNNING" in states["anything-but"]
-
-
-def test_the_dashboard_shows_nothing_that_only_glue_measures(emr: Synthesized, made: Synthesized) -> None:
-    assert '"Glue"' in json.dumps(dashboard_body(made))
-    assert '"Glue"' not in json.dumps(dashboard_body(emr))
 
 
 def test_what_emr_lacks_is_said_at_once() -> None:

@@ -1,0 +1,129 @@
+"""CloudWatch's evaluation of an alarm, as it is documented, in pure Python.
+
+Enters an alarm's properties as the template has them, and what its metrics get, by the minute. Leaves the minutes in which it
+rings. Two things are not documented exactly, so callers try several: how far back CloudWatch looks beyond the evaluation
+periods for real points, and where its periods begin.
+https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/alarms-and-missing-data.html
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import mean
+from typing import Any
+
+__all__ = ["Rule", "evaluate", "ringing", "rule_of"]
+
+Samples = Mapping[int, float]
+"""What a metric gets, by the minute."""
+
+BREACHES: Mapping[str, Callable[[float, float], bool]] = {
+    "GreaterThanThreshold": operator.gt,
+    "GreaterThanOrEqualToThreshold": operator.ge,
+    "LessThanThreshold": operator.lt,
+}
+STATISTICS: Mapping[str, Callable[[Sequence[float]], float]] = {
+    "Sum": sum,
+    "Maximum": max,
+    "Minimum": min,
+    "Average": mean,
+    "SampleCount": len,
+}
+
+
+@dataclass(frozen=True)
+class Rule:
+    minutes: int
+    periods: int
+    to_alarm: int
+    missing: str
+    breaches: Callable[[float], bool]
+    value: Callable[[Mapping[str, Samples], int, int], float | None]
+    """Of the period from one minute to another."""
+
+
+def rule_of(alarm: Mapping[str, Any]) -> Rule:
+    stated = alarm.get("Metrics") or [
+        {
+            "Id": "only",
+            "MetricStat": {
+                "Metric": {"MetricName": alarm["MetricName"]},
+                "Stat": alarm["Statistic"],
+                "Period": alarm["Period"],
+            },
+        }
+    ]
+    compare, threshold = BREACHES[alarm["ComparisonOperator"]], float(alarm["Threshold"])
+    (result,) = [one for one in stated if one.get("ReturnData", True)]
+    period = next((one["MetricStat"]["Period"] for one in stated if "MetricStat" in one), result.get("Period"))
+    return Rule(
+        minutes=int(period) // 60,
+        periods=int(alarm["EvaluationPeriods"]),
+        to_alarm=int(alarm.get("DatapointsToAlarm", alarm["EvaluationPeriods"])),
+        missing=alarm.get("TreatMissingData", "missing"),
+        breaches=lambda value: compare(value, threshold),
+        value=lambda samples, begin, end: _value(stated, result, samples, begin, end),
+    )
+
+
+def evaluate(points: Sequence[float | None], rule: Rule, state: str) -> str:
+    """`points` are those that CloudWatch retrieved, oldest first: the evaluation periods, and some before."""
+    real = [point for point in points if point is not None]
+    if len(real) >= rule.periods:  # then the real ones decide, and what a missing one means does not matter
+        breaching = sum(map(rule.breaches, real[-rule.periods :]))
+        return "ALARM" if breaching >= rule.to_alarm else "OK"
+    breaching, filled = sum(map(rule.breaches, real)), rule.periods - len(real)
+    if rule.missing == "breaching":
+        return "ALARM" if breaching + filled >= rule.to_alarm else "OK"
+    if rule.missing == "notBreaching" or (real[-1:] and not rule.breaches(real[-1])):
+        return "ALARM" if breaching >= rule.to_alarm else "OK"
+    if rule.missing == "ignore" or not real:
+        return state if rule.missing == "ignore" else "INSUFFICIENT_DATA"
+    return "ALARM"  # all that is known is bad, and nothing else was reported since
+
+
+def ringing(rule: Rule, samples: Mapping[str, Samples], *, until: int, phase: int, further_back: int) -> Iterator[int]:
+    """The minutes in which the alarm rings, looked at whenever one of its periods ends."""
+    state = "OK"
+    for now in range(phase or rule.minutes, until, rule.minutes):
+        spans = range(rule.periods + further_back, 0, -1)
+        ends = [(now - n * rule.minutes, now - (n - 1) * rule.minutes) for n in spans]
+        state = evaluate([rule.value(samples, begin, end) for begin, end in ends], rule, state)
+        if state == "ALARM":
+            yield now
+
+
+def _value(
+    stated: Sequence[Mapping[str, Any]], result: Mapping[str, Any], samples: Mapping[str, Samples], begin: int, end: int
+) -> float | None:
+    found: dict[str, float | None] = {}
+    for one in stated:
+        if "MetricStat" in one:
+            name = one["MetricStat"]["Metric"]["MetricName"]
+            found[one["Id"]] = _aggregated(samples.get(name, {}), one["MetricStat"]["Stat"], begin, end)
+    if "Expression" not in result:
+        return found[result["Id"]]
+    return _computed(result["Expression"], found, samples, begin, end)
+
+
+def _aggregated(samples: Samples, statistic: str, begin: int, end: int) -> float | None:
+    within = [value for minute, value in samples.items() if begin <= minute < end]
+    return STATISTICS[statistic](within) if within else None
+
+
+def _computed(
+    expression: str, found: Mapping[str, float | None], samples: Mapping[str, Samples], begin: int, end: int
+) -> float | None:
+    if query := re.match(r"SELECT COUNT\((\w+)\)", expression):
+        return _aggregated(samples.get(query.group(1), {}), "SampleCount", begin, end)
+    filled = {name for name in found if f"FILL({name}," in expression}
+    if any(value is None for name, value in found.items() if name not in filled):
+        return None
+    known = {name: 0.0 if value is None else value for name, value in found.items()}
+    words = {"IF": lambda test, yes, no: yes if test else no, "FILL": lambda value, _: value}
+    # Both branches of an IF are computed; nothing may be divided by a zero of the other branch.
+    expression = re.sub(r"/ (\w+)", r"/ (\1 or 1)", expression)
+    return float(eval(expression, {"__builtins__": {}}, {**words, **known}))

@@ -1,0 +1,215 @@
+"""Each alarm rings in a story where it must, within its promise, and in none where it must not; in all modes.
+
+Stories are played through CloudWatch's documented evaluation, with several guesses at what is not documented.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from tests.infra.cloudwatch import Rule, evaluate, ringing, rule_of
+from tests.infra.synthesized import Synthesized
+
+pytestmark = pytest.mark.xdist_group("cdk")
+
+DAY = 24 * 60
+TROUBLE = 8 * 60
+"""The minute in which each story's trouble begins."""
+X, O, _ = 1.0, 0.0, None  # noqa: E741  as AWS's page writes them
+
+
+# --- the evaluation itself, by the tables of AWS's page ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("to_alarm", "points", "missing", "ignore", "breaching", "not_breaching"),
+    [
+        (3, [O, _, X, _, X], "OK", "OK", "OK", "OK"),
+        (3, [_, _, _, _, O], "OK", "OK", "OK", "OK"),
+        (3, [_, _, _, _, _], "INSUFFICIENT_DATA", "before", "ALARM", "OK"),
+        (3, [O, X, X, _, X], "ALARM", "ALARM", "ALARM", "ALARM"),
+        (3, [_, _, X, _, _], "ALARM", "before", "ALARM", "OK"),
+        (2, [O, _, X, _, X], "ALARM", "ALARM", "ALARM", "ALARM"),
+        (2, [O, O, X, O, X], "ALARM", "ALARM", "ALARM", "ALARM"),
+        (2, [_, _, _, _, O], "OK", "OK", "ALARM", "OK"),
+        (2, [_, _, _, X, _], "ALARM", "before", "ALARM", "OK"),
+    ],
+)
+def test_alarms_are_evaluated_as_awss_page_says(
+    to_alarm: int, points: list[float | None], missing: str, ignore: str, breaching: str, not_breaching: str
+) -> None:
+    wanted = {"missing": missing, "ignore": ignore, "breaching": breaching, "notBreaching": not_breaching}
+    for treated, state in wanted.items():
+        rule = Rule(1, 3, to_alarm, treated, lambda value: value > 0.5, lambda *_: None)
+        assert evaluate(points, rule, "before") == state, treated
+
+
+# --- stories ----------------------------------------------------------------------------------------------------------
+
+
+def every(minutes: int, value: float | Callable[[int], float], begin: int = 0, end: int = DAY) -> dict[int, float]:
+    return {minute: value(minute) if callable(value) else value for minute in range(begin, end, minutes)}
+
+
+def once(value: float) -> dict[int, float]:
+    return {TROUBLE: value}
+
+
+def age(minute: int) -> float:
+    """Of a file that landed when the trouble began, in seconds."""
+    return max(0.0, 60.0 * (minute - TROUBLE))
+
+
+@dataclass(frozen=True)
+class Story:
+    """What metrics get. `within` is how many minutes after the trouble began the alarm must ring; None: it must not."""
+
+    says: str
+    metrics: Mapping[str, Mapping[int, float]]
+    within: int | None = None
+
+
+OLDEST, BATCH = "ApproximateAgeOfOldestMessage", "FreshnessMeasuredSinceBatchSeconds"
+LATE, VISIBLE = "BatchCommittedLatencyP99Seconds", "ApproximateNumberOfMessagesVisible"
+
+BOTH: dict[str, list[Story]] = {
+    "files-wait": [
+        Story("nothing is taken off the queue any more", {OLDEST: every(1, age)}, within=10 + 5),
+        Story("each file waits three minutes", {OLDEST: every(1, 180)}),
+        Story("an idle queue reports nothing", {}),
+    ],
+    "dead-letters": [
+        Story("one message is dead", {VISIBLE: every(1, lambda minute: minute >= TROUBLE)}, within=5),
+        Story("none is", {VISIBLE: every(1, 0)}),
+    ],
+    "undelivered": [
+        Story("one message was not delivered", {VISIBLE: every(1, lambda minute: minute >= TROUBLE)}, within=5),
+        Story("all were", {VISIBLE: every(1, 0)}),
+    ],
+    "no-batch": [
+        Story("the job hangs", {OLDEST: every(1, age), BATCH: every(5, age)}, within=15 + 15),
+        Story("a quiet night, then a file", {OLDEST: every(1, lambda m: m % 5 * 60.0), BATCH: every(5, 9e4)}),
+        Story("batches end while a backlog is worked off", {OLDEST: every(1, 9e3), BATCH: every(5, 60)}),
+    ],
+    "quarantine-share": [
+        Story(
+            "every tenth record is bad",
+            {"BatchCommittedRecords": every(10, 100), "BatchCommittedQuarantined": every(10, 10, TROUBLE)},
+            within=2 * 60,
+        ),
+        Story("one in a hundred", {"BatchCommittedRecords": every(10, 100), "BatchCommittedQuarantined": every(10, 1)}),
+        Story("nothing comes", {}),
+    ],
+    "files-refused": [
+        Story("one file is not JSON", {"BatchCommittedRefusedFiles": every(1, 0) | once(1)}, within=10),
+        Story("all are", {"BatchCommittedRefusedFiles": every(1, 0)}),
+    ],
+    "table-failed": [
+        Story("one table cannot be written", {"TableFailedRows": once(10)}, within=10),
+        Story("none fails", {}),
+    ],
+    "missed-files": [
+        Story("reconcile finds one", {"FilesReconciledMissed": once(1)}, within=2 * 60),
+        Story("it finds none", {"FilesReconciledMissed": once(0)}),
+    ],
+    "function-failed": [
+        Story("one call of one function fails", {"Errors": once(1)}, within=10),
+        Story("all succeed", {"Errors": every(5, 0)}),
+        Story("none is called", {}),
+    ],
+    "schedule-failed": [
+        Story("one target is not reached", {"TargetErrorCount": once(1)}, within=10),
+        Story("all are reached", {}),
+    ],
+    "nobody-measures": [
+        Story("the function is gone", {"FreshnessMeasuredWaiting": every(5, 0, end=TROUBLE)}, within=35),
+        Story("it measures, and runs late at times", {"FreshnessMeasuredWaiting": every(5, 0) | every(7, 0)}),
+    ],
+    **{
+        name: [
+            Story(
+                "the last day is twice the week",
+                {
+                    f"TrendMeasured{field}DaySeconds": every(61, lambda minute: 200 if minute >= TROUBLE else 100),
+                    f"TrendMeasured{field}WeekSeconds": every(61, 100),
+                },
+                within=5 * 60,
+            ),
+            Story(
+                "a tenth more",
+                {
+                    f"TrendMeasured{field}DaySeconds": every(61, 110),
+                    f"TrendMeasured{field}WeekSeconds": every(61, 100),
+                },
+            ),
+        ]
+        for name, field in (("slower", "Latency"), ("dearer", "RunDpu"))
+    },
+}
+LATER = {LATE: lambda minutes: every(minutes, lambda minute: 1200 if minute >= TROUBLE else 120)}
+CONTINUOUS = {
+    "late-rows": [
+        Story("batches of two minutes are late", {LATE: LATER[LATE](2)}, within=15),
+        Story("batches of nine minutes are late", {LATE: LATER[LATE](9)}, within=30),
+        Story("one slow batch among quick ones", {LATE: every(2, 120) | once(1200)}),
+    ],
+    "stale-table-orders": [
+        Story("its rows stop", {"RowsAppendedRows": every(3, 50, end=TROUBLE)}, within=60 + 15),
+        Story("it gets rows every half hour", {"RowsAppendedRows": every(30, 50)}),
+    ],
+}
+DRAINS = {
+    "late-rows": [
+        Story("a drain of each half hour is late", {LATE: LATER[LATE](30)}, within=35 + 5),
+        Story("drains are in time", {LATE: every(30, 400)}),
+    ],
+    "many-wait": [
+        Story("five hundred wait", {VISIBLE: every(1, lambda minute: 500 if minute >= TROUBLE else 3)}, within=5),
+        Story("a few wait", {VISIBLE: every(1, 400)}),
+    ],
+}
+NOT_PLAYED = {"unusual-rows-orders": "CloudWatch learns the band by itself"}
+
+
+def alarms(service: Synthesized) -> dict[str, Any]:
+    found = [alarm["Properties"] for alarm in service.of("CloudWatch::Alarm").values()]
+    return {alarm["AlarmName"].split("-", 2)[2]: alarm for alarm in found}
+
+
+@pytest.mark.parametrize(("which", "stories"), [("made", BOTH | DRAINS), ("adopted", BOTH | CONTINUOUS)])
+def test_every_alarm_rings_where_it_must_and_only_there(
+    request: pytest.FixtureRequest, which: str, stories: dict[str, list[Story]]
+) -> None:
+    found = alarms(request.getfixturevalue(which))
+    assert set(found) - set(NOT_PLAYED) == set(stories), "each alarm has its stories"
+    assert {any(story.within is None for story in told) for told in stories.values()} == {True}
+    assert {any(story.within for story in told) for told in stories.values()} == {True}
+    for name, told in stories.items():
+        rule = rule_of(found[name])
+        for story in told:
+            play(name, story, rule)
+
+
+def play(name: str, story: Story, rule: Rule) -> None:
+    for phase in range(0, rule.minutes, max(1, rule.minutes // 5)):
+        for further_back in (0, 2, 5):
+            rang = list(ringing(rule, story.metrics, until=DAY, phase=phase, further_back=further_back))
+            rang = [minute for minute in rang if minute > 2 * 60]  # nothing was measured before the story began
+            how = f"{name}: {story.says} (period begins at {phase}, {further_back} periods further back)"
+            if story.within is None:
+                assert not rang, f"{how}: rings at {rang[0]}"
+            else:
+                assert rang, f"{how}: never rings"
+                assert TROUBLE <= rang[0] <= TROUBLE + story.within, f"{how}: rings {rang[0] - TROUBLE} min after"
+
+
+def test_what_was_wrong_before_is_found(made: Synthesized) -> None:
+    """Three one-minute points in a row, missing ones in order: a drain leaves one point in half an hour."""
+    before = {**alarms(made)["late-rows"], "Period": 60, "EvaluationPeriods": 3, "DatapointsToAlarm": 3}
+    late = DRAINS["late-rows"][0]
+    with pytest.raises(AssertionError, match="never rings"):
+        play("late-rows", late, rule_of(before))
