@@ -4,6 +4,7 @@ Needs git, make, Python 3.11 to 3.13 (plain: neither pip nor venv) and a JDK 17;
 verified by hash:
 
 * `.venv/`           Python packages of `requirements.lock`
+* `.forebay/job-packages/`   what deployed jobs import and Glue lacks, for Glue's Python
 * `.forebay/jars/`   the JVM libraries of `jars.lock`, fetched by the Ivy that ships inside PySpark
 * `.forebay/jars/forebay-logstore.jar`   compiled from `glue_jobs/logstore`
 * `.forebay/jars/classes.jsa`   what the JVM knows of their classes, so that each run starts in half the time
@@ -35,6 +36,7 @@ import runtime  # noqa: E402
 VENV = ROOT / ".venv"
 CACHE = ROOT / ".forebay"
 JARS = CACHE / "jars"
+JOB_PACKAGES = CACHE / "job-packages"
 PYTHON = VENV / "bin" / "python"
 
 
@@ -43,6 +45,7 @@ def main() -> None:
     java_home = check_java()
     install_packages()
     leave_out_archived_pyspark()
+    fetch_job_packages()
     fetch_jars(java_home)
     build_log_store(java_home)
     archive_classes(java_home)
@@ -110,6 +113,33 @@ def install_packages() -> None:
         editable = ["--no-deps", "--no-build-isolation", "--editable", str(ROOT)]
         progress.run([uv, "pip", "install", "--quiet", *python, *editable])
         stamp.write_text(wanted)
+
+
+def fetch_job_packages() -> None:
+    """What jobs import and Glue lacks, for Glue's Python and platform, which may not be this machine's."""
+    lock, stamp = ROOT / "requirements.lock", JOB_PACKAGES / ".stamp"
+    wanted = fingerprint(lock, text=f"{runtime.GLUE_LACKS} {runtime.PYTHON} {runtime.PLATFORM}")
+    if stamp.exists() and stamp.read_text() == wanted:
+        return
+    uv = shutil.which("uv") or pinned_uv()
+    with Progress("Python packages of jobs, into .forebay/job-packages") as progress:
+        shutil.rmtree(JOB_PACKAGES, ignore_errors=True)
+        JOB_PACKAGES.mkdir(parents=True)
+        with tempfile.TemporaryDirectory(dir=CACHE) as scratch:
+            part = Path(scratch, "requirements.lock")
+            part.write_text("".join(locked(name, lock.read_text()) for name in runtime.GLUE_LACKS))
+            command = [uv, "pip", "install", "--quiet", "--require-hashes", "--no-deps", "--only-binary", ":all:"]
+            command += ["--python-version", runtime.PYTHON, "--python-platform", runtime.PLATFORM]
+            progress.run([*command, "--link-mode", "copy", "--target", str(JOB_PACKAGES), "-r", str(part)])
+        stamp.write_text(wanted)
+
+
+def locked(name: str, lock: str) -> str:
+    """A package's version and hashes, as the lock file has them."""
+    found = re.search(rf"^{re.escape(name)}==.*?(?=^\S|\Z)", lock, re.MULTILINE | re.DOTALL)
+    if not found:
+        sys.exit(f"set-up: requirements.lock does not name {name}, which jobs ship; `make lock` resolves it")
+    return found.group()
 
 
 def leave_out_archived_pyspark() -> None:

@@ -38,7 +38,10 @@ def build(context: Mapping[str, Any], *, outdir: str | None = None, region: str 
         settings=settings,
         service=service,
         description="JSON files that land in S3 become Delta tables",
-        synthesizer=cdk.DefaultStackSynthesizer(generate_bootstrap_version_rule=False),
+        # Assets in a folder of their own: the account's bucket belongs to every stack, and our jobs may read ours alone.
+        synthesizer=cdk.DefaultStackSynthesizer(
+            generate_bootstrap_version_rule=False, bucket_prefix=f"{settings.name}/"
+        ),
         tags={"service": "forebay", "environment": settings.env, TAG: settings.name},
     )
     review(app)

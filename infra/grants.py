@@ -7,23 +7,23 @@ buckets, and the assets' bucket belongs to every stack of the account.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, cast
 
 from aws_cdk import Aws
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
-from aws_cdk import aws_s3_assets as assets
+from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_sqs as sqs
 from constructs import IConstruct
 
 from forebay.lake.layout import CHECKPOINT
-from infra.lake import LISTS, PAGE
+from infra.lake import LISTS, OWN, PAGE
 from infra.review import acknowledge_wildcards
 
 __all__ = [
     "allow",
     "announce_landed_files",
+    "append_to_tables",
     "ask_to_stop",
     "count_messages",
     "find_landed_files",
@@ -116,16 +116,34 @@ def _tell_missing_from_forbidden(role: iam.IGrantable, bucket_arn: str) -> None:
     allow(role, "TellMissingFromForbidden", ["s3:ListBucket"], [bucket_arn])
 
 
-def write_objects(role: iam.IGrantable, sid: str, bucket_arn: str, prefix: str = "", *, because: str) -> None:
-    on_objects = ("GetObject", "PutObject", "DeleteObject", "AbortMultipartUpload", "ListMultipartUploadParts")
+def write_objects(
+    role: iam.IGrantable,
+    sid: str,
+    bucket_arn: str,
+    prefix: str = "",
+    *,
+    because: str,
+    deletes: Sequence[str] | None = None,
+) -> None:
+    """What may be deleted may be less than what may be written."""
+    on_objects = ("GetObject", "PutObject", "AbortMultipartUpload", "ListMultipartUploadParts")
     on_bucket = ("ListBucket", "GetBucketLocation", "ListBucketMultipartUploads")
-    resources = [f"{bucket_arn}/{prefix}*"]
-    allow(role, f"{sid}Objects", [f"s3:{action}" for action in on_objects], resources, because=because)
+    deleted = [f"{bucket_arn}/{glob}" for glob in (deletes or [f"{prefix}*"])]
+    allow(
+        role, f"{sid}Objects", [f"s3:{action}" for action in on_objects], [f"{bucket_arn}/{prefix}*"], because=because
+    )
+    allow(role, f"{sid}Delete", ["s3:DeleteObject"], deleted, because=because)
     allow(role, f"{sid}List", [f"s3:{action}" for action in on_bucket], [bucket_arn])
 
 
 def write_tables(role: iam.IGrantable, bucket_arn: str) -> None:
     write_objects(role, "Lake", bucket_arn, because="tables are made as their records arrive")
+
+
+def append_to_tables(role: iam.IGrantable, bucket_arn: str) -> None:
+    """Whoever appends deletes no data file: only the jobs' own state, and what a checkpoint makes superfluous in a log."""
+    because = "tables are made as their records arrive"
+    write_objects(role, "Lake", bucket_arn, because=because, deletes=[f"{OWN}*", "*/_delta_log/*"])
 
 
 def read_ledger_log(role: iam.IGrantable, bucket_arn: str) -> None:
@@ -173,11 +191,10 @@ def read_health(role: iam.IGrantable, bucket_arn: str) -> None:
     _tell_missing_from_forbidden(role, bucket_arn)
 
 
-def read_assets(role: iam.IGrantable, *given: assets.Asset) -> None:
+def read_assets(role: iam.IGrantable, bucket: s3.IBucket, prefix: str) -> None:
     """Of any version: a worker that joins a run which began before a deploy fetches the code of then."""
-    places = [asset.bucket.arn_for_objects(f"*{Path(asset.s3_object_key).suffix}") for asset in given]
     because = "workers that join an older run fetch its older code, whose hash this template no longer knows"
-    allow(role, "ReadCode", ["s3:GetObject"], places, because=because)
+    allow(role, "ReadCode", ["s3:GetObject"], [bucket.arn_for_objects(f"{prefix}/*")], because=because)
 
 
 def use_key(role: iam.IGrantable, sid: str, *keys: kms.IKey) -> None:

@@ -19,6 +19,8 @@ from infra.settings import Settings
 __all__ = ["CHECKPOINT", "LISTS", "PAGE", "Lake"]
 
 COMMITS = "*/_delta_log/" + "?" * 20 + ".json"
+OWN = "_forebay/"
+"""What is not a table: the jobs' own state, and the ledger."""
 SCRATCH = "scratch/"
 LISTS = "announce/"
 """In the artefacts bucket: lists of files to announce again."""
@@ -31,7 +33,15 @@ class Lake(Construct):
         self, scope: Construct, construct_id: str, *, settings: Settings, keys: Keys, access_logs: s3.IBucket
     ) -> None:
         super().__init__(scope, construct_id)
-        self.bucket = private_bucket(self, "lake", settings=settings, key=keys.data, access_logs=access_logs)
+        self.bucket = private_bucket(
+            self,
+            "lake",
+            settings=settings,
+            key=keys.data,
+            access_logs=access_logs,
+            versioned=bool(settings.keep_deleted_days),
+            lifecycle_rules=_deleted_for_good(settings.keep_deleted_days),
+        )
         self.vault = private_bucket(self, "vault", settings=settings, key=keys.vault, access_logs=access_logs)
         self.artefacts = private_bucket(
             self,
@@ -79,3 +89,11 @@ class Lake(Construct):
             resources=[self.bucket.arn_for_objects(COMMITS)],
             conditions={"Null": {"s3:if-none-match": "true"}, "Bool": {"s3:ObjectCreationOperation": "true"}},
         )
+
+
+def _deleted_for_good(after_days: int) -> list[s3.LifecycleRule]:
+    """Of objects that were deleted or replaced. What a Delta log needs is never one of them."""
+    if not after_days:
+        return []
+    days = Duration.days(after_days)
+    return [s3.LifecycleRule(id="deleted", noncurrent_version_expiration=days, expired_object_delete_marker=True)]

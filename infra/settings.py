@@ -102,8 +102,8 @@ class Settings(BaseModel):
     )
     python_modules: str = Field(
         "",
-        description="glue: what pip installs when a job starts, or the s3:// place of a zip of wheels, for jobs without "
-        "internet; empty: the pydantic that this was tested with. emr-serverless: the s3:// place of a packed environment",
+        description="glue: what pip installs when a job starts; empty: our own wheels, without internet. emr-serverless: the "
+        "s3:// place of a packed environment",
     )
 
     plan_compaction_every_minutes: int = Field(
@@ -175,6 +175,12 @@ class Settings(BaseModel):
         0, ge=0, description="alarm when all of this costs more in a month, or will; 0: no budget"
     )
 
+    keep_deleted_days: int = Field(
+        0,
+        ge=0,
+        le=3650,
+        description="days for which a deleted object of the lake can be restored, by versions; 0: none",
+    )
     termination_protection: bool = Field(
         False,
         description="CloudFormation refuses to delete the stack; turn it on after the first deployment, which it would hinder",

@@ -6,15 +6,19 @@ arguments, and `cdk diff` shows it.
 
 from __future__ import annotations
 
+import hashlib
+import shutil
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from aws_cdk import FileAssetLocation, FileAssetPackaging, Stack, Stage
 from aws_cdk import aws_s3_assets as assets
 from constructs import Construct
 
 from forebay.declaration.service import Service
 from infra.bundle import KERNEL_JARS, LOG_STORE_JAR, built, package_zip
 from infra.declarations import one_text
+from infra.wheels import SUFFIX, wheels_zip
 
 __all__ = ["JobCode"]
 
@@ -32,10 +36,38 @@ class JobCode(Construct):
         ]
         with TemporaryDirectory() as folder:
             self.package = assets.Asset(self, "Package", path=str(package_zip(Path(folder, "forebay.zip"))))
+            self.wheels = _named(self, wheels_zip(Path(folder, f"packages{SUFFIX}")))
             written = Path(folder, "service.toml")
             written.write_text(one_text(service))
             self.declarations = assets.Asset(self, "Declarations", path=str(written))
 
     @property
-    def assets(self) -> tuple[assets.Asset, ...]:
-        return self.package, *self.jars, self.declarations
+    def arguments(self) -> dict[str, str]:
+        """Of every job, whatever it does. Glue puts the declarations beside the script, under their own name."""
+        return {
+            "--service": self.declarations.s3_object_key.rpartition("/")[2],
+            "--extra-py-files": self.package.s3_object_url,
+            "--extra-jars": ",".join(jar.s3_object_url for jar in self.jars),
+            "--extra-files": self.declarations.s3_object_url,
+        }
+
+    @property
+    def packages(self) -> dict[str, str]:
+        """What Glue lacks, installed from our own wheels: a job asks no package index, and needs no internet."""
+        return {
+            "--additional-python-modules": self.wheels.s3_object_url,
+            "--python-modules-installer-option": "--no-index",
+        }
+
+
+def _named(scope: Construct, file: Path) -> FileAssetLocation:
+    """An asset whose place ends as the file's name does. `Asset` would keep the last suffix alone."""
+    digest = hashlib.sha256(file.read_bytes()).hexdigest()
+    staged = Path(Stage.of(scope).outdir, f"asset.{digest}{SUFFIX}")  # type: ignore[union-attr]  # an app is a stage
+    shutil.copyfile(file, staged)
+    stack = Stack.of(scope)
+    # Through jsii `stack.synthesizer` is the one that was given to the stack, not the copy which is bound to it.
+    stack.synthesizer.bind(stack)
+    return stack.synthesizer.add_file_asset(
+        source_hash=f"{digest}{SUFFIX.removesuffix('.zip')}", file_name=staged.name, packaging=FileAssetPackaging.FILE
+    )

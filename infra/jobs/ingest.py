@@ -23,7 +23,7 @@ def ingest_job(scope: Construct, on: Foundation) -> Job:
         "--tables_at_once": str(on.settings.tables_at_once),
     }
     job = Job(scope, on, Work("ingest", "gluestreaming", on.settings.workers, arguments))
-    grants.write_tables(job.role, on.lake.bucket.bucket_arn)
+    grants.append_to_tables(job.role, on.lake.bucket.bucket_arn)
     grants.take_messages(job.role, on.landing.queue)
     grants.read_landed_files(job.role, on.landing.bucket_arn, on.settings.landing_prefix)
     if on.settings.landing_key:

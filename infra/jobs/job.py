@@ -7,7 +7,6 @@ with arguments under Glue's names.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -81,7 +80,7 @@ class Job(Construct):
             because = "Spark names what it leaves there"
             grants.write_objects(self.role, sid, on.lake.artefacts.bucket_arn, prefix, because=because)
         grants.use_key(self.role, "UseDataKey", on.keys.data)
-        grants.read_assets(self.role, *on.code.assets, self.script)
+        grants.read_assets(self.role, self.script.bucket, on.settings.name)
         on.engine.may_write_logs(self.role, [group.log_group_arn for group in self.log_groups])
         grants.publish_metrics(self.role, on.settings.namespace)
         if on.settings.python_modules.startswith("s3://"):
@@ -90,18 +89,18 @@ class Job(Construct):
 
 
 def _of_every_job(on: Foundation, log_prefix: str) -> dict[str, str]:
-    """Glue puts the declarations beside the script, under their own name."""
     artefacts = f"s3://{on.lake.artefacts.bucket_name}"
     return {
         "--lake": on.lake.uri,
-        "--service": on.code.declarations.s3_object_key,
         "--metrics": f"cloudwatch:{on.settings.namespace}",
         "--datalake-formats": "delta",
         "--conf": conf_argument(job_settings()),
-        "--extra-py-files": on.code.package.s3_object_url,
-        "--extra-jars": ",".join(jar.s3_object_url for jar in on.code.jars),
-        "--extra-files": on.code.declarations.s3_object_url,
-        "--additional-python-modules": on.settings.python_modules or f"pydantic=={metadata.version('pydantic')}",
+        **on.code.arguments,
+        **(
+            {"--additional-python-modules": on.settings.python_modules}
+            if on.settings.python_modules
+            else on.code.packages
+        ),
         "--enable-auto-scaling": "true",
         "--custom-logGroup-prefix": log_prefix,
         "--enable-spark-ui": "true",

@@ -116,6 +116,10 @@ BOTH: dict[str, list[Story]] = {
         Story("reconcile finds one", {"FilesReconciledMissed": once(1)}, within=2 * 60),
         Story("it finds none", {"FilesReconciledMissed": once(0)}),
     ],
+    "accounts-differ": [
+        Story("the nightly run finds a difference", {"AccountsCheckedDifferences": once(1)}, within=2 * 60),
+        Story("it finds none", {"AccountsCheckedDifferences": once(0)}),
+    ],
     "function-failed": [
         Story("one call of one function fails", {"Errors": once(1)}, within=10),
         Story("all succeed", {"Errors": every(5, 0)}),

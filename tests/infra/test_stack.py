@@ -244,12 +244,13 @@ def test_each_function_may_do_what_it_does_and_no_more(made: Synthesized) -> Non
 def test_the_ingest_job_may_do_what_it_does_and_no_more(made: Synthesized) -> None:
     rights = {action: names(resources) for action, resources in made.policies()["IngestRole"].items()}
     written = {"Lake/*", "LakeArtefacts/scratch/*", "LakeArtefacts/spark-events/*"}
-    assets = {f"s3:cdk-hnb659fds-assets-ACCOUNT/*.{kind}" for kind in ("py", "zip", "jar", "toml")}
+    assets = {"s3:cdk-hnb659fds-assets-ACCOUNT/forebay-dev/*"}
     landed = {"s3:forebay-dev-landing-ACCOUNT/in/*"}
     catalog = {"glue:catalog", "glue:database/forebay_dev", "glue:table/forebay_dev/*"}
     taking = ("sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:ChangeMessageVisibility", "sqs:GetQueueAttributes")
-    for writing in ("s3:PutObject", "s3:DeleteObject", "s3:AbortMultipartUpload", "s3:ListMultipartUploadParts"):
+    for writing in ("s3:PutObject", "s3:AbortMultipartUpload", "s3:ListMultipartUploadParts"):
         assert rights.pop(writing) == written
+    assert rights.pop("s3:DeleteObject") == written - {"Lake/*"} | {"Lake/_forebay/*", "Lake/*/_delta_log/*"}
     assert rights.pop("s3:GetObject") == written | landed | assets
     assert rights.pop("s3:GetObjectVersion") == landed
     assert rights.pop("s3:ListBucket") == {"Lake", "LakeArtefacts", "s3:forebay-dev-landing-ACCOUNT"}
@@ -277,7 +278,7 @@ def common_rights(job: str) -> dict[str, set[str]]:
 def test_a_job_that_keeps_the_tables_may_touch_them_and_nothing_that_lands(made: Synthesized, job: str) -> None:
     rights = {action: names(resources) for action, resources in made.policies()[f"{job}Role"].items()}
     written = {"Lake/*", "LakeArtefacts/scratch/*", "LakeArtefacts/spark-events/*"}
-    assets = {f"s3:cdk-hnb659fds-assets-ACCOUNT/*.{kind}" for kind in ("py", "zip", "jar", "toml")}
+    assets = {"s3:cdk-hnb659fds-assets-ACCOUNT/forebay-dev/*"}
     writing = ("s3:PutObject", "s3:DeleteObject", "s3:AbortMultipartUpload", "s3:ListMultipartUploadParts")
     listing = ("s3:ListBucket", "s3:GetBucketLocation", "s3:ListBucketMultipartUploads")
     assert rights == {
@@ -291,7 +292,7 @@ def test_a_job_that_keeps_the_tables_may_touch_them_and_nothing_that_lands(made:
 def test_the_job_that_looks_for_missed_files_may_read_the_lake_and_change_no_table(made: Synthesized) -> None:
     rights = {action: names(resources) for action, resources in made.policies()["ReconcileRole"].items()}
     written = {"LakeArtefacts/scratch/*", "LakeArtefacts/spark-events/*"}
-    assets = {f"s3:cdk-hnb659fds-assets-ACCOUNT/*.{kind}" for kind in ("py", "zip", "jar", "toml")}
+    assets = {"s3:cdk-hnb659fds-assets-ACCOUNT/forebay-dev/*"}
     writing = ("s3:PutObject", "s3:DeleteObject", "s3:AbortMultipartUpload", "s3:ListMultipartUploadParts")
     assert rights == {
         **dict.fromkeys(writing, written),
@@ -431,6 +432,31 @@ def test_the_declarations_lie_beside_the_script_under_the_name_that_the_job_is_t
     arguments = adopted.one("Glue::Job", "IngestJob")["DefaultArguments"]
     assert text(arguments["--extra-files"]).endswith(f"/{arguments['--service']}")
     assert 'name = "orders"' in adopted.asset(arguments["--extra-files"]).read_text()
+
+
+def test_a_job_installs_what_glue_lacks_from_our_own_wheels_and_asks_no_index(made: Synthesized) -> None:
+    arguments = made.one("Glue::Job", "IngestJob")["DefaultArguments"]
+    place = text(arguments["--additional-python-modules"])
+    assert re.search(r"/forebay-dev/[0-9a-f]{64}\.gluewheels\.zip$", place), place
+    assert arguments["--python-modules-installer-option"] == "--no-index"
+    with zipfile.ZipFile(made.asset(place)) as wheels:
+        pinned = wheels.read("wheels/requirements.txt").decode().split()
+        inside = [name for name in wheels.namelist() if name.endswith(".whl")]
+    assert {line.partition("==")[0].replace("_", "-") for line in pinned} == set(runtime.GLUE_LACKS)
+    assert len(inside) == len(pinned)
+    assert [name for name in inside if "-cp" in name and f"-cp{runtime.PYTHON.replace('.', '')}-" not in name] == []
+    uploaded = json.loads((made.outdir / "forebay-dev.assets.json").read_text())["files"].values()
+    keys = [to["objectKey"] for file in uploaded for to in file["destinations"].values()]
+    assert [key for key in keys if key.endswith(".gluewheels.zip")] == [place.partition("ACCOUNT/")[2]]
+    assert [key for key in keys if not key.startswith("forebay-dev/")] == []
+
+
+def test_a_lake_whose_deleted_objects_are_kept_lets_them_go_in_time(tmp_path: Path) -> None:
+    lake = synthesized(tmp_path, env="dev", keep_deleted_days="30").one("S3::Bucket", "Lake")
+    assert lake["VersioningConfiguration"] == {"Status": "Enabled"}
+    (rule,) = [rule for rule in lake["LifecycleConfiguration"]["Rules"] if rule["Id"] == "deleted"]
+    assert rule["NoncurrentVersionExpiration"] == {"NoncurrentDays": 30}
+    assert "ExpirationInDays" not in rule
 
 
 def test_a_changed_declaration_is_a_changed_argument(made: Synthesized, adopted: Synthesized) -> None:

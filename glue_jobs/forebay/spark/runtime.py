@@ -26,3 +26,8 @@ CLASSES = "classes.jsa"
 
 DPU_OF = {"G.1X": 1, "G.2X": 2, "G.4X": 4, "G.8X": 8}
 """Of one worker, by its type: what Glue bills for."""
+
+GLUE_LACKS = ("annotated-types", "pydantic", "pydantic-core", "typing-extensions", "typing-inspection")
+"""What the jobs import and Glue does not bring. Jobs ship these packages as wheels and need no package index."""
+PLATFORM = "x86_64-manylinux2014"
+"""Of Glue's workers, in uv's words."""
