@@ -56,6 +56,7 @@ def test_every_row_stands_once_or_the_ledger_says_why_not(world: World, stop: in
         else:
             assert (row["outcome"], row["records"]) == ("loaded", 4 if now == "loaded" else min(stop, 4)), key
     assert len(world.ledger()) == len(cells)
+    assert world.plans() == []
 
 
 @pytest.mark.parametrize("stop", HALTING_STOPS)

@@ -90,6 +90,7 @@ class Batch:
         txn = self.txn(self.generation, batch_id)
         if self.logs.has(self.ledger.path, txn):
             self.must_know(files, txn)
+            self.plans.forget(self.generation, batch_id)
             self.emit(BatchRepeated(service=self.service.name, batch=batch_id))
             return
         plan = self.plans.of(self.generation, batch_id)
@@ -105,7 +106,7 @@ class Batch:
         for plan in self.plans.left():
             txn = self.txn(plan.generation, plan.batch)
             if self.logs.has(self.ledger.path, txn):
-                self.plans.forget(plan)
+                self.plans.forget(plan.generation, plan.batch)
             elif plan.generation != current:
                 self.finish_plan(plan, txn)
 
@@ -117,7 +118,7 @@ class Batch:
         if self.done(writing, plan, self.ledger.sort(plan.files, self.service.rule_of)):
             self.steps(plan.files, writing, plan, Stages())
         else:
-            self.plans.forget(plan)
+            self.plans.forget(plan.generation, plan.batch)
         self.service = before
 
     def txn(self, generation: str, batch: int) -> Txn:
@@ -187,7 +188,7 @@ class Batch:
             changed = [earlier.row(unwritten) for earlier in superseded]
             self.commit(writing, [*entries, *split.left_out], changed, split.retried)
         if plan.ends:
-            self.plans.forget(plan)
+            self.plans.forget(plan.generation, plan.batch)
         name, batch = self.service.name, plan.batch
         for event in reports_of(name, batch, split, plan.ends, entries, len(superseded), stages, self.clock()):
             self.emit(event)

@@ -102,8 +102,8 @@ class Plans:
     def change(self, plan: Plan) -> None:
         self._store.write(self._name(plan.generation, plan.batch), plan.encode())
 
-    def forget(self, plan: Plan) -> None:
-        self._store.delete([self._name(plan.generation, plan.batch)])
+    def forget(self, generation: str, batch: int) -> None:
+        self._store.delete([self._name(generation, batch)])
 
     def left(self) -> list[Plan]:
         """Those of batches that did not end, or whose driver died before it forgot them; the oldest first."""
