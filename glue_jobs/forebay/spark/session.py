@@ -18,6 +18,7 @@ from typing import IO, TYPE_CHECKING
 
 from forebay.errors import Misdeclared
 from forebay.spark.runtime import CLASSES
+from forebay.spark.signals import interrupts_wait
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -143,9 +144,10 @@ def _local_session(settings: Mapping[str, str]) -> SparkSession:
 
     if SparkContext._active_spark_context is None:
         conf = SparkConf().setAll(list(settings.items()))
-        gateway = launch_gateway(conf, {"stderr": subprocess.PIPE})  # type: ignore[no-untyped-call]
-        threading.Thread(target=_pass_on, args=(gateway.proc.stderr,), daemon=True).start()
-        SparkContext(conf=conf, gateway=gateway)
+        with interrupts_wait():
+            gateway = launch_gateway(conf, {"stderr": subprocess.PIPE})  # type: ignore[no-untyped-call]
+            threading.Thread(target=_pass_on, args=(gateway.proc.stderr,), daemon=True).start()
+            SparkContext(conf=conf, gateway=gateway)
     return SparkSession.builder.config(map=dict(settings)).getOrCreate()
 
 

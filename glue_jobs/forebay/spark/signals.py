@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import signal
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-__all__ = ["stopping_on_signals"]
+__all__ = ["interrupts_wait", "stopping_on_signals"]
 
 
 @contextmanager
@@ -23,3 +24,28 @@ def stopping_on_signals(stop: threading.Event) -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+@contextmanager
+def interrupts_wait() -> Iterator[None]:
+    """An interrupt takes effect when the block has ended, a second one at once. While Spark starts, PySpark talks to a JVM that
+    is only half there. Interrupted, it prints a hundred lines of tracebacks, and leaves that JVM running for ever."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    came = threading.Event()
+
+    def wait(*_: object) -> None:
+        if came.is_set():
+            raise KeyboardInterrupt
+        came.set()
+        print("forebay: stops as soon as Spark has started; once more: at once", file=sys.stderr)
+
+    before = signal.signal(signal.SIGINT, wait)
+    try:
+        yield
+    finally:
+        if signal.getsignal(signal.SIGINT) is wait:  # else Spark has put its own there by now
+            signal.signal(signal.SIGINT, before)
+    if came.is_set():
+        raise KeyboardInterrupt
