@@ -18,7 +18,7 @@ import numpy as np
 
 from forebay.content.limits import Limits
 from forebay.content.outcome import TooMany
-from forebay.content.shape import BETWEEN, shape_of, trimmed
+from forebay.content.shape import BETWEEN, Shape, shape_of, trimmed
 
 __all__ = ["Places", "Records", "blocks", "decoded_places", "split_lines"]
 
@@ -167,9 +167,12 @@ def _add_odd(text: bytes, places: tuple[Any, Any, Any], plain: Any, seams: set[i
     rest = ~is_record
     for n, a, b in zip(odd[rest].tolist(), first[rest].tolist(), last[rest].tolist(), strict=True):
         line = int(lines[n])
-        in_line, leftovers, tight = _in_line(text, a, b)
+        in_line, leftovers, tight = _in_line(text, a, b, found.limits)
         found.tight = found.tight and tight
-        records += [(x, y, line) for x, y in in_line]
+        if isinstance(in_line, Shape):
+            taken.append((in_line.starts + a, in_line.ends + a, np.full(len(in_line.starts), line)))
+        else:
+            records += [(x, y, line) for x, y in in_line]
         for x, y in leftovers:
             found.leave(x, y, line)
     taken.append(tuple(np.array(records, np.int64).reshape(-1, 3).T))  # type: ignore[arg-type]
@@ -198,12 +201,13 @@ def _without_borders(text: bytes, starts: Any, ends: Any) -> tuple[Any, Any, Any
 Places = list[tuple[int, int]]
 
 
-def _in_line(text: bytes, start: int, end: int) -> tuple[Places, Places, bool]:
-    """The records of one line, what in it is none, and whether only white space lies between the records."""
+def _in_line(text: bytes, start: int, end: int, limits: Limits) -> tuple[Places | Shape, Places, bool]:
+    """The records of one line, what in it is none, and whether only white space lies between the records. A `Shape` is
+    counted from the line's start."""
     place = trimmed(text, start, end)
     if place is None:
         return [], [], True
-    start, end = place
+    begin, (start, end) = start, place
     begins = text.find(b"{", start, end)
     if begins != start and text[start] not in BETWEEN and (begins < 0 or text.find(b"}", begins, end) < 0):
         return [], [place], True
@@ -212,9 +216,8 @@ def _in_line(text: bytes, start: int, end: int) -> tuple[Places, Places, bool]:
     if decoded is not None:
         torn = [] if torn_at is None else [(start + torn_at, end)]
         return [(start + a, start + b) for a, b in decoded], torn, True
-    shape = shape_of(line)
-    records = zip((shape.starts + start).tolist(), (shape.ends + start).tolist(), strict=True)
-    return list(records), [(start + a, start + b) for a, b in shape.leftovers], shape.tight
+    shape = shape_of(text[begin:end], limits)
+    return shape, [(begin + a, begin + b) for a, b in shape.leftovers], shape.tight
 
 
 def decoded_places(line: bytes) -> tuple[Places | None, int | None]:

@@ -79,7 +79,7 @@ def _split_objects(text: bytes, begin: int, limits: Limits) -> Records:
     newline = text.find(b"\n", begin)
     if newline < 0 or _first_text(text, newline) == len(text):
         return _split_one_line(text, limits)
-    shape = None if _first_line_is_complete(text, begin) else _even_shape(text, limits)
+    shape = None if _first_line_is_complete(text, begin, limits) else _even_shape(text, limits)
     if shape is not None and _holds_json(text, shape, range(LOOKED_AT)):
         return _by_shape(text, shape)
     try:
@@ -148,10 +148,10 @@ def _first_text(text: bytes, at: int = 0) -> int:
     return at
 
 
-def _first_line_is_complete(text: bytes, begin: int) -> bool:
+def _first_line_is_complete(text: bytes, begin: int, limits: Limits) -> bool:
     end = text.find(b"\n", begin)
     line = text[begin : max(end, begin)].rstrip(WHITE)
-    return line.endswith(b"}") and (_is_decoded(line) or shape_of(line).complete)
+    return line.endswith(b"}") and (_is_decoded(line) or shape_of(line, limits).complete)
 
 
 def _is_decoded(part: bytes) -> bool:
