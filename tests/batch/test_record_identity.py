@@ -62,7 +62,12 @@ class Lake:
         self.spark, self.s3, self.lake, self.bucket = spark, twin.client("s3"), lake, f"in-{uuid.uuid4().hex[:8]}"
         self.s3.create_bucket(Bucket=self.bucket, CreateBucketConfiguration={"LocationConstraint": twin.region})
         self.batch = Batch(
-            spark, service(BEFORE), lake=lake, generation="g", ledger=Ledger(spark, lake), emit=lambda event: None
+            spark,
+            service(BEFORE),
+            lake=lake,
+            generation=lambda: "g",
+            ledger=Ledger(spark, lake),
+            emit=lambda event: None,
         )
 
     def load(self, number: int, files: dict[str, str]) -> None:
