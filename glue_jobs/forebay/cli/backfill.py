@@ -42,8 +42,8 @@ def backfill(
     """Load files that were in a bucket before forebay was.
 
     Lists the newest version of each key, and announces those that the ledger does not know; the ingest job loads them like any
-    file. Its setting --landing-buckets must allow the bucket. Interrupted, and said again, it goes on where it was. Undo: what
-    was announced and is not loaded yet is in the queue.
+    file. Its setting --landing-buckets must allow the bucket. Interrupted, and said again, it goes on where it was. There is no
+    undo: what was announced will be loaded.
     """
     from forebay.aws.client import client
     from forebay.aws.preflight import check_lake, check_queue

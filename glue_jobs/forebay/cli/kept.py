@@ -63,7 +63,7 @@ def drop(
 ) -> None:
     """Give the records up. The ledger counts them as dropped.
 
-    Shows what would go, and asks. Undo: replay the files that they came from.
+    Shows what would go, and asks. There is no undo; the files that they came from stay in the landing bucket.
     """
     _try_again(lake, service, "quarantine", table, reason, give_up=True, dry_run=dry_run, yes=yes)
 
