@@ -1,5 +1,6 @@
 """The ledger: one row per file and what became of it. It is the truth about what was loaded.
 
 * `entry` the row and its words                              * `versions` which files of a batch are loaded
+* `same_bytes` do two versions of a key hold the same bytes, whatever their etags?
 * `index` which files are known, in the driver's memory      * `ledger` the Delta table
 """

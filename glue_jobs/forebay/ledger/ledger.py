@@ -8,15 +8,17 @@ batch is done.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from forebay.aws.client import client
 from forebay.lake.layout import LEDGER, table_path
 from forebay.landed_file import LandedFile
 from forebay.ledger.entry import COLUMNS, Entry, file_hash, key_hash
 from forebay.ledger.index import Index
+from forebay.ledger.same_bytes import Pair, pairs_to_compare, same_bytes
 from forebay.ledger.versions import Earlier, Key, Overwritten, Sorted, sort
 
 if TYPE_CHECKING:
@@ -47,7 +49,8 @@ class Ledger:
         """Tells new files from known ones, by the batch's rules for keys that get other bytes. Run twice it says the same,
         until `remember` is told otherwise."""
         unsure = [f for f in files if self.index.knows_file(file_hash(f)) or self.index.knows_key(key_hash(f))]
-        return sort(files, self._versions_of(unsure) if unsure else {}, rule_of)
+        earlier = self._versions_of(unsure) if unsure else {}
+        return sort(files, earlier, rule_of, self._same(files, earlier))
 
     def frame(self, entries: Iterable[Entry], changed: Iterable[dict[str, Any]], **of_the_batch: object) -> DataFrame:
         """The entries as rows for the commit, and those of earlier files as they are from now on."""
@@ -72,6 +75,13 @@ class Ledger:
             return Index()
         hashes = rows.select("file_hash", "key_hash").toArrow()
         return Index(hashes["file_hash"].to_numpy(), hashes["key_hash"].to_numpy())
+
+    def _same(self, files: Sequence[LandedFile], earlier: Mapping[Key, Sequence[Earlier]]) -> frozenset[Pair]:
+        """Versions that hold the same bytes, though their etags differ."""
+        known = {seen.file.file_id for versions in earlier.values() for seen in versions}
+        loaded = {key: [seen.file for seen in versions if seen.loaded] for key, versions in earlier.items()}
+        pairs = [*pairs_to_compare([file for file in files if file.file_id not in known], loaded)]
+        return same_bytes(pairs, client("s3")) if pairs else frozenset()
 
     def _versions_of(self, files: Sequence[LandedFile]) -> dict[Key, list[Earlier]]:
         """Exactly what the ledger has of these keys: the index only hints. Rare, so it may cost a query."""

@@ -85,10 +85,13 @@ class Sorted:
 
 
 def sort(
-    files: Sequence[LandedFile], earlier: Mapping[Key, Sequence[Earlier]], rule_of: Callable[[str], Overwritten]
+    files: Sequence[LandedFile],
+    earlier: Mapping[Key, Sequence[Earlier]],
+    rule_of: Callable[[str], Overwritten],
+    same: frozenset[tuple[str, str]] = frozenset(),
 ) -> Sorted:
     """Tells new files from known ones; `rule_of` says the rule of a key. Where several versions of a key are new and `replace`
-    is the rule, only the latest of them is loaded."""
+    is the rule, only the latest of them is loaded. `same` are pairs of files that hold the same bytes, whatever their etags."""
     fresh: dict[Key, list[LandedFile]] = {}
     order: list[LandedFile] = []
     known: list[LandedFile] = []
@@ -106,7 +109,7 @@ def sort(
             continue
         here.add(file.file_id)
         retried += [file] if his else []
-        if file.etag and file.etag in [rival.etag for rival in rivals]:
+        if any((file.etag and file.etag == r.etag) or (file.file_id, r.file_id) in same for r in rivals):
             left_out.append(Entry(file=file, outcome="duplicate", reason="same-key-same-bytes"))
         elif rivals and rule == "ignore":
             left_out.append(Entry(file=file, outcome="skipped", reason="overwritten"))
