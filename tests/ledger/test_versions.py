@@ -47,6 +47,16 @@ def test_the_same_bytes_under_the_same_key_are_a_duplicate(rule: Overwritten) ->
     assert (entry.outcome, entry.file) == ("duplicate", again)
 
 
+def test_under_replace_a_key_that_gets_its_first_bytes_back_ends_with_them() -> None:
+    back = replace(version(3), etag="etag1")
+    found = decided([version(2), back], [loaded(version(1))], "replace")
+    assert found.fresh == (back,)
+    assert [(entry.file, entry.outcome) for entry in found.left_out] == [(version(2), "superseded")]
+    assert [(s.earlier.file, s.by) for s in found.superseded] == [(version(1), back)]
+    beside = decided([version(2), back], [loaded(version(1))], "append")
+    assert (beside.fresh, [entry.outcome for entry in beside.left_out]) == ((version(2),), ["duplicate"])
+
+
 def test_other_bytes_are_loaded_beside_the_earlier_ones_or_left_out_or_take_their_place() -> None:
     earlier = [loaded(version(1))]
     beside = decided([version(2)], earlier, "append")

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any, Literal
 
 from forebay.landed_file import LandedFile
@@ -109,7 +110,7 @@ def sort(
             continue
         here.add(file.file_id)
         retried += [file] if his else []
-        if any((file.etag and file.etag == r.etag) or (file.file_id, r.file_id) in same for r in rivals):
+        if _is_duplicate(file, rivals, rule, same):
             left_out.append(Entry(file=file, outcome="duplicate", reason="same-key-same-bytes"))
         elif rivals and rule == "ignore":
             left_out.append(Entry(file=file, outcome="skipped", reason="overwritten"))
@@ -124,6 +125,15 @@ def sort(
             order.append(file)
     superseded = _superseded((file for file in order if rule_of(file.key) == "replace"), earlier)
     return Sorted(tuple(order), tuple(known), tuple(left_out), tuple(superseded), tuple(retried))
+
+
+def _is_duplicate(
+    file: LandedFile, rivals: Sequence[LandedFile], rule: Overwritten, same: frozenset[tuple[str, str]]
+) -> bool:
+    """Under `replace` only the newest version stands, so only its bytes count: A, B, A ends at A."""
+    if rule == "replace" and rivals:
+        rivals = [reduce(lambda a, b: a if _later(a, b) else b, rivals)]
+    return any((file.etag and file.etag == rival.etag) or (file.file_id, rival.file_id) in same for rival in rivals)
 
 
 def _superseded(fresh: Iterable[LandedFile], earlier: Mapping[Key, Sequence[Earlier]]) -> Iterable[Superseded]:
