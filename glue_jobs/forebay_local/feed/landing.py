@@ -5,6 +5,7 @@ What goes wrong in S3 or SQS is raised as boto3 raises it, after the puts under 
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -48,11 +49,12 @@ def drop(
         puts += 1
         put_bytes += len(file.body)
         versions.setdefault(landed.identity, landed)
-        if (landed.key, landed.etag) not in contents:
-            contents.add((landed.key, landed.etag))
+        content = landed.key, hashlib.sha256(file.body).hexdigest()
+        if content not in contents:
+            contents.add(content)
             tally += file.tally
         on_put(file)
-    return Dropped(puts, tuple(versions.values()), put_bytes, tally)
+    return Dropped(puts, tuple(versions.values()), put_bytes, len(contents), tally)
 
 
 def send_messages(sqs: Any, queue_url: str, messages: Iterable[Message]) -> int:

@@ -73,15 +73,12 @@ class Dropped:
     files: int = 0
     versions: tuple[LandedFile, ...] = ()
     put_bytes: int = 0
+    different: int = 0
     tally: Tally = field(default_factory=Tally)
 
     @property
     def duplicates(self) -> int:
         return self.files - len(self.versions)
-
-    @property
-    def different(self) -> int:
-        return len({(file.key, file.etag) for file in self.versions})
 
     @property
     def version_bytes(self) -> int:
