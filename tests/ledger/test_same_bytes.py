@@ -11,6 +11,8 @@ from botocore.exceptions import ClientError, ReadTimeoutError
 
 from forebay.errors import Halt
 from forebay.landed_file import LandedFile
+from forebay.ledger.index import Index
+from forebay.ledger.ledger import Ledger
 from forebay.ledger.same_bytes import pairs_to_compare, same_bytes
 from forebay.ledger.versions import Earlier, sort
 
@@ -115,3 +117,13 @@ def test_a_retry_with_another_etag_is_a_duplicate(rule: Any) -> None:
     assert found.fresh == ()
     in_one_batch = sort([version(1), version(2)], {}, lambda key: rule, frozenset({pair}))
     assert (in_one_batch.fresh, in_one_batch.left_out[0].outcome) == ((version(1),), "duplicate")
+
+
+def test_the_ledger_compares_the_versions_of_one_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    s3 = S3({"v1": (b"same", KMS), "v2": (b"same", KMS), "v3": (b"else", KMS)})
+    monkeypatch.setattr("forebay.ledger.ledger.client", lambda service: s3)
+    ledger = Ledger(None, "/nowhere")  # type: ignore[arg-type]
+    ledger._index = Index()
+    found = ledger.sort([version(1), version(2), version(3), version(4, key="in/b.json")], lambda key: "append")
+    assert found.fresh == (version(1), version(3), version(4, key="in/b.json"))
+    assert [(entry.file, entry.outcome) for entry in found.left_out] == [(version(2), "duplicate")]
