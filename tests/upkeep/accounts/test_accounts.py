@@ -216,8 +216,12 @@ def test_each_night_only_what_lasts_is_told_and_published(lake: Lake) -> None:
     lake.entry("lost", {"beta": 1})
     lake.accounts()
 
+    naps: list[float] = []
+
     def sleep(seconds: float) -> None:
-        lake.entry("in-flight", {"alpha": 1})
+        naps.append(seconds)
+        lake.entry("in-flight" if len(naps) == 1 else "next 0", {"alpha": 1})
+        lake.rows("alpha", f"next {len(naps) - 1}")
         lake.accounts()
 
     events: list[Event] = []
@@ -226,7 +230,29 @@ def test_each_night_only_what_lasts_is_told_and_published(lake: Lake) -> None:
     differs, checked = events
     assert differs == AccountDiffers(service="studio", difference=found)
     assert isinstance(checked, AccountsChecked)
-    assert (checked.files, checked.differences) == (4, 1)
+    assert (len(naps), checked.files, checked.differences) == (2, 5, 1)
+
+
+def test_a_lost_file_is_found_among_a_thousand_tables_with_rows_in_flight(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """More places differ at the first look than files are looked for in."""
+    monkeypatch.setattr("forebay.upkeep.accounts.accounts.SAMPLED", 2)
+    tables = [f"game{n}" for n in range(6)]
+    for table in tables:
+        lake.rows(table, "in-flight")
+    lake.entry("lost", {"zeta": 1})
+    lake.accounts()
+
+    def sleep(seconds: float) -> None:
+        if len(lake.ledger) == 3:
+            lake.entry("in-flight", dict.fromkeys(tables, 1))
+            lake.accounts()
+
+    (found,) = check_accounts(str(lake.place), "studio", emit=lambda event: None, sleep=sleep)
+    assert found == (
+        "zeta: the ledger says 1 rows, the table has 0; such as s3://landing/lost (1 in the ledger, 0 in the table)"
+    )
 
 
 def test_a_night_on_which_all_sums_hold_waits_for_nothing(lake: Lake) -> None:

@@ -69,8 +69,10 @@ class Accounts:
     """Rows by table, as they are there; of the quarantine, records only."""
     apart: tuple[Apart, ...] = ()
     """Files that do not agree; a sample where they are many."""
-    sampled: tuple[Where, ...] = ()
-    """Where files were looked for by name."""
+    pairs: frozenset[Where] = frozenset()
+    """Tables and buckets that do not agree."""
+    sampled: frozenset[Where] = frozenset()
+    """Those of them in which files were looked for by name."""
     tables_apart: frozenset[str] = frozenset()
     uncounted: Mapping[str, str] = field(default_factory=dict)
     """Tables that could not be counted, and why."""
@@ -100,9 +102,9 @@ class Accounts:
         return f"{name}: the ledger says {ledger} rows, the table has {rows}{of_files}"
 
 
-def accounts(lake: str, *, sample: Iterable[Where] | None = None) -> Accounts:
-    """One look. `sample` says where files are looked for by name, in place of the first buckets that differ."""
-    return _Count(lake).accounts(sample)
+def accounts(lake: str, *, among: frozenset[Where] | None = None) -> Accounts:
+    """One look. Files are looked for by name where something differs; with `among`, only in these places."""
+    return _Count(lake).accounts(among)
 
 
 def lasting(first: Accounts, second: Accounts) -> list[str]:
@@ -119,7 +121,7 @@ class _Count:
         records = HealthRecords(self._lake, s3=self._s3)
         self._since = {name: records.of(name).expired_until or "" for name in ASIDE}
 
-    def accounts(self, sample: Iterable[Where] | None) -> Accounts:
+    def accounts(self, among: frozenset[Where] | None) -> Accounts:
         names = [*tables_of(self._lake, s3=self._s3), *ASIDE]
         held, uncounted = self._tables(names)
         told, sums, files, by_table = self._ledger()
@@ -128,14 +130,16 @@ class _Count:
             for name in sorted({*held, *told} - uncounted.keys())
             if (buckets := told.get(name, Tally()).buckets_apart(held.get(name, Tally())))
         }
-        where = list(sample) if sample is not None else [(n, b) for n, buckets in apart.items() for b in buckets]
+        pairs = frozenset((name, bucket) for name, buckets in apart.items() for bucket in buckets)
+        sampled = sorted(pairs if among is None else pairs & among)[:SAMPLED]
         return Accounts(
             files,
             **sums,
             expected={name: tally.rows for name, tally in told.items()},
             rows={name: tally.rows for name, tally in held.items()},
-            apart=tuple(sorted(self._named(where[:SAMPLED]))),
-            sampled=tuple(where[:SAMPLED]),
+            apart=tuple(sorted(self._named(sampled))),
+            pairs=pairs,
+            sampled=frozenset(sampled),
             tables_apart=frozenset(apart),
             uncounted=uncounted,
             written_by_table=by_table,
