@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from forebay_local.twin.twin import Twin
 
-# A shared machine is slow at times; time never fails a test.
-settings.register_profile("forebay", deadline=None)
+# A shared machine is slow at times; time never fails a test. More examples find more, when somebody has the time for them.
+settings.register_profile("forebay", deadline=None, max_examples=int(os.environ.get("FOREBAY_EXAMPLES", "50")))
 settings.load_profile("forebay")
 
 # What a person set to have quiet runs is not what tests are about.

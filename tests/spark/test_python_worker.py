@@ -67,7 +67,7 @@ def test_what_is_there_is_not_looked_through_for_garbage_again_and_what_comes_la
     garbage = weakref.ref(Garbage(made_later))
     del made_later
     spare_repeats()
-    assert gc.get_freeze_count() == frozen
+    assert 0 < gc.get_freeze_count() <= frozen  # what is frozen can still go, and nothing is frozen anew
     gc.collect()
     assert garbage() is None
 
