@@ -25,6 +25,9 @@ from lambdas.engine.emr_serverless import AT_WORK as EMR_AT_WORK
 __all__ = ["Definition", "EmrServerless", "Engine", "Glue", "engine_of"]
 
 GLUE_AT_WORK = ("STARTING", "RUNNING", "STOPPING", "WAITING")
+OF_FLEX = ("G.1X", "G.2X")
+"""Workers that jobs without haste may have for less: they start when there is room.
+https://docs.aws.amazon.com/glue/latest/dg/add-job.html"""
 IDLE_MINUTES = 15
 VCPUS_OF_A_WORKER = {"G.1X": 4, "G.2X": 8, "G.4X": 16}
 GB_OF_A_VCPU = 4
@@ -100,6 +103,7 @@ class Glue:
             role=definition.role.role_arn,
             glue_version=runtime.GLUE,
             worker_type=self._settings.worker_type,
+            execution_class="FLEX" if not streams and self._settings.worker_type in OF_FLEX else None,
             number_of_workers=definition.workers,
             max_retries=0,
             timeout=definition.timeout,

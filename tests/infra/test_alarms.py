@@ -108,6 +108,14 @@ BOTH: dict[str, list[Story]] = {
         Story("one file is not JSON", {"BatchCommittedRefusedFiles": every(1, 0) | once(1)}, within=10),
         Story("all are", {"BatchCommittedRefusedFiles": every(1, 0)}),
     ],
+    "files-withheld": [
+        Story("S3 does not give one file", {"BatchCommittedWithheldFiles": every(1, 0) | once(1)}, within=10),
+        Story("it gives all", {"BatchCommittedWithheldFiles": every(1, 0)}),
+    ],
+    "records-lost": [
+        Story("one record is lost", {"RecordsLostRecords": once(1)}, within=10),
+        Story("none is", {}),
+    ],
     "table-failed": [
         Story("one table cannot be written", {"TableFailedRows": once(10)}, within=10),
         Story("none fails", {}),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,7 +11,10 @@ import pytest
 from infra import costs
 from infra.bundle import ROOT
 from infra.costs import SIZES, month, table
+from infra.metrics import published
 from infra.settings import Settings
+
+README = ROOT / "infra" / "README.md"
 
 
 def test_the_readme_has_the_table_as_it_is_counted() -> None:
@@ -54,3 +58,11 @@ def test_wrong_prices_are_told_all_at_once(tmp_path: Path, capsys: pytest.Captur
     assert "glue: is unknown" in said
     assert "kms_key: has no price" in said
     assert "sns_publish_million: must be a number; got 'cheap'" in said
+
+
+def test_the_page_says_how_many_metrics_the_code_publishes() -> None:
+    said = re.search(r"\| metrics \| \((\d+) metrics of the service \+ (\d+) of each table", README.read_text())
+    assert said, "infra/README.md no longer says how metrics are counted"
+    dimensions = list(published().values())
+    assert int(said.group(1)) == dimensions.count(("service",))
+    assert int(said.group(2)) == sum("table" in of for of in dimensions)

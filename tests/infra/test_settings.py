@@ -26,7 +26,7 @@ def test_every_environment_of_the_repository_is_accepted() -> None:
     assert {env: (s.name, s.mode) for env, s in found.items()} == {
         "local": ("forebay-local", "drain"),
         "dev": ("forebay-dev", "drain"),
-        "prod": ("forebay-prod", "continuous"),
+        "prod": ("forebay-prod", "auto"),
     }
 
 

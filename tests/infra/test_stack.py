@@ -491,6 +491,12 @@ def test_the_ingest_job_runs_once_at_a_time_and_without_an_end(service: Synthesi
     assert "Timeout" not in job
 
 
+def test_upkeep_is_billed_as_work_without_haste_and_ingest_is_not(service: Synthesized) -> None:
+    jobs = {name: job["Properties"].get("ExecutionClass") for name, job in service.of("Glue::Job").items()}
+    assert jobs.pop("IngestJob") is None
+    assert set(jobs.values()) == {"FLEX"}
+
+
 def test_the_jobs_package_is_forebay_alone(made: Synthesized) -> None:
     arguments = made.one("Glue::Job", "IngestJob")["DefaultArguments"]
     package = made.asset(arguments["--extra-py-files"])
