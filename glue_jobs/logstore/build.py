@@ -1,4 +1,4 @@
-"""Compiles the log store's one Java class into `forebay-logstore.jar`, with javac and the standard library alone.
+"""Compiles the Java classes (the log store, `record`) into `forebay-logstore.jar`, with javac and the standard library alone.
 
 What enters: the folder of the JVM libraries it is compiled against, and where the jar shall be. What leaves: that jar.
 The same sources, libraries and compiler give the same bytes (entries sorted, one fixed time). What can go wrong, each a
@@ -24,8 +24,9 @@ __all__ = ["BuildFailed", "build", "source_hash"]
 HERE = Path(__file__).resolve().parent
 SOURCES = HERE / "src"
 
-# What the class names in its imports. hadoop-client-api and slf4j-api come inside PySpark.
-NEEDED = ("delta-storage-", "hadoop-aws-", "aws-core-", "sdk-core-", "hadoop-client-api-", "slf4j-api-")
+# What the classes name in their imports. hadoop-client-api, slf4j-api and Spark's own come inside PySpark.
+OF_SPARK = ("spark-catalyst_2.13-", "spark-sql-api_2.13-", "spark-unsafe_2.13-", "scala-library-", "kryo-shaded-")
+NEEDED = ("delta-storage-", "hadoop-aws-", "aws-core-", "sdk-core-", "hadoop-client-api-", "slf4j-api-", *OF_SPARK)
 
 RELEASE = "17"
 LONG_AGO = (1980, 1, 1, 0, 0, 0)

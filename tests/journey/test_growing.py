@@ -31,9 +31,9 @@ name = "{game}"
 columns = [
   { name = "n", type = "long" },
   { name = "tags", type = "map" },
-  { name = "at_s", type = "timestamp" },
-  { name = "at_ms", type = "timestamp" },
-  { name = "at_us", type = "timestamp" },
+  { name = "at_s", type = "timestamp", unit = "s" },
+  { name = "at_ms", type = "timestamp", unit = "ms" },
+  { name = "at_us", type = "timestamp", unit = "us" },
   { name = "at_zone", type = "timestamp" },
   { name = "at_none", type = "timestamp" },
 ]

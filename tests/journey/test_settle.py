@@ -113,7 +113,7 @@ def test_a_column_that_is_declared_later_is_filled_from_where_its_values_were(
     times = [1795262400, "2026-11-21T12:00:00Z", "never"]
     told.put("a.json", lines([event("alpha", n, player={"seen": at, "id": n}) for n, at in enumerate(times)]))
     told.run()
-    columns = ', { name = "seen", type = "timestamp", path = "player.seen" }'
+    columns = ', { name = "seen", type = "timestamp", path = "player.seen", unit = "s" }'
     declare(told, tmp_path, f'{columns}]\nundeclared = {{ become = "rescued" }}\n#')
 
     done = settled(told, spark, "alpha")
@@ -136,8 +136,8 @@ def test_a_column_whose_declared_type_changes_has_the_new_one_and_what_does_not_
     records = [event("alpha", i, n=n, level=level, at=at) for i, (n, level, at) in enumerate(said)]
     told.put("a.json", lines([records[0] | {"ms": 1795262400000, "flag": True}, *records[1:]]))
     told.run()
-    types_now = ', { name = "n", type = "long" }, { name = "level" }, { name = "at", type = "timestamp" }'
-    types_now += ', { name = "ms", type = "timestamp" }, { name = "flag", type = "date" }'
+    types_now = ', { name = "n", type = "long" }, { name = "level" }, { name = "at", type = "timestamp", unit = "s" }'
+    types_now += ', { name = "ms", type = "timestamp", unit = "ms" }, { name = "flag", type = "date" }'
     types_now += ', { name = "day", type = "date", expression = "to_date(at)" }'
     declare(told, tmp_path, types_now, 'partitions = ["day"]')
     told.put("b.json", lines([event("alpha", 3, n=4, level="high", at=1795262400)]))

@@ -35,7 +35,7 @@ def test_a_jar_is_made_again_only_when_a_source_changed(
     log_store_build.build(JARS, jar)
     assert jar.stat().st_mtime_ns == made
 
-    (source,) = sources.rglob("*.java")
+    source = next(sources.rglob("*.java"))
     source.write_text(source.read_text() + "// changed\n")
     log_store_build.build(JARS, jar)
     assert jar.stat().st_mtime_ns > made

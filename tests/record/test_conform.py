@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -115,9 +116,16 @@ MANY = {f"k{n:04}": n for n in range(5000)}
 
 BAD = [
     ("a type flips to text", [{"a": 1}] * 200 + [{"a": "x"}], {}, {"a": "x"}),
-    ("a number among texts", [{"a": "x"}, {"a": 1.0}], {"a": "1"}, {"a": 1.0}),
+    ("a number among texts", [{"a": "x"}, '{"a": 1.50}'], {"a": "1.50"}, {"a": 1.5}),
     ("a number that is no long", [{"a": 1}] * 200 + [{"a": 2**70 + 1}], {}, {"a": 2**70 + 1}),
-    ("a whole number too exact for a double", [{"a": 0.5}] * 2 + [{"a": 2**53 + 1}], {}, {"a": 2**53 + 1}),
+    ("a whole number too exact for a double", [{"a": 0.5}] * 2 + [{"a": 2**53 + 1}], {"a": 2.0**53}, {"a": 2**53 + 1}),
+    (
+        "a number that no double holds",
+        [{"a": 0.5}, '{"a": 12345678901234567.89}'],
+        {"a": 12345678901234568.0},
+        {"a": 12345678901234567.89},
+    ),
+    ("a number beyond all doubles, with an exponent", [{"a": 0.5}] * 200 + ['{"a": 1E400}'], {}, {"a": math.inf}),
     ("an object, and then a list", [{"a": {"x": 1}}] * 200 + [{"a": [1]}], {}, {"a": [1]}),
     (
         "a list with an element that does not fit",
@@ -153,6 +161,63 @@ BAD = [
 @pytest.mark.parametrize(("records", "columns", "rescued"), [case[1:] for case in BAD], ids=[case[0] for case in BAD])
 def test_bad_input_ends_where_it_should(records: list[Any], columns: dict[str, Any], rescued: Any) -> None:
     assert row(*records) == (columns, rescued)
+
+
+NUMBERS = st.one_of(
+    st.integers().map(str),
+    st.floats(allow_nan=False, allow_infinity=False).map(repr),
+    st.from_regex(r"-?(0|[1-9][0-9]{0,20})(\.[0-9]{1,20})?([eE][+-]?[0-9]{1,3})?", fullmatch=True),
+)
+
+
+@given(st.lists(st.dictionaries(st.sampled_from("abc"), NUMBERS, max_size=3), max_size=6), st.booleans())
+def test_columns_and_what_is_rescued_give_each_number_back(records: list[dict[str, str]], text: bool) -> None:
+    written = [json.dumps({"t": "x"})] if text else []
+    written += ["{" + ",".join(f'"{key}":{number}' for key, number in record.items()) + "}" for record in records]
+    rules = Rules()
+    if not written:
+        return
+    some = Records(pa.array(written, pa.string()), rules)
+    done = some.conformed(writable(grown(Struct(), some.shape(), rules)))
+    for at, made, left in zip(done.rows.to_pylist(), done.columns.to_pylist(), done.rescued.to_pylist(), strict=True):
+        kept = {key: value for key, value in made.items() if value is not None}
+        kept |= json.loads(left or "{}", parse_float=Decimal, parse_int=Decimal)
+        wanted = json.loads(written[at], parse_float=Decimal, parse_int=Decimal)
+        assert kept.keys() == wanted.keys()
+        for key in wanted.keys() - {"t"}:
+            held = kept[key]
+            assert wanted[key] in (
+                (Decimal(repr(held)), Decimal(held)) if isinstance(held, float) else (Decimal(held),)
+            )
+
+
+def test_numbers_are_rescued_as_they_were_written() -> None:
+    texts = ['{"a": "x"}', '{"a": {"n": 1.50, "m": [1E400, -0.0, NaN, 1e5]}}', '{"b": 12345678901234567.890}']
+    rules = Rules()
+    some = Records(pa.array(texts), rules)
+    done = some.conformed(writable(grown(Struct(), some.shape(), rules)))
+    rescued = dict(zip(done.rows.to_pylist(), done.rescued.to_pylist(), strict=True))
+    assert rescued[1] == '{"a":{"n":1.50,"m":[1E400,-0.0,"NaN",1e5]}}'
+    assert rescued[2] == '{"b":12345678901234567.890}'
+    made = dict(zip(done.rows.to_pylist(), done.columns.to_pylist(), strict=True))
+    assert made[1]["a"] == '{"m":[1E400,-0.0,NaN,1e5],"n":1.50}'
+
+
+@pytest.mark.parametrize(
+    ("texts", "left"),
+    [
+        (['{"Level": 1, "x": 2}'], [({"x": 2}, None)]),
+        (['{"Level": 1, "x": 2}', '{"level": 1, "x": 2}'], [({"x": 2}, None), ({"x": 2}, None)]),
+        (['{"Level": 1, "level": 3, "x": 2}'], [({"x": 2}, {"Level": 1})]),
+        (['{"in": {"Player-ID": 1, "PLAYER_ID": 2}, "x": 2}'], [({"x": 2}, {"in": {"Player-ID": 1}})]),
+        (['{"level": null, "LEVEL": 3, "x": 2}'], [({"x": 2}, {"LEVEL": 3})]),
+    ],
+)
+def test_a_declared_field_takes_its_own_key_and_else_a_twin(texts: list[str], left: list[Any]) -> None:
+    declared = {"level": {}, "in": {"player_id": {}}}
+    rows, columns = made_of(list(texts), declared=declared, reserved=frozenset({"level", "player_id"}))
+    assert rows == left
+    assert set(columns.fields) == {"x"}
 
 
 def test_of_a_map_with_thousands_of_keys_as_many_become_columns_as_allowed() -> None:

@@ -4,7 +4,7 @@
 * `declarations` those that it works by      * `reading` files become rows with fates
 * `routing` which record belongs to which table, as one Spark expression      * `columns` the columns that rows get
 * `reasons` why a record is in the quarantine: every reason, once
-* `attempt` declared SQL that may fail on a row
+* `record_fields` the fields of a record, as they were written      * `attempt` declared SQL that may fail on a row
 * `expectations` what must hold of a row      * `dedupe` records that came before
 * `another_try` for records that were kept beside the tables
 * `writing` rows into tables      * `new_tables` how many may come into being      * `set_aside` what is kept beside them

@@ -7,12 +7,24 @@ goes along as text (`MISFITS`), to be rescued.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
-from forebay.batch.attempt import attempt
+from forebay.batch.attempt import attempt, within_years
+from forebay.batch.record_fields import (
+    HALVES,
+    day_of,
+    decimal_of,
+    is_exact,
+    members_of,
+    moment_of,
+    moment_since_1970,
+    plan_of,
+    written_fields,
+)
 from forebay.batch.routing import field
 from forebay.declaration.column import Column
 from forebay.declaration.service import Service
@@ -37,6 +49,7 @@ __all__ = [
 ]
 
 FAILED = "_failed"
+NO_TEXT = f"_parsed.`{HALVES}`"
 
 OWN_COLUMNS = ("_file_id", "_line", "_batch", "_ingested_at")
 
@@ -53,10 +66,8 @@ SPARK_TYPES = {
     "date": "DATE",
     "binary": "BINARY",
 }
-EPOCH = r"^-?(\d{9,19}(\.\d+)?|\d(\.\d+)?E\d{1,2})$"  # the second is how Spark writes a large fraction
-UNITS = ((10**11, 10**6), (10**14, 10**3), (10**17, 1))
-"""A number below the first is a time in a unit of so many microseconds: seconds until the year 5138, milliseconds until then,
-microseconds until then; larger ones are nanoseconds."""
+PLACES = {"s": 0, "ms": 3, "us": 6, "ns": 9}
+"""Of a second, in a declared unit."""
 
 
 def with_table_columns(rows: DataFrame, service: Service, table: Table, *, batch: int, at: datetime) -> DataFrame:
@@ -114,9 +125,15 @@ def with_failed(misfits: Expression, failed: Expression) -> Expression:
     """What did not fit, and each column that could not be computed, as null: there is no value of it to keep."""
     from pyspark.sql import functions as F
 
-    said = F.concat_ws(",", F.transform(failed, lambda name: F.concat(F.lit('"'), name, F.lit('":null'))))
-    both = F.concat(F.lit("{"), said, F.coalesce(F.concat(F.lit(","), F.substr(misfits, F.lit(2))), F.lit("}")))
-    return F.when(F.size(failed) > 0, both).otherwise(misfits)
+    return _with_elements(misfits, F.transform(failed, lambda name: F.concat(F.lit('{"'), name, F.lit('":null}'))))
+
+
+def _with_elements(array: Expression, more: Expression) -> Expression:
+    """A JSON array, or null, with these elements before its own; null without any."""
+    from pyspark.sql import functions as F
+
+    rest = F.coalesce(F.concat(F.lit(","), F.substr(array, F.lit(2))), F.lit("]"))
+    return F.when(F.size(more) > 0, F.concat(F.lit("["), F.concat_ws(",", more), rest)).otherwise(array)
 
 
 def _seconds(count: float) -> Expression:
@@ -149,15 +166,14 @@ def declared_column(service: Service, column: Column) -> Expression:
 
 def column_of_text(text: Expression, column: Column) -> Expression:
     """The value that this text is in the column; null where it is none."""
-    from pyspark.sql import functions as F
-
     if column.type in ("string", "json"):
         return text
     if column.type == "map":
-        return F.from_json(text, "map<string,string>")
+        return members_of(text)
+    if column.type.startswith("decimal"):
+        return decimal_of(text, column.type)
     if column.type in ("timestamp", "date"):
-        moment = _moment(text, column)
-        return moment if column.type == "timestamp" else moment.cast("date")
+        return _moment(text, column)
     return text.try_cast(SPARK_TYPES.get(column.type, column.type))
 
 
@@ -166,37 +182,65 @@ def spark_type(column: Column) -> str:
 
 
 def _moment(text: Expression, column: Column) -> Expression:
-    """A point in time, of whatever text: the declared formats, or ISO 8601, or a number since 1970 told by its size."""
+    """A time or a date: by the declared formats, or ISO 8601 and a number of the declared unit."""
     from pyspark.sql import functions as F
 
+    kind = spark_type(column)
     if column.formats:
-        return F.coalesce(*(F.try_to_timestamp(text, F.lit(pattern)) for pattern in column.formats))
-    number = text.try_cast("decimal(38,9)")
-    micros = number / 1000
-    for limit, unit in reversed(UNITS):
-        micros = F.when(F.abs(number) < limit, number * unit).otherwise(micros)
-    since_1970 = F.timestamp_micros(F.floor(micros).try_cast("bigint"))
-    return F.when(text.rlike(EPOCH), since_1970).otherwise(text.try_cast("timestamp"))
+        made = F.coalesce(*(F.try_to_timestamp(text, F.lit(pattern)) for pattern in column.formats)).cast(kind)
+        return F.when(within_years(made, kind), made)
+    written = day_of(text) if column.type == "date" else moment_of(text)
+    if column.unit is None:
+        return written
+    return F.coalesce(moment_since_1970(text, PLACES[column.unit]).cast(kind), written)
 
 
 def declared_misfits(
-    service: Service, columns: Iterable[Column], known: Mapping[str, tuple[Expression, Expression]] | None = None
+    service: Service,
+    columns: Iterable[Column],
+    record: str = "value",
+    known: Mapping[str, tuple[Expression, Expression]] | None = None,
 ) -> Expression:
-    """What did not fit, as JSON of text by path; null where everything did. `known` are texts and values of columns, by name,
-    that come from elsewhere than the record."""
+    """What did not fit, as a JSON array of objects with one field each, as the column `record` has it; null where all did.
+    `known` are texts and values of columns, by name, that come from elsewhere than the record."""
     from pyspark.sql import functions as F
 
-    spoiled = []
+    of_record, others = [], []
     for column in columns:
-        if column.type not in ("string", "json") and column.of_record:
-            came = field(service, column.source), declared_column(service, column)
-            text, value = (known or {}).get(column.name, came)
-            spoiled.append((column.source, text, text.isNotNull() & value.isNull()))
-    if not spoiled:
-        return F.lit(None).cast("string")
-    # A struct, and not a map that is filtered: to_json leaves out nulls as well, and Spark makes code of it.
-    by_path = F.struct(*(F.when(misfit, text).alias(path) for path, text, misfit in spoiled))
-    return F.when(reduce(lambda a, b: a | b, (misfit for *_, misfit in spoiled)), F.to_json(by_path))
+        if column.of_record and column.name in (known or {}):
+            text, value = (known or {})[column.name]
+            others.append(F.when(_is_misfit(column, text, value), _as_json(column, text)))
+        elif column.of_record:
+            text = field(service, column.source)
+            odd = _is_misfit(column, text, declared_column(service, column)) | (text.isNull() & F.col(NO_TEXT))
+            of_record.append((odd, plan_of(column.source)))
+    spoiled = F.lit(None).cast("string")
+    if of_record:
+        which = F.concat_ws(",", *(F.when(odd, plan) for odd, plan in of_record))
+        written = written_fields(F.col(record), F.concat(F.lit("["), which, F.lit("]")))
+        spoiled = F.nullif(F.when(reduce(lambda a, b: a | b, (odd for odd, _ in of_record)), written), F.lit("[]"))
+    return _with_elements(spoiled, F.array_compact(F.array(*others))) if others else spoiled
+
+
+def _is_misfit(column: Column, text: Expression, value: Expression) -> Expression:
+    """Whether a text that is there says more than its value."""
+    from pyspark.sql import functions as F
+
+    if column.type in ("string", "json"):
+        return F.lit(False)
+    odd = value.isNull()
+    if column.type in ("double", "float"):
+        odd = odd | ~is_exact(text, single=column.type == "float")
+    return text.isNotNull() & odd
+
+
+def _as_json(column: Column, text: Expression) -> Expression:
+    """An object with the text where the column is read from."""
+    from pyspark.sql import functions as F
+
+    keys = [json.dumps(key) for key in column.source.split(".")]
+    quoted = F.regexp_extract(F.to_json(F.struct(text.alias("v"))), "^.{5}(.*)}$", 1)
+    return F.concat(F.lit("".join(f"{{{key}:" for key in keys)), quoted, F.lit("}" * len(keys)))
 
 
 def _plant(tree: dict[str, Any], parts: list[str]) -> None:

@@ -16,6 +16,7 @@ from functools import reduce
 from typing import TYPE_CHECKING
 
 from forebay.batch.reasons import BAD_TABLE_NAME, EXPECTATION, NOT_JSON, SEVERAL_DOCUMENTS
+from forebay.batch.record_fields import PROBLEM, read_fields
 from forebay.content.rows import IS_DOCUMENT, IS_END
 from forebay.declaration import object_key, object_metadata
 from forebay.declaration.column import of_the_file
@@ -28,9 +29,6 @@ if TYPE_CHECKING:
 
 __all__ = ["field", "fields_of", "metadata_is_asked_for", "parsed", "routed", "settled"]
 
-STRICT = {"allowSingleQuotes": "false"}
-"""What is no JSON to anybody else is none to us."""
-
 _DIRTY = "\x00"
 """Marks a table name that was made of a value that may not name a table; no value that matches a pattern holds it."""
 
@@ -40,14 +38,15 @@ def routed(content: DataFrame, service: Service) -> DataFrame:
     from pyspark.sql import functions as F
 
     rows = parsed(content, F.when(F.expr(IS_DOCUMENT), F.col("value")), service)
-    rows = rows.withColumn("_corrupt", F.expr(IS_DOCUMENT) & (F.coalesce(F.size("_documents"), F.lit(0)) != 1))
-    rows = rows.withColumn("_route", F.when(F.expr(IS_DOCUMENT) & ~F.col("_corrupt"), _route(service)))
+    unreadable = F.col(f"_parsed.`{PROBLEM}`")
+    rows = rows.withColumn("_route", F.when(F.expr(IS_DOCUMENT) & unreadable.isNull(), _route(service)))
     rows = rows.withColumn("_table", F.col("_route.name")).withColumn("_declared", F.col("_route.declared"))
     dirty = F.col("_table").contains(_DIRTY)
     reason = (
         F.when(F.col("line").isNull(), None)
         .when(F.col("problem").isNotNull(), F.col("problem"))
-        .when(F.col("_corrupt"), F.when(F.size("_documents") > 1, SEVERAL_DOCUMENTS).otherwise(NOT_JSON))
+        .when(unreadable == SEVERAL_DOCUMENTS, SEVERAL_DOCUMENTS)
+        .when(unreadable.isNotNull(), NOT_JSON)
         .when(dirty, BAD_TABLE_NAME)
     )
     rows = rows.withColumn("_reason", reason)
@@ -58,19 +57,12 @@ def routed(content: DataFrame, service: Service) -> DataFrame:
         .otherwise("write")
     )
     rows = rows.withColumn("_fate", fate).withColumn("_table", F.when(F.col("_fate") == "write", F.col("_table")))
-    return rows.drop("_corrupt", "_route", "_documents")
+    return rows.drop("_route")
 
 
 def parsed(rows: DataFrame, text: Expression, service: Service) -> DataFrame:
-    """The rows with `_parsed`, the fields that the declarations name, and `_documents`, of which there should be one."""
-    from pyspark.sql import functions as F
-
-    # As the only element of an array: a parser that is given one document stops after it, and would drop whatever else the
-    # text holds without a word. So null is no JSON, and more than one element is more than one document.
-    schema = f"array<struct<{_parse_schema(service)}>>"
-    documents = F.from_json(F.concat(F.lit("["), text, F.lit("]")), schema, STRICT)
-    rows = rows.withColumn("_documents", documents)
-    return rows.withColumn("_parsed", F.try_element_at("_documents", F.lit(1)))
+    """The rows with `_parsed`, the fields that the declarations name."""
+    return rows.withColumn("_parsed", read_fields(text, sorted(fields_of(service))))
 
 
 def settled(rows: DataFrame) -> DataFrame:
@@ -116,36 +108,7 @@ def field(service: Service, path: str) -> Expression:
         name = path.removeprefix(object_metadata.PREFIX)
         return F.nullif(F.get_json_object("metadata", f"$['{name}']"), F.lit(""))
 
-    parts = path.split(".")
-    named = fields_of(service)
-    for length in range(1, len(parts)):
-        above = ".".join(parts[:length])
-        if above in named:
-            # The object is wanted whole as well, so it was parsed as text.
-            below = "".join(f"['{part}']" for part in parts[length:])
-            return F.get_json_object(F.col(_sql(above)), f"${below}")
-    return F.col(_sql(path))
-
-
-def _parse_schema(service: Service) -> str:
-    """The fields as nested DDL, all leaves text. An object that is wanted whole is a leaf, even if a field of it is wanted
-    too."""
-    tree: dict[str, dict] = {}  # type: ignore[type-arg]
-    whole = fields_of(service)
-    for path in sorted(whole):
-        parts = path.split(".")
-        if not any(".".join(parts[:length]) in whole for length in range(1, len(parts))):
-            reduce(lambda node, part: node.setdefault(part, {}), parts, tree)
-    # Spark parses no struct without a field, and where nothing is named a record must still be seen to be JSON.
-    return _ddl(tree) or "`_`: STRING"
-
-
-def _ddl(tree: dict[str, dict]) -> str:  # type: ignore[type-arg]
-    return ", ".join(f"`{n}`: " + (f"STRUCT<{_ddl(sub)}>" if sub else "STRING") for n, sub in sorted(tree.items()))
-
-
-def _sql(path: str) -> str:
-    return "_parsed." + ".".join(f"`{part}`" for part in path.split("."))
+    return F.col(f"_parsed.`{path}`")
 
 
 def _route(service: Service) -> Expression:

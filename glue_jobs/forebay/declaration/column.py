@@ -81,7 +81,12 @@ class Column(Declared):
     formats: tuple[str, ...] = Field(
         (),
         description="for timestamp and date: patterns of Spark that are tried in order, such as dd/MM/yyyy HH:mm; "
-        "without them ISO 8601, and seconds, milliseconds, microseconds or nanoseconds since 1970",
+        "without them ISO 8601 with a whole date, such as 2026-11-22T10:30Z; without an offset it is UTC",
+    )
+    unit: Literal["s", "ms", "us", "ns"] | None = Field(
+        None,
+        description="for timestamp and date: what a number counts since 1970 (seconds, milliseconds, microseconds, "
+        "nanoseconds); without it a number is no time",
     )
 
     expression: str | None = Field(
@@ -106,14 +111,18 @@ class Column(Declared):
 
     @model_validator(mode="after")
     def _reads_one_thing(self) -> Column:
-        if self.expression is not None and (self.path is not None or self.formats):
-            raise ValueError("has an expression, so it is read from no path and by no formats")
+        if self.expression is not None and (self.path is not None or self.formats or self.unit):
+            raise ValueError("has an expression, so it is read from no path and by no formats or unit")
         return self
 
     @model_validator(mode="after")
     def _formats_are_for_times(self) -> Column:
         if self.formats and self.type not in ("timestamp", "date"):
             raise ValueError(f"formats are for timestamp and date, and {self.name} is {self.type}")
+        if self.unit and self.type not in ("timestamp", "date"):
+            raise ValueError(f"unit is for timestamp and date, and {self.name} is {self.type}")
+        if self.unit and self.formats:
+            raise ValueError("has formats, which say how a text is read, so it has no unit of numbers")
         return self
 
 

@@ -7,10 +7,12 @@ what makes a table's columns the same whichever task, batch or day a record came
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from forebay.record.name import safe_name
+from forebay.record.name import Beside, safe_name
+from forebay.record.number import NOT_JSON, Written
 
 __all__ = ["NESTED", "SCALARS", "Shape"]
 
@@ -19,6 +21,9 @@ NESTED = ("object", "list")
 
 MOST_FIELDS = 20_000
 """Of one object, that are counted at all: names without end are no columns, but would take all memory."""
+
+MOST_SPELLINGS = 20
+"""Of one name, that are remembered: those that sort first, whatever the order in which they came."""
 
 LONG_MIN, LONG_MAX = -(2**63), 2**63 - 1
 
@@ -46,9 +51,14 @@ class Shape:
             found = Shape()
             if len(self.fields) < MOST_FIELDS:
                 self.fields[name] = found
-        if key != name:
+        if key != name and key not in found.spelled:
             found.spelled.add(key)
+            found._forget_spellings()
         return found
+
+    def _forget_spellings(self) -> None:
+        while len(self.spelled) > MOST_SPELLINGS:
+            self.spelled.remove(max(self.spelled))
 
     def of_elements(self) -> Shape:
         if self.element is None:
@@ -58,7 +68,7 @@ class Shape:
     def observe(self, value: Any, depth: int) -> None:
         """One more value; what lies deeper than `depth` objects is only counted."""
         kind = type(value)
-        if value is None:
+        if value is None or kind is Beside:
             return
         if kind is dict:
             if all(inner is None for inner in value.values()):
@@ -83,11 +93,13 @@ class Shape:
         for kind, values in other.counts.items():
             self.count(kind, values)
         self.spelled |= other.spelled
+        self._forget_spellings()
         for name, theirs in other.fields.items():
             mine = self.fields.get(name)
-            if mine is None:
+            if mine is None and len(self.fields) < MOST_FIELDS:
                 mine = self.fields[name] = Shape()
-            mine.add(theirs)
+            if mine is not None:
+                mine.add(theirs)
         if other.element is not None:
             self.of_elements().add(other.element)
 
@@ -133,4 +145,6 @@ def scalar_of(value: Any) -> str:
         if LONG_MIN <= value <= LONG_MAX:
             return "long"
         return "double" if abs(value) < 10**300 and int(float(value)) == value else "string"
+    if isinstance(value, Written) and math.isinf(value) and value.text not in NOT_JSON:
+        return "string"
     return "double" if isinstance(value, float) else "string"

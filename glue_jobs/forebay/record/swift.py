@@ -19,7 +19,8 @@ import pyarrow.json as pj
 
 from forebay.record.growth import Rules
 from forebay.record.kind import LEAVES, Kind, Many, Struct, arrow_type
-from forebay.record.name import free_name, safe_name
+from forebay.record.name import free_name, is_twin, safe_name
+from forebay.record.number import is_exact
 from forebay.record.shape import Shape
 from forebay.record.walk import DEEPEST
 
@@ -28,6 +29,24 @@ __all__ = ["Parsed", "Told", "Unordinary", "parse"]
 REFUSED_IN = re.compile(r"in row (\d+)$")
 REFUSED_AT_MOST = 0.05
 EXACT = float(2**53)
+CELLS = 4_000_000
+"""So many values, nulls included, Arrow makes at a time, or a few times as many: some 50 MB."""
+CELLS_IN_ALL = 4 * CELLS
+"""Of some records, that are kept at a time. Where there are more, hardly any has a value, and to walk takes less memory."""
+BYTES_OF_A_FIELD = 10
+"""Of JSON, at least, that a field takes: a first guess of how many there may be."""
+FASTER_AT_MOST = 4
+TIMES_AT_MOST = 1000
+
+MAY_BE_INEXACT = r"\.[0-9]{8}|[0-9]{8}\.[0-9]|[0-9][eE][-+]?[0-9]"
+"""Finds, at little cost, each number that has 16 digits and a fraction, or an exponent; and much else, such as ids."""
+
+_LONG = "|".join(rf"[0-9]{{{whole}}}\.[0-9]{{{16 - whole},}}" for whole in range(1, 16))
+IS_LONG = rf"[:\[,]\s*-?(?:{_LONG}|[0-9]{{16,}}\.[0-9]|[0-9]+(?:\.[0-9]+)?[eE])"
+LONG_NUMBERS = re.compile(
+    r"[:\[,]\s*((?=-?[0-9.]{17}|-?[0-9.]+[eE])-?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?)(?![0-9.eE])"
+)
+"""Also in texts, which does no harm: the record is walked for nothing."""
 
 
 class Unordinary(Exception):
@@ -41,6 +60,8 @@ class Parsed:
     start: int
     stop: int
     fields: pa.StructArray
+    leaves: int = 0
+    """So many different fields the records had, the declared ones too."""
 
     def shape(self, rules: Rules) -> Shape:
         shape = Shape()
@@ -61,19 +82,33 @@ class Told:
     same table need not be parsed twice."""
 
     fields: pa.Schema | None = None
+    rows: int = 0
+    """So many records were parsed at a time, last."""
+    sparse: bool = False
+    """Nearly each record has fields that no other one has: all are walked."""
 
     def more(self, times: list[pa.Field]) -> None:
         new = pa.schema(times)
         self.fields = new if self.fields is None else pa.unify_schemas([self.fields, new], promote_options="permissive")
+        if _leaves(pa.struct(self.fields)) > TIMES_AT_MOST:
+            self.fields = None
+            raise Unordinary("there are too many fields to be told")
+
+    def next_rows(self, records: int, fields: int) -> int:
+        """How many records to parse next, after so many that had so many different fields. Arrow takes memory for each field
+        in each record; with identifiers for keys, the fields grow as fast as the records."""
+        return max(1, int(records * min(FASTER_AT_MOST, (CELLS / max(1, records * fields)) ** 0.5)))
 
 
 def parse(texts: pa.StringArray, rules: Rules, told: Told) -> tuple[list[Parsed], list[int]]:
     """All records: those parsed, and the positions of those refused. `Unordinary` where too many are refused, since each
     costs a parse of its own."""
+    if told.sparse:
+        raise Unordinary("hardly any field has a value")
     try:
         return _parse(texts, rules, told)
     except Unordinary:
-        if told.fields is None:
+        if told.fields is None or told.sparse:
             raise
         told.fields = None
         return _parse(texts, rules, told)
@@ -82,14 +117,47 @@ def parse(texts: pa.StringArray, rules: Rules, told: Told) -> tuple[list[Parsed]
 def _parse(texts: pa.StringArray, rules: Rules, told: Told) -> tuple[list[Parsed], list[int]]:
     parts: list[Parsed] = []
     refused: list[int] = []
+    inexact = _inexact(texts)
     start, total = 0, len(texts)
-    while start < total:
+    for stop in [*inexact, total]:
+        _parse_some(texts, start, stop, rules, told, (parts, refused))
+        if stop < total:
+            refused.append(stop)
+        start = stop + 1
+        if len(refused) > 16 + REFUSED_AT_MOST * total:
+            raise Unordinary("too many records are refused")
+    return parts, refused
+
+
+def _inexact(texts: pa.StringArray) -> list[int]:
+    """The records with a number that a double does not hold: Arrow would round it without a word."""
+    suspects = np.flatnonzero(pc.match_substring_regex(texts, MAY_BE_INEXACT))
+    suspects = suspects[np.asarray(pc.match_substring_regex(texts.take(pa.array(suspects)), IS_LONG), bool)]
+    found = [LONG_NUMBERS.findall(text) for text in texts.take(pa.array(suspects)).to_pylist()]
+    numbers = pa.array([number for some in found for number in some], pa.string())
+    again = pc.cast(pc.cast(numbers, pa.float64()), pa.string())
+    if pc.all(pc.equal(numbers, again)).as_py():
+        return []
+    return [at for at, some in zip(suspects.tolist(), found, strict=True) if not all(map(is_exact, some))]
+
+
+def _parse_some(
+    texts: pa.StringArray, start: int, stop: int, rules: Rules, told: Told, into: tuple[list[Parsed], list[int]]
+) -> None:
+    parts, refused = into
+    while start < stop:
+        until = min(stop, start + (told.rows or _first_rows(texts)))
         try:
-            parts.append(_parsed(texts, start, total, rules, told))
-            break
+            parts.append(_parsed(texts, start, until, rules, told))
+            told.rows = told.next_rows(until - start, parts[-1].leaves)
+            if sum((part.stop - part.start) * part.leaves for part in parts) > CELLS_IN_ALL:
+                told.sparse = True
+                raise Unordinary("hardly any field has a value")
+            start = until
+            continue
         except pa.ArrowInvalid as problem:
             found = REFUSED_IN.search(str(problem))
-            if found is None or len(refused) > 16 + REFUSED_AT_MOST * total:
+            if found is None or len(refused) > 16 + REFUSED_AT_MOST * len(texts):
                 raise Unordinary(str(problem)) from None
             bad = start + int(found[1])
         if bad > start:
@@ -99,7 +167,17 @@ def _parse(texts: pa.StringArray, rules: Rules, told: Told) -> tuple[list[Parsed
                 raise Unordinary(str(problem)) from None
         refused.append(bad)
         start = bad + 1
-    return parts, refused
+
+
+def _first_rows(texts: pa.StringArray) -> int:
+    return max(1, int((CELLS * BYTES_OF_A_FIELD / max(1, texts.nbytes / len(texts))) ** 0.5))
+
+
+def _leaves(kind: pa.DataType) -> int:
+    """The innermost fields."""
+    if pa.types.is_list(kind):
+        return _leaves(kind.value_type)
+    return sum(_leaves(child.type) for child in kind) if pa.types.is_struct(kind) else 1
 
 
 def _parsed(texts: pa.StringArray, start: int, stop: int, rules: Rules, told: Told) -> Parsed:
@@ -120,7 +198,7 @@ def _parsed(texts: pa.StringArray, start: int, stop: int, rules: Rules, told: To
         whole = _undeclared(whole, rules.declared)
     if rules.flatten is not None:
         whole = _flattened(whole, rules.flatten, rules.depth)
-    return Parsed(start, stop, whole)
+    return Parsed(start, stop, whole, _leaves(pa.struct(table.schema)))
 
 
 def _read(texts: pa.StringArray, explicit: pa.Schema | None) -> pa.Table:
@@ -175,8 +253,9 @@ def _struct_of(names: list[str], arrays: list[pa.Array], like: pa.StructArray) -
 
 def _undeclared(array: pa.StructArray, declared: Mapping[str, Any]) -> pa.StructArray:
     names, arrays = [], []
+    taken = _taken([child.name for child in array.type], declared)
     for child, column in zip(array.type, _children(array), strict=True):
-        below = declared.get(child.name)
+        below = taken.get(child.name)
         if below == {}:
             continue
         if below and pa.types.is_struct(column.type):
@@ -192,6 +271,17 @@ def _undeclared(array: pa.StructArray, declared: Mapping[str, Any]) -> pa.Struct
         names.append(child.name)
         arrays.append(column)
     return _struct_of(names, arrays, array)
+
+
+def _taken(keys: list[str], declared: Mapping[str, Any]) -> dict[str, Any]:
+    """The keys that declared fields are read from. `Unordinary` where records may differ in which."""
+    taken = {}
+    for name, below in declared.items():
+        same = [key for key in keys if key == name or is_twin(key, name)]
+        if len(same) > 1:
+            raise Unordinary("twins of a declared field")
+        taken.update(dict.fromkeys(same, below))
+    return taken
 
 
 def _flattened(array: pa.StructArray, separator: str, depth: int) -> pa.StructArray:

@@ -8,14 +8,15 @@ although Spark could, is rescued whole, as text under the empty key.
 
 from __future__ import annotations
 
-import json
+import math
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from forebay.record.growth import Rules
 from forebay.record.kind import Kind, Many, Struct
-from forebay.record.name import free_name, safe_name
+from forebay.record.name import Beside, free_name, is_twin, safe_name, taken_key
+from forebay.record.number import Written, is_exact, read_json, write_json
 from forebay.record.shape import LONG_MAX, LONG_MIN
 
 __all__ = ["DEEPEST", "NOTHING", "conformed", "flattened", "parsed", "rescued_text", "text_of", "undeclared"]
@@ -24,7 +25,6 @@ NOTHING: Any = object()
 """Stands for `there is nothing to rescue`, where null would be something."""
 
 WHOLE = ""
-EXACT = 2**53
 DEEPEST = 200
 """Objects and arrays inside each other; what is nested deeper is rescued whole."""
 
@@ -38,7 +38,7 @@ def parsed(text: str, rules: Rules) -> dict[str, Any]:
     if depth_of(text) > DEEPEST:
         return Unreadable({WHOLE: text.rstrip()})
     try:
-        record = json.loads(text, object_pairs_hook=_no_key_twice)
+        record = read_json(text, object_pairs_hook=_no_key_twice)
         if rules.declared:
             record = undeclared(record, rules.declared)
         return flattened(record, rules.flatten, rules.depth) if rules.flatten is not None else record
@@ -62,11 +62,13 @@ def depth_of(text: str) -> int:
 
 def undeclared(record: dict[str, Any], declared: Mapping[str, Any]) -> dict[str, Any]:
     """Without the fields that are read elsewhere. An object of which nothing is left but nulls is gone."""
-    left = {}
+    taken = {taken_key(record, name): below for name, below in declared.items()}
+    left: dict[str, Any] = {}
     for key, value in record.items():
-        below = declared.get(key)
+        below = taken.get(key)
         if below is None:
-            left[key] = value
+            twin = value is not None and any(is_twin(key, name) for name in declared)
+            left[key] = Beside(value) if twin else value
         elif below and isinstance(value, dict):
             rest = undeclared(value, below)
             if any(inner is not None for inner in rest.values()):
@@ -99,17 +101,13 @@ def conformed(record: dict[str, Any], columns: Struct, rules: Rules) -> tuple[di
 
 def rescued_text(rescued: Any) -> str | None:
     """As it stands in `_rescued`."""
-    return None if rescued is NOTHING else json.dumps(rescued, separators=(",", ":"))
+    return None if rescued is NOTHING else write_json(rescued)
 
 
 def text_of(value: Any) -> str:
-    """A value in a column of text: texts as they are, whole numbers without a point, everything else as JSON with
-    its keys in order: the same value is the same text, whichever way it came here."""
-    if isinstance(value, str):
-        return value
-    if isinstance(value, float) and value.is_integer() and abs(value) < EXACT:
-        return str(int(value))
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False, sort_keys=True)
+    """A value in a column of text: texts and numbers as they are written, everything else as JSON with its keys in order: the
+    same value is the same text, whichever way it came here."""
+    return value if isinstance(value, str) else write_json(value, ascii_only=False, sort=True, bare=True)
 
 
 def _object(
@@ -119,6 +117,9 @@ def _object(
     rescued: dict[str, Any] | None = None
     for key, value in _without_twins(record):
         if value is None:
+            continue
+        if type(value) is Beside:
+            rescued = {**(rescued or {}), key: value.value}
             continue
         name = free_name(safe_name(key), reserved)
         column = columns.fields.get(name)
@@ -138,22 +139,34 @@ def _value(value: Any, kind: Kind, depth: int) -> tuple[Any, Any]:
         return _object(value, kind, depth) if isinstance(value, dict) else (None, value)
     if isinstance(kind, Many):
         return _elements(value, kind, depth) if isinstance(value, list) else (None, value)
-    if kind == "string":
+    if kind in ("string", "json"):
         if value in ([], {}):
             return None, NOTHING
         text, left = _text(value)
-        # Text of what is no text: what it was is kept beside, unless it is nested so deep that it was meant to be text.
-        meant = isinstance(value, str) or (isinstance(value, dict) and depth <= 0)
-        return text, left if meant else value
+        # Text of what is no text: what it was is kept beside, unless it is an object that was meant to be text.
+        meant = isinstance(value, dict) if kind == "json" else isinstance(value, str)
+        return text, left if meant or (isinstance(value, dict) and depth <= 0) else value
     if kind == "long":
         fits = type(value) is int and LONG_MIN <= value <= LONG_MAX
     elif kind == "double":
-        if type(value) is int and abs(value) < 10**300 and int(float(value)) == value:
-            return float(value), NOTHING
-        fits = isinstance(value, float)
+        return _double(value)
     else:
         fits = kind == "boolean" and isinstance(value, bool)
     return (value, NOTHING) if fits else (None, value)
+
+
+def _double(value: Any) -> tuple[float | None, Any]:
+    """The nearest double; what it does not hold exactly is kept beside."""
+    if isinstance(value, Written):
+        held, exact = float(value), is_exact(value.text)
+    elif type(value) is int:
+        held = float(value) if abs(value) < 10**300 else math.inf
+        exact = math.isfinite(held) and int(held) == value
+    else:
+        return (value, NOTHING) if isinstance(value, float) else (None, value)
+    if exact:
+        return held, NOTHING
+    return held if math.isfinite(held) else None, value
 
 
 def _text(value: Any) -> tuple[str | None, Any]:

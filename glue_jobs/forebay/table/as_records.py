@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from forebay.record.name import safe_name
+from forebay.record.number import read_json, write_json
 from forebay.table.in_arrow import map_in_arrow
 from forebay.table.shaping import DOCUMENT, RESCUED, nested
 
@@ -45,7 +46,7 @@ class _AsRecords:
             values = [batch.column(name).to_pylist() for name in self.from_records]
             rescued = batch.column(RESCUED).to_pylist() if RESCUED in batch.schema.names else [None] * batch.num_rows
             texts = [
-                json.dumps(record_of(self.from_records, row, left))
+                _text(record_of(self.from_records, row, left), written=left is not None)
                 for row, left in zip(
                     zip(*values, strict=True) if values else [()] * batch.num_rows, rescued, strict=True
                 )
@@ -59,7 +60,11 @@ class _AsRecords:
 def record_of(names: Sequence[str], values: Sequence[Any], rescued: str | None) -> dict[str, Any]:
     """What was rescued is the value as it came; a column may hold its text."""
     record = {name: without_nulls(value) for name, value in zip(names, values, strict=True) if value is not None}
-    return record if rescued is None else nested_over(record, json.loads(rescued))
+    return record if rescued is None else nested_over(record, read_json(rescued))
+
+
+def _text(record: dict[str, Any], *, written: bool) -> str:
+    return write_json(record, bare=True) if written else json.dumps(record)
 
 
 def without_nulls(value: Any) -> Any:
@@ -69,9 +74,10 @@ def without_nulls(value: Any) -> Any:
 
 
 def nested_over(record: dict[str, Any], rescued: dict[str, Any]) -> dict[str, Any]:
-    """Both at once. A key that is spelled in another way than its column is a key of its own: the column's text goes."""
+    """Both at once. A key that is spelled in another way than its column is a key of its own: the column's text or double
+    goes, since what was rescued is the value itself."""
     for key in rescued:
         name = safe_name(key)
-        if name != key and isinstance(record.get(name), str) and not isinstance(rescued[key], dict):
+        if name != key and isinstance(record.get(name), str | float) and not isinstance(rescued[key], dict):
             del record[name]
     return nested(record, rescued)

@@ -8,7 +8,6 @@ disagree about a new column, the driver has the table's files written again.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -18,6 +17,7 @@ import pyarrow as pa
 from forebay.record.conform import Records
 from forebay.record.growth import Rules, grown
 from forebay.record.kind import Struct, columns_of_json, json_of
+from forebay.record.number import read_json, write_json
 from forebay.record.shape import Shape
 from forebay.record.swift import Told
 
@@ -128,12 +128,10 @@ def with_misfits(misfits: pa.ChunkedArray, rescued: pa.StringArray) -> pa.String
 
 
 def _joined(misfits: str, rescued: str | None) -> str:
-    made: dict[str, Any] = json.loads(rescued) if rescued is not None else {}
-    for path, value in json.loads(misfits).items():
-        for part in reversed(path.split(".")):
-            value = {part: value}
+    made: dict[str, Any] = read_json(rescued) if rescued is not None else {}
+    for value in read_json(misfits):
         made = nested(made, value)
-    return json.dumps(made, separators=(",", ":"))
+    return write_json(made)
 
 
 def nested(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:

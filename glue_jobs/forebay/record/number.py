@@ -1,0 +1,67 @@
+"""JSON in and out with each number as it was written: Python's own parser passes those with a fraction through a double.
+
+Enters: JSON text. Leaves: Python values, where a number with a fraction or an exponent is `Written`; and JSON text again, in
+which every number has the digits that it came with. NaN and infinity are no JSON: they are written as texts.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+from forebay.record.name import Beside
+
+__all__ = ["Written", "is_exact", "read_json", "write_json"]
+
+NOT_JSON = ("NaN", "Infinity", "-Infinity")
+
+
+class Written(float):
+    """A number, and how it was written."""
+
+    __slots__ = ("text",)
+    text: str
+
+    def __new__(cls, text: str) -> Written:
+        made = super().__new__(cls, text)
+        made.text = text
+        return made
+
+    def __reduce__(self) -> tuple[type[Written], tuple[str]]:
+        return Written, (self.text,)
+
+
+def is_exact(text: str) -> bool:
+    """Whether a double gives this number back: in the fewest digits that tell it apart, or in all that it has."""
+    if text in NOT_JSON:
+        return True
+    held = float(text)
+    if repr(held) == text:
+        return True
+    try:
+        return math.isfinite(held) and Decimal(text) in (Decimal(repr(held)), Decimal(held))
+    except InvalidOperation:  # an exponent that no Decimal has
+        return False
+
+
+def read_json(text: str, **more: Any) -> Any:
+    return json.loads(text, parse_float=Written, parse_constant=Written, **more)
+
+
+def write_json(value: Any, *, ascii_only: bool = True, sort: bool = False, bare: bool = False) -> str:
+    """Compact. `sort` puts the keys of objects in order, so that the same value is the same text; `bare` leaves NaN and
+    infinity as Python writes them, for `read_json`."""
+    kind = type(value)
+    if kind is dict:
+        items = sorted(value.items()) if sort else value.items()
+        texts = [(json.dumps(key, ensure_ascii=ascii_only), inner) for key, inner in items]
+        inner = (f"{key}:{write_json(of, ascii_only=ascii_only, sort=sort, bare=bare)}" for key, of in texts)
+        return "{" + ",".join(inner) + "}"
+    if kind is list:
+        return "[" + ",".join(write_json(of, ascii_only=ascii_only, sort=sort, bare=bare) for of in value) + "]"
+    if kind is Beside:
+        return write_json(value.value, ascii_only=ascii_only, sort=sort, bare=bare)
+    text = value.text if kind is Written else json.dumps(value, ensure_ascii=ascii_only)
+    return json.dumps(text) if text in NOT_JSON and not bare else str(text)

@@ -1,0 +1,259 @@
+package io.forebay.record;
+
+import java.io.ByteArrayOutputStream;
+import java.math.BigDecimal;
+import java.util.Arrays;
+import java.util.LinkedHashMap;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
+import org.apache.spark.sql.catalyst.util.ArrayBasedMapData;
+import org.apache.spark.sql.catalyst.util.GenericArrayData;
+import org.apache.spark.sql.catalyst.util.MapData;
+import org.apache.spark.sql.types.Decimal;
+import org.apache.spark.unsafe.types.UTF8String;
+
+/**
+ * The declared fields of a record, as they were written: Spark's own parser passes each number through a double.
+ *
+ * <p>What enters: a record's text, and the paths that are wanted, as JSON: {@code [["player","id"],["level"]]}. What leaves:
+ * one text for each path, null where the record has no such field or null. A string is its characters; a number keeps each
+ * of its digits; an object or an array is its text without the white space between tokens. Nothing that a record holds
+ * makes these methods throw.
+ *
+ * <p>A key that is spelled as declared comes first. Where there is none, a twin fills the field: a key that gives the same
+ * column name, and of several twins the one that sorts first. {@code record/walk.py} has the same rule.
+ */
+public final class RecordFields {
+
+  private static final UTF8String NOT_JSON = UTF8String.fromString("not-json");
+  private static final UTF8String SEVERAL = UTF8String.fromString("several-documents");
+  private static final int EXACT_DIGITS = 15;
+  private static final int PLANS_AT_MOST = 10_000;
+  private static final int LONGEST_NUMBER = 4000;
+
+  private static final Map<UTF8String, Wanted> PLANS = new ConcurrentHashMap<>();
+
+  private RecordFields() {}
+
+  /** A row: why the record cannot be read, or null; whether a wanted string is no text (half of a pair); the fields. */
+  public static InternalRow read(UTF8String record, UTF8String plan) {
+    Wanted wanted = wanted(plan);
+    Object[] row = new Object[wanted.paths + 2];
+    row[1] = Boolean.FALSE;
+    JsonText json = new JsonText(record.getBytes());
+    int end = json.value(json.white(0), 0);
+    if (end < 0 || json.at(json.white(0)) != '{') {
+      row[0] = NOT_JSON;
+    } else if (json.white(end) != json.length()) {
+      row[0] = json.areMoreDocuments(end) ? SEVERAL : NOT_JSON;
+    } else {
+      fill(json, json.white(0), wanted, row);
+    }
+    return new GenericInternalRow(row);
+  }
+
+  private static void fill(JsonText json, int object, Wanted wanted, Object[] row) {
+    Found found = new Found(json, object, wanted);
+    for (int n = 0; n < wanted.names.length; n++) {
+      int start = found.values[n];
+      if (start < 0) {
+        continue;
+      }
+      Wanted below = wanted.below[n];
+      if (below.index >= 0 && json.at(start) != 'n') {
+        UTF8String text = json.text(start);
+        row[below.index + 2] = text;
+        if (text == null) {
+          row[1] = Boolean.TRUE;
+        }
+      }
+      if (below.names.length > 0 && json.at(start) == '{') {
+        fill(json, start, below, row);
+      }
+    }
+  }
+
+  /** These fields as JSON: {@code [{"player":{"id":1.50}},...]}, with the keys and the numbers as the record has them. */
+  public static UTF8String written(UTF8String record, UTF8String plan) {
+    JsonText json = new JsonText(record.getBytes());
+    if (json.value(json.white(0), 0) < 0 || json.at(json.white(0)) != '{') {
+      return null;
+    }
+    ByteArrayOutputStream out = new ByteArrayOutputStream();
+    out.write('[');
+    write(json, json.white(0), wanted(plan), "", 0, out);
+    out.write(']');
+    return UTF8String.fromBytes(out.toByteArray());
+  }
+
+  private static void write(
+      JsonText json, int object, Wanted wanted, String before, int depth, ByteArrayOutputStream out) {
+    Found found = new Found(json, object, wanted);
+    for (int n = 0; n < wanted.names.length; n++) {
+      int start = found.values[n];
+      if (start < 0) {
+        continue;
+      }
+      String path = before + "{" + json.slice(found.keys[n], json.string(found.keys[n])) + ":";
+      if (wanted.below[n].index >= 0 && json.at(start) != 'n') {
+        if (out.size() > 1) {
+          out.write(',');
+        }
+        out.writeBytes(UTF8String.fromString(path).getBytes());
+        out.writeBytes(json.compact(start));
+        for (int closed = 0; closed <= depth; closed++) {
+          out.write('}');
+        }
+      }
+      if (wanted.below[n].names.length > 0 && json.at(start) == '{') {
+        write(json, start, wanted.below[n], path, depth + 1, out);
+      }
+    }
+  }
+
+  /** An object's members, each as text; null for what is no object, or has a string that is no text. */
+  public static MapData members(UTF8String text) {
+    JsonText json = new JsonText(text.getBytes());
+    int object = json.white(0);
+    int end = json.value(object, 0);
+    if (end < 0 || json.at(object) != '{' || json.white(end) != json.length()) {
+      return null;
+    }
+    Map<UTF8String, UTF8String> members = new LinkedHashMap<>();
+    for (int at = json.firstMember(object); at >= 0; at = json.nextMember(at)) {
+      int start = json.valueOfMember(at);
+      boolean isNull = json.at(start) == 'n';
+      UTF8String key = json.text(at);
+      UTF8String value = isNull ? null : json.text(start);
+      if (key == null || (value == null && !isNull)) {
+        return null;
+      }
+      members.put(key, value);
+    }
+    return new ArrayBasedMapData(
+        new GenericArrayData(members.keySet().toArray()), new GenericArrayData(members.values().toArray()));
+  }
+
+  /** The number that the text is, if that many digits hold it without rounding; else null. */
+  public static Decimal decimal(UTF8String text, int precision, int scale) {
+    BigDecimal number = number(text);
+    if (number == null || number.precision() - (long) number.scale() > precision - scale) {
+      return null;
+    }
+    BigDecimal plain = number.signum() == 0 ? BigDecimal.ZERO : number.stripTrailingZeros();
+    return plain.scale() > scale ? null : Decimal.apply(plain.setScale(scale), precision, scale);
+  }
+
+  /** Whether a double, or a float, gives the number back that the text is. What is no number at all is not asked about. */
+  public static boolean isExact(UTF8String text, boolean single) {
+    String written = text.toString();
+    boolean plain = written.length() <= EXACT_DIGITS && written.indexOf('e') < 0 && written.indexOf('E') < 0;
+    if (plain && !single) {
+      return true;
+    }
+    BigDecimal number = number(text);
+    if (number == null) {
+      return written.chars().noneMatch(Character::isDigit); // NaN and Infinity are held as they are
+    }
+    double held = single ? number.floatValue() : number.doubleValue();
+    if (Double.isInfinite(held)) {
+      return false;
+    }
+    String shortest = single ? Float.toString((float) held) : Double.toString(held);
+    return new BigDecimal(shortest).compareTo(number) == 0 || new BigDecimal(held).compareTo(number) == 0;
+  }
+
+  static BigDecimal number(UTF8String text) {
+    String plain = text.numBytes() > LONGEST_NUMBER ? "" : text.toString().trim();
+    try {
+      BigDecimal number = new BigDecimal(plain);
+      return Math.abs((long) number.scale()) > LONGEST_NUMBER ? null : number;
+    } catch (NumberFormatException notOne) {
+      return null;
+    }
+  }
+
+  private static Wanted wanted(UTF8String plan) {
+    Wanted known = PLANS.get(plan);
+    if (known == null) {
+      known = Wanted.of(new JsonText(plan.getBytes()));
+      if (PLANS.size() > PLANS_AT_MOST) {
+        PLANS.clear(); // what does not fit differs from record to record
+      }
+      PLANS.put(plan.clone(), known);
+    }
+    return known;
+  }
+
+  /** Keys that are wanted of one object. */
+  private static final class Wanted {
+    private String[] names = new String[0];
+    private byte[][] spelled = new byte[0][];
+    private byte[][] folded = new byte[0][];
+    private Wanted[] below = new Wanted[0];
+    private int index = -1;
+    private int paths;
+
+    static Wanted of(JsonText plan) {
+      Wanted root = new Wanted();
+      for (int path = plan.firstElement(0); path >= 0; path = plan.nextElement(path)) {
+        Wanted node = root;
+        for (int key = plan.firstElement(path); key >= 0; key = plan.nextElement(key)) {
+          node = node.child(plan.text(key).toString());
+        }
+        node.index = root.paths++;
+      }
+      return root;
+    }
+
+    private Wanted child(String name) {
+      int known = Arrays.asList(names).indexOf(name);
+      if (known >= 0) {
+        return below[known];
+      }
+      int size = names.length;
+      names = Arrays.copyOf(names, size + 1);
+      spelled = Arrays.copyOf(spelled, size + 1);
+      folded = Arrays.copyOf(folded, size + 1);
+      below = Arrays.copyOf(below, size + 1);
+      names[size] = name;
+      spelled[size] = UTF8String.fromString(name).getBytes();
+      folded[size] = JsonText.folded(spelled[size]);
+      below[size] = new Wanted();
+      return below[size];
+    }
+  }
+
+  /** Where an object has what is wanted of it: the places of keys and of values, -1 where it has not. */
+  private static final class Found {
+    private final int[] keys;
+    private final int[] values;
+
+    Found(JsonText json, int object, Wanted wanted) {
+      keys = new int[wanted.names.length];
+      values = new int[wanted.names.length];
+      String[] twins = new String[wanted.names.length];
+      boolean[] exact = new boolean[wanted.names.length];
+      Arrays.fill(values, -1);
+      for (int at = json.firstMember(object); at >= 0; at = json.nextMember(at)) {
+        for (int n = 0; n < wanted.names.length; n++) {
+          if (json.isKey(at, wanted.spelled[n])) {
+            exact[n] = true;
+          } else if (exact[n] || !json.isTwin(at, wanted.folded[n])) {
+            continue;
+          } else {
+            String key = json.text(at).toString();
+            if (twins[n] != null && twins[n].compareTo(key) < 0) {
+              continue;
+            }
+            twins[n] = key;
+          }
+          keys[n] = at;
+          values[n] = json.valueOfMember(at);
+        }
+      }
+    }
+  }
+}
