@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forebay.record import walk
+from forebay.record import swift, walk
 from forebay.record.conform import Records, writable
 from forebay.record.growth import Rules, grown
 from forebay.record.kind import Struct, arrow_type
@@ -221,7 +221,7 @@ def test_a_declared_field_takes_its_own_key_and_else_a_twin(texts: list[str], le
 
 
 def test_of_a_map_with_thousands_of_keys_as_many_become_columns_as_allowed() -> None:
-    (made, rescued), *_ = made_of([{"map": MANY, "z": 1}], new_columns=100)[0]
+    (made, rescued), *_ = made_of([{"map": MANY, "z": 1}], new_columns=100, keys=5000)[0]
     assert made["z"] == 1
     assert len(made["map"]) == 99
     assert {**made["map"], **rescued["map"]} == MANY
@@ -230,6 +230,29 @@ def test_of_a_map_with_thousands_of_keys_as_many_become_columns_as_allowed() -> 
 def test_two_fields_that_would_be_one_when_flattened_are_rescued_with_their_record() -> None:
     for record in ('{"player_id": 1, "player": {"id": 2}}', '{"a": {"b": {"c": 1}}, "a_b": {"c": 2}}'):
         assert row({"n": 1}, record, flatten="_") == ({}, {"": record})
+
+
+def test_identifiers_as_keys_cost_memory_in_proportion(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Arrow has a column for each key, with a place for each record."""
+    taken, read = [], swift._read
+    before = pa.total_allocated_bytes()
+
+    def reading(*given: Any) -> pa.Table:
+        table = read(*given)
+        taken.append(pa.total_allocated_bytes() - before)
+        return table
+
+    monkeypatch.setattr(swift, "_read", reading)
+    rows, columns = made_of([{"event": "x", "scores": {f"p-{n}": n, f"q-{n}": "2026-11-21"}} for n in range(6000)])
+    assert columns.fields["scores"].kind == "json"
+    assert rows[17] == ({"event": "x", "scores": '{"p-17":17,"q-17":"2026-11-21"}'}, None)
+    assert max(taken) < 100 << 20
+
+
+def test_an_object_with_many_keys_is_text_and_what_is_no_object_is_rescued_beside() -> None:
+    many = [{"a": {f"k{n}": 1.5}} for n in range(300)]
+    assert row(*many, {"a": {"k": 1}}) == ({"a": '{"k":1}'}, None)
+    assert row(*many, {"a": 7}) == ({"a": "7"}, {"a": 7})
 
 
 def test_deep_records_do_not_overflow() -> None:

@@ -97,7 +97,7 @@ def test_what_is_nested_too_deep_is_text() -> None:
 
 def test_no_more_columns_come_at_once_than_allowed_the_shallow_ones_first() -> None:
     record = {"map": {f"k{n:04}": 1 for n in range(5000)}, "z": 1}
-    made = columns([record], new_columns=10)
+    made = columns([record], new_columns=10, keys=5000)
     assert len(made) == 10
     assert {"z", "map.k0000", "map.k0008"} <= made.keys()
 
@@ -124,3 +124,26 @@ def test_a_column_that_people_made_stays_what_it_is() -> None:
     )
     made = grown(known, shape_of([{"at": 5}]), Rules())
     assert made.fields["at"].kind == Fixed("timestamp")
+
+
+def test_an_object_whose_keys_are_identifiers_is_json_text_whatever_the_order() -> None:
+    records = [{"scores": {f"player-{n}": n}, "x": {"y": n}} for n in range(11)]
+    assert columns(records, keys=11)["scores.player_3"] == "long"
+    made = grown(Struct(), shape_of(records), Rules(keys=10))
+    assert dict(leaves(made)) == {("scores",): "json", ("x", "y"): "long"}
+    assert columns_of_json(json_of(made)) == made
+    assert json_of(made)["fields"][0]["type"] == "string"
+
+
+def test_a_struct_whose_keys_turn_out_to_be_identifiers_grows_no_more() -> None:
+    first = grown(Struct(), shape_of([{"scores": {f"p{n}": n for n in range(8)}}]), Rules(keys=10))
+    later = shape_of([{"scores": {f"q{n}": n for n in range(5)}}])
+    assert grown(first, later, Rules(keys=10)) == first
+
+
+def test_of_thousands_of_spellings_some_are_remembered_whatever_the_order() -> None:
+    spellings = [f"player{chr(33 + n % 15)}{chr(33 + n // 15)}id" for n in range(200)]
+    one = shape_of([{spelled: 1} for spelled in spellings])
+    other = Shape.sum(shape_of([{spelled: 1}]) for spelled in reversed(spellings))
+    assert one.as_json() == other.as_json()
+    assert max(len(shape.spelled) for shape in one.fields.values()) <= 20

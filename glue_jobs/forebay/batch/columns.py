@@ -153,6 +153,7 @@ def rules_of(table: Table) -> Rules:
         flatten=undeclared.flatten,
         new_columns=undeclared.new_columns,
         columns=undeclared.max_columns,
+        keys=undeclared.keys,
         undeclared={"columns": "columns", "rescued": "rescue", "ignored": "ignore"}[undeclared.become],
         declared=tree,
         reserved=frozenset({*(c.name.lower() for c in table.columns), *OWN_COLUMNS, RESCUED, "_record"}),

@@ -145,6 +145,12 @@ class Undeclared(Declared):
         le=5000,
         description="so many columns, nested ones counted, may be added in a batch; others are rescued",
     )
+    keys: int = Field(
+        200,
+        ge=1,
+        le=10_000,
+        description="an object with more different keys than this becomes JSON text: its keys are identifiers, not fields",
+    )
     max_columns: int = Field(1000, ge=0, le=20_000, description="so many there may be in all")
 
 

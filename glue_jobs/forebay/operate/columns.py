@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import Any
 
 from forebay.lake.log.definition import Definition, TableHistory
-from forebay.record.kind import SPELLED
+from forebay.record.kind import JSON, SPELLED
 
 __all__ = [
     "Change",
@@ -116,7 +116,11 @@ def _leaves(path: str, kind: Any, keys: tuple[str, ...] = ()) -> Iterator[TableC
     if isinstance(kind, Mapping) and kind["type"] == "struct":
         for field in kind["fields"]:
             inner = f"{path}.{field['name']}".lstrip(".")
-            yield from _leaves(inner, field["type"], tuple((field.get("metadata") or {}).get(SPELLED, ())))
+            metadata = field.get("metadata") or {}
+            if metadata.get(JSON):
+                yield TableColumn(inner, "string (JSON: an object with many keys)", tuple(metadata.get(SPELLED, ())))
+            else:
+                yield from _leaves(inner, field["type"], tuple(metadata.get(SPELLED, ())))
     elif isinstance(kind, Mapping) and kind["type"] == "array":
         yield from _leaves(f"{path}[]", kind["elementType"], keys)
     else:

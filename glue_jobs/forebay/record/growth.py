@@ -33,6 +33,8 @@ class Rules:
     """So many columns, nested fields counted, may be added in one batch."""
     columns: int = 1000
     """So many there may be in all."""
+    keys: int = 200
+    """So many different keys an object may have to be a struct; with more it is JSON text."""
     undeclared: str = "columns"
     """What becomes of fields that nobody declared: columns, rescue or ignore."""
     declared: Mapping[str, Any] = field(default_factory=dict)
@@ -49,7 +51,7 @@ def grown(known: Struct, shape: Shape, rules: Rules) -> Struct:
     """The columns after these values came."""
     if not rules.grows:
         return known
-    wanted = _merged(known, shape, rules, rules.depth, rules.reserved)
+    wanted = _merged(known, shape, rules.depth, rules.keys, rules.reserved)
     have = {path for path, _ in leaves(known)}
     new = sorted((path for path, _ in leaves(wanted) if path not in have), key=lambda path: (len(path), path))
     room = min(rules.new_columns, rules.columns - len(have))
@@ -59,17 +61,17 @@ def grown(known: Struct, shape: Shape, rules: Rules) -> Struct:
     return kept if isinstance(kept, Struct) else Struct()
 
 
-def decided(shape: Shape, depth: int) -> Kind | None:
+def decided(shape: Shape, depth: int, keys: int = Rules.keys) -> Kind | None:
     """The kind that holds these values; None where they say nothing yet (no value, only empty lists or objects)."""
     total = sum(shape.counts.values())
     counting = {kind for kind, values in shape.counts.items() if values * RARE >= total}
     if not counting:
         return None
     if counting == {"object"}:
-        return _struct(shape, depth) if depth > 0 else "string"
+        return _struct(shape, depth, keys) if depth > 0 else "string"
     if counting == {"list"}:
-        of = decided(shape.element, depth) if shape.element is not None else None
-        return None if of is None else Many(of)
+        of = decided(shape.element, depth, keys) if shape.element is not None else None
+        return None if of is None else Many("string" if of == "json" else of)
     if counting <= {"long", "double"}:
         return "double" if "double" in shape.counts else "long"
     return next(iter(counting)) if len(counting) == 1 else "string"
@@ -86,33 +88,38 @@ def agrees(written: Kind, table: Kind) -> bool:
     return written == table
 
 
-def _struct(shape: Shape, depth: int) -> Struct | None:
-    made = _merged(Struct(), shape, None, depth, frozenset())
+def _struct(shape: Shape, depth: int, keys: int) -> Kind | None:
+    if len(shape.fields) > keys:
+        return "json"
+    made = _merged(Struct(), shape, depth - 1, keys)
     return made if made.fields else None
 
 
-def _merged(known: Struct, shape: Shape, rules: Rules | None, depth: int, reserved: frozenset[str]) -> Struct:
+def _merged(known: Struct, shape: Shape, depth: int, keys: int, reserved: frozenset[str] = frozenset()) -> Struct:
     """`known`, then the new fields in the order of their names: whatever the order in which they came."""
-    inner = depth if rules is not None else depth - 1  # the record itself is no nesting
     named = {free_name(name, reserved): of for name, of in shape.fields.items()}
     moved = {free_name(name, reserved): frozenset({name}) for name in shape.fields if name in reserved}
-    fields = {name: _grown_field(f, named[name], inner) if name in named else f for name, f in known.fields.items()}
+    fields = {n: _grown_field(f, named[n], depth, keys) if n in named else f for n, f in known.fields.items()}
     for name in sorted(named.keys() - fields.keys()):
-        kind = decided(named[name], inner)
+        kind = decided(named[name], depth, keys)
         if kind is not None:
             fields[name] = Field(name, kind, frozenset(named[name].spelled) or moved.get(name, frozenset()))
     return Struct(fields)
 
 
-def _grown_field(known: Field, shape: Shape, depth: int) -> Field:
-    return replace(known, kind=_grown_kind(known.kind, shape, depth))
+def _grown_field(known: Field, shape: Shape, depth: int, keys: int) -> Field:
+    return replace(known, kind=_grown_kind(known.kind, shape, depth, keys))
 
 
-def _grown_kind(known: Kind, shape: Shape, depth: int) -> Kind:
+def _grown_kind(known: Kind, shape: Shape, depth: int, keys: int) -> Kind:
     if isinstance(known, Struct) and depth > 0:
-        return _merged(known, shape, None, depth, frozenset())
+        if len(known.fields.keys() | shape.fields.keys()) > keys:
+            return (
+                known  # its keys turned out to be identifiers: more of them are rescued, until `settle` makes it text
+            )
+        return _merged(known, shape, depth - 1, keys)
     if isinstance(known, Many) and shape.element is not None:
-        return Many(_grown_kind(known.of, shape.element, depth))
+        return Many(_grown_kind(known.of, shape.element, depth, keys))
     return known
 
 

@@ -1,7 +1,8 @@
 """What a column holds: the few types that JSON has, in the words of Delta's schemas.
 
-A kind is a leaf's name (`boolean`, `long`, `double`, `string`), a `Struct`, a `Many` (an array), or `Fixed`: a type that
-people gave a column and that no JSON value is taken for. In and out: Delta's schema JSON; out: Arrow types.
+A kind is a leaf's name (`boolean`, `long`, `double`, `string`, and `json` for text that holds objects), a `Struct`, a `Many`
+(an array), or `Fixed`: a type that people gave a column and that no JSON value is taken for. In and out: Delta's schema JSON;
+out: Arrow types.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 __all__ = [
+    "JSON",
     "SPELLED",
     "Field",
     "Fixed",
@@ -28,7 +30,10 @@ __all__ = [
 ]
 
 Leaf = str
-LEAVES = {"boolean": pa.bool_(), "long": pa.int64(), "double": pa.float64(), "string": pa.string()}
+LEAVES = {"boolean": pa.bool_(), "long": pa.int64(), "double": pa.float64(), "string": pa.string(), "json": pa.string()}
+
+JSON = "forebay.json"
+"""In the metadata of a column of text: it holds objects that have too many different keys to be structs."""
 
 SPELLED = "forebay.fields"
 """In a column's metadata: the keys, as the records spell them, where they are not the column's name."""
@@ -46,6 +51,8 @@ class Field:
 
     def as_json(self) -> dict[str, Any]:
         metadata: dict[str, Any] = {SPELLED: sorted(self.spelled)} if self.spelled else {}
+        if self.kind == "json":
+            metadata[JSON] = True
         return {"name": self.name, "type": json_of(self.kind), "nullable": True, "metadata": metadata}
 
 
@@ -87,7 +94,7 @@ def leaves(kind: Kind, path: Path = ()) -> Iterator[tuple[Path, Kind]]:
 def kind_of_json(json: Any) -> Kind:
     """From Delta's schema JSON."""
     if isinstance(json, str):
-        return json if json in LEAVES else Fixed(json)
+        return json if json in LEAVES and json != "json" else Fixed(json)
     if json["type"] == "struct":
         return Struct({f["name"].lower(): _field_of_json(f) for f in json["fields"]})
     if json["type"] == "array":
@@ -104,7 +111,9 @@ def columns_of_json(json: Any) -> Struct:
 
 
 def _field_of_json(json: Mapping[str, Any]) -> Field:
-    return Field(json["name"], kind_of_json(json["type"]), frozenset(json.get("metadata", {}).get(SPELLED, ())))
+    metadata = json.get("metadata", {})
+    kind = "json" if metadata.get(JSON) and json["type"] == "string" else kind_of_json(json["type"])
+    return Field(json["name"], kind, frozenset(metadata.get(SPELLED, ())))
 
 
 def json_of(kind: Kind) -> Any:
@@ -113,7 +122,9 @@ def json_of(kind: Kind) -> Any:
         return {"type": "struct", "fields": [f.as_json() for f in kind.fields.values()]}
     if isinstance(kind, Many):
         return {"type": "array", "elementType": json_of(kind.of), "containsNull": True}
-    return kind.json if isinstance(kind, Fixed) else kind
+    if isinstance(kind, Fixed):
+        return kind.json
+    return "string" if kind == "json" else kind
 
 
 def arrow_type(kind: Kind) -> pa.DataType:
