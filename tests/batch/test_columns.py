@@ -299,3 +299,14 @@ def test_what_is_no_json_is_refused_however_it_looks(spark: SparkSession) -> Non
     rows = routed(content, service_of('{ name = "a" }')).orderBy("line").select("_reason").collect()
     reasons = ["several-documents" if text.startswith('{"a": 1},') else "not-json" for text in texts]
     assert [row[0] for row in rows] == reasons + [None] * len(good)
+
+
+def test_no_value_names_a_table_where_the_lake_keeps_something_else(spark: SparkSession) -> None:
+    service = parse_service({"service.toml": 'name = "s"\n[[tables]]\nname = "{game}"\nvalues = ".+"'})
+    games = ["declarations", "_forebay", ".hidden", "declarations_2", "alpha"]
+    values = [(0, n, 0, json.dumps({"game": game}), None, None) for n, game in enumerate(games)]
+    content = spark.createDataFrame(
+        values, "piece int, line long, byte_offset long, value string, problem string, detail string"
+    )
+    rows = routed(content, service).orderBy("line").select("_table").collect()
+    assert [row[0] for row in rows] == [None, None, None, "declarations_2", "alpha"]

@@ -257,3 +257,8 @@ def test_everything_that_is_wrong_with_a_table_is_told_at_once_and_without_pytho
         "expectations: _mine begins with _, as forebay's own names do",
         "event_time: at is no declared column of type timestamp",
     ]
+
+
+def test_a_table_may_not_be_called_as_what_else_lies_in_a_lake() -> None:
+    with pytest.raises(Misdeclared, match="is where a lake keeps its declarations"):
+        parse_service({"service.toml": 'name = "s"\n[[tables]]\nname = "declarations"'})

@@ -32,7 +32,7 @@ from forebay.declaration.pinned import pinned, unpinned
 from forebay.declaration.service import Service
 from forebay.errors import Halt
 from forebay.events import Emit
-from forebay.lake.layout import IDS, PLANS, table_path
+from forebay.lake.layout import IDS, PLANS, new_tables_of, table_path
 from forebay.lake.objects import open_objects
 from forebay.landed_file import LandedFile
 from forebay.ledger.entry import COLUMNS as LEDGER_COLUMNS
@@ -74,7 +74,7 @@ class Batch:
         self.generation_of, self.limits, self.clock = generation, limits or Limits(), clock
         self.tables_at_once, self.still_ours = tables_at_once, still_ours
         self.logs = TableLogs(spark, emit=emit)
-        self.new_tables = NewTables()
+        self.new_tables = NewTables(open_objects(new_tables_of(lake, service.name)))
         self.declarations, self.catalog = declarations, catalog
         self.plans = Plans(open_objects(f"{lake}/{PLANS}"), service.name)
         register(spark)

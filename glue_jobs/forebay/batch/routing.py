@@ -21,13 +21,16 @@ from forebay.content.rows import IS_DOCUMENT, IS_END
 from forebay.declaration import object_key, object_metadata
 from forebay.declaration.column import of_the_file
 from forebay.declaration.service import Service
-from forebay.declaration.table import Table
+from forebay.declaration.table import RESERVED, Table
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as Expression
     from pyspark.sql import DataFrame
 
 __all__ = ["field", "fields_of", "metadata_is_asked_for", "parsed", "routed", "settled"]
+
+_NO_FOLDER_OF_OURS = rf"^(?!(?:{'|'.join(sorted(RESERVED))})\z)[^_.]"
+"""However wide a declared pattern is: folders that begin so are hidden to Delta, or forebay's own."""
 
 _DIRTY = "\x00"
 """Marks a table name that was made of a value that may not name a table; no value that matches a pattern holds it."""
@@ -130,7 +133,8 @@ def _name_by(service: Service, table: Table) -> Expression:
         wanted: Expression = F.lit(True)
     else:
         fits = reduce(lambda a, b: a & b, (field(service, f).rlike(f"^(?:{table.values})\\z") for f in table.fields))
-        made = F.when(fits, F.concat(*_parts(service, table))).otherwise(F.lit(_DIRTY))
+        name = F.concat(*_parts(service, table))
+        made = F.when(fits & name.rlike(_NO_FOLDER_OF_OURS), name).otherwise(F.lit(_DIRTY))
         wanted = reduce(lambda a, b: a & b, (field(service, f).isNotNull() for f in table.fields))
     for path, value in table.where.items():
         wanted = wanted & F.coalesce(field(service, path) == value, F.lit(False))

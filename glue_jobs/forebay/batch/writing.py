@@ -44,7 +44,7 @@ from forebay.table.catalog import Catalog
 from forebay.table.fan_out import Appended, Destination, Failed, Outcome, Skipped, Txn, append, append_from_driver
 from forebay.table.from_records import with_record_columns
 from forebay.table.in_arrow import arrow_rows
-from forebay.table.kernel import Seen, TableLogs
+from forebay.table.kernel import LogFailed, Seen, TableLogs
 from forebay.table.replace import replace
 
 if TYPE_CHECKING:
@@ -143,11 +143,18 @@ class Writing:
         for earlier in superseded:
             for table in earlier.tables:
                 files.setdefault(table, []).append(earlier.earlier.file.file_id)
-        return {name: ids for name, ids in files.items() if self.logs.look(table_path(self.lake, name)) is not None}
+        return {name: ids for name, ids in files.items() if self.is_there(name)}
+
+    def is_there(self, table: str) -> bool:
+        """A table whose log cannot be read is there: what is wrong with it is found out when it is written, and ends there."""
+        try:
+            return self.logs.look(table_path(self.lake, table)) is not None
+        except LogFailed:
+            return True
 
     def too_new(self, names: set[str]) -> frozenset[str]:
         """Tables that do not exist, and may not come into being today."""
-        new = [name for name in names if self.logs.look(table_path(self.lake, name)) is None]
+        new = [name for name in names if not self.is_there(name)]
         refused = self.new_tables.refuse(new, self.began_at.date(), self.service.new_tables_per_day)
         if refused:
             such_as = ", ".join(sorted(refused)[:5])
@@ -240,6 +247,11 @@ class Writing:
             return with_record_columns(rows, seen.schema if seen else None, rules_of(declared)) if declared else rows
 
         destination, coming = Destination(table, table_path(self.lake, table)), None if rows is None else shaped
+        try:
+            self.logs.look(destination.path)
+        except LogFailed as unreadable:
+            if unreadable.lasts:
+                return Failed(unreadable)
         return replace(self.spark, destination, file_ids, coming, txn=self.txn, logs=self.logs)
 
     def failed(self, table: str, wanted: int, result: Outcome) -> bool:
@@ -258,9 +270,19 @@ class Writing:
             counts: dict[str, Any] = {"rows": result.rows, "rescued": result.rescued}
             counts |= {"files": result.files, "bytes": result.bytes}
             self.emit(RowsAppended(**where, **counts, version=result.version))
-            if self.catalog is not None and (seen := self.logs.look(table_path(self.lake, table))) is not None:
-                self.catalog.keep(table, seen.path, seen.schema)
+            self.register(table)
         return False
+
+    def register(self, table: str) -> None:
+        """In the catalog, if there is one. What cannot be read now is registered with the next rows."""
+        if self.catalog is None:
+            return
+        try:
+            seen = self.logs.look(table_path(self.lake, table))
+        except LogFailed:
+            return
+        if seen is not None:
+            self.catalog.keep(table, seen.path, seen.schema)
 
     def unwritten_before(self) -> dict[str, str]:
         """Tables whose rows went to the quarantine when this very batch was tried before: they must not be written as well."""

@@ -12,13 +12,16 @@ from forebay.declaration.column import Column, Declared, Dedupe, Undeclared, pat
 from forebay.declaration.event_time import EventTime
 from forebay.declaration.expectation import Expectation
 
-__all__ = ["Compaction", "Table"]
+__all__ = ["RESERVED", "Compaction", "Table"]
 
 MOST_CLUSTER_COLUMNS = 4
 INDEXED_COLUMNS = 32
 """Delta's own limits: of clustering columns, and of those that have statistics."""
 
 TABLE_NAME = re.compile(r"[a-z0-9][a-z0-9_]{0,126}")
+
+RESERVED = frozenset({"declarations"})
+"""Names below a lake that are no tables: what a push of declarations wrote would be vacuumed away as no file of the table."""
 
 
 NOT_OF_A_TABLE = {
@@ -157,6 +160,8 @@ class Table(Declared):
         plain = re.sub(r"\{[^{}]*\}", "x", self.name)
         if not TABLE_NAME.fullmatch(plain):
             yield f"name {self.name!r} must be small letters, digits and _, with {{field}} for a value of the record"
+        if self.name in RESERVED:
+            yield f"name {self.name!r} is where a lake keeps its declarations: give the table another name"
         for field in self.fields:
             try:
                 path_in_record(field)

@@ -19,6 +19,7 @@ __all__ = [
     "backfill_of",
     "is_own",
     "lease_of",
+    "new_tables_of",
     "own_table",
     "plans_of",
     "table_path",
@@ -70,6 +71,11 @@ def writer_of(lake: str, service: str) -> str:
 def backfill_of(lake: str) -> str:
     """Where backfills remember how far they are."""
     return f"{lake.rstrip('/')}/{_HOME}/backfill"
+
+
+def new_tables_of(lake: str, service: str) -> str:
+    """Where a service keeps which tables came into being today."""
+    return f"{lake}/{_HOME}/new-tables/{service}"
 
 
 def plans_of(lake: str, service: str) -> str:

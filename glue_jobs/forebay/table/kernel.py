@@ -68,6 +68,7 @@ LOG_STORE_SCHEMES = ("s3", "s3a", "s3n", "abfs", "abfss", "gs", "hdfs", "file")
 
 CHECKPOINT, CHECKSUM_IN_PASSING = "CHECKPOINT", "CHECKSUM_SIMPLE"
 NOT_THERE = "TableNotFoundException"
+UNSUPPORTED = ("UnsupportedProtocolVersionException", "UnsupportedTableFeatureException")
 REPEATED = "ConcurrentTransactionException"
 CONFLICTS = (
     *("MetadataChangedException", "ProtocolChangedException", "TableAlreadyExistsException"),
@@ -119,6 +120,11 @@ class LogFailed(ForebayError):
     def __init__(self, kind: str, message: str) -> None:
         self.kind, self.message = kind, message
         super().__init__(f"{kind}: {message}")
+
+    @property
+    def lasts(self) -> bool:
+        """Whether the table asks for a feature that we do not have: to try again is of no use."""
+        return self.kind in UNSUPPORTED
 
     @classmethod
     def of(cls, thrown: Any) -> LogFailed:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from forebay.lake.log.listing import COMMIT, LOG, list_log
 from forebay.lake.objects import open_objects
+from forebay.upkeep.maintenance.orphans import strangers_of
 from forebay.upkeep.maintenance.retention import Retention
 
 if TYPE_CHECKING:
@@ -27,11 +28,13 @@ LITE_NEEDS_THE_WHOLE_LOG = "DELTA_CANNOT_VACUUM_LITE"
 
 @dataclass(frozen=True)
 class Cared:
-    """`vacuum` is the kind that was done; `checkpoint` the version of the one that was written."""
+    """`vacuum` is the kind that was done; `checkpoint` the version of the one that was written; `strangers` are files that kept
+    a full VACUUM from being done."""
 
     vacuum: str
     files_deleted: int
     checkpoint: int | None
+    strangers: tuple[str, ...] = ()
 
 
 def care_for(
@@ -44,7 +47,9 @@ def care_for(
     checkpoint = _checkpoint(spark, path, checkpoint_after)
     if vacuum == "none":
         return Cared("none", 0, checkpoint)
-    return Cared(*_vacuumed(spark, path, quoted, retention, vacuum, version), checkpoint)
+    strangers = tuple(strangers_of(open_objects(path))) if vacuum == "full" else ()
+    kind, deleted = _vacuumed(spark, path, quoted, retention, "lite" if strangers else vacuum, version)
+    return Cared(kind, deleted, checkpoint, strangers)
 
 
 def _vacuumed(
@@ -61,6 +66,8 @@ def _vacuumed(
         # The log of the time before the last VACUUM is gone: only the files themselves can tell.
         if kind != "lite" or LITE_NEEDS_THE_WHOLE_LOG not in str(refused):
             raise
+        if strangers_of(open_objects(path)):
+            return "none", 0
         return _vacuumed(spark, path, quoted, retention, "full", version)
     if kind == "full" and retention.keep is not None:
         _let_lite_go_on_from_here(path, began - retention.keep)

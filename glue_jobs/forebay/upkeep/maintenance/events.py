@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from forebay.events import Event, metric
 
-__all__ = ["MaintenanceEnded", "OrphansFound", "TableMaintained", "TableNotMaintained"]
+__all__ = ["MaintenanceEnded", "OrphansFound", "StrangersFound", "TableMaintained", "TableNotMaintained"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,6 +47,16 @@ class OrphansFound(Event):
     bytes: int
     such_as: str
     deleted: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class StrangersFound(Event):
+    """Files that are not Delta's lie in a table's folder. A full VACUUM would delete them, so it was LITE: move them away."""
+
+    service: str
+    table: str
+    files: int
+    such_as: str
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -33,7 +33,13 @@ from forebay.upkeep.compaction.carry_out import sentence_of
 from forebay.upkeep.compaction.events import TableLeftForLater
 from forebay.upkeep.compaction.live_files import TableState, Unreadable, is_no_table, read_table
 from forebay.upkeep.maintenance.care import Cared, care_for
-from forebay.upkeep.maintenance.events import MaintenanceEnded, OrphansFound, TableMaintained, TableNotMaintained
+from forebay.upkeep.maintenance.events import (
+    MaintenanceEnded,
+    OrphansFound,
+    StrangersFound,
+    TableMaintained,
+    TableNotMaintained,
+)
 from forebay.upkeep.maintenance.expiry import expire, keep_days_of
 from forebay.upkeep.maintenance.orphans import orphans_of, remains_of
 from forebay.upkeep.maintenance.retention import Retention, retention_of
@@ -218,6 +224,8 @@ def _tell(done: Ran, service: str, seconds: float, emit: Emit) -> None:
             emit(event(service=service, table=ran.table, reason=ran.reason, detail=ran.detail))
         elif ran.cared is not None and ran.retention is not None:
             emit(_maintained(ran, ran.cared, ran.retention, service))
+            if strange := ran.cared.strangers:
+                emit(StrangersFound(service=service, table=ran.table, files=len(strange), such_as=strange[0]))
     for place, found in done.orphans.items():
         emit(
             OrphansFound(

@@ -8,6 +8,7 @@ older versions need it, and VACUUM takes it when they are past.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from datetime import datetime
 from urllib.parse import unquote
@@ -18,9 +19,10 @@ import pyarrow.parquet as pq
 from forebay.lake.log.listing import CHECKPOINT, COMMIT, LOG, list_log
 from forebay.lake.objects import Found, Objects
 
-__all__ = ["orphans_of", "remains_of"]
+__all__ = ["orphans_of", "remains_of", "strangers_of"]
 
 DATA = (".parquet",)
+DELETED_ROWS = re.compile(r"deletion_vector_[^/]*\.bin")
 
 
 def orphans_of(table: Objects, *, not_before: datetime) -> list[Found]:
@@ -32,6 +34,15 @@ def orphans_of(table: Objects, *, not_before: datetime) -> list[Found]:
     return [f for f in old if f.name not in known]
 
 
+def strangers_of(table: Objects) -> list[str]:
+    """Files in a table's folder that no writer of Delta makes. A full VACUUM would delete them without a word."""
+    return [f.name for f in table.found() if not (_is_hidden(f.name) or f.name.endswith(DATA) or _deleted_rows(f.name))]
+
+
+def _deleted_rows(name: str) -> bool:
+    return DELETED_ROWS.fullmatch(name.rpartition("/")[2]) is not None
+
+
 def remains_of(folder: Objects, *, not_before: datetime) -> list[Found]:
     """All data files of a folder without a log; none where one of them is young."""
     found = list(folder.found())
@@ -41,8 +52,11 @@ def remains_of(folder: Objects, *, not_before: datetime) -> list[Found]:
 
 
 def _is_data(name: str) -> bool:
-    hidden = any(part.startswith(("_", ".")) and "=" not in part for part in name.split("/"))
-    return name.endswith(DATA) and not hidden
+    return name.endswith(DATA) and not _is_hidden(name)
+
+
+def _is_hidden(name: str) -> bool:
+    return any(part.startswith(("_", ".")) and "=" not in part for part in name.split("/"))
 
 
 def _known(table: Objects) -> Iterator[str]:
