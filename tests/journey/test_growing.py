@@ -37,7 +37,6 @@ columns = [
   { name = "at_zone", type = "timestamp" },
   { name = "at_none", type = "timestamp" },
 ]
-undeclared = { new_columns = 101 }
 """
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -191,11 +190,10 @@ def test_what_a_file_brings_ends_where_it_is_stated(told: Story, spark: SparkSes
     assert first["_rescued"] is None
 
 
-def test_of_a_map_that_is_not_declared_some_keys_become_columns_and_all_others_are_rescued(told: Story) -> None:
+def test_an_object_whose_keys_are_identifiers_is_one_column_of_json(told: Story, spark: SparkSession) -> None:
     _, later = rows_of(told, "map_that_is_not_declared")
-    made = {key: value for key, value in later["m"].items() if value is not None}
-    assert len(made) == 101
-    assert {**made, **json.loads(later["_rescued"])["m"]} == MANY
+    assert (json.loads(later["m"]), later["_rescued"]) == (MANY, None)
+    assert columns_of(told, spark, "map_that_is_not_declared") == {"m": "string"}
 
 
 def test_a_long_key_gets_a_shorter_name_and_is_kept_beside_it(told: Story, spark: SparkSession) -> None:

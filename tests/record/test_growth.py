@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forebay.record.growth import Rules, agrees, decided, grown
+from forebay.record.growth import Rules, agrees, decided, grown, left_out
 from forebay.record.kind import Fixed, Kind, Many, Struct, columns_of_json, json_of, leaves
 from forebay.record.shape import Shape
 
@@ -147,3 +147,11 @@ def test_of_thousands_of_spellings_some_are_remembered_whatever_the_order() -> N
     other = Shape.sum(shape_of([{spelled: 1}]) for spelled in reversed(spellings))
     assert one.as_json() == other.as_json()
     assert max(len(shape.spelled) for shape in one.fields.values()) <= 20
+
+
+def test_what_the_limits_leave_out_is_named() -> None:
+    shape = shape_of([{"a": 1, "b": {"c": 2, "d": "x"}}])
+    assert left_out(Struct(), shape, Rules(new_columns=1)) == [("b", "c"), ("b", "d")]
+    known = grown(Struct(), shape, Rules(columns=2))
+    assert left_out(known, shape, Rules(columns=2)) == [("b", "d")]
+    assert left_out(Struct(), shape, Rules()) == left_out(Struct(), shape, Rules(undeclared="rescue")) == []

@@ -140,7 +140,7 @@ class Undeclared(Declared):
         None, max_length=3, description="objects become columns beside each other, their names joined by this"
     )
     new_columns: int = Field(
-        100,
+        1000,
         ge=0,
         le=5000,
         description="so many columns, nested ones counted, may be added in a batch; others are rescued",

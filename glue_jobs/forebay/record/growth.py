@@ -15,7 +15,7 @@ from forebay.record.kind import Field, Kind, Many, Path, Struct, leaves
 from forebay.record.name import free_name
 from forebay.record.shape import Shape
 
-__all__ = ["RARE", "Rules", "agrees", "decided", "grown"]
+__all__ = ["RARE", "Rules", "agrees", "decided", "grown", "left_out"]
 
 RARE = 100
 """A type that fewer than one in so many of a field's values has is dirt, and decides nothing: its values are rescued."""
@@ -29,7 +29,7 @@ class Rules:
     """So many objects may be nested as structs; what is deeper is JSON text."""
     flatten: str | None = None
     """Objects become columns of their own instead, with their names joined by this."""
-    new_columns: int = 100
+    new_columns: int = 1000
     """So many columns, nested fields counted, may be added in one batch."""
     columns: int = 1000
     """So many there may be in all."""
@@ -51,14 +51,28 @@ def grown(known: Struct, shape: Shape, rules: Rules) -> Struct:
     """The columns after these values came."""
     if not rules.grows:
         return known
-    wanted = _merged(known, shape, rules.depth, rules.keys, rules.reserved)
-    have = {path for path, _ in leaves(known)}
-    new = sorted((path for path, _ in leaves(wanted) if path not in have), key=lambda path: (len(path), path))
-    room = min(rules.new_columns, rules.columns - len(have))
+    wanted, new = _wanted(known, shape, rules)
+    room = _room(known, rules)
     if len(new) <= room:
         return wanted
-    kept = _pruned(wanted, (), have | set(new[: max(0, room)]))
+    kept = _pruned(wanted, (), {path for path, _ in leaves(known)} | set(new[:room]))
     return kept if isinstance(kept, Struct) else Struct()
+
+
+def left_out(known: Struct, shape: Shape, rules: Rules) -> list[Path]:
+    """The columns that these values would have made, had the limits not been reached: their values are rescued."""
+    return _wanted(known, shape, rules)[1][_room(known, rules) :] if rules.grows else []
+
+
+def _wanted(known: Struct, shape: Shape, rules: Rules) -> tuple[Struct, list[Path]]:
+    """All columns that the values would make, and which of them are new, the shallow ones first."""
+    wanted = _merged(known, shape, rules.depth, rules.keys, rules.reserved)
+    have = {path for path, _ in leaves(known)}
+    return wanted, sorted((path for path, _ in leaves(wanted) if path not in have), key=lambda path: (len(path), path))
+
+
+def _room(known: Struct, rules: Rules) -> int:
+    return max(0, min(rules.new_columns, rules.columns - sum(1 for _ in leaves(known))))
 
 
 def decided(shape: Shape, depth: int, keys: int = Rules.keys) -> Kind | None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from forebay.events import Event
+from forebay.events import Event, metric
 
-__all__ = ["CatalogNotUpdated", "ColumnsAdded", "LogNotTidied", "TableCreated", "TypesWidened"]
+__all__ = ["CatalogNotUpdated", "ColumnsAdded", "ColumnsLeftOut", "LogNotTidied", "TableCreated", "TypesWidened"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,6 +24,18 @@ class ColumnsAdded(Event):
 
     table: str
     columns: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ColumnsLeftOut(Event):
+    """Fields got no column, because `new_columns` or `max_columns` was reached: their values are in `_rescued`. Raise the limit
+    and run `forebay schema settle`; or declare the field, or a smaller `keys`."""
+
+    level: ClassVar[str] = "error"
+
+    table: str
+    such_as: str
+    columns: int = metric()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -22,10 +22,10 @@ from typing import TYPE_CHECKING
 from forebay.errors import ForebayError, Halt, Misdeclared, Problem
 from forebay.events import Emit
 from forebay.record.conform import writable
-from forebay.record.growth import Rules, agrees, grown
+from forebay.record.growth import Rules, agrees, grown, left_out
 from forebay.record.kind import Struct
 from forebay.record.shape import Shape
-from forebay.table.events import ColumnsAdded, TableCreated, TypesWidened
+from forebay.table.events import ColumnsAdded, ColumnsLeftOut, TableCreated, TypesWidened
 from forebay.table.files import DataFile, Place, Written, write_files, write_rows
 from forebay.table.kernel import (
     CommitRefused,
@@ -273,7 +273,10 @@ class _FanOut(ABC):
         """The columns that the table is to have from its records, now that all of them were seen."""
         if ready.known is None or ready.table.rules is None:
             return None
-        return grown(ready.known, written.shapes.get(ready.table.name, Shape()), ready.table.rules)
+        known, shape, rules = ready.known, written.shapes.get(ready.table.name, Shape()), ready.table.rules
+        if more := left_out(known, shape, rules):
+            self.emit(ColumnsLeftOut(table=ready.table.name, such_as=".".join(more[0]), columns=len(more)))
+        return grown(known, shape, rules)
 
     def _settled(self, ready: Mapping[str, _Ready], columns: Mapping[str, Struct | None], written: Written) -> Written:
         """Tasks decide about new columns by the records that they see. Where all records together say otherwise, the table's
