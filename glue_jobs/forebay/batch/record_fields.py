@@ -10,6 +10,8 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from forebay.spark.session import MOMENT, RECORD_FIELDS
+
 if TYPE_CHECKING:
     from pyspark.sql import Column as Expression
 
@@ -27,7 +29,6 @@ __all__ = [
     "written_fields",
 ]
 
-FIELDS, MOMENT = "io.forebay.record.RecordFields", "io.forebay.record.Moment"
 PROBLEM, HALVES = "?problem", "?halves"
 """Beside the fields, whose paths have no question mark: why a record cannot be read; whether a string in it is no text."""
 
@@ -88,7 +89,7 @@ def moment_since_1970(text: Expression, places: int) -> Expression:
     return _call("since1970", "TIMESTAMP", text, F.lit(places), owner=MOMENT)
 
 
-def _call(method: str, kind: str, *arguments: Any, owner: str = FIELDS) -> Expression:
+def _call(method: str, kind: str, *arguments: Any, owner: str = RECORD_FIELDS) -> Expression:
     """Spark's `StaticInvoke`: the method itself in the generated code, without a conversion of what goes in and out."""
     from pyspark import SparkContext
     from pyspark.sql.classic.column import Column

@@ -23,9 +23,11 @@ from forebay.spark.signals import interrupts_wait
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["LOG_STORE", "aws_settings", "job_settings", "laptop_settings", "session"]
+__all__ = ["LOG_STORE", "MOMENT", "RECORD_FIELDS", "aws_settings", "job_settings", "laptop_settings", "session"]
 
 LOG_STORE = "io.forebay.logstore.S3ConditionalLogStore"
+RECORD_FIELDS, MOMENT = "io.forebay.record.RecordFields", "io.forebay.record.Moment"
+"""Our own Java: one jar, compiled from `glue_jobs/logstore`."""
 
 _PACKAGE_ROOT = Path(__file__).resolve().parents[2]
 

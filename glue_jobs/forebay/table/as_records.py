@@ -74,10 +74,16 @@ def without_nulls(value: Any) -> Any:
 
 
 def nested_over(record: dict[str, Any], rescued: dict[str, Any]) -> dict[str, Any]:
-    """Both at once. A key that is spelled in another way than its column is a key of its own: the column's text or double
-    goes, since what was rescued is the value itself."""
-    for key in rescued:
+    """Both at once. A key that is spelled in another way than its column is a key of its own: the column's text of it goes, or
+    the double that is nearest to it, since what was rescued is the value itself."""
+    for key, value in rescued.items():
         name = safe_name(key)
-        if name != key and isinstance(record.get(name), str | float) and not isinstance(rescued[key], dict):
+        if name != key and _stands_for(record.get(name), value):
             del record[name]
     return nested(record, rescued)
+
+
+def _stands_for(held: Any, value: Any) -> bool:
+    if isinstance(held, float):
+        return isinstance(value, int | float) and abs(value) < 10**300 and float(value) == held
+    return isinstance(held, str) and not isinstance(value, dict)
