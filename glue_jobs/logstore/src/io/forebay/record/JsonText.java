@@ -199,10 +199,8 @@ final class JsonText {
       return UTF8String.fromBytes(compact(start));
     }
     int end = string(start) - 1;
-    for (int at = start + 1; at < end; at++) {
-      if (text[at] == '\\') {
-        return unescaped(start + 1, end);
-      }
+    if (isEscaped(start + 1, end)) {
+      return unescaped(start + 1, end);
     }
     return UTF8String.fromBytes(Arrays.copyOfRange(text, start + 1, end));
   }
@@ -249,21 +247,29 @@ final class JsonText {
     return new String(text, start, end - start, StandardCharsets.UTF_8);
   }
 
-  boolean isKey(int key, byte[] name) {
-    int end = string(key) - 1;
-    if (end - key - 1 == name.length && Arrays.equals(text, key + 1, end, name, 0, name.length)) {
-      return true;
+  /** Whether a string, of which the closing quote is given, must be unescaped. */
+  boolean isEscaped(int start, int end) {
+    for (int at = start; at < end; at++) {
+      if (text[at] == '\\') {
+        return true;
+      }
     }
-    return has('\\', key, end) && UTF8String.fromBytes(name).equals(text(key));
+    return false;
+  }
+
+  boolean isKey(int key, int end, boolean escaped, byte[] name) {
+    if (escaped) {
+      return UTF8String.fromBytes(name).equals(text(key));
+    }
+    return end - key - 1 == name.length && Arrays.equals(text, key + 1, end, name, 0, name.length);
   }
 
   /** Whether the key gives the same column name: letters small, and what is no letter or digit an underscore. */
-  boolean isTwin(int key, byte[] folded) {
+  boolean isTwin(int key, int end, boolean escaped, byte[] folded) {
     if (folded == null) {
       return false;
     }
-    int end = string(key) - 1;
-    if (has('\\', key, end)) {
+    if (escaped) {
       UTF8String name = text(key);
       return name != null && Arrays.equals(folded(name.getBytes()), folded);
     }
@@ -277,15 +283,6 @@ final class JsonText {
       }
     }
     return true;
-  }
-
-  private boolean has(char sign, int from, int end) {
-    for (int at = from; at < end; at++) {
-      if (text[at] == sign) {
-        return true;
-      }
-    }
-    return false;
   }
 
   /** Null for a name beyond ASCII, which has no twins. */

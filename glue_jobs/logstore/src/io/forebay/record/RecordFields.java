@@ -238,10 +238,12 @@ public final class RecordFields {
       boolean[] exact = new boolean[wanted.names.length];
       Arrays.fill(values, -1);
       for (int at = json.firstMember(object); at >= 0; at = json.nextMember(at)) {
+        int end = json.string(at) - 1;
+        boolean escaped = json.isEscaped(at, end);
         for (int n = 0; n < wanted.names.length; n++) {
-          if (json.isKey(at, wanted.spelled[n])) {
+          if (json.isKey(at, end, escaped, wanted.spelled[n])) {
             exact[n] = true;
-          } else if (exact[n] || !json.isTwin(at, wanted.folded[n])) {
+          } else if (exact[n] || !json.isTwin(at, end, escaped, wanted.folded[n])) {
             continue;
           } else {
             String key = json.text(at).toString();
