@@ -105,6 +105,7 @@ def promote(
     field: Annotated[str, typer.Argument(help="The field of the records, dotted where it is nested.")],
     type_: Annotated[str, typer.Option("--type", help="The column's type from now on, such as timestamp.")],
     name: Annotated[str, typer.Option(help="The column's name; the field's last part unless said.")] = "",
+    unit: Annotated[str, typer.Option(help="For times that are numbers: s, ms, us or ns since 1970.")] = "",
     service: Service = "",
 ) -> None:
     """Give a field a column with a type of its own, filled for all old rows.
@@ -112,6 +113,7 @@ def promote(
     One commit. Declare the column as well, so that new records bring it: the line to add is printed.
     """
     column = {"name": name or field.rpartition(".")[2].replace("-", "_"), "type": type_, "path": field}
+    column |= {"unit": unit} if unit else {}
     _settle(lake, table, service, column)
     pairs = ", ".join(f'{key} = "{value}"' for key, value in column.items())
     console.print(f"declare it, for new records: columns = [..., {{ {pairs} }}]")
