@@ -252,3 +252,8 @@ def test_a_large_batch_of_rows_is_handed_on_in_parts_and_small_ones_together() -
     assert sum(batches) == 50_000 + 100 + 101
     assert max(batches) <= 20_000
     assert len(batches) <= 5
+
+
+def test_a_torn_document_before_a_hundred_thousand_on_the_same_line_costs_no_look_at_the_whole_line_for_each() -> None:
+    reading = read_one(b'{"b":"to{"c":3}' + b'{"d":"%s"}' % (b"x" * 90) * 100_000)
+    assert (len(reading.documents), len(reading.refused)) == (100_000, 1)

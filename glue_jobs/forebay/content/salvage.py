@@ -16,7 +16,8 @@ import numpy as np
 
 from forebay.content.limits import Limits
 from forebay.content.lines import Place, Records
-from forebay.content.shape import BETWEEN, WHITE
+from forebay.content.outcome import TooMany
+from forebay.content.shape import WHITE
 
 __all__ = ["salvaged"]
 
@@ -28,6 +29,7 @@ WASTED_BYTES = 64 << 20
 """When so much was decoded in vain, besides twice the text, what is left over stays so."""
 
 _SEAM = re.compile(rb"\}[ \t\r]*\{")
+_SEPARATORS = re.compile(rb"[ \t\r\n,\[\]]*")
 _STRICT = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=str)
 
 
@@ -63,22 +65,24 @@ class _Walk:
 
     def _from(self, start: int, line: int) -> None:
         """Settles all from here to the end of a line: documents, and what is none."""
-        at = start
+        at, line_end = start, _line_end(self.text, start)
         while True:
             end = self._document_end(at)
             if end is not None:
                 self.documents.append((at, end, line))
             else:
-                end = self._broken_end(at)
+                end = self._broken_end(at, line_end)
                 self.leftovers.append((at, at + len(self.text[at:end].rstrip(WHITE)), line))
             self.position = end
             line += self.text.count(b"\n", at, end)
-            line_end = _line_end(self.text, end)
-            rest = self.text[end:line_end].lstrip(BETWEEN)
-            if not rest:
+            if end > line_end:
+                line_end = _line_end(self.text, end)
+            at = _SEPARATORS.match(self.text, end, line_end).end()  # type: ignore[union-attr]
+            if at == line_end:
                 self.position = line_end
                 return
-            at = line_end - len(rest)
+            if len(self.documents) > self.limits.max_records:
+                raise TooMany("too-many-records", f"more than {self.limits.max_records} records")
 
     def _document_end(self, at: int) -> int | None:
         """Where the document ends that begins here, if there is one."""
@@ -100,14 +104,13 @@ class _Walk:
             look_bytes *= 8
         return None
 
-    def _broken_end(self, at: int) -> int:
+    def _broken_end(self, at: int, line_end: int) -> int:
         """Where what begins here and is no document ends: with the next `}{`, with its line, or with the last of the lines
         that stand further in."""
-        line_end = _line_end(self.text, at)
         seam = _SEAM.search(self.text, at, line_end)
         if seam:
             return seam.start() + 1
-        if self.text[at:line_end].rstrip(WHITE)[-1:] not in (b"{", b"[", b","):
+        if self.text[max(at, line_end - NEAR_THE_END) : line_end].rstrip(WHITE)[-1:] not in (b"{", b"[", b","):
             return line_end
         indent, end = _indent(self.text, at), line_end
         while end < len(self.text):
