@@ -253,7 +253,8 @@ def _belongs_to_glue(name: str) -> bool:
 
 
 _GLUE_ARGUMENTS = re.compile(
-    "TempDir|scriptLocation|conf|datalake_formats|class|spark_event_logs_path|encryption_type|user_jars_first|executor_cores"
+    "TempDir|scriptLocation|conf|no_index|datalake_formats|class|spark_event_logs_path|encryption_type|user_jars_first|executor_cores"
     "|custom_log.*|(enable|continuous_log|extra|additional|python|job|auto_scale)_.*"
 )
-"""https://docs.aws.amazon.com/glue/latest/dg/aws-glue-programming-etl-glue-arguments.html"""
+"""`--no-index` is the value that our stack gives to `--python-modules-installer-option`.
+https://docs.aws.amazon.com/glue/latest/dg/aws-glue-programming-etl-glue-arguments.html"""
