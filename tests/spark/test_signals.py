@@ -30,14 +30,11 @@ def test_an_interrupt_while_spark_starts_waits_until_it_has_started_and_a_second
     assert capsys.readouterr().err == "forebay: stops as soon as Spark has started; once more: at once\n"
 
 
-def test_the_handler_that_spark_puts_there_stays() -> None:
+def test_the_handler_that_spark_puts_there_goes() -> None:
     before = signal.getsignal(signal.SIGINT)
-    try:
-        with interrupts_wait():
-            signal.signal(signal.SIGINT, signal.SIG_IGN)
-        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
-    finally:
-        signal.signal(signal.SIGINT, before)
+    with interrupts_wait():
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+    assert signal.getsignal(signal.SIGINT) is before
 
 
 def test_a_failure_to_start_is_told_as_it_is() -> None:

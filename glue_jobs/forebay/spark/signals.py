@@ -45,7 +45,7 @@ def interrupts_wait() -> Iterator[None]:
     try:
         yield
     finally:
-        if signal.getsignal(signal.SIGINT) is wait:  # else Spark has put its own there by now
-            signal.signal(signal.SIGINT, before)
+        # Spark has put a handler of its own there, which calls the JVM from within a call to the JVM: a hundred lines again.
+        signal.signal(signal.SIGINT, before)
     if came.is_set():
         raise KeyboardInterrupt
