@@ -240,10 +240,12 @@ def problems_of(refused: ValidationError, where: Any) -> list[Problem]:
     for error in refused.errors():
         path = ".".join(str(part) for part in error["loc"])
         what = {"missing": "is missing", "extra_forbidden": "is unknown"}.get(error["type"], "")
-        said = [what] if what else error["msg"].removeprefix("Value error, ").splitlines()
-        given = (
-            "" if what or isinstance(error["input"], dict | list | tuple | BaseModel) else f"; got {error['input']!r}"
-        )
+        # A message with a caret is one, and shows what was given.
+        caret = error["msg"].endswith("^")
+        message = error["msg"].removeprefix("Value error, ")
+        said = [what] if what else [message] if caret else message.splitlines()
+        shown = what or caret or isinstance(error["input"], dict | list | tuple | BaseModel)
+        given = "" if shown else f"; got {error['input']!r}"
         found += [Problem(where(path), line + given) for line in said]
     return found
 

@@ -8,12 +8,13 @@ goes along as text (`MISFITS`), to be rescued.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from forebay.batch.attempt import attempt, within_years
+from forebay.batch.fields import field
 from forebay.batch.record_fields import (
     HALVES,
     day_of,
@@ -25,8 +26,8 @@ from forebay.batch.record_fields import (
     plan_of,
     written_fields,
 )
-from forebay.batch.routing import field
 from forebay.declaration.column import Column
+from forebay.declaration.path import parse_path
 from forebay.declaration.service import Service
 from forebay.declaration.table import Table
 from forebay.record.growth import Rules
@@ -75,7 +76,7 @@ def with_table_columns(rows: DataFrame, service: Service, table: Table, *, batch
     from pyspark.sql import functions as F
 
     own = {"_batch": F.lit(batch).cast("long"), "_ingested_at": F.lit(at)}
-    spoiled = declared_misfits(service, table.columns).alias(MISFITS)
+    spoiled = declared_misfits(service, table).alias(MISFITS)
     made = with_declared_columns(rows.select("*", spoiled), service, table)
     misfits = with_failed(F.col(f"_row.{MISFITS}"), F.col(FAILED)).alias(MISFITS)
     columns = [F.col(column.name) for column in table.columns]
@@ -146,8 +147,10 @@ def rules_of(table: Table) -> Rules:
     """How a record's other fields become columns."""
     undeclared = table.undeclared
     tree: dict[str, Any] = {}
-    for path in sorted(column.source for column in table.columns if column.of_record):
-        _plant(tree, path.split("."))
+    paths = [parse_path(column.source) for column in table.columns if column.of_record]
+    # An array of which an element is read stays whole beside it: without the element, the others would move up.
+    for keys in sorted(path.keys for path in paths if not path.has_position):
+        _plant(tree, keys)
     return Rules(
         depth=undeclared.depth,
         flatten=undeclared.flatten,
@@ -198,23 +201,28 @@ def _moment(text: Expression, column: Column) -> Expression:
 
 def declared_misfits(
     service: Service,
-    columns: Iterable[Column],
+    table: Table,
     record: str = "value",
     known: Mapping[str, tuple[Expression, Expression]] | None = None,
 ) -> Expression:
     """What did not fit, as a JSON array of objects with one field each, as the column `record` has it; null where all did.
-    `known` are texts and values of columns, by name, that come from elsewhere than the record."""
+    `known` are texts and values of columns, by name, that come from elsewhere than the record. An element of an array is kept
+    with its array; where nothing is kept of that, the whole array is."""
     from pyspark.sql import functions as F
 
     of_record, others = [], []
-    for column in columns:
+    ignored = table.undeclared.become == "ignored"
+    for column in table.columns:
+        path = parse_path(column.source)
+        if path.has_position and not ignored:
+            continue
         if column.of_record and column.name in (known or {}):
             text, value = (known or {})[column.name]
             others.append(F.when(_is_misfit(column, text, value), _as_json(column, text)))
         elif column.of_record:
             text = field(service, column.source)
             odd = _is_misfit(column, text, declared_column(service, column)) | (text.isNull() & F.col(NO_TEXT))
-            of_record.append((odd, plan_of(column.source)))
+            of_record.append((odd, plan_of(path.keys)))
     spoiled = F.lit(None).cast("string")
     if of_record:
         which = F.concat_ws(",", *(F.when(odd, plan) for odd, plan in of_record))
@@ -239,12 +247,14 @@ def _as_json(column: Column, text: Expression) -> Expression:
     """An object with the text where the column is read from."""
     from pyspark.sql import functions as F
 
-    keys = [json.dumps(key) for key in column.source.split(".")]
+    steps = parse_path(column.source).steps
+    before = "".join("[" + "null," * step if isinstance(step, int) else f"{{{json.dumps(step)}:" for step in steps)
+    after = "".join("]" if isinstance(step, int) else "}" for step in reversed(steps))
     quoted = F.regexp_extract(F.to_json(F.struct(text.alias("v"))), "^.{5}(.*)}$", 1)
-    return F.concat(F.lit("".join(f"{{{key}:" for key in keys)), quoted, F.lit("}" * len(keys)))
+    return F.concat(F.lit(before), quoted, F.lit(after))
 
 
-def _plant(tree: dict[str, Any], parts: list[str]) -> None:
+def _plant(tree: dict[str, Any], parts: Sequence[str]) -> None:
     """Adds a path; where an object is declared whole, its fields are in it already."""
     for at, part in enumerate(parts):
         if tree.get(part) == {}:

@@ -165,10 +165,12 @@ def _problems(spark: SparkSession, table: Table) -> Iterator[Problem]:
             faults = _faults(nobody, column.expression, spark_type(column))
             yield from (Problem(where, what, column.expression) for what in faults)
     nobody = _nobody(spark, table.columns)
-    for name, expectation in table.expectations.items():
-        where = f"table {table.name}: expectations.{name}"
-        faults = _faults(nobody, expectation.check, "boolean")
-        yield from (Problem(where, what, expectation.check) for what in faults)
+    checks = {f"expectations.{name}": expectation.check for name, expectation in table.expectations.items()}
+    if table.where_sql is not None:
+        checks["where_sql"] = table.where_sql
+    for name, check in checks.items():
+        faults = _faults(nobody, check, "boolean")
+        yield from (Problem(f"table {table.name}: {name}", what, check) for what in faults)
     yield from _bad_patterns(spark, table)
 
 
@@ -178,6 +180,7 @@ def _bad_patterns(spark: SparkSession, table: Table) -> Iterator[Problem]:
 
     text = F.col("id").cast("string")
     patterns = {"values": table.values, **{f"partition_values.{name}": p for name, p in table.partition_values.items()}}
+    patterns |= {f"where.{path}.matches": c.matches for path, c in table.where.items() if c.matches is not None}
     asked = [(key, pattern, text.rlike(pattern)) for key, pattern in patterns.items()]
     asked += [
         (f"columns.{column.name}.formats", pattern, F.try_to_timestamp(text, F.lit(pattern)))

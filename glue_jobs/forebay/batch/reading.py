@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 
 from forebay.batch.accounting import Fate
 from forebay.batch.expectations import checked
-from forebay.batch.routing import metadata_is_asked_for, routed, settled
+from forebay.batch.fields import metadata_is_asked_for
+from forebay.batch.routing import routed, settled
 from forebay.content.end import FileEnd, PieceEnd, file_ends
 from forebay.content.limits import Limits
 from forebay.content.piece import Piece
@@ -59,7 +60,8 @@ def read_routed(
         return None
     from pyspark.sql import functions as F
 
-    content = read_content(spark, files, limits, metadata=metadata_is_asked_for(service))
+    metadata, inside = metadata_is_asked_for(service), service.envelope.inside
+    content = read_content(spark, files, limits, metadata=metadata, inside=inside)
     columns = "_piece int, _file_id string, bucket string, key string, version_id string, _landed_at timestamp"
     known = [
         (p.number, p.file.file_id, p.file.bucket, p.file.key, p.file.version_id, p.file.event_time) for p in pieces

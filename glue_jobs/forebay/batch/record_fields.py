@@ -33,16 +33,16 @@ PROBLEM, HALVES = "?problem", "?halves"
 """Beside the fields, whose paths have no question mark: why a record cannot be read; whether a string in it is no text."""
 
 
-def plan_of(path: str) -> str:
+def plan_of(steps: Sequence[str | int]) -> str:
     """A path as `RecordFields` takes it."""
-    return json.dumps(path.split("."))
+    return json.dumps(list(steps))
 
 
-def read_fields(text: Expression, paths: Sequence[str]) -> Expression:
-    """A struct with a text for each path, by that name; and `PROBLEM` and `HALVES`."""
+def read_fields(text: Expression, paths: Sequence[Sequence[str | int]]) -> Expression:
+    """A struct with a text for each path, named by its number; and `PROBLEM` and `HALVES`."""
     from pyspark.sql import functions as F
 
-    fields = "".join(f", `{path}` STRING" for path in paths)
+    fields = "".join(f", `{number}` STRING" for number in range(len(paths)))
     plan = F.lit(f"[{','.join(map(plan_of, paths))}]")
     return _call("read", f"STRUCT<`{PROBLEM}` STRING, `{HALVES}` BOOLEAN{fields}>", text, plan)
 

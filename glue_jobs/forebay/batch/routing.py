@@ -1,8 +1,7 @@
 """Which record belongs to which table: the declarations, made into one Spark expression over one parse.
 
 In: the rows of `forebay.content`. Out: the same rows with `_fate`, `_table`, `_declared` (which of the service's
-declarations made the table), `_reason`, and the fields that declared columns are read from. A record is parsed once;
-every leaf comes as text, so that a wrong type is seen here and not in the parser.
+declarations made the table), `_reason`, and the fields that declared columns are read from (`fields`).
 
 Fates: `write` (to `_table`), `quarantine` (with `_reason`), `park`, and `end` for a piece's end. What the rows violate makes
 `drop` of some, and `quarantine` of others (`settled`).
@@ -15,11 +14,13 @@ from collections.abc import Iterable
 from functools import reduce
 from typing import TYPE_CHECKING
 
+from forebay.batch.attempt import attempt
+from forebay.batch.columns import with_declared_columns
+from forebay.batch.fields import field, parsed
 from forebay.batch.reasons import BAD_TABLE_NAME, EXPECTATION, NOT_JSON, SEVERAL_DOCUMENTS
-from forebay.batch.record_fields import PROBLEM, read_fields
+from forebay.batch.record_fields import PROBLEM
 from forebay.content.rows import IS_DOCUMENT, IS_END
-from forebay.declaration import object_key, object_metadata
-from forebay.declaration.column import of_the_file
+from forebay.declaration.condition import NUMBER, Condition
 from forebay.declaration.service import Service
 from forebay.declaration.table import RESERVED, Table
 
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column as Expression
     from pyspark.sql import DataFrame
 
-__all__ = ["field", "fields_of", "metadata_is_asked_for", "parsed", "routed", "settled"]
+__all__ = ["routed", "settled"]
 
 _NO_FOLDER_OF_OURS = rf"^(?!(?:{'|'.join(sorted(RESERVED))})\z)[^_.]"
 """However wide a declared pattern is: folders that begin so are hidden to Delta, or forebay's own."""
@@ -42,7 +43,11 @@ def routed(content: DataFrame, service: Service) -> DataFrame:
 
     rows = parsed(content, F.when(F.expr(IS_DOCUMENT), F.col("value")), service)
     unreadable = F.col(f"_parsed.`{PROBLEM}`")
-    rows = rows.withColumn("_route", F.when(F.expr(IS_DOCUMENT) & unreadable.isNull(), _route(service)))
+    rows = rows.withColumn("_record", F.expr(IS_DOCUMENT) & unreadable.isNull())
+    for number, table in enumerate(service.tables):
+        if table.where_sql is not None:
+            rows = _with_wish(rows, service, number, table.where_sql)
+    rows = rows.withColumn("_route", F.when(F.col("_record"), _route(service)))
     rows = rows.withColumn("_table", F.col("_route.name")).withColumn("_declared", F.col("_route.declared"))
     dirty = F.col("_table").contains(_DIRTY)
     reason = (
@@ -60,12 +65,7 @@ def routed(content: DataFrame, service: Service) -> DataFrame:
         .otherwise("write")
     )
     rows = rows.withColumn("_fate", fate).withColumn("_table", F.when(F.col("_fate") == "write", F.col("_table")))
-    return rows.drop("_route")
-
-
-def parsed(rows: DataFrame, text: Expression, service: Service) -> DataFrame:
-    """The rows with `_parsed`, the fields that the declarations name."""
-    return rows.withColumn("_parsed", read_fields(text, sorted(fields_of(service))))
+    return rows.drop("_record", "_route", *(_wish(number) for number in range(len(service.tables))))
 
 
 def settled(rows: DataFrame) -> DataFrame:
@@ -81,53 +81,35 @@ def settled(rows: DataFrame) -> DataFrame:
     return rows.withColumn("_fate", F.coalesce("_changed", "_fate")).drop("_changed", "_refused", "_checked_fate")
 
 
-def fields_of(service: Service) -> set[str]:
-    """Every field of a record that the declarations name."""
-    return {path for path in _named(service) if not of_the_file(path)}
-
-
-def metadata_is_asked_for(service: Service) -> bool:
-    """Whether the declarations name anything of the objects' metadata."""
-    return any(path.startswith(object_metadata.PREFIX) for path in _named(service))
-
-
-def _named(service: Service) -> set[str]:
-    named: set[str] = set()
-    for table in service.tables:
-        named |= {*table.fields, *table.where, *(c.source for c in table.columns if c.expression is None)}
-    return named
-
-
-def field(service: Service, path: str) -> Expression:
-    """A field of the parsed record, as text; an object or an array as JSON. One of the file comes from the rows' `key`
-    or `metadata`."""
+def _with_wish(rows: DataFrame, service: Service, number: int, sql: str) -> DataFrame:
+    """The rows with whether the declaration's SQL holds; what is null or cannot be computed does not."""
     from pyspark.sql import functions as F
 
-    if path.startswith(object_key.PREFIX):
-        template = service.envelope.key
-        group = object_key.names(template).index(path.removeprefix(object_key.PREFIX)) + 1
-        return F.nullif(F.regexp_extract("key", object_key.pattern(template), group), F.lit(""))
-    if path.startswith(object_metadata.PREFIX):
-        name = path.removeprefix(object_metadata.PREFIX)
-        return F.nullif(F.get_json_object("metadata", f"$['{name}']"), F.lit(""))
+    meant = F.col("_row._record")
+    asked = with_declared_columns(rows, service, service.tables[number], meant)
+    wanted = F.coalesce(attempt(sql, "boolean", meant)["value"], F.lit(False))
+    return asked.select("_row.*", wanted.alias(_wish(number)))
 
-    return F.col(f"_parsed.`{path}`")
+
+def _wish(number: int) -> str:
+    return f"_wish_{number}"
 
 
 def _route(service: Service) -> Expression:
     """The first declaration that wants the record, and the table's name that it gives."""
     from pyspark.sql import functions as F
 
-    names = ((n, _name_by(service, table)) for n, table in enumerate(service.tables))
+    names = ((n, _name_by(service, n)) for n in range(len(service.tables)))
     return F.coalesce(
         *(F.when(name.isNotNull(), F.struct(F.lit(n).alias("declared"), name.alias("name"))) for n, name in names)
     )
 
 
-def _name_by(service: Service, table: Table) -> Expression:
+def _name_by(service: Service, number: int) -> Expression:
     """The name that this declaration gives the record; null where it does not want it."""
     from pyspark.sql import functions as F
 
+    table = service.tables[number]
     if not table.fields:
         made: Expression = F.lit(table.name)
         wanted: Expression = F.lit(True)
@@ -136,9 +118,33 @@ def _name_by(service: Service, table: Table) -> Expression:
         name = F.concat(*_parts(service, table))
         made = F.when(fits & name.rlike(_NO_FOLDER_OF_OURS), name).otherwise(F.lit(_DIRTY))
         wanted = reduce(lambda a, b: a & b, (field(service, f).isNotNull() for f in table.fields))
-    for path, value in table.where.items():
-        wanted = wanted & F.coalesce(field(service, path) == value, F.lit(False))
+    for path, condition in table.where.items():
+        wanted = wanted & _holds(field(service, path), condition)
+    if table.where_sql is not None:
+        wanted = wanted & F.col(_wish(number))
     return F.when(wanted, made)
+
+
+def _holds(text: Expression, condition: Condition) -> Expression:
+    """`Condition.holds`, for Spark; never null."""
+    from pyspark.sql import functions as F
+
+    tests = []
+    if condition.exists is not None:
+        tests.append(text.isNotNull() if condition.exists else text.isNull())
+    if condition.one_of:
+        tests.append(F.coalesce(text.isin(*condition.one_of), F.lit(False)))
+    if condition.none_of:
+        tests.append(F.coalesce(~text.isin(*condition.none_of), F.lit(True)))
+    if condition.prefix is not None:
+        tests.append(F.coalesce(F.startswith(text, F.lit(condition.prefix)), F.lit(False)))
+    if condition.matches is not None:
+        tests.append(F.coalesce(text.rlike(f"^(?:{condition.matches})\\z"), F.lit(False)))
+    number = F.when(text.rlike(f"^{NUMBER}\\z"), text.try_cast("double"))
+    for name, limit in condition.bounds.items():
+        compared = {"above": number > limit, "at_least": number >= limit, "below": number < limit}
+        tests.append(F.coalesce(compared.get(name, number <= limit), F.lit(False)))
+    return reduce(lambda a, b: a & b, tests)
 
 
 def _parts(service: Service, table: Table) -> Iterable[Expression]:

@@ -10,7 +10,8 @@ The core is pure Python and Arrow; `source` hands it to Spark as the batch data 
 * `fetch` one GET, its meaning, and trying again        * `ranges` the lines that belong to a part of a large file
 * `unpack`, `snappy` archives, and bombs                * `encoding` everything to UTF-8, places kept
 * `lines`, `skeleton`, `shape`, `salvage`, `split` text into records: by lines, by brackets, around broken lines
-* `vetting` records that are refused                   * `end` what became of a piece, and of its file
+* `elements` records inside documents                   * `vetting` records that are refused
+* `end` what became of a piece, and of its file
 * `columns`, `value`, `moment` documents into columns of a declared schema
 * `reading` all of that, in order                       * `rows` what leaves
 """

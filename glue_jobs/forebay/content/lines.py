@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,7 +20,7 @@ from forebay.content.limits import Limits
 from forebay.content.outcome import TooMany
 from forebay.content.shape import BETWEEN, Shape, shape_of, trimmed
 
-__all__ = ["Places", "Records", "blocks", "decoded_places", "split_lines"]
+__all__ = ["Places", "Records", "blocks", "decoded_places", "lines_of", "split_lines"]
 
 NEWLINE, RETURN, OPEN, CLOSE, COMMA = (ord(c) for c in "\n\r{},")
 SHORT_BYTES = 1 << 20
@@ -54,6 +54,9 @@ class Records:
     leftovers: list[Place]
     line_count: int
     tight: bool
+    parents: Any = None
+    """Which of the `surroundings` each record has, -1 for none; None where no record has any."""
+    surroundings: Sequence[bytes] = ()
 
 
 def split_lines(text: bytes, limits: Limits, *, most_leftovers: int | None = None) -> Records:
@@ -241,3 +244,15 @@ def decoded_places(line: bytes) -> tuple[Places | None, int | None]:
     except (ValueError, RecursionError):
         return None, None
     return places, None
+
+
+def lines_of(text: bytes, positions: Any) -> Any:
+    """On which lines these ascending positions are."""
+    found = [np.zeros(0, np.int64)]
+    first = 1
+    for start, stop in blocks(text):
+        newlines = np.flatnonzero(np.frombuffer(text, np.uint8, stop - start, start) == NEWLINE) + start
+        inside = positions[np.searchsorted(positions, start) : np.searchsorted(positions, stop)]
+        found.append(np.searchsorted(newlines, inside) + first)
+        first += len(newlines)
+    return np.concatenate(found)

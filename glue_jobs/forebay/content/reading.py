@@ -7,11 +7,12 @@ each piece, as `rows` describes them. A bad file or record is a row; what is rai
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 
 import pyarrow as pa
 
+from forebay.content.elements import Keys
 from forebay.content.encoding import Text, decoded
 from forebay.content.end import PieceEnd
 from forebay.content.fetch import Get, Metadata
@@ -40,19 +41,26 @@ def read_files(files: Iterable[LandedFile], get: Get, limits: Limits) -> Iterato
 
 
 def read_pieces(
-    pieces: Iterable[Piece], get: Get, limits: Limits, metadata: Metadata | None = None
+    pieces: Iterable[Piece],
+    get: Get,
+    limits: Limits,
+    metadata: Metadata | None = None,
+    inside: Sequence[Keys] = (),
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of pieces that were dealt to this task; with what `get` writes into `metadata`, if that is given."""
-    return joined(_rows(pieces, get, limits, metadata))
+    """The rows of pieces that were dealt to this task; with what `get` writes into `metadata`, if that is given. Records lie
+    inside of documents, in the arrays that `inside` names, where a document has such."""
+    return joined(_rows(pieces, get, limits, metadata, inside))
 
 
-def _rows(pieces: Iterable[Piece], get: Get, limits: Limits, metadata: Metadata | None) -> Iterator[pa.RecordBatch]:
+def _rows(
+    pieces: Iterable[Piece], get: Get, limits: Limits, metadata: Metadata | None, inside: Sequence[Keys]
+) -> Iterator[pa.RecordBatch]:
     fetch = partial(_take, get=get, limits=limits)
     crowded: list[Piece] = []
     for piece, taken in fetch_all(pieces, fetch, limits):
-        yield from _with_metadata(_rows_of_piece(piece, taken, limits, crowded), piece, metadata)
+        yield from _with_metadata(_rows_of_piece(piece, taken, limits, inside, crowded), piece, metadata)
     for piece in crowded:  # what found no room beside others is read again, alone
-        yield from _with_metadata(_rows_of_piece(piece, fetch(piece), limits, None), piece, metadata)
+        yield from _with_metadata(_rows_of_piece(piece, fetch(piece), limits, inside, None), piece, metadata)
 
 
 def _with_metadata(rows: Iterator[pa.RecordBatch], piece: Piece, metadata: Metadata | None) -> Iterator[pa.RecordBatch]:
@@ -63,12 +71,14 @@ def _with_metadata(rows: Iterator[pa.RecordBatch], piece: Piece, metadata: Metad
             yield with_metadata(batch, json.dumps(metadata.get(piece.file, {})))
 
 
-def _rows_of_piece(piece: Piece, taken: Taken, limits: Limits, crowded: list[Piece] | None) -> Iterator[pa.RecordBatch]:
+def _rows_of_piece(
+    piece: Piece, taken: Taken, limits: Limits, inside: Sequence[Keys], crowded: list[Piece] | None
+) -> Iterator[pa.RecordBatch]:
     """Where memory is not enough, the piece is left for later, if nothing of it was handed on. Else its end says so; that
     comes last, so what came before it does not count."""
     began = False
     try:
-        for batch in _rows_of_content(piece, taken, limits):
+        for batch in _rows_of_content(piece, taken, limits, inside):
             began = True
             yield batch
     except MemoryError:
@@ -78,7 +88,7 @@ def _rows_of_piece(piece: Piece, taken: Taken, limits: Limits, crowded: list[Pie
             crowded.append(piece)
 
 
-def _rows_of_content(piece: Piece, taken: Taken, limits: Limits) -> Iterator[pa.RecordBatch]:
+def _rows_of_content(piece: Piece, taken: Taken, limits: Limits, inside: Sequence[Keys]) -> Iterator[pa.RecordBatch]:
     if taken.content == NO_ROOM:
         raise MemoryError
     content = taken.content if isinstance(taken.content, Unread) or taken.lines else expand(taken.content, limits)
@@ -89,7 +99,7 @@ def _rows_of_content(piece: Piece, taken: Taken, limits: Limits) -> Iterator[pa.
     if content is not taken.content:
         limits = limits.of_archive(taken.bytes_read)
     try:
-        records = split_json_lines(text.utf8, limits) if taken.lines else split(text.utf8, limits)
+        records = (split_json_lines if taken.lines else split)(text.utf8, limits, inside)
     except TooMany as too_many:
         head = kept_text(content[:HEAD_CHARACTERS], HEAD_CHARACTERS)
         yield end_batch(_end_unread(piece, taken, Unread("unreadable", too_many.reason, too_many.detail, head)))

@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from forebay.content.elements import with_parent
 from forebay.content.encoding import Text
 from forebay.content.end import PieceEnd
 from forebay.content.outcome import Refused, kept_text
@@ -68,7 +69,7 @@ def document_batches(piece: int, records: Split, text: Text, base: int) -> Itera
     count = len(records.starts)
     if not count:
         return
-    values = _values(text.utf8, records)
+    values = _values(text.utf8, records) if records.parents is None else pa.nulls(count, pa.string())
     columns = (
         pa.array(np.full(count, piece, np.int32)),
         pa.array(records.lines.astype(np.int64, copy=False)),
@@ -77,8 +78,25 @@ def document_batches(piece: int, records: Split, text: Text, base: int) -> Itera
         *(pa.nulls(count, pa.string()) for _ in ("problem", "detail", "metadata")),
     )
     everything = pa.RecordBatch.from_arrays(list(columns), schema=SCHEMA)
+    if records.parents is not None:
+        yield from _with_surroundings(everything, records, text.utf8)
+        return
     for first, stop in _slices(records.starts):
         yield everything.slice(first, stop - first)
+
+
+def _with_surroundings(rows: pa.RecordBatch, records: Split, utf8: bytes) -> Iterator[pa.RecordBatch]:
+    """Rows whose values are put together, a batch at a time: what surrounds a record stands in each of them."""
+    lengths = np.array([*map(len, records.surroundings), 0], np.int64)
+    sizes = records.ends - records.starts + lengths[records.parents]
+    for first, stop in _slices(np.cumsum(sizes)):
+        places = zip(*(a[first:stop].tolist() for a in (records.starts, records.ends, records.parents)), strict=True)
+        values = [
+            utf8[start:end] if parent < 0 else with_parent(utf8[start:end], records.surroundings[parent])
+            for start, end, parent in places
+        ]
+        column = pa.array(values, pa.binary()).cast(pa.string())
+        yield rows.slice(first, stop - first).set_column(SCHEMA.get_field_index("value"), "value", column)
 
 
 def refused_batches(

@@ -1,9 +1,10 @@
 """The batch data source `forebay-content`: the rows of many files, read by many tasks at once.
 
 In: options `files` (a JSON array of objects with the fields of `LandedFile`, or `in_pieces`), `tasks`, `metadata` (true
-where rows shall tell their object's), and any of `Limits`. Out: the rows that `rows` describes. The executors'
-environment says which S3 (`AWS_ENDPOINT_URL`, `AWS_REGION`, credentials). A bad file is a row; a wrong option is
-`Misdeclared`; what is wrong with our credentials fails the task.
+where rows shall tell their object's), `inside` (a JSON array of paths of arrays of records, each an array of keys), and any
+of `Limits`. Out: the rows that `rows` describes. The executors' environment says which S3 (`AWS_ENDPOINT_URL`,
+`AWS_REGION`, credentials). A bad file is a row; a wrong option is `Misdeclared`; what is wrong with our credentials fails
+the task.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from forebay.content.ceiling import ceiling
+from forebay.content.elements import Keys
 from forebay.content.fetch import Metadata, Retrying, s3_of_this_process
 from forebay.content.limits import Limits
 from forebay.content.piece import Piece, cut, deal
@@ -46,11 +48,13 @@ def read_content(
     tasks: int | None = None,
     *,
     metadata: bool = False,
+    inside: Sequence[Keys] = (),
 ) -> DataFrame:
     """The rows of the files, by `tasks` tasks (the session's parallelism unless said). Their pieces are `cut(files,
-    limits)`."""
+    limits)`. `inside` are the paths of arrays of records."""
     reader = spark.read.format(FORMAT).option("files", _to_json(files))
     reader = reader.option("tasks", tasks or spark.sparkContext.defaultParallelism).option("metadata", metadata)
+    reader = reader.option("inside", json.dumps([list(keys) for keys in inside]))
     for name, value in asdict(limits).items():
         reader = reader.option(name, value)
     return reader.load()
@@ -77,7 +81,8 @@ class ContentSource(DataSource):
         limits = Limits.from_options(options)
         pieces = cut(_from_json(options.get("files", "")), limits)
         hands = deal(pieces, _tasks(options.get("tasks", "1")))
-        return ContentReader(hands, limits, _switch("metadata", options.get("metadata", "false")))
+        metadata = _switch("metadata", options.get("metadata", "false"))
+        return ContentReader(hands, limits, metadata, _paths(options.get("inside", "[]")))
 
 
 @dataclass(frozen=True)
@@ -91,11 +96,11 @@ class ContentReader(DataSourceReader):
     """Plans on the driver's side and reads on the executors'. Spark sends it to every task, so the plan stays
     behind."""
 
-    def __init__(self, hands: list[list[Piece]], limits: Limits, metadata: bool) -> None:
-        self.hands, self.limits, self.metadata = hands, limits, metadata
+    def __init__(self, hands: list[list[Piece]], limits: Limits, metadata: bool, inside: list[Keys]) -> None:
+        self.hands, self.limits, self.metadata, self.inside = hands, limits, metadata, inside
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"hands": [], "limits": self.limits, "metadata": self.metadata}
+        return {"hands": [], "limits": self.limits, "metadata": self.metadata, "inside": self.inside}
 
     def partitions(self) -> Sequence[InputPartition]:
         return [Hand(pieces) for pieces in self.hands] or [Hand([])]
@@ -106,7 +111,7 @@ class ContentReader(DataSourceReader):
         get = Retrying.over_s3(s3_of_this_process(self.limits.files_in_flight), self.limits, metadata)
         spare_repeats()
         with ceiling(self.limits.task_memory_bytes):
-            yield from read_pieces(partition.pieces, get, self.limits, metadata)
+            yield from read_pieces(partition.pieces, get, self.limits, metadata, self.inside)
 
 
 def _to_json(files: Sequence[LandedFile]) -> str:
@@ -150,10 +155,23 @@ def _switch(name: str, text: str) -> bool:
     return text.lower() == "true"
 
 
+def _paths(text: str) -> list[Keys]:
+    try:
+        paths = [tuple(keys) for keys in json.loads(text)]
+    except (ValueError, TypeError) as error:
+        raise Misdeclared.one("inside", f"not a JSON array of paths: {error}", 'such as [["Records"]]') from error
+    if not all(keys and all(isinstance(key, str) for key in keys) for keys in paths):
+        raise Misdeclared.one("inside", "a path is an array of keys", 'such as [["Records"]]')
+    return paths
+
+
 def _refuse_unknown(options: Mapping[str, str]) -> None:
-    unknown = sorted(options.keys() - Limits.names() - {"files", "tasks", "metadata"})
+    unknown = sorted(options.keys() - Limits.names() - {"files", "tasks", "metadata", "inside"})
     if unknown:
         known = ", ".join(sorted(Limits.names()))
         raise Misdeclared(
-            [Problem(name, f"no option of {FORMAT}", f"there are files, tasks, metadata, {known}") for name in unknown]
+            [
+                Problem(name, f"no option of {FORMAT}", f"there are files, tasks, metadata, inside, {known}")
+                for name in unknown
+            ]
         )

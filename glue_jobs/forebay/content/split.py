@@ -14,14 +14,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import islice
-from typing import Any
 
 import numpy as np
 
+from forebay.content.elements import Keys, taken_apart
 from forebay.content.limits import Limits
-from forebay.content.lines import NEWLINE, SHORT_BYTES, Place, Records, blocks, decoded_places, split_lines
+from forebay.content.lines import SHORT_BYTES, Place, Records, decoded_places, lines_of, split_lines
 from forebay.content.outcome import TooMany
 from forebay.content.salvage import salvaged
 from forebay.content.shape import WHITE, Shape, shape_of
@@ -39,21 +39,23 @@ PATIENCE = 10
 """How many times more lines than may be refused are taken for no records, before lines are given up for brackets."""
 
 
-def split(text: bytes, limits: Limits) -> Split | None:
-    """The records of a whole text; None where it is no JSON."""
+def split(text: bytes, limits: Limits, inside: Sequence[Keys] = ()) -> Split | None:
+    """The records of a whole text, those inside of its documents where arrays are named; None where it is no JSON."""
     begin = _first_text(text)
     first = text[begin : begin + 1]
     if first == b"[":
         records = _split_array(text, limits)
-        return vetted(text, records, limits) if len(records.starts) or not records.leftovers else None
+        if not len(records.starts) and records.leftovers:
+            return None
+        return vetted(text, taken_apart(text, records, inside, limits), limits)
     if first and first != b"{" and (first == b"<" or not _has_record(text[:HEAD_BYTES])):
         return None
-    return vetted(text, _split_objects(text, begin, limits), limits)
+    return vetted(text, taken_apart(text, _split_objects(text, begin, limits), inside, limits), limits)
 
 
-def split_json_lines(text: bytes, limits: Limits) -> Split:
+def split_json_lines(text: bytes, limits: Limits, inside: Sequence[Keys] = ()) -> Split:
     """The records of JSON lines; no line can spoil another."""
-    return vetted(text, split_lines(text, limits), limits)
+    return vetted(text, taken_apart(text, split_lines(text, limits), inside, limits), limits)
 
 
 def is_json_lines(head: bytes) -> bool:
@@ -175,21 +177,9 @@ def _is_object_at(head: bytes, at: int) -> bool:
 
 
 def _by_shape(text: bytes, shape: Shape) -> Records:
-    lines = _lines_of(text, shape.starts)
+    lines = lines_of(text, shape.starts)
     begin = [start for start, _ in shape.leftovers]
-    numbers = _lines_of(text, np.array(begin, np.int64)).tolist()
+    numbers = lines_of(text, np.array(begin, np.int64)).tolist()
     leftovers = [(start, end, line) for (start, end), line in zip(shape.leftovers, numbers, strict=True)]
     line_count = text.count(b"\n") + (not text.endswith(b"\n"))
     return Records(shape.starts, shape.ends, lines, leftovers, line_count, shape.tight)
-
-
-def _lines_of(text: bytes, positions: Any) -> Any:
-    """On which lines these ascending positions are."""
-    found = [np.zeros(0, np.int64)]
-    first = 1
-    for start, stop in blocks(text):
-        newlines = np.flatnonzero(np.frombuffer(text, np.uint8, stop - start, start) == NEWLINE) + start
-        inside = positions[np.searchsorted(positions, start) : np.searchsorted(positions, stop)]
-        found.append(np.searchsorted(newlines, inside) + first)
-        first += len(newlines)
-    return np.concatenate(found)

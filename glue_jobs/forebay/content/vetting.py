@@ -6,7 +6,7 @@ In: a text and the places of its records. Out: `Split`. Raises `TooMany`.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,6 +39,8 @@ class Split:
     refused: list[Refused]
     line_count: int
     tight: bool
+    parents: Any = None
+    surroundings: Sequence[bytes] = ()
 
 
 def vetted(text: bytes, records: Records, limits: Limits) -> Split:
@@ -52,12 +54,17 @@ def vetted(text: bytes, records: Records, limits: Limits) -> Split:
     _refuse_too_many(len(records.leftovers) > limits.max_refused, "too-many-refused", limits.max_refused)
     refused = [Refused(a, b, line, *_why_no_record(text[a:b], limits)) for a, b, line in records.leftovers]
     if not why:
-        return Split(starts, ends, lines, refused, records.line_count, records.tight)
+        return Split(
+            starts, ends, lines, refused, records.line_count, records.tight, records.parents, records.surroundings
+        )
     refused += [Refused(int(starts[n]), int(ends[n]), int(lines[n]), *why[n]) for n in why]
     taken = np.ones(len(starts), np.bool_)
     taken[list(why)] = False
     in_order = sorted(refused, key=lambda r: r.start)
-    return Split(starts[taken], ends[taken], lines[taken], in_order, records.line_count, False)
+    parents = None if records.parents is None else records.parents[taken]
+    return Split(
+        starts[taken], ends[taken], lines[taken], in_order, records.line_count, False, parents, records.surroundings
+    )
 
 
 def _refuse_too_many(is_so: bool, reason: FileReason, most: int) -> None:

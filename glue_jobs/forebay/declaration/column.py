@@ -7,26 +7,19 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from forebay.declaration import object_key, object_metadata
+from forebay.declaration.path import parse_path
 
 __all__ = ["Column", "Declared", "Dedupe", "RecordPath", "Undeclared", "of_the_file", "path_in_record", "widens"]
 
-PATH = re.compile(
-    rf"[A-Za-z_][\w\-]*(\.[A-Za-z_][\w\-]*)*|@key\.[A-Za-z_]\w*|{object_metadata.PREFIX}{object_metadata.NAME}"
-)
-
 
 def path_in_record(value: str) -> str:
-    if not PATH.fullmatch(value):
-        raise ValueError(
-            "must be a field's name, dotted where it is nested, such as player.id, or @key.name or @metadata.name"
-        )
-    return value
+    """The path in its one spelling, so that equal paths are equal texts."""
+    return str(parse_path(value))
 
 
 def of_the_file(path: str) -> bool:
     """Whether it is a field of the record's file, which all its records have, and not of the record."""
-    return path.startswith((object_key.PREFIX, object_metadata.PREFIX))
+    return not parse_path(path).of_record
 
 
 RecordPath = Annotated[str, AfterValidator(path_in_record)]
@@ -77,7 +70,9 @@ class Column(Declared):
         description="its type; json: any value as JSON text; map: an object with any keys, as a map of texts",
         json_schema_extra={"examples": [*PLAIN_TYPES, "decimal(18,2)"]},
     )
-    path: RecordPath | None = Field(None, description="the field it is read from; its own name where not given")
+    path: RecordPath | None = Field(
+        None, description="the field it is read from, such as player.id or items[0].sku; its own name where not given"
+    )
     formats: tuple[str, ...] = Field(
         (),
         description="for timestamp and date: patterns of Spark that are tried in order, such as dd/MM/yyyy HH:mm; "

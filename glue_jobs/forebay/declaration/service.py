@@ -16,12 +16,14 @@ from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, Field, ValidationError, field_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, ValidationError, field_validator
 
 from forebay.address import bucket_and_key, is_s3, local_folder
 from forebay.aws.client import client
 from forebay.declaration import object_key
-from forebay.declaration.column import Column, Declared
+from forebay.declaration.column import Column, Declared, RecordPath
+from forebay.declaration.condition import Condition
+from forebay.declaration.path import parse_path
 from forebay.declaration.schedule import Schedule
 from forebay.declaration.table import Compaction, Table
 from forebay.errors import Misdeclared, Problem
@@ -41,12 +43,35 @@ __all__ = [
 Overwritten = Literal["append", "ignore", "replace"]
 
 
+def _one_or_several(value: Any) -> Any:
+    return (value,) if isinstance(value, str) else value
+
+
 class Envelope(Declared):
     """What lies around the records of a file."""
 
     key: Annotated[str, AfterValidator(object_key.checked)] = Field(
         "", description="what the objects' keys say of their records: in/{game}/ makes a field @key.game"
     )
+    records: Annotated[tuple[RecordPath, ...], BeforeValidator(_one_or_several)] = Field(
+        (),
+        description="arrays of which each object is a record, such as Records or detail.items; what surrounds them is the "
+        "record's field @parent; a document without such an array is a record itself",
+        json_schema_extra={"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]},
+    )
+
+    @property
+    def inside(self) -> tuple[tuple[str, ...], ...]:
+        """The paths of these arrays, key by key."""
+        return tuple(parse_path(path).keys for path in self.records)
+
+    @field_validator("records")
+    @classmethod
+    def _made_of_keys(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for path in map(parse_path, value):
+            if path.has_position or not path.of_record:
+                raise ValueError(f"{path}: the array must be named by keys alone, such as detail.items")
+        return value
 
 
 class Service(Declared):
@@ -187,13 +212,13 @@ def _explained(refused: ValidationError, where: str, given: Any, model: type[Bas
 
 
 def _all_keys(model: type[BaseModel]) -> set[str]:
-    return {key for m in (model, Envelope, Column, Compaction, Schedule) for key in m.model_fields}
+    return {key for m in (model, Envelope, Column, Compaction, Condition, Schedule) for key in m.model_fields}
 
 
 def _twins(tables: list[Table]) -> Iterable[Problem]:
-    seen: dict[tuple[str, tuple[tuple[str, str], ...]], Table] = {}
+    seen: dict[tuple[str, frozenset[tuple[str, Condition]], str | None], Table] = {}
     for table in tables:
-        key = (table.name, tuple(sorted(table.where.items())))
+        key = (table.name, frozenset(table.where.items()), table.where_sql)
         if key in seen:
             yield Problem(f"tables: {table.name}", "is declared twice with the same `where`", "remove one")
         seen[key] = table

@@ -8,7 +8,8 @@ from typing import Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from forebay.declaration.column import Column, Declared, Dedupe, Undeclared, path_in_record
+from forebay.declaration.column import Column, Declared, Dedupe, RecordPath, Undeclared, path_in_record
+from forebay.declaration.condition import Condition
 from forebay.declaration.event_time import EventTime
 from forebay.declaration.expectation import Expectation
 
@@ -62,7 +63,15 @@ class Table(Declared):
     """A destination, or a family of them: a name with {fields} makes one table for each value that arrives."""
 
     name: str = Field(description="the table's name; {field} stands for that field of the record")
-    where: dict[str, str] = Field(default_factory=dict, description="fields that a record must have, with these values")
+    where: dict[RecordPath, Condition] = Field(
+        default_factory=dict,
+        description="what fields of a record must be: a value, a list of values, or a table of tests; all must hold",
+    )
+    where_sql: str | None = Field(
+        None,
+        min_length=1,
+        description="SQL over the declared columns that must hold as well, such as amount > 100; null is no",
+    )
     columns: tuple[Column, ...] = Field(
         (), description="columns whose type is declared; the other fields become what `undeclared` says"
     )
@@ -112,6 +121,12 @@ class Table(Declared):
     )
 
     @property
+    def has_sql(self) -> bool:
+        """Whether Spark must evaluate anything that is declared here."""
+        derived = any(column.expression is not None for column in self.columns)
+        return bool(derived or self.expectations or self.where_sql)
+
+    @property
     def glob(self) -> str:
         """The pattern of the names that it may give: * for each {field}."""
         return re.sub(r"\{[^{}]*\}", "*", self.name)
@@ -123,8 +138,8 @@ class Table(Declared):
 
     @property
     def fields(self) -> tuple[str, ...]:
-        """The record's fields that the name is made of."""
-        return tuple(re.findall(r"\{([^{}]*)\}", self.name))
+        """The record's fields that the name is made of; ValueError where one is no path."""
+        return tuple(path_in_record(field) for field in re.findall(r"\{([^{}]*)\}", self.name))
 
     @model_validator(mode="before")
     @classmethod

@@ -75,7 +75,7 @@ def gets_few(service: Service) -> list[str]:
     said = []
     for at, table in enumerate(service.tables):
         for earlier in service.tables[:at]:
-            if earlier.where.items() <= table.where.items():
+            if earlier.where.items() <= table.where.items() and earlier.where_sql in (None, table.where_sql):
                 those = f"those that have {' and '.join(earlier.fields)}" if earlier.fields else "all of them"
                 said.append(f"table {table.name}: {earlier.name} is tried before and takes of its records {those}")
                 break
@@ -91,13 +91,13 @@ def push(texts: Mapping[str, str], place: Objects) -> None:
     place.delete(sorted(gone))
 
 
-def begin(folder: Path) -> Path:
-    """The built-in example, to be changed. What is there already is left alone."""
+def begin(folder: Path, text: str | None = None) -> Path:
+    """Writes this text, or the built-in example, to be changed. What is there already is left alone."""
     file = folder / "service.toml"
     if file.exists():
         raise Misdeclared.one(str(file), "is there already")
     folder.mkdir(parents=True, exist_ok=True)
-    file.write_text((resources.files("forebay.declaration") / "example" / "service.toml").read_text())
+    file.write_text(text or (resources.files("forebay.declaration") / "example" / "service.toml").read_text())
     return file
 
 
@@ -187,5 +187,5 @@ def _said(value: Any) -> str:
     return json.dumps(plain, default=lambda inner: inner.model_dump(exclude_defaults=True), ensure_ascii=False)
 
 
-def _by_key(service: Service) -> dict[tuple[str, str], Table]:
-    return {(table.name, json.dumps(table.where, sort_keys=True)): table for table in service.tables}
+def _by_key(service: Service) -> dict[tuple[str, str, str | None], Table]:
+    return {(table.name, _said(dict(sorted(table.where.items()))), table.where_sql): table for table in service.tables}

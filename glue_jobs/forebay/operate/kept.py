@@ -5,18 +5,20 @@ In: a view of the lake, `quarantine` or `parked`, perhaps a table or a reason. O
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
-from forebay.declaration import object_key, object_metadata
+from forebay.declaration import object_key
+from forebay.declaration.path import Path, parse_path
 from forebay.errors import Misdeclared
 from forebay.lake.layout import own_table
 from forebay.operate.lake_view import LakeView, quoted
+from forebay.record.field import text_at
+from forebay.record.number import read_json
 
 __all__ = ["Kept", "Pile", "chosen_of", "kept_records", "piles", "values_in"]
 
@@ -70,7 +72,7 @@ def chosen_of(view: LakeView, kept: Kept, service: str, *, table: str | None, re
 
 
 def values_in(view: LakeView, kept: Kept, field: str, *, limit: int, key_template: str = "") -> Counter[str | None]:
-    """How many of the newest records have which value of a field, dotted where it is nested; None where they have none.
+    """How many of the newest records have which value of the field at a path; None where they have none.
     `@key.x` is the part x of the key, which the declared template names; `@metadata.x` comes from the object's metadata."""
     read = _reader(field, key_template)
     rows = view.query(own_table(kept), f"select * from t where line is not null order by at desc limit {limit}")
@@ -78,12 +80,14 @@ def values_in(view: LakeView, kept: Kept, field: str, *, limit: int, key_templat
 
 
 def _reader(field: str, key_template: str) -> Callable[[Mapping[str, Any]], str | None]:
-    if field.startswith(object_metadata.PREFIX):
-        name = field.removeprefix(object_metadata.PREFIX)
-        return lambda row: _value(row.get("metadata"), [name])
-    if not field.startswith(object_key.PREFIX):
-        return lambda row: _value(row["record"], field.split("."))
-    names, part = object_key.names(key_template), field.removeprefix(object_key.PREFIX)
+    try:
+        path = parse_path(field)
+    except ValueError as mistake:
+        raise Misdeclared.one("--by", str(mistake)) from None
+    if path.origin != "key":
+        column = "record" if path.of_record else "metadata"
+        return lambda row: _value(row.get(column), path)
+    names, part = object_key.names(key_template), str(path.steps[0])
     if part not in names:
         of_key = f"`key` under [envelope] is {key_template!r}" if key_template else "[envelope] declares no `key`"
         raise Misdeclared.one(
@@ -93,14 +97,11 @@ def _reader(field: str, key_template: str) -> Callable[[Mapping[str, Any]], str 
     return lambda row: (found := pattern.match(row["key"])) and found[group]
 
 
-def _value(record: str | None, path: Sequence[str]) -> str | None:
+def _value(record: str | None, path: Path) -> str | None:
     try:
-        found = json.loads(record or "null")
+        return text_at(read_json(record or "null"), path)
     except ValueError:
         return None
-    for key in path:
-        found = found.get(key) if isinstance(found, dict) else None
-    return found if isinstance(found, str | None) else json.dumps(found)
 
 
 def _where(table: str | None, reason: str | None) -> str:

@@ -31,7 +31,7 @@ from forebay.batch.columns import (
     spark_type,
     with_failed,
 )
-from forebay.batch.routing import field, parsed
+from forebay.batch.fields import field, parsed
 from forebay.declaration.column import Column
 from forebay.declaration.service import Service, declaration_of
 from forebay.declaration.table import Table
@@ -156,7 +156,7 @@ class _Settling:
                 value = F.coalesce(F.col(old.name), declared_column(self.service, column))
             made.append(value.alias(column.name))
         own = [F.col(name) for name in (*OWN_COLUMNS, "_record") if name in records.columns]
-        misfits = declared_misfits(self.service, self.declared.columns, DOCUMENT, of_old_type).alias(MISFITS)
+        misfits = declared_misfits(self.service, self.declared, DOCUMENT, of_old_type).alias(MISFITS)
         records = records.select(*made, *own, DOCUMENT, misfits)
         missing = [c for c in self.declared.columns if c.expression is not None and c.name.lower() not in kept]
         if not missing:

@@ -5,6 +5,7 @@ import java.math.BigDecimal;
 import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.Map;
+import java.util.TreeMap;
 import java.util.concurrent.ConcurrentHashMap;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
@@ -17,7 +18,7 @@ import org.apache.spark.unsafe.types.UTF8String;
 /**
  * The declared fields of a record, as they were written: Spark's own parser passes each number through a double.
  *
- * <p>What enters: a record's text, and the paths that are wanted, as JSON: {@code [["player","id"],["level"]]}. What leaves:
+ * <p>What enters: a record's text, and the paths that are wanted, as JSON: {@code [["player","id"],["items",0]]}. What leaves:
  * one text for each path, null where the record has no such field or null. A string is its characters; a number keeps each
  * of its digits; an object or an array is its text without the white space between tokens. Nothing that a record holds
  * makes these methods throw.
@@ -61,16 +62,29 @@ public final class RecordFields {
       if (start < 0) {
         continue;
       }
-      Wanted below = wanted.below[n];
-      if (below.index >= 0 && json.at(start) != 'n') {
-        UTF8String text = json.text(start);
-        row[below.index + 2] = text;
-        if (text == null) {
-          row[1] = Boolean.TRUE;
-        }
+      take(json, start, wanted.below[n], row);
+    }
+  }
+
+  private static void take(JsonText json, int start, Wanted wanted, Object[] row) {
+    if (wanted.index >= 0 && json.at(start) != 'n') {
+      UTF8String text = json.text(start);
+      row[wanted.index + 2] = text;
+      if (text == null) {
+        row[1] = Boolean.TRUE;
       }
-      if (below.names.length > 0 && json.at(start) == '{') {
-        fill(json, start, below, row);
+    }
+    if (wanted.names.length > 0 && json.at(start) == '{') {
+      fill(json, start, wanted, row);
+    }
+    if (!wanted.elements.isEmpty() && json.at(start) == '[') {
+      int last = wanted.elements.lastKey();
+      int position = 0;
+      for (int at = json.firstElement(start); at >= 0 && position <= last; at = json.nextElement(at), position++) {
+        Wanted below = wanted.elements.get(position);
+        if (below != null) {
+          take(json, at, below, row);
+        }
       }
     }
   }
@@ -187,12 +201,13 @@ public final class RecordFields {
     return known;
   }
 
-  /** Keys that are wanted of one object. */
+  /** What is wanted of one value: keys of an object, positions of an array. */
   private static final class Wanted {
     private String[] names = new String[0];
     private byte[][] spelled = new byte[0][];
     private byte[][] folded = new byte[0][];
     private Wanted[] below = new Wanted[0];
+    private final TreeMap<Integer, Wanted> elements = new TreeMap<>();
     private int index = -1;
     private int paths;
 
@@ -201,7 +216,11 @@ public final class RecordFields {
       for (int path = plan.firstElement(0); path >= 0; path = plan.nextElement(path)) {
         Wanted node = root;
         for (int key = plan.firstElement(path); key >= 0; key = plan.nextElement(key)) {
-          node = node.child(plan.text(key).toString());
+          String step = plan.text(key).toString();
+          node =
+              plan.at(key) == '"'
+                  ? node.child(step)
+                  : node.elements.computeIfAbsent(Integer.valueOf(step), position -> new Wanted());
         }
         node.index = root.paths++;
       }

@@ -1,0 +1,64 @@
+"""The fields that the declarations name, as Spark reads them: one parse for all, each as the text that it was written as.
+
+In: rows with a record's text, and a service. Out: the same rows with `_parsed`, and for each path an expression over it. A
+field is text so that a wrong type is seen where the value is used and not by the parser. `record.field` is the definition, in
+Python.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from forebay.batch.record_fields import read_fields
+from forebay.declaration import object_key
+from forebay.declaration.column import of_the_file
+from forebay.declaration.path import parse_path
+from forebay.declaration.service import Service
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column as Expression
+    from pyspark.sql import DataFrame
+
+__all__ = ["field", "fields_of", "metadata_is_asked_for", "parsed"]
+
+
+def parsed(rows: DataFrame, text: Expression, service: Service) -> DataFrame:
+    """The rows with `_parsed`, the fields that the declarations name."""
+    return rows.withColumn("_parsed", read_fields(text, [parse_path(path).steps for path in _in_order(service)]))
+
+
+def field(service: Service, path: str) -> Expression:
+    """A field of the parsed record, as text; an object or an array as JSON. One of the file comes from the rows' `key`
+    or `metadata`."""
+    from pyspark.sql import functions as F
+
+    wanted = parse_path(path)
+    if wanted.origin == "key":
+        template = service.envelope.key
+        group = object_key.names(template).index(str(wanted.steps[0])) + 1
+        return F.nullif(F.regexp_extract("key", object_key.pattern(template), group), F.lit(""))
+    if wanted.origin == "metadata":
+        return F.nullif(F.get_json_object("metadata", f"$['{wanted.steps[0]}']"), F.lit(""))
+    # By number: Spark tells names apart only if more than their case differs.
+    return F.col(f"_parsed.`{_in_order(service).index(str(wanted))}`")
+
+
+def fields_of(service: Service) -> set[str]:
+    """Every field of a record that the declarations name."""
+    return {path for path in _named(service) if not of_the_file(path)}
+
+
+def metadata_is_asked_for(service: Service) -> bool:
+    """Whether the declarations name anything of the objects' metadata."""
+    return any(parse_path(path).origin == "metadata" for path in _named(service))
+
+
+def _named(service: Service) -> set[str]:
+    named: set[str] = set()
+    for table in service.tables:
+        named |= {*table.fields, *table.where, *(c.source for c in table.columns if c.expression is None)}
+    return named
+
+
+def _in_order(service: Service) -> list[str]:
+    return sorted(fields_of(service))

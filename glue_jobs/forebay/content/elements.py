@@ -1,0 +1,228 @@
+"""Records inside documents: the objects of an array within a document, each a record of its own.
+
+In: a text, where its documents are, and the paths of arrays, such as `Records` or `detail.items`. Out: where the records are,
+and what surrounds each. Short documents are walked with Python's decoder, long and broken ones by their
+brackets with numpy, so that one document may be as large as a file. A document without such an array, or of which the members
+cannot be told, is one record as before. An element that is no object is left over, and is refused by itself.
+
+What surrounds the elements, the document without its arrays, goes along in each of them as the field `@parent`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from forebay.content.limits import Limits
+from forebay.content.lines import Records, lines_of
+from forebay.content.outcome import FileReason, TooMany
+from forebay.content.shape import WHITE, shape_of
+from forebay.content.skeleton import skeleton
+
+__all__ = ["PARENT", "Keys", "taken_apart", "with_parent"]
+
+PARENT = "@parent"
+SHORT_BYTES = 64 << 10
+
+_NAMED = f'"{PARENT}"'.encode()
+COMMA, OBJECT, ARRAY = (ord(c) for c in ",{[")
+_BLANK = re.compile(r"[ \t\r\n]*")
+_KEY = re.compile(rb'[ \t\r\n]*("(?:[^"\\]|\\.)*")[ \t\r\n]*:[ \t\r\n]*', re.DOTALL)
+_KEY_IN_TEXT = re.compile(_KEY.pattern.decode(), re.DOTALL)
+
+# Only borders are wanted, so numbers stay text; read as Latin-1, a byte is a character, and places need no translation.
+_DECODER = json.JSONDecoder(strict=False, parse_int=str, parse_float=str, parse_constant=str)
+
+Keys = tuple[str, ...]
+Place = tuple[int, int]
+Member = tuple[Place, str, int]
+"""The place of a member of an object, its key, and where its value begins."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Object:
+    """What is left of an object without the arrays, as text; None where it has none of them. The arrays' places."""
+
+    text: bytes | None
+    arrays: list[Place]
+
+
+def taken_apart(text: bytes, documents: Records, paths: Sequence[Keys], limits: Limits) -> Records:
+    """The documents, or in place of each one that has such arrays their elements. Raises `TooMany`."""
+    if not any(_spelt(path[0]) in text for path in paths):
+        return documents
+    places: list[Any] = []
+    parents: list[Any] = []
+    leftovers: list[tuple[int, int]] = []
+    surroundings: list[bytes] = []
+    count = 0
+    for start, end in zip(documents.starts.tolist(), documents.ends.tolist(), strict=True):
+        rest = _without_arrays(text, start, end, paths)
+        if rest.text is not None and not _can_surround(rest.text, limits):
+            rest = _Object(None, [])  # refused as a whole, with the reason
+        found, others = ([(start, end)], []) if rest.text is None else _objects_in_all(text, rest.arrays, limits)
+        has_parent = rest.text is not None and rest.text != b"{}"
+        places.append(np.array(found, np.int64).reshape(-1, 2))
+        parents.append(np.full(len(found), len(surroundings) if has_parent else -1, np.int32))
+        surroundings += [rest.text] if has_parent and rest.text is not None else []
+        leftovers += others
+        count += len(found)
+        if max(count - limits.max_records, len(leftovers) - limits.max_refused) > 0:
+            reason: FileReason = "too-many-records" if count > limits.max_records else "too-many-refused"
+            raise TooMany(reason, f"{limits.max_records} records and {limits.max_refused} refused ones are the limits")
+    return _records(text, documents, np.concatenate(places), leftovers, np.concatenate(parents), surroundings)
+
+
+def _can_surround(text: bytes, limits: Limits) -> bool:
+    try:
+        text.decode()
+    except UnicodeDecodeError:
+        return False
+    return len(text) <= limits.max_record_bytes
+
+
+def _records(
+    text: bytes,
+    documents: Records,
+    places: Any,
+    leftovers: list[tuple[int, int]],
+    parents: Any,
+    surroundings: list[bytes],
+) -> Records:
+    numbers = lines_of(text, np.array([start for start, _ in leftovers], np.int64)).tolist()
+    others = [(start, end, line) for (start, end), line in zip(leftovers, numbers, strict=True)]
+    return Records(
+        places[:, 0],
+        places[:, 1],
+        lines_of(text, places[:, 0]),
+        sorted([*documents.leftovers, *others]),
+        documents.line_count,
+        False,
+        parents,
+        surroundings,
+    )
+
+
+def with_parent(record: bytes, parent: bytes) -> bytes:
+    """A record that has such a field stays as it is."""
+    if _NAMED in record:
+        return record
+    rest = record[1:].lstrip(WHITE)
+    return b"{" + _NAMED + b":" + parent + (b"" if rest == b"}" else b",") + rest
+
+
+def _without_arrays(text: bytes, start: int, end: int, paths: Sequence[Keys]) -> _Object:
+    """Looks closer only where a document names what is wanted: for most documents of most texts this is one search."""
+    wanted = [path for path in paths if text.find(_spelt(path[0]), start, end) >= 0]
+    arrays: list[Place] = []
+    left: list[bytes] = []
+    taken = False
+    for (first, last), key, value in _members(text, start, end) if wanted else ():
+        below = [path[1:] for path in wanted if path[0] == key]
+        inner = _Object(None, [])
+        if () in below and text[value] == ARRAY:
+            inner = _Object(b"", [(value, last)])
+        elif any(below) and text[value] == OBJECT:
+            inner = _without_arrays(text, value, last, [path for path in below if path])
+        arrays += inner.arrays
+        taken = taken or inner.text is not None
+        if inner.text != b"":
+            left.append(text[first:last] if inner.text is None else text[first:value] + inner.text)
+    return _Object(b"{" + b",".join(left) + b"}" if taken else None, arrays)
+
+
+def _members(text: bytes, start: int, end: int) -> list[Member]:
+    """Of an object; none where they cannot be told."""
+    if end - start <= SHORT_BYTES:
+        try:
+            return list(_members_of_short(text[start:end].decode("latin-1"), start))
+        except (ValueError, RecursionError):
+            pass
+    return _members_of_long(text, start, end)
+
+
+def _members_of_short(text: str, offset: int) -> Iterator[Member]:
+    at = _past_blanks(text, 1)
+    while text[at] != "}":
+        named = _KEY_IN_TEXT.match(text, at)
+        if named is None:
+            raise ValueError("no key")
+        _, last = _DECODER.raw_decode(text, named.end())
+        yield (at + offset, last + offset), _key_of(named[1].encode("latin-1")), named.end() + offset
+        at = _behind_value(text, last, "}")
+
+
+def _members_of_long(text: bytes, start: int, end: int) -> list[Member]:
+    inside = text[start + 1 : end - 1]
+    outline = skeleton(inside)
+    commas: Any = outline.position[(outline.symbol == COMMA) & (outline.level == 0)]
+    members: list[Member] = []
+    for before, after in pairwise([-1, *np.asarray(commas).tolist(), len(inside)]):
+        named = _KEY.match(inside, before + 1, after)
+        if named is None or not outline.complete:
+            return []
+        last = before + 1 + len(inside[before + 1 : after].rstrip(WHITE))
+        try:
+            key = _key_of(named[1])
+        except ValueError:
+            return []
+        members.append(((start + 1 + named.start(1), start + 1 + last), key, start + 1 + named.end()))
+    return members
+
+
+def _spelt(key: str) -> bytes:
+    return json.dumps(key, ensure_ascii=False).encode()
+
+
+def _objects_in_all(text: bytes, arrays: list[Place], limits: Limits) -> tuple[list[Place], list[Place]]:
+    both = [_objects_in(text, first, last, limits) for first, last in arrays]
+    return [place for objects, _ in both for place in objects], [place for _, others in both for place in others]
+
+
+def _objects_in(text: bytes, first: int, last: int, limits: Limits) -> tuple[list[Place], list[Place]]:
+    """The objects of an array, and what else is in it."""
+    if last - first <= SHORT_BYTES:
+        try:
+            places = list(_elements_of_short(text[first:last].decode("latin-1"), first))
+            return [p for p in places if text[p[0]] == OBJECT], [p for p in places if text[p[0]] != OBJECT]
+        except (ValueError, RecursionError):
+            pass
+    shape = shape_of(text[first:last], limits)
+    objects = zip((shape.starts + first).tolist(), (shape.ends + first).tolist(), strict=True)
+    return list(objects), [(start + first, end + first) for start, end in shape.leftovers]
+
+
+def _elements_of_short(text: str, offset: int) -> Iterator[Place]:
+    at = _past_blanks(text, 1)
+    while text[at] != "]":
+        _, last = _DECODER.raw_decode(text, at)
+        yield at + offset, last + offset
+        at = _behind_value(text, last, "]")
+
+
+def _behind_value(text: str, at: int, close: str) -> int:
+    """Where the next value begins, or the container closes."""
+    at = _past_blanks(text, at)
+    if text[at] == close:
+        return at
+    if text[at] != ",":
+        raise ValueError("no comma")
+    return _past_blanks(text, at + 1)
+
+
+def _past_blanks(text: str, at: int) -> int:
+    found = _BLANK.match(text, at)
+    end = at if found is None else found.end()
+    if end >= len(text):
+        raise ValueError("torn")
+    return end
+
+
+def _key_of(quoted: bytes) -> str:
+    return str(json.loads(quoted))

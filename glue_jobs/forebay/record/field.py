@@ -1,0 +1,41 @@
+"""The field at a path of one record, in plain Python: the definition of what `batch.fields` has Spark read there.
+
+In: a record as `number.read_json` gives it. Out: the field's text; None where there is none, or null, or half of a pair of
+surrogates. A key that is spelled as declared comes first, then its twins.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from forebay.declaration.path import Path
+from forebay.record.name import taken_key
+from forebay.record.number import write_json
+
+__all__ = ["text_at"]
+
+
+def text_at(record: Any, path: Path) -> str | None:
+    """The field's text; an object or an array as JSON."""
+    found = record
+    for step in path.steps:
+        found = _behind(found, step)
+    if found is None:
+        return None
+    text = found if isinstance(found, str) else write_json(found, ascii_only=False, bare=True)
+    return text if _is_text(text) else None
+
+
+def _behind(value: Any, step: str | int) -> Any:
+    if isinstance(step, int):
+        return value[step] if isinstance(value, list) and step < len(value) else None
+    key = taken_key(value, step) if isinstance(value, dict) else None
+    return None if key is None else value[key]
+
+
+def _is_text(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -1,0 +1,109 @@
+"""Which table a record belongs to: Spark routes a batch as the Python definition routes each record."""
+
+from __future__ import annotations
+
+import json
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from forebay.batch.routing import routed
+from forebay.declaration.service import Service, parse_service
+from forebay.record.number import read_json
+from forebay.record.route import Origin, route_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+KEY, METADATA = "in/alpha/2026/a.json", {"studio": "north", "empty": ""}
+COLUMNS = (
+    "piece int, line long, byte_offset long, value string, problem string, detail string, key string, metadata string"
+)
+
+
+def routes_by_spark(spark: SparkSession, service: Service, texts: list[str]) -> list[tuple[Any, ...]]:
+    rows = [(0, n, n, text, None, None, KEY, json.dumps(METADATA)) for n, text in enumerate(texts)]
+    made = routed(spark.createDataFrame(rows, COLUMNS), service).orderBy("line")
+    return [tuple(row) for row in made.select("_fate", "_table", "_declared", "_reason").collect()]
+
+
+def routes_by_python(service: Service, texts: list[str]) -> list[tuple[Any, ...]]:
+    routes = [route_of(service, read_json(text), Origin(KEY, METADATA)) for text in texts]
+    return [(route.fate, route.table, route.declared, route.reason) for route in routes]
+
+
+def service_of(wheres: list[Any]) -> Service:
+    tables = [{"name": f"t{n}" if n % 3 else f"t{n}_{{a}}", "where": where} for n, where in enumerate(wheres)]
+    last = {"name": "{@key.game}_{@metadata.studio}", "where": {"@type": ["x", "y"]}}
+    text = "\n".join(
+        f"[[tables]]\nname = {json.dumps(t['name'])}\nwhere = {toml_of(t['where'])}" for t in [*tables, last]
+    )
+    return parse_service({"service.toml": f'name = "s"\nenvelope = {{ key = "in/{{game}}/" }}\n{text}'})
+
+
+def toml_of(value: Any) -> str:
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{json.dumps(key)} = {toml_of(inner)}" for key, inner in value.items()) + " }"
+    return json.dumps(value, ensure_ascii=False)
+
+
+TEXTS = ["x", "y", "", "x.y", "7", "7.5", "x\n", "é"]
+VALUES = [*TEXTS, None, True, 7, -1, 7.5]
+NUMBERS = [7, -1, 7.5, 0]
+PATHS = ["a", "@type", '"a.b"', "items[1]", "items[0].a", "@metadata.studio", "@metadata.empty", "@key.game"]
+
+
+def any_condition(draw: Random) -> Any:
+    tests = {
+        "one_of": draw.sample(TEXTS, draw.randint(1, 3)),
+        "not": draw.choice([draw.choice(TEXTS), draw.sample(TEXTS, 2)]),
+        "exists": draw.random() < 0.5,
+        "prefix": draw.choice(TEXTS),
+        "matches": draw.choice(["x|y", "[0-9.]+", ".*", "x.y"]),
+        **{name: draw.choice(NUMBERS) for name in ("above", "at_least", "below", "at_most")},
+    }
+    return draw.choice(
+        [draw.choice(TEXTS), {name: tests[name] for name in draw.sample(sorted(tests), draw.randint(1, 2))}]
+    )
+
+
+def any_record(draw: Random) -> dict[str, Any]:
+    item = lambda: draw.choice([draw.choice(VALUES), {"a": draw.choice(VALUES)}])  # noqa: E731
+    made = {key: draw.choice(VALUES) for key in ("a", "@type", "a.b") if draw.random() < 0.7}
+    return made | {"items": draw.choice([draw.choice(VALUES), [item() for _ in range(draw.randint(0, 3))]])}
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_spark_routes_a_record_as_the_definition_does(spark: SparkSession, seed: int) -> None:
+    draw = Random(seed)
+    wheres = [{path: any_condition(draw) for path in draw.sample(PATHS, draw.randint(1, 2))} for _ in range(8)]
+    service, texts = service_of(wheres), [json.dumps(any_record(draw)) for _ in range(200)]
+    by_spark, by_python = routes_by_spark(spark, service, texts), routes_by_python(service, texts)
+    assert [(t, s, p) for t, s, p in zip(texts, by_spark, by_python, strict=True) if s != p][:3] == []
+    assert len(set(by_python)) > 2
+
+
+def test_sql_that_is_null_or_cannot_be_computed_leaves_the_record_to_the_next_table(spark: SparkSession) -> None:
+    service = parse_service(
+        {
+            "service.toml": """
+name = "s"
+[[tables]]
+name = "big"
+where = { kind = "sale" }
+where_sql = "price / quantity > 10 and day >= date'2026-01-01'"
+columns = [
+  { name = "price", type = "double" }, { name = "quantity", type = "long" },
+  { name = "at", type = "timestamp" }, { name = "day", type = "date", expression = "to_date(at)" },
+]
+[[tables]]
+name = "others"
+"""
+        }
+    )
+    good = {"kind": "sale", "price": 100, "quantity": 2, "at": "2026-11-22T10:00:00Z"}
+    others = [{"quantity": 0}, {"quantity": None}, {"price": "x"}, {"kind": "gift"}, {"at": "2025-01-01T00:00:00Z"}]
+    texts = [json.dumps({**good, **other}) for other in [{}, *others]]
+    found = [table for _, table, *_ in routes_by_spark(spark, service, texts)]
+    assert found == ["big", *["others"] * len(others)]

@@ -1,0 +1,121 @@
+"""Records inside documents: each element is a record with its own place, and what surrounds it goes along."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from forebay.content import elements
+from forebay.content.limits import Limits
+from tests.content.memory import Reading, read
+from tests.content.test_layouts import OBJECTS
+
+RECORDS = [("Records",), ("detail", "items")]
+
+
+def read_inside(text: str | bytes, limits: Limits | None = None) -> Reading:
+    return read({"a.json": text.encode() if isinstance(text, str) else text}, limits, inside=RECORDS)
+
+
+def records_of(reading: Reading) -> list[Any]:
+    return [json.loads(row.value) for row in reading.documents]
+
+
+@pytest.fixture(params=["short", "long"])
+def either_way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Short documents are walked with a decoder, long ones by their brackets: both must come to the same."""
+    if request.param == "long":
+        monkeypatch.setattr(elements, "SHORT_BYTES", 0)
+
+
+@pytest.mark.usefixtures("either_way")
+def test_each_element_is_a_record_with_its_place_and_its_surroundings() -> None:
+    text = '{"v": 1.50, "Records": [{"a": 1},\n {"b": [{"c": 2}]}, {}], "more": {"x": [1]}}\n{"plain": true}\n'
+    reading = read_inside(text)
+    parent = {"v": 1.5, "more": {"x": [1]}}
+    assert records_of(reading) == [
+        {"@parent": parent, "a": 1},
+        {"@parent": parent, "b": [{"c": 2}]},
+        {"@parent": parent},
+        {"plain": True},
+    ]
+    assert '"v": 1.50' in reading.documents[0].value
+    assert [(row.line, row.byte_offset) for row in reading.documents] == [
+        (1, text.index('{"a"')),
+        (2, text.index('{"b"')),
+        (2, text.index("{}")),
+        (3, text.index('{"plain"')),
+    ]
+    assert (reading.files["a.json"].documents, reading.files["a.json"].refused) == (4, 0)
+
+
+@pytest.mark.usefixtures("either_way")
+@pytest.mark.parametrize(
+    ("document", "records", "refused"),
+    [
+        ('{"Records": [{"a": 1}]}', [{"a": 1}], []),
+        ('{"Records": []}', [], []),
+        ('{"Records": {"a": 1}}', [{"Records": {"a": 1}}], []),
+        ('{"records": [{"a": 1}]}', [{"records": [{"a": 1}]}], []),
+        ('{"x": {"Records": [{"a": 1}]}}', [{"x": {"Records": [{"a": 1}]}}], []),
+        ('{"x": "\\"Records\\": [{}]"}', [{"x": '"Records": [{}]'}], []),
+        ('{"Records": [{"a": 1}, 7, "s", null, [{}]]}', [{"a": 1}], ["7", '"s"', "null", "[{}]"]),
+        (
+            '{"detail": {"items": [{"a": 1}], "z": 1}, "Records": [{"b": 2}]}',
+            [{"@parent": {"detail": {"z": 1}}, "a": 1}, {"@parent": {"detail": {"z": 1}}, "b": 2}],
+            [],
+        ),
+        ('{"v": 1, "Records": [{"@parent": "mine"}]}', [{"@parent": "mine"}], []),
+    ],
+)
+def test_only_the_named_arrays_are_taken_apart(document: str, records: list[Any], refused: list[str]) -> None:
+    reading = read_inside(document)
+    assert records_of(reading) == records
+    assert [(row.value, row.problem) for row in reading.refused] == [(text, "not-an-object") for text in refused]
+
+
+@pytest.mark.usefixtures("either_way")
+def test_a_document_whose_members_cannot_be_told_is_left_to_the_parser_as_a_whole() -> None:
+    text = '{"Records": [{"a": 1}], nonsense}'
+    assert [row.value for row in read_inside(text).documents] == [text]
+
+
+def test_one_bad_element_takes_no_other_with_it() -> None:
+    limits = Limits(max_record_bytes=40, max_depth=3)
+    elements = ['{"a": 1}', f'{{"long": "{"x" * 40}"}}', '{"deep": [[[[1]]]]}', '{"z": 1}']
+    text = ('{"Records": [' + ", ".join(elements) + "]}").encode().replace(b'"z"', b'"\xff"')
+    reading = read_inside(text, limits)
+    assert [row.value.rstrip() for row in reading.documents] == ['{"a": 1}']
+    assert [row.problem for row in reading.refused] == ["record-too-large", "too-deep", "not-utf8"]
+
+
+def test_surroundings_that_no_record_can_carry_refuse_the_document() -> None:
+    reading = read_inside(b'{"v": "\xff", "Records": [{"a": 1}]}')
+    assert ([row.problem for row in reading.refused], reading.documents) == (["not-utf8"], [])
+
+
+def test_concatenated_archives_of_documents_are_taken_apart() -> None:
+    archive = b"".join(gzip.compress(json.dumps({"of": n, "Records": [{"a": n}] * 2}).encode()) for n in range(2))
+    assert records_of(read_inside(archive)) == [{"@parent": {"of": n}, "a": n} for n in (0, 0, 1, 1)]
+
+
+def test_a_document_may_be_longer_than_a_record_may() -> None:
+    limits = Limits(max_record_bytes=1000)
+    text = json.dumps({"v": 1, "Records": [{"n": n} for n in range(20_000)]})
+    reading = read_inside(text, limits)
+    assert (len(reading.documents), reading.refused) == (20_000, [])
+    assert json.loads(reading.documents[-1].value) == {"@parent": {"v": 1}, "n": 19_999}
+
+
+@settings(max_examples=60)
+@given(st.lists(st.tuples(OBJECTS, st.lists(OBJECTS, max_size=3)), min_size=1, max_size=3), st.booleans())
+def test_whatever_documents_hold_comes_back_whole(documents: list[tuple[Any, list[Any]]], pretty: bool) -> None:
+    written = [json.dumps({**rest, "Records": inner}, indent=1 if pretty else None) for rest, inner in documents]
+    rests = [({key: value for key, value in rest.items() if key != "Records"}, inner) for rest, inner in documents]
+    wanted = [({"@parent": rest} if rest else {}) | one for rest, inner in rests for one in inner]
+    assert records_of(read_inside("\n".join(written))) == wanted

@@ -1,0 +1,46 @@
+"""The table of a record, in plain Python."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from forebay.declaration.service import parse_service
+from forebay.record.number import read_json
+from forebay.record.route import Origin, Route, route_of
+
+SERVICE = parse_service(
+    {
+        "service.toml": """
+name = "s"
+envelope = { key = "in/{game}/" }
+[[tables]]
+name = "big"
+where = { "order.total" = { above = 100 }, "order.test" = { not = true } }
+[[tables]]
+name = "{@key.game}_{order.kind}"
+where = { order = { exists = true } }
+[[tables]]
+name = "first_sku"
+where = { "items[0].sku" = ["a", 7] }
+"""
+    }
+)
+
+
+@pytest.mark.parametrize(
+    ("record", "route"),
+    [
+        ({"order": {"total": 100.5}}, Route("write", "big", 0)),
+        ({"order": {"total": "101", "test": False}}, Route("write", "big", 0)),
+        ({"order": {"total": 100.5, "test": True, "kind": "x"}}, Route("write", "alpha_x", 1)),
+        ({"order": {"total": 100, "kind": "No Name"}}, Route("quarantine", None, 1, "bad-table-name")),
+        ({"order": {"total": 100}, "items": [{"sku": 7}]}, Route("write", "first_sku", 2)),
+        ({"items": [{"sku": 8}]}, Route("park")),
+        ({"items": {"sku": "a"}}, Route("park")),
+    ],
+)
+def test_the_first_declaration_that_fits_takes_the_record(record: Any, route: Route) -> None:
+    assert route_of(SERVICE, read_json(json.dumps(record)), Origin("in/alpha/x.json")) == route
