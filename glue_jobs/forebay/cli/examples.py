@@ -62,7 +62,10 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("forebay tables --lake s3://studio-lake", "what there is"),
         ("forebay tables check ./my-service", "everything that is wrong with the declarations"),
     ),
-    "tables init": (("forebay tables init ./my-service", "begin with the built-in example"),),
+    "tables init": (
+        ("forebay tables init ./my-service", "begin with the built-in example"),
+        ("forebay tables init ./my-service --from samples/", "begin with a draft that these samples fit"),
+    ),
     "tables check": (
         ("forebay tables check ./my-service", "the declarations alone"),
         ("forebay tables check ./my-service --lake s3://studio-lake", "and how the tables differ from them"),
@@ -75,6 +78,10 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
     "tables health": (
         ("forebay tables health", "all tables"),
         ("forebay tables health alpha --json", "one, for machines"),
+    ),
+    "try": (
+        ("forebay try samples/ --service ./my-service", "what would become of these files"),
+        ("forebay try samples/ --service ./new --against ./old", "what new declarations change"),
     ),
     "schema": (("forebay schema show alpha", "columns and types"),),
     "schema show": (("forebay schema show alpha", "columns, types and the keys that they are read from"),),

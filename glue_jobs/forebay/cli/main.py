@@ -47,6 +47,9 @@ COMMANDS = {
     "lease": Command("forebay.cli.lease", "app", "Show which job works on the lake, and take its place."),
     "accounts": Command("forebay.cli.accounts", "accounts", "Check that every sum of the ledger holds in the tables."),
     "tables": Command("forebay.cli.tables", "app", "List the tables, and handle their declarations."),
+    "try": Command(
+        "forebay.cli.try_out", "try_out", "Say what would become of sample files: tables, columns, refusals."
+    ),
     "schema": Command("forebay.cli.schema", "app", "Show and change a table's columns."),
     "backfill": Command("forebay.cli.backfill", "backfill", "Load files that were in a bucket before forebay was."),
     "quality": Command("forebay.cli.quality", "quality", "Show how rows stand up to their expectations."),

@@ -75,11 +75,27 @@ def _facts(view: LakeView, place: str) -> list[TableFacts]:
 
 
 @app.command()
-def init(folder: Folder) -> None:
-    """Write declarations to begin with."""
+def init(
+    folder: Folder,
+    samples: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--from", help="Draft them from these samples: a file, folder or s3:// address; may be given again."
+        ),
+    ] = None,
+) -> None:
+    """Write declarations to begin with: the built-in example, or a draft from samples."""
     from forebay.operate import declarations as declared
 
-    console.print(f"wrote {declared.begin(folder)}")
+    if samples:
+        from forebay.operate.draft import draft_of, service_name
+        from forebay.operate.samples import read_samples
+
+        console.print(
+            f"wrote {declared.begin(folder, draft_of(read_samples(samples), service_name(folder.resolve().name)))}"
+        )
+    else:
+        console.print(f"wrote {declared.begin(folder)}")
 
 
 @app.command()
@@ -170,7 +186,7 @@ def editor_schema() -> None:
 
 def _check_sql(service: Declarations) -> None:
     """Starts a JVM only where there is SQL."""
-    if any(table.expectations or any(c.expression for c in table.columns) for table in service.tables):
+    if any(table.has_sql for table in service.tables):
         from forebay.batch.expectations import check_expressions
         from forebay.spark.session import session
 

@@ -8,4 +8,5 @@
 * `status` how it is going      * `queue` what waits, and what died      * `sql` queries over tables and ledger
 * `history` what happened when, and what operators did
 * `health` the state of tables      * `stop` ends a running job
+* `samples` files to try declarations on      * `trial` what would become of them      * `draft` of declarations, from them
 """

@@ -1,0 +1,91 @@
+"""What would become of sample files: tables, columns, what is rescued, parked and refused. Without Spark, in about a second."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from forebay.cli.options import Service
+from forebay.cli.show import columns, console, print_json
+
+if TYPE_CHECKING:
+    from forebay.operate.trial import Trial
+
+__all__ = ["try_out"]
+
+SHOWN = 10
+
+
+def try_out(
+    samples: Annotated[list[str], typer.Argument(help="Files, folders, or s3:// objects and prefixes (with a /).")],
+    service: Service = "",
+    against: Annotated[str, typer.Option(help="Other declarations: say what changes with --service.")] = "",
+    as_json: Annotated[bool, typer.Option("--json", help="For machines: one JSON object.")] = False,
+) -> None:
+    """Say what would become of sample files: tables, columns, refusals. Writes nothing.
+
+    Exit status 1 if a file cannot be read or a record is refused."""
+    from forebay.declaration.service import load_service
+    from forebay.operate.samples import read_samples
+    from forebay.operate.trial import differences
+    from forebay.operate.trial import try_out as tried
+
+    def of(place: str) -> Trial:
+        declared = load_service(place)
+        return tried(declared, read_samples(samples, inside=declared.envelope.inside))
+
+    trial = of(service)
+    changed = differences(of(against), trial) if against else None
+    if as_json:
+        print_json([trial.as_json() | ({} if changed is None else {"differences": changed})])
+    elif changed is not None:
+        _show_lines(changed or ["nothing changes for these samples"])
+    else:
+        _show(trial)
+    if not trial.is_clean:
+        raise typer.Exit(1)
+
+
+def _show(trial: Trial) -> None:
+    files = columns("file", "outcome", ">records", ">refused", "why")
+    for file in trial.files:
+        why = f"{file['reason']}: {file['detail']}" if "reason" in file else ""
+        files.add_row(_safe(file["file"]), file["outcome"], f"{file['records']:,}", f"{file['refused']:,}", _safe(why))
+    console.print(files)
+    for table in trial.tables:
+        console.print(f"\ntable {table.name}: {table.rows:,} rows", markup=False)
+        found = columns("column", "type", "read from", ">filled", ">do not fit", "such as")
+        for c in table.columns:
+            filled = "" if c.filled is None else f"{c.filled:,}"
+            found.add_row(c.name, c.type, _safe(c.source or ""), filled, f"{c.misfits or ''}", _safe(c.example or ""))
+        console.print(found)
+        if table.rescued:
+            _show_lines([f"  {table.rescued:,} rows keep something in _rescued", *(f"    {e}" for e in table.examples)])
+        _show_lines([f"  not evaluated, as it needs Spark: {sql}" for sql in table.unchecked])
+    _show_some("parked, as no table wants them", [f"{p['place']}  {p['record']}" for p in trial.parked])
+    _show_some("refused", [f"{r['place']}  {r['reason']}  {r['detail'] or ''}  {r['record']}" for r in trial.refused])
+
+
+def _show_some(what: str, lines: Sequence[str]) -> None:
+    if lines:
+        more = [f"  and {len(lines) - SHOWN:,} more: --json lists all"] if len(lines) > SHOWN else []
+        _show_lines(["", f"{len(lines):,} records {what}", *(f"  {line[:200]}" for line in lines[:SHOWN]), *more])
+
+
+def _show_lines(lines: Sequence[str]) -> None:
+    for line in lines:
+        console.print(_printable(line), markup=False, soft_wrap=True)
+
+
+def _safe(text: str) -> str:
+    """Text of data in a table's cell: no markup, and short."""
+    from rich.markup import escape
+
+    return escape(_printable(text if len(text) <= 100 else text[:99] + "…"))
+
+
+def _printable(text: str) -> str:
+    """Without what a terminal would take for a command."""
+    return "".join(sign if sign.isprintable() else "\N{REPLACEMENT CHARACTER}" for sign in text)

@@ -1,0 +1,194 @@
+"""A draft of declarations, made from samples: a start that a person reads and changes.
+
+In: sample records. Out: the text of a `service.toml`, with a comment for each choice. It makes a table for each value of the
+field that tells kinds of records apart, declares the type of each scalar field, and chooses event time and partitions. All
+sample records fit it. Samples without a record are `Misdeclared`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from forebay.declaration.column import Column
+from forebay.declaration.path import Path
+from forebay.errors import Misdeclared
+from forebay.operate.samples import Samples
+from forebay.record.declared import fits
+from forebay.record.field import text_at
+from forebay.record.name import safe_name, taken_key
+from forebay.record.number import read_json
+
+__all__ = ["draft_of", "service_name"]
+
+KINDS = ("event", "event_type", "eventtype", "event_name", "eventname", "type", "kind", "action", "detail_type", "name")
+"""Names of fields that tell kinds of records apart, as columns are named; the first that fits is taken."""
+MOST_KINDS = 20
+TIMES = (
+    "event_time",
+    "eventtime",
+    "timestamp",
+    "x_timestamp",
+    "time",
+    "occurred_at",
+    "created_at",
+    "createdat",
+    "ts",
+    "at",
+)
+IDS = ("event_id", "eventid", "insert_id", "x_insert_id", "message_id", "messageid", "uuid", "id")
+LOOKS_LIKE_A_TIME = re.compile(r"\d{4}-\d\d-\d\d([T ].*)?")
+SCALARS = (str, bool, int, float)
+MANY_KEYS = 100
+"""An object with more keys than this over all samples has identifiers for keys."""
+
+
+@dataclass(frozen=True)
+class _Field:
+    path: Path
+    column: Column
+
+
+UNITS = {10: "s", 13: "ms"}
+"""Of a number that counts from 1970, by its digits in our time."""
+
+
+def draft_of(samples: Samples, name: str) -> str:
+    """The text of a service of this name."""
+    records = list(_objects(samples))
+    if not records:
+        raise Misdeclared.one("--from", "holds no record that is a JSON object", "`forebay try` says what is in it")
+    kind = _kind_of(records)
+    lines = [
+        f"# Drafted from {len(records):,} sample records. Read it, change it, and try it: forebay try SAMPLE --service FOLDER",
+        f"name = {json.dumps(name)}  # a part of every transaction, so it must not change later",
+    ]
+    piles: dict[str | None, list[Any]] = {}
+    for record in records:
+        piles.setdefault(None if kind is None else text_at(record, kind), []).append(record)
+    names: set[str] = set()
+    for value, pile in sorted(piles.items(), key=lambda one: (one[0] is None, one[0] or "")):
+        lines += ["", *_table_of(kind, value, pile, names)]
+    return "\n".join(lines) + "\n"
+
+
+def service_name(folder: str) -> str:
+    """A service's name that a folder's name suggests."""
+    plain = re.sub(r"[^a-z0-9]+", "-", folder.lower()).strip("-")
+    return (plain if plain[:1].isalpha() else f"s-{plain}")[:31].strip("-")
+
+
+def _objects(samples: Samples) -> Iterator[dict[str, Any]]:
+    for sample in samples.records:
+        try:
+            record = read_json(sample.text) if sample.reason is None else None
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(record, dict):
+            yield record
+
+
+def _kind_of(records: Sequence[Mapping[str, Any]]) -> Path | None:
+    """The field whose few values tell kinds of records apart, if there is one."""
+    named = {safe_name(key): key for record in records for key in record}
+    for key in (named[name] for name in KINDS if name in named):
+        values = {value for record in records if not isinstance(value := record.get(key), dict | list)}
+        texts = values - {None}
+        few = len(texts) <= min(MOST_KINDS, max(1, len(records) // 2))
+        if texts and few and all(type(text) is str and text for text in texts) and _is_scalar(records, key):
+            return Path("record", (key,))
+    return None
+
+
+def _is_scalar(records: Sequence[Mapping[str, Any]], key: str) -> bool:
+    return not any(isinstance(record.get(key), dict | list) for record in records)
+
+
+def _table_of(kind: Path | None, value: str | None, records: list[Any], names: set[str]) -> Iterator[str]:
+    name = "others" if kind is not None and value is None else "records" if value is None else safe_name(value)
+    while name in names:
+        name += "_2"
+    names.add(name)
+    fields = list(_fields(records))
+    yield "[[tables]]"
+    yield f"name = {json.dumps(name)}  # {len(records):,} of the samples"
+    if kind is not None and value is not None:
+        yield f"where = {{ {json.dumps(str(kind), ensure_ascii=False)} = {json.dumps(value, ensure_ascii=False)} }}"
+    time = _preferred(TIMES, [field for field in fields if field.column.type == "timestamp"])
+    day = time is not None and all(field.column.name != "day" for field in fields)
+    if fields:
+        yield "# Other fields become columns by themselves; these keep their type whatever comes."
+        yield "columns = ["
+        yield from (f"  {_written(field)}," for field in fields)
+        if time is not None and day:
+            yield f'  {{ name = "day", type = "date", expression = "to_date({time.column.name})" }},'
+        yield "]"
+    if time is not None:
+        yield "# When a record happened; where it does not say, when its file landed."
+        yield f'event_time = {{ column = "{time.column.name}", otherwise = "landed" }}'
+        if day:
+            yield "# Queries about some days read those days' files only. Remove this for a table of less than 1 GB a year."
+            yield 'partitions = ["day"]'
+    if (known := _preferred(IDS, [field for field in fields if _is_unique(field, records)])) is not None:
+        yield f"# {known.path} differs in all samples. If it identifies a record, those that come again can be dropped:"
+        yield f'# dedupe = {{ by = ["{known.column.name}"], days = 3 }}'
+
+
+def _fields(records: Sequence[Mapping[str, Any]]) -> Iterator[_Field]:
+    """The scalar fields, and objects whose keys are identifiers; of keys that make one name, the first."""
+    taken: set[str] = set()
+    for key in dict.fromkeys(key for record in records for key in record):
+        read_from = [(record, taken_key(record, key)) for record in records]  # a twin stands in for the key
+        values = [record[one] for record, one in read_from if one is not None and record[one] is not None]
+        name, path = safe_name(key), Path("record", (key,))
+        said = _type_of(name, values)
+        if said is not None and name not in taken:
+            taken.add(name)
+            yield _Field(path, Column.model_validate({"name": name, "path": str(path), **said}))
+
+
+def _type_of(name: str, values: list[Any]) -> dict[str, str] | None:
+    """None where the field is better left to become what its values are."""
+    if not values:
+        return None
+    if all(isinstance(value, dict) for value in values):
+        return {"type": "map"} if len({key for value in values for key in value}) > MANY_KEYS else None
+    if not all(isinstance(value, SCALARS) for value in values):
+        return None
+    if all(isinstance(value, bool) for value in values):
+        return {"type": "boolean"}
+    texts = [text_at({"x": value}, Path("record", ("x",))) or "" for value in values]
+    candidates: list[dict[str, str]] = [{"type": "timestamp"}] if all(map(LOOKS_LIKE_A_TIME.fullmatch, texts)) else []
+    if not any(isinstance(value, str | bool) for value in values):
+        if name in TIMES and (unit := UNITS.get(len(texts[0]))) and {len(text) for text in texts} == {len(texts[0])}:
+            candidates.append({"type": "timestamp", "unit": unit})
+        candidates += [{"type": "long"}, {"type": "double"}]
+    return next((said for said in candidates if _all_fit(texts, said)), {"type": "string"})
+
+
+def _all_fit(texts: list[str], said: dict[str, str]) -> bool:
+    column = Column.model_validate({"name": "x", **said})
+    return all(fits(text, column) for text in texts)
+
+
+def _preferred(names: Sequence[str], fields: list[_Field]) -> _Field | None:
+    return next((field for name in names for field in fields if field.column.name == name), None)
+
+
+def _is_unique(field: _Field, records: list[Any]) -> bool:
+    texts = [text_at(record, field.path) for record in records]
+    return None not in texts and len(set(texts)) == len(texts) > 1
+
+
+def _written(field: _Field) -> str:
+    said = [f'name = "{field.column.name}"']
+    if field.column.type != "string":
+        said.append(f'type = "{field.column.type}"')
+    if field.column.unit is not None:
+        said.append(f'unit = "{field.column.unit}"')
+    if str(field.path) != field.column.name:
+        said.append(f"path = {json.dumps(str(field.path), ensure_ascii=False)}")
+    return "{ " + ", ".join(said) + " }"

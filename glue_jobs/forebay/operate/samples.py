@@ -1,0 +1,130 @@
+"""Sample files, of this machine or in S3, read by the reader that the job has.
+
+In: paths, folders and s3:// addresses. Out: their records and refusals, each with its place, and what became of each file.
+A sample is read whole into memory. What is not there is `Misdeclared`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from forebay.aws.client import client
+from forebay.content.elements import Keys
+from forebay.content.end import FileEnd, PieceEnd, file_ends
+from forebay.content.fetch import GetObject, Metadata
+from forebay.content.limits import Limits
+from forebay.content.outcome import Unread
+from forebay.content.piece import cut
+from forebay.content.reading import read_pieces
+from forebay.errors import Misdeclared
+from forebay.landed_file import LandedFile
+
+__all__ = ["Sample", "Samples", "read_samples"]
+
+MOST_FILES = 1000
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A record, or what was refused as one: then `reason` says why. `line` counts from 1 in the file."""
+
+    file: LandedFile
+    line: int
+    text: str
+    byte_offset: int = 0
+    reason: str | None = None
+    detail: str | None = None
+    metadata: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def place(self) -> str:
+        return f"{name_of(self.file)}:{self.line}"
+
+
+@dataclass(frozen=True)
+class Samples:
+    """In the order of the files and of their lines; `ends` has one for each file."""
+
+    records: tuple[Sample, ...]
+    ends: tuple[FileEnd, ...]
+
+
+def read_samples(
+    places: Iterable[str], *, inside: Sequence[Keys] = (), limits: Limits | None = None, s3: Any = None
+) -> Samples:
+    """The records of all files that land; those of a file that is not read whole are left out, as the job does. `inside` are
+    the arrays of documents in which records lie."""
+    files = [file for place in places for file in _files_at(place, s3)]
+    limits = limits or Limits(attempts=2)
+    metadata: Metadata = {}
+    pieces = cut(files, limits)
+    of_piece = {piece.number: piece.file for piece in pieces}
+    rows = [
+        row
+        for batch in read_pieces(pieces, _Get(s3, limits, metadata), limits, metadata, inside)
+        for row in batch.to_pylist()
+    ]
+    said = [row for row in rows if row["line"] is None]
+    ends = file_ends(pieces, [PieceEnd.from_row(r["piece"], r["value"], r["problem"], r["detail"]) for r in said])
+    before = {piece: lines for end in ends if end.lands for piece, lines in end.lines_before.items()}
+    rows = sorted((r for r in rows if r["line"] and r["piece"] in before), key=lambda r: (r["piece"], r["byte_offset"]))
+    records = (
+        Sample(
+            file=of_piece[row["piece"]],
+            line=row["line"] + before[row["piece"]],
+            text=row["value"].rstrip(),
+            byte_offset=row["byte_offset"],
+            reason=row["problem"],
+            detail=row["detail"],
+            metadata=metadata.get(of_piece[row["piece"]], {}),
+        )
+        for row in rows
+    )
+    return Samples(tuple(records), tuple(ends))
+
+
+def name_of(file: LandedFile) -> str:
+    return file.uri if file.bucket else file.key
+
+
+@dataclass(frozen=True)
+class _Get:
+    """From S3, or from this machine where a file has no bucket."""
+
+    s3: Any
+    limits: Limits
+    metadata: Metadata
+
+    def __call__(self, file: LandedFile, start: int = 0, stop: int | None = None) -> bytes | Unread:
+        if file.bucket:
+            return GetObject(self.s3 or client("s3"), self.limits.max_file_bytes, self.metadata)(file, start, stop)
+        return Path(file.etag).read_bytes()[start:stop]
+
+
+def _files_at(place: str, s3: Any) -> Iterator[LandedFile]:
+    if place.startswith(("s3://", "s3a://")):
+        found = list(_objects_at(place, s3 or client("s3")))
+    else:
+        root = Path(place.removeprefix("file:"))
+        paths = sorted(path for path in root.rglob("*") if path.is_file()) if root.is_dir() else [root]
+        keys = {path: path.relative_to(root).as_posix() if root.is_dir() else path.as_posix() for path in paths}
+        # A file of this machine has no etag, so that says where it is.
+        found = [LandedFile("", keys[p], p.stat().st_size, str(p)) for p in paths if p.exists()]
+    if not found:
+        raise Misdeclared.one(place, "holds no file", "name files, folders or s3:// addresses that hold samples")
+    if len(found) > MOST_FILES:
+        raise Misdeclared.one(place, f"holds more than {MOST_FILES} files", "name fewer: samples are read into memory")
+    yield from found
+
+
+def _objects_at(place: str, s3: Any) -> Iterator[LandedFile]:
+    """The object of this name, or all below where it ends in a slash."""
+    bucket, _, key = place.partition("://")[2].partition("/")
+    pages = s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=key)
+    for page in pages:
+        for one in page.get("Contents", []):
+            if one["Key"] == key or key.endswith("/") or not key:
+                yield LandedFile(bucket, one["Key"], one["Size"], one["ETag"].strip('"'))

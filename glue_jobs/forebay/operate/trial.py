@@ -1,0 +1,192 @@
+"""A trial: what would become of sample files under given declarations, found without Spark and without a lake.
+
+In: samples and a service. Out: a `Trial`: the rows and columns of each table; what is rescued, parked and refused. The rules
+are the job's own: its reader (`content`), its routing (`record.route`), its columns (`record.growth`, `record.conform`). SQL
+is Spark's alone, so a trial names the SQL that it did not evaluate.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from forebay.batch.columns import rules_of
+from forebay.declaration.service import Service
+from forebay.declaration.table import Table
+from forebay.operate.samples import Sample, Samples, name_of
+from forebay.record.conform import Records, writable
+from forebay.record.declared import fits
+from forebay.record.growth import grown
+from forebay.record.kind import Struct, leaves
+from forebay.record.number import read_json
+from forebay.record.route import Origin, route_of, text_of
+
+__all__ = ["Trial", "TrialColumn", "TrialTable", "differences", "try_out"]
+
+EXAMPLES = 3
+
+
+@dataclass(frozen=True)
+class TrialColumn:
+    """`source` is the path that a declared column is read from; `misfits` are values that do not fit its type."""
+
+    name: str
+    type: str
+    source: str | None = None
+    filled: int | None = None
+    misfits: int = 0
+    example: str | None = None
+
+
+@dataclass(frozen=True)
+class TrialTable:
+    """`rescued` rows keep something in `_rescued`; `unchecked` is SQL that only Spark evaluates."""
+
+    name: str
+    rows: int
+    columns: tuple[TrialColumn, ...]
+    rescued: int
+    examples: tuple[str, ...]
+    unchecked: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Trial:
+    """`fates` says for each record, by its place, which table takes it, or `parked`, or `refused`."""
+
+    files: tuple[dict[str, Any], ...]
+    tables: tuple[TrialTable, ...]
+    parked: tuple[dict[str, Any], ...]
+    refused: tuple[dict[str, Any], ...]
+    fates: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether every file was read and no record refused."""
+        return not self.refused and all(file["outcome"] in ("loaded", "empty") for file in self.files)
+
+    def as_json(self) -> dict[str, Any]:
+        told = asdict(self)
+        told.pop("fates")
+        return told
+
+
+def try_out(service: Service, samples: Samples) -> Trial:
+    """Nothing is written anywhere."""
+    taken: dict[tuple[int, str], list[tuple[Sample, Any]]] = {}
+    parked, refused, fates = [], [], {}
+    for sample in samples.records:
+        record, reason, detail = _read(sample)
+        table = None
+        if reason is None:
+            route = route_of(service, record, Origin(sample.file.key, sample.metadata))
+            table, reason = route.table, route.reason
+            if table is not None and route.declared is not None:
+                taken.setdefault((route.declared, table), []).append((sample, record))
+            elif reason is None:
+                parked.append({"place": sample.place, "record": sample.text})
+        if reason is not None:
+            refused.append({"place": sample.place, "reason": reason, "detail": detail, "record": sample.text})
+        fates[f"{sample.place} #{sample.byte_offset}"] = table or ("parked" if reason is None else f"refused, {reason}")
+    tables = tuple(_tried(service, service.tables[n], name, rows) for (n, name), rows in sorted(taken.items()))
+    files = tuple(_told(end) for end in samples.ends)
+    return Trial(files, tables, tuple(parked), tuple(refused), fates)
+
+
+def differences(before: Trial, after: Trial) -> list[str]:
+    """What other declarations make of the same samples, as sentences."""
+    return [*_moved(before, after), *_other_tables(before, after)]
+
+
+def _read(sample: Sample) -> tuple[Any, str | None, str | None]:
+    """The record, or why there is none."""
+    if sample.reason is not None:
+        return None, sample.reason, sample.detail
+    try:
+        return read_json(sample.text), None, None
+    except RecursionError:
+        return None, "too-deep", "nested too deep to be tried here"
+    except ValueError as broken:
+        return None, "several-documents" if _are_several(sample.text) else "not-json", str(broken)
+
+
+def _are_several(text: str) -> bool:
+    try:
+        return len(json.loads(f"[{text}]")) > 1
+    except ValueError:
+        return False
+
+
+def _tried(service: Service, table: Table, name: str, rows: Sequence[tuple[Sample, Any]]) -> TrialTable:
+    rules = rules_of(table)
+    records = Records(pa.array([sample.text for sample, _ in rows], pa.string()), rules)
+    columns = grown(Struct(), records.shape(), rules)
+    conformed = records.conformed(writable(columns))
+    rescued = dict(zip(conformed.rows.to_pylist(), conformed.rescued.to_pylist(), strict=True))
+    declared = [_declared(service, table, column.name, rows) for column in table.columns if column.expression is None]
+    odd = {at for _, places in declared for at in places} | {at for at, text in rescued.items() if text is not None}
+    found = [TrialColumn(".".join(path), str(kind)) for path, kind in leaves(columns)]
+    derived = [TrialColumn(c.name, c.type, c.expression) for c in table.columns if c.expression is not None]
+    return TrialTable(
+        name=name,
+        rows=len(rows),
+        columns=(*(column for column, _ in declared), *derived, *found),
+        rescued=len(odd),
+        examples=tuple(f"{rows[at][0].place}: {rescued[at]}" for at in sorted(odd) if rescued.get(at))[:EXAMPLES],
+        unchecked=tuple(_sql_of(table)),
+    )
+
+
+def _declared(
+    service: Service, table: Table, name: str, rows: Sequence[tuple[Sample, Any]]
+) -> tuple[TrialColumn, list[int]]:
+    """The column, and the rows whose value does not fit it."""
+    column = next(column for column in table.columns if column.name == name)
+    texts = [text_of(service, column.source, record, Origin(s.file.key, s.metadata)) for s, record in rows]
+    odd = [at for at, text in enumerate(texts) if text is not None and not fits(text, column)]
+    filled = sum(text is not None for text in texts) - len(odd)
+    example = f"{rows[odd[0]][0].place}: {texts[odd[0]]}" if odd else None
+    return TrialColumn(column.name, column.type, column.source, filled, len(odd), example), odd
+
+
+def _sql_of(table: Table) -> Iterator[str]:
+    if table.where_sql is not None:
+        yield f"where_sql: {table.where_sql}"
+    yield from (f"column {c.name}: {c.expression}" for c in table.columns if c.expression is not None)
+    yield from (f"expectation {name}: {said.check}" for name, said in table.expectations.items())
+
+
+def _told(end: Any) -> dict[str, Any]:
+    said = {"file": name_of(end.file), "outcome": end.outcome, "records": end.documents, "refused": end.refused}
+    return {**said, **({"reason": end.reason, "detail": end.detail} if end.reason else {})}
+
+
+def _moved(before: Trial, after: Trial) -> Iterator[str]:
+    """Records that go elsewhere, counted by where from and where to."""
+    moves: dict[tuple[str, str], list[str]] = {}
+    for place, fate in before.fates.items():
+        if (now := after.fates.get(place, "no record")) != fate:
+            moves.setdefault((fate, now), []).append(place.partition(" #")[0])
+    for place, fate in after.fates.items():
+        if place not in before.fates:
+            moves.setdefault(("no record", fate), []).append(place.partition(" #")[0])
+    for (old, new), places in sorted(moves.items()):
+        yield f"{len(places)} records: {old} -> {new}, such as {places[0]}"
+
+
+def _other_tables(before: Trial, after: Trial) -> Iterator[str]:
+    had, has = ({table.name: table for table in trial.tables} for trial in (before, after))
+    for name in sorted(had.keys() | has.keys()):
+        if name not in has or name not in had:
+            yield f"table {name}: {'gets no record any more' if name not in has else 'is new'}"
+            continue
+        old, new = ({column.name: column.type for column in tables[name].columns} for tables in (had, has))
+        yield from (f"table {name}: column {c} {new[c]} is new" for c in new if c not in old)
+        yield from (f"table {name}: column {c} is gone" for c in old if c not in new)
+        yield from (f"table {name}: column {c}: {old[c]} -> {new[c]}" for c in new if old.get(c, new[c]) != new[c])
+        if had[name].rescued != has[name].rescued:
+            yield f"table {name}: rows with something rescued: {had[name].rescued} -> {has[name].rescued}"

@@ -1,0 +1,84 @@
+"""A draft from samples: declarations that the samples fit, with the choices explained."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from forebay.declaration.service import parse_service
+from forebay.errors import Misdeclared
+from forebay.landed_file import LandedFile
+from forebay.operate.draft import draft_of
+from forebay.operate.samples import Sample, Samples
+from forebay.operate.trial import try_out
+from tests.operate.command import ran
+
+FILE = LandedFile("", "a.json")
+
+
+def samples_of(records: list[Any]) -> Samples:
+    return Samples(tuple(Sample(FILE, n, json.dumps(record)) for n, record in enumerate(records, 1)), ())
+
+
+EVENTS: list[Any] = [
+    {"type": "order.paid", "@timestamp": "2026-11-22T10:00:00Z", "id": "a", "total": 10, "Test": False, "at": {"x": 1}},
+    {"type": "order.paid", "@timestamp": "2026-11-22T10:00:01Z", "id": "b", "total": 10.5, "a.b": "c"},
+    {"type": "login", "ts": 1795341600, "id": "c"},
+    {"type": "login", "ts": 1795341601, "id": "d", "scores": {f"player-{n}": n for n in range(200)}},
+    {"other": 1},
+]
+
+
+def test_kinds_types_times_and_ids_are_found() -> None:
+    text = draft_of(samples_of(EVENTS), "shop")
+    service = parse_service({"service.toml": text})
+    login, paid, others = service.tables
+    assert [table.name for table in service.tables] == ["login", "order_paid", "others"]
+    assert {c.name: (c.type, c.source) for c in paid.columns if not c.expression} == {
+        "type": ("string", "type"),
+        "x_timestamp": ("timestamp", "@timestamp"),
+        "id": ("string", "id"),
+        "total": ("double", "total"),
+        "test": ("boolean", "Test"),
+        "a_b": ("string", '"a.b"'),
+    }
+    assert (paid.event_time and paid.event_time.column, paid.partitions) == ("x_timestamp", ("day",))
+    assert (login.columns[1].type, {c.name: c.type for c in login.columns}["scores"]) == ("timestamp", "map")
+    assert (others.partitions, others.where) == ((), {})
+    assert '# dedupe = { by = ["id"], days = 3 }' in text
+
+
+@pytest.mark.parametrize("records", [[], [1, "x"]])
+def test_samples_without_a_record_are_no_start(records: list[Any]) -> None:
+    with pytest.raises(Misdeclared, match="no record that is a JSON object"):
+        draft_of(samples_of(records), "s")
+
+
+KEYS = st.sampled_from(
+    ["type", "event", "id", "ts", "@timestamp", "Level", "level", "a.b", "", "_x", "day", "Name ", "é", '"']
+)
+VALUES = st.sampled_from(
+    [None, True, 1, 2**70, -1.5, "", "x", "X y", "2026-11-22", "2026-13-01", 1795341600, [1], {"k": 1}, {}]
+)
+
+
+@settings(max_examples=60, suppress_health_check=list(HealthCheck))
+@given(st.lists(st.dictionaries(KEYS, VALUES, max_size=6), min_size=1, max_size=12))
+def test_the_samples_fit_their_draft(records: list[dict[str, Any]]) -> None:
+    samples = samples_of(records)
+    trial = try_out(parse_service({"service.toml": draft_of(samples, "s")}), samples)
+    assert (trial.parked, trial.refused, trial.is_clean) == ((), (), True)
+    assert [column for table in trial.tables for column in table.columns if column.misfits] == []
+    assert sum(table.rows for table in trial.tables) == len(records)
+
+
+def test_the_command_writes_a_draft_that_try_takes(tmp_path: Path) -> None:
+    sample = tmp_path / "a.json"
+    sample.write_text("\n".join(map(json.dumps, EVENTS)))
+    assert "service.toml" in ran("tables", "init", str(tmp_path / "My shop"), "--from", str(sample))
+    assert "table order_paid: 2 rows" in ran("try", str(sample), "--service", str(tmp_path / "My shop"))

@@ -1,0 +1,126 @@
+"""Declarations tried on sample files, without Spark: what becomes of each record, and what other declarations change."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from forebay.declaration.service import Service, parse_service
+from forebay.errors import Misdeclared
+from forebay.operate.samples import read_samples
+from forebay.operate.trial import Trial, differences, try_out
+from tests.operate.command import failed, ran
+
+SERVICE = """
+name = "s"
+envelope = { key = "{day}/" }
+[[tables]]
+name = "sales"
+where = { kind = "sale" }
+where_sql = "price > 0"
+columns = [
+  { name = "price", type = "decimal(9,2)" }, { name = "sku", path = "items[0].sku" },
+  { name = "day", type = "date", path = "@key.day" },
+]
+expectations = { cheap = "price < 1000" }
+[[tables]]
+name = "{kind}"
+"""
+RECORDS: list[Any] = [
+    {"kind": "sale", "price": 1.5, "items": [{"sku": "a"}]},
+    {"kind": "sale", "price": "free", "more": {"x": 1}},
+    {"kind": "gift", "n": 1},
+    {"n": 2},
+    {"kind": "No Name"},
+]
+
+
+@pytest.fixture
+def samples(tmp_path: Path) -> Path:
+    folder = tmp_path / "samples"
+    (folder / "2026-11-22").mkdir(parents=True)
+    lines = [json.dumps(record) for record in RECORDS]
+    (folder / "2026-11-22" / "a.json").write_text("\n".join([*lines, "[1", '{"a":1} x', '{"a":1},{"b":2}']))
+    (folder / "b.json.gz").write_bytes(gzip.compress(b'{"kind": "gift", "n": 2.5}')[:-9])
+    return folder
+
+
+def service_of(text: str = SERVICE) -> Service:
+    return parse_service({"service.toml": text})
+
+
+def tried(folder: Path, text: str = SERVICE) -> Trial:
+    return try_out(service_of(text), read_samples([str(folder)]))
+
+
+def test_every_record_of_a_sample_has_a_fate(samples: Path) -> None:
+    trial = tried(samples)
+    assert [(table.name, table.rows) for table in trial.tables] == [("sales", 2), ("gift", 1)]
+    assert [one["place"] for one in trial.parked] == ["2026-11-22/a.json:4", "2026-11-22/a.json:7"]
+    assert [(one["place"], one["reason"]) for one in trial.refused] == [
+        ("2026-11-22/a.json:5", "bad-table-name"),
+        ("2026-11-22/a.json:6", "not-an-object"),
+        ("2026-11-22/a.json:7", "not-json"),
+        ("2026-11-22/a.json:8", "several-documents"),
+    ]
+    assert [(file["file"], file["outcome"]) for file in trial.files] == [
+        ("2026-11-22/a.json", "loaded"),
+        ("b.json.gz", "unreadable"),
+    ]
+
+
+def test_columns_have_their_types_and_what_does_not_fit_is_told(samples: Path) -> None:
+    sales, gift = tried(samples).tables
+    assert [(c.name, c.type, c.filled, c.misfits) for c in sales.columns] == [
+        ("price", "decimal(9,2)", 1, 1),
+        ("sku", "string", 1, 0),
+        ("day", "date", 2, 0),
+        ("items.[].sku", "string", None, 0),
+        ("kind", "string", None, 0),
+        ("more.x", "long", None, 0),
+    ]
+    assert sales.columns[0].example == "2026-11-22/a.json:2: free"
+    assert (sales.rescued, sales.unchecked) == (1, ("where_sql: price > 0", "expectation cheap: price < 1000"))
+    assert [(c.name, c.type) for c in gift.columns] == [("kind", "string"), ("n", "long")]
+
+
+def test_other_declarations_are_compared_record_by_record(samples: Path) -> None:
+    after = SERVICE.replace('kind = "sale"', 'kind = ["sale", "gift"]').replace("decimal(9,2)", "string")
+    assert differences(tried(samples), tried(samples)) == []
+    assert differences(tried(samples), tried(samples, after)) == [
+        "1 records: gift -> sales, such as 2026-11-22/a.json:3",
+        "table gift: gets no record any more",
+        "table sales: column n long is new",
+        "table sales: column price: decimal(9,2) -> string",
+        "table sales: rows with something rescued: 1 -> 0",
+    ]
+
+
+def test_what_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(Misdeclared, match="nowhere: holds no file"):
+        read_samples([str(tmp_path / "nowhere")])
+
+
+def test_the_command_shows_all_of_it(samples: Path, tmp_path: Path) -> None:
+    (tmp_path / "service.toml").write_text(SERVICE)
+    asked = ("try", str(samples), "--service", str(tmp_path))
+    said = failed(1, *asked)
+    assert "not evaluated, as it needs Spark: expectation cheap: price < 1000" in said
+    assert "2026-11-22/a.json:5  bad-table-name" in said
+    told = json.loads(failed(1, *asked, "--json"))
+    assert [table["name"] for table in told["tables"]] == ["sales", "gift"]
+    assert "nothing changes for these samples" in failed(1, *asked, "--against", str(tmp_path))
+    (tmp_path / "good.json").write_text('{"kind": "gift", "n": "\\u001b[31m"}')
+    assert "table gift: 1 rows" in ran("try", str(tmp_path / "good.json"), "--service", str(tmp_path))
+
+
+def test_a_trial_imports_no_spark() -> None:
+    code = "import sys, forebay.operate.trial; print([m for m in ('pyspark', 'py4j', 'delta') if m in sys.modules])"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout.strip() == "[]"

@@ -1,0 +1,56 @@
+"""The declarations in examples/ take the samples beside them: nothing is refused or rescued, each table is as it should be."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from forebay.declaration.service import load_service
+from forebay.operate.samples import read_samples
+from forebay.operate.trial import Trial, try_out
+
+EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
+
+ROWS = {
+    "amplitude-export": {"purchases": 2, "events": 4},
+    "cloudtrail": {"denied": 1, "events": 5},
+    "cloudwatch-logs": {"log_lines": 6},
+    "elastic-common-schema": {"errors": 2, "logs": 2},
+    "eventbridge-archive": {"matches": 2, "others": 2},
+    "github-webhooks": {"pull_requests": 2, "issues": 2, "pushes": 1},
+    "one-bucket-many-games": {"alpha_events": 2, "beta_events": 2},
+    "sdk-batches": {"move_events": 6, "purchase_events": 6},
+    "segment": {"identify_calls": 2, "page_calls": 2, "track_calls": 2},
+    "snowplow-enriched": {"events": 6},
+    "stripe-webhooks": {"invoices": 4, "others": 2},
+}
+PARKED = {"cloudwatch-logs": 1}
+"""A control message."""
+
+
+def tried(name: str) -> Trial:
+    service = load_service(str(EXAMPLES / name))
+    return try_out(service, read_samples([str(EXAMPLES / name / "samples")], inside=service.envelope.inside))
+
+
+def test_every_example_is_tried() -> None:
+    assert sorted(folder.name for folder in EXAMPLES.iterdir() if folder.is_dir()) == sorted(ROWS)
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_an_example_takes_its_samples(name: str) -> None:
+    trial = tried(name)
+    assert {table.name: table.rows for table in trial.tables} == ROWS[name]
+    assert (len(trial.parked), trial.refused, trial.is_clean) == (PARKED.get(name, 0), (), True)
+    assert [(table.name, table.examples) for table in trial.tables if table.rescued] == []
+    columns = [column for table in trial.tables for column in table.columns if column.filled is not None]
+    never_filled = {column.name for column in columns} - {column.name for column in columns if column.filled}
+    assert not never_filled, "a column that no sample fills is perhaps misspelt"
+
+
+def test_what_surrounds_records_is_theirs() -> None:
+    (lines,) = tried("cloudwatch-logs").tables
+    assert {c.name: c.filled for c in lines.columns if c.source is not None} == dict.fromkeys(
+        ("id", "timestamp", "message", "log_group", "log_stream"), 6
+    )
