@@ -1,18 +1,28 @@
-"""What the linter of CloudFormation finds in the template. An exception has its reason here, and no other may be."""
+"""What the linters of CloudFormation and of IAM find in the template. An exception has its reason here, and no other may be."""
 
 from __future__ import annotations
 
 import json
 import subprocess
 import sys
+import types
+import warnings
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+
+from tests.infra.synthesized import Synthesized
 
 pytestmark = pytest.mark.xdist_group("cdk")
 
 CFN_EXCEPTIONS = {
     "W3005": "the CDK names a role with the policy that a run must find there; the role alone would be enough",
+}
+IAM_EXCEPTIONS = {
+    # A right whose API knows no resources; each has its reason where it is granted, which cdk-nag asks for.
+    "RESOURCE_STAR": "actions without resources, such as cloudwatch:PutMetricData",
 }
 
 
@@ -33,3 +43,89 @@ def test_cfn_lint_finds_nothing_in_any_region_where_the_service_is(
 
 REGIONS = ("us-east-1", "us-west-2", "eu-west-1", "eu-central-1", "ap-northeast-1", "ap-southeast-2")
 """One of each kind; a region that lacks a type of resource would be named."""
+
+
+@pytest.mark.parametrize("which", ["made", "adopted"])
+def test_parliament_finds_nothing_wrong_in_any_role(request: pytest.FixtureRequest, which: str) -> None:
+    service = request.getfixturevalue(which)
+    found = [
+        f"{name} {finding.issue}: {finding.detail} {finding.location}"
+        for name, document in policies(service)
+        for finding in analyzed(document)
+        if finding.issue not in IAM_EXCEPTIONS
+    ]
+    assert found == []
+
+
+def test_parliament_would_find_a_right_that_there_is_not() -> None:
+    wrong = {"Effect": "Allow", "Action": ["s3:PutObjekt"], "Resource": ["arn:aws:s3:::lake/*"]}
+    assert {finding.issue for finding in analyzed({"Version": "2012-10-17", "Statement": [wrong]})} == {
+        "UNKNOWN_ACTION"
+    }
+
+
+def policies(service: Synthesized) -> Iterator[tuple[str, Any]]:
+    for name, policy in service.of("IAM::Policy").items():
+        yield name, resolved(policy["Properties"]["PolicyDocument"])
+
+
+def resolved(value: Any) -> Any:
+    """With names in the place of what CloudFormation fills in, so that ARNs look like ARNs."""
+    if isinstance(value, list):
+        return [resolved(one) for one in value]
+    if not isinstance(value, dict):
+        return value
+    if set(value) == {"Ref"} and value["Ref"].startswith("AlarmTopic"):
+        return f"arn:aws:sns:eu-west-1:123456789012:{value['Ref']}"
+    if set(value) == {"Ref"}:
+        return {"AWS::Partition": "aws", "AWS::Region": "eu-west-1", "AWS::AccountId": "123456789012"}.get(
+            value["Ref"], value["Ref"].lower()
+        )
+    if set(value) == {"Fn::Join"}:
+        separator, parts = value["Fn::Join"]
+        return str(separator).join(resolved(parts))
+    if set(value) == {"Fn::Sub"}:
+        text = value["Fn::Sub"]
+        for name, said in (("Partition", "aws"), ("Region", "eu-west-1"), ("AccountId", "123456789012")):
+            text = text.replace(f"${{AWS::{name}}}", said)
+        return text
+    if set(value) == {"Fn::GetAtt"}:
+        return arn_of(value["Fn::GetAtt"][0])
+    return {key: resolved(one) for key, one in value.items()}
+
+
+def arn_of(logical_id: str) -> str:
+    here = "eu-west-1:123456789012"
+    kinds = {
+        "Keys": f"arn:aws:kms:{here}:key/1234abcd-12ab-34cd-56ef-1234567890ab",
+        "Functions": f"arn:aws:lambda:{here}:function:{logical_id}",
+        "LandingBucket": f"arn:aws:s3:::{logical_id.lower()}",
+        "LandingQ": f"arn:aws:sqs:{here}:{logical_id}",
+        "LandingD": f"arn:aws:sqs:{here}:{logical_id}",
+        "LandingU": f"arn:aws:sqs:{here}:{logical_id}",
+        "Lake": f"arn:aws:s3:::{logical_id.lower()}",
+    }
+    if "Log" in logical_id:
+        return f"arn:aws:logs:{here}:log-group:/{logical_id}:*"
+    return next(arn for begins, arn in kinds.items() if logical_id.startswith(begins))
+
+
+def analyzed(document: Any) -> list[Any]:
+    parliament = imported()
+    found = parliament.analyze_policy_string(json.dumps(document)).findings
+    return list(found)
+
+
+def imported() -> Any:
+    """parliament asks for its own files by `pkg_resources`, which setuptools no longer has."""
+    if "pkg_resources" not in sys.modules:
+        shim = types.ModuleType("pkg_resources")
+        shim.resource_filename = (  # type: ignore[attr-defined]
+            lambda package, name: str(Path(sys.modules[package].__file__ or "").parent / name)
+        )
+        sys.modules["pkg_resources"] = shim
+    with warnings.catch_warnings():  # its own sources have escapes that Python frowns at
+        warnings.simplefilter("ignore")
+        import parliament
+
+    return parliament
