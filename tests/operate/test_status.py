@@ -17,20 +17,19 @@ from forebay.lake.lease import hold
 from tests.operate.command import failed, ran
 from tests.operate.ledger import entry, schema_of, write_ledger
 
-NOW = datetime.now(UTC).replace(microsecond=0)
-
 
 @pytest.fixture
 def lake(tmp_path: Path) -> str:
-    old, new = NOW - timedelta(days=2), NOW - timedelta(minutes=5)
+    now = datetime.now(UTC)  # not of the import: the suite collects minutes before it runs this
+    old, new = now - timedelta(days=2), now - timedelta(minutes=5)
     write_ledger(
         tmp_path,
         entry("in/old.json", at=old, batch=1, tables={"alpha": 5}),
         *(
-            entry(f"in/{n}.json", at=new, day=NOW.date(), committed_at=new, batch=7, tables={"alpha": 3})
+            entry(f"in/{n}.json", at=new, day=now.date(), committed_at=new, batch=7, tables={"alpha": 3})
             for n in (1, 2)
         ),
-        entry("in/torn.gz", at=new, day=NOW.date(), committed_at=new, batch=7, outcome="unreadable"),
+        entry("in/torn.gz", at=new, day=now.date(), committed_at=new, batch=7, outcome="unreadable"),
     )
     health = HealthRecords(str(tmp_path))
     for name, at in (("alpha", new), ("beta", old), ("_forebay/ledger", new)):
@@ -57,7 +56,13 @@ def test_one_look_tells_the_job_its_last_batch_today_and_the_age_of_tables(lake:
 
 
 def test_what_a_person_must_look_at_is_named_with_the_way_out(lake: str, s3: str) -> None:
-    kept = {**dict.fromkeys(schema_of(COLUMNS).names), "line": 1, "table": "alpha", "reason": "table-failed", "at": NOW}
+    kept = {
+        **dict.fromkeys(schema_of(COLUMNS).names),
+        "line": 1,
+        "table": "alpha",
+        "reason": "table-failed",
+        "at": datetime.now(UTC),
+    }
     write_deltalake(f"{lake}/_forebay/quarantine", pa.Table.from_pylist([kept], schema_of(COLUMNS)))
     refused = Path(lake, "_forebay/checkpoints/ingest/manifests/kept/m1.json")
     refused.parent.mkdir(parents=True)
