@@ -186,7 +186,9 @@ def test_no_name_says_nothing() -> None:
 
 
 def test_nothing_that_set_up_makes_and_no_link_is_committed() -> None:
-    tracked = subprocess.run(["git", "ls-files", "--stage"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    tracked = subprocess.run(
+        ["git", "ls-files", "--stage"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout
     names = {line.split("\t", 1)[1].split("/")[0] for line in tracked.splitlines()}
     assert not names & {".venv", ".forebay", "build", "dist", "cdk.out"}
     assert not [line for line in tracked.splitlines() if line.startswith("120000")], "a link is a path of one machine"
