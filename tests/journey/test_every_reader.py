@@ -60,7 +60,11 @@ columns = [{ name = "event_id" }, { name = "event_time", type = "timestamp" }, {
 
 def bought(number: int) -> dict[str, Any]:
     """One of twelve is too dear, and one in five has something that does not fit."""
-    more: dict[str, Any] = {"price": 0.1 * number if number % 12 else 99, "share": number / 8, "gift": number % 2 == 0}
+    more: dict[str, Any] = {
+        "price": round(0.1 * number, 1) if number % 12 else 99,
+        "share": number / 8,
+        "gift": number % 2 == 0,
+    }
     more |= {"shop": ("a/b c", "ä=%", None)[number % 3], "seal": "\u00ff", "basket": [{"n": number}, None]}
     more |= {"labels": {"k": "v", f"k{number}": None}, "count": number if number % 5 else "many"}
     when = f"2026-11-{20 + number % 2}T1{number % 10}:00:00.123456Z"
