@@ -169,6 +169,12 @@ def test_whole_records_of_any_layouts_in_one_file_are_all_found_around_torn_line
     assert len(set(places)) == len(places)
 
 
+def test_a_torn_string_takes_nothing_of_the_array_behind_it() -> None:
+    reading = read_one(b'[\n  {"n": 0}\n]\n{"t": "x\n[\n  {\n    "n": 1,\n    "": "}"\n  }\n]')
+    assert [json.loads(d.value) for d in reading.documents] == [{"n": 0}, {"n": 1, "": "}"}]
+    assert [r.value for r in reading.refused] == ['{"t": "x']
+
+
 def test_broken_lines_among_good_ones_are_refused_one_by_one_whichever_comes_first() -> None:
     reading = read_one(b'{"torn": [1, 2\n{"good": 1}\n' * 1000)
     assert (len(reading.documents), len(reading.refused)) == (1000, 1000)

@@ -117,15 +117,15 @@ def analyzed(document: Any) -> list[Any]:
 
 
 def imported() -> Any:
-    """parliament asks for its own files by `pkg_resources`, which setuptools no longer has."""
-    if "pkg_resources" not in sys.modules:
-        shim = types.ModuleType("pkg_resources")
-        shim.resource_filename = (  # type: ignore[attr-defined]
-            lambda package, name: str(Path(sys.modules[package].__file__ or "").parent / name)
-        )
-        sys.modules["pkg_resources"] = shim
-    with warnings.catch_warnings():  # its own sources have escapes that Python frowns at
-        warnings.simplefilter("ignore")
+    """parliament asks for its own files by `pkg_resources`, which setuptools no longer has. The stand-in is for it alone:
+    others in this process ask whether there is one."""
+    shim = types.ModuleType("pkg_resources")
+    shim.resource_filename = (  # type: ignore[attr-defined]
+        lambda package, name: str(Path(sys.modules[package].__file__ or "").parent / name)
+    )
+    with warnings.catch_warnings(), pytest.MonkeyPatch.context() as patched:
+        warnings.simplefilter("ignore")  # its own sources have escapes that Python frowns at
+        patched.setitem(sys.modules, "pkg_resources", shim)
         import parliament
 
     return parliament

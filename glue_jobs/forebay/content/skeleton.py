@@ -17,7 +17,7 @@ from forebay.content.outcome import TooMany
 __all__ = ["Skeleton", "skeleton"]
 
 CHUNK_BYTES = 1 << 20
-QUOTE, BACKSLASH, ARRAY = 0x22, 0x5C, ord("[")
+QUOTE, BACKSLASH, NEWLINE, ARRAY = 0x22, 0x5C, 0x0A, ord("[")
 
 _STEP = np.zeros(256, np.int32)
 _STEP[[ord("{"), ord("[")]] = 1
@@ -30,7 +30,8 @@ _WANTED[[ord(c) for c in '{}[],"']] = True
 @dataclass(frozen=True, slots=True)
 class Skeleton:
     """Of each bracket or comma that is outermost, or an outermost array's own: where it is, what it is, and how many
-    brackets are open around it (0 or 1). `deepest` counts all levels; `open_at_end` those never closed."""
+    brackets are open around it (0 or 1). `deepest` counts all levels; `open_at_end` those never closed. `torn_string`: a
+    newline stands within quotes, which no JSON has; so a quote is missing, and brackets after it may not be what they seem."""
 
     position: Any
     symbol: Any
@@ -38,10 +39,11 @@ class Skeleton:
     deepest: int
     open_at_end: int
     in_string_at_end: bool
+    torn_string: bool
 
     @property
     def complete(self) -> bool:
-        return self.open_at_end == 0 and not self.in_string_at_end
+        return self.open_at_end == 0 and not self.in_string_at_end and not self.torn_string
 
 
 def skeleton(text: bytes, *, most: int | None = None) -> Skeleton:
@@ -61,6 +63,7 @@ class _Scan:
 
     depth: int = 0
     in_string: bool = False
+    torn_string: bool = False
     escaped: bool = False  # the next byte follows a backslash that escapes it
     deepest: int = 0
     outermost: int = 0  # the last bracket that opened at level 0
@@ -73,9 +76,14 @@ class _Scan:
         is_quote = (symbol == QUOTE) & ~self._escaped(chunk)[position]
         quotes = np.cumsum(is_quote) + self.in_string
         outside = (quotes & 1 == 0) & (symbol != QUOTE)
+        self.torn_string = self.torn_string or self._has_newline_in_string(chunk, position[is_quote])
         if len(quotes):
             self.in_string = bool(quotes[-1] & 1)
         self._keep(position[outside] + at, symbol[outside])
+
+    def _has_newline_in_string(self, chunk: Any, quotes: Any) -> bool:
+        before = np.searchsorted(quotes, np.flatnonzero(chunk == NEWLINE)) + self.in_string
+        return bool((before & 1).any())
 
     def _keep(self, position: Any, symbol: Any) -> None:
         if not len(position):
@@ -116,4 +124,4 @@ class _Scan:
     def skeleton(self) -> Skeleton:
         columns = zip(*self.found, strict=True) if self.found else ([np.zeros(0, np.int64)],) * 3
         position, symbol, level = (np.concatenate(list(column)) for column in columns)
-        return Skeleton(position, symbol, level, self.deepest, self.depth, self.in_string)
+        return Skeleton(position, symbol, level, self.deepest, self.depth, self.in_string, self.torn_string)

@@ -108,7 +108,8 @@ def _split_one_line(text: bytes, limits: Limits) -> Records:
 
 
 def _split_array(text: bytes, limits: Limits) -> Records:
-    """One whose brackets do not come out even is taken line by line, if that finds more in it."""
+    """One whose brackets do not come out even is taken line by line, unless that finds less JSON in it: a bracket may stand
+    in a torn string."""
     shape = shape_of(text, limits)
     by_shape = _by_shape(text, shape)
     if shape.complete:
@@ -118,7 +119,19 @@ def _split_array(text: bytes, limits: Limits) -> Records:
     except TooMany:
         return by_shape
     by_line = salvaged(text, by_line, limits)
-    return by_line if len(by_line.starts) > len(by_shape.starts) else by_shape
+    return by_line if _count_json(text, by_line) >= _count_json(text, by_shape) else by_shape
+
+
+def _count_json(text: bytes, records: Records) -> int:
+    return sum(map(_is_json, (text[a:b] for a, b in zip(records.starts.tolist(), records.ends.tolist(), strict=True))))
+
+
+def _is_json(part: bytes) -> bool:
+    """Whether it is one, to the last character; long ones are believed."""
+    try:
+        return len(part) > SHORT_BYTES or isinstance(json.loads(part.decode("latin-1")), dict)
+    except (ValueError, RecursionError):
+        return False
 
 
 def _even_shape(text: bytes, limits: Limits) -> Shape | None:
