@@ -15,7 +15,7 @@ from infra import node  # noqa: F401  isort: skip
 import aws_cdk as cdk
 
 from forebay.declaration.service import Service
-from forebay.errors import Misdeclared
+from forebay.errors import InvalidConfiguration
 from infra.budget import TAG
 from infra.declarations import declared
 from infra.regions import problems_of_region, said_region
@@ -49,18 +49,18 @@ def build(context: Mapping[str, Any], *, outdir: str | None = None, region: str 
 
 
 def decided(context: Mapping[str, Any], region: str = "") -> tuple[Settings, Service]:
-    """Raises `Misdeclared` with all that is wrong, of the settings, the region and the declarations together."""
+    """Raises `InvalidConfiguration` with all that is wrong, of the settings, the region and the declarations together."""
     problems = list(problems_of_region(region, engine_in(context)))
     try:
         settings = Settings.from_context(context)
-    except Misdeclared as refused:
+    except InvalidConfiguration as refused:
         problems += refused.problems
     try:
         service = declared(place_of_declarations(context))
-    except Misdeclared as refused:
+    except InvalidConfiguration as refused:
         problems += refused.problems
     if problems:
-        raise Misdeclared(problems)
+        raise InvalidConfiguration(problems)
     return settings, service
 
 
@@ -68,7 +68,7 @@ def main(argv: Sequence[str]) -> int:
     try:
         context = context_from(argv, os.environ)
         app, _ = build(context, outdir=os.environ.get("CDK_OUTDIR", "cdk.out"), region=said_region(os.environ))
-    except Misdeclared as refused:
+    except InvalidConfiguration as refused:
         print(f"forebay: {refused}", file=sys.stderr)
         return 2
     app.synth()

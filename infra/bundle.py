@@ -20,7 +20,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from forebay.errors import Misdeclared
+from forebay.errors import InvalidConfiguration
 from forebay.spark import runtime
 
 __all__ = ["KERNEL_JARS", "LOG_STORE_JAR", "built", "bundle", "package_zip"]
@@ -83,7 +83,7 @@ def wheel(folder: Path, root: Path = ROOT) -> Path:
 
 def built(jar: Path) -> Path:
     if not jar.exists():
-        raise Misdeclared.one(str(jar), "is not there yet: it is fetched or built", "run `make setup`")
+        raise InvalidConfiguration.one(str(jar), "is not there yet: it is fetched or built", "run `make setup`")
     return jar
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from infra import node  # noqa: F401  isort: skip
-from forebay.errors import ForebayError, Misdeclared, Problem
+from forebay.errors import ForebayError, InvalidConfiguration, Problem
 from forebay.spark.runtime import DPU_OF
 from infra.metrics import published
 from infra.settings import Settings
@@ -121,7 +121,7 @@ def _read(file: Path) -> dict[str, float]:
     try:
         given = tomllib.loads(file.read_text())
     except (OSError, tomllib.TOMLDecodeError) as why:
-        raise Misdeclared.one(str(file), f"cannot be read: {why}") from why
+        raise InvalidConfiguration.one(str(file), f"cannot be read: {why}") from why
     parts = month(SIZES[0]).keys()
     problems = [Problem(f"{file}: {name}", "has no price") for name in parts - given.keys()]
     problems += [Problem(f"{file}: {name}", "is unknown") for name in given.keys() - parts]
@@ -131,7 +131,7 @@ def _read(file: Path) -> dict[str, float]:
         if not isinstance(price, int | float)
     ]
     if problems:
-        raise Misdeclared(sorted(problems, key=str))
+        raise InvalidConfiguration(sorted(problems, key=str))
     return given
 
 

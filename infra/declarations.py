@@ -10,17 +10,17 @@ import json
 from typing import Any
 
 from forebay.declaration.service import Service, load_service
-from forebay.errors import Misdeclared
+from forebay.errors import InvalidConfiguration
 from infra.clocked import problems_of_schedules
 
 __all__ = ["declared", "one_text"]
 
 
 def declared(place: str) -> Service:
-    """Raises `Misdeclared` with everything that is wrong."""
+    """Raises `InvalidConfiguration` with everything that is wrong."""
     service = load_service(place)
     if problems := problems_of_schedules(service):
-        raise Misdeclared(problems)
+        raise InvalidConfiguration(problems)
     return service
 
 

@@ -2,7 +2,7 @@
 
 Enters: CDK context, from `cdk.json` and `-c name=value`. `environments` holds a group of settings for each environment and
 `-c env=NAME` picks one; a setting outside the groups holds for all of them, and one on the command line wins. Leaves: a
-frozen, checked `Settings`. Unknown names and bad values are refused at synth, all together (`Misdeclared`).
+frozen, checked `Settings`. Unknown names and bad values are refused at synth, all together (`InvalidConfiguration`).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
-from forebay.errors import Misdeclared, Problem
+from forebay.errors import InvalidConfiguration, Problem
 from forebay.settings import problems_of
 
 __all__ = ["ENVIRONMENT_KEYS", "Settings", "engine_in", "place_of_declarations"]
@@ -219,10 +219,10 @@ class Settings(BaseModel):
         groups = ours.pop("environments", {})
         problems = list(_unusable_groups(groups))
         if problems:
-            raise Misdeclared(problems)
+            raise InvalidConfiguration(problems)
         env = str(ours.get("env", "dev"))
         if groups and env not in groups:
-            raise Misdeclared.one(
+            raise InvalidConfiguration.one(
                 "env", f"there is no environment {env!r}", f"declared are {', '.join(sorted(groups))}"
             )
         problems += _unknown_names_elsewhere(cls, groups, env)
@@ -231,7 +231,7 @@ class Settings(BaseModel):
         except ValidationError as refused:
             problems += _explained(cls, refused)
         if problems:
-            raise Misdeclared(problems)
+            raise InvalidConfiguration(problems)
         return settings
 
     @model_validator(mode="after")

@@ -13,7 +13,7 @@ import zipfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from forebay.errors import Misdeclared
+from forebay.errors import InvalidConfiguration
 from infra.bundle import EARLIEST, ROOT
 
 __all__ = ["SUFFIX", "wheels_zip"]
@@ -28,7 +28,9 @@ def wheels_zip(to: Path, packages: Path = JOB_PACKAGES) -> Path:
     """Glue installs what `requirements.txt` names, from the wheels beside it."""
     wheels = dict(sorted(wheels_of(packages)))
     if not wheels:
-        raise Misdeclared.one(str(packages), "is not there yet: jobs ship packages from it", "run `make setup`")
+        raise InvalidConfiguration.one(
+            str(packages), "is not there yet: jobs ship packages from it", "run `make setup`"
+        )
     pinned = sorted("==".join(name.split("-")[:2]) for name in wheels)
     texts = {"requirements.txt": "\n".join([*pinned, ""]).encode()}
     to.write_bytes(zipped({f"wheels/{name}": content for name, content in {**texts, **wheels}.items()}))

@@ -1,7 +1,7 @@
 """The settings of a function: a frozen dataclass whose fields are the names of environment variables, in small letters.
 
-Leaves: the dataclass, or `Misdeclared` with everything that is missing or of the wrong type. Unset optional fields keep
-their defaults.
+Leaves: the dataclass, or `InvalidConfiguration` with everything that is missing or of the wrong type. Unset optional fields
+keep their defaults.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
-from forebay.errors import Misdeclared, Problem
+from forebay.errors import InvalidConfiguration, Problem
 
 __all__ = ["read"]
 
@@ -30,5 +30,5 @@ def read(settings: type[T], env: Mapping[str, str]) -> T:
         elif field.default is dataclasses.MISSING:
             problems.append(Problem(name, "is missing", "the stack sets it"))
     if problems:
-        raise Misdeclared(problems)
+        raise InvalidConfiguration(problems)
     return settings(**values)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from forebay.errors import Misdeclared
+from forebay.errors import InvalidConfiguration
 from forebay.jobs.journal import journal
 from forebay.settings import CompactSettings, IngestSettings, MaintainSettings
 
@@ -39,7 +39,7 @@ def test_both_spellings_and_the_equals_sign_are_understood() -> None:
     ],
 )
 def test_a_wrong_argument_is_named(argv: list[str], says: str) -> None:
-    with pytest.raises(Misdeclared, match=says):
+    with pytest.raises(InvalidConfiguration, match=says):
         IngestSettings.from_argv(argv)
 
 
@@ -76,7 +76,7 @@ def test_an_argument_that_nobody_knows_is_passed_over_and_named_in_an_event(
 
 
 def test_all_wrong_arguments_are_named_at_once() -> None:
-    with pytest.raises(Misdeclared) as refused:
+    with pytest.raises(InvalidConfiguration) as refused:
         IngestSettings.from_argv(["--lake", "x", "--wait_s", "99", "--qeue_url", "q"])
     assert [problem.where for problem in refused.value.problems] == ["--qeue_url", "--lake", "--queue_url", "--wait_s"]
 

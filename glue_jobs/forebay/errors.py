@@ -1,6 +1,6 @@
 """Errors, told apart by what happens next; each says what, which one, why, and what to do.
 
-* `Misdeclared`: a person must edit a file, a setting or a permission. All problems at once. Exit status 2.
+* `InvalidConfiguration`: a person must edit a file, a setting or a permission. All problems at once. Exit status 2.
 * `Unreachable`: AWS did not answer, or does not let us in: no network, no credentials, no permission. Exit status 3.
 * `Quarantined`: this file or record is bad; it is kept with its reason and the rest goes on.
 * `TryAgain`: nothing is wrong with the data; leave the message on the queue and meet it again.
@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Self
 
-__all__ = ["ForebayError", "Halt", "Misdeclared", "Problem", "Quarantined", "TryAgain", "Unreachable"]
+__all__ = ["ForebayError", "Halt", "InvalidConfiguration", "Problem", "Quarantined", "TryAgain", "Unreachable"]
 
 
 class ForebayError(Exception):
@@ -34,7 +34,7 @@ class Problem:
         return f"{self.where}: {self.what}" + (f" ({self.suggestion})" if self.suggestion else "")
 
 
-class Misdeclared(ForebayError):
+class InvalidConfiguration(ForebayError):
     """A person must edit something; carries every problem found, not only the first."""
 
     def __init__(self, problems: Iterable[Problem]) -> None:
@@ -45,11 +45,11 @@ class Misdeclared(ForebayError):
     def one(cls, where: str, what: str, suggestion: str = "") -> Self:
         return cls([Problem(where, what, suggestion)])
 
-    def __reduce__(self) -> tuple[type[Misdeclared], tuple[tuple[Problem, ...]]]:
+    def __reduce__(self) -> tuple[type[InvalidConfiguration], tuple[tuple[Problem, ...]]]:
         return type(self), (self.problems,)
 
 
-class Unreachable(Misdeclared):
+class Unreachable(InvalidConfiguration):
     """Nobody answers there, or we may not ask: what is declared may well be right."""
 
 

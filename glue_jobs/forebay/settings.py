@@ -2,8 +2,8 @@
 default, meaning.
 
 Enters: a job's arguments in Glue's style (`--queue_url X` or `--queue-url X`), or keywords from the command line.
-Leaves: a frozen, checked object. Bad values and misspelt names are refused at once, all together (`Misdeclared`). Arguments
-that are nothing like ours belong to the platform: they are passed over, and named in `passed_over`.
+Leaves: a frozen, checked object. Bad values and misspelt names are refused at once, all together (`InvalidConfiguration`).
+Arguments that are nothing like ours belong to the platform: they are passed over, and named in `passed_over`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from pydantic import (
 )
 
 from forebay.address import is_s3
-from forebay.errors import Misdeclared, Problem
+from forebay.errors import InvalidConfiguration, Problem
 from forebay.events import where_numbers_go
 from forebay.lake.layout import CHECKPOINT
 
@@ -97,7 +97,7 @@ class JobSettings(BaseModel):
         except ValidationError as refused:
             problems += problems_of(refused, lambda path: f"--{path}")
         if problems:
-            raise Misdeclared(problems)
+            raise InvalidConfiguration(problems)
         settings._passed_over = tuple(strange)
         return settings
 

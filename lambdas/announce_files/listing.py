@@ -1,5 +1,5 @@
 """The files that are asked for, page by page, each as its present version: S3's own facts, so that a file which the ledger
-knows is recognised. A request that cannot be is `Misdeclared`, before anything is announced."""
+knows is recognised. A request that cannot be is `InvalidConfiguration`, before anything is announced."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from forebay.errors import Misdeclared
+from forebay.errors import InvalidConfiguration
 from forebay.landed_file import LandedFile
 
 __all__ = ["Page", "asked_for"]
@@ -32,7 +32,7 @@ class Page:
 def asked_for(event: dict[str, Any], bucket: str, within: str, s3: Any) -> Iterator[Page]:
     ways = [name for name in ("prefix", "keys", "manifest") if event.get(name)]
     if len(ways) != 1:
-        raise Misdeclared.one("event", "says not which files", 'give one of "prefix", "keys", "manifest"')
+        raise InvalidConfiguration.one("event", "says not which files", 'give one of "prefix", "keys", "manifest"')
     if ways == ["prefix"]:
         return _below(_within([str(event["prefix"])], within)[0], bucket, s3, event)
     keys = event["keys"] if ways == ["keys"] else _lines(s3, str(event["manifest"]))
@@ -43,7 +43,7 @@ def _within(keys: Sequence[str], prefix: str) -> Sequence[str]:
     """The ingest job may read what lands, and nothing else of the bucket."""
     for key in keys:
         if not key.startswith(prefix):
-            raise Misdeclared.one(f"key {key!r}", "is no file that lands", f"keys begin with {prefix}")
+            raise InvalidConfiguration.one(f"key {key!r}", "is no file that lands", f"keys begin with {prefix}")
     return keys
 
 
@@ -95,5 +95,7 @@ def _moment(event: dict[str, Any], name: str) -> datetime | None:
     try:
         found = datetime.fromisoformat(event[name])
     except (TypeError, ValueError) as why:
-        raise Misdeclared.one(f"event.{name}", f"is no time: {event[name]!r}", "such as 2026-05-01T00:00:00Z") from why
+        raise InvalidConfiguration.one(
+            f"event.{name}", f"is no time: {event[name]!r}", "such as 2026-05-01T00:00:00Z"
+        ) from why
     return found if found.tzinfo else found.replace(tzinfo=UTC)

@@ -8,7 +8,7 @@ import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError, NoCredentialsError, NoRegionError
 
 from forebay.aws.preflight import check_lake, check_queue
-from forebay.errors import Misdeclared
+from forebay.errors import InvalidConfiguration
 
 URL = "https://sqs.eu-west-1.amazonaws.com/123456789012/arrivals"
 
@@ -42,28 +42,28 @@ def answer(code: str, message: str = "") -> ClientError:
     ],
 )
 def test_a_queue_that_cannot_be_used_is_told_in_a_line(error: Exception, says: str) -> None:
-    with pytest.raises(Misdeclared, match=says) as refused:
+    with pytest.raises(InvalidConfiguration, match=says) as refused:
         check_queue(URL, sqs=Refusing(error))
     assert str(refused.value).startswith(f"queue {URL}: ")
     assert "\n" not in str(refused.value)
 
 
 def test_a_queue_that_is_no_url_is_told() -> None:
-    with pytest.raises(Misdeclared, match="is not a URL"):
+    with pytest.raises(InvalidConfiguration, match="is not a URL"):
         check_queue("arrivals", sqs=None)
 
 
 def test_an_endpoint_from_the_environment_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL_SQS", "http://127.0.0.1:9")
     with pytest.raises(
-        Misdeclared, match=r"AWS_ENDPOINT_URL_SQS says http://127\.0\.0\.1:9: does a server listen there"
+        InvalidConfiguration, match=r"AWS_ENDPOINT_URL_SQS says http://127\.0\.0\.1:9: does a server listen there"
     ):
         check_queue(URL, sqs=Refusing(EndpointConnectionError(endpoint_url="http://127.0.0.1:9")))
 
 
 @pytest.mark.parametrize(("code", "says"), [("404", "there is no bucket studio-lake"), ("403", "may not use it")])
 def test_a_lake_that_cannot_be_used_is_told_in_a_line(code: str, says: str) -> None:
-    with pytest.raises(Misdeclared, match=says):
+    with pytest.raises(InvalidConfiguration, match=says):
         check_lake("s3://studio-lake/x", s3=Refusing(answer(code)))
 
 

@@ -9,7 +9,7 @@ import pytest
 from forebay.batch.declarations import Declarations
 from forebay.batch.events import DeclarationsChanged, DeclarationsRefused
 from forebay.declaration.service import Service, load_service
-from forebay.errors import Misdeclared
+from forebay.errors import InvalidConfiguration
 from forebay.events import Event
 from forebay.lake.objects import Objects, open_objects
 
@@ -69,7 +69,7 @@ def test_what_makes_no_sense_is_refused_once_and_the_old_stay_in_force(place: Pa
 
 def test_so_is_what_spark_does_not_take(place: Path, store: Objects) -> None:
     def check(service: Service) -> None:
-        raise Misdeclared.one("table a: expectations.x", "is not understood")
+        raise InvalidConfiguration.one("table a: expectations.x", "is not understood")
 
     told: list[Event] = []
     known = declarations(place, store, told, check=check)

@@ -11,7 +11,7 @@ from forebay.batch.accounting import Fate
 from forebay.batch.expectations import Verdict, check_expressions, checked, verdicts
 from forebay.batch.routing import routed, settled
 from forebay.declaration.service import Service, parse_service
-from forebay.errors import Misdeclared
+from forebay.errors import InvalidConfiguration
 from tests.operate.command import failed
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def test_good_ones_are_understood(spark: SparkSession) -> None:
 )
 def test_one_that_makes_no_sense_is_named_before_anything_runs(spark: SparkSession, check: str, says: str) -> None:
     service = service_of(declared(f'"mine" = {json.dumps(check)}'))
-    with pytest.raises(Misdeclared, match=rf"table a: expectations\.mine: {says}"):
+    with pytest.raises(InvalidConfiguration, match=rf"table a: expectations\.mine: {says}"):
         check_expressions(spark, service)
 
 
@@ -72,7 +72,7 @@ def test_one_that_makes_no_sense_is_not_put_in_force(spark: SparkSession, tmp_pa
 
 
 def test_all_of_them_are_told_at_once(spark: SparkSession) -> None:
-    with pytest.raises(Misdeclared) as refused:
+    with pytest.raises(InvalidConfiguration) as refused:
         check_expressions(spark, service_of(declared('x = "1"\ny = "2"'), declared('z = "3"', '"b"')))
     assert len(refused.value.problems) == 3
 
@@ -146,7 +146,7 @@ def test_a_table_fails_above_its_limit_and_not_at_it() -> None:
 )
 def test_a_derived_column_that_makes_no_sense_is_named(spark: SparkSession, expression: str, says: str) -> None:
     columns = f'columns = [{{ name = "level" }}, {{ name = "day", type = "date", expression = "{expression}" }}]'
-    with pytest.raises(Misdeclared, match=rf"table a: columns\.day: .*{says}"):
+    with pytest.raises(InvalidConfiguration, match=rf"table a: columns\.day: .*{says}"):
         check_expressions(spark, service_of(f'name = "a"\n{columns}'))
 
 
@@ -160,7 +160,7 @@ def test_a_derived_column_that_makes_no_sense_is_named(spark: SparkSession, expr
 def test_a_pattern_that_only_python_takes_is_named_before_anything_runs(
     spark: SparkSession, more: str, says: str
 ) -> None:
-    with pytest.raises(Misdeclared, match=f"table a: {says}"):
+    with pytest.raises(InvalidConfiguration, match=f"table a: {says}"):
         check_expressions(spark, service_of(f'name = "a"\n{more}'))
 
 

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from forebay.batch.another_try import AnotherTry, Choice
 from forebay.batch.batch import Batch
+from forebay.batch.retry import Choice, Retry
 from forebay.declaration.service import Service, parse_service
 from forebay.landed_file import LandedFile
 from forebay.ledger.ledger import Ledger
@@ -80,7 +80,7 @@ class Lake:
         self.batch.process(self.spark.createDataFrame(rows, columns), number)
 
     def try_again(self, choice: Choice) -> int:
-        tries = AnotherTry(self.spark, service(AFTER), lake=self.lake, emit=lambda event: None)
+        tries = Retry(self.spark, service(AFTER), lake=self.lake, emit=lambda event: None)
         try:
             return tries.run(choice).moved
         finally:

@@ -15,7 +15,7 @@ from pyspark.sql import types as T
 
 from forebay.content.columns import columns_of, refuse_types
 from forebay.content.moment import zone_of
-from forebay.errors import Misdeclared
+from forebay.errors import InvalidConfiguration
 
 LONG, TEXT = T.LongType(), T.StringType()
 
@@ -115,7 +115,7 @@ def test_types_that_json_is_not_read_into_are_refused_all_at_once() -> None:
     wanted = schema(
         a=T.VariantType(), b=T.ArrayType(T.DayTimeIntervalType(0, 0)), c=T.MapType(T.IntegerType(), TEXT), d=TEXT
     )
-    with pytest.raises(Misdeclared) as refused:
+    with pytest.raises(InvalidConfiguration) as refused:
         refuse_types(wanted)
     assert [problem.what for problem in refused.value.problems] == [
         "JSON is not read into interval day",

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from forebay.content.limits import Limits
 from forebay.content.piece import cut, deal
-from forebay.errors import Misdeclared
+from forebay.errors import InvalidConfiguration
 from forebay.landed_file import LandedFile
 
 LIMITS = Limits(piece_bytes=100)
@@ -64,11 +64,11 @@ def test_the_order_of_the_files_does_not_change_how_heavy_the_tasks_are() -> Non
 
 
 def test_limits_that_cannot_be_are_refused_all_at_once() -> None:
-    with pytest.raises(Misdeclared) as refused:
+    with pytest.raises(InvalidConfiguration) as refused:
         Limits(files_in_flight=0, max_expanded_bytes=1 << 31)
     assert [p.where for p in refused.value.problems] == ["files_in_flight", "max_expanded_bytes"]
 
 
 def test_a_limit_that_is_no_number_is_refused_by_name() -> None:
-    with pytest.raises(Misdeclared, match="max_depth: 'deep' is not a whole number"):
+    with pytest.raises(InvalidConfiguration, match="max_depth: 'deep' is not a whole number"):
         Limits.from_options({"max_depth": "deep", "files": "[]"})

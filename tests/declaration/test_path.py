@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from forebay.declaration.path import Path, parse_path
 from forebay.declaration.service import parse_service
-from forebay.errors import Misdeclared
+from forebay.errors import InvalidConfiguration
 
 CASES: list[tuple[str, Path]] = [
     ("event", Path("record", ("event",))),
@@ -89,7 +89,7 @@ def test_every_key_and_position_can_be_written(first: str, others: list[str | in
     ],
 )
 def test_arrays_of_records_are_named_by_keys(records: str, says: str) -> None:
-    with pytest.raises(Misdeclared, match=says):
+    with pytest.raises(InvalidConfiguration, match=says):
         parse_service({"service.toml": f'name = "s"\nenvelope = {{ records = {records} }}\n[[tables]]\nname = "a"'})
     several = parse_service(
         {"service.toml": 'name = "s"\nenvelope = { records = ["a", "b.\\"c.d\\""] }\n[[tables]]\nname = "a"'}

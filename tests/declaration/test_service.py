@@ -10,14 +10,14 @@ import pytest
 
 from forebay.declaration.column import widens
 from forebay.declaration.service import Service, builtin_service, fingerprint, load_service, parse_service
-from forebay.errors import Misdeclared
+from forebay.errors import InvalidConfiguration
 
 GOOD = 'name = "studio"\n[[tables]]\nname = "{game}"\n'
 TWO = 'name = "s"\n[[tables]]\nname = "a"\ncolumns = [{name = "x"}, {name = "m", type = "map"}]\n'
 
 
 def problems(texts: dict[str, str]) -> str:
-    with pytest.raises(Misdeclared) as refused:
+    with pytest.raises(InvalidConfiguration) as refused:
         parse_service(texts)
     return str(refused.value)
 
@@ -160,9 +160,9 @@ def test_declarations_are_read_from_a_folder(tmp_path: Path) -> None:
 
 
 def test_a_place_without_declarations_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(Misdeclared, match=r"has no service\.toml"):
+    with pytest.raises(InvalidConfiguration, match=r"has no service\.toml"):
         load_service(str(tmp_path))
-    with pytest.raises(Misdeclared, match="does not exist"):
+    with pytest.raises(InvalidConfiguration, match="does not exist"):
         load_service(str(tmp_path / "nowhere"))
 
 
@@ -241,7 +241,7 @@ def test_everything_that_is_wrong_with_a_table_is_told_at_once_and_without_pytho
     expectations = { _mine = "x > 1" }
     event_time = { column = "at" }
     """
-    with pytest.raises(Misdeclared) as refused:
+    with pytest.raises(InvalidConfiguration) as refused:
         parse_service({"service.toml": text})
     said = [str(problem).removeprefix("service.toml: tables.0: ") for problem in refused.value.problems]
     assert said == [
@@ -260,5 +260,5 @@ def test_everything_that_is_wrong_with_a_table_is_told_at_once_and_without_pytho
 
 
 def test_a_table_may_not_be_called_as_what_else_lies_in_a_lake() -> None:
-    with pytest.raises(Misdeclared, match="is where a lake keeps its declarations"):
+    with pytest.raises(InvalidConfiguration, match="is where a lake keeps its declarations"):
         parse_service({"service.toml": 'name = "s"\n[[tables]]\nname = "declarations"'})

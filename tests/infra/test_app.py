@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from forebay.declaration.service import load_service
-from forebay.errors import Misdeclared
+from forebay.errors import InvalidConfiguration
 from infra import app
 from infra.declarations import one_text
 from infra.functions.function import gather_code
@@ -51,9 +51,9 @@ def test_synth_needs_neither_node_nor_a_network(tmp_path: Path) -> None:
 
 def test_wrong_declarations_are_told_in_the_words_of_every_command(tmp_path: Path) -> None:
     (tmp_path / "service.toml").write_text('name = "shop"\n[[tables]]\nname = "A b"\nwher = {}\n')
-    with pytest.raises(Misdeclared) as here:
+    with pytest.raises(InvalidConfiguration) as here:
         app.build({"service": str(tmp_path)}, outdir=str(tmp_path / "out"))
-    with pytest.raises(Misdeclared) as there:
+    with pytest.raises(InvalidConfiguration) as there:
         load_service(str(tmp_path))
     assert here.value.problems == there.value.problems
 
@@ -61,7 +61,9 @@ def test_wrong_declarations_are_told_in_the_words_of_every_command(tmp_path: Pat
 def test_a_schedule_with_the_name_of_one_that_wakes_a_function_is_refused(tmp_path: Path) -> None:
     name = '[schedules.start-ingest]\njob = "maintain"\nat = "daily 04:00"\n'
     (tmp_path / "service.toml").write_text('name = "shop"\n[[tables]]\nname = "orders"\n' + name)
-    with pytest.raises(Misdeclared, match=r"schedules\.start-ingest: is the name of a schedule that wakes a function"):
+    with pytest.raises(
+        InvalidConfiguration, match=r"schedules\.start-ingest: is the name of a schedule that wakes a function"
+    ):
         app.build({"service": str(tmp_path)}, outdir=str(tmp_path / "out"))
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from forebay.errors import Misdeclared
+from forebay.errors import InvalidConfiguration
 from infra.bundle import KERNEL_JARS, LOG_STORE_JAR, ROOT, bundle
 from tests.infra.synthesized import Synthesized, text
 
@@ -50,7 +50,7 @@ def test_the_package_runs_out_of_the_zip_with_its_example(tmp_path: Path) -> Non
 
 
 def test_without_the_built_log_store_it_says_what_to_run(tmp_path: Path) -> None:
-    with pytest.raises(Misdeclared, match="make setup"):
+    with pytest.raises(InvalidConfiguration, match="make setup"):
         bundle(tmp_path, log_store_jar=tmp_path / "missing.jar")
 
 

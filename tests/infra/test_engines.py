@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from forebay.errors import Misdeclared
+from forebay.errors import InvalidConfiguration
 from forebay.settings import IngestSettings
 from infra.settings import Settings
 from lambdas.engine.submission import submission
@@ -114,7 +114,7 @@ def test_the_end_of_a_run_of_the_application_is_heard_whatever_its_state(emr: Sy
 
 
 def test_what_emr_lacks_is_said_at_once() -> None:
-    with pytest.raises(Misdeclared) as refused:
+    with pytest.raises(InvalidConfiguration) as refused:
         Settings.from_context({"engine": "emr-serverless", "worker_type": "G.8X"})
     assert "worker_type G.8X has 32 vCPUs" in str(refused.value)
     assert "python_modules must be the s3:// place of a packed virtual environment" in str(refused.value)

@@ -9,14 +9,14 @@ import aws_cdk as cdk
 import pytest
 
 from forebay.declaration.service import builtin_service
-from forebay.errors import Misdeclared
+from forebay.errors import InvalidConfiguration
 from forebay.spark import runtime
 from infra.jobs.code import JobCode
 from infra.wheels import digest, wheels_zip
 
 
 def test_without_the_built_log_store_the_app_says_what_to_run(tmp_path: Path) -> None:
-    with pytest.raises(Misdeclared, match="make setup"):
+    with pytest.raises(InvalidConfiguration, match="make setup"):
         JobCode(cdk.Stack(), "Code", service=builtin_service(), log_store_jar=tmp_path / "missing.jar")
 
 
@@ -37,5 +37,5 @@ def test_the_wheels_install_without_an_index_and_are_the_same_bytes_each_time(tm
 
 
 def test_without_the_packages_the_app_says_what_to_run(tmp_path: Path) -> None:
-    with pytest.raises(Misdeclared, match="make setup"):
+    with pytest.raises(InvalidConfiguration, match="make setup"):
         wheels_zip(tmp_path / "none.gluewheels.zip", packages=tmp_path)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from forebay.errors import Misdeclared
+from forebay.errors import InvalidConfiguration
 from infra import app
 from infra.regions import SERVICES, problems_of_region, regions_of, said_region
 
@@ -50,5 +50,5 @@ def test_a_wrong_region_is_told_with_everything_else_that_is_wrong(
     told = capsys.readouterr().err
     assert "region: 'eu-wst-1' is none that is known (did you mean eu-west-1?)" in told
     assert "wrkers: is unknown (did you mean workers?)" in told
-    with pytest.raises(Misdeclared, match="is none that is known"):
+    with pytest.raises(InvalidConfiguration, match="is none that is known"):
         app.build({}, region="eu-wst-1")

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from forebay.errors import Misdeclared
+from forebay.errors import InvalidConfiguration
 from infra.settings import Settings
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
 def problems(context: dict[str, Any]) -> dict[str, str]:
-    with pytest.raises(Misdeclared) as refused:
+    with pytest.raises(InvalidConfiguration) as refused:
         Settings.from_context(context)
     return {p.where: f"{p.what} ({p.suggestion})" for p in refused.value.problems}
 
@@ -82,7 +82,7 @@ def test_settings_that_do_not_fit_together_are_refused(context: dict[str, Any], 
 
 
 def test_all_that_does_not_fit_together_is_told_at_once() -> None:
-    with pytest.raises(Misdeclared) as refused:
+    with pytest.raises(InvalidConfiguration) as refused:
         Settings.from_context({"landing_bucket": "studio-drops", "keep_landed_days": 60, "delete_data": True})
     said = [problem.what for problem in refused.value.problems]
     assert [what.split()[0] for what in said] == ["landing_bucket", "keep_landed_days", "data"]

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from forebay.batch.another_try import AnotherTry, Choice, Tried, _Carrying
 from forebay.batch.batch import Batch
 from forebay.batch.events import DuplicatesDropped
+from forebay.batch.retry import Choice, Retried, Retry, _Carrying
 from forebay.batch.writing import Writing
 from forebay.declaration.service import load_service
 from forebay.landed_file import LandedFile
@@ -106,9 +106,9 @@ def test_a_replayed_batch_does_not_take_its_own_records_for_duplicates(
     assert (sums.written, sums.dropped, sums.rows["alpha"], sums.rows["beta"]) == (2, 1, 1, 1)
 
 
-def tried(told: Story, spark: SparkSession) -> Tried:
+def tried(told: Story, spark: SparkSession) -> Retried:
     (Path(told.service) / "service.toml").write_text(SERVICE.replace("n < 100", "n < 1000"))
-    tries = AnotherTry(
+    tries = Retry(
         spark,
         load_service(told.service),
         lake=told.lake,
@@ -137,7 +137,7 @@ def test_what_lands_by_another_try_is_no_duplicate_of_what_came_and_what_comes_i
         patched.setattr(_Carrying, "_change_ledger", dies)
         with pytest.raises(OSError, match="gone"):
             tried(told, spark)
-    assert tried(told, spark) == Tried(1), "the other four were finished first"
+    assert tried(told, spark) == Retried(1), "the other four were finished first"
     sums = told.accounts()
     assert sums.differences() == []
     assert (sums.written, sums.dropped, sums.quarantined) == (3, 2, 1)
@@ -163,7 +163,7 @@ def test_a_batch_that_is_replayed_does_not_look_at_tries_that_were_made_meanwhil
         patched.setattr(Writing, "remember", dies)
         with pytest.raises(Exception, match="the driver is gone"):
             told.run()
-    assert tried(told, spark) == Tried(1, {"alpha": 1})
+    assert tried(told, spark) == Retried(1, {"alpha": 1})
     sums = told.run()
     assert sums.differences() == []
     assert (sums.rows["alpha"], sums.dropped) == (2, 0)

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from forebay.batch.another_try import AnotherTry, Choice
 from forebay.batch.events import BatchCommitted
+from forebay.batch.retry import Choice, Retry
 from forebay.declaration.service import load_service
 from tests.journey.story import Story, event, lines
 
@@ -168,7 +168,7 @@ def test_what_an_object_was_put_with_routes_and_becomes_a_column_also_at_another
 
     more = '[[tables]]\nname = "of_{@metadata.studio}"\ncolumns = [{ name = "studio", path = "@metadata.studio" }]'
     (tmp_path / "service.toml").write_text(declared + more)
-    tries = AnotherTry(spark, load_service(told.service), lake=told.lake, emit=told.events.append)
+    tries = Retry(spark, load_service(told.service), lake=told.lake, emit=told.events.append)
     assert tries.run(Choice("parked")).tables == {"of_north": 1}
     assert told.rows("of_north")[0]["studio"] == "north"
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import EndpointConnectionError
 
-from forebay.errors import Halt, Misdeclared
+from forebay.errors import Halt, InvalidConfiguration
 from forebay.lake.objects import Objects, S3Objects, open_objects
 from tests.source.fake_sqs import refusal
 
@@ -115,10 +115,10 @@ def test_a_write_that_meets_another_one_is_tried_again_a_few_times() -> None:
     [
         (
             refusal("AccessDenied", 403),
-            Misdeclared,
+            InvalidConfiguration,
             r"s3://b/p: cannot write x: .*AccessDenied.*s3:PutObject",
         ),
-        (refusal("NoSuchBucket", 404), Misdeclared, "s3://b/p: cannot write x: .*NoSuchBucket"),
+        (refusal("NoSuchBucket", 404), InvalidConfiguration, "s3://b/p: cannot write x: .*NoSuchBucket"),
         (refusal("InternalError", 500), Halt, "cannot write s3://b/p/x"),
         (EndpointConnectionError(endpoint_url="http://s3"), Halt, "cannot write s3://b/p/x"),
     ],
@@ -133,5 +133,5 @@ def test_a_store_out_of_reach_is_said_with_its_path(error: Exception, kind: type
 
 def test_a_folder_that_cannot_be_written_is_said(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
-    with pytest.raises(Misdeclared, match="file: cannot be written"):
+    with pytest.raises(InvalidConfiguration, match="file: cannot be written"):
         open_objects(str(tmp_path / "file")).write_once("x", b"")

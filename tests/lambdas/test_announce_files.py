@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from forebay.errors import Misdeclared, TryAgain
+from forebay.errors import InvalidConfiguration, TryAgain
 from forebay.notification.reading import read_message
 from lambdas.announce_files.handler import Settings, announce
 
@@ -149,6 +149,6 @@ def test_a_request_that_makes_no_sense_is_refused_before_anything_is_announced(
     event: dict[str, Any], said: str
 ) -> None:
     sqs = Sqs()
-    with pytest.raises(Misdeclared, match=said):
+    with pytest.raises(InvalidConfiguration, match=said):
         done(event, S3("in/a"), sqs)
     assert sqs.bodies == []

@@ -192,7 +192,7 @@ def test_a_deploy_that_changes_the_job_is_seen_by_its_time() -> None:
     ("state", "details", "ours", "failed"),
     [
         ("SUCCESS", "", "SUCCEEDED", 0),
-        ("FAILED", "Misdeclared: no such queue", "FAILED", 1),
+        ("FAILED", "InvalidConfiguration: no such queue", "FAILED", 1),
         ("CANCELLED", "", "STOPPED", 0),
         ("CANCELLED", "Job run timed out", "TIMEOUT", 1),
         ("WONDERED", "", "WONDERED", 1),

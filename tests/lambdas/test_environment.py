@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from forebay.errors import Misdeclared
+from forebay.errors import InvalidConfiguration
 from lambdas import environment
 
 
@@ -22,7 +22,7 @@ def test_fields_are_read_from_variables_of_their_names() -> None:
 
 
 def test_everything_that_is_wrong_is_said_at_once() -> None:
-    with pytest.raises(Misdeclared) as refused:
+    with pytest.raises(InvalidConfiguration) as refused:
         environment.read(Settings, {"MINUTES": "five"})
     assert [(p.where, p.what) for p in refused.value.problems] == [
         ("JOB", "is missing"),

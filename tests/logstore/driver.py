@@ -14,7 +14,7 @@ from typing import Any
 
 from py4j.protocol import Py4JJavaError
 
-from forebay.errors import Misdeclared
+from forebay.errors import InvalidConfiguration
 from forebay.lake import safety as lake
 from forebay.spark.session import LOG_STORE, session
 
@@ -74,8 +74,8 @@ def main() -> None:
             say({"value": getattr(driver, verb)(**arguments)})
         except Py4JJavaError as failure:
             say({"error": list(class_names(failure.java_exception)), "text": str(failure.java_exception)})
-        except Misdeclared as refused:
-            say({"error": ["Misdeclared"], "text": str(refused)})
+        except InvalidConfiguration as refused:
+            say({"error": ["InvalidConfiguration"], "text": str(refused)})
         except Exception as failure:
             say({"error": [type(failure).__name__], "text": str(failure)})
 

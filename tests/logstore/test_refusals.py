@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from forebay.errors import Misdeclared
+from forebay.errors import InvalidConfiguration
 from forebay.lake.safety import refuse_unsafe_settings
 from forebay.spark.session import LOG_STORE, job_settings
 from tests.fault_proxy import answered, without_header
@@ -39,7 +39,7 @@ def test_the_settings_that_we_ship_are_taken(lake: str) -> None:
     ],
 )
 def test_a_setting_that_would_lose_commits_is_refused_by_its_name(key: str, value: str) -> None:
-    with pytest.raises(Misdeclared) as refused:
+    with pytest.raises(InvalidConfiguration) as refused:
         refuse_unsafe_settings(SAFE | {key: value}, "s3a://our-lake/tables")
     (problem,) = refused.value.problems
     assert problem.where == key
@@ -69,19 +69,19 @@ def test_the_lakes_own_flags_come_before_the_general_ones() -> None:
 
 def test_deltas_own_log_store_is_refused() -> None:
     without = {key: value for key, value in SAFE.items() if value != LOG_STORE}
-    with pytest.raises(Misdeclared, match=r"logStore\.s3a\.impl: is not set, so Delta takes its own"):
+    with pytest.raises(InvalidConfiguration, match=r"logStore\.s3a\.impl: is not set, so Delta takes its own"):
         refuse_unsafe_settings(without, "s3a://our-lake/tables")
 
 
 def test_all_problems_are_told_at_once() -> None:
     bad = {"spark.hadoop.fs.s3a.performance.flags": "*", "fs.s3a.create.performance": "true"}
-    with pytest.raises(Misdeclared) as refused:
+    with pytest.raises(InvalidConfiguration) as refused:
         refuse_unsafe_settings(bad, "s3://our-lake")
     assert len(refused.value.problems) == 3
 
 
 def test_a_lake_on_a_kind_of_storage_that_nobody_looked_at_is_refused() -> None:
-    with pytest.raises(Misdeclared, match="use s3://, s3a://, hdfs:// or file:"):
+    with pytest.raises(InvalidConfiguration, match="use s3://, s3a://, hdfs:// or file:"):
         refuse_unsafe_settings(SAFE, "gs://our-lake")
 
 
@@ -155,5 +155,5 @@ def test_a_lake_that_we_may_not_write_to_is_one_line(bucket: Bucket, driver: Dri
 def refusal(driver: DriverProcess, lake: str) -> str:
     with pytest.raises(Failed) as failed:
         driver.ask("probe", path=lake)
-    assert failed.value.classes == ["Misdeclared"], str(failed.value)
+    assert failed.value.classes == ["InvalidConfiguration"], str(failed.value)
     return failed.value.text

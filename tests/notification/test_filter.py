@@ -6,7 +6,7 @@ import pickle
 
 import pytest
 
-from forebay.errors import Misdeclared
+from forebay.errors import InvalidConfiguration
 from forebay.notification import Filter, Ignored
 from forebay_local.fabricate import file_named
 
@@ -59,7 +59,7 @@ def test_a_glob_speaks_of_the_whole_key(glob: str, key: str, wanted: bool) -> No
 
 @pytest.mark.parametrize("glob", ["[a", "[]", "[!]", "a]b[", "{a", "a}", "{a,{b}", "[z-a]"])
 def test_a_glob_that_is_not_well_formed_is_refused_when_it_is_declared(glob: str) -> None:
-    with pytest.raises(Misdeclared, match="glob"):
+    with pytest.raises(InvalidConfiguration, match="glob"):
         Filter(glob=glob)
 
 

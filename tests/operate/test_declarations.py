@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from forebay.declaration.service import load_service, parse_service
-from forebay.errors import Misdeclared
+from forebay.errors import InvalidConfiguration
 from forebay.lake.objects import open_objects
 from forebay.operate.declarations import (
     begin,
@@ -116,11 +116,11 @@ def test_what_is_begun_added_and_pushed_is_in_force(tmp_path: Path) -> None:
 def test_what_is_wrong_is_not_written_and_not_pushed(tmp_path: Path) -> None:
     begin(tmp_path)
     for wrong in ("Crashes!", "{game}"):
-        with pytest.raises(Misdeclared):
+        with pytest.raises(InvalidConfiguration):
             with_table(tmp_path, wrong, {})
     assert not list(tmp_path.glob("tables/*"))
     place = open_objects(str(tmp_path / "in-force"))
-    with pytest.raises(Misdeclared, match="is not TOML"):
+    with pytest.raises(InvalidConfiguration, match="is not TOML"):
         push({"service.toml": "="}, place)
     assert texts_in_place(place) == {}
 

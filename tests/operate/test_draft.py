@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from forebay.declaration.service import parse_service
-from forebay.errors import Misdeclared
+from forebay.errors import InvalidConfiguration
 from forebay.landed_file import LandedFile
 from forebay.operate.draft import draft_of
 from forebay.operate.samples import Sample, Samples
@@ -55,7 +55,7 @@ def test_kinds_types_times_and_ids_are_found() -> None:
 
 @pytest.mark.parametrize("records", [[], [1, "x"]])
 def test_samples_without_a_record_are_no_start(records: list[Any]) -> None:
-    with pytest.raises(Misdeclared, match="no record that is a JSON object"):
+    with pytest.raises(InvalidConfiguration, match="no record that is a JSON object"):
         draft_of(samples_of(records), "s")
 
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
-from forebay.batch.set_aside import COLUMNS
+from forebay.batch.held import COLUMNS
 from forebay.landed_file import LandedFile
 from tests.operate.command import failed, ran
 from tests.operate.ledger import AT, entry, schema_of, write_ledger

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from forebay.batch.set_aside import COLUMNS
+from forebay.batch.held import COLUMNS
 from forebay.lake.health import Health, HealthRecords
 from forebay.lake.lease import hold
 from tests.operate.command import failed, ran

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from forebay.declaration.service import Service, parse_service
-from forebay.errors import Misdeclared
+from forebay.errors import InvalidConfiguration
 from forebay.operate.samples import read_samples
 from forebay.operate.trial import Trial, differences, try_out
 from tests.operate.command import failed, ran
@@ -103,7 +103,7 @@ def test_other_declarations_are_compared_record_by_record(samples: Path) -> None
 
 
 def test_what_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(Misdeclared, match="nowhere: holds no file"):
+    with pytest.raises(InvalidConfiguration, match="nowhere: holds no file"):
         read_samples([str(tmp_path / "nowhere")])
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import EndpointConnectionError
 
-from forebay.errors import Halt, Misdeclared
+from forebay.errors import Halt, InvalidConfiguration
 from forebay.events import Event
 from forebay.lake.objects import FolderObjects, open_objects
 from forebay.source.drain import Drain
@@ -377,7 +377,7 @@ def test_a_new_checkpoint_on_the_manifests_of_an_old_one_is_refused(make: MakeSt
         stream.ask()
     stream.checkpoint = None
     stream.start()
-    with pytest.raises(Misdeclared, match=r"manifestPath.*earlier checkpoint"):
+    with pytest.raises(InvalidConfiguration, match=r"manifestPath.*earlier checkpoint"):
         stream.ask()
 
 
@@ -439,15 +439,15 @@ def test_attempts_on_a_failing_queue_are_spread(make: MakeStream, sqs: FakeSqs) 
 @pytest.mark.parametrize(
     ("error", "kind", "words"),
     [
-        (refusal("AWS.SimpleQueueService.NonExistentQueue"), Misdeclared, "queueUrl: .*does not exist"),
-        (refusal("QueueDoesNotExist"), Misdeclared, "queueUrl: .*does not exist"),
+        (refusal("AWS.SimpleQueueService.NonExistentQueue"), InvalidConfiguration, "queueUrl: .*does not exist"),
+        (refusal("QueueDoesNotExist"), InvalidConfiguration, "queueUrl: .*does not exist"),
         (
             refusal("AccessDeniedException"),
-            Misdeclared,
+            InvalidConfiguration,
             "queueUrl: ReceiveMessage on .* is refused.*sqs:ReceiveMessage",
         ),
-        (refusal("KmsAccessDenied"), Misdeclared, "kms:Decrypt"),
-        (refusal("Whatever", 403), Misdeclared, "is refused"),
+        (refusal("KmsAccessDenied"), InvalidConfiguration, "kms:Decrypt"),
+        (refusal("Whatever", 403), InvalidConfiguration, "is refused"),
         (EndpointConnectionError(endpoint_url=URL), Halt, "cannot be reached"),
         (refusal("InternalError", 500), Halt, "cannot be reached"),
     ],
@@ -507,7 +507,7 @@ def test_a_queue_that_refuses_deletion_stops_the_query(make: MakeStream, sqs: Fa
     sqs.fail = lambda action: refusal("AccessDenied") if action == "delete" else None
     stream.ask()
     stream.settle()
-    with pytest.raises(Misdeclared, match=r"DeleteMessage on .* is refused"):
+    with pytest.raises(InvalidConfiguration, match=r"DeleteMessage on .* is refused"):
         stream.ask()
 
 
@@ -709,7 +709,7 @@ def test_a_failure_while_taking_ahead_is_met_at_the_next_batch(make: MakeStream,
     assert len(stream.ask()) == 10
     stream.until_ahead()
     sqs.fail = lambda action: refusal("AccessDenied") if action == "receive" else None
-    with pytest.raises(Misdeclared, match=r"ReceiveMessage on .* is refused"):
+    with pytest.raises(InvalidConfiguration, match=r"ReceiveMessage on .* is refused"):
         stream.ask()
 
 

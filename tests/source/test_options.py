@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from forebay.errors import Misdeclared
+from forebay.errors import InvalidConfiguration
 from forebay.source.options import ELSEWHERE, MANIFESTS, OPTIONS, SourceOptions, source_options_table
 
 QUEUE = "https://sqs.eu-central-1.amazonaws.com/123456789012/landed"
@@ -73,7 +73,7 @@ def test_a_value_is_read(name: str, text: str, value: object) -> None:
 )
 def test_a_value_out_of_range_is_refused_with_the_name_and_what_is_allowed(name: str, text: str) -> None:
     allowed = next(option.allowed for option in OPTIONS if option.name == name)
-    with pytest.raises(Misdeclared) as refused:
+    with pytest.raises(InvalidConfiguration) as refused:
         SourceOptions.parse(LEAST | {name: text})
     [problem] = refused.value.problems
     assert (problem.where, problem.suggestion) == (name, f"allowed: {allowed}")
@@ -81,7 +81,7 @@ def test_a_value_out_of_range_is_refused_with_the_name_and_what_is_allowed(name:
 
 
 def test_all_that_is_wrong_is_said_at_once() -> None:
-    with pytest.raises(Misdeclared) as refused:
+    with pytest.raises(InvalidConfiguration) as refused:
         SourceOptions.parse({"waitS": "99", "order": "up", "path": "s3://b/p"})
     assert [problem.where for problem in refused.value.problems] == [
         "path",
@@ -93,7 +93,7 @@ def test_all_that_is_wrong_is_said_at_once() -> None:
 
 
 def test_an_unknown_option_is_refused_and_the_nearest_known_one_named() -> None:
-    with pytest.raises(Misdeclared, match=r"did you mean maxFilesPerBatch\?"):
+    with pytest.raises(InvalidConfiguration, match=r"did you mean maxFilesPerBatch\?"):
         SourceOptions.parse(LEAST | {"maxFilePerBatch": "10"})
 
 
@@ -120,7 +120,7 @@ def test_names_that_other_sources_have_for_an_option_mean_the_same() -> None:
 
 
 def test_an_option_said_twice_in_two_ways_is_refused() -> None:
-    with pytest.raises(Misdeclared, match="is said twice, as maxFilesPerBatch and maxFilesPerTrigger"):
+    with pytest.raises(InvalidConfiguration, match="is said twice, as maxFilesPerBatch and maxFilesPerTrigger"):
         SourceOptions.parse(LEAST | {"maxFilesPerBatch": "7", "maxFilesPerTrigger": "8"})
     assert SourceOptions.parse(LEAST | {"maxFilesPerBatch": "7", "maxFilesPerTrigger": "7"}).max_files_per_batch == 7
 
@@ -130,14 +130,14 @@ def test_a_cluster_may_say_where_the_manifests_of_every_queue_are() -> None:
     told = SourceOptions.parse(given, {MANIFESTS: "s3://lake/manifests/"})
     assert told.manifest_path == "s3://lake/manifests/" + LEAST["queueUrl"].split("/", 3)[3]
     assert SourceOptions.parse(LEAST, {MANIFESTS: "s3://lake/manifests"}).manifest_path == LEAST["manifestPath"]
-    with pytest.raises(Misdeclared, match="manifestPath: is missing"):
+    with pytest.raises(InvalidConfiguration, match="manifestPath: is missing"):
         SourceOptions.parse(given, {})
 
 
 def test_no_option_is_both_here_and_elsewhere() -> None:
     here = {name.lower() for option in OPTIONS for name in (option.name, *option.also)}
     assert not here & {name.lower() for name in ELSEWHERE}
-    with pytest.raises(Misdeclared, match=r"is not an option of this s3-sqs .`fetchParallelism`"):
+    with pytest.raises(InvalidConfiguration, match=r"is not an option of this s3-sqs .`fetchParallelism`"):
         SourceOptions.parse(LEAST | {"sqsMaxConnections": "4"})
 
 

@@ -151,7 +151,7 @@ def test_availablenow_takes_one_batch_a_run_and_every_file_once(names: Names, qu
 
 def test_wrong_options_are_refused_at_load_all_by_name(names: Names) -> None:
     reader = names.spark.readStream.format("s3-sqs").options(waitS="99", order="up", colour="red")
-    with pytest.raises(Exception, match=r"Misdeclared") as refused:
+    with pytest.raises(Exception, match=r"InvalidConfiguration") as refused:
         reader.load()
     text = str(refused.value)
     for words in (

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from forebay.errors import Misdeclared
+from forebay.errors import InvalidConfiguration
 from forebay.spark.session import laptop_settings
 
 
@@ -29,5 +29,5 @@ def test_options_for_the_jvm_come_from_the_environment(jars: Path) -> None:
 
 
 def test_a_machine_without_the_jvm_libraries_is_told_how_to_get_them(tmp_path: Path) -> None:
-    with pytest.raises(Misdeclared, match="make setup"):
+    with pytest.raises(InvalidConfiguration, match="make setup"):
         laptop_settings({"FOREBAY_JARS": str(tmp_path)})

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from forebay.errors import Misdeclared
+from forebay.errors import InvalidConfiguration
 from forebay.events import Event
 from forebay.spark.stock import CLASSES, MODULES, StockTaken, take_stock
 
@@ -35,7 +35,7 @@ def test_everything_that_is_missing_is_named_at_once(spark: SparkSession, monkey
 
     told: list[Event] = []
     monkeypatch.setitem(CLASSES, "a class of tomorrow", "io.delta.kernel.Tomorrow")
-    with pytest.raises(Misdeclared) as refused:
+    with pytest.raises(InvalidConfiguration) as refused:
         take_stock(spark, told.append, module=load)
     said = [str(problem) for problem in refused.value.problems]
     assert [line.partition(":")[0] for line in said] == [

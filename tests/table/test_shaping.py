@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import deltalake
 import pytest
 
-from forebay.errors import Misdeclared
+from forebay.errors import InvalidConfiguration
 from forebay.events import Event
 from forebay.record.growth import Rules
 from forebay.table.events import ColumnsAdded
@@ -133,7 +133,7 @@ def test_a_table_that_cannot_take_the_rows_does_not_hold_up_the_others(spark: Sp
     spark.sql("select 'x' _line").write.format("delta").save(f"{lake}/a")
     outcomes = load(spark, lake, 1, {"a": [{"x": 1}], "b": [{"x": 1}]})
     assert isinstance(outcomes["a"], Failed)
-    assert isinstance(outcomes["a"].error, Misdeclared)
+    assert isinstance(outcomes["a"].error, InvalidConfiguration)
     assert isinstance(outcomes["b"], Appended)
 
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from forebay.address import local_folder
-from forebay.errors import Misdeclared
+from forebay.errors import InvalidConfiguration
 from forebay.table.storage import Storage, storage_as
 
 
@@ -24,7 +24,7 @@ def test_a_local_path_is_read_as_hadoop_reads_it() -> None:
 
 
 def test_another_kind_of_storage_is_refused() -> None:
-    with pytest.raises(Misdeclared, match="gs://lake/t"):
+    with pytest.raises(InvalidConfiguration, match="gs://lake/t"):
         Storage().put("gs://lake/t", "part.parquet", pa.py_buffer(b""))
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from forebay.errors import Halt, Misdeclared
+from forebay.errors import Halt, InvalidConfiguration
 from forebay_local.twin import assembly, synth
 from forebay_local.twin import twin as twins
 from forebay_local.twin.assembly import Assembly
@@ -238,13 +238,13 @@ def test_a_protected_stack_is_not_deleted(twin: Twin) -> None:
 
 
 def test_a_folder_that_is_no_assembly_is_refused_before_anything_starts(tmp_path: Path) -> None:
-    with pytest.raises(Misdeclared, match=r"is no cloud assembly: .*`make synth` writes one"):
+    with pytest.raises(InvalidConfiguration, match=r"is no cloud assembly: .*`make synth` writes one"):
         twins.up(tmp_path / "state", cloud=tmp_path)
     assert not (tmp_path / "state" / "server.log").exists()
 
 
 def test_without_the_app_beside_the_package_an_assembly_must_be_named(tmp_path: Path) -> None:
-    with pytest.raises(Misdeclared, match=r"there is no infrastructure app in .*--assembly cdk\.out"):
+    with pytest.raises(InvalidConfiguration, match=r"there is no infrastructure app in .*--assembly cdk\.out"):
         synth.assembly(tmp_path)
 
 

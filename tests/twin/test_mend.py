@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from forebay.errors import Misdeclared
+from forebay.errors import InvalidConfiguration
 from forebay_local.twin import events, functions, glue, rights, s3, sqs
 from forebay_local.twin.cloudformation import engine, rollback
 from forebay_local.twin.mend import MOTO, Mend, lay, missing, moved
@@ -44,7 +44,7 @@ def sent(*args: object) -> str:
 )
 def test_a_place_that_moved_is_named_and_then_nothing_is_replaced(mend: Mend, complaint: str) -> None:
     fitting = Mend(Stock, "depth", None, property(lambda self: 2))
-    with pytest.raises(Misdeclared) as refused:
+    with pytest.raises(InvalidConfiguration) as refused:
         lay([fitting, mend])
     assert complaint in str(refused.value)
     assert Stock().depth == 1

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from forebay.errors import Halt, Misdeclared
+from forebay.errors import Halt, InvalidConfiguration
 from forebay.notification import read_message
 from forebay_local.twin import alarms, clients, fire
 from forebay_local.twin import twin as twins
@@ -59,7 +59,7 @@ def test_freshness_is_published_to_the_metrics_that_the_dashboard_shows(quick: T
 
 
 def test_a_schedule_that_is_not_there_is_named_with_those_that_are(quick: Twin) -> None:
-    with pytest.raises(Misdeclared, match=r"schedule nightly: is not in the twin .there are .*start-ingest"):
+    with pytest.raises(InvalidConfiguration, match=r"schedule nightly: is not in the twin .there are .*start-ingest"):
         fire.fire(quick.client, "nightly")
 
 
@@ -69,7 +69,7 @@ def test_a_function_that_fails_says_what_its_handler_raised(quick: Twin) -> None
     settings = functions.get_function_configuration(FunctionName=name)["Environment"]["Variables"]
     functions.update_function_configuration(FunctionName=name, Environment={"Variables": {"MODE": "drain"}})
     try:
-        with pytest.raises(Halt, match=f"{name}: Misdeclared: JOB: is missing"):
+        with pytest.raises(Halt, match=f"{name}: InvalidConfiguration: JOB: is missing"):
             fire.fire(quick.client, "start-ingest")
     finally:
         functions.update_function_configuration(FunctionName=name, Environment={"Variables": settings})
@@ -370,9 +370,9 @@ def test_a_failed_ingest_run_tells_a_person_why_by_the_templates_own_rule(quick:
     run_id = quick.client("glue").start_job_run(JobName=name, Arguments={"--queue_url": "arrivals"})["JobRunId"]
     done = ended(quick, name, run_id)
     assert done["JobRunState"] == "FAILED"
-    assert done["ErrorMessage"].startswith("Misdeclared: queue arrivals: is not a URL")
+    assert done["ErrorMessage"].startswith("InvalidConfiguration: queue arrivals: is not a URL")
     (mail,) = eventually(lambda: told(quick, mailbox))
     assert mail["Subject"] == f"forebay: {name} FAILED"
-    assert "reason   Misdeclared: queue arrivals: is not a URL" in mail["Message"]
+    assert "reason   InvalidConfiguration: queue arrivals: is not a URL" in mail["Message"]
     assert f"run      {run_id}" in mail["Message"]
     assert "#job-failed" in mail["Message"]

@@ -1,7 +1,7 @@
 """Can this work at all? Asked once at the start, so that a wrong name or expired credentials are one line, not a stack
 trace.
 
-In: what the settings name. Out: nothing, or `Misdeclared` with the thing, the reason and what to do: a wrong name; or
+In: what the settings name. Out: nothing, or `InvalidConfiguration` with the thing, the reason and what to do: a wrong name; or
 `Unreachable`, where AWS does not answer or does not let us in.
 """
 
@@ -25,7 +25,7 @@ from botocore.exceptions import (
 
 from forebay.address import bucket_and_key, is_s3
 from forebay.aws.client import client
-from forebay.errors import Misdeclared, Unreachable
+from forebay.errors import InvalidConfiguration, Unreachable
 
 __all__ = ["check_lake", "check_queue", "plainly"]
 
@@ -44,7 +44,9 @@ _ADVICE = {
 def check_queue(url: str, *, sqs: Any = None) -> None:
     where = f"queue {url}"
     if not urlsplit(url).scheme.startswith("http"):
-        raise Misdeclared.one(where, "is not a URL", "the queue's URL begins with https://sqs.<region>.amazonaws.com/")
+        raise InvalidConfiguration.one(
+            where, "is not a URL", "the queue's URL begins with https://sqs.<region>.amazonaws.com/"
+        )
     try:
         sqs = sqs or client("sqs", config=_QUICK)
         sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["ApproximateNumberOfMessages"])
@@ -68,21 +70,21 @@ def check_lake(lake: str, *, s3: Any = None) -> None:
         raise plainly(f"lake {lake}", refused, missing, "AWS_ENDPOINT_URL_S3") from refused
 
 
-def plainly(where: str, refused: Exception, missing: Mapping[str, str], endpoint: str) -> Misdeclared:
+def plainly(where: str, refused: Exception, missing: Mapping[str, str], endpoint: str) -> InvalidConfiguration:
     """What boto3 raised, as a sentence. `missing`: what to do, by the codes of AWS that say that there is no such thing."""
     if isinstance(refused, ClientError):
         error = refused.response.get("Error", {})
         code = str(error.get("Code", ""))
         what = f"cannot be used: {code} {error.get('Message', '')}".strip()
         if code in missing:
-            return Misdeclared.one(where, what, missing[code])
+            return InvalidConfiguration.one(where, what, missing[code])
         return Unreachable.one(where, what, _ADVICE.get(code, ""))
     if isinstance(refused, ProfileNotFound):
-        return Misdeclared.one(where, str(refused), "`aws configure list-profiles` names those that there are")
+        return InvalidConfiguration.one(where, str(refused), "`aws configure list-profiles` names those that there are")
     if isinstance(refused, NoCredentialsError):
         return Unreachable.one(where, "no AWS credentials were found", "set AWS_PROFILE, or run `aws sso login`")
     if isinstance(refused, NoRegionError):
-        return Misdeclared.one(where, "no AWS region is set", "set AWS_REGION")
+        return InvalidConfiguration.one(where, "no AWS region is set", "set AWS_REGION")
     if isinstance(refused, EndpointConnectionError | HTTPClientError):
         set_to = os.environ.get(endpoint) or os.environ.get("AWS_ENDPOINT_URL")
         advice = f"{endpoint} says {set_to}: does a server listen there?" if set_to else "is the network up?"

@@ -15,7 +15,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from forebay.batch.accounting import entries_of, quarantined_by_reason
-from forebay.batch.another_try import app_id
 from forebay.batch.declarations import Declarations
 from forebay.batch.dedupe import Dedupe, landing
 from forebay.batch.events import BatchRepeated, RecordsLost, RecordsQuarantined
@@ -24,6 +23,7 @@ from forebay.batch.plan import Plan, Plans
 from forebay.batch.reading import Read, count_fates, ends_of, read_routed
 from forebay.batch.reporting import Stages, reports_of
 from forebay.batch.resume import Resumed, resumed
+from forebay.batch.retry import app_id
 from forebay.batch.writing import Writing
 from forebay.content.limits import Limits
 from forebay.content.piece import cut

@@ -16,7 +16,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from forebay.batch.events import DeclarationsChanged, DeclarationsRefused
 from forebay.declaration.pinned import pinned, unpinned
 from forebay.declaration.service import Service, fingerprint, load_service
-from forebay.errors import ForebayError, Halt, Misdeclared
+from forebay.errors import ForebayError, Halt, InvalidConfiguration
 from forebay.events import Emit
 from forebay.lake.objects import Objects
 
@@ -24,7 +24,7 @@ __all__ = ["Declarations"]
 
 
 class Declarations:
-    """Of one job. `check` says what is wrong with declarations beyond their text, with `Misdeclared`."""
+    """Of one job. `check` says what is wrong with declarations beyond their text, with `InvalidConfiguration`."""
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class Declarations:
                 return self._service
             found = self._load(self._place)
             if found.name != self._service.name:
-                raise Misdeclared.one("service.toml: name", "must not change", f"it was {self._service.name}")
+                raise InvalidConfiguration.one("service.toml: name", "must not change", f"it was {self._service.name}")
             if found.version != self._service.version:
                 self._check(found)
         except (ForebayError, OSError, ClientError, BotoCoreError, UnicodeDecodeError) as refused:

@@ -1,6 +1,6 @@
 """Records that came before, in another file or in the same batch, are left out and counted.
 
-In: the rows of a batch (or of another try) with fates, and which tables declare what makes a record the same. Out: the same
+In: the rows of a batch (or of a retry) with fates, and which tables declare what makes a record the same. Out: the same
 rows, in which all but the first of the same records are to be dropped; and, for what is to come, the ids of those that were
 written.
 
@@ -27,9 +27,9 @@ from forebay.table.kernel import NO_VERSION, TableLogs
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["ANOTHER_TRY", "DUPLICATE", "Dedupe", "landing"]
+__all__ = ["DUPLICATE", "RETRY", "Dedupe", "landing"]
 
-ANOTHER_TRY = "another-try"
+RETRY = "retry"
 """What stands for a generation where records that were kept beside the tables are written."""
 
 DUPLICATE = "_duplicate"
@@ -144,7 +144,7 @@ class Dedupe:
         own = (F.col("generation") == self.shared["generation"]) & (F.col("batch") == self.shared["batch"])
         ids = ids.where(~own)
         if self.tries_until is not None:
-            ids = ids.where((F.col("generation") != ANOTHER_TRY) | (F.col("batch") <= self.tries_until))
+            ids = ids.where((F.col("generation") != RETRY) | (F.col("batch") <= self.tries_until))
         if self.leaving:
             ids = ids.where(~F.col("file_id").isin(list(self.leaving)))
         return ids.groupBy("id").agg(F.max("day").alias("day"))

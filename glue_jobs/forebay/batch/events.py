@@ -18,13 +18,13 @@ __all__ = [
     "DuplicatesDropped",
     "ExpectationFailed",
     "ExpectationViolated",
-    "FileSetAside",
+    "FileHeld",
     "NewTablesRefused",
     "OwnRowsAppended",
     "RecordsLost",
-    "RecordsNotTriedAgain",
+    "RecordsNotRetried",
     "RecordsQuarantined",
-    "RecordsTriedAgain",
+    "RecordsRetried",
     "RowsAppended",
     "TableFailed",
 ]
@@ -185,9 +185,9 @@ class RecordsLost(Event):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RecordsNotTriedAgain(Event):
-    """Records of tables that had failed were to be tried again when the job began, and it did not work. They stay in the
-    quarantine, for `forebay quarantine retry`."""
+class RecordsNotRetried(Event):
+    """The retry at the job's start failed: records of tables that had failed earlier. They stay in the quarantine, for
+    `forebay quarantine retry`."""
 
     level: ClassVar[str] = "error"
 
@@ -206,18 +206,18 @@ class DuplicatesDropped(Event):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RecordsTriedAgain(Event):
-    """Records that were in the quarantine or parked got another try; those neither written nor dropped are there still."""
+class RecordsRetried(Event):
+    """Quarantined or parked records were retried. Those neither written nor dropped are still there."""
 
     service: str
-    kept: str
+    held: str
     records: int = metric()
     written: int = metric()
     dropped: int = metric()
 
 
 @dataclass(frozen=True, kw_only=True)
-class FileSetAside(Event):
+class FileHeld(Event):
     """A whole file could not be taken; it is in the quarantine, and the ledger says why."""
 
     service: str

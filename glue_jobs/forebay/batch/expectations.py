@@ -3,7 +3,7 @@ that may name a folder.
 
 In: the rows with their routes, the declarations. Out: the same rows with what they violate and the fate that makes of them,
 and a `Verdict` for each expectation of each table of a batch. SQL that Spark does not take, that is no yes or no where one is
-wanted, or that may answer differently when a batch is replayed, is `Misdeclared`.
+wanted, or that may answer differently when a batch is replayed, is `InvalidConfiguration`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from forebay.batch.reasons import BAD_PARTITION_VALUE, EVENT_IN_THE_FUTURE, EVEN
 from forebay.declaration.column import Column
 from forebay.declaration.service import Service
 from forebay.declaration.table import Table
-from forebay.errors import Misdeclared, Problem
+from forebay.errors import InvalidConfiguration, Problem
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as Expression
@@ -68,7 +68,7 @@ def check_expressions(spark: SparkSession, service: Service) -> None:
     """All problems of all expectations and derived columns at once."""
     problems = [problem for table in service.tables for problem in _problems(spark, table)]
     if problems:
-        raise Misdeclared(problems)
+        raise InvalidConfiguration(problems)
 
 
 def checked(rows: DataFrame, service: Service) -> DataFrame:

@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Any
 
 from forebay.batch.accounting import Totals, percentile
-from forebay.batch.events import BatchCommitted, FileSetAside
+from forebay.batch.events import BatchCommitted, FileHeld
 from forebay.content.end import FileEnd
 from forebay.events import Event
 from forebay.ledger.entry import WITHHELD, Entry
@@ -55,7 +55,7 @@ def reports_of(
     for entry in entries:
         if entry.outcome not in ("loaded", "empty"):
             why: dict[str, Any] = {"reason": entry.reason, "detail": entry.detail}
-            yield FileSetAside(service=service, batch=batch, uri=entry.file.uri, outcome=entry.outcome, **why)
+            yield FileHeld(service=service, batch=batch, uri=entry.file.uri, outcome=entry.outcome, **why)
     totals = Totals.of(entries)
     waits = [(now - e.file.event_time).total_seconds() for e in entries if e.file.event_time]
     yield BatchCommitted(

@@ -74,9 +74,9 @@ def settled(rows: DataFrame) -> DataFrame:
 
     changed = F.when(F.col("_fate") == "write", F.col("_checked_fate"))
     rows = rows.withColumn("_changed", changed)
-    set_aside = F.col("_changed") == "quarantine"
-    reason = F.when(set_aside, F.coalesce("_refused", F.lit(EXPECTATION))).otherwise(F.col("_reason"))
-    detail = F.when(set_aside, F.array_join("_violated", ", ")).otherwise(F.col("detail"))
+    held = F.col("_changed") == "quarantine"
+    reason = F.when(held, F.coalesce("_refused", F.lit(EXPECTATION))).otherwise(F.col("_reason"))
+    detail = F.when(held, F.array_join("_violated", ", ")).otherwise(F.col("detail"))
     rows = rows.withColumn("_reason", reason).withColumn("detail", detail)
     return rows.withColumn("_fate", F.coalesce("_changed", "_fate")).drop("_changed", "_refused", "_checked_fate")
 

@@ -28,9 +28,9 @@ from forebay.batch.events import (
 )
 from forebay.batch.expectations import COLUMNS as QUALITY_COLUMNS
 from forebay.batch.expectations import verdicts
+from forebay.batch.held import Held
 from forebay.batch.new_tables import NewTables
 from forebay.batch.reasons import EXPECTATION_FAILED, OF_WHOLE_TABLES, TABLE_FAILED, TOO_MANY_NEW_TABLES
-from forebay.batch.set_aside import SetAside
 from forebay.content.end import FileEnd
 from forebay.declaration.service import Service
 from forebay.declaration.table import Table
@@ -108,7 +108,7 @@ class Writing:
         for table in sorted(leaving.keys() - names - unwritten.keys()):
             if self.failed(table, 0, self.replaced(None, table, leaving[table], None)):
                 unwritten[table] = TABLE_FAILED
-        self.set_aside(landing, ends, unwritten, fates, superseded)
+        self.write_held(landing, ends, unwritten, fates, superseded)
         if dedupe is not None and dedupe.wanted:
             self.remember(landing, unwritten, fates, dedupe)
         return unwritten
@@ -130,7 +130,7 @@ class Writing:
             self.emit(DuplicatesDropped(service=self.service.name, table=table, batch=self.txn.version, rows=count))
 
     def write_again(self, rows: DataFrame, fates: Sequence[Fate]) -> None:
-        """Records that were kept beside the tables, in another try. What cannot be written stays where it is."""
+        """Held records that are retried. What cannot be written stays where it is."""
         names = {fate.table for fate in fates if fate.fate == "write" and fate.table is not None}
         refused = self.too_new(names) | self.unfit(fates)
         for declared, tables in self.by_declaration(fates).items():
@@ -295,7 +295,7 @@ class Writing:
         kept = whole.select("table", "reason").distinct().collect()
         return {row.table: row.reason for row in kept}
 
-    def set_aside(
+    def write_held(
         self,
         rows: DataFrame | None,
         ends: Sequence[FileEnd],
@@ -304,22 +304,27 @@ class Writing:
         superseded: Sequence[Superseded],
     ) -> None:
         """Quarantine and parked: one commit each, if there is anything to keep, or to let go."""
-        keep = SetAside(rows, self.spark, unwritten, {**self.shared, "at": self.began_at})
+        keep = Held(rows, self.spark, unwritten, {**self.shared, "at": self.began_at})
         quarantined = sum(f.rows for f in fates if f.fate == "quarantine")
         quarantined += sum(f.rows for f in fates if f.fate == "write" and f.table in unwritten)
         files = [end for end in ends if end.outcome == "unreadable"]
         few = not superseded and sum(end.expanded_bytes for end in ends) <= FEW_BYTES
         if quarantined or files or superseded:
-            kept = keep.quarantined(files) if quarantined or files else None
+            rows_held = keep.quarantined(files) if quarantined or files else None
             leaving = [s.earlier.file.file_id for s in superseded if s.earlier.row["quarantined"]]
             self.write_own(
-                "quarantine", kept.toArrow() if few and kept is not None else kept, quarantined + len(files), leaving
+                "quarantine",
+                rows_held.toArrow() if few and rows_held is not None else rows_held,
+                quarantined + len(files),
+                leaving,
             )
         parked = sum(f.rows for f in fates if f.fate == "park")
         if parked or superseded:
-            kept = keep.parked() if parked else None
+            rows_held = keep.parked() if parked else None
             leaving = [s.earlier.file.file_id for s in superseded if s.earlier.row["parked"]]
-            self.write_own("parked", kept.toArrow() if few and kept is not None else kept, parked, leaving)
+            self.write_own(
+                "parked", rows_held.toArrow() if few and rows_held is not None else rows_held, parked, leaving
+            )
 
     def write_own(self, name: str, rows: DataFrame | pa.Table | None, wanted: int, leaving: Sequence[str] = ()) -> None:
         """One of our own tables; if it cannot be written, nothing may be marked as done. Rows in Arrow need no Spark job, and

@@ -5,7 +5,7 @@
 * `ingest` ingest, stop      * `accounts` do the sums hold?      * `files` what became of files      * `show` how answers look
 * `status` how it is going      * `query` SQL      * `queue` peek, dlq, redrive      * `lease` show, break
 * `backfill` files that were there before      * `history` what happened when
-* `tables` what there is and what is declared, `health` how it is      * `schema` columns      * `kept` quarantine, parked
+* `tables` what there is and what is declared, `health` how it is      * `schema` columns      * `held` quarantine, parked
 * `try_out` what would become of sample files
 * `upkeep` compact, maintain, reconcile      * `quality` verdicts on expectations
 """

@@ -12,7 +12,7 @@ import typer
 from forebay.cli.history import leave_record
 from forebay.cli.options import AsJson, DryRun, Lake, QueueUrl
 from forebay.cli.show import console, error_console, print_json, size
-from forebay.errors import Misdeclared
+from forebay.errors import InvalidConfiguration
 
 if TYPE_CHECKING:
     from forebay.upkeep.reconcile.backfill import Progress, Waits
@@ -53,9 +53,9 @@ def backfill(
 
     bucket, _, prefix = place.removeprefix("s3://").partition("/")
     if not place.startswith("s3://") or not bucket:
-        raise Misdeclared.one(place, "is no place in S3", "write s3://bucket/prefix/")
+        raise InvalidConfiguration.one(place, "is no place in S3", "write s3://bucket/prefix/")
     if not queue_url and not dry_run:
-        raise Misdeclared.one("--queue-url", "has no value", "or set FOREBAY_QUEUE_URL")
+        raise InvalidConfiguration.one("--queue-url", "has no value", "or set FOREBAY_QUEUE_URL")
     check_lake(lake)
     check_lake(place)
     if not dry_run:

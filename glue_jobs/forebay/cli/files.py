@@ -10,7 +10,7 @@ import typer
 
 from forebay.cli.options import AsJson, DryRun, Lake
 from forebay.cli.show import at, columns, console, error_console, print_json, size
-from forebay.errors import Misdeclared
+from forebay.errors import InvalidConfiguration
 
 if TYPE_CHECKING:
     from forebay.operate.files import LedgerFile
@@ -136,7 +136,7 @@ def where(
 def _split(address: str) -> tuple[str, str]:
     bucket, _, key = address.removeprefix("s3://").partition("/")
     if not address.startswith("s3://") or not bucket or not key:
-        raise Misdeclared.one(address, "is no address of an object", "write s3://bucket/key")
+        raise InvalidConfiguration.one(address, "is no address of an object", "write s3://bucket/key")
     return bucket, key
 
 

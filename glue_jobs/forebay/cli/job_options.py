@@ -1,7 +1,7 @@
 """The options of a command that runs a job: each of the job's settings, with its name, type, default and meaning.
 
 In: a function that takes checked settings as its first parameter. Out: a function that typer makes a command of. Settings that
-make no sense are `Misdeclared`, named as options.
+make no sense are `InvalidConfiguration`, named as options.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import typer
 from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 
-from forebay.errors import Misdeclared
+from forebay.errors import InvalidConfiguration
 from forebay.settings import JobSettings, problems_of
 
 __all__ = ["checked", "meaning", "options_of"]
@@ -57,7 +57,7 @@ def checked(settings: type[Settings], **given: Any) -> Settings:
     try:
         return settings(**values)
     except ValidationError as refused:
-        raise Misdeclared(problems_of(refused, lambda path: "--" + path.replace("_", "-"))) from None
+        raise InvalidConfiguration(problems_of(refused, lambda path: "--" + path.replace("_", "-"))) from None
 
 
 def meaning(settings: type[JobSettings], name: str) -> str:

@@ -15,7 +15,7 @@ import typer
 from typer.core import TyperGroup
 
 from forebay.cli.examples import examples
-from forebay.errors import ForebayError, Misdeclared, Unreachable
+from forebay.errors import ForebayError, InvalidConfiguration, Unreachable
 
 __all__ = ["COMMANDS", "EXITS", "app", "main"]
 
@@ -53,8 +53,8 @@ COMMANDS = {
     "schema": Command("forebay.cli.schema", "app", "Show and change a table's columns."),
     "backfill": Command("forebay.cli.backfill", "backfill", "Load files that were in a bucket before forebay was."),
     "quality": Command("forebay.cli.quality", "quality", "Show how rows stand up to their expectations."),
-    "quarantine": Command("forebay.cli.kept", "quarantine", "Look at records that were refused, and retry them."),
-    "parked": Command("forebay.cli.kept", "parked", "Look at records that no table wanted, and load them."),
+    "quarantine": Command("forebay.cli.held", "quarantine", "Look at records that were refused, and retry them."),
+    "parked": Command("forebay.cli.held", "parked", "Look at records that no table wanted, and load them."),
     "compact": Command("forebay.cli.upkeep", "compact", "Rewrite small files into large ones; no row changes."),
     "maintain": Command("forebay.cli.upkeep", "maintain", "Delete files that no readable version needs."),
     "reconcile": Command("forebay.cli.upkeep", "reconcile", "Find files that S3 never announced, and announce them."),
@@ -144,7 +144,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
         for line in str(told).splitlines():
             print(f"forebay: {printable(line)}", file=sys.stderr)
-        sys.exit(3 if isinstance(told, Unreachable) else 2 if isinstance(told, Misdeclared) else 1)
+        sys.exit(3 if isinstance(told, Unreachable) else 2 if isinstance(told, InvalidConfiguration) else 1)
 
 
 def _as_told(problem: Exception) -> ForebayError | None:

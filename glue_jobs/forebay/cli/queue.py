@@ -12,7 +12,7 @@ import typer
 from forebay.cli.history import leave_record
 from forebay.cli.options import AsJson, DryRun, QueueUrl, Yes
 from forebay.cli.show import at, console, print_json
-from forebay.errors import Misdeclared
+from forebay.errors import InvalidConfiguration
 
 if TYPE_CHECKING:
     from forebay.operate.queue import Letter
@@ -82,9 +82,9 @@ def redrive(
     from forebay.operate.queue import redrive as send_back
 
     if not (every or key or message or unknown):
-        raise Misdeclared.one("queue redrive", "says not which", "--all, --key, --message or --unknown")
+        raise InvalidConfiguration.one("queue redrive", "says not which", "--all, --key, --message or --unknown")
     if unknown and not lake:
-        raise Misdeclared.one("--unknown", "needs --lake", "its ledger says which files are known")
+        raise InvalidConfiguration.one("--unknown", "needs --lake", "its ledger says which files are known")
     sqs = _sqs(queue_url)
     dead, found = _dead_letters(queue_url, lake, limit, sqs)
     ids = set(message or ())
@@ -111,7 +111,7 @@ def _sqs(queue_url: str) -> Any:
     from forebay.aws.preflight import check_queue
 
     if not queue_url:
-        raise Misdeclared.one("--queue-url", "has no value", "or set FOREBAY_QUEUE_URL")
+        raise InvalidConfiguration.one("--queue-url", "has no value", "or set FOREBAY_QUEUE_URL")
     check_queue(queue_url)
     return client("sqs")
 
@@ -121,7 +121,7 @@ def _dead_letters(queue_url: str, lake: str, limit: int, sqs: Any) -> tuple[str,
 
     dead = dead_letter_url(queue_url, sqs=sqs)
     if dead is None:
-        raise Misdeclared.one(f"queue {queue_url}", "has no dead-letter queue", "its redrive policy names one")
+        raise InvalidConfiguration.one(f"queue {queue_url}", "has no dead-letter queue", "its redrive policy names one")
     view = None
     if lake:
         from forebay.operate.lake_view import view_of

@@ -13,7 +13,7 @@ import typer
 from forebay.cli.health import health
 from forebay.cli.options import AsJson, Service
 from forebay.cli.show import console, print_json, show_tables
-from forebay.errors import Misdeclared, Problem
+from forebay.errors import InvalidConfiguration, Problem
 
 if TYPE_CHECKING:
     from forebay.declaration.service import Service as Declarations
@@ -48,7 +48,7 @@ def tables(
     if context.invoked_subcommand is not None:
         return
     if not lake:
-        raise Misdeclared.one("--lake", "has no value", "or set FOREBAY_LAKE")
+        raise InvalidConfiguration.one("--lake", "has no value", "or set FOREBAY_LAKE")
     from forebay.operate.lake_view import view_of
 
     found = _facts(view_of(lake), service)
@@ -170,7 +170,7 @@ def add(
     pairs = [one.partition("=") for one in where or []]
     wrong = [Problem(f"--where {key}", "is not field=value") for key, equals, _ in pairs if not equals]
     if wrong:
-        raise Misdeclared(wrong)
+        raise InvalidConfiguration(wrong)
     console.print(f"wrote {declared.with_table(folder, name, {key: value for key, _, value in pairs})}")
     for said in declared.gets_few(load_service(str(folder))):
         console.print(f"  {said}", soft_wrap=True)
@@ -203,7 +203,7 @@ def _check_lake(service: Declarations, lake: str) -> None:
     for name in found.others:
         console.print(f"  table {name}: no declaration makes it, so nothing is written to it")
     if wrong := [one.problem for one in found.drifts if not one.by_itself]:
-        raise Misdeclared(wrong)
+        raise InvalidConfiguration(wrong)
     comes = ", or will be with their next rows" if found.drifts else ""
     console.print(f"{lake}: {found.tables} tables, all as declared{comes}", soft_wrap=True)
 

@@ -23,7 +23,7 @@ import pyarrow as pa
 from pyspark.sql import types as T
 
 from forebay.content.value import converter, readable
-from forebay.errors import Misdeclared, Problem
+from forebay.errors import InvalidConfiguration, Problem
 
 __all__ = ["Columns", "columns_of", "refuse_types"]
 
@@ -48,11 +48,11 @@ def columns_of(texts: Sequence[str], schema: T.StructType, zone: tzinfo) -> Colu
 
 
 def refuse_types(schema: T.StructType) -> None:
-    """`Misdeclared` where a field is of a type that JSON is not read into."""
+    """`InvalidConfiguration` where a field is of a type that JSON is not read into."""
     wrong = {kind.simpleString() for kind in _kinds(schema) if not isinstance(kind, _KNOWN)}
     wrong |= {k.simpleString() for k in _kinds(schema) if isinstance(k, T.MapType) and k.keyType != T.StringType()}
     if wrong:
-        raise Misdeclared(Problem("schema", f"JSON is not read into {kind}") for kind in sorted(wrong))
+        raise InvalidConfiguration(Problem("schema", f"JSON is not read into {kind}") for kind in sorted(wrong))
 
 
 def _kinds(kind: T.DataType) -> Iterable[T.DataType]:

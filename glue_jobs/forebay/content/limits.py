@@ -1,7 +1,7 @@
 """How much the reader takes on at once, and how much of one file or record it takes at all; each number said once.
 
 In: numbers from a declaration or from Spark options. Out: one frozen `Limits`. A number out of its range is
-`Misdeclared`.
+`InvalidConfiguration`.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 
-from forebay.errors import Misdeclared, Problem
+from forebay.errors import InvalidConfiguration, Problem
 
 __all__ = ["Limits"]
 
@@ -66,7 +66,7 @@ class Limits:
             if getattr(self, name) > ARROW_STRINGS
         ]
         if wrong:
-            raise Misdeclared(wrong)
+            raise InvalidConfiguration(wrong)
 
     def of_archive(self, archive_bytes: int) -> Limits:
         """Those for what is packed in so many bytes."""
@@ -84,5 +84,5 @@ class Limits:
             Problem(name, f"{value!r} is not a whole number") for name, value in given.items() if not value.isdigit()
         ]
         if wrong:
-            raise Misdeclared(wrong)
+            raise InvalidConfiguration(wrong)
         return cls(**{name: int(value) for name, value in given.items()})

@@ -3,8 +3,8 @@
 In: options `files` (a JSON array of objects with the fields of `LandedFile`, or `in_pieces`), `tasks`, `metadata` (true
 where rows shall tell their object's), `inside` (a JSON array of paths of arrays of records, each an array of keys), and any
 of `Limits`. Out: the rows that `rows` describes. The executors' environment says which S3 (`AWS_ENDPOINT_URL`,
-`AWS_REGION`, credentials). A bad file is a row; a wrong option is `Misdeclared`; what is wrong with our credentials fails
-the task.
+`AWS_REGION`, credentials). A bad file is a row; a wrong option is `InvalidConfiguration`; what is wrong with our credentials
+fails the task.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from forebay.content.limits import Limits
 from forebay.content.piece import Piece, cut, deal
 from forebay.content.reading import read_pieces
 from forebay.content.rows import COLUMNS
-from forebay.errors import Misdeclared, Problem
+from forebay.errors import InvalidConfiguration, Problem
 from forebay.landed_file import LandedFile
 from forebay.spark.python_worker import spare_repeats
 
@@ -130,7 +130,7 @@ def _from_json(text: str) -> list[LandedFile]:
     try:
         return [_file(row) for row in json.loads(text)]
     except (ValueError, TypeError, AttributeError) as error:
-        raise Misdeclared.one(
+        raise InvalidConfiguration.one(
             "files", f"not a JSON array of files: {error}", 'such as [{"bucket": "b", "key": "k"}]'
         ) from error
 
@@ -145,13 +145,13 @@ def _file(row: Mapping[str, Any]) -> LandedFile:
 
 def _tasks(text: str) -> int:
     if not text.isdigit():
-        raise Misdeclared.one("tasks", f"{text!r} is not a whole number")
+        raise InvalidConfiguration.one("tasks", f"{text!r} is not a whole number")
     return int(text)
 
 
 def _switch(name: str, text: str) -> bool:
     if text.lower() not in ("true", "false"):
-        raise Misdeclared.one(name, f"{text!r} is neither true nor false")
+        raise InvalidConfiguration.one(name, f"{text!r} is neither true nor false")
     return text.lower() == "true"
 
 
@@ -159,9 +159,11 @@ def _paths(text: str) -> list[Keys]:
     try:
         paths = [tuple(keys) for keys in json.loads(text)]
     except (ValueError, TypeError) as error:
-        raise Misdeclared.one("inside", f"not a JSON array of paths: {error}", 'such as [["Records"]]') from error
+        raise InvalidConfiguration.one(
+            "inside", f"not a JSON array of paths: {error}", 'such as [["Records"]]'
+        ) from error
     if not all(keys and all(isinstance(key, str) for key in keys) for keys in paths):
-        raise Misdeclared.one("inside", "a path is an array of keys", 'such as [["Records"]]')
+        raise InvalidConfiguration.one("inside", "a path is an array of keys", 'such as [["Records"]]')
     return paths
 
 
@@ -169,7 +171,7 @@ def _refuse_unknown(options: Mapping[str, str]) -> None:
     unknown = sorted(options.keys() - Limits.names() - {"files", "tasks", "metadata", "inside"})
     if unknown:
         known = ", ".join(sorted(Limits.names()))
-        raise Misdeclared(
+        raise InvalidConfiguration(
             [
                 Problem(name, f"no option of {FORMAT}", f"there are files, tasks, metadata, inside, {known}")
                 for name in unknown

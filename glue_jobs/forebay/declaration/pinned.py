@@ -1,4 +1,4 @@
-"""Declarations that are pinned: a batch, or another try, that is repeated must go by those of its first try.
+"""Declarations that are pinned: a batch, or a retry, that is repeated must go by those of its first try.
 
 In: a service. Out: plain JSON, and the service again. The code that reads them may be older than the code that wrote them,
 after a rollback. Fields that it does not know are passed over where they decide nothing: where they are at their default, or

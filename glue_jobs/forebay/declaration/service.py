@@ -2,7 +2,7 @@
 
 Enters: `service.toml` and `tables/*.toml` beside it, from a folder or an s3:// prefix. Leaves: a frozen `Service` with
 a version (a hash of the text), so that the ledger can say which declarations loaded a file. Every problem of every file
-is reported at once, with file, key and a suggestion (`Misdeclared`).
+is reported at once, with file, key and a suggestion (`InvalidConfiguration`).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from forebay.declaration.condition import Condition
 from forebay.declaration.path import parse_path
 from forebay.declaration.schedule import Schedule
 from forebay.declaration.table import Compaction, Table
-from forebay.errors import Misdeclared, Problem
+from forebay.errors import InvalidConfiguration, Problem
 from forebay.settings import problems_of
 
 __all__ = [
@@ -145,15 +145,17 @@ def load_service(place: str, *, s3: Any = None) -> Service:
         return builtin_service()
     texts = _from_s3(place, s3) if is_s3(place) else _from_folder(local_folder(place))
     if "service.toml" not in texts:
-        raise Misdeclared.one(place, "has no service.toml", "`forebay tables init` writes one to begin with")
+        raise InvalidConfiguration.one(place, "has no service.toml", "`forebay tables init` writes one to begin with")
     return parse_service(texts)
 
 
 def declaration_of(service: Service, table: str) -> Table:
-    """The declaration that makes this table; `Misdeclared` where none does."""
+    """The declaration that makes this table; `InvalidConfiguration` where none does."""
     found = service.maker_of(table)
     if found is None:
-        raise Misdeclared.one(f"table {table}", "no declaration makes it", "which --service does it belong to?")
+        raise InvalidConfiguration.one(
+            f"table {table}", "no declaration makes it", "which --service does it belong to?"
+        )
     return found
 
 
@@ -198,7 +200,7 @@ def parse_service(texts: Mapping[str, str]) -> Service:
         problems += _groups_of_nobody(service)
         problems += _not_in_the_key(service)
     if problems:
-        raise Misdeclared(problems)
+        raise InvalidConfiguration(problems)
     return service
 
 
@@ -247,7 +249,7 @@ def _not_in_the_key(service: Service) -> Iterable[Problem]:
 
 def _from_folder(place: Path) -> dict[str, str]:
     if not place.exists():
-        raise Misdeclared.one(
+        raise InvalidConfiguration.one(
             str(place), "does not exist", "--service names a folder with service.toml, or the file itself"
         )
     if place.is_file():

@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Any
 
 from forebay.aws.client import client
 from forebay.aws.preflight import check_lake, check_queue
-from forebay.batch.another_try import AnotherTry, Choice
 from forebay.batch.batch import Batch
 from forebay.batch.declarations import Declarations
-from forebay.batch.events import RecordsNotTriedAgain
+from forebay.batch.events import RecordsNotRetried
 from forebay.batch.expectations import check_expressions
 from forebay.batch.reasons import TABLE_FAILED
+from forebay.batch.retry import Choice, Retry
 from forebay.content.limits import Limits
 from forebay.declaration.service import Service, load_service
 from forebay.errors import ForebayError, Halt
@@ -60,7 +60,7 @@ def ingest(settings: IngestSettings, *, emit: Emit, stop: threading.Event) -> No
         batch = batch_of(spark, service, settings, still_ours, emit)
         try:
             batch.finish_earlier(known_generation(open_objects(settings.checkpoint_folder)))
-            land_what_failed(batch)
+            retry_at_start(batch)
             with stopping_on_signals(stop):
                 inline = Inline(settings, emit=emit)
                 run(names(spark, service, settings), Gate(batch, inline), settings, stop)
@@ -104,16 +104,16 @@ def batch_of(
     )
 
 
-def land_what_failed(batch: Batch) -> None:
+def retry_at_start(batch: Batch) -> None:
     """Rows whose table could not be written when they came are in the quarantine: a job that starts tries them again. What
     still fails stays there, and is no reason to take in nothing else."""
-    tries = AnotherTry(batch.spark, batch.service, lake=batch.lake, emit=batch.emit, logs=batch.logs)
+    tries = Retry(batch.spark, batch.service, lake=batch.lake, emit=batch.emit, logs=batch.logs)
     failed = Choice("quarantine", reason=TABLE_FAILED)
     try:
         if tries.concerns_any(failed):
             tries.run(failed)
     except ForebayError as problem:
-        batch.emit(RecordsNotTriedAgain(service=batch.service.name, error=str(problem)))
+        batch.emit(RecordsNotRetried(service=batch.service.name, error=str(problem)))
 
 
 def names(spark: SparkSession, service: Service, settings: IngestSettings) -> DataFrame:
@@ -190,7 +190,7 @@ def manifest_path(settings: IngestSettings) -> str:
 def plainly(failure: Exception) -> Exception:
     """Our own error out of the layers that Spark wraps it in; what is not ours stays as it is."""
     text = str(failure)
-    ours = re.findall(r"forebay\.errors\.(?:Halt|Misdeclared|TryAgain|Quarantined): (.+)", text)
+    ours = re.findall(r"forebay\.errors\.(?:Halt|InvalidConfiguration|TryAgain|Quarantined): (.+)", text)
     if isinstance(failure, ForebayError) or not ours:
         return failure
     return Halt(ours[-1].strip())

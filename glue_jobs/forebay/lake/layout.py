@@ -79,7 +79,7 @@ def new_tables_of(lake: str, service: str) -> str:
 
 
 def plans_of(lake: str, service: str) -> str:
-    """Where a service's records that get another try have their plan."""
+    """Where the plan of a service's running retry is."""
     return f"{lake}/{_HOME}/tries/{service}"
 
 

@@ -28,7 +28,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from forebay.address import bucket_and_key, is_s3, local_folder
 from forebay.aws.client import client
-from forebay.errors import Halt, Misdeclared
+from forebay.errors import Halt, InvalidConfiguration
 
 __all__ = ["Holder", "Lease", "Taken", "break_lease", "hold", "holder"]
 
@@ -79,13 +79,16 @@ def holder(folder: str, *, s3: Any = None) -> Holder | None:
 
 
 def break_lease(folder: str, seen: Holder, *, s3: Any = None) -> None:
-    """Ends the lease of the holder that was seen; `Misdeclared` where somebody else has it by now, or where it is a lock."""
+    """Ends the lease of the holder that was seen; `InvalidConfiguration` where somebody else has it by now, or where it is a
+    lock."""
     if not is_s3(folder):
-        raise Misdeclared.one(folder, f"is locked by {seen.who}, which lives", "end the process: the lock goes with it")
+        raise InvalidConfiguration.one(
+            folder, f"is locked by {seen.who}, which lives", "end the process: the lock goes with it"
+        )
     s3 = s3 or client("s3")
     there = _look(s3, *_place(folder))
     if there is None or there.holder != seen or not _write(s3, *_place(folder), replace(seen, lasts_s=0), there.etag):
-        raise Misdeclared.one(
+        raise InvalidConfiguration.one(
             folder, f"is not held by {seen.who} any more, or was renewed", "`forebay lease show` says who"
         )
 

@@ -4,7 +4,8 @@ In: `s3://bucket/prefix`, `file:/folder` or a path. Out: names, sizes, times and
 slashes. What is not there is None or nothing. What is written is durable when the call returns.
 
 The checkpoint's safety rests on `write_once`: of two writers of one name exactly one wins. A writer whose own first attempt
-got through unnoticed wins too. A place that is wrong or forbidden is `Misdeclared`; anything else that S3 refuses is `Halt`.
+got through unnoticed wins too. A place that is wrong or forbidden is `InvalidConfiguration`; anything else that S3 refuses is
+`Halt`.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from forebay.address import bucket_and_key, is_s3, local_folder
 from forebay.aws.client import client
 from forebay.aws.retrying import ATTEMPTS
-from forebay.errors import Halt, Misdeclared, TryAgain
+from forebay.errors import Halt, InvalidConfiguration, TryAgain
 from forebay.lake.ranged import Ranged
 
 __all__ = ["FolderObjects", "Found", "Objects", "S3Objects", "open_objects", "s3_client", "s3_client_for"]
@@ -204,7 +205,9 @@ class S3Objects:
             yield
         except (ClientError, BotoCoreError) as refused:
             if isinstance(refused, ClientError) and _status(refused) in WRONG_OR_FORBIDDEN:
-                raise Misdeclared.one(self.place, f"cannot {action} {name or 'it'}: {refused}", RIGHTS) from refused
+                raise InvalidConfiguration.one(
+                    self.place, f"cannot {action} {name or 'it'}: {refused}", RIGHTS
+                ) from refused
             raise Halt(f"cannot {action} {self.place}/{name}: {refused}; nothing was lost, run it again") from refused
 
 
@@ -287,7 +290,7 @@ class FolderObjects:
             folder.mkdir(parents=True, exist_ok=True)
             descriptor, aside = tempfile.mkstemp(dir=folder, prefix=".")
         except OSError as refused:
-            raise Misdeclared.one(self.place, f"cannot be written: {refused}") from refused
+            raise InvalidConfiguration.one(self.place, f"cannot be written: {refused}") from refused
         with os.fdopen(descriptor, "wb") as file:
             file.write(content)
             file.flush()

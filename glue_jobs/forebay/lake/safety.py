@@ -3,7 +3,7 @@
 Two clusters may write the same table only where creating a file is atomic. On `file:` and `hdfs:` Delta's own log
 stores are, by renaming. On S3 it takes our log store (`glue_jobs/logstore`), an S3A that can create conditionally, and
 a server that honours `If-None-Match`. Where one of them is missing, commits are lost without an error anywhere; hence
-no warning here, but `Misdeclared`, with every problem found.
+no warning here, but `InvalidConfiguration`, with every problem found.
 
 `refuse_unsafe_settings` reads settings and needs no Spark. `probe` asks the file system itself: it creates one small
 object twice, with the log store and the credentials of this job, and wants the second to be refused. Both may run any
@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 from uuid import uuid4
 
 from forebay.address import S3_SCHEMES
-from forebay.errors import Misdeclared, Problem
+from forebay.errors import InvalidConfiguration, Problem
 from forebay.events import Emit
 from forebay.lake.guard import tell_unguarded
 from forebay.lake.layout import PROBES
@@ -50,7 +50,7 @@ def session_for(lake: str, name: str, *, emit: Emit) -> SparkSession:
 
 
 def refuse_unsafe_settings(conf: Mapping[str, str], lake: str) -> None:
-    """Raises `Misdeclared` where these Spark settings would let writers of this lake overwrite each other's commits.
+    """Raises `InvalidConfiguration` where these Spark settings would let writers of this lake overwrite each other's commits.
 
     `conf` is Spark's; Hadoop's keys may stand in it with or without `spark.hadoop.` before them.
     """
@@ -59,11 +59,11 @@ def refuse_unsafe_settings(conf: Mapping[str, str], lake: str) -> None:
         return
     problems = list(unsafe_settings(conf, scheme, bucket)) if scheme in S3_SCHEMES else [unknown_scheme(lake)]
     if problems:
-        raise Misdeclared(problems)
+        raise InvalidConfiguration(problems)
 
 
 def probe(spark: SparkSession, lake: str) -> None:
-    """Raises `Misdeclared` unless this session's settings are safe and the lake's own file system proves to be.
+    """Raises `InvalidConfiguration` unless this session's settings are safe and the lake's own file system proves to be.
 
     A lake on `file:` or `hdfs:` is taken at its word: Delta's log stores for them rename, which is atomic there.
     """
@@ -162,7 +162,7 @@ class CreateTwice:
         except (Py4JError, TypeError) as failure:
             # py4j takes a class that is not there for a package, and calling that is a TypeError.
             where, what = f"class {LOG_STORE}", "is not on Spark's class path"
-            raise Misdeclared.one(where, what, "add forebay-logstore.jar to spark.jars") from failure
+            raise InvalidConfiguration.one(where, what, "add forebay-logstore.jar to spark.jars") from failure
 
     def _must_be_set_up_safely(self) -> None:
         """Settings come from site files too; what counts is what the file system of this bucket was made with."""
@@ -171,7 +171,7 @@ class CreateTwice:
         conf = {key: str(value) for key in keys if (value := made_with.get(key)) is not None}
         problems = list(s3a_problems(conf, scheme_and_bucket(self._lake)[1]))
         if problems:
-            raise Misdeclared(problems)
+            raise InvalidConfiguration(problems)
 
     def _must_be_refused_the_second_time(self) -> None:
         store = getattr(self._jvm, LOG_STORE)(self._conf)
@@ -182,7 +182,9 @@ class CreateTwice:
             self._clean_up()
         if not second_was_refused:
             what = "its server ignores If-None-Match, one object could be created twice; two writers would lose commits"
-            raise Misdeclared.one(f"lake {self._lake}", what, "use Amazon S3, or a server with conditional writes")
+            raise InvalidConfiguration.one(
+                f"lake {self._lake}", what, "use Amazon S3, or a server with conditional writes"
+            )
 
     def _was_refused(self, store: Any) -> bool:
         from py4j.protocol import Py4JJavaError
@@ -208,10 +210,10 @@ class CreateTwice:
         except Py4JJavaError:
             pass
 
-    def _refusal(self, java_class: str, message: str | None) -> Misdeclared:
+    def _refusal(self, java_class: str, message: str | None) -> InvalidConfiguration:
         what, suggestion = REFUSALS.get(java_class, ("a commit could not be tried on it", ""))
         said = (message or java_class).strip().splitlines()[0]
-        return Misdeclared.one(f"lake {self._lake}", f"{what}: {said}", suggestion)
+        return InvalidConfiguration.one(f"lake {self._lake}", f"{what}: {said}", suggestion)
 
 
 def class_name(failure: Any) -> str:

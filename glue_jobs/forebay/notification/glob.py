@@ -2,7 +2,7 @@
 
 `*` and `?` stay within one folder, `**` crosses folders, and a `**/` may stand for no folder at all; `[abc]`, `[a-z]` and
 `[!abc]` are one character, `{json,csv}` is either. `[*]` is a plain star. A glob that does not close its brackets is
-`Misdeclared` when it is made.
+`InvalidConfiguration` when it is made.
 
 A regular expression would try every way to share a key out among the stars, for seconds or hours. Here all places in the
 glob that may have been reached are followed at once, and what each character leads to is remembered.
@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from forebay.errors import Misdeclared
+from forebay.errors import InvalidConfiguration
 
 __all__ = ["Glob"]
 
@@ -88,14 +88,14 @@ class _Parser:
         for piece in _PIECE.finditer(self._glob):
             self._lay(piece)
         if self._open:
-            raise _misdeclared(self._glob, "a '{' is not closed")
+            raise _invalid(self._glob, "a '{' is not closed")
         self._made.last = self._at
         return self._made
 
     def _lay(self, piece: re.Match[str]) -> None:
         kind = piece.lastgroup or "plain"
         if (kind == "close" and not self._open) or (kind == "plain" and piece[0] == "["):
-            raise _misdeclared(self._glob, f"the {piece[0]!r} at character {piece.start() + 1} has no partner")
+            raise _invalid(self._glob, f"the {piece[0]!r} at character {piece.start() + 1} has no partner")
         if kind == "folders":
             self._folders()
         elif kind in ("any", "name"):
@@ -165,8 +165,8 @@ def _one_of(glob: str, characters: str, *, other: bool) -> re.Pattern[str]:
     try:
         return re.compile(f"(?!/)[{'^' if other else ''}{spans}]", re.DOTALL)
     except re.error as problem:  # a range that runs backwards
-        raise _misdeclared(glob, str(problem)) from problem
+        raise _invalid(glob, str(problem)) from problem
 
 
-def _misdeclared(glob: str, what: str) -> Misdeclared:
-    return Misdeclared.one("glob", f"{glob!r}: {what}", "a plain bracket is written [[] or [{]")
+def _invalid(glob: str, what: str) -> InvalidConfiguration:
+    return InvalidConfiguration.one("glob", f"{glob!r}: {what}", "a plain bracket is written [[] or [{]")

@@ -3,7 +3,7 @@
 * `lake_view` answers from the lake, without a JVM      * `accounts` do the numbers add up?
 * `declarations` pull, check and push declarations      * `drift` where a table differs from its declaration
 * `columns` the columns of a table and where they came from      * `settle` decides them again, by all rows
-* `kept` quarantined and parked records      * `quality` verdicts on expectations
+* `held` quarantined and parked records      * `quality` verdicts on expectations
 * `files` what the ledger has      * `where` the life of one file
 * `status` how it is going      * `queue` what waits, and what died      * `sql` queries over tables and ledger
 * `history` what happened when, and what operators did

@@ -17,7 +17,7 @@ from typing import Any
 from forebay.declaration.column import widens
 from forebay.declaration.service import Service, parse_service
 from forebay.declaration.table import Table
-from forebay.errors import Misdeclared
+from forebay.errors import InvalidConfiguration
 from forebay.lake.objects import Objects
 
 __all__ = [
@@ -44,7 +44,9 @@ NAME = re.compile(r"service\.toml|tables/[^/]+\.toml")
 def texts_in_folder(folder: Path) -> dict[str, str]:
     """The declarations' files, by name."""
     if not (folder / "service.toml").is_file():
-        raise Misdeclared.one(str(folder), "has no service.toml", "`forebay tables init` writes one to begin with")
+        raise InvalidConfiguration.one(
+            str(folder), "has no service.toml", "`forebay tables init` writes one to begin with"
+        )
     files = [folder / "service.toml", *sorted(folder.glob("tables/*.toml"))]
     return {file.relative_to(folder).as_posix(): file.read_text() for file in files}
 
@@ -95,7 +97,7 @@ def begin(folder: Path, text: str | None = None) -> Path:
     """Writes this text, or the built-in example, to be changed. What is there already is left alone."""
     file = folder / "service.toml"
     if file.exists():
-        raise Misdeclared.one(str(file), "is there already")
+        raise InvalidConfiguration.one(str(file), "is there already")
     folder.mkdir(parents=True, exist_ok=True)
     file.write_text(text or (resources.files("forebay.declaration") / "example" / "service.toml").read_text())
     return file
@@ -105,7 +107,7 @@ def with_table(folder: Path, name: str, where: Mapping[str, str]) -> Path:
     """Adds `tables/<name>.toml`, if the declarations are right with it."""
     file = folder / "tables" / f"{re.sub(r'[{}]', '', name)}.toml"
     if file.exists():
-        raise Misdeclared.one(str(file), "is there already")
+        raise InvalidConfiguration.one(str(file), "is there already")
     wanted = ", ".join(f"{json.dumps(key)} = {json.dumps(value)}" for key, value in where.items())
     text = f"name = {json.dumps(name)}\n" + (f"where = {{ {wanted} }}\n" if where else "")
     parse_service({**texts_in_folder(folder), f"tables/{file.name}": text})

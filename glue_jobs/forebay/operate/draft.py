@@ -2,7 +2,7 @@
 
 In: sample records. Out: the text of a `service.toml`, with a comment for each choice. It makes a table for each value of the
 field that tells kinds of records apart, declares the type of each scalar field, and chooses event time and partitions. All
-sample records fit it. Samples without a record are `Misdeclared`.
+sample records fit it. Samples without a record are `InvalidConfiguration`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 
 from forebay.declaration.column import Column
 from forebay.declaration.path import Path
-from forebay.errors import Misdeclared
+from forebay.errors import InvalidConfiguration
 from forebay.operate.samples import Samples
 from forebay.record.declared import fits
 from forebay.record.field import text_at
@@ -60,7 +60,9 @@ def draft_of(samples: Samples, name: str) -> str:
     """The text of a service of this name."""
     records = list(_objects(samples))
     if not records:
-        raise Misdeclared.one("--from", "holds no record that is a JSON object", "`forebay try` says what is in it")
+        raise InvalidConfiguration.one(
+            "--from", "holds no record that is a JSON object", "`forebay try` says what is in it"
+        )
     kind = _kind_of(records)
     lines = [
         f"# Drafted from {len(records):,} sample records. Read it, change it, and try it: forebay try SAMPLE --service FOLDER",

@@ -1,7 +1,8 @@
 """Answers from the lake in a second, without a JVM, through delta-rs.
 
 In: the lake's place; the standard AWS environment. Out: plain values. A table that is not there yet is an ordinary
-answer. A place that no forebay ever wrote to is `Misdeclared`: an operator who mistyped it must not read "all is well".
+answer. A place that no forebay ever wrote to is `InvalidConfiguration`: an operator who mistyped it must not read "all is
+well".
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from deltalake.exceptions import TableNotFoundError
 from forebay.address import is_s3
 from forebay.aws.delta_rs import storage_options
 from forebay.aws.preflight import check_lake
-from forebay.errors import Misdeclared
+from forebay.errors import InvalidConfiguration
 from forebay.lake.layout import LEDGER
 from forebay.lake.log.listing import LOG
 from forebay.lake.log.tables import tables_of
@@ -53,23 +54,23 @@ def view_of(lake: str) -> LakeView:
     """The view of a lake that is there, and has a ledger."""
     where = f"lake {lake}"
     if "://" in lake and not is_s3(lake) and not lake.startswith("file:"):
-        raise Misdeclared.one(where, "is no place of a lake", "write s3://bucket/prefix, or a folder")
+        raise InvalidConfiguration.one(where, "is no place of a lake", "write s3://bucket/prefix, or a folder")
     check_lake(lake)
     lake = lake.rstrip("/")
     if next(iter(open_objects(lake).found(f"{LEDGER}/{LOG}")), None) is None:
-        raise Misdeclared.one(
+        raise InvalidConfiguration.one(
             where, "has no ledger", "is it spelled right? The first batch of `forebay ingest` makes it"
         )
     return LakeView(lake)
 
 
 def known_table(view: LakeView, name: str) -> str:
-    """The name, of a table that is there; else `Misdeclared`, with those that were perhaps meant."""
+    """The name, of a table that is there; else `InvalidConfiguration`, with those that were perhaps meant."""
     there = view.tables()
     if name not in there:
         near = difflib.get_close_matches(name, there, 3)
         hint = f"did you mean {' or '.join(near)}?" if near else "`forebay tables` lists those that there are"
-        raise Misdeclared.one(f"table {name}", f"is not in {view.lake}", hint)
+        raise InvalidConfiguration.one(f"table {name}", f"is not in {view.lake}", hint)
     return name
 
 

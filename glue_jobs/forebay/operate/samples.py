@@ -1,7 +1,7 @@
 """Sample files, of this machine or in S3, read by the reader that the job has.
 
 In: paths, folders and s3:// addresses. Out: their records and refusals, each with its place, and what became of each file.
-A sample is read whole into memory. What is not there is `Misdeclared`.
+A sample is read whole into memory. What is not there is `InvalidConfiguration`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from forebay.content.limits import Limits
 from forebay.content.outcome import Unread
 from forebay.content.piece import cut
 from forebay.content.reading import read_pieces
-from forebay.errors import Misdeclared
+from forebay.errors import InvalidConfiguration
 from forebay.landed_file import LandedFile
 
 __all__ = ["Sample", "Samples", "read_samples"]
@@ -114,9 +114,13 @@ def _files_at(place: str, s3: Any) -> Iterator[LandedFile]:
         # A file of this machine has no etag, so that says where it is.
         found = [LandedFile("", keys[p], p.stat().st_size, str(p)) for p in paths if p.exists()]
     if not found:
-        raise Misdeclared.one(place, "holds no file", "name files, folders or s3:// addresses that hold samples")
+        raise InvalidConfiguration.one(
+            place, "holds no file", "name files, folders or s3:// addresses that hold samples"
+        )
     if len(found) > MOST_FILES:
-        raise Misdeclared.one(place, f"holds more than {MOST_FILES} files", "name fewer: samples are read into memory")
+        raise InvalidConfiguration.one(
+            place, f"holds more than {MOST_FILES} files", "name fewer: samples are read into memory"
+        )
     yield from found
 
 

@@ -35,7 +35,7 @@ from forebay.batch.fields import field, parsed
 from forebay.declaration.column import Column
 from forebay.declaration.service import Service, declaration_of
 from forebay.declaration.table import Table
-from forebay.errors import ForebayError, Halt, Misdeclared
+from forebay.errors import ForebayError, Halt, InvalidConfiguration
 from forebay.lake.log.live_file import LiveFile
 from forebay.lake.log.snapshot import read_snapshot
 from forebay.lake.objects import open_objects
@@ -84,7 +84,7 @@ def settle(spark: SparkSession, logs: TableLogs, path: str, service: Service, de
     for _ in range(ATTEMPTS):
         seen = logs.look(path, again=True)
         if seen is None:
-            raise Misdeclared.one(path, "is no table")
+            raise InvalidConfiguration.one(path, "is no table")
         done = _Settling(spark, logs, seen, service, declared).run()
         if done is not None:
             return done
@@ -98,7 +98,7 @@ def with_column(service: Service, table: str, column: Mapping[str, Any]) -> Serv
         more = Column.model_validate(column)
         changed = Table.model_validate({**declared.model_dump(), "columns": [*declared.columns, more]})
     except ValidationError as refused:
-        raise Misdeclared(problems_of(refused, lambda path: f"table {table}: {path}".rstrip(": "))) from None
+        raise InvalidConfiguration(problems_of(refused, lambda path: f"table {table}: {path}".rstrip(": "))) from None
     tables = tuple(changed if one is declared else one for one in service.tables)
     return service.model_copy(update={"tables": tables})
 
@@ -130,7 +130,7 @@ class _Settling:
         """Whether the table gets other partitions."""
         if self.declared.partitions and (clustered := self.logs.cluster_columns(self.seen)):
             what = f"is clustered by {', '.join(clustered)}, which excludes the declared partitions"
-            raise Misdeclared.one(self.seen.path, what, "ALTER TABLE ... CLUSTER BY NONE first")
+            raise InvalidConfiguration.one(self.seen.path, what, "ALTER TABLE ... CLUSTER BY NONE first")
         return self.declared.partitions != self.seen.partition_columns
 
     def _again(self, rows: DataFrame) -> DataFrame:
@@ -251,7 +251,7 @@ def _changes(before: Struct, after: Struct) -> list[str]:
 
 def _remove(file: LiveFile, at_ms: int) -> str:
     if file.deleted_rows:
-        raise Misdeclared.one(file.path, "has a deletion vector", "REORG TABLE ... APPLY (PURGE) first")
+        raise InvalidConfiguration.one(file.path, "has a deletion vector", "REORG TABLE ... APPLY (PURGE) first")
     remove: dict[str, Any] = {
         "path": file.path,
         "deletionTimestamp": at_ms,

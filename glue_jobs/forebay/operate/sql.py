@@ -2,7 +2,7 @@
 
 In: a view of the lake, and one SELECT. Out: column names and rows. Only tables that the text names are opened. The engine is
 DataFusion inside delta-rs, so no further package is needed; it reads Parquet with the filters pushed down. What would write,
-create or drop is refused before anything runs (`Misdeclared`), and so is what the engine cannot parse.
+create or drop is refused before anything runs (`InvalidConfiguration`), and so is what the engine cannot parse.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import pyarrow as pa
 from deltalake import QueryBuilder
 from deltalake.exceptions import DeltaError
 
-from forebay.errors import Misdeclared
+from forebay.errors import InvalidConfiguration
 from forebay.lake.layout import LEDGER, PARKED, QUALITY, QUARANTINE
 from forebay.operate.lake_view import LakeView
 
@@ -41,7 +41,7 @@ def query(view: LakeView, sql: str) -> pa.Table:
         return pa.table(builder.execute(sql))
     except (DeltaError, ValueError, OSError) as refused:
         known = ", ".join(sorted(there)[:20])
-        raise Misdeclared.one("query", str(refused).strip(), f"tables are {known}") from refused
+        raise InvalidConfiguration.one("query", str(refused).strip(), f"tables are {known}") from refused
 
 
 def _words(sql: str) -> list[tuple[str, bool]]:
@@ -53,10 +53,10 @@ def _words(sql: str) -> list[tuple[str, bool]]:
 def _refuse_what_writes(words: list[tuple[str, bool]], sql: str) -> None:
     plain = [word for word, in_quotes in words if not in_quotes]
     if not plain or plain[0] not in BEGINS:
-        raise Misdeclared.one("query", "must be a SELECT", f"a query begins with {', '.join(BEGINS)}")
+        raise InvalidConfiguration.one("query", "must be a SELECT", f"a query begins with {', '.join(BEGINS)}")
     if ";" in TEXT.sub(" ", sql).rstrip().rstrip(";"):
-        raise Misdeclared.one("query", "is several statements", "write one")
+        raise InvalidConfiguration.one("query", "is several statements", "write one")
     if found := [word for word in plain if word in WRITES]:
-        raise Misdeclared.one(
+        raise InvalidConfiguration.one(
             "query", f"{found[0]} is not for reading", 'a column of that name is written in quotes: "set"'
         )

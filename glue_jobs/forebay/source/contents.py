@@ -25,7 +25,7 @@ from forebay.content.fetch import Get
 from forebay.content.limits import ARROW_STRINGS, Limits
 from forebay.content.piece import cut, deal
 from forebay.content.reading import read_pieces
-from forebay.errors import Halt, Misdeclared, Quarantined
+from forebay.errors import Halt, InvalidConfiguration, Quarantined
 from forebay.events import Emit
 from forebay.landed_file import LandedFile
 from forebay.source.events import ContentsRead, FilePassedOver
@@ -51,11 +51,11 @@ class Layout:
 
     @classmethod
     def of(cls, schema: T.StructType, options: SourceOptions) -> Layout:
-        """Raises `Misdeclared` for a schema that JSON cannot be read into."""
+        """Raises `InvalidConfiguration` for a schema that JSON cannot be read into."""
         name = options.column_name_of_corrupt_record
         corrupt = schema.names.index(name) if name in schema.names else None
         if corrupt is not None and not isinstance(schema[corrupt].dataType, T.StringType):
-            raise Misdeclared.one(
+            raise InvalidConfiguration.one(
                 f"schema: {name}", "holds the text of what does not fit", f"declare it `{name} string`"
             )
         parsed = T.StructType([f for f in schema.fields if f.name != name])
@@ -136,7 +136,9 @@ def _unread(file: LandedFile, end: PieceEnd, layout: Layout, options: SourceOpti
     if end.outcome == "missing" and not options.ignore_file_deletion:
         raise Halt(f"{why}; the file is gone. With the option ignoreFileDeletion the query goes on without it")
     if end.outcome == "denied":
-        raise Misdeclared.one(file.uri, f"may not be read: {end.detail}", "allow s3:GetObject, and kms:Decrypt")
+        raise InvalidConfiguration.one(
+            file.uri, f"may not be read: {end.detail}", "allow s3:GetObject, and kms:Decrypt"
+        )
     if end.outcome == "unavailable":
         raise Halt(f"{why}; nothing was deleted, start again")
     if end.outcome == "unreadable" and options.mode != "dropmalformed":

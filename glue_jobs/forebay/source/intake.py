@@ -26,7 +26,7 @@ from itertools import groupby
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from forebay.errors import ForebayError, Misdeclared
+from forebay.errors import ForebayError, InvalidConfiguration
 from forebay.events import Emit
 from forebay.lake.objects import Objects
 from forebay.source.deletion import Deletions
@@ -105,7 +105,7 @@ class Intake:
         self._knows_what_is_committed = True
 
     def next_batch(self) -> int:
-        """The number of the next batch, or of the last one where there is nothing new. Raises `Misdeclared` or `Halt`
+        """The number of the next batch, or of the last one where there is nothing new. Raises `InvalidConfiguration` or `Halt`
         when the queue or the store is out of reach for good; nothing has been deleted because of it."""
         if not self._loaded:
             self._load(None)
@@ -124,7 +124,7 @@ class Intake:
         manifests = [self._manifest(number) for number in range(after + 1, upto + 1)]
         foreign = [manifest.number for manifest in manifests if after == 0 and manifest.committed > 0]
         if foreign:
-            raise Misdeclared.one(
+            raise InvalidConfiguration.one(
                 "manifestPath",
                 f"{self._manifests.path} belongs to an earlier checkpoint, which committed batches before {foreign[0]}",
                 "restore that checkpoint; or delete both, and what was not committed comes from the queue again",

@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from forebay.address import is_s3
-from forebay.errors import Misdeclared
+from forebay.errors import InvalidConfiguration
 from forebay.notification import Filter
 
 __all__ = [
@@ -147,6 +147,6 @@ def bucket_names(text: str) -> frozenset[str]:
 def glob(text: str) -> str:
     try:
         Filter(glob=text)
-    except Misdeclared as problem:
+    except InvalidConfiguration as problem:
         raise ValueError(text) from problem
     return text

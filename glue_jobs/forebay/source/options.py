@@ -1,7 +1,7 @@
 """The options of the source: what a user writes, checked once and all at once, at `load()`.
 
 In goes the mapping of texts that Spark hands over; Spark does not keep the case of the names, so neither does this. Out
-comes `SourceOptions`. Anything unknown, missing or out of range is `Misdeclared`: every problem, each with the name of
+comes `SourceOptions`. Anything unknown, missing or out of range is `InvalidConfiguration`: every problem, each with the name of
 its option and what is allowed. `OPTIONS` is the one declaration, and `ELSEWHERE` says what became of the options of other
 sources of this name; the tables for readers are made from them.
 """
@@ -18,7 +18,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from forebay.content.moment import zone_of
-from forebay.errors import Misdeclared, Problem
+from forebay.errors import InvalidConfiguration, Problem
 from forebay.events import where_numbers_go
 from forebay.notification import Filter
 from forebay.source.option import (
@@ -80,7 +80,7 @@ class SourceOptions:
 
     @classmethod
     def parse(cls, given: Mapping[str, str], env: Mapping[str, str] = os.environ) -> SourceOptions:
-        """The options in `given`, or `Misdeclared` with everything that is wrong with them."""
+        """The options in `given`, or `InvalidConfiguration` with everything that is wrong with them."""
         texts = {name.lower(): text for name, text in given.items()}
         problems = [_unknown(name) for name in texts if name not in _BY_LOWER_NAME]
         values: dict[str, Any] = {}
@@ -98,7 +98,7 @@ class SourceOptions:
                     Problem(option.name, f"is said twice, as {' and '.join(said)}", "leave one of them out")
                 )
         if problems:
-            raise Misdeclared(problems)
+            raise InvalidConfiguration(problems)
         return cls(**{option.field: values[option.field] for option in OPTIONS if option.effect})
 
     @property

@@ -25,7 +25,7 @@ from botocore.exceptions import (
 )
 
 from forebay.aws.announce import AGAIN
-from forebay.errors import ForebayError, Halt, Misdeclared
+from forebay.errors import ForebayError, Halt, InvalidConfiguration
 
 __all__ = ["Batched", "Depth", "Message", "Queue", "Receipt", "Trouble", "trouble_of"]
 
@@ -98,11 +98,11 @@ class Trouble:
     def as_error(self) -> ForebayError:
         """What to stop the query with, in words for a person. Nothing has been deleted because of it."""
         if self.kind == "gone":
-            return Misdeclared.one(
+            return InvalidConfiguration.one(
                 "queueUrl", f"{self.queue_url} does not exist ({self.detail})", "nothing was deleted"
             )
         if self.kind == "denied":
-            return Misdeclared.one(
+            return InvalidConfiguration.one(
                 "queueUrl",
                 f"{self.action} on {self.queue_url} is refused ({self.detail})",
                 "allow the job's role sqs:ReceiveMessage, sqs:DeleteMessage, sqs:ChangeMessageVisibility and "

@@ -38,7 +38,7 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from forebay.aws.client import client
 from forebay.aws.cloudwatch import CloudWatch
 from forebay.content.fetch import Retrying, s3_of_this_process
-from forebay.errors import Misdeclared
+from forebay.errors import InvalidConfiguration
 from forebay.events import Emit, Journal, to_log
 from forebay.lake.objects import open_objects
 from forebay.source.contents import LIMITS, Layout, dealt, landed, rows_of
@@ -90,7 +90,7 @@ class FileNames(DataSource):
 
     def schema(self) -> str:
         if self._checked.file_format:
-            raise Misdeclared.one("schema", "fileFormat needs one", "say .schema(...) before .load()")
+            raise InvalidConfiguration.one("schema", "fileFormat needs one", "say .schema(...) before .load()")
         return SCHEMA
 
     def streamReader(self, schema: StructType) -> FileNamesReader:  # noqa: N802 (Spark's name)
@@ -98,7 +98,9 @@ class FileNames(DataSource):
             return FileContentsReader(self._checked, Layout.of(schema, self._checked))
         columns = [column.split()[0] for column in SCHEMA.split(", ")]
         if schema.names != columns:
-            raise Misdeclared.one("schema", "s3-sqs has columns of its own without fileFormat", f"they are {SCHEMA}")
+            raise InvalidConfiguration.one(
+                "schema", "s3-sqs has columns of its own without fileFormat", f"they are {SCHEMA}"
+            )
         return FileNamesReader(self._checked)
 
 
@@ -230,7 +232,7 @@ def open_intake(options: SourceOptions, *, emit: Emit, told_to_end: Callable[[],
     try:
         sqs = client("sqs", region=options.region_of_queue, endpoint_url=options.endpoint or None, config=connections)
     except NoRegionError as error:
-        raise Misdeclared.one("region", "is not said, and not in the environment", "an AWS region") from error
+        raise InvalidConfiguration.one("region", "is not said, and not in the environment", "an AWS region") from error
     queue = Queue(sqs, options.queue_url, visibility_timeout_s=options.visibility_timeout_s)
     started_by = os.getppid()  # the JVM; when it dies, its children get another parent
     return Intake(

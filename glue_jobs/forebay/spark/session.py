@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from forebay.errors import Misdeclared
+from forebay.errors import InvalidConfiguration
 from forebay.spark.runtime import CLASSES
 from forebay.spark.signals import interrupts_wait
 
@@ -98,7 +98,7 @@ def laptop_settings(env: Mapping[str, str]) -> dict[str, str]:
     jar_folder = jars(env)
     found = sorted(str(jar) for jar in jar_folder.glob("*.jar"))
     if not found:
-        raise Misdeclared.one(
+        raise InvalidConfiguration.one(
             str(jar_folder), "the JVM libraries are not there", "run `make setup`, or set FOREBAY_JARS to their folder"
         )
     log4j = _PACKAGE_ROOT / "forebay" / "spark" / "log4j2.properties"

@@ -1,7 +1,7 @@
 """Is everything there that a job will need? Asked at its start, before anything is taken from the queue.
 
-Enters a session. Leaves an event with the versions that were found, or `Misdeclared` with every class and module that is
-missing. Without this a missing class would be found by the first batch, as `'JavaPackage' object is not callable`.
+Enters a session. Leaves an event with the versions that were found, or `InvalidConfiguration` with every class and module that
+is missing. Without this a missing class would be found by the first batch, as `'JavaPackage' object is not callable`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
-from forebay.errors import Misdeclared, Problem
+from forebay.errors import InvalidConfiguration, Problem
 from forebay.events import Emit, Event
 from forebay.spark.session import LOG_STORE, MOMENT, RECORD_FIELDS
 
@@ -60,7 +60,7 @@ def take_stock(
     classes = {name: _jar(jvm, name) for name in CLASSES.values()}
     problems = list(_missing(modules, classes))
     if problems:
-        raise Misdeclared(problems)
+        raise InvalidConfiguration(problems)
     emit(
         StockTaken(
             spark=spark.version,

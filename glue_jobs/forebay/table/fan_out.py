@@ -19,7 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from forebay.errors import ForebayError, Halt, Misdeclared, Problem
+from forebay.errors import ForebayError, Halt, InvalidConfiguration, Problem
 from forebay.events import Emit
 from forebay.record.conform import writable
 from forebay.record.growth import Rules, agrees, grown, left_out
@@ -245,10 +245,12 @@ class _FanOut(ABC):
             return self._look(path, again=True)
 
     def _fitting(self, table: Destination, seen: Seen | None) -> None:
-        """`Misdeclared` where the table cannot take these rows."""
+        """`InvalidConfiguration` where the table cannot take these rows."""
         problems = list(self._problems(table, seen))
         if problems:
-            raise Misdeclared([Problem(f"table {table.name}, {p.where}", p.what, p.suggestion) for p in problems])
+            raise InvalidConfiguration(
+                [Problem(f"table {table.name}, {p.where}", p.what, p.suggestion) for p in problems]
+            )
 
     def _known(self, table: Destination, seen: Seen | None) -> Struct | None:
         if table.rules is None:

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from forebay.address import bucket_and_key, is_s3, local_folder
 from forebay.aws.client import client
-from forebay.errors import ForebayError, Misdeclared
+from forebay.errors import ForebayError, InvalidConfiguration
 
 __all__ = ["Storage", "UploadFailed", "storage_as"]
 
@@ -53,7 +53,7 @@ class Storage:
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(content)
         else:
-            raise Misdeclared.one(table_path, "data files cannot be put there", "use s3://, s3a:// or file:")
+            raise InvalidConfiguration.one(table_path, "data files cannot be put there", "use s3://, s3a:// or file:")
 
     def _put_object(self, bucket: str, key: str, content: pa.Buffer) -> None:
         from boto3.exceptions import Boto3Error

@@ -1,7 +1,7 @@
 """A synthesized cloud assembly (`cdk.out`), and its deploy into a twin: assets published, then the template as it is.
 
 Enters the folder; leaves the stack's outputs. `deploy` makes or updates the stack, as `cdk deploy` would. A folder that is no
-assembly, or has not exactly one stack, is `Misdeclared`; what CloudFormation refuses is a `Halt` with its reason.
+assembly, or has not exactly one stack, is `InvalidConfiguration`; what CloudFormation refuses is a `Halt` with its reason.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from forebay.errors import Halt, Misdeclared
+from forebay.errors import Halt, InvalidConfiguration
 
 __all__ = ["Assembly", "Asset", "deploy", "read"]
 
@@ -54,9 +54,11 @@ def read(folder: Path) -> Assembly:
         artifacts = json.loads((folder / "manifest.json").read_text())["artifacts"]
         stacks = [(name, one) for name, one in artifacts.items() if one["type"] == "aws:cloudformation:stack"]
     except (OSError, ValueError, KeyError) as why:
-        raise Misdeclared.one(str(folder), f"is no cloud assembly: {why}", "`make synth` writes one, cdk.out") from why
+        raise InvalidConfiguration.one(
+            str(folder), f"is no cloud assembly: {why}", "`make synth` writes one, cdk.out"
+        ) from why
     if len(stacks) != 1:
-        raise Misdeclared.one(str(folder), f"has {len(stacks)} stacks", "the twin takes an assembly with one")
+        raise InvalidConfiguration.one(str(folder), f"has {len(stacks)} stacks", "the twin takes an assembly with one")
     ((name, stack),) = stacks
     properties = stack["properties"]
     template = (folder / properties["templateFile"]).read_text()

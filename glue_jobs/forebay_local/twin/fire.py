@@ -12,7 +12,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from forebay.errors import Halt, Misdeclared
+from forebay.errors import Halt, InvalidConfiguration
 from forebay_local.twin import clients
 
 __all__ = ["fire", "schedules"]
@@ -28,11 +28,11 @@ def schedules(client: Client) -> dict[str, str]:
 
 
 def fire(client: Client, name: str) -> Any:
-    """What the target answered. A name that no schedule has is `Misdeclared`; a function that fails is a `Halt` with its
-    error."""
+    """What the target answered. A name that no schedule has is `InvalidConfiguration`; a function that fails is a `Halt` with
+    its error."""
     known = schedules(client)
     if name not in known:
-        raise Misdeclared.one(
+        raise InvalidConfiguration.one(
             f"schedule {name}", "is not in the twin", f"there are {', '.join(sorted(known)) or 'none'}"
         )
     scheduler = client("scheduler")

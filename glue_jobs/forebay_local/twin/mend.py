@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from forebay.errors import Misdeclared, Problem
+from forebay.errors import InvalidConfiguration, Problem
 
 __all__ = ["MOTO", "Mend", "lay", "missing", "moved"]
 
@@ -79,7 +79,7 @@ def lay(mends: Iterable[Mend], relied_on: ReliedOn = list) -> None:
     mends = [mend for mend in mends if inspect.getattr_static(mend.owner, mend.name, None) is not mend.ours]
     problems = moved(mends, relied_on)
     if problems:
-        raise Misdeclared(problems)
+        raise InvalidConfiguration(problems)
     for mend in mends:
         setattr(mend.owner, mend.name, mend.ours)
 

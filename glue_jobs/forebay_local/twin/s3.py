@@ -34,7 +34,7 @@ _put_object = models.S3Backend.put_object
 
 
 def install() -> None:
-    """Lay the mends; raises `Misdeclared` when moto is not the one they were written for."""
+    """Lay the mends; raises `InvalidConfiguration` when moto is not the one they were written for."""
     lay(MENDS, relied_on)
 
 

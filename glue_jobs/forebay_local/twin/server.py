@@ -21,7 +21,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from forebay.errors import Misdeclared
+from forebay.errors import InvalidConfiguration
 from forebay_local.twin.door import guarded
 from forebay_local.twin.mend import missing
 
@@ -35,14 +35,14 @@ def main(argv: list[str] | None = None) -> int:
     options = _options(argv)
     problems = missing()
     if problems:
-        print(Misdeclared(problems), file=sys.stderr)
+        print(InvalidConfiguration(problems), file=sys.stderr)
         return 2
     _be_quiet()
     server = _bind(options.port)
     endpoint = f"http://127.0.0.1:{server.server_port}"
     try:
         _mend(endpoint, options.state)
-    except Misdeclared as moved:
+    except InvalidConfiguration as moved:
         print(moved, file=sys.stderr)
         return 2
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))

@@ -39,7 +39,7 @@ _modules = tuple(backends.list_of_moto_modules())
 
 
 def install() -> None:
-    """Lay the mends; raises `Misdeclared` when moto is not the one they were written for."""
+    """Lay the mends; raises `InvalidConfiguration` when moto is not the one they were written for."""
     lay(MENDS, relied_on)
 
 

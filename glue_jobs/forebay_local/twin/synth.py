@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import forebay
-from forebay.errors import Halt, Misdeclared
+from forebay.errors import Halt, InvalidConfiguration
 
 __all__ = ["assembly", "fingerprint"]
 
@@ -30,7 +30,7 @@ KEPT = 3
 def assembly(root: Path = ROOT, *, env: str = "local") -> Path:
     """The folder of the assembly for this environment, made if it is not there yet."""
     if not (root / "infra" / "app.py").exists():
-        raise Misdeclared.one(
+        raise InvalidConfiguration.one(
             "forebay local", f"there is no infrastructure app in {root}", "name a synthesized one: --assembly cdk.out"
         )
     kept = root / ".forebay" / "assembly"

@@ -3,7 +3,7 @@
 `up` leaves a `Twin`: the addresses of everything, and the environment under which boto3, S3A and the AWS command find
 it. The folder holds `twin.json` (that `Twin`), the server's log and its mark. Everything else is in the server's
 memory, so the folder may be deleted at any time: the server sees it, and ends. What can go wrong is said as
-`Misdeclared` (moto is missing or another version, the port is taken) or `Halt` (the server did not start; with the end
+`InvalidConfiguration` (moto is missing or another version, the port is taken) or `Halt` (the server did not start; with the end
 of its log).
 """
 
@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import forebay
-from forebay.errors import Halt, Misdeclared
+from forebay.errors import Halt, InvalidConfiguration
 from forebay_local.twin import assembly, clients, synth
 from forebay_local.twin.clients import ACCESS_KEY
 from forebay_local.twin.mend import missing
@@ -104,7 +104,7 @@ def up(state: Path, *, port: int = 0, cloud: Path | None = None, with_parent: bo
     """
     problems = missing()
     if problems:
-        raise Misdeclared(problems)
+        raise InvalidConfiguration(problems)
     with _alone(state):
         there = find(state)
         if there:
@@ -229,7 +229,7 @@ def _refuse_if_taken(port: int) -> None:
             probe.bind(("127.0.0.1", port))
         except OSError as why:
             where, suggestion = f"forebay local --port {port}", "leave it out and any free port is taken"
-            raise Misdeclared.one(where, f"cannot be had on 127.0.0.1: {why.strerror}", suggestion) from why
+            raise InvalidConfiguration.one(where, f"cannot be had on 127.0.0.1: {why.strerror}", suggestion) from why
 
 
 def _ready(process: Process, log: Path, wait_s: float) -> str:
@@ -257,7 +257,9 @@ def _deploy(state: Path, process: Process, endpoint: str, plan: assembly.Assembl
     outputs = assembly.deploy(plan, client=client)
     missing = {"LandingBucket", "LandingPrefix", "QueueUrl", "DeadUrls", "LakeUri"} - outputs.keys()
     if missing:
-        raise Misdeclared.one(str(plan.folder), f"has no output {', '.join(sorted(missing))}", "is it forebay's?")
+        raise InvalidConfiguration.one(
+            str(plan.folder), f"has no output {', '.join(sorted(missing))}", "is it forebay's?"
+        )
     return Twin(
         state=state,
         pid=process.pid,

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from forebay.errors import Misdeclared
+from forebay.errors import InvalidConfiguration
 from forebay.lake.log.definition import definition_of, history_of
 from forebay.lake.log.listing import NoTable
 from forebay.lake.objects import open_objects
@@ -38,7 +38,7 @@ def test_each_version_is_as_the_last_change_before_it_left_it(tmp_path: Path) ->
 
 def test_a_version_that_is_not_in_the_log_is_refused_with_those_that_are(tmp_path: Path) -> None:
     grown(tmp_path)
-    with pytest.raises(Misdeclared, match=r"has no version 4 in its log \(it has 0 to 3\)"):
+    with pytest.raises(InvalidConfiguration, match=r"has no version 4 in its log \(it has 0 to 3\)"):
         history_of(open_objects(str(tmp_path))).of(4)
 
 
@@ -56,7 +56,7 @@ def test_where_commits_are_gone_a_checkpoint_says_what_they_had_made(
     assert names(found.of(3).schema) == ["day", "m", "n"]
     now = definition_of(open_objects(str(tmp_path)))
     assert (names(now.schema), now.partition_columns) == (["day", "m", "n"], ("day",))
-    with pytest.raises(Misdeclared):
+    with pytest.raises(InvalidConfiguration):
         found.of(checkpoint - 1)
 
 

@@ -57,8 +57,8 @@ def test_numbers_that_make_no_sense_keep_their_table_out_and_the_others_go_on() 
     planned = plan(tables, said, now=NOW)
     assert [task.table for task in planned.tasks] == ["alpha"]
     assert [(skip.table, skip.reason, skip.bad) for skip in planned.skipped] == [
-        ("many", "misdeclared", True),
-        ("none", "misdeclared", True),
+        ("many", "invalid-configuration", True),
+        ("none", "invalid-configuration", True),
     ]
     assert planned.skipped[0].detail == "tables.many.compaction.files: 100000 is not from 1 to 10,000"
 

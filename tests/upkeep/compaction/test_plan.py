@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from forebay.errors import Misdeclared
+from forebay.errors import InvalidConfiguration
 from forebay.lake.log.live_file import LiveFile
 from forebay.upkeep.compaction.live_files import TableState, Unreadable
 from forebay.upkeep.compaction.plan import plan
@@ -192,7 +192,7 @@ def test_the_plan_prints_as_json_with_paths_on_demand() -> None:
 
 
 def test_all_that_makes_no_sense_is_said_at_once() -> None:
-    with pytest.raises(Misdeclared) as refused:
+    with pytest.raises(InvalidConfiguration) as refused:
         Policy(
             default=Thresholds(way="rewrite", files=0, target_file_bytes=MIB - 1),
             groups=(
@@ -230,18 +230,18 @@ def test_all_that_makes_no_sense_is_said_at_once() -> None:
     ],
 )
 def test_a_threshold_that_makes_no_sense_is_refused(wrong: dict[str, Any]) -> None:
-    with pytest.raises(Misdeclared) as refused:
+    with pytest.raises(InvalidConfiguration) as refused:
         Policy(default=Thresholds(**wrong))
     (problem,) = refused.value.problems
     assert problem.where == f"default.{next(iter(wrong))}"
 
 
 def test_a_budget_of_nothing_is_refused() -> None:
-    with pytest.raises(Misdeclared) as refused:
+    with pytest.raises(InvalidConfiguration) as refused:
         Budget(0, -1.0)
     assert [problem.where for problem in refused.value.problems] == ["budget.bytes", "budget.dpu_s"]
 
 
 def test_a_table_given_twice_is_refused() -> None:
-    with pytest.raises(Misdeclared, match="twice"):
+    with pytest.raises(InvalidConfiguration, match="twice"):
         plan([table(), table()], FIRST, now=NOW)

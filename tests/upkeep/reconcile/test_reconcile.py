@@ -12,7 +12,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from forebay.aws.announce import AGAIN, announce
-from forebay.errors import Misdeclared
+from forebay.errors import InvalidConfiguration
 from forebay.landed_file import LandedFile
 from forebay.ledger.entry import file_hash
 from forebay.notification.reading import read_message
@@ -162,5 +162,5 @@ def test_what_was_missed_is_announced_as_the_source_reads_it(tmp_path: Path) -> 
 )
 def test_settings_that_make_no_sense_are_refused(argv: dict[str, str], says: str) -> None:
     given = {"lake": "s3://lake", "landing": "s3://drops/", "queue_url": "q", **argv}
-    with pytest.raises(Misdeclared, match=says):
+    with pytest.raises(InvalidConfiguration, match=says):
         ReconcileSettings.from_argv([word for name, value in given.items() for word in (f"--{name}", value)])

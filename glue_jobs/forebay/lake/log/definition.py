@@ -17,7 +17,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from forebay.errors import Misdeclared
+from forebay.errors import InvalidConfiguration
 from forebay.lake.log.listing import (
     LOG,
     BrokenLog,
@@ -63,7 +63,7 @@ class TableHistory:
         """The table as it was in this version."""
         if not self.oldest <= version <= self.newest:
             what = f"has no version {version} in its log"
-            raise Misdeclared.one(self.place, what, f"it has {self.oldest} to {self.newest}")
+            raise InvalidConfiguration.one(self.place, what, f"it has {self.oldest} to {self.newest}")
         return next(one for one in reversed(self.definitions) if one.version <= version)
 
 

@@ -30,7 +30,7 @@ def _group(table: Table) -> Group:
     thresholds = _thresholds(table.compaction)
     wrong = tuple(thresholds.problems(f"tables.{table.name}.compaction"))
     if wrong:
-        return Group(table.compaction.group, (table.glob,), Thresholds(), misdeclared=wrong)
+        return Group(table.compaction.group, (table.glob,), Thresholds(), invalid=wrong)
     return Group(table.compaction.group, (table.glob,), thresholds)
 
 

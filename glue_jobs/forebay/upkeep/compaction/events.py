@@ -31,7 +31,7 @@ class TableCompacted(Event):
 @dataclass(frozen=True, kw_only=True)
 class TableNotCompacted(Event):
     """A table was left as it is, or in part, and the others went on. A person must look: `reason` is not-found, unsupported,
-    unreadable-log, misdeclared or failed."""
+    unreadable-log, invalid-configuration or failed."""
 
     level: ClassVar[str] = "error"
 

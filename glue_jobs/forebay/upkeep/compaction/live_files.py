@@ -41,7 +41,7 @@ class TableState:
 
 @dataclass(frozen=True)
 class Unreadable:
-    """A table that cannot be looked at. `reason`: not-found, unsupported, unreadable-log or misdeclared."""
+    """A table that cannot be looked at. `reason`: not-found, unsupported, unreadable-log or invalid-configuration."""
 
     name: str
     reason: str

@@ -26,9 +26,9 @@ def look(table: TableState | Unreadable, policy: Policy, now: datetime) -> list[
         return [Skipped(table=table.name, reason=table.reason, detail=table.detail)]
     of = policy.group_of(table.name)
     group, thresholds = of.name, of.thresholds
-    if of.misdeclared:
-        said = "; ".join(map(str, of.misdeclared))
-        return [Skipped(table=table.name, reason="misdeclared", detail=said, files=len(table.files))]
+    if of.invalid:
+        said = "; ".join(map(str, of.invalid))
+        return [Skipped(table=table.name, reason="invalid-configuration", detail=said, files=len(table.files))]
     partitions: defaultdict[Partition, list[LiveFile]] = defaultdict(list)
     for file in table.files:
         partitions[file.partition].append(file)

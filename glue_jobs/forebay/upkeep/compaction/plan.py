@@ -3,7 +3,7 @@ anything is touched.
 
 In: the live files of tables, a policy, the time, a budget. Out: a `Plan`, plain data that can be printed, and the same
 for the same input in whatever order it comes. Pure: no clock, no network, no Spark. A policy that makes no sense is
-`Misdeclared`; a table that cannot be read or ordered is skipped by name, and the others go on.
+`InvalidConfiguration`; a table that cannot be read or ordered is skipped by name, and the others go on.
 
 * Two rounds. The first, daily, makes middling files of many small ones. The second, weekly, takes what the first has done
   with: larger files, and rows in order where columns are declared. Neither finds work in what the other left behind.
@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
-from forebay.errors import Misdeclared
+from forebay.errors import InvalidConfiguration
 from forebay.lake.log.live_file import Partition
 from forebay.upkeep.compaction.live_files import TableState, Unreadable
 from forebay.upkeep.compaction.look import look
@@ -86,7 +86,7 @@ def plan(
     names: set[str] = set()
     for table in tables:
         if table.name in names:
-            raise Misdeclared.one(table.name, "is given twice", "a table is compacted once a run")
+            raise InvalidConfiguration.one(table.name, "is given twice", "a table is compacted once a run")
         names.add(table.name)
         for decided in look(table, policy, now):
             if isinstance(decided, Task):

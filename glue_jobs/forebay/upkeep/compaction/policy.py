@@ -1,6 +1,6 @@
 """When a partition is worth rewriting, said by a person: thresholds for sets of tables, a budget, and what work costs.
 
-In: numbers from a declaration. Out: frozen values. All that makes no sense is `Misdeclared`, everything at once.
+In: numbers from a declaration. Out: frozen values. All that makes no sense is `InvalidConfiguration`, everything at once.
 
 The size that files should have grows with the table, as in Databricks' autotune of file sizes, whose published table is
 the same line: a ten-thousandth of the table, not less than 256 MiB and not more than 1 GiB.
@@ -22,7 +22,7 @@ from datetime import timedelta
 from fnmatch import fnmatchcase
 from typing import Literal
 
-from forebay.errors import Misdeclared, Problem
+from forebay.errors import InvalidConfiguration, Problem
 
 __all__ = ["Budget", "Group", "Policy", "Rates", "Round", "Thresholds", "Way", "target_file_bytes"]
 
@@ -147,7 +147,7 @@ class Group:
     name: str
     tables: tuple[str, ...]
     thresholds: Thresholds
-    misdeclared: tuple[Problem, ...] = ()
+    invalid: tuple[Problem, ...] = ()
     """What makes no sense of what was declared: its tables are left alone, and the others go on."""
 
     def holds(self, table: str) -> bool:
@@ -192,7 +192,7 @@ class Budget:
         if self.dpu_s is not None and not self.dpu_s > 0:
             wrong.append(Problem("budget.dpu_s", f"{self.dpu_s} is not above 0", "leave it out for no limit"))
         if wrong:
-            raise Misdeclared(wrong)
+            raise InvalidConfiguration(wrong)
 
     def allows(self, read: int, dpu_s: float) -> bool:
         return (self.bytes is None or read <= self.bytes) and (self.dpu_s is None or dpu_s <= self.dpu_s)
@@ -213,7 +213,7 @@ class Policy:
 
     def __post_init__(self) -> None:
         if wrong := list(self._problems()):
-            raise Misdeclared(wrong)
+            raise InvalidConfiguration(wrong)
 
     def group_of(self, table: str) -> Group:
         for group in self.groups:

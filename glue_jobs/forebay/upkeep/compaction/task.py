@@ -80,7 +80,7 @@ class Skipped:
     files: int = 0
     bytes: int = 0
 
-    BAD: ClassVar = ("not-found", "unsupported", "unreadable-log", "misdeclared")
+    BAD: ClassVar = ("not-found", "unsupported", "unreadable-log", "invalid-configuration")
 
     @property
     def bad(self) -> bool:

@@ -302,8 +302,8 @@ def test_bad_tables_are_named_and_the_others_go_on(small: SmallLake, monkeypatch
         "broken": "unreadable-log",
         "dropped": "not-found",
         "future": "unsupported",
-        "none": "misdeclared",
-        "many": "misdeclared",
+        "none": "invalid-configuration",
+        "many": "invalid-configuration",
     }
     assert ran.status == 1
     assert (len(small.files("alpha")), len(small.files("zeta"))) == (1, 1)

@@ -1,10 +1,10 @@
-"""Records that were kept beside the tables get another try: out of the quarantine after a fix, or out of the parked records
-once a route exists. Or they are given up, which the ledger says as well.
+"""Retries held records: quarantined ones after a fix, parked ones once a route exists. Or drops them for good; the ledger
+counts those too.
 
-In: which of them (`Choice`), and the declarations as they are now. Out: `Tried`. Each record lands exactly once, however
+In: which of them (`Choice`), and the declarations as they are now. Out: `Retried`. Each record lands exactly once, however
 often the driver is killed in between: what is to be done is durable before anything happens (the *plan*: a version of the
-kept table, the choice, and the declarations), and a plan that was not finished is finished first. Every commit carries the
-plan's number as its transaction, under an application id of its own; a record leaves where it was kept last of all.
+table that holds them, the choice, and the declarations), and a plan that was not finished is finished first. Every commit
+carries the plan's number as its transaction, under an application id of its own; a record leaves where it was held last of all.
 
 Whole files that could not be read are not among them: those are loaded by announcing them again.
 """
@@ -20,8 +20,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal
 
 from forebay.batch.accounting import Fate
-from forebay.batch.dedupe import ANOTHER_TRY, Dedupe
-from forebay.batch.events import RecordsTriedAgain
+from forebay.batch.dedupe import RETRY, Dedupe
+from forebay.batch.events import RecordsRetried
 from forebay.batch.expectations import checked
 from forebay.batch.new_tables import NewTables
 from forebay.batch.reading import until
@@ -44,29 +44,29 @@ from forebay.table.replace import replace
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["AnotherTry", "Choice", "Tried"]
+__all__ = ["Choice", "Retried", "Retry"]
 
 PLAN = "plan.json"
-THIS_TRY = "another try of kept records"
+THIS_RETRY = "a retry of held records"
 EMPTY: tuple[Any, ...] = (None, False, "", 0, [], {})
 ATTEMPTS = 8
 KEYS = ("file_id", "byte_offset")
-"""What a kept record is known by. Never its line: many records may stand on one."""
+"""What a held record is known by. Never its line: many records may stand on one."""
 
 
 @dataclass(frozen=True)
 class Choice:
-    """Which of the kept records: those meant for a table, those with a reason; of parked ones, those that a table takes now.
+    """Which of the held records: those meant for a table, those with a reason; of parked ones, those that a table takes now.
     `give_up` leaves them out for good."""
 
-    kept: Literal["quarantine", "parked"]
+    held: Literal["quarantine", "parked"]
     table: str | None = None
     reason: str | None = None
     give_up: bool = False
 
 
 @dataclass(frozen=True)
-class Tried:
+class Retried:
     """What became of the chosen records; what is in none of these stays where it was."""
 
     chosen: int = 0
@@ -101,11 +101,11 @@ def _known(plain: dict[str, Any], kind: type[Any]) -> dict[str, Any]:
     """Newer code may have written more. What is empty decides nothing."""
     names = {of_kind.name for of_kind in fields(kind)}
     if decide := sorted(name for name, value in plain.items() if name not in names and value not in EMPTY):
-        raise other_code_needed(THIS_TRY, decide[0])
+        raise other_code_needed(THIS_RETRY, decide[0])
     return {name: value for name, value in plain.items() if name in names}
 
 
-class AnotherTry:
+class Retry:
     """For one service. Safe beside a running ingest job, and beside another one of itself."""
 
     def __init__(
@@ -129,17 +129,17 @@ class AnotherTry:
         """Whether a run would find anything to do: an earlier plan to finish, or such records."""
         if self.plans.read(PLAN) is not None:
             return True
-        if self.logs.look(self._path(choice.kept), again=True) is None:
+        if self.logs.look(self._path(choice.held), again=True) is None:
             return False
-        kept = self.spark.read.format("delta").load(self._path(choice.kept))
-        return bool(self._chosen(kept, choice).limit(1).count())
+        held = self.spark.read.format("delta").load(self._path(choice.held))
+        return bool(self._chosen(held, choice).limit(1).count())
 
-    def run(self, choice: Choice) -> Tried:
+    def run(self, choice: Choice) -> Retried:
         """Finishes what was begun before, then does this."""
         self._finish_earlier()
-        seen = self.logs.look(self._path(choice.kept), again=True)
+        seen = self.logs.look(self._path(choice.held), again=True)
         if seen is None:
-            return Tried()
+            return Retried()
         plan = _Plan(
             self._last_number() + 1,
             seen.version,
@@ -149,7 +149,7 @@ class AnotherTry:
             NO_VERSION if (ids := self.logs.look(self._path("ids"), again=True)) is None else ids.version,
         )
         if not self.plans.write_over(PLAN, plan.as_json(), None):
-            raise Halt("another try is under way; when it is over, this one can begin")
+            raise Halt("another retry is running; start this one when it has ended")
         return self._carry_out(plan)
 
     def _finish_earlier(self) -> None:
@@ -157,8 +157,8 @@ class AnotherTry:
         if found is not None:
             self._carry_out(_Plan.of_json(found))
 
-    def _carry_out(self, plan: _Plan) -> Tried:
-        service = unpinned(plan.service, THIS_TRY)
+    def _carry_out(self, plan: _Plan) -> Retried:
+        service = unpinned(plan.service, THIS_RETRY)
         dedupe = self._dedupe(plan, service)
         with ExitStack() as cached:
             rows = until(cached, self._routed(plan, service))
@@ -167,11 +167,11 @@ class AnotherTry:
             tried = _Carrying(self, plan, service, rows, dedupe).run()
         self.plans.delete([PLAN])
         told = {"records": tried.chosen, "written": sum(tried.tables.values()), "dropped": tried.dropped}
-        self.emit(RecordsTriedAgain(service=service.name, kept=plan.choice.kept, **told))
+        self.emit(RecordsRetried(service=service.name, held=plan.choice.held, **told))
         return tried
 
     def _dedupe(self, plan: _Plan, service: Service) -> Dedupe:
-        shared = {"service": service.name, "generation": ANOTHER_TRY, "batch": plan.number}
+        shared = {"service": service.name, "generation": RETRY, "batch": plan.number}
         day = datetime.fromisoformat(plan.at).date()
         return Dedupe(
             spark=self.spark,
@@ -188,10 +188,10 @@ class AnotherTry:
         from pyspark.sql import functions as F
 
         choice = plan.choice
-        kept = self.spark.read.format("delta").option("versionAsOf", plan.version).load(self._path(choice.kept))
-        kept = self._chosen(kept, choice)
+        held = self.spark.read.format("delta").option("versionAsOf", plan.version).load(self._path(choice.held))
+        held = self._chosen(held, choice)
         columns = {"_file_id": "file_id", "_line": "line", "value": "record", "_landed_at": "at"}
-        content = kept.select(
+        content = held.select(
             F.lit(0).alias("piece"),
             "line",
             "byte_offset",
@@ -199,26 +199,26 @@ class AnotherTry:
             F.lit(None).cast("string").alias("problem"),
             F.lit(None).cast("string").alias("detail"),
             *("bucket", "key", "version_id"),
-            # Of those that were kept by an earlier forebay nobody knows it.
-            F.col("metadata") if "metadata" in kept.columns else F.lit(None).cast("string").alias("metadata"),
+            # Of those that were held by an earlier forebay nobody knows it.
+            F.col("metadata") if "metadata" in held.columns else F.lit(None).cast("string").alias("metadata"),
         )
         rows = settled(checked(routed(content, service), service))
         if choice.give_up:
             return rows.withColumn("_fate", F.lit("drop"))
-        if choice.kept == "parked" and choice.table is not None:
+        if choice.held == "parked" and choice.table is not None:
             rows = rows.where(F.col("_table") == choice.table)
         return rows
 
-    def _chosen(self, kept: DataFrame, choice: Choice) -> DataFrame:
+    def _chosen(self, held: DataFrame, choice: Choice) -> DataFrame:
         """But for parked ones, which are chosen by the table that takes them now."""
         from pyspark.sql import functions as F
 
-        kept = kept.where((F.col("service") == self.service.name) & F.col("line").isNotNull())
-        if choice.kept == "quarantine" and choice.table is not None:
-            kept = kept.where(F.col("table") == choice.table)
+        held = held.where((F.col("service") == self.service.name) & F.col("line").isNotNull())
+        if choice.held == "quarantine" and choice.table is not None:
+            held = held.where(F.col("table") == choice.table)
         if choice.reason is not None:
-            kept = kept.where(F.col("reason") == choice.reason)
-        return kept
+            held = held.where(F.col("reason") == choice.reason)
+        return held
 
     def _last_number(self) -> int:
         return self.logs.last_version_at(self._path("ledger"), app_id(self.service), again=True)
@@ -228,18 +228,18 @@ class AnotherTry:
 
 
 def app_id(service: Service) -> str:
-    return f"forebay/{service.name}/{ANOTHER_TRY}"
+    return f"forebay/{service.name}/{RETRY}"
 
 
 class _Carrying:
     """One plan on its way."""
 
-    def __init__(self, tries: AnotherTry, plan: _Plan, service: Service, rows: DataFrame, dedupe: Dedupe) -> None:
+    def __init__(self, tries: Retry, plan: _Plan, service: Service, rows: DataFrame, dedupe: Dedupe) -> None:
         self.tries, self.plan, self.service, self.rows, self.dedupe = tries, plan, service, rows, dedupe
         self.spark, self.logs, self.lake = tries.spark, tries.logs, tries.lake
         self.txn = Txn(app_id(service), plan.number)
 
-    def run(self) -> Tried:
+    def run(self) -> Retried:
         counted = self.rows.groupBy("_file_id", "_fate", "_table", "_declared", "_violated").count().collect()
         if not self._has(table_path(self.lake, LEDGER)):
             self._write(
@@ -255,14 +255,14 @@ class _Carrying:
             if r["_fate"] == "write" and _moves(r, in_tables):
                 tables[r["_table"]] = tables.get(r["_table"], 0) + r["count"]
         dropped = sum(r["count"] for r in counted if r["_fate"] == "drop")
-        return Tried(sum(r["count"] for r in counted), tables, dropped)
+        return Retried(sum(r["count"] for r in counted), tables, dropped)
 
     def _write(self, fates: Sequence[Fate]) -> None:
         writing = Writing(
             spark=self.spark,
             service=self.service,
             lake=self.lake,
-            generation=ANOTHER_TRY,
+            generation=RETRY,
             txn=self.txn,
             began_at=datetime.fromisoformat(self.plan.at),
             logs=self.logs,
@@ -295,7 +295,7 @@ class _Carrying:
         found = ledger.where(F.col("file_id").isin(list(by_file))).collect()
         rows = [self._settled({**dict.fromkeys(NAMES), **row.asDict()}, by_file[row["file_id"]]) for row in found]
         if len(rows) != len(by_file):
-            raise Halt(f"{len(by_file)} files have kept records, but the ledger has {len(rows)} of them")
+            raise Halt(f"{len(by_file)} files have held records, but the ledger has {len(rows)} of them")
         self._change_ledger(rows)
 
     def _change_ledger(self, told: Sequence[dict[str, Any]]) -> None:
@@ -317,14 +317,14 @@ class _Carrying:
                 tables[r["_table"]] = tables.get(r["_table"], 0) + r["count"]
         count = sum(r["count"] for r in moved)
         dropped = sum(r["count"] for r in moved if r["_fate"] == "drop")
-        kept = "quarantined" if self.plan.choice.kept == "quarantine" else "parked"
-        if row[kept] < count:
-            raise Halt(f"{row['key']}: {count} records leave, but the ledger says that {row[kept]} are {kept}")
-        made = {**row, kept: row[kept] - count, "dropped": row["dropped"] + dropped, "tables": tables}
+        held = "quarantined" if self.plan.choice.held == "quarantine" else "parked"
+        if row[held] < count:
+            raise Halt(f"{row['key']}: {count} records leave, but the ledger says that {row[held]} are {held}")
+        made = {**row, held: row[held] - count, "dropped": row["dropped"] + dropped, "tables": tables}
         return {**made, "written": sum(tables.values())}
 
     def _let_go(self, in_tables: set[str]) -> None:
-        """Those that moved leave the table where they were kept; run again, there are none left."""
+        """Those that moved leave the table where they were held; run again, there are none left."""
         from delta.tables import DeltaTable
         from pyspark.sql import functions as F
 
@@ -332,17 +332,17 @@ class _Carrying:
             (F.col("_fate") == "drop") | ((F.col("_fate") == "write") & F.col("_table").isin(sorted(in_tables)))
         )
         gone = moved.select(F.col("_file_id").alias("file_id"), "byte_offset")
-        kept = DeltaTable.forPath(self.spark, table_path(self.lake, own_table(self.plan.choice.kept)))
-        same = " AND ".join(f"kept.{key} = gone.{key}" for key in KEYS)
+        held = DeltaTable.forPath(self.spark, table_path(self.lake, own_table(self.plan.choice.held)))
+        same = " AND ".join(f"held.{key} = gone.{key}" for key in KEYS)
         for attempt in range(ATTEMPTS):
             try:
-                kept.alias("kept").merge(gone.alias("gone"), same).whenMatchedDelete().execute()
+                held.alias("held").merge(gone.alias("gone"), same).whenMatchedDelete().execute()
                 return
             except Exception as refused:
                 if not is_conflict(refused):
                     raise
                 time.sleep(0.2 * 2**attempt)
-        raise Halt("the records are where they belong, but could not leave where they were kept: run it again")
+        raise Halt("the records are where they belong, but could not leave where they were held: run it again")
 
 
 def _moves(row: Any, in_tables: set[str]) -> bool:

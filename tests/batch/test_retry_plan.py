@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from forebay.batch.another_try import Choice, _Plan
+from forebay.batch.retry import Choice, _Plan
 from forebay.errors import Halt
 
 PLAN = _Plan(3, 17, "2026-05-05T00:00:00+00:00", Choice("parked", table="alpha"), {"name": "studio"}, 4)
@@ -30,5 +30,7 @@ def test_what_is_empty_does_not_stop_older_code(more: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("more", [{"colour": "blue"}, {"choice": {"colour": "blue"}}], ids=str)
 def test_what_may_decide_is_refused_with_the_remedy(more: dict[str, Any]) -> None:
-    with pytest.raises(Halt, match=r"another try .*does not understand colour of it; start that version once more"):
+    with pytest.raises(
+        Halt, match=r"a retry of held records .*does not understand colour of it; start that version once more"
+    ):
         _Plan.of_json(by_newer_code(**more))

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from forebay.batch.set_aside import COLUMNS
-from forebay.operate.kept import kept_records, piles
+from forebay.batch.held import COLUMNS
+from forebay.operate.held import held_records, piles
 from forebay.operate.lake_view import LakeView
 from tests.operate.command import failed, ran
 from tests.operate.ledger import schema_of, write_ledger
@@ -119,8 +119,8 @@ def test_the_same_as_json(lake: str) -> None:
 
 
 def test_a_quote_in_a_name_is_part_of_the_name(lake: str) -> None:
-    assert [row["line"] for row in kept_records(LakeView(lake), "quarantine", table="o'clock")] == [5]
-    assert kept_records(LakeView(lake), "quarantine", reason="' or 'a' = 'a") == []
+    assert [row["line"] for row in held_records(LakeView(lake), "quarantine", table="o'clock")] == [5]
+    assert held_records(LakeView(lake), "quarantine", reason="' or 'a' = 'a") == []
 
 
 def test_where_nothing_was_ever_kept_nothing_is_listed_or_shown(tmp_path: Path) -> None:
@@ -150,8 +150,8 @@ def test_what_would_be_tried_is_said_and_nothing_starts(lake: str, tmp_path: Pat
     (tmp_path / "service.toml").write_text('name = "games"\n[[tables]]\nname = "a"\n')
     asked = ("--lake", lake, "--service", str(tmp_path), "--dry-run")
     said = ran("quarantine", "retry", "--table", "alpha", *asked)
-    assert said.startswith("2 records of service games are to be tried again, by its declarations ")
-    assert ran("quarantine", "drop", *asked).startswith("4 records of service games are to be given up")
+    assert said.startswith("2 records of service games are to be retried, by its declarations ")
+    assert ran("quarantine", "drop", *asked).startswith("4 records of service games are to be dropped")
     assert ran("parked", "adopt", "a", *asked).startswith("2 records of service games are to be tried for table a")
 
 

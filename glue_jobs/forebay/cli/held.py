@@ -12,7 +12,7 @@ from forebay.cli.options import AsJson, DryRun, Lake, Service, Yes
 from forebay.cli.show import at, columns, console, print_json
 
 if TYPE_CHECKING:
-    from forebay.operate.kept import Kept
+    from forebay.operate.held import Held
 
 __all__ = ["parked", "quarantine"]
 
@@ -45,7 +45,7 @@ def show_quarantine(
 
 @quarantine.command("retry")
 def retry(lake: Lake, service: Service = "", table: Of = None, reason: Why = None, dry_run: DryRun = False) -> None:
-    """Give the records another try, with the declarations as they are now.
+    """Retry the records with the declarations as they are now.
 
     What fits a table lands there, exactly once; the rest stays. Said again, it does what is left.
     """
@@ -61,7 +61,7 @@ def drop(
     dry_run: DryRun = False,
     yes: Yes = False,
 ) -> None:
-    """Give the records up. The ledger counts them as dropped.
+    """Drop the records for good. The ledger counts them as dropped.
 
     Shows what would go, and asks. There is no undo; the files that they came from stay in the landing bucket.
     """
@@ -103,11 +103,11 @@ def adopt(
     _try_again(lake, service, "parked", table, None, dry_run=dry_run)
 
 
-def _list(lake: str, kept: Kept, as_json: bool) -> None:
-    from forebay.operate.kept import piles
+def _list(lake: str, held: Held, as_json: bool) -> None:
+    from forebay.operate.held import piles
     from forebay.operate.lake_view import view_of
 
-    found = piles(view_of(lake), kept)
+    found = piles(view_of(lake), held)
     if as_json:
         print_json(map(asdict, found))
         return
@@ -120,7 +120,7 @@ def _list(lake: str, kept: Kept, as_json: bool) -> None:
 
 def _list_by(lake: str, field: str, limit: int, service: str, as_json: bool) -> None:
     from forebay.declaration.service import load_service
-    from forebay.operate.kept import values_in
+    from forebay.operate.held import values_in
     from forebay.operate.lake_view import view_of
 
     template = (load_service(service).envelope.key or "") if field.startswith("@") else ""
@@ -135,11 +135,11 @@ def _list_by(lake: str, field: str, limit: int, service: str, as_json: bool) -> 
     console.print(shown)
 
 
-def _show(lake: str, kept: Kept, table: str | None, reason: str | None, limit: int, as_json: bool) -> None:
-    from forebay.operate.kept import kept_records
+def _show(lake: str, held: Held, table: str | None, reason: str | None, limit: int, as_json: bool) -> None:
+    from forebay.operate.held import held_records
     from forebay.operate.lake_view import view_of
 
-    found = kept_records(view_of(lake), kept, table=table, reason=reason, limit=limit)
+    found = held_records(view_of(lake), held, table=table, reason=reason, limit=limit)
     if as_json:
         print_json(found)
         return
@@ -153,7 +153,7 @@ def _show(lake: str, kept: Kept, table: str | None, reason: str | None, limit: i
 def _try_again(
     lake: str,
     place: str,
-    kept: Kept,
+    held: Held,
     table: str | None,
     reason: str | None,
     *,
@@ -162,12 +162,12 @@ def _try_again(
     yes: bool = False,
 ) -> None:
     from forebay.declaration.service import load_service
-    from forebay.operate.kept import chosen_of
+    from forebay.operate.held import chosen_of
     from forebay.operate.lake_view import view_of
 
     service = load_service(place)
-    count = chosen_of(view_of(lake), kept, service.name, table=table, reason=reason)
-    verb = "given up" if give_up else f"tried for table {table}" if kept == "parked" else "tried again"
+    count = chosen_of(view_of(lake), held, service.name, table=table, reason=reason)
+    verb = "dropped" if give_up else f"tried for table {table}" if held == "parked" else "retried"
     console.print(
         f"{count:,} records of service {service.name} are to be {verb}, by its declarations {service.version}"
     )
@@ -176,24 +176,24 @@ def _try_again(
     if give_up and not yes:
         typer.confirm("These records will be in no table and in no quarantine. Go on?", abort=True)
 
-    from forebay.batch.another_try import AnotherTry, Choice
     from forebay.batch.expectations import check_expressions
+    from forebay.batch.retry import Choice, Retry
     from forebay.events import to_log
     from forebay.lake.safety import session_for
 
-    spark = session_for(lake.rstrip("/"), "forebay-another-try", emit=to_log())
+    spark = session_for(lake.rstrip("/"), "forebay-retry", emit=to_log())
     check_expressions(spark, service)
-    tries = AnotherTry(spark, service, lake=lake.rstrip("/"), emit=to_log())
+    tries = Retry(spark, service, lake=lake.rstrip("/"), emit=to_log())
     try:
-        tried = tries.run(Choice(kept, table, reason, give_up))
+        tried = tries.run(Choice(held, table, reason, give_up))
     finally:
         tries.logs.close()
     for name, rows in sorted(tried.tables.items()):
         console.print(f"{name}: {rows:,} rows")
     left = tried.chosen - tried.moved
     if tried.moved:
-        of = f"{tried.moved:,} records of the {kept}, {tried.dropped:,} of them dropped"
-        leave_record(lake, f"{'drop' if give_up else 'adopt' if kept == 'parked' else 'retry'}: moved {of}")
+        of = f"{tried.moved:,} records of the {held}, {tried.dropped:,} of them dropped"
+        leave_record(lake, f"{'drop' if give_up else 'adopt' if held == 'parked' else 'retry'}: moved {of}")
     console.print(
         f"{tried.chosen:,} records: {tried.moved - tried.dropped:,} written, {tried.dropped:,} dropped, {left:,} left"
     )

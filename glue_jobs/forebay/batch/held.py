@@ -15,7 +15,7 @@ from forebay.content.end import FileEnd
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["COLUMNS", "SetAside"]
+__all__ = ["COLUMNS", "Held"]
 
 COLUMNS = (
     "day date, at timestamp, service string, generation string, batch long, file_id string, bucket string, key string, "
@@ -26,7 +26,7 @@ COLUMNS = (
 _FROM_ROWS = {"file_id": "_file_id", "line": "_line", "table": "_table", "reason": "_reason", "record": "value"}
 
 
-class SetAside:
+class Held:
     """The rows of one batch that go beside the tables."""
 
     def __init__(

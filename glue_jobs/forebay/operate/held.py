@@ -1,4 +1,4 @@
-"""What is kept beside the tables, seen without a JVM: how much of it, why, and the records themselves.
+"""What is held beside the tables, seen without a JVM: how much of it, why, and the records themselves.
 
 In: a view of the lake, `quarantine` or `parked`, perhaps a table or a reason. Out: plain values, the newest first.
 """
@@ -14,20 +14,20 @@ from typing import Any, Literal
 
 from forebay.declaration import object_key
 from forebay.declaration.path import Path, parse_path
-from forebay.errors import Misdeclared
+from forebay.errors import InvalidConfiguration
 from forebay.lake.layout import own_table
 from forebay.operate.lake_view import LakeView, quoted
 from forebay.record.field import text_at
 from forebay.record.number import read_json
 
-__all__ = ["Kept", "Pile", "chosen_of", "kept_records", "piles", "values_in"]
+__all__ = ["Held", "Pile", "chosen_of", "held_records", "piles", "values_in"]
 
-Kept = Literal["quarantine", "parked"]
+Held = Literal["quarantine", "parked"]
 
 
 @dataclass(frozen=True)
 class Pile:
-    """Records that were kept for the same reason, and the `files` that they came from; `whole_files` of which nothing could be
+    """Records that were held for the same reason, and the `files` that they came from; `whole_files` of which nothing could be
     read. Without a table where none was named."""
 
     table: str | None
@@ -38,9 +38,9 @@ class Pile:
     newest: datetime
 
 
-def piles(view: LakeView, kept: Kept) -> list[Pile]:
+def piles(view: LakeView, held: Held) -> list[Pile]:
     rows = view.query(
-        own_table(kept),
+        own_table(held),
         'select "table", reason, count(line) records, count(distinct file_id) files, '
         "count(*) - count(line) whole_files, max(at) newest from t "
         'group by "table", reason order by newest desc, records desc, "table", reason',
@@ -48,34 +48,34 @@ def piles(view: LakeView, kept: Kept) -> list[Pile]:
     return [Pile(**row) for row in rows]
 
 
-def kept_records(
-    view: LakeView, kept: Kept, *, table: str | None = None, reason: str | None = None, limit: int = 20
+def held_records(
+    view: LakeView, held: Held, *, table: str | None = None, reason: str | None = None, limit: int = 20
 ) -> list[dict[str, Any]]:
     where = _where(table, reason)
     columns = 'at, bucket, key, line, "table", reason, detail, record'
     sql = f"select {columns} from t {where} order by at desc, key, byte_offset limit {limit}"
-    return view.query(own_table(kept), sql)
+    return view.query(own_table(held), sql)
 
 
-def chosen_of(view: LakeView, kept: Kept, service: str, *, table: str | None, reason: str | None) -> int:
+def chosen_of(view: LakeView, held: Held, service: str, *, table: str | None, reason: str | None) -> int:
     """How many records of this service a choice comes to. Where all of them are another service's, its declarations were meant:
-    `Misdeclared`."""
-    where = _where(table if kept == "quarantine" else None, reason)
+    `InvalidConfiguration`."""
+    where = _where(table if held == "quarantine" else None, reason)
     sql = f"select service, count(line) n from t {where} group by service order by n desc"
-    found = {row["service"]: row["n"] for row in view.query(own_table(kept), sql) if row["n"]}
+    found = {row["service"]: row["n"] for row in view.query(own_table(held), sql) if row["n"]}
     if found and service not in found:
         others = ", ".join(f"{count:,} of service {name}" for name, count in found.items())
-        said = f"name the declarations of that service with --service; the {kept} has {others}"
-        raise Misdeclared.one(f"service {service}", f"none of these records in the {kept} are its own", said)
+        said = f"name the declarations of that service with --service; the {held} has {others}"
+        raise InvalidConfiguration.one(f"service {service}", f"none of these records in the {held} are its own", said)
     count: int = found.get(service, 0)
     return count
 
 
-def values_in(view: LakeView, kept: Kept, field: str, *, limit: int, key_template: str = "") -> Counter[str | None]:
+def values_in(view: LakeView, held: Held, field: str, *, limit: int, key_template: str = "") -> Counter[str | None]:
     """How many of the newest records have which value of the field at a path; None where they have none.
     `@key.x` is the part x of the key, which the declared template names; `@metadata.x` comes from the object's metadata."""
     read = _reader(field, key_template)
-    rows = view.query(own_table(kept), f"select * from t where line is not null order by at desc limit {limit}")
+    rows = view.query(own_table(held), f"select * from t where line is not null order by at desc limit {limit}")
     return Counter(map(read, rows))
 
 
@@ -83,14 +83,14 @@ def _reader(field: str, key_template: str) -> Callable[[Mapping[str, Any]], str 
     try:
         path = parse_path(field)
     except ValueError as mistake:
-        raise Misdeclared.one("--by", str(mistake)) from None
+        raise InvalidConfiguration.one("--by", str(mistake)) from None
     if path.origin != "key":
         column = "record" if path.of_record else "metadata"
         return lambda row: _value(row.get(column), path)
     names, part = object_key.names(key_template), str(path.steps[0])
     if part not in names:
         of_key = f"`key` under [envelope] is {key_template!r}" if key_template else "[envelope] declares no `key`"
-        raise Misdeclared.one(
+        raise InvalidConfiguration.one(
             f"--by {field}", "is no part of the key", f"{of_key}; name the declarations with --service"
         )
     pattern, group = re.compile(object_key.pattern(key_template)), names.index(part) + 1

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from forebay.batch import another_try
-from forebay.batch.another_try import AnotherTry, Choice, Tried
+from forebay.batch import retry
 from forebay.batch.events import TableFailed
+from forebay.batch.retry import Choice, Retried, Retry
 from forebay.declaration.service import load_service
-from forebay.operate.kept import piles
+from forebay.operate.held import piles
 from forebay.operate.lake_view import LakeView
 from forebay_local.twin.twin import Twin
 from tests.journey.story import Story, event, lines, story
@@ -47,11 +47,11 @@ def told(told: Story, tmp_path: Path) -> Story:
     return told
 
 
-def tries(told: Story, spark: SparkSession) -> AnotherTry:
-    return AnotherTry(spark, load_service(told.service), lake=told.lake, emit=told.events.append)
+def tries(told: Story, spark: SparkSession) -> Retry:
+    return Retry(spark, load_service(told.service), lake=told.lake, emit=told.events.append)
 
 
-def tried(told: Story, spark: SparkSession, choice: Choice) -> Tried:
+def tried(told: Story, spark: SparkSession, choice: Choice) -> Retried:
     again = tries(told, spark)
     try:
         return again.run(choice)
@@ -65,7 +65,7 @@ def test_after_a_fix_what_fits_lands_and_what_does_not_stays(told: Story, spark:
         ["4 records: 0 written, 0 dropped, 4 left"],
     ):
         what, *became = ran("quarantine", "retry", "--lake", told.lake, "--service", told.service).splitlines()
-        assert what.startswith(f"{wanted[-1].split()[0]} records of service studio are to be tried again")
+        assert what.startswith(f"{wanted[-1].split()[0]} records of service studio are to be retried")
         assert became == wanted
         sums = told.accounts()
         assert sums.differences() == []
@@ -84,13 +84,13 @@ def test_parked_records_are_adopted_once_a_table_takes_them(told: Story, spark: 
     sums = told.accounts()
     assert sums.differences() == []
     assert (sums.parked, sums.rows["purchases"], sums.rows["_forebay/parked"]) == (0, 4, 0)
-    assert tried(told, spark, Choice("parked", table="purchases")) == Tried()
+    assert tried(told, spark, Choice("parked", table="purchases")) == Retried()
 
 
 def test_records_can_be_given_up_and_the_ledger_says_so(told: Story, spark: SparkSession) -> None:
     which = ("--reason", "not-json", "--lake", told.lake, "--service", told.service)
     what, *became = ran("quarantine", "drop", "--yes", *which).splitlines()
-    assert what.startswith("2 records of service studio are to be given up")
+    assert what.startswith("2 records of service studio are to be dropped")
     assert became == ["2 records: 0 written, 2 dropped, 0 left"]
     sums = told.accounts()
     assert sums.differences() == []
@@ -107,7 +107,7 @@ def test_the_rows_of_a_table_that_failed_land_when_it_is_mended(told: Story, spa
     spark.sql("select 1L level").write.format("delta").mode("overwrite").option("overwriteSchema", "true").save(
         f"{path}/beta"
     )
-    assert tried(told, spark, Choice("quarantine", table="beta")) == Tried(3, {"beta": 3})
+    assert tried(told, spark, Choice("quarantine", table="beta")) == Retried(3, {"beta": 3})
     sums = told.accounts()
     assert (sums.quarantined, sums.rows["beta"], sums.expected["beta"]) == (6, 4, 3)
 
@@ -117,7 +117,7 @@ class Killed(BaseException):
 
 
 def dying(method: str, *, before: bool) -> Callable[..., Any]:
-    real = getattr(another_try._Carrying, method)
+    real = getattr(retry._Carrying, method)
 
     def dies(self: Any, *arguments: Any) -> Any:
         if before:
@@ -136,12 +136,12 @@ def test_killed_anywhere_it_is_finished_first_and_nothing_stands_twice(
     told: Story, spark: SparkSession, monkeypatch: pytest.MonkeyPatch, method: str, before: bool
 ) -> None:
     with monkeypatch.context() as patched:
-        patched.setattr(another_try._Carrying, method, dying(method, before=before))
+        patched.setattr(retry._Carrying, method, dying(method, before=before))
         with pytest.raises(Killed):
             tried(told, spark, Choice("quarantine"))
     # Meanwhile somebody changes the declarations back: what was begun is finished as it was meant.
     (Path(told.service) / "service.toml").write_text(BEFORE)
-    assert tried(told, spark, Choice("quarantine")) == Tried(4)
+    assert tried(told, spark, Choice("quarantine")) == Retried(4)
     sums = told.accounts()
     assert sums.differences() == []
     assert sums.rows == {"alpha": 4, "_forebay/quarantine": 4, "_forebay/parked": 4}
