@@ -11,7 +11,7 @@ from lambdas.publish_freshness.ledger_log import newest_commit
 from lambdas.publish_freshness.measuring import counts
 from lambdas.status_page.page import Alarm, Run, State, Table
 
-__all__ = ["Settings", "ringing", "state"]
+__all__ = ["Settings", "in_state", "state"]
 
 RUNS_EACH = 5
 
@@ -34,14 +34,14 @@ def state(settings: Settings, *, s3: Any, sqs: Any, glue: Any, cloudwatch: Any, 
     runs = [Run.of(job, run, now) for job, of_job in found for run in of_job]
     tables = [Table.of(health) for health in health_objects(s3, settings.lake_bucket)]
     batch = newest_commit(s3, settings.lake_bucket)
-    return State(
-        settings.name, now, waiting, held, dead, batch, tuple(tables), tuple(runs), ringing(settings.name, cloudwatch)
-    )
+    alarms = in_state("ALARM", settings.name, cloudwatch)
+    without_data = len(in_state("INSUFFICIENT_DATA", settings.name, cloudwatch))
+    return State(settings.name, now, waiting, held, dead, batch, tuple(tables), tuple(runs), alarms, without_data)
 
 
-def ringing(name: str, cloudwatch: Any) -> tuple[Alarm, ...]:
+def in_state(value: str, name: str, cloudwatch: Any) -> tuple[Alarm, ...]:
     """Those that call a person; what wakes a function is no trouble."""
-    asked = {"AlarmNamePrefix": f"{name}-", "StateValue": "ALARM"}
+    asked = {"AlarmNamePrefix": f"{name}-", "StateValue": value}
     found = [
         one for page in cloudwatch.get_paginator("describe_alarms").paginate(**asked) for one in page["MetricAlarms"]
     ]

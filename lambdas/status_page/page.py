@@ -96,6 +96,8 @@ class State:
     tables: tuple[Table, ...]
     runs: tuple[Run, ...]
     alarms: tuple[Alarm, ...]
+    without_data: int = 0
+    """Alarms that call a person, but have nothing to go by yet."""
 
 
 def page(state: State) -> str:
@@ -140,6 +142,8 @@ def verdict(state: State) -> Iterator[str]:
     found = troubles(state)
     if not found:
         yield '<div class="verdict"><b>All is well.</b>No alarm rings, nothing is dead, no job failed last.</div>'
+        if state.without_data:
+            yield f'<p class="quiet">Alarms without data yet: {state.without_data:,}.</p>'
         return
     many = "One thing" if len(found) == 1 else f"{len(found)} things"
     yield f'<div class="verdict bad"><b>{many} to look at.</b><ul>'

@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from lambdas.status_page.looking import ringing
+from lambdas.status_page.looking import in_state
 from lambdas.status_page.page import Alarm, Run, State, Table, page, size, span
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
@@ -121,7 +121,13 @@ def test_an_alarm_that_only_wakes_a_function_is_no_trouble() -> None:
                 {"MetricAlarms": [{"AlarmName": "forebay-dev-no-batch", "AlarmActions": told}]},
             ]
 
-    assert ringing("forebay-dev", CloudWatch()) == (Alarm("forebay-dev-no-batch"),)
+    assert in_state("ALARM", "forebay-dev", CloudWatch()) == (Alarm("forebay-dev-no-batch"),)
+
+
+def test_an_alarm_that_has_no_data_is_not_passed_over() -> None:
+    calm = replace(STATE, runs=STATE.runs[:2])
+    assert "without data" not in said_by(calm)
+    assert "Alarms without data yet: 3." in said_by(replace(calm, without_data=3))
 
 
 def test_a_job_that_is_at_work_again_shows_why_its_run_before_failed() -> None:

@@ -164,16 +164,23 @@ def test_an_update_changes_adds_renames_and_removes(twin: Twin) -> None:
         found = cloudwatch.describe_alarms(AlarmNames=["late", "later", "other"])["MetricAlarms"]
         return {alarm["AlarmName"]: alarm["Threshold"] for alarm in found}
 
+    def state() -> str:
+        (found,) = cloudwatch.describe_alarms(AlarmNames=["late"])["MetricAlarms"]
+        return str(found["StateValue"])
+
     def days() -> int:
         (found,) = twin.client("logs").describe_log_groups(logGroupNamePrefix="/changing")["logGroups"]
         return int(found["retentionInDays"])
 
     outputs = assembly.deploy(stack("changing", Late=alarm(), Log=group), client=twin.client)
     assert (outputs, alarms(), days()) == ({"Said": "done"}, {"late": 600.0}, 7)
+    assert state() == "INSUFFICIENT_DATA"
+    cloudwatch.set_alarm_state(AlarmName="late", StateValue="ALARM", StateReason="a test")
     group["Properties"] = {"LogGroupName": "/changing", "RetentionInDays": "30"}
     changed = stack("changing", Late=alarm(Threshold=900), Other=alarm(AlarmName="other"), Log=group)
     assembly.deploy(changed, client=twin.client)
     assert (alarms(), days()) == ({"late": 900.0, "other": 600.0}, 30)
+    assert state() == "ALARM", "a change of the alarm is no change of its state"
     assembly.deploy(stack("changing", Late=alarm(AlarmName="later"), Log=group), client=twin.client)
     assert alarms() == {"later": 600.0}
     twin.client("cloudformation").delete_stack(StackName="changing")

@@ -1,7 +1,8 @@
 """What moto's EventBridge and CloudWatch do not do: hand a matching event to a function, and act on an alarm's change.
 
 What was wrong, in moto 5.2.5: an event that matches a rule with a Lambda function as its target is a server error; its time
-is a number where AWS writes text; an alarm whose state is set does nothing. What is still not done: no schedule fires by
+is a number where AWS writes text; an alarm whose state is set does nothing; an alarm that nobody evaluated yet is OK, and one
+that is changed is OK again. What is still not done: no schedule fires by
 itself and no alarm evaluates itself; `fire` and `alarms` do both when asked.
 """
 
@@ -25,6 +26,7 @@ __all__ = ["MENDS", "install", "relied_on"]
 _endpoint = ""
 _send = models.Rule.send_to_targets
 _set_state = cloudwatch.CloudWatchBackend.set_alarm_state
+_put_alarm = cloudwatch.CloudWatchBackend.put_metric_alarm
 
 
 def install(endpoint: str) -> None:
@@ -74,6 +76,14 @@ def set_alarm_state(self: Any, alarm_name: str, reason: str, reason_data: str, s
         act(self, arn, known, before, state_value, reason)
 
 
+def put_metric_alarm(self: Any, name: str, *more: Any, **settings: Any) -> Any:
+    """A new alarm has no data, and one that is changed keeps its state, as on AWS."""
+    known = self.alarms.get(name)
+    alarm = _put_alarm(self, name, *more, **settings)
+    alarm.state_value = known.state_value if known else "INSUFFICIENT_DATA"
+    return alarm
+
+
 def act(backend: Any, arn: str, alarm: Any, before: str, now: str, reason: str) -> None:
     time = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.000+0000")
     client = partial(clients.client, endpoint=_endpoint, region=backend.region_name)
@@ -104,6 +114,13 @@ def act(backend: Any, arn: str, alarm: Any, before: str, now: str, reason: str) 
         print(f"the alarm {alarm.name} has an action that the local twin cannot do: {arn}", file=sys.stderr)
 
 
+_PUT_ALARM_TAKES = (
+    *("self", "name", "namespace", "metric_name", "comparison_operator", "evaluation_periods", "period", "threshold"),
+    *("statistic", "description", "dimensions", "alarm_actions", "metric_data_queries", "datapoints_to_alarm"),
+    *("extended_statistic", "ok_actions", "insufficient_data_actions", "unit", "actions_enabled", "treat_missing_data"),
+    *("evaluate_low_sample_count_percentile", "threshold_metric_id", "rule", "tags"),
+)
+
 MENDS = (
     Mend(models.Rule, "send_to_targets", ("self", "original_event", "transform_input"), send_to_targets),
     Mend(
@@ -112,6 +129,7 @@ MENDS = (
         ("self", "alarm_name", "reason", "reason_data", "state_value"),
         set_alarm_state,
     ),
+    Mend(cloudwatch.CloudWatchBackend, "put_metric_alarm", _PUT_ALARM_TAKES, put_metric_alarm),
 )
 
 
