@@ -228,6 +228,28 @@ def test_a_type_is_wider_if_it_holds_every_value_of_the_other(before: str, after
     assert widens(before, after) is wider
 
 
+def test_what_is_wrong_between_sections_is_told_with_what_is_wrong_within_one() -> None:
+    texts = {
+        "service.toml": (
+            "name = 1\nnew_tables_per_day = -1\n[schedules.night]\njob = 'compact'\nat = 'daily 02:30'\ngroup = 'nobody'"
+        ),
+        "tables/a.toml": 'name = "{@key.game}"',
+        "tables/b.toml": 'name = "b"',
+        "tables/c.toml": 'name = "b"',
+    }
+    with pytest.raises(InvalidConfiguration) as refused:
+        parse_service(texts)
+    said = str(refused.value)
+    for one in (
+        "name: ",
+        "new_tables_per_day",
+        "no table is of the group",
+        "@key.game is not in the key",
+        "is declared twice",
+    ):
+        assert one in said
+
+
 def test_everything_that_is_wrong_with_a_table_is_told_at_once_and_without_python() -> None:
     text = """
     name = "games"

@@ -190,14 +190,20 @@ def parse_service(texts: Mapping[str, str]) -> Service:
             problems += _explained(refused, where, table, Table)
     problems += _twins(good)
     version = hashlib.sha256("\0".join(f"{n}\0{t}" for n, t in sorted(texts.items())).encode()).hexdigest()[:12]
+    wrong: set[str] = set()
     try:
         service = Service.model_validate({**main, "tables": good, "version": version})
     except ValidationError as refused:
         problems += _explained(refused, "service.toml", main, Service)
-    else:
-        if not tables:
-            problems.append(Problem("service.toml: tables", "no table is declared", "add a [[tables]] with a name"))
+        # The sections that hold are still compared with the tables.
+        wrong = {str(problem["loc"][0]) for problem in refused.errors()}
+        left = {name: value for name, value in main.items() if name not in wrong}
+        service = Service.model_validate({"name": "unnamed", **left, "tables": good})
+    if "service.toml" in parsed and not tables:
+        problems.append(Problem("service.toml: tables", "no table is declared", "add a [[tables]] with a name"))
+    if len(good) == len(tables):  # of a table that could not be read nobody knows the group
         problems += _groups_of_nobody(service)
+    if "envelope" not in wrong:  # nor what its keys say
         problems += _not_in_the_key(service)
     if problems:
         raise InvalidConfiguration(problems)
