@@ -92,8 +92,8 @@ def test_every_reason_of_the_quarantine_is_explained() -> None:
     [
         ("ingest", IngestSettings, set()),
         ("compact", CompactSettings, {"plan", "as_json"}),
-        ("maintain", MaintainSettings, set()),
-        ("reconcile", ReconcileSettings, {"plan"}),
+        ("maintain", MaintainSettings, {"as_json"}),
+        ("reconcile", ReconcileSettings, {"plan", "as_json"}),
     ],
 )
 def test_every_setting_of_a_job_is_an_option_with_the_same_default(

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import random
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from forebay.cli.show import console, size
+from forebay.cli.options import AsJson
+from forebay.cli.show import console, print_json, size
 from forebay.errors import Halt
 
 __all__ = ["app"]
@@ -56,11 +58,14 @@ def env(state: State = HOME) -> None:
 
 
 @app.command()
-def status(state: State = HOME) -> None:
+def status(state: State = HOME, as_json: AsJson = False) -> None:
     """Say what is in the twin."""
     from forebay_local.twin import twin as twins
 
     seen = twins.status(state)
+    if as_json:
+        print_json([asdict(seen)])
+        raise typer.Exit(0 if seen.running else 1)
     if not seen.running or seen.twin is None:
         console.print("no twin is running here; `forebay local up` starts one")
         raise typer.Exit(1)
@@ -91,6 +96,7 @@ def feed(
     chaos: Annotated[
         bool, typer.Option("--chaos", help="Also announce files twice, late, wrapped otherwise, and send junk.")
     ] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Drop believable game telemetry, some of it dirty, late or doubled, and say exactly what was dropped."""
     from forebay_local.feed import SPAN, Recipe, drop, plan, send_messages
@@ -101,7 +107,16 @@ def feed(
     )
     with console.status("dropping files ..."):
         dropped = drop(twin.client("s3"), twin.landing_bucket, plan(recipe), rate=rate or None)
-    tally = dropped.tally
+    tally, sent = dropped.tally, 0
+    if chaos:
+        from forebay_local.fabricate import Chaos
+
+        messages = Chaos.of_every_kind(random.Random(seed).randrange(1 << 30)).announce(dropped.versions).messages
+        sent = send_messages(twin.client("sqs"), twin.queue_url, messages)
+    if as_json:
+        files_put = {"files": dropped.files, "different": dropped.different, "bytes": dropped.put_bytes}
+        print_json([{**files_put, "records": tally.records, **asdict(tally), "chaos_messages": sent}])
+        return
     console.print(f"files    {dropped.files:,} put, {dropped.different:,} different, {size(dropped.put_bytes)}")
     console.print(
         f"records  {tally.records:,} = {sum(tally.clean.values()):,} clean + {sum(tally.mistyped.values()):,} with a wrong type"
@@ -109,10 +124,6 @@ def feed(
     )
     console.print(f"late     {tally.late:,} of the clean ones happened an hour or more before")
     if chaos:
-        from forebay_local.fabricate import Chaos
-
-        messages = Chaos.of_every_kind(random.Random(seed).randrange(1 << 30)).announce(dropped.versions).messages
-        sent = send_messages(twin.client("sqs"), twin.queue_url, messages)
         console.print(f"chaos    {sent:,} more messages: repeated, late, wrapped, of objects that are gone, and junk")
 
 
@@ -138,6 +149,7 @@ def fire(
 def alarms(
     state: State = HOME,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would change, and what that does.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Hold the queues' alarms against the queues, and do what a change calls for.
 
@@ -148,28 +160,35 @@ def alarms(
 
     client = _running(state).client
     seen, before = look(client), {run["Id"] for run in _runs(client)}
-    for alarm in seen:
+    for alarm in seen if not as_json else ():
         changes = (
             f"  (was {alarm.before}: {', and '.join(alarm.does) or 'does nothing'})"
             if alarm.now != alarm.before
             else ""
         )
         console.print(f"{alarm.now:<6} {alarm.name}  {alarm.reason}{changes}", highlight=False)
-    if dry_run:
-        return
-    evaluate(client)
-    for run in _runs(client):
-        if run["Id"] not in before:
+    if not dry_run:
+        evaluate(client)
+    started = [run for run in _runs(client) if run["Id"] not in before]
+    if as_json:
+        print_json([{"kind": "alarm", **asdict(alarm)} for alarm in seen])
+        print_json([{"kind": "run", **run} for run in started])
+    else:
+        for run in started:
             declared = {**run["Defaults"], **run.get("Arguments", {})}.get("--service")
             by = f"the declarations in {declared}" if declared else "the built-in declarations"
             console.print(f"started  {run['JobName']} with {by}: `forebay local runs` follows it")
 
 
 @app.command()
-def runs(state: State = HOME) -> None:
+def runs(state: State = HOME, as_json: AsJson = False) -> None:
     """Every run of every job, the newest first, and where the log of each is."""
     twin = _running(state)
-    for run in sorted(_runs(twin.client), key=lambda run: run["StartedOn"], reverse=True):
+    found = sorted(_runs(twin.client), key=lambda run: run["StartedOn"], reverse=True)
+    if as_json:
+        print_json({**run, "log": str(twin.state / "runs" / run["Id"] / "log")} for run in found)
+        return
+    for run in found:
         console.print(f"{run['JobRunState']:<10} {run['ExecutionTime']:>5} s  {run['JobName']}  {run['Id'][:16]}")
         if "ErrorMessage" in run:
             console.print(f"           {run['ErrorMessage']}")

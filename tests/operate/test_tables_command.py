@@ -95,6 +95,22 @@ def test_what_a_change_comes_to_for_the_tables_of_a_lake_is_told_before_it_is_ma
         ]
 
 
+def test_a_machine_is_told_the_same_as_json(mine: str, tmp_path: Path) -> None:
+    place, lake = str(tmp_path / "in-force"), str(tmp_path / "lake")
+    (told,) = map(json.loads, ran("tables", "diff", mine, place, "--json").splitlines())
+    assert (told["from"], told["to"], told["same_text"]) == (None, load_service(mine).version, False)
+    assert told["changes"][0].startswith("table {game}: is declared")
+    ran("tables", "push", mine, place)
+    assert json.loads(ran("tables", "diff", mine, place, "--json"))["changes"] == []
+    write_deltalake(Path(lake, "alpha"), pa.table({"event": ["tick"], "level": [1.5]}))
+    *_, drift = map(json.loads, failed(2, "tables", "check", mine, "--lake", lake, "--json").splitlines())
+    assert (drift["kind"], drift["where"]) == ("problem", "table alpha: column level")
+    Path(mine, "service.toml").write_text("name = 1")
+    problems = [json.loads(line) for line in failed(2, "tables", "check", mine, "--json").splitlines()]
+    assert {problem["kind"] for problem in problems} == {"problem"}
+    assert {problem["where"] for problem in problems} == {"service.toml: name", "service.toml: tables"}
+
+
 def test_what_is_wrong_is_not_put_in_force(mine: str, tmp_path: Path) -> None:
     place = str(tmp_path / "in-force")
     ran("tables", "push", mine, place)

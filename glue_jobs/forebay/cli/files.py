@@ -47,7 +47,7 @@ def list_files(
     if as_json:
         print_json({"uri": file.uri, **asdict(file)} for file in found)
         return
-    shown = columns("loaded", "outcome", ">records", ">written", "file")
+    shown = columns("=loaded", "=outcome", ">records", ">written", "file")
     for file in found:
         shown.add_row(at(file.committed_at), file.outcome, f"{file.records:,}", f"{file.written:,}", file.uri)
     console.print(shown)

@@ -9,14 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from forebay.cli.options import AsJson, Lake
-from forebay.cli.show import columns, console, error_console, print_json, size, styled
+from forebay.cli.show import WIDE, columns, console, error_console, is_wide, print_json, size, styled
 
 if TYPE_CHECKING:
     from forebay.lake.health import Health
 
 __all__ = ["health"]
-
-WIDE = 120
 
 
 def health(
@@ -43,13 +41,11 @@ def health(
 
 def _show(found: list[Health]) -> None:
     """On a narrow terminal only what fits: a name must still be one that can be typed, and a number one that can be read."""
-    wide = console.width >= WIDE
+    wide = is_wide()
     names = (
         ("files", "small", "average", "bytes", "log", "since cp", "waiting") if wide else ("files", "small", "waiting")
     )
-    table = columns("table", *(f">{name}" for name in names), "compacted", *(("vacuumed",) if wide else ()))
-    for column in table.columns[1:]:
-        column.no_wrap = True
+    table = columns("table", *(f">{name}" for name in names), "=compacted", *(("=vacuumed",) if wide else ()))
     for one in found:
         cells = {
             "files": f"{one.files:,}",

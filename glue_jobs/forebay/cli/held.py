@@ -111,7 +111,7 @@ def _list(lake: str, held: Held, as_json: bool) -> None:
     if as_json:
         print_json(map(asdict, found))
         return
-    shown = columns("table", "reason", ">records", ">files", ">whole", "newest")
+    shown = columns("table", "reason", ">records", ">files", ">whole", "=newest")
     for pile in found:
         numbers = (f"{pile.records:,}", f"{pile.files:,}", f"{pile.whole_files:,}")
         shown.add_row(pile.table or "-", pile.reason or "-", *numbers, at(pile.newest))

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from forebay.cli.options import AsJson, Lake
-from forebay.cli.show import at, columns, console, error_console, print_json
+from forebay.cli.show import at, columns, console, error_console, is_wide, print_json
 from forebay.errors import ForebayError
 
 __all__ = ["history", "leave_record"]
@@ -34,9 +34,12 @@ def history(
     if as_json:
         print_json(map(asdict, found[:limit]))
         return
-    shown = columns("at", "what", "who", "undo")
+    wide = is_wide()
+    shown = columns("=at", "what", *(("who", "undo") if wide else ()))
     for one in found[:limit]:
-        shown.add_row(at(one.at), one.what, one.who or "-", one.undo or "-")
+        more = (("by", one.who), ("undo:", one.undo))
+        below = "" if wide else "".join(f"\n  {name} {said}" for name, said in more if said)
+        shown.add_row(at(one.at), f"{one.what}{below}", *((one.who or "-", one.undo or "-") if wide else ()))
     console.print(shown)
     if len(found) > limit:
         error_console.print(f"{limit:,} of {len(found):,}; --limit shows more")

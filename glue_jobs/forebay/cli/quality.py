@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from forebay.cli.options import AsJson, Lake
-from forebay.cli.show import columns, console, print_json
+from forebay.cli.show import columns, console, is_wide, print_json
 
 __all__ = ["quality"]
 
@@ -33,9 +33,11 @@ def quality(
     if as_json:
         print_json(map(asdict, found))
         return
-    shown = columns("table", "expectation", "on violation", ">rows", ">violated", ">share", ">batches", ">failed")
+    wide = is_wide()
+    more = (">share", ">batches", ">failed") if wide else (">failed",)
+    shown = columns("table", "expectation", "=on violation", ">rows", ">violated", *more)
     for q in found:
         share = f"{100 * q.violated / q.rows:.2f} %" if q.rows else "-"
-        numbers = (f"{q.rows:,}", f"{q.violated:,}", share, f"{q.batches:,}", f"{q.failed:,}")
+        numbers = (f"{q.rows:,}", f"{q.violated:,}", *((share, f"{q.batches:,}") if wide else ()), f"{q.failed:,}")
         shown.add_row(q.table, q.expectation, q.on_violation, *numbers)
     console.print(shown)

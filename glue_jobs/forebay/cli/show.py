@@ -23,11 +23,13 @@ if TYPE_CHECKING:
     from forebay.operate.lake_view import TableFacts
 
 __all__ = [
+    "WIDE",
     "ago",
     "at",
     "columns",
     "console",
     "error_console",
+    "is_wide",
     "print_json",
     "printable",
     "show_accounts",
@@ -38,6 +40,8 @@ __all__ = [
 ]
 
 UNBOUNDED = 10_000
+WIDE = 120
+"""Columns from which on a terminal shows everything; below, only what fits."""
 
 _OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 """Control characters but tabs and newlines, and those that turn the direction of writing."""
@@ -73,11 +77,18 @@ error_console = _console(sys.stderr, stderr=True)
 
 
 def columns(*names: str) -> Table:
-    """An empty table of these columns; `>name` is a number's."""
+    """An empty table of these columns; `>name` is a number's, and `=name` another that is never broken into two lines."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     for name in names:
-        table.add_column(name.removeprefix(">"), justify="right" if name.startswith(">") else "left", overflow="fold")
+        right, whole = name.startswith(">"), name.startswith((">", "="))
+        shown = name.lstrip(">=")
+        table.add_column(shown, justify="right" if right else "left", overflow="fold", no_wrap=whole)
     return table
+
+
+def is_wide() -> bool:
+    """Whether there is room for everything: in a pipe always."""
+    return console.width >= WIDE
 
 
 def print_json(rows: Iterable[Mapping[str, Any]]) -> None:
@@ -107,7 +118,7 @@ def _plain(value: object) -> object:
 
 
 def show_tables(facts: Iterable[TableFacts]) -> None:
-    table = columns("table", ">rows", ">files", ">bytes", ">version", "newest event")
+    table = columns("table", ">rows", ">files", ">bytes", ">version", "=newest event")
     for f in facts:
         table.add_row(f.name, f"{f.rows:,}", f"{f.files:,}", size(f.bytes), str(f.version), at(f.newest))
     console.print(table)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,7 +14,7 @@ import typer
 from forebay.cli.health import health
 from forebay.cli.options import AsJson, Service
 from forebay.cli.show import console, print_json, show_tables
-from forebay.errors import InvalidConfiguration, Problem
+from forebay.errors import InvalidConfiguration, Problem, Unreachable
 
 if TYPE_CHECKING:
     from forebay.declaration.service import Service as Declarations
@@ -105,23 +106,48 @@ def check(
     ] = "",
     sql: Sql = True,
     lake: Lake = "",
+    as_json: AsJson = False,
 ) -> None:
     """Say everything that is wrong with the declarations; with --lake also where tables are not as declared, and what comes of
     it. Exit status 2 if there is anything that does not come right with the next rows."""
+    try:
+        for found in _checked(service, lake, sql=sql):
+            if as_json:
+                print_json([asdict(found)])
+            else:
+                console.print(found.text, soft_wrap=True)
+    except InvalidConfiguration as refused:
+        if not as_json:
+            raise
+        print_json({"kind": "problem", **asdict(problem)} for problem in refused.problems)
+        raise typer.Exit(3 if isinstance(refused, Unreachable) else 2) from None
+
+
+@dataclass(frozen=True)
+class _Said:
+    """`kind` is note, drift or sum."""
+
+    kind: str
+    said: str
+
+    @property
+    def text(self) -> str:
+        return self.said if self.kind == "sum" else f"  {self.said}"
+
+
+def _checked(place: str, lake: str, *, sql: bool) -> Iterator[_Said]:
     from forebay.declaration.service import load_service
     from forebay.operate import declarations as declared
 
-    found = load_service(service)
+    service = load_service(place)
     if sql:
-        _check_sql(found)
-    for table in found.tables:
-        for said in declared.who_reads(table):
-            console.print(f"  {said}")
-    for said in declared.gets_few(found):
-        console.print(f"  {said}", soft_wrap=True)
-    console.print(f"service {found.name}, version {found.version}: {len(found.tables)} declarations, nothing wrong")
+        _check_sql(service)
+    yield from (_Said("note", said) for table in service.tables for said in declared.who_reads(table))
+    yield from (_Said("note", said) for said in declared.gets_few(service))
+    well = f"{len(service.tables)} declarations, nothing wrong"
+    yield _Said("sum", f"service {service.name}, version {service.version}: {well}")
     if lake:
-        _check_lake(found, lake)
+        yield from _checked_in_lake(service, lake)
 
 
 @app.command()
@@ -133,11 +159,11 @@ def show(table: Annotated[str, typer.Argument(help="A table's name.")], service:
 
 
 @app.command()
-def diff(folder: Folder, place: Place, lake: Lake = "") -> None:
+def diff(folder: Folder, place: Place, lake: Lake = "", as_json: AsJson = False) -> None:
     """Say what would change if these declarations took the place of those in force."""
     from forebay.operate import declarations as declared
 
-    _diff(declared.texts_in_folder(folder), place, lake)
+    _diff(declared.texts_in_folder(folder), place, lake, as_json=as_json)
 
 
 @app.command()
@@ -193,22 +219,20 @@ def _check_sql(service: Declarations) -> None:
         check_expressions(session("forebay-check"), service)
 
 
-def _check_lake(service: Declarations, lake: str) -> None:
+def _checked_in_lake(service: Declarations, lake: str) -> Iterator[_Said]:
     from forebay.operate.drift import drift_of_lake
 
     found = drift_of_lake(service, lake)
-    for one in found.drifts:
-        if one.by_itself:
-            console.print(f"  {one.problem}", soft_wrap=True)
+    yield from (_Said("drift", str(one.problem)) for one in found.drifts if one.by_itself)
     for name in found.others:
-        console.print(f"  table {name}: no declaration makes it, so nothing is written to it")
+        yield _Said("note", f"table {name}: no declaration makes it, so nothing is written to it")
     if wrong := [one.problem for one in found.drifts if not one.by_itself]:
         raise InvalidConfiguration(wrong)
     comes = ", or will be with their next rows" if found.drifts else ""
-    console.print(f"{lake}: {found.tables} tables, all as declared{comes}", soft_wrap=True)
+    yield _Said("sum", f"{lake}: {found.tables} tables, all as declared{comes}")
 
 
-def _diff(texts: dict[str, str], place: str, lake: str) -> bool:
+def _diff(texts: dict[str, str], place: str, lake: str, *, as_json: bool = False) -> bool:
     """Says the differences, and what they come to for the tables of the lake; whether there are any."""
     from forebay.declaration.service import parse_service
     from forebay.lake.objects import open_objects
@@ -221,6 +245,10 @@ def _diff(texts: dict[str, str], place: str, lake: str) -> bool:
         from forebay.operate.drift import drift_of_lake
 
         said += [str(drift.problem) for drift in drift_of_lake(after, lake).drifts]
+    if as_json:
+        versions = {"from": before.version if before else None, "to": after.version}
+        print_json([{"changes": said, "same_text": in_force == texts, **versions}])
+        return in_force != texts
     for sentence in said:
         console.print(f"  {sentence}", soft_wrap=True)
     if not said:

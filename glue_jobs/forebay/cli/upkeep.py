@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
+from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.table import Table
 
 from forebay.cli.job_options import options_of
-from forebay.cli.show import console, error_console, size, styled
+from forebay.cli.options import AsJson
+from forebay.cli.show import columns, console, error_console, is_wide, print_json, size, styled
 from forebay.settings import CompactSettings, MaintainSettings, ReconcileSettings
 
 if TYPE_CHECKING:
     from forebay.upkeep.compaction.job import Ran
     from forebay.upkeep.compaction.plan import Plan
     from forebay.upkeep.maintenance.job import Ran as Maintained
+    from forebay.upkeep.reconcile.job import Reconciled
 
 __all__ = ["compact", "maintain", "reconcile"]
 
@@ -45,7 +48,7 @@ def compact(
 
 
 @options_of(MaintainSettings)
-def maintain(settings: MaintainSettings) -> None:
+def maintain(settings: MaintainSettings, as_json: AsJson = False) -> None:
     """Delete files that no readable version needs.
 
     The declared time travel decides. Logs are kept short, and with --vacuum full files are named that no log knows of.
@@ -55,7 +58,10 @@ def maintain(settings: MaintainSettings) -> None:
 
     with journal(settings) as emit:
         ran = run(settings, emit=emit, stop=threading.Event())
-    _show_maintained(ran)
+    if as_json:
+        print_json(_maintained_rows(ran))
+    else:
+        _show_maintained(ran)
     raise typer.Exit(ran.status)
 
 
@@ -63,6 +69,7 @@ def maintain(settings: MaintainSettings) -> None:
 def reconcile(
     settings: ReconcileSettings,
     plan: Annotated[bool, typer.Option("--plan", help="Only name the files; announce none.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Find files that S3 never announced, and announce them.
 
@@ -78,6 +85,16 @@ def reconcile(
     else:
         with journal(settings) as emit:
             done = run(settings, emit=emit)
+    if as_json:
+        uris = {name: [file.uri for file in getattr(done, name)] for name in ("missed", "withheld")}
+        counts = {"looked_at": done.looked_at, "too_new": done.too_new, "refused": done.refused}
+        print_json([{**uris, **counts, "announced": not plan}])
+    else:
+        _show_reconciled(done, settings, plan=plan)
+    raise typer.Exit(1 if done.refused else 0)
+
+
+def _show_reconciled(done: Reconciled, settings: ReconcileSettings, *, plan: bool) -> None:
     for file in done.missed:
         console.print(file.uri, highlight=False, soft_wrap=True)
     for key in done.refused:
@@ -92,7 +109,6 @@ def reconcile(
             f"{done.too_new:,} files of the newest {settings.settle_hours:g} hours were left out: they may be on their way "
             "(--settle-hours 0 takes them in)"
         )
-    raise typer.Exit(1 if done.refused else 0)
 
 
 def _plan_only(settings: CompactSettings, *, as_json: bool) -> int:
@@ -110,24 +126,16 @@ def _plan_only(settings: CompactSettings, *, as_json: bool) -> int:
 
 
 def _show_plan(planned: Plan) -> None:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for name, right in (
-        ("do", 0),
-        ("table", 0),
-        ("partition", 0),
-        ("why", 0),
-        ("files", 1),
-        ("bytes", 1),
-        ("DPU-s", 1),
-    ):
-        table.add_column(name, justify="right" if right else "left", overflow="fold")
+    wide = is_wide()
+    table = columns("=do", "table", "partition", "why", ">files", *((">bytes", ">DPU-s") if wide else ()))
     for row in planned.as_rows():
         skip = row["do"] == "skip"
         files = f"{row['files_before']:,}" if skip else f"{row['files_before']:,} → {row['files_after']:,}"
         why = f"{row['why']}: {row['detail']}" if row["detail"] else row["why"]
         cost = "" if skip else f"{row['dpu_s']:,.1f}"
         style = "dim" if skip else None
-        table.add_row(row["do"], row["table"], row["partition"], why, files, size(row["bytes"]), cost, style=style)
+        more = (size(row["bytes"]), cost) if wide else ()
+        table.add_row(row["do"], row["table"], row["partition"], why, files, *more, style=style)
     console.print(table)
     totals = planned.totals()
     console.print(
@@ -148,6 +156,17 @@ def _show_ran(ran: Ran) -> None:
             error_console.print(styled(f"{table.table}: {table.reason}", "red", f" {table.detail}"))
     if not ran.tables:
         error_console.print("nothing to do; `--plan` says why, and `--now` leaves the thresholds aside")
+
+
+def _maintained_rows(ran: Maintained) -> Iterator[dict[str, object]]:
+    for table in ran.tables:
+        cared = asdict(table.cared) if table.cared is not None else {}
+        kept = table.retention.keep_hours if table.retention is not None else None
+        told = {"reason": table.reason, "detail": table.detail, "seconds": table.seconds}
+        yield {"kind": "table", "table": table.table, **cared, "kept_hours": kept, **told}
+    for place, found in ran.orphans.items():
+        told = {"files": len(found), "bytes": sum(f.bytes for f in found), "such_as": found[0].name}
+        yield {"kind": "orphans", "place": place, **told, "deleted": ran.deleted}
 
 
 def _show_maintained(ran: Maintained) -> None:
