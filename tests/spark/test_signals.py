@@ -61,7 +61,14 @@ def test_another_thread_leaves_signals_alone() -> None:
 
 @pytest.mark.jvm
 def test_ctrl_c_while_spark_starts_is_two_lines_and_leaves_no_process(tmp_path: Path) -> None:
-    declared = 'name = "games"\n[[tables]]\nname = "a"\ncolumns = [{ name = "n", type = "long" }]\n[tables.expectations]\nx = "n > 0"\n'
+    declared = """
+name = "games"
+[[tables]]
+name = "a"
+columns = [{ name = "n", type = "long" }]
+[tables.expectations]
+x = "n > 0"
+"""
     (tmp_path / "service.toml").write_text(declared)
     command = [sys.executable, "-m", "forebay.cli.main", "tables", "check", str(tmp_path)]
     started = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
