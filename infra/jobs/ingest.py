@@ -25,6 +25,7 @@ def ingest_job(scope: Construct, on: Foundation) -> Job:
     job = Job(scope, on, Work("ingest", "gluestreaming", on.settings.workers, arguments))
     grants.append_to_tables(job.role, on.lake.bucket.bucket_arn)
     grants.take_messages(job.role, on.landing.queue)
+    grants.send_messages(job.role, on.landing.queue)  # files that S3 withheld are announced again
     grants.read_landed_files(job.role, on.landing.bucket_arn, on.settings.landing_prefix)
     if on.settings.landing_key:
         grants.allow(job.role, "ReadAdoptedKey", ["kms:Decrypt"], [on.settings.landing_key])

@@ -107,6 +107,7 @@ def test_a_file_that_s3_did_not_give_lands_when_it_is_announced_again(world: Wor
     assert world.kept("quarantine") == {}
     world.answers["b.json"] = BOTH
     world.try_batch(1, [world.file("b.json"), world.file("a.json")])
+    assert {key: row["tries"] for key, row in world.ledger().items()} == {"a.json": 1, "b.json": 2}
     assert world.outcomes() == {"a.json": "loaded", "b.json": "loaded"}
     assert world.rows_of("alpha") == {"a.json": 2, "b.json": 2}
     world.tables_agree_with_the_ledger("alpha", "beta")

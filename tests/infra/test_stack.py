@@ -248,6 +248,7 @@ def test_the_ingest_job_may_do_what_it_does_and_no_more(made: Synthesized) -> No
     landed = {"s3:forebay-dev-landing-ACCOUNT/in/*"}
     catalog = {"glue:catalog", "glue:database/forebay_dev", "glue:table/forebay_dev/*"}
     taking = ("sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:ChangeMessageVisibility", "sqs:GetQueueAttributes")
+    announcing = "sqs:SendMessage"
     for writing in ("s3:PutObject", "s3:AbortMultipartUpload", "s3:ListMultipartUploadParts"):
         assert rights.pop(writing) == written
     assert rights.pop("s3:DeleteObject") == written - {"Lake/*"} | {"Lake/_forebay/*", "Lake/*/_delta_log/*"}
@@ -257,7 +258,7 @@ def test_the_ingest_job_may_do_what_it_does_and_no_more(made: Synthesized) -> No
     assert rights == {
         "s3:GetBucketLocation": {"Lake", "LakeArtefacts"},
         "s3:ListBucketMultipartUploads": {"Lake", "LakeArtefacts"},
-        **{action: {"LandingQueue"} for action in taking},
+        **{action: {"LandingQueue"} for action in (*taking, announcing)},
         **{f"glue:{action}Table": catalog for action in ("Get", "Create", "Update")},
         **common_rights("Ingest"),
     }

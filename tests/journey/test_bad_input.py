@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import gzip
 import zlib
+from datetime import timedelta
+
+import pytest
 
 from tests.journey.story import Story, event, lines
 
@@ -102,3 +105,19 @@ def test_a_number_that_no_type_holds_is_kept_digit_by_digit(told: Story) -> None
     # `level` is declared, and read from another field.
     (odd,) = told.rows("alpha", "select level, level_field from t where _line = 2")
     assert (odd["level"], odd["level_field"]) == (None, "123456789012345678901234567890")
+
+
+def test_a_file_that_s3_did_not_give_at_first_is_loaded_by_the_job_itself(
+    told: Story, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told.put("archived.json", GOOD, StorageClass="GLACIER")
+    told.put("good.json", GOOD)
+    sums = told.run()
+    assert (sums.files, sums.rows["alpha"]) == ({"loaded": 1, "unavailable": 1}, 3)
+    assert told.run().files == {"loaded": 1, "unavailable": 1}  # it is not due yet, and a drain does not wait for it
+    request = {"Days": 1, "GlacierJobParameters": {"Tier": "Standard"}}
+    told.twin.client("s3").restore_object(Bucket=told.bucket, Key="in/archived.json", RestoreRequest=request)
+    monkeypatch.setattr("forebay.ledger.withheld.FIRST_PAUSE", timedelta(0))
+    sums = told.run()
+    assert sums.differences() == []
+    assert (sums.files, sums.rows["alpha"]) == ({"loaded": 2}, 6)

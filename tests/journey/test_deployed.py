@@ -188,7 +188,7 @@ NOT_IN_THIS_STORY = {
         *("s3:ListBucket", "s3:ListBucketVersions", "s3:GetObject"),
         *("sqs:SendMessage", "kms:Decrypt", "kms:GenerateDataKey"),
     },
-    "IngestRole": {"sqs:ChangeMessageVisibility"},  # no batch took minutes
+    "IngestRole": {"sqs:ChangeMessageVisibility", "sqs:SendMessage"},  # no batch took minutes; S3 withheld no file
     "ReconcileRole": {"s3:PutObject", "s3:DeleteObject"},  # what Glue leaves of a run: scratch, Spark's events
 }
 MULTIPART = {"s3:AbortMultipartUpload", "s3:ListMultipartUploadParts", "s3:ListBucketMultipartUploads"}

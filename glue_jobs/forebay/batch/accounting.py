@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from forebay.content.end import FileEnd
 from forebay.ledger.entry import Entry, Outcome
@@ -60,14 +60,19 @@ class Totals:
 
 
 def entries_of(
-    ends: Iterable[FileEnd], fates: Iterable[Fate], unwritten: Mapping[str, str] | None = None
+    ends: Iterable[FileEnd],
+    fates: Iterable[Fate],
+    unwritten: Mapping[str, str] | None = None,
+    tries: Mapping[str, int] | None = None,
 ) -> list[Entry]:
     """One entry per file. Rows of a table that was not written are in the quarantine, and counted there; `unwritten`
-    says why, by table."""
+    says why, by table. `tries` says how often a file was tried before, by its id."""
     of_file: dict[str, list[Fate]] = defaultdict(list)
     for fate in fates:
         of_file[fate.file_id].append(fate)
-    return [_entry(end, of_file[end.file.file_id], unwritten or {}) for end in ends]
+    before = tries or {}
+    entries = [_entry(end, of_file[end.file.file_id], unwritten or {}) for end in ends]
+    return [replace(entry, tries=before.get(entry.file.file_id, 0) + 1) for entry in entries]
 
 
 def _entry(end: FileEnd, fates: Sequence[Fate], unwritten: Mapping[str, str]) -> Entry:

@@ -182,7 +182,7 @@ class Batch:
         stages: Stages,
     ) -> None:
         """The ledger, then what is told of the batch."""
-        entries = entries_of(plan.ends, plan.fates, unwritten)
+        entries = entries_of(plan.ends, plan.fates, unwritten, split.tries)
         self.still_ours()
         with stages.stage("ledger"):
             changed = [earlier.row(unwritten) for earlier in superseded]
@@ -284,11 +284,8 @@ class Batch:
     ) -> None:
         """The rows of files that are tried again make room for what became of them now."""
         if entries:
-            when = {
-                "claimed_at": writing.began_at,
-                "committed_at": self.clock(),
-                "service_version": self.service.version,
-            }
+            at = self.clock()
+            when = {"claimed_at": writing.began_at, "committed_at": at, "service_version": self.service.version}
             shared = {**writing.shared, **when}
             leaving = [row["file_id"] for row in changed] + [file.file_id for file in retried]
             rows: DataFrame | pa.Table
@@ -297,7 +294,7 @@ class Batch:
             else:
                 rows = arrow_rows((entry.row(**shared) for entry in entries), LEDGER_COLUMNS)
             writing.write_own("ledger", rows, len(entries) + len(changed), leaving)
-            self.ledger.remember(entry.file for entry in entries)
+            self.ledger.remember(entries, at)
 
 
 def _landed(row: Row) -> LandedFile:

@@ -1,5 +1,6 @@
 """Jobs: what Glue, EMR and the command line start.
 
 * `ingest` the streaming job      * `generation` the name of its stream
+* `withheld` files that S3 did not give are announced again
 * `journal` where the events of a job go      * `arrivals` counts new files in health objects
 """

@@ -15,6 +15,7 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from forebay.aws.announce import announce
 from forebay.aws.client import client
 from forebay.aws.preflight import check_lake, check_queue
 from forebay.batch.batch import Batch
@@ -28,7 +29,8 @@ from forebay.declaration.service import Service, load_service
 from forebay.errors import ForebayError, Halt
 from forebay.events import Emit
 from forebay.jobs.generation import generation_of, known_generation
-from forebay.lake.layout import writer_of
+from forebay.jobs.withheld import Announcer
+from forebay.lake.layout import LEDGER, table_path, writer_of
 from forebay.lake.lease import hold
 from forebay.lake.objects import open_objects
 from forebay.lake.safety import session_for
@@ -63,7 +65,8 @@ def ingest(settings: IngestSettings, *, emit: Emit, stop: threading.Event) -> No
             retry_at_start(batch)
             with stopping_on_signals(stop):
                 inline = Inline(settings, emit=emit)
-                run(names(spark, service, settings), Gate(batch, inline), settings, stop)
+                again = announcer(batch, settings)
+                run(names(spark, service, settings), Gate(batch, inline), settings, stop, again)
         finally:
             batch.close()
 
@@ -116,6 +119,13 @@ def retry_at_start(batch: Batch) -> None:
         batch.emit(RecordsNotRetried(service=batch.service.name, error=str(problem)))
 
 
+def announcer(batch: Batch, settings: IngestSettings) -> Announcer:
+    """For files that S3 withheld. It uses the queue, so that they take the way of all files."""
+    ledger = open_objects(table_path(settings.lake, LEDGER))
+    into_queue = partial(announce, client("sqs"), settings.queue_url)
+    return Announcer(batch.service.name, batch.ledger.withheld, ledger, into_queue, emit=batch.emit)
+
+
 def names(spark: SparkSession, service: Service, settings: IngestSettings) -> DataFrame:
     """The stream of file names."""
     register(spark)
@@ -135,17 +145,20 @@ def names(spark: SparkSession, service: Service, settings: IngestSettings) -> Da
     return spark.readStream.format("s3-sqs").options(**options).load()
 
 
-def run(files: DataFrame, gate: Gate, settings: IngestSettings, stop: threading.Event) -> None:
+def run(files: DataFrame, gate: Gate, settings: IngestSettings, stop: threading.Event, withheld: Announcer) -> None:
     wish = StopWish(open_objects(settings.checkpoint_folder))
     wish.forget()
     drain = Drain(open_objects(manifest_path(settings)))
     drain.begin()
+    withheld.look()  # a drain takes in what is due now, and does not wait for what is due later
     trigger = 0 if settings.drain else settings.trigger_s
     writer = files.writeStream.queryName("forebay").foreachBatch(gate.process)
     writer = writer.option("checkpointLocation", f"{settings.checkpoint_folder}/stream")
     query = writer.trigger(processingTime=f"{trigger * 1000:.0f} milliseconds").start()
     try:
         while not query.awaitTermination(1):
+            if not settings.drain:
+                withheld.look()
             if stop.is_set() or wish.asked() or (settings.drain and drain.over()):
                 gate.close()
                 query.stop()

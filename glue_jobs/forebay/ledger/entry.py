@@ -38,7 +38,8 @@ COLUMNS = (
     "day date, file_id string, file_hash long, key_hash long, bucket string, key string, version_id string, etag string, "
     "size long, event_time timestamp, claimed_at timestamp, committed_at timestamp, service string, service_version string, "
     "generation string, batch long, outcome string, reason string, detail string, records long, written long, "
-    "quarantined long, parked long, dropped long, tables map<string, long>, sequencer string, superseded_by string"
+    "quarantined long, parked long, dropped long, tables map<string, long>, sequencer string, superseded_by string, "
+    "tries long"
 )
 
 
@@ -55,6 +56,8 @@ class Entry:
     parked: int = 0
     dropped: int = 0
     tables: dict[str, int] = field(default_factory=dict)
+    tries: int = 1
+    """How often S3 was asked for the file, in batches."""
 
     def __post_init__(self) -> None:
         settled = self.written + self.quarantined + self.parked + self.dropped
@@ -94,6 +97,7 @@ class Entry:
             "tables": self.tables,
             "sequencer": self.file.sequencer,
             "superseded_by": None,
+            "tries": self.tries,
             **of_the_batch,
         }
 

@@ -20,6 +20,7 @@ from forebay.ledger.entry import COLUMNS, Entry, file_hash, key_hash
 from forebay.ledger.index import Index
 from forebay.ledger.same_bytes import Pair, pairs_to_compare, same_bytes
 from forebay.ledger.versions import Earlier, Key, Overwritten, Sorted, sort
+from forebay.ledger.withheld import Withheld
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -38,6 +39,7 @@ class Ledger:
         self.path = table_path(lake, LEDGER)
         self._spark = spark
         self._index: Index | None = None
+        self.withheld = Withheld()
 
     @property
     def index(self) -> Index:
@@ -57,9 +59,10 @@ class Ledger:
         rows = [entry.row(**of_the_batch) for entry in entries]
         return self._spark.createDataFrame([*rows, *changed], COLUMNS)
 
-    def remember(self, files: Iterable[LandedFile]) -> None:
+    def remember(self, entries: Sequence[Entry], at: datetime) -> None:
         """To be called when the batch's commit is in: from now on these files are known."""
-        self.index.add((file_hash(f), key_hash(f)) for f in files)
+        self.index.add((file_hash(entry.file), key_hash(entry.file)) for entry in entries)
+        self.withheld.note(entries, at)
 
     def rows(self) -> DataFrame | None:
         """The whole table; None before its first commit."""

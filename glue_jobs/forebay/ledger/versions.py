@@ -11,7 +11,7 @@ Pure. In: the files of a batch, in its order, and the earlier versions of their 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import reduce
 from typing import Any, Literal
 
@@ -76,13 +76,14 @@ class Superseded:
 class Sorted:
     """The files of a batch: those to load, those that the ledger has, and the entries of those that a rule leaves out; and the
     earlier files that make room for those to load. `retried` are those whose row in the ledger makes room for a new one:
-    they were not read when they came before."""
+    they were not read when they came before. `tries` says how often they came, by file id."""
 
     fresh: tuple[LandedFile, ...]
     known: tuple[LandedFile, ...]
     left_out: tuple[Entry, ...]
     superseded: tuple[Superseded, ...] = ()
     retried: tuple[LandedFile, ...] = ()
+    tries: Mapping[str, int] = field(default_factory=dict)
 
 
 def sort(
@@ -98,6 +99,7 @@ def sort(
     known: list[LandedFile] = []
     left_out: list[Entry] = []
     retried: list[LandedFile] = []
+    tries: dict[str, int] = {}
     here: set[str] = set()
     for file in files:
         key = (file.bucket, file.key)
@@ -110,6 +112,8 @@ def sort(
             continue
         here.add(file.file_id)
         retried += [file] if his else []
+        for seen in his:
+            tries[file.file_id] = seen.row.get("tries") or 1
         if _is_duplicate(file, rivals, rule, same):
             left_out.append(Entry(file=file, outcome="duplicate", reason="same-key-same-bytes"))
         elif rivals and rule == "ignore":
@@ -124,7 +128,7 @@ def sort(
             fresh.setdefault(key, []).append(file)
             order.append(file)
     superseded = _superseded((file for file in order if rule_of(file.key) == "replace"), earlier)
-    return Sorted(tuple(order), tuple(known), tuple(left_out), tuple(superseded), tuple(retried))
+    return Sorted(tuple(order), tuple(known), tuple(left_out), tuple(superseded), tuple(retried), tries)
 
 
 def _is_duplicate(

@@ -46,6 +46,8 @@ class LedgerFile:
     dropped: int
     tables: Mapping[str, int]
     superseded_by: str | None
+    tries: int | None = None
+    """How often S3 was asked for it; None in rows of earlier versions of this code."""
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> LedgerFile:

@@ -24,9 +24,10 @@ from forebay.lake.layout import LEDGER, table_path
 from forebay.lake.objects import open_objects, s3_client
 from forebay.landed_file import LandedFile
 from forebay.ledger.entry import file_hash
+from forebay.ledger.withheld import withheld_in
 from forebay.settings import ReconcileSettings
 from forebay.upkeep.reconcile.events import FilesReconciled
-from forebay.upkeep.reconcile.known import known_since, withheld
+from forebay.upkeep.reconcile.known import known_since
 from forebay.upkeep.reconcile.landed import landed_files, prefixes_of
 
 __all__ = ["Reconciled", "reconcile"]
@@ -87,4 +88,5 @@ def look(settings: ReconcileSettings, *, s3: Any, now: datetime) -> Reconciled:
     hashes = np.fromiter(map(file_hash, files), dtype=np.int64, count=len(files))
     unknown = ~np.isin(hashes, known)
     missed = tuple(files[n] for n in np.flatnonzero(unknown))
-    return Reconciled(len(files), missed, too_new=too_new, withheld=tuple(withheld(ledger)))
+    withheld = tuple(one.file for one in withheld_in(ledger, load_service(settings.service).name))
+    return Reconciled(len(files), missed, too_new=too_new, withheld=withheld)

@@ -1,7 +1,6 @@
 """Which files the ledger knows, by their hashes, without Spark: the data files of its last days are read as they lie there.
 
-An entry is written after its file was, so the entries of files since a moment are in the partitions since that day. Files that
-S3 withheld are looked for in all of the ledger.
+An entry is written after its file was, so the entries of files since a moment are in the partitions since that day.
 """
 
 from __future__ import annotations
@@ -22,10 +21,8 @@ from forebay.lake.log.listing import NoTable
 from forebay.lake.log.live_file import LiveFile
 from forebay.lake.log.snapshot import read_snapshot
 from forebay.lake.objects import Objects
-from forebay.landed_file import LandedFile
-from forebay.ledger.entry import WITHHELD
 
-__all__ = ["known_since", "withheld"]
+__all__ = ["known_since"]
 
 READ_AT_ONCE = 8
 
@@ -38,14 +35,6 @@ def known_since(ledger: Objects, since: datetime) -> npt.NDArray[np.int64]:
     parts = _rows(ledger, ["file_hash"], there, lambda file: (_day(file) or first) >= first)
     hashes = [np.asarray(part["file_hash"].to_numpy(), dtype=np.int64) for part in parts]
     return np.unique(np.concatenate([np.array([], dtype=np.int64), *hashes]))
-
-
-def withheld(ledger: Objects) -> list[LandedFile]:
-    """The files that S3 did not give, however old: denied ones, and those that it failed to send."""
-    columns = ["bucket", "key", "size", "etag", "version_id", "event_time"]
-    parts = _rows(ledger, columns, pc.field("outcome").isin(WITHHELD), lambda file: True)
-    rows = [row for part in parts for row in part.to_pylist()]
-    return [LandedFile(**{**row, "etag": row["etag"] or ""}) for row in rows]
 
 
 def _rows(

@@ -1,0 +1,91 @@
+"""Files that S3 withheld are announced again by the running job, after pauses that grow.
+
+In: what the ledger knows of them, and the queue. Out: messages in the queue: such a file comes as any other does. At most
+`MOST_AT_ONCE` files are announced every `LOOK_EVERY`, so a key policy that is wrong for a day costs little. Nothing that goes
+wrong here ends the job. A file that could not be announced is due again at the next look, and when the next job starts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import ClassVar
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from forebay.errors import ForebayError
+from forebay.events import Emit, Event
+from forebay.lake.objects import Objects
+from forebay.landed_file import LandedFile
+from forebay.ledger.withheld import Withheld, withheld_in
+
+__all__ = ["LOOK_EVERY", "MOST_AT_ONCE", "Announcer", "FilesNotRetried", "FilesRetried"]
+
+LOOK_EVERY = timedelta(minutes=5)
+MOST_AT_ONCE = 2_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class FilesRetried(Event):
+    """Files that S3 withheld were announced again. The queue `refused` some, which are announced with a later look."""
+
+    service: str
+    files: int
+    refused: int = 0
+    such_as: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class FilesNotRetried(Event):
+    """Files that S3 withheld could not be announced again. The job tries it again in minutes. It needs sqs:SendMessage on its
+    queue; `forebay files retry` announces them from elsewhere."""
+
+    level: ClassVar[str] = "warning"
+    service: str
+    error: str
+
+
+class Announcer:
+    """One job's. `announce` returns the keys that the queue refused."""
+
+    def __init__(
+        self,
+        service: str,
+        withheld: Withheld,
+        ledger: Objects,
+        announce: Callable[[Sequence[LandedFile]], list[str]],
+        *,
+        emit: Emit,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._service, self._withheld, self._ledger, self._announce = service, withheld, ledger, announce
+        self._emit, self._clock = emit, clock
+        self._next, self._loaded = clock(), False
+
+    def look(self) -> None:
+        """To be called as often as one likes: in between it does nothing."""
+        now = self._clock()
+        if now < self._next:
+            return
+        self._next = now + LOOK_EVERY
+        try:
+            if not self._loaded:
+                self._withheld.add(withheld_in(self._ledger, self._service))
+                self._loaded = True
+            self._announce_due(now)
+        except (ForebayError, ClientError, BotoCoreError, OSError) as problem:
+            self._emit(FilesNotRetried(service=self._service, error=str(problem)))
+
+    def _announce_due(self, now: datetime) -> None:
+        due = self._withheld.take_due(now, MOST_AT_ONCE)
+        if not due:
+            return
+        left = set(range(len(due)))
+        try:
+            refused = set(self._announce([one.file for one in due]))
+            left = {n for n, one in enumerate(due) if one.file.key in refused}
+        finally:
+            self._withheld.add(due[n] for n in left)
+        such_as = due[0].file.uri
+        self._emit(FilesRetried(service=self._service, files=len(due) - len(left), refused=len(left), such_as=such_as))

@@ -1,0 +1,118 @@
+"""Files that S3 withheld (denied, or not sent), and when each of them is to be tried again.
+
+In: the ledger, read once without Spark, and then the entries of each batch. Out: the files that are due. The pause after a try
+doubles from `FIRST_PAUSE` to `LONGEST_PAUSE`. The ledger counts the tries, so a restart does not begin with short pauses again.
+A file that was handed out is forgotten here: it comes back with its next entry if S3 withholds it once more.
+"""
+
+from __future__ import annotations
+
+import heapq
+import threading
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from forebay.errors import TryAgain
+from forebay.lake.log.listing import NoTable
+from forebay.lake.log.snapshot import read_snapshot
+from forebay.lake.objects import Objects
+from forebay.landed_file import LandedFile
+from forebay.ledger.entry import WITHHELD, Entry
+
+__all__ = ["FIRST_PAUSE", "LONGEST_PAUSE", "Waiting", "Withheld", "withheld_in"]
+
+FIRST_PAUSE, LONGEST_PAUSE = timedelta(minutes=5), timedelta(hours=6)
+MOST_KNOWN = 100_000
+"""Some 60 MB. What is withheld beyond that is announced by reconcile, each night."""
+
+LONG_AGO = datetime.min.replace(tzinfo=UTC)
+COLUMNS = ("bucket", "key", "size", "etag", "version_id", "event_time", "service", "committed_at", "tries")
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """A file that S3 withheld `tries` times, the last time at `tried_at`."""
+
+    file: LandedFile
+    tries: int
+    tried_at: datetime
+
+    @property
+    def due(self) -> datetime:
+        times: int = 2 ** min(self.tries - 1, 20)
+        return self.tried_at + min(FIRST_PAUSE * times, LONGEST_PAUSE)
+
+
+class Withheld:
+    """What one driver knows of them. The batch's thread and the job's use it at the same time."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[str, Waiting] = {}
+        self._lock = threading.Lock()
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def note(self, entries: Iterable[Entry], at: datetime) -> None:
+        """What became of the files of a batch."""
+        for entry in entries:
+            if entry.outcome in WITHHELD:
+                self.add([Waiting(entry.file, entry.tries, at)])
+            else:
+                with self._lock:
+                    self._waiting.pop(entry.file.file_id, None)
+
+    def add(self, waiting: Iterable[Waiting]) -> None:
+        """What is known of a file already stays."""
+        with self._lock:
+            for one in waiting:
+                if len(self._waiting) < MOST_KNOWN:
+                    self._waiting.setdefault(one.file.file_id, one)
+
+    def take_due(self, now: datetime, most: int) -> list[Waiting]:
+        """Those that wait longest, and no longer known here."""
+        with self._lock:
+            due = [one for one in self._waiting.values() if one.due <= now]
+            taken = heapq.nsmallest(most, due, key=lambda one: one.due)
+            for one in taken:
+                del self._waiting[one.file.file_id]
+        return taken
+
+
+def withheld_in(ledger: Objects, service: str) -> Iterator[Waiting]:
+    """All of them that the ledger has of this service, however old; nothing before the first batch."""
+    try:
+        files = read_snapshot(ledger).files
+    except NoTable:
+        return
+    for file in files:
+        content = ledger.open(unquote(file.path))
+        if content is None:
+            raise TryAgain(f"{ledger.place}/{file.path} went away while it was looked at")
+        with content, pq.ParquetFile(content) as parquet:
+            yield from _withheld_rows(parquet, service)
+
+
+def _withheld_rows(parquet: pq.ParquetFile, service: str) -> Iterator[Waiting]:
+    """The outcomes first: nearly all data files hold no such file, and their other columns are not fetched."""
+    outcomes = parquet.read(columns=["outcome"])["outcome"]
+    chosen = pc.is_in(outcomes, value_set=pa.array(WITHHELD))
+    if not pc.any(chosen).as_py():
+        return
+    there = [name for name in COLUMNS if name in parquet.schema_arrow.names]
+    for row in parquet.read(columns=there).filter(chosen).to_pylist():
+        if row.get("service") in (None, service):
+            yield _waiting(row)
+
+
+def _waiting(row: dict[str, Any]) -> Waiting:
+    named = {name: row[name] for name in ("bucket", "key", "size", "version_id", "event_time")}
+    file = LandedFile(**named, etag=row["etag"] or "")
+    return Waiting(file, row.get("tries") or 1, row.get("committed_at") or LONG_AGO)
