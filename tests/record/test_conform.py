@@ -152,6 +152,8 @@ BAD = [
     ("half of a surrogate pair", ['{"a": "x"}', '{"a": "\\ud800"}'], {}, {"a": "\ud800"}),
     ("NUL in a text", ['{"a": "x\\u0000y"}'], {"a": "x\0y"}, None),
     ("a number beyond all doubles", [{"a": 1.5}] * 200 + ['{"a": 1' + "0" * 400 + "}"], {}, {"a": 10**400}),
+    ("a zero with a minus, in a whole column", [{"a": 1}, '{"a": -0, "b": [[-0]]}'], {"a": 0, "b": [[0]]}, None),
+    ("a zero with a minus, in a text column", [{"a": "x"}, '{"a": -0}'], {"a": "-0"}, {"a": 0}),
     ("an own column's name", [{"_line": 7, "_id": 8}], {"x_line": 7, "x_id": 8}, None),
     ("a time in text stays as it is written", [{"a": "2026-11-21 10:00:00"}], {"a": "2026-11-21 10:00:00"}, None),
     ("times that are numbers", [{"a": 1764000000, "b": 1764000000123}], {"a": 1764000000, "b": 1764000000123}, None),
@@ -192,15 +194,15 @@ def test_columns_and_what_is_rescued_give_each_number_back(records: list[dict[st
 
 
 def test_numbers_are_rescued_as_they_were_written() -> None:
-    texts = ['{"a": "x"}', '{"a": {"n": 1.50, "m": [1E400, -0.0, NaN, 1e5]}}', '{"b": 12345678901234567.890}']
+    texts = ['{"a": "x"}', '{"a": {"n": 1.50, "m": [1E400, -0.0, -0, NaN, 1e5]}}', '{"b": 12345678901234567.890}']
     rules = Rules()
     some = Records(pa.array(texts), rules)
     done = some.conformed(writable(grown(Struct(), some.shape(), rules)))
     rescued = dict(zip(done.rows.to_pylist(), done.rescued.to_pylist(), strict=True))
-    assert rescued[1] == '{"a":{"n":1.50,"m":[1E400,-0.0,"NaN",1e5]}}'
+    assert rescued[1] == '{"a":{"n":1.50,"m":[1E400,-0.0,-0,"NaN",1e5]}}'
     assert rescued[2] == '{"b":12345678901234567.890}'
     made = dict(zip(done.rows.to_pylist(), done.columns.to_pylist(), strict=True))
-    assert made[1]["a"] == '{"m":[1E400,-0.0,NaN,1e5],"n":1.50}'
+    assert made[1]["a"] == '{"m":[1E400,-0.0,-0,NaN,1e5],"n":1.50}'
 
 
 @pytest.mark.parametrize(
@@ -253,6 +255,16 @@ def test_an_object_with_many_keys_is_text_and_what_is_no_object_is_rescued_besid
     many = [{"a": {f"k{n}": 1.5}} for n in range(300)]
     assert row(*many, {"a": {"k": 1}}) == ({"a": '{"k":1}'}, None)
     assert row(*many, {"a": 7}) == ({"a": "7"}, {"a": 7})
+
+
+def test_a_number_of_more_digits_than_python_reads_costs_its_record_nothing_else() -> None:
+    huge = "1" * 5000
+    rules = Rules(declared={"declared": {}})
+    some = Records(texts([{"a": 1}, f'{{"a": 2, "b": {huge}, "declared": {huge}}}']), rules)
+    done = some.conformed(writable(grown(Struct(), some.shape(), rules)))
+    rows = dict(zip(done.rows.to_pylist(), done.columns.to_pylist(), strict=True))
+    assert rows == {0: {"a": 1, "b": None}, 1: {"a": 2, "b": huge}}
+    assert done.rescued.drop_null().to_pylist() == [f'{{"b":{huge}}}']
 
 
 def test_deep_records_do_not_overflow() -> None:

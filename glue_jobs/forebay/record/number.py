@@ -1,6 +1,6 @@
 """JSON in and out with each number as it was written: Python's own parser passes those with a fraction through a double.
 
-Enters: JSON text. Leaves: Python values, where a number with a fraction or an exponent is `Written`; and JSON text again, in
+Enters: JSON text. Leaves: Python values, where a number that Python would not give back as written is `Written`; and JSON
 which every number has the digits that it came with. NaN and infinity are no JSON: they are written as texts.
 """
 
@@ -16,6 +16,9 @@ from forebay.record.name import Beside
 __all__ = ["Written", "is_exact", "read_json", "write_json"]
 
 NOT_JSON = ("NaN", "Infinity", "-Infinity")
+NEGATIVE_ZERO = "-0"
+MOST_DIGITS = 4000
+"""Of a whole number that Python reads as one; its own limit is a little higher."""
 
 
 class Written(float):
@@ -28,6 +31,11 @@ class Written(float):
         made = super().__new__(cls, text)
         made.text = text
         return made
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether a column of whole numbers takes it."""
+        return self.text == NEGATIVE_ZERO
 
     def __reduce__(self) -> tuple[type[Written], tuple[str]]:
         return Written, (self.text,)
@@ -47,7 +55,14 @@ def is_exact(text: str) -> bool:
 
 
 def read_json(text: str, **more: Any) -> Any:
+    if "-0" in text or len(text) > MOST_DIGITS:
+        more["parse_int"] = _whole
     return json.loads(text, parse_float=Written, parse_constant=Written, **more)
+
+
+def _whole(digits: str) -> int | Written:
+    """Python's `int` has no minus before a zero, and refuses thousands of digits."""
+    return Written(digits) if digits == NEGATIVE_ZERO or len(digits) > MOST_DIGITS else int(digits)
 
 
 def write_json(value: Any, *, ascii_only: bool = True, sort: bool = False, bare: bool = False) -> str:

@@ -145,6 +145,8 @@ def scalar_of(value: Any) -> str:
         if LONG_MIN <= value <= LONG_MAX:
             return "long"
         return "double" if abs(value) < 10**300 and int(float(value)) == value else "string"
-    if isinstance(value, Written) and math.isinf(value) and value.text not in NOT_JSON:
-        return "string"
+    if isinstance(value, Written):
+        if value.is_whole:
+            return "long"
+        return "string" if math.isinf(value) and value.text not in NOT_JSON else "double"
     return "double" if isinstance(value, float) else "string"

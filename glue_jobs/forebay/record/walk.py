@@ -147,6 +147,8 @@ def _value(value: Any, kind: Kind, depth: int) -> tuple[Any, Any]:
         meant = isinstance(value, dict) if kind == "json" else isinstance(value, str)
         return text, left if meant or (isinstance(value, dict) and depth <= 0) else value
     if kind == "long":
+        if isinstance(value, Written) and value.is_whole:
+            return int(value), NOTHING
         fits = type(value) is int and LONG_MIN <= value <= LONG_MAX
     elif kind == "double":
         return _double(value)
