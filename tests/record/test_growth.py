@@ -43,6 +43,13 @@ def test_the_same_records_in_any_piles_and_any_order_make_the_same_columns(
     assert together == grown(Struct(), shape_of(records), Rules())
 
 
+def test_keys_that_share_a_column_because_one_is_reserved_decide_it_together() -> None:
+    records = [{"a": "x", "a_field": 1}, {"a_field": 2, "a": "y"}]
+    for some in (records, records[::-1], records[:1], records[1:]):
+        made = columns(some, reserved=frozenset({"a"}))
+        assert made == {"a_field": "string"}
+
+
 @given(RECORDS, RECORDS)
 def test_columns_are_only_ever_added(first: list[dict[str, Any]], later: list[dict[str, Any]]) -> None:
     before = grown(Struct(), shape_of(first), Rules())

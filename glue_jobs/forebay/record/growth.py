@@ -111,7 +111,10 @@ def _struct(shape: Shape, depth: int, keys: int) -> Kind | None:
 
 def _merged(known: Struct, shape: Shape, depth: int, keys: int, reserved: frozenset[str] = frozenset()) -> Struct:
     """`known`, then the new fields in the order of their names: whatever the order in which they came."""
-    named = {free_name(name, reserved): of for name, of in shape.fields.items()}
+    named: dict[str, Shape] = {}
+    for name, of in shape.fields.items():
+        free = free_name(name, reserved)
+        named[free] = Shape.sum([named[free], of]) if free in named else of
     moved = {free_name(name, reserved): frozenset({name}) for name in shape.fields if name in reserved}
     fields = {n: _grown_field(f, named[n], depth, keys) if n in named else f for n, f in known.fields.items()}
     for name in sorted(named.keys() - fields.keys()):
