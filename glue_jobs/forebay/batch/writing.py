@@ -163,7 +163,8 @@ class Writing:
         return refused
 
     def unfit(self, fates: Sequence[Fate]) -> frozenset[str]:
-        """Tables of which too many rows violate an expectation. The verdicts are kept in `_forebay/quality`."""
+        """Tables of which too many rows violate an expectation. The verdicts are kept in `_forebay/quality`. A table that
+        has the batch already is no longer refused, even if some of its files are gone now and the share is another."""
         found = verdicts(self.service, fates)
         where: dict[str, Any] = {"service": self.service.name, "batch": self.txn.version}
         for verdict in found:
@@ -177,7 +178,9 @@ class Writing:
         if found:
             kept = [verdict.row(at=self.began_at, **self.shared) for verdict in found]
             self.write_own("quality", arrow_rows(kept, QUALITY_COLUMNS), len(kept))
-        return frozenset(verdict.table for verdict in found if verdict.failed)
+        failed = {verdict.table for verdict in found if verdict.failed}
+        has = self.logs.has
+        return frozenset(name for name in failed if not has(table_path(self.lake, name), self.txn, again=True))
 
     @staticmethod
     def by_declaration(fates: Sequence[Fate]) -> dict[int, dict[str, int]]:
