@@ -19,7 +19,7 @@ def test_the_lease_of_a_job_that_is_gone_is_broken_and_the_next_one_takes_it(s3:
     assert "holds it, as number 1" in ran("lease", "show", "--lake", LAKE)
     assert "Aborted" in failed(1, "lease", "break", "--lake", LAKE, typed="n\n")
     assert "has ended; the next job may take it" in ran("lease", "break", "--lake", LAKE, "--yes")
-    assert "nobody holds it" in ran("lease", "break", "--lake", LAKE, "--yes")
+    assert "nobody holds a lease" in ran("lease", "break", "--lake", LAKE, "--yes")
     following = hold(f"{LAKE}/_forebay/checkpoints/ingest", wait_s=0)
     told = json.loads(ran("lease", "show", "--lake", LAKE, "--json"))
     assert told["holder"]["epoch"] == following.epoch == 2
@@ -35,6 +35,36 @@ def test_a_tables_lease_is_another_one(s3: str) -> None:
     assert "nobody holds it" in ran("lease", "show", "--lake", LAKE, "--table", "beta")
     assert "holds it" in ran("lease", "show", "--lake", LAKE, "--table", "alpha")
     held.let_go()
+
+
+def test_both_leases_of_an_ingest_job_that_is_gone_are_shown_and_broken(s3: str) -> None:
+    lake = "s3://studio-lake/writers"
+    places = [f"{lake}/_forebay/checkpoints/ingest", f"{lake}/_forebay/writers/studio"]
+    for place in places:
+        hold(place, wait_s=0)
+    told = [json.loads(line) for line in ran("lease", "show", "--lake", lake, "--json").splitlines()]
+    assert [one["lease"] for one in told if one["holder"]] == places
+    assert ran("lease", "break", "--lake", lake, "--yes").count("has ended") == 2
+    for place in places:
+        hold(place, wait_s=0).let_go()
+
+
+def test_of_two_services_jobs_only_the_one_that_is_gone_loses_its_lease(
+    s3: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake = "s3://studio-lake/two-services"
+    gone = hold(f"{lake}/_forebay/writers/studio", wait_s=0)
+    monkeypatch.setattr("socket.gethostname", lambda: "another-machine")
+    lives = hold(f"{lake}/_forebay/writers/casual", wait_s=0)
+    said = failed(2, "lease", "break", "--lake", lake, "--yes")
+    assert "writers/studio" in said
+    assert "name one with --writer" in said
+    assert "has ended" in ran("lease", "break", "--lake", lake, "--writer", "studio", "--yes")
+    lives.check()
+    assert "nobody holds it" in ran("lease", "show", "--lake", lake, "--writer", "studio")
+    assert "holds it" in ran("lease", "show", "--lake", lake, "--writer", "casual")
+    for one in (gone, lives):
+        one.let_go()
 
 
 def test_a_lock_in_a_folder_cannot_be_broken_while_its_process_lives(tmp_path: Path) -> None:

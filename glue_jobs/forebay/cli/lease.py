@@ -2,62 +2,89 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from forebay.cli.history import leave_record
 from forebay.cli.options import AsJson, Checkpoint, Lake, Yes
 from forebay.cli.show import console, print_json, printable
+from forebay.errors import InvalidConfiguration, Problem
+
+if TYPE_CHECKING:
+    from forebay.lake.lease import Holder
 
 __all__ = ["app"]
 
 app = typer.Typer(help="Show which job works on the lake, and take its place.", no_args_is_help=True)
 
 Of = Annotated[str, typer.Option("--table", help="The lease of who compacts or maintains this table.")]
+Writer = Annotated[str, typer.Option(help="The lease of who loads the files of this service.")]
 
 
 @app.command()
-def show(lake: Lake, table: Of = "", checkpoint: Checkpoint = "", as_json: AsJson = False) -> None:
-    """Show who holds the ingest job's lease, or a table's."""
-    from forebay.lake.lease import holder
+def show(lake: Lake, table: Of = "", writer: Writer = "", checkpoint: Checkpoint = "", as_json: AsJson = False) -> None:
+    """Show who holds the leases of ingest jobs, or one lease.
 
-    folder = _folder(lake, table, checkpoint)
-    found = holder(folder)
-    if as_json:
-        print_json([{"lease": folder, "holder": asdict(found) if found else None}])
-    elif found is None:
-        console.print(f"{folder}: nobody holds it")
-    else:
-        console.print(f"{folder}: {found.who} holds it, as number {found.epoch}")
+    An ingest job holds two: that of its checkpoint, and that of its service in this lake.
+    """
+    for folder, found in _held(lake, table, writer, checkpoint):
+        if as_json:
+            print_json([{"lease": folder, "holder": asdict(found) if found else None}])
+        elif found is None:
+            console.print(f"{folder}: nobody holds it")
+        else:
+            console.print(f"{folder}: {printable(found.who)} holds it, as number {found.epoch}")
 
 
 @app.command("break")
-def break_it(lake: Lake, table: Of = "", checkpoint: Checkpoint = "", yes: Yes = False) -> None:
-    """End the lease of a job that is gone, so that another one need not wait.
+def break_it(lake: Lake, table: Of = "", writer: Writer = "", checkpoint: Checkpoint = "", yes: Yes = False) -> None:
+    """End the leases of a job that is gone, so that another one need not wait.
 
-    Shows who holds it, and asks. A job that lives after all notices before it marks its batch as done, and halts: nothing is
+    Shows who holds them, and asks. A job that lives after all notices before it marks its batch as done, and halts: nothing is
     lost or doubled. `forebay stop` is the kinder way. Undo: start that job again.
     """
-    from forebay.lake.lease import break_lease, holder
+    from forebay.lake.lease import break_lease
 
-    folder = _folder(lake, table, checkpoint)
-    found = holder(folder)
-    if found is None:
-        console.print(f"{folder}: nobody holds it")
+    held = {folder: found for folder, found in _held(lake, table, writer, checkpoint) if found is not None}
+    if not held:
+        console.print("nobody holds a lease")
         return
-    if not yes:
-        typer.confirm(f"{printable(found.who)} holds {folder}. Is it gone, and shall its lease end?", abort=True)
-    break_lease(folder, found)
-    console.print(f"{folder}: the lease of {found.who} has ended; the next job may take it")
-    leave_record(lake, f"lease break: ended the lease of {found.who} on {folder}", undo="start that job again")
+    _must_be_of_one_job({folder: found.who for folder, found in held.items()})
+    for folder, found in held.items():
+        if not yes:
+            typer.confirm(f"{printable(found.who)} holds {folder}. Is it gone, and shall its lease end?", abort=True)
+        break_lease(folder, found)
+        console.print(f"{folder}: the lease of {printable(found.who)} has ended; the next job may take it")
+        leave_record(lake, f"lease break: ended the lease of {found.who} on {folder}", undo="start that job again")
 
 
-def _folder(lake: str, table: str, checkpoint: str) -> str:
+def _held(lake: str, table: str, writer: str, checkpoint: str) -> list[tuple[str, Holder | None]]:
+    """The leases that are meant, and who holds each of them."""
     from forebay.aws.preflight import check_lake
-    from forebay.lake.layout import CHECKPOINT, lease_of
+    from forebay.lake.layout import CHECKPOINT, lease_of, writer_of, writers_of
+    from forebay.lake.lease import holder
+    from forebay.lake.objects import open_objects
 
     check_lake(lake)
     lake = lake.rstrip("/")
-    return lease_of(lake, table) if table else checkpoint.rstrip("/") or f"{lake}/{CHECKPOINT}"
+    places = [lease_of(lake, table)] if table else []
+    places += [writer_of(lake, writer)] if writer else []
+    places += [checkpoint.rstrip("/")] if checkpoint else []
+    if not places:
+        services = open_objects(writers_of(lake)).folders()
+        places = [f"{lake}/{CHECKPOINT}", *(writer_of(lake, name) for name in services)]
+    return [(place, holder(place)) for place in places]
+
+
+def _must_be_of_one_job(holders: Mapping[str, str]) -> None:
+    """A job that lives must not lose its lease because another one is gone."""
+    if len({*holders.values()}) > 1:
+        raise InvalidConfiguration(
+            [
+                Problem(folder, f"is held by {who}", "name one with --writer, --checkpoint or --table")
+                for folder, who in holders.items()
+            ]
+        )

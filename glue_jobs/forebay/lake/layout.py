@@ -25,6 +25,7 @@ __all__ = [
     "table_path",
     "verbs_of",
     "writer_of",
+    "writers_of",
 ]
 
 _HOME = "_forebay"
@@ -65,7 +66,12 @@ def lease_of(lake: str, table: str) -> str:
 
 def writer_of(lake: str, service: str) -> str:
     """The place of the lease that the one who takes in a service's files must hold, whatever its checkpoint."""
-    return f"{lake.rstrip('/')}/{_HOME}/writers/{service}"
+    return f"{writers_of(lake)}/{service}"
+
+
+def writers_of(lake: str) -> str:
+    """Where these places are, by service."""
+    return f"{lake.rstrip('/')}/{_HOME}/writers"
 
 
 def backfill_of(lake: str) -> str:
