@@ -7,5 +7,5 @@
 * `backfill` files that were there before      * `history` what happened when
 * `tables` what there is and what is declared, `health` how it is      * `schema` columns      * `held` quarantine, parked
 * `try_out` what would become of sample files
-* `upkeep` compact, maintain, reconcile      * `quality` verdicts on expectations
+* `doctor` can the deployed service work?      * `upkeep` compact, maintain, reconcile      * `quality` verdicts on expectations
 """

@@ -19,6 +19,12 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("forebay status --watch", "a live view"),
         ("forebay status --json", "for machines"),
     ),
+    "doctor": (
+        ("forebay doctor --stack forebay-prod --before", "the account, before the first deployment"),
+        ("forebay doctor --stack forebay-prod", "the deployment; reads only"),
+        ("forebay doctor --stack forebay-prod --probe", "one object travels the whole way"),
+        ("forebay doctor --stack forebay-prod --rights", "the policy that the command needs"),
+    ),
     "history": (
         ("forebay history", "the last day: batches, and what operators did"),
         ("forebay history --days 7 --table alpha", "with what changed about a table"),

@@ -39,6 +39,9 @@ COMMANDS = {
     "ingest": Command("forebay.cli.ingest", "ingest", "Load files from the queue into tables."),
     "stop": Command("forebay.cli.ingest", "stop", "Stop the running ingest job after its batch."),
     "status": Command("forebay.cli.status", "status", "Show how it is going."),
+    "doctor": Command(
+        "forebay.cli.doctor", "doctor", "Check that the deployed service can work, and say what mends what is wrong."
+    ),
     "where": Command("forebay.cli.files", "where", "Show where a file is."),
     "files": Command("forebay.cli.files", "app", "Show what became of files."),
     "history": Command("forebay.cli.history", "history", "Show what happened when."),

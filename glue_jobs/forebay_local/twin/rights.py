@@ -52,6 +52,11 @@ ACTIONS = {
     "sqs:ChangeMessageVisibilityBatch": "sqs:ChangeMessageVisibility",
 }
 """The right that an action needs, where it has another name."""
+READ_OF_BUCKETS = {
+    "publicAccessBlock": "s3:GetBucketPublicAccessBlock",
+    "encryption": "s3:GetEncryptionConfiguration",
+}
+"""By the query of a GET on a bucket: rights that moto takes for s3:ListBucket."""
 PARTS = {"uploads", "uploadId"}
 """Of a request: it belongs to an upload in several parts, which S3 decrypts to put them together."""
 OVER_TLS = {"aws:SecureTransport": "true", "s3:TlsVersion": "1.3"}
@@ -143,6 +148,8 @@ def _of_s3(request: Any, action: str, resource: str) -> Iterator[Call]:
         for name in re.findall(r"<Key>(.*?)</Key>", request.raw_body.decode()):
             yield Call(action, f"{bucket_arn}/{_unescaped(name)}", OVER_TLS)
         return
+    if request.method == "GET" and not slash:
+        action = next((READ_OF_BUCKETS[name] for name in asked if name in READ_OF_BUCKETS), action)
     context = dict(OVER_TLS)
     if action == "s3:PutObject":
         creates = "partNumber" not in asked and "uploads" not in asked

@@ -75,7 +75,7 @@ def _be_quiet() -> None:
 
 
 def _mend(endpoint: str, state: Path | None) -> None:
-    from forebay_local.twin import events, functions, glue, rights, s3, sqs
+    from forebay_local.twin import account, events, functions, glue, rights, s3, sqs
     from forebay_local.twin.cloudformation import engine
 
     rights.install(state)
@@ -84,6 +84,7 @@ def _mend(endpoint: str, state: Path | None) -> None:
     functions.install(endpoint)
     events.install(endpoint)
     glue.install(endpoint, state)
+    account.install()
     engine.install(endpoint)
 
 

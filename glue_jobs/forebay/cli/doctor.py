@@ -1,0 +1,85 @@
+"""`forebay doctor`: can the deployed service work?"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from forebay.cli.options import AsJson
+from forebay.cli.show import console, print_json, styled
+from forebay.errors import InvalidConfiguration
+
+if TYPE_CHECKING:
+    from forebay.operate.doctor.deployment import Deployment
+    from forebay.operate.doctor.finding import Finding
+
+__all__ = ["doctor"]
+
+COLORS = {"error": "red", "warning": "yellow"}
+
+
+def doctor(
+    stack: Annotated[
+        str,
+        typer.Option(envvar="FOREBAY_STACK", help="The stack's name, such as forebay-prod.", show_default=False),
+    ],
+    probe: Annotated[
+        bool, typer.Option("--probe", help="Also send one object through everything; it is removed again.")
+    ] = False,
+    wait_s: Annotated[float, typer.Option(min=1, help="With --probe: how long to wait for it, in seconds.")] = 600,
+    before: Annotated[
+        bool, typer.Option("--before", help="Before the first deployment: check the account alone.")
+    ] = False,
+    rights: Annotated[
+        bool, typer.Option("--rights", help="Only print the policy that this command needs, and end.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Check that the deployed service can work, and say what mends what is wrong.
+
+    Reads only, unless --probe is given. Exit status 1 if something was found.
+    """
+    from forebay.aws.client import client
+    from forebay.operate.doctor.deployment import look_up
+    from forebay.operate.doctor.examination import checks_for, examine
+    from forebay.operate.doctor.rights import policy_for_doctor
+
+    if rights:
+        print_json([policy_for_doctor()])
+        return
+    on = look_up(stack, client)
+    if not (on.status or before):
+        where = f"account {on.account}, {on.region}"
+        hint = "is the name right, and the region? Before the first deployment, add --before"
+        raise InvalidConfiguration.one(f"stack {stack}", f"is not in {where}", hint)
+    found = list(examine(on))
+    if probe and on.is_deployed:
+        found += _probed(on, wait_s)
+    if as_json:
+        print_json(map(asdict, found))
+    else:
+        _show(on, found, len(checks_for(on)), probe)
+    raise typer.Exit(1 if found else 0)
+
+
+def _probed(on: Deployment, wait_s: float) -> list[Finding]:
+    from forebay.operate.doctor import probe
+    from forebay.operate.doctor.ledger import outcome_in_ledger
+
+    return [*probe.conditional_put(on), *probe.journey(on, outcome_in_ledger(on), wait_s=wait_s)]
+
+
+def _show(on: Deployment, found: list[Finding], checks: int, probe: bool) -> None:
+    for one in found:
+        console.print(styled(one.severity, COLORS[one.severity], f"  {one.what}"))
+        console.print(f"  why   {one.why}")
+        console.print(f"  mend  {one.mend}")
+    where = f"{on.stack} in account {on.account}, {on.region}"
+    counts = Counter(one.severity for one in found)
+    said = ", ".join(f"{count} {severity}{'s' * (count > 1)}" for severity, count in sorted(counts.items())) or "well"
+    console.print(f"{where}: {said}; {checks} checks{' and the probe' if probe and on.is_deployed else ''}")
+    if not on.is_deployed:
+        console.print("Nothing is deployed there yet: only the account was checked.")

@@ -1,0 +1,106 @@
+"""The account itself: who asks, whether the clocks agree, the stack, and quotas."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+
+from botocore.exceptions import ClientError
+
+from forebay.operate.doctor.deployment import Deployment
+from forebay.operate.doctor.finding import Finding, error, warning
+from forebay.spark.runtime import DPU_OF
+
+__all__ = ["bootstrap", "clock", "functions_quota", "glue_quotas", "identity", "stack"]
+
+LATE_S, REFUSED_S = 60, 240
+"""AWS refuses requests whose clock is five minutes off, some services earlier."""
+BOOTSTRAP = "/cdk-bootstrap/hnb659fds/version"
+JOBS, DPUS = 4, 16
+"""What a deployment with the default settings may have at work at one time."""
+LEAST_CONCURRENT = 10
+RUNS_QUOTA, DPUS_QUOTA = "Max concurrent job runs per account", "Max task DPUs per account"
+"""https://docs.aws.amazon.com/general/latest/gr/glue.html"""
+
+
+def identity(on: Deployment) -> Iterator[Finding]:
+    arn = on.client("sts").get_caller_identity()["Arn"]
+    if arn.endswith(":root"):
+        why = "Nothing limits what a command of the root user can do by mistake."
+        yield warning("account.identity", "you are the account's root user", why, "sign in with a role: aws sso login")
+
+
+def clock(on: Deployment) -> Iterator[Finding]:
+    """By the date of an answer of AWS."""
+    headers = on.client("sts").get_caller_identity()["ResponseMetadata"]["HTTPHeaders"]
+    if "date" not in headers:
+        return
+    off = abs((on.now() - _utc(parsedate_to_datetime(headers["date"]))).total_seconds())
+    if off >= LATE_S:
+        said = error if off >= REFUSED_S else warning
+        why = "AWS refuses signed requests that are five minutes off, and ages of files are told wrongly."
+        yield said("account.clock", f"this machine's clock is {off:,.0f} s off AWS's", why, "sudo chronyc makestep")
+
+
+def bootstrap(on: Deployment) -> Iterator[Finding]:
+    """Before the first deployment: the bucket and the roles that `cdk deploy` uses."""
+    try:
+        on.client("ssm").get_parameter(Name=BOOTSTRAP)
+    except ClientError as refused:
+        if refused.response["Error"]["Code"] != "ParameterNotFound":
+            raise
+        what = f"the CDK is not bootstrapped in account {on.account}, region {on.region}"
+        why = "`cdk deploy` puts the jobs' code into a bucket that `cdk bootstrap` makes."
+        yield error("account.bootstrap", what, why, f"cdk bootstrap aws://{on.account}/{on.region}")
+
+
+def stack(on: Deployment) -> Iterator[Finding]:
+    if on.status == "ROLLBACK_COMPLETE" or on.status.endswith("_FAILED"):
+        why = "A deployment or a removal failed; what is there may be half of what was wanted."
+        mend = f"aws cloudformation describe-stack-events --stack-name {on.stack}, then cdk deploy"
+        yield error("account.stack", f"the stack {on.stack} is in {on.status}", why, mend)
+    elif on.status.endswith("_IN_PROGRESS"):
+        why = "A deployment is under way; other findings may be of parts that are not ready."
+        mend = f"aws cloudformation wait stack-update-complete --stack-name {on.stack}"
+        yield warning("account.stack", f"the stack {on.stack} is in {on.status}", why, mend)
+
+
+def glue_quotas(on: Deployment) -> Iterator[Finding]:
+    pages = on.client("service-quotas").get_paginator("list_service_quotas").paginate(ServiceCode="glue")
+    allowed = {one["QuotaName"]: (one["Value"], one["QuotaCode"]) for page in pages for one in page["Quotas"]}
+    jobs, dpus = _wanted(on)
+    for name, wanted in ((RUNS_QUOTA, jobs), (DPUS_QUOTA, dpus)):
+        value, code = next((found for known, found in allowed.items() if known.lower() == name.lower()), (None, ""))
+        if value is not None and value < wanted:
+            what = f"the quota {name!r} of Glue is {value:g}, and this service may need {wanted:g}"
+            why = "A run beyond the quota does not start, or waits; files wait with it."
+            mend = (
+                "aws service-quotas request-service-quota-increase --service-code glue "
+                f"--quota-code {code} --desired-value {4 * wanted:g}"
+            )
+            yield error("account.glue_quotas", what, why, mend)
+
+
+def _wanted(on: Deployment) -> tuple[float, float]:
+    names = on.of("Glue::Job")
+    if not names:
+        return JOBS, DPUS
+    found = [on.client("glue").get_job(JobName=name)["Job"] for name in names]
+    return len(found), sum(DPU_OF.get(job.get("WorkerType", ""), 1) * job.get("NumberOfWorkers", 1) for job in found)
+
+
+def functions_quota(on: Deployment) -> Iterator[Finding]:
+    limit = on.client("lambda").get_account_settings()["AccountLimit"]["UnreservedConcurrentExecutions"]
+    if limit < LEAST_CONCURRENT:
+        what = f"{limit} Lambda functions may run at one time in this account and region"
+        why = "A throttled function starts no job and measures nothing."
+        mend = (
+            "aws service-quotas request-service-quota-increase --service-code lambda "
+            "--quota-code L-B99A9384 --desired-value 1000"
+        )
+        yield warning("account.functions_quota", what, why, mend)
+
+
+def _utc(moment: datetime) -> datetime:
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

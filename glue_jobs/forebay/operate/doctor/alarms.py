@@ -1,0 +1,51 @@
+"""The alarms: there, switched on, and heard by somebody."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from forebay.operate.doctor.deployment import Deployment
+from forebay.operate.doctor.finding import Finding, error, warning
+from forebay.operate.doctor.policy import lets_in
+
+__all__ = ["actions", "listeners"]
+
+PENDING = ("PendingConfirmation", "Deleted")
+
+
+def actions(on: Deployment) -> Iterator[Finding]:
+    wanted = on.of("CloudWatch::Alarm")
+    pages = on.client("cloudwatch").get_paginator("describe_alarms").paginate(AlarmNamePrefix=f"{on.stack}-")
+    found = {one["AlarmName"]: one for page in pages for one in page["MetricAlarms"]}
+    for name in wanted:
+        if name not in found:
+            yield error("alarms.actions", f"the alarm {name} is not there", "What it watches can fail unseen.")
+        elif not found[name]["ActionsEnabled"]:
+            mend = f"aws cloudwatch enable-alarm-actions --alarm-names {name}"
+            yield error(
+                "alarms.actions", f"the actions of the alarm {name} are off", "It rings, and nobody hears.", mend
+            )
+        elif not found[name]["AlarmActions"]:
+            yield error("alarms.actions", f"the alarm {name} does nothing when it rings", "Nobody hears it.")
+
+
+def listeners(on: Deployment) -> Iterator[Finding]:
+    topic, sns = on.alarm_topic, on.client("sns")
+    pages = sns.get_paginator("list_subscriptions_by_topic").paginate(TopicArn=topic)
+    found = [one for page in pages for one in page["Subscriptions"]]
+    waiting = [one for one in found if one["SubscriptionArn"] in PENDING]
+    if len(found) == len(waiting) and not on.of("Chatbot::SlackChannelConfiguration"):
+        mend = f"aws sns subscribe --topic-arn {topic} --protocol email --notification-endpoint YOU@EXAMPLE.ORG"
+        yield warning(
+            "alarms.listeners", "nobody listens to the alarms", f"{topic} has no confirmed subscription.", mend
+        )
+    for one in waiting:
+        what = f"{one['Endpoint']} has not confirmed that it wants the alarms"
+        why = "It hears of nothing until then; the link is in the message that SNS sent, and ends after three days."
+        mend = f"aws sns subscribe --topic-arn {topic} --protocol {one['Protocol']} --notification-endpoint {one['Endpoint']}"
+        yield warning("alarms.listeners", what, why, mend)
+    policy = sns.get_topic_attributes(TopicArn=topic)["Attributes"].get("Policy", "")
+    alarm = f"arn:{on.partition}:cloudwatch:{on.region}:{on.account}:alarm:{on.stack}-any"
+    if not lets_in(policy, "cloudwatch.amazonaws.com", "sns:Publish", source=alarm, account=on.account):
+        what = f"the policy of {topic} does not let CloudWatch publish"
+        yield error("alarms.listeners", what, "Alarms ring, and nobody hears them.")

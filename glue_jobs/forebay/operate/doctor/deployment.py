@@ -1,0 +1,132 @@
+"""What was deployed, as CloudFormation tells it: the stack's outputs and its resources.
+
+Enters the name of a stack, and clients. Leaves a `Deployment`, which every check takes. A stack that is not there, or that
+failed at its first deployment, is a `Deployment` without outputs: the checks before a deployment need nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+OUTPUTS = {"LandingBucket", "LandingPrefix", "QueueUrl", "DeadUrls", "LakeUri", "IngestJob", "AlarmTopicArn"}
+
+__all__ = ["Deployment", "Resource", "look_up"]
+
+
+@dataclass(frozen=True)
+class Resource:
+    kind: str
+    """Without `AWS::`, such as `S3::Bucket`."""
+    logical_id: str
+    name: str
+    """What the service itself calls it: a bucket's name, a queue's URL, a topic's ARN."""
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+@dataclass(frozen=True)
+class Deployment:
+    """`status` is the stack's; empty where there is none."""
+
+    client: Callable[[str], Any]
+    stack: str
+    account: str
+    region: str
+    status: str = ""
+    outputs: Mapping[str, str] = field(default_factory=dict)
+    resources: tuple[Resource, ...] = ()
+    now: Callable[[], datetime] = _now
+
+    @property
+    def is_deployed(self) -> bool:
+        """A first deployment that failed leaves a stack without outputs."""
+        return self.outputs.keys() >= OUTPUTS
+
+    def of(self, kind: str) -> list[str]:
+        return [one.name for one in self.resources if one.kind == kind]
+
+    def owns(self, name: str) -> bool:
+        return any(one.name == name for one in self.resources)
+
+    @property
+    def landing_bucket(self) -> str:
+        return self.outputs["LandingBucket"]
+
+    @property
+    def landing_prefix(self) -> str:
+        """Empty where all keys are files."""
+        return self.outputs["LandingPrefix"].removeprefix("/")
+
+    @property
+    def lake_bucket(self) -> str:
+        return self.outputs["LakeUri"].removeprefix("s3://").partition("/")[0]
+
+    @property
+    def queue_url(self) -> str:
+        return self.outputs["QueueUrl"]
+
+    @property
+    def dead_urls(self) -> tuple[str, str]:
+        """Of messages that were never finished, and of those that the topic could not deliver."""
+        dead, _, undelivered = self.outputs["DeadUrls"].partition(",")
+        return dead, undelivered
+
+    @property
+    def alarm_topic(self) -> str:
+        return self.outputs["AlarmTopicArn"]
+
+    @property
+    def arrivals_topic(self) -> str:
+        """The topic that our queue subscribes to; it may belong to somebody else."""
+        topics = (name.rpartition(":")[0] for name in self.of("SNS::Subscription"))
+        return next((topic for topic in topics if topic != self.alarm_topic), "")
+
+    def queue_arn(self, url: str) -> str:
+        return f"arn:{self.partition}:sqs:{self.region}:{self.account}:{url.rpartition('/')[2]}"
+
+    @property
+    def partition(self) -> str:
+        return self.alarm_topic.split(":")[1]
+
+    def bucket_arn(self, bucket: str) -> str:
+        return f"arn:{self.partition}:s3:::{bucket}"
+
+    def key_arn(self, key: str) -> str:
+        return f"arn:{self.partition}:kms:{self.region}:{self.account}:key/{key}"
+
+
+def look_up(stack: str, client: Callable[[str], Any], *, now: Callable[[], datetime] = _now) -> Deployment:
+    """Raises what boto3 raises where nobody may ask."""
+    account = client("sts").get_caller_identity()["Account"]
+    cloudformation = client("cloudformation")
+    region = cloudformation.meta.region_name
+    try:
+        (found,) = cloudformation.describe_stacks(StackName=stack)["Stacks"]
+    except ClientError as refused:
+        if refused.response["Error"]["Code"] != "ValidationError":
+            raise
+        return Deployment(client, stack, account, region, now=now)
+    pages = cloudformation.get_paginator("list_stack_resources").paginate(StackName=stack)
+    listed = [one for page in pages for one in page["StackResourceSummaries"]]
+    return Deployment(
+        client=client,
+        stack=stack,
+        account=account,
+        region=region,
+        status=found["StackStatus"],
+        outputs={one["OutputKey"]: one["OutputValue"] for one in found.get("Outputs", ())},
+        resources=tuple(
+            Resource(
+                one["ResourceType"].removeprefix("AWS::"), one["LogicalResourceId"], one.get("PhysicalResourceId", "")
+            )
+            for one in listed
+        ),
+        now=now,
+    )

@@ -1,0 +1,107 @@
+"""Runs the checks, each by itself: one that AWS refuses is a finding, and the others go on.
+
+In: a `Deployment`. Out: findings, as they are made. A missing right is named, so that the rights of the caller are known one by
+one. Where nobody answers at all, boto3's exception comes out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from botocore.exceptions import ClientError
+
+from forebay.operate.doctor import account, alarms, functions, jobs, keys, lake, landing, logs, queues, rights
+from forebay.operate.doctor.deployment import Deployment
+from forebay.operate.doctor.finding import Finding, error, warning
+
+__all__ = ["AFTER", "BEFORE", "Check", "checks_for", "examine"]
+
+Check = Callable[[Deployment], Iterator[Finding]]
+
+BEFORE: tuple[Check, ...] = (
+    account.identity,
+    account.clock,
+    account.stack,
+    account.bootstrap,
+    account.glue_quotas,
+    account.functions_quota,
+)
+AFTER: tuple[Check, ...] = (
+    account.identity,
+    account.clock,
+    account.stack,
+    account.glue_quotas,
+    account.functions_quota,
+    landing.notification,
+    landing.topic,
+    landing.subscription,
+    landing.expiry,
+    queues.deliveries,
+    queues.redrive,
+    queues.dead_letters,
+    queues.encryption,
+    keys.state,
+    keys.services,
+    lake.commits,
+    lake.lifecycle,
+    lake.access,
+    lake.encryption,
+    jobs.definitions,
+    jobs.roles,
+    jobs.code,
+    jobs.runs,
+    rights.of_ingest,
+    logs.groups,
+    logs.reports,
+    functions.state,
+    functions.schedules,
+    functions.rules,
+    alarms.actions,
+    alarms.listeners,
+)
+
+DENIED = (
+    "AccessDenied",
+    "AccessDeniedException",
+    "AuthorizationError",
+    "UnauthorizedOperation",
+    "403",
+    "AuthorizationErrorException",
+)
+
+
+def checks_for(on: Deployment) -> tuple[Check, ...]:
+    return AFTER if on.is_deployed else BEFORE
+
+
+def examine(deployment: Deployment) -> Iterator[Finding]:
+    for check in checks_for(deployment):
+        try:
+            yield from check(deployment)
+        except ClientError as refused:
+            yield _refusal(name_of(check), refused)
+
+
+def name_of(check: Check) -> str:
+    return f"{check.__module__.rpartition('.')[2]}.{check.__name__}"
+
+
+def _refusal(check: str, refused: ClientError) -> Finding:
+    told = refused.response.get("Error", {})
+    code, message = str(told.get("Code", "")), str(told.get("Message", ""))
+    operation = str(refused.operation_name)
+    right = rights.NEEDED.get(operation, operation)
+    if code in DENIED:
+        why = f"The check {check} could not be made: {message}"
+        return warning(check, f"you may not {right}", why, f"allow {right} to whoever runs `forebay doctor`")
+    if code == "404" or "NotFound" in code or "NonExistent" in code or "NotExist" in code or code.startswith("NoSuch"):
+        why = f"AWS answered {code} to {operation}: {message}. Somebody may have removed it by hand."
+        return error(
+            check,
+            "a part of the deployment is gone",
+            why,
+            "cdk deploy; where it changes nothing, `cdk diff` and drift detection",
+        )
+    return warning(
+        check, f"{operation} failed with {code}", f"The check {check} could not be made: {message}", "run it again"
+    )

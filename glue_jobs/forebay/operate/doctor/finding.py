@@ -1,0 +1,30 @@
+"""One thing that is wrong: how bad it is, what it is, why it matters, and the command or line that mends it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+__all__ = ["Finding", "Severity", "error", "warning"]
+
+Severity = Literal["error", "warning"]
+"""`error`: files are not loaded, or could be lost. `warning`: the service works, and somebody should look."""
+
+DEPLOY = "cdk deploy"
+
+
+@dataclass(frozen=True)
+class Finding:
+    severity: Severity
+    check: str
+    what: str
+    why: str
+    mend: str
+
+
+def error(check: str, what: str, why: str, mend: str = DEPLOY) -> Finding:
+    return Finding("error", check, what, why, mend)
+
+
+def warning(check: str, what: str, why: str, mend: str = DEPLOY) -> Finding:
+    return Finding("warning", check, what, why, mend)

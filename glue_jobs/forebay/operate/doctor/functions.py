@@ -1,0 +1,52 @@
+"""The Lambda functions, and what wakes them: schedules, and the rule for jobs that ended."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from botocore.exceptions import ClientError
+
+from forebay.operate.doctor.deployment import Deployment
+from forebay.operate.doctor.finding import Finding, error
+
+__all__ = ["rules", "schedules", "state"]
+
+
+def state(on: Deployment) -> Iterator[Finding]:
+    for name in on.of("Lambda::Function"):
+        said = on.client("lambda").get_function(FunctionName=name)["Configuration"]
+        for attribute, good in (("State", ("Active", "Inactive")), ("LastUpdateStatus", ("Successful", "InProgress"))):
+            if said.get(attribute, good[0]) not in good:
+                what = f"the function {name} has {attribute} {said[attribute]}"
+                yield error("functions.state", what, said.get(f"{attribute}Reason", "Lambda gives no reason."))
+        reserved = on.client("lambda").get_function_concurrency(FunctionName=name).get("ReservedConcurrentExecutions")
+        if reserved == 0:
+            what = f"the function {name} is throttled to nothing"
+            mend = f"aws lambda delete-function-concurrency --function-name {name}"
+            yield error("functions.state", what, "Somebody stopped it by a reserved concurrency of 0.", mend)
+
+
+def schedules(on: Deployment) -> Iterator[Finding]:
+    group = next(iter(on.of("Scheduler::ScheduleGroup")), "")
+    for name in on.of("Scheduler::Schedule"):
+        try:
+            said = on.client("scheduler").get_schedule(Name=name, GroupName=group)
+        except ClientError as refused:
+            if refused.response["Error"]["Code"] != "ResourceNotFoundException":
+                raise
+            yield error("functions.schedules", f"the schedule {name} is not there", "What it wakes never runs.")
+            continue
+        if said["State"] != "ENABLED":
+            what = f"the schedule {name} is {said['State']}"
+            mend = "enable it in the console of EventBridge Scheduler, or deploy again"
+            yield error("functions.schedules", what, "What it wakes does not run.", mend)
+
+
+def rules(on: Deployment) -> Iterator[Finding]:
+    for rule in on.of("Events::Rule"):
+        said = on.client("events").describe_rule(Name=rule)
+        if said["State"] != "ENABLED":
+            mend = f"aws events enable-rule --name {rule}"
+            yield error("functions.rules", f"the rule {rule} is {said['State']}", "Nobody hears of failed jobs.", mend)
+        if not on.client("events").list_targets_by_rule(Rule=rule)["Targets"]:
+            yield error("functions.rules", f"the rule {rule} has no target", "Nobody hears of failed jobs.")

@@ -1,0 +1,96 @@
+"""The Glue jobs: defined as deployed, their code in its place, their roles open to Glue, and how their last run ended.
+
+With the engine EMR Serverless there are no Glue jobs, and these checks find nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+from forebay.operate.doctor.deployment import Deployment
+from forebay.operate.doctor.finding import Finding, error, warning
+from forebay.operate.doctor.policy import listed
+from forebay.spark import runtime
+
+__all__ = ["code", "definitions", "roles", "runs"]
+
+SHIPPED = ("--extra-py-files", "--extra-jars", "--extra-files", "--additional-python-modules")
+ENDED_BADLY = ("FAILED", "ERROR", "TIMEOUT", "EXPIRED")
+
+
+def definitions(on: Deployment) -> Iterator[Finding]:
+    """What somebody may have edited in the console."""
+    for job in _jobs(on):
+        if job.get("GlueVersion") != runtime.GLUE:
+            what = f"the job {job['Name']} runs on Glue {job.get('GlueVersion')}, and is tested on {runtime.GLUE}"
+            yield error("jobs.definitions", what, "Another Spark or Delta may lack what the job needs.")
+        if (most := job.get("ExecutionProperty", {}).get("MaxConcurrentRuns", 1)) != 1:
+            what = f"the job {job['Name']} allows {most} runs at one time"
+            yield warning("jobs.definitions", what, "The second run waits for the first one's lease, and is billed.")
+        arguments = job.get("DefaultArguments", {})
+        wanted = {"--lake": on.outputs["LakeUri"]}
+        if job["Name"] == on.outputs["IngestJob"]:
+            wanted |= {"--queue_url": on.queue_url, "--landing_buckets": on.landing_bucket}
+        for name, value in wanted.items():
+            if arguments.get(name) != value:
+                what = f"the job {job['Name']} has {name} {arguments.get(name, '(none)')}, and {value} was deployed"
+                yield error("jobs.definitions", what, "It works on another queue, bucket or lake.")
+
+
+def roles(on: Deployment) -> Iterator[Finding]:
+    for job in _jobs(on):
+        role = job["Role"].rpartition("/")[2]
+        said = on.client("iam").get_role(RoleName=role)["Role"]["AssumeRolePolicyDocument"]
+        trusted = [who for one in listed(said["Statement"]) for who in listed(one["Principal"].get("Service", ()))]
+        if "glue.amazonaws.com" not in trusted:
+            what = f"the role {role} does not trust glue.amazonaws.com"
+            yield error("jobs.roles", what, f"The job {job['Name']} cannot start.")
+
+
+def code(on: Deployment) -> Iterator[Finding]:
+    """A lifecycle rule of the CDK's bucket, or a clean-up of old assets, may have taken it."""
+    asked: set[str] = set()
+    for job in _jobs(on):
+        arguments = job.get("DefaultArguments", {})
+        places = [
+            job["Command"]["ScriptLocation"],
+            *(p for name in SHIPPED for p in arguments.get(name, "").split(",")),
+        ]
+        for place in places:
+            if place.startswith("s3://") and place not in asked:
+                asked.add(place)
+                if not _is_there(on, place):
+                    what = f"{place} is not there, and the job {job['Name']} needs it"
+                    mend = "cdk deploy; where it changes nothing: cdk deploy --force"
+                    yield error("jobs.code", what, "The next run fails at its start.", mend)
+
+
+def _is_there(on: Deployment, place: str) -> bool:
+    bucket, _, key = place.removeprefix("s3://").partition("/")
+    try:
+        on.client("s3").head_object(Bucket=bucket, Key=key)
+    except ClientError as refused:
+        if refused.response["Error"]["Code"] not in ("404", "NoSuchKey", "NoSuchBucket"):
+            raise
+        return False
+    return True
+
+
+def runs(on: Deployment) -> Iterator[Finding]:
+    """Of each job the newest run."""
+    for name in on.of("Glue::Job"):
+        found = on.client("glue").get_job_runs(JobName=name, MaxResults=1)["JobRuns"]
+        if found and found[0]["JobRunState"] in ENDED_BADLY:
+            run = found[0]
+            what = f"the last run of {name}, {run['Id']}, ended as {run['JobRunState']}"
+            why = run.get("ErrorMessage", "").strip() or "Glue gives no reason."
+            mend = f"see job-failed in the runbook; aws logs tail {run.get('LogGroupName', '/aws-glue/jobs')}/error"
+            yield warning("jobs.runs", what, why, mend)
+
+
+def _jobs(on: Deployment) -> Iterator[dict[str, Any]]:
+    for name in on.of("Glue::Job"):
+        yield on.client("glue").get_job(JobName=name)["Job"]

@@ -1,0 +1,56 @@
+"""The KMS keys: in use, and open to the services that hand encrypted things on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from forebay.operate.doctor.deployment import Deployment
+from forebay.operate.doctor.finding import Finding, error
+from forebay.operate.doctor.policy import lets_in, like, listed, statements
+from forebay.operate.doctor.queues import key_of_queue
+
+__all__ = ["services", "state"]
+
+
+def state(on: Deployment) -> Iterator[Finding]:
+    for key in on.of("KMS::Key"):
+        about = on.client("kms").describe_key(KeyId=key)["KeyMetadata"]
+        if about["KeyState"] == "PendingDeletion":
+            why = "When it is gone, everything that it encrypted is gone: files, tables, messages."
+            mend = f"aws kms cancel-key-deletion --key-id {key} && aws kms enable-key --key-id {key}"
+            yield error("keys.state", f"the KMS key {key} is going to be deleted", why, mend)
+        elif about["KeyState"] != "Enabled":
+            what = f"the KMS key {key} is {about['KeyState']}"
+            yield error("keys.state", what, "Nothing can be read or written.", f"aws kms enable-key --key-id {key}")
+
+
+def services(on: Deployment) -> Iterator[Finding]:
+    key = key_of_queue(on)
+    if not key:
+        return
+    policy = on.client("kms").get_key_policy(KeyId=key, PolicyName="default")["Policy"]
+    alarm = f"arn:{on.partition}:cloudwatch:{on.region}:{on.account}:alarm:{on.stack}-any"
+    users = [("sns.amazonaws.com", on.arrivals_topic, "SNS cannot put notifications into the queue.")]
+    if on.owns(on.arrivals_topic):
+        why = "S3 cannot publish to the encrypted topic, and drops its notifications."
+        users.append(("s3.amazonaws.com", on.bucket_arn(on.landing_bucket), why))
+    users.append(("cloudwatch.amazonaws.com", alarm, "Alarms ring, and nobody hears them."))
+    for service, source, why in users:
+        if not lets_in(policy, service, "kms:GenerateDataKey", source=source, account=on.account):
+            yield error("keys.services", f"the policy of the KMS key {key} does not let {service} use it", why)
+    if not _logs_may_use_it(on, policy):
+        what = f"the policy of the KMS key {key} does not let CloudWatch Logs use it"
+        yield error("keys.services", what, "Log groups that are encrypted with it take nothing in.")
+
+
+def _logs_may_use_it(on: Deployment, policy: str) -> bool:
+    """Under a condition on the log group, which is read as far as it names ours."""
+    principal = f"logs.{on.region}.amazonaws.com"
+    ours = f"arn:{on.partition}:logs:{on.region}:{on.account}:log-group:/{on.stack}/any"
+    for one in statements(policy):
+        who = one.get("Principal", {})
+        if one["Effect"] == "Allow" and isinstance(who, dict) and principal in listed(who.get("Service", ())):
+            wanted = [arn for by in one.get("Condition", {}).values() for arns in by.values() for arn in listed(arns)]
+            if not wanted or any(like(arn, ours) for arn in wanted):
+                return True
+    return False

@@ -1,0 +1,88 @@
+"""The lake's bucket: commits that cannot be overwritten, no rule that removes what a Delta log needs, private, one key."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+from forebay.operate.doctor.deployment import Deployment
+from forebay.operate.doctor.finding import Finding, error, warning
+from forebay.operate.doctor.landing import lifecycle_rules
+from forebay.operate.doctor.policy import like, listed, statements
+from forebay.operate.doctor.queues import key_of_queue
+
+__all__ = ["access", "commits", "encryption", "lifecycle"]
+
+COMMIT = "some_table/_delta_log/00000000000000000007.json"
+GUIDE = "https://docs.aws.amazon.com/AmazonS3/latest/userguide/conditional-writes-enforce.html"
+HARMLESS = {"INTELLIGENT_TIERING"}
+"""Storage classes that can be read at once, and cost nothing to read."""
+
+
+def commits(on: Deployment) -> Iterator[Finding]:
+    """Read from the policy; the jobs try it themselves at their start."""
+    try:
+        policy = on.client("s3").get_bucket_policy(Bucket=on.lake_bucket)["Policy"]
+    except ClientError as refused:
+        if refused.response["Error"]["Code"] != "NoSuchBucketPolicy":
+            raise
+        policy = ""
+    commit = f"{on.bucket_arn(on.lake_bucket)}/{COMMIT}"
+    if not any(_refuses_unconditional(one, commit) for one in statements(policy)):
+        what = f"the policy of {on.lake_bucket} does not refuse a commit that is put without a condition"
+        why = "A foreign writer without a conditional PUT can overwrite a commit, and nobody notices the lost rows."
+        yield warning("lake.commits", what, why, f"cdk deploy -c conditional_commits=true; see {GUIDE}")
+
+
+def _refuses_unconditional(statement: Mapping[str, Any], commit: str) -> bool:
+    absent = {key.lower(): str(value).lower() for key, value in statement.get("Condition", {}).get("Null", {}).items()}
+    return (
+        statement["Effect"] == "Deny"
+        and any(like(action.lower(), "s3:putobject") for action in listed(statement["Action"]))
+        and any(like(resource, commit) for resource in listed(statement["Resource"]))
+        and absent.get("s3:if-none-match") == "true"
+    )
+
+
+def lifecycle(on: Deployment) -> Iterator[Finding]:
+    """Only the log of a table knows which of its objects are live; a rule goes by age."""
+    for rule in lifecycle_rules(on, on.lake_bucket):
+        deletes = {"Days", "Date"} & rule.get("Expiration", {}).keys()
+        moves = {one["StorageClass"] for one in rule.get("Transitions", ())} - HARMLESS
+        if rule["Status"] != "Enabled" or not (deletes or moves):
+            continue
+        does = "deletes objects" if deletes else f"moves objects to {', '.join(sorted(moves))}"
+        what = f"the lifecycle rule {rule.get('ID', '(unnamed)')!r} of {on.lake_bucket} {does}"
+        why = "It takes live data files and commits in _delta_log: tables become unreadable, or dear to read."
+        yield error("lake.lifecycle", what, why, "remove the rule; `forebay maintain` deletes what no table needs")
+
+
+def access(on: Deployment) -> Iterator[Finding]:
+    for bucket in (on.lake_bucket, on.landing_bucket):
+        if not on.owns(bucket):
+            continue
+        try:
+            said = on.client("s3").get_public_access_block(Bucket=bucket)["PublicAccessBlockConfiguration"]
+        except ClientError as refused:
+            if refused.response["Error"]["Code"] != "NoSuchPublicAccessBlockConfiguration":
+                raise
+            said = {}
+        if len(said) < 4 or not all(said.values()):
+            what = f"the bucket {bucket} does not block public access"
+            mend = (
+                f"aws s3api put-public-access-block --bucket {bucket} --public-access-block-configuration "
+                "BlockPublicAcls=true,IgnorePublicAcls=true,BlockPublicPolicy=true,RestrictPublicBuckets=true"
+            )
+            yield warning("lake.access", what, "One wrong policy would show the data to everybody.", mend)
+
+
+def encryption(on: Deployment) -> Iterator[Finding]:
+    """The jobs may use the deployed key, and no other."""
+    said = on.client("s3").get_bucket_encryption(Bucket=on.lake_bucket)["ServerSideEncryptionConfiguration"]
+    found = [rule["ApplyServerSideEncryptionByDefault"].get("KMSMasterKeyID", "") for rule in said["Rules"]]
+    key = key_of_queue(on)
+    if key and found and found[0] and found[0].rpartition("/")[2] != key.rpartition("/")[2]:
+        what = f"the lake {on.lake_bucket} encrypts with {found[0]}, and the deployed key is {key}"
+        yield error("lake.encryption", what, "The jobs may not use that key: they can write nothing.")

@@ -1,0 +1,103 @@
+"""From the landing bucket to the queue: the bucket's notification, the topic's policy, the subscription, and expiry."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+from forebay.operate.doctor.deployment import Deployment
+from forebay.operate.doctor.finding import Finding, error, warning
+from forebay.operate.doctor.policy import lets_in
+
+__all__ = ["expiry", "notification", "subscription", "topic"]
+
+CREATED = ("s3:ObjectCreated:*", "s3:ObjectCreated:Put")
+LEAST_DAYS = 15
+"""SQS keeps a message for 14 days; reconcile looks that far back."""
+
+
+def notification(on: Deployment) -> Iterator[Finding]:
+    """A bucket that is not ours may announce its files by another way, which only the probe can tell."""
+    found = on.client("s3").get_bucket_notification_configuration(Bucket=on.landing_bucket)
+    ours = [one for one in found.get("TopicConfigurations", ()) if one["TopicArn"] == on.arrivals_topic]
+    if not ours:
+        said = error if on.owns(on.landing_bucket) else warning
+        what = f"the bucket {on.landing_bucket} does not notify the topic {on.arrivals_topic}"
+        why = "Files that land are announced to nobody, and are not loaded before the nightly reconcile."
+        yield said("landing.notification", what, why)
+        return
+    if not any(set(CREATED) & set(one["Events"]) for one in ours):
+        what = f"the bucket {on.landing_bucket} notifies of {', '.join(ours[0]['Events'])} only"
+        yield error("landing.notification", what, "Files that are put are not among these events.")
+    if not any(_reaches(one, on.landing_prefix) for one in ours):
+        what = f"the bucket {on.landing_bucket} does not notify of all keys below {on.landing_prefix or 'its root'}"
+        yield error("landing.notification", what, "Files of other keys are never announced.")
+
+
+def _reaches(configuration: Mapping[str, Any], prefix: str) -> bool:
+    rules = configuration.get("Filter", {}).get("Key", {}).get("FilterRules", ())
+    said = {rule["Name"].lower(): rule["Value"] for rule in rules}
+    return prefix.startswith(said.get("prefix", "")) and not said.get("suffix")
+
+
+def topic(on: Deployment) -> Iterator[Finding]:
+    if not on.owns(on.arrivals_topic):
+        return
+    said = on.client("sns").get_topic_attributes(TopicArn=on.arrivals_topic)["Attributes"]
+    source = on.bucket_arn(on.landing_bucket)
+    if not lets_in(said.get("Policy", ""), "s3.amazonaws.com", "sns:Publish", source=source, account=on.account):
+        what = f"the policy of the topic {on.arrivals_topic} does not let S3 publish for {on.landing_bucket}"
+        yield error("landing.topic", what, "S3 drops notifications that it may not publish.")
+
+
+def subscription(on: Deployment) -> Iterator[Finding]:
+    arn = next((name for name in on.of("SNS::Subscription") if name.startswith(f"{on.arrivals_topic}:")), "")
+    try:
+        said = on.client("sns").get_subscription_attributes(SubscriptionArn=arn)["Attributes"]
+    except ClientError as refused:
+        if "NotFound" not in refused.response["Error"]["Code"]:
+            raise
+        what = f"the queue is not subscribed to {on.arrivals_topic}"
+        mend = (
+            f"aws sns subscribe --topic-arn {on.arrivals_topic} --protocol sqs "
+            f"--notification-endpoint {on.queue_arn(on.queue_url)} --attributes RawMessageDelivery=true"
+        )
+        yield error("landing.subscription", what, "Notifications end at the topic.", mend)
+        return
+    if said.get("Endpoint") != on.queue_arn(on.queue_url):
+        what = f"the subscription delivers to {said.get('Endpoint')}"
+        yield error("landing.subscription", what, f"The job takes from {on.queue_arn(on.queue_url)}.")
+    if str(said.get("PendingConfirmation", "false")).lower() == "true":
+        what = "the queue's subscription is not confirmed"
+        yield error("landing.subscription", what, "An unconfirmed subscription gets nothing.")
+    if said.get("FilterPolicy"):
+        what = f"the subscription has a filter policy: {said['FilterPolicy']}"
+        mend = (
+            f"aws sns set-subscription-attributes --subscription-arn {arn} --attribute-name FilterPolicy "
+            "--attribute-value '{}'"
+        )
+        yield error("landing.subscription", what, "SNS drops what a filter refuses, without a dead letter.", mend)
+    if not said.get("RedrivePolicy"):
+        what = "the subscription has no dead-letter queue"
+        yield warning("landing.subscription", what, "What SNS cannot deliver is lost until reconcile finds the files.")
+
+
+def expiry(on: Deployment) -> Iterator[Finding]:
+    """Files that are deleted before they are surely loaded."""
+    for rule in lifecycle_rules(on, on.landing_bucket):
+        days = rule.get("Expiration", {}).get("Days", LEAST_DAYS)
+        if rule["Status"] == "Enabled" and days < LEAST_DAYS:
+            what = f"the rule {rule.get('ID', '(unnamed)')!r} of {on.landing_bucket} deletes files after {days} days"
+            why = "A message may wait for 14 days, and reconcile looks back 15: a file can be gone before it is loaded."
+            yield warning("landing.expiry", what, why, f"let the rule wait for {LEAST_DAYS} days or more")
+
+
+def lifecycle_rules(on: Deployment, bucket: str) -> list[dict[str, Any]]:
+    try:
+        return list(on.client("s3").get_bucket_lifecycle_configuration(Bucket=bucket)["Rules"])
+    except ClientError as refused:
+        if refused.response["Error"]["Code"] != "NoSuchLifecycleConfiguration":
+            raise
+        return []

@@ -1,0 +1,20 @@
+"""What the ledger of a deployed lake says of a file; None before its first batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from forebay.operate.doctor.deployment import Deployment
+
+__all__ = ["outcome_in_ledger"]
+
+
+def outcome_in_ledger(on: Deployment) -> Callable[[str], str | None]:
+    from forebay.operate.files import versions_of
+    from forebay.operate.lake_view import LakeView
+
+    def outcome(key: str) -> str | None:
+        found = versions_of(LakeView(on.outputs["LakeUri"]), on.landing_bucket, key)
+        return found[0].outcome if found else None
+
+    return outcome

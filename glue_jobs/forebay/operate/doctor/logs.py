@@ -1,0 +1,82 @@
+"""Log groups: there, filled by the runs, and what the jobs report there of the versions they run on."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from forebay.operate.doctor.deployment import Deployment
+from forebay.operate.doctor.finding import Finding, error, warning
+from forebay.spark import runtime
+
+__all__ = ["groups", "reports"]
+
+REPORT = "StockTaken"
+"""The event in which a job says, at its start, what it runs on."""
+AT_WORK = ("STARTING", "WAITING")
+
+
+def groups(on: Deployment) -> Iterator[Finding]:
+    for group in on.of("Logs::LogGroup"):
+        known = on.client("logs").describe_log_groups(logGroupNamePrefix=group)["logGroups"]
+        found = next((one for one in known if one["logGroupName"] == group), None)
+        if found is None:
+            what = f"the log group {group} is not there"
+            yield error("logs.groups", what, "The service makes one without encryption and keeps it for ever, or none.")
+        elif not found.get("retentionInDays"):
+            mend = f"aws logs put-retention-policy --log-group-name {group} --retention-in-days 30"
+            yield warning("logs.groups", f"{group} is kept for ever", "Its cost grows with every day.", mend)
+    for job in on.of("Glue::Job"):
+        ours = [group for group in on.of("Logs::LogGroup") if group.startswith(f"/{on.stack}/{_short(on, job)}/")]
+        ran = [run for run in _runs(on, job) if run["JobRunState"] not in AT_WORK]
+        if ran and ours and not any(_has_streams(on, group) for group in ours):
+            what = f"the job {job} ran, and {' and '.join(sorted(ours))} are empty"
+            why = "Its log goes elsewhere, or its role may not write there: trouble would not be seen."
+            yield warning("logs.groups", what, why, "see --custom-logGroup-prefix of the job; cdk deploy")
+
+
+def reports(on: Deployment) -> Iterator[Finding]:
+    for job in on.of("Glue::Job"):
+        report = _last_report(on, _short(on, job))
+        if report is not None and report.get("spark") != runtime.SPARK:
+            what = f"the job {job} reports Spark {report.get('spark')}, and is tested on {runtime.SPARK}"
+            yield warning("logs.reports", what, "What was tested is not what runs.", "compare Glue's release notes")
+        delta = (report or {}).get("modules", {}).get("delta.tables", "unknown")
+        if delta not in ("unknown", runtime.DELTA):
+            what = f"the job {job} reports Delta {delta}, and is tested on {runtime.DELTA}"
+            yield warning("logs.reports", what, "What was tested is not what runs.", "compare Glue's release notes")
+
+
+def _last_report(on: Deployment, job: str) -> Mapping[str, Any] | None:
+    found = [event for group in _groups_of(on, job) for event in _reports_in(on, group)]
+    for event in sorted(found, key=lambda one: one["timestamp"], reverse=True):
+        try:
+            told = json.loads(event["message"])
+        except ValueError:
+            continue
+        if isinstance(told, dict) and told.get("event") == REPORT:
+            return told
+    return None
+
+
+def _reports_in(on: Deployment, group: str) -> list[dict[str, Any]]:
+    asked = {"logGroupName": group, "filterPattern": f'"{REPORT}"', "limit": 100}
+    since = int(on.now().timestamp() * 1000) - 14 * 86_400_000
+    return list(on.client("logs").filter_log_events(**asked, startTime=since)["events"])
+
+
+def _groups_of(on: Deployment, job: str) -> list[str]:
+    return [group for group in on.of("Logs::LogGroup") if group.startswith(f"/{on.stack}/{job}/")]
+
+
+def _short(on: Deployment, job: str) -> str:
+    return job.removeprefix(f"{on.stack}-")
+
+
+def _runs(on: Deployment, job: str) -> list[dict[str, Any]]:
+    return list(on.client("glue").get_job_runs(JobName=job, MaxResults=5)["JobRuns"])
+
+
+def _has_streams(on: Deployment, group: str) -> bool:
+    return bool(on.client("logs").describe_log_streams(logGroupName=group, limit=1)["logStreams"])

@@ -1,0 +1,115 @@
+"""One object that travels the whole way: bucket, topic, queue, job, ledger; and is removed again.
+
+In: a deployment, and how to look into the ledger. Out: findings that say where it got stuck, or none. The object is one empty
+line, so it leaves a row in the ledger and none in any table. Each run has an object of its own. The lake's conditional PUT is
+tried first, below `_forebay/probe`. Refused is what S3 refuses; nothing is retried.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from uuid import uuid4
+
+from botocore.exceptions import ClientError
+
+from forebay.lake.layout import PROBES
+from forebay.operate.doctor.deployment import Deployment
+from forebay.operate.doctor.finding import Finding, error, warning
+
+__all__ = ["Clock", "conditional_put", "journey"]
+
+EVERY_S = 5.0
+BODY = b"\n"
+AT_WORK = ("STARTING", "RUNNING", "WAITING", "STOPPING")
+
+
+@dataclass(frozen=True)
+class Clock:
+    now_s: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], None] = time.sleep
+
+
+def conditional_put(on: Deployment) -> Iterator[Finding]:
+    """The second of two PUTs with `If-None-Match` must be refused, and one without it, if the policy says so."""
+    s3, key = on.client("s3"), f"{PROBES}/doctor-{uuid4().hex}"
+    place = {"Bucket": on.lake_bucket, "Key": key}
+    try:
+        s3.put_object(**place, Body=BODY, IfNoneMatch="*")
+        if not _is_refused(lambda: s3.put_object(**place, Body=BODY, IfNoneMatch="*")):
+            what = f"{on.lake_bucket} let a conditional PUT overwrite an object"
+            why = "Two writers could both win one commit, and rows would be lost."
+            yield error("probe.conditional_put", what, why, "keep the lake in S3 itself, not in an imitation")
+    finally:
+        s3.delete_object(**place)
+
+
+def _is_refused(put: Callable[[], object]) -> bool:
+    try:
+        put()
+    except ClientError as refused:
+        return refused.response["ResponseMetadata"]["HTTPStatusCode"] in (409, 412)
+    return False
+
+
+def journey(
+    on: Deployment, outcome_of: Callable[[str], str | None], *, wait_s: float, clock: Clock | None = None
+) -> Iterator[Finding]:
+    """`outcome_of` gives what the ledger says of a key of the landing bucket, None where it has no row."""
+    clock = clock or Clock()
+    s3, key = on.client("s3"), f"{on.landing_prefix}forebay-doctor-{uuid4().hex}.json"
+    put = s3.put_object(Bucket=on.landing_bucket, Key=key, Body=BODY)
+    version = {"VersionId": put["VersionId"]} if put.get("VersionId") else {}
+    lost_before = _count(on, on.dead_urls[1])
+    try:
+        outcome, until = None, clock.now_s() + wait_s
+        while (outcome := outcome_of(key)) is None and clock.now_s() < until:
+            clock.sleep(EVERY_S)
+        if outcome is None:
+            yield _where_it_is_stuck(on, key, wait_s, lost_before)
+        elif outcome != "empty":
+            what = f"the ledger calls the probe s3://{on.landing_bucket}/{key} {outcome!r}, and it is empty"
+            yield error(
+                "probe.journey",
+                what,
+                "The job cannot read what lands.",
+                f"forebay files show s3://{on.landing_bucket}/{key}",
+            )
+    finally:
+        s3.delete_object(Bucket=on.landing_bucket, Key=key, **version)
+
+
+def _where_it_is_stuck(on: Deployment, key: str, wait_s: float, lost_before: int) -> Finding:
+    """The last place that it is known to have reached."""
+    if _count(on, on.dead_urls[1]) > lost_before:
+        what = "the probe reached the topic, and SNS could not deliver it to the queue"
+        return error("probe.journey", what, "The policy of the queue or of its key does not let SNS in.")
+    running = [run["JobRunState"] for run in _runs(on) if run["JobRunState"] in AT_WORK]
+    if _count(on, on.queue_url):
+        what = f"after {wait_s:g} s the probe is still in the queue"
+        if not running:
+            why = "No run of the ingest job is at work: start_ingest did not start one, or the last one failed."
+            mend = f"aws glue get-job-runs --job-name {on.outputs['IngestJob']} --max-results 1"
+            return error("probe.journey", what, why, mend)
+        why = f"A run of the ingest job is {running[0]}. A start takes a minute or two, a backlog longer."
+        return warning("probe.journey", what, why, "run it again with a longer --wait-s")
+    if running:
+        what = f"after {wait_s:g} s the ledger does not know the probe, and the queue is empty"
+        why = f"A run of the ingest job is {running[0]} and may hold it, or it never reached the queue."
+        return warning("probe.journey", what, why, "run it again with a longer --wait-s")
+    what = "the probe never reached the queue"
+    why = f"S3 did not announce {key}, or the topic's policy, its key or a filter stopped the notification."
+    return error("probe.journey", what, why, "see the findings of landing, queues and keys")
+
+
+def _runs(on: Deployment) -> list[dict[str, str]]:
+    if on.outputs["IngestJob"] not in on.of("Glue::Job"):
+        return []
+    return list(on.client("glue").get_job_runs(JobName=on.outputs["IngestJob"], MaxResults=5)["JobRuns"])
+
+
+def _count(on: Deployment, url: str) -> int:
+    names = ["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"]
+    said = on.client("sqs").get_queue_attributes(QueueUrl=url, AttributeNames=names)["Attributes"]
+    return sum(int(said[name]) for name in names)

@@ -1,0 +1,73 @@
+"""The queue and its two dead-letter queues."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+from forebay.operate.doctor.deployment import Deployment
+from forebay.operate.doctor.finding import Finding, error, warning
+from forebay.operate.doctor.policy import lets_in
+
+__all__ = ["dead_letters", "deliveries", "encryption", "key_of_queue", "redrive"]
+
+LEAST_RECEIVES = 3
+
+
+def deliveries(on: Deployment) -> Iterator[Finding]:
+    """SNS may write to the queue, and to the queue of what it cannot deliver."""
+    for url in (on.queue_url, on.dead_urls[1]):
+        policy = _attributes(on, url).get("Policy", "")
+        if not lets_in(policy, "sns.amazonaws.com", "sqs:SendMessage", source=on.arrivals_topic, account=on.account):
+            what = f"the policy of the queue {_name(url)} does not let SNS send for {on.arrivals_topic}"
+            yield error("queues.deliveries", what, "Notifications do not arrive.")
+
+
+def redrive(on: Deployment) -> Iterator[Finding]:
+    said = _attributes(on, on.queue_url)
+    policy, dead = json.loads(said.get("RedrivePolicy") or "{}"), on.dead_urls[0]
+    fault = partial(error, "queues.redrive")
+    if policy.get("deadLetterTargetArn") != on.queue_arn(dead):
+        what = f"messages of {_name(on.queue_url)} do not move to {_name(dead)}"
+        yield fault(what, "A message that never succeeds comes back until SQS deletes it, and no alarm rings.")
+    elif int(policy["maxReceiveCount"]) < LEAST_RECEIVES:
+        what = f"a message moves to {_name(dead)} after {policy['maxReceiveCount']} receives"
+        yield fault(what, "One restart of the job is enough to make dead letters of good files.")
+    kept, kept_dead = int(said["MessageRetentionPeriod"]), int(_attributes(on, dead)["MessageRetentionPeriod"])
+    if kept_dead <= kept:
+        what = f"{_name(dead)} keeps messages for {kept_dead} s, no longer than the queue, {kept} s"
+        mend = f"aws sqs set-queue-attributes --queue-url {dead} --attributes MessageRetentionPeriod=1209600"
+        yield fault(what, "A message takes its age along: it may be deleted on arrival.", mend)
+
+
+def dead_letters(on: Deployment) -> Iterator[Finding]:
+    dead, undelivered = on.dead_urls
+    for url, why in (
+        (dead, "Their files are not loaded: each was received several times and its batch never finished."),
+        (undelivered, "SNS could not deliver them to the queue."),
+    ):
+        if count := int(_attributes(on, url)["ApproximateNumberOfMessages"]):
+            mend = f"forebay queue dlq --queue-url {on.queue_url}" if url == dead else "see undelivered in the runbook"
+            yield warning("queues.dead_letters", f"{count:,} messages are in {_name(url)}", why, mend)
+
+
+def encryption(on: Deployment) -> Iterator[Finding]:
+    """Nobody can give SNS the use of a key that AWS manages."""
+    for url in (on.queue_url, on.dead_urls[1]):
+        if _attributes(on, url).get("KmsMasterKeyId", "").endswith("alias/aws/sqs"):
+            what = f"the queue {_name(url)} is encrypted with alias/aws/sqs"
+            yield error("queues.encryption", what, "SNS may not use that key, so nothing arrives.")
+
+
+def key_of_queue(on: Deployment) -> str:
+    return str(_attributes(on, on.queue_url).get("KmsMasterKeyId", ""))
+
+
+def _attributes(on: Deployment, url: str) -> dict[str, Any]:
+    return dict(on.client("sqs").get_queue_attributes(QueueUrl=url, AttributeNames=["All"])["Attributes"])
+
+
+def _name(url: str) -> str:
+    return url.rpartition("/")[2]

@@ -1,0 +1,97 @@
+"""Rights, one by one: what the role of the ingest job needs, and what the caller must be allowed to ask.
+
+IAM itself is asked (SimulatePrincipalPolicy), which knows permission boundaries and the organisation's policies too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from forebay.lake.layout import CHECKPOINT
+from forebay.operate.doctor.deployment import Deployment
+from forebay.operate.doctor.finding import Finding, error
+from forebay.operate.doctor.queues import key_of_queue
+
+__all__ = ["NEEDED", "of_ingest", "policy_for_doctor"]
+
+NEEDED = {
+    "GetCallerIdentity": "sts:GetCallerIdentity",
+    "DescribeStacks": "cloudformation:DescribeStacks",
+    "ListStackResources": "cloudformation:ListStackResources",
+    "GetParameter": "ssm:GetParameter",
+    "ListServiceQuotas": "servicequotas:ListServiceQuotas",
+    "GetAccountSettings": "lambda:GetAccountSettings",
+    "GetFunction": "lambda:GetFunction",
+    "GetFunctionConcurrency": "lambda:GetFunctionConcurrency",
+    "GetBucketNotificationConfiguration": "s3:GetBucketNotification",
+    "GetBucketLifecycleConfiguration": "s3:GetLifecycleConfiguration",
+    "GetBucketPolicy": "s3:GetBucketPolicy",
+    "GetBucketEncryption": "s3:GetEncryptionConfiguration",
+    "GetPublicAccessBlock": "s3:GetBucketPublicAccessBlock",
+    "HeadObject": "s3:GetObject",
+    "GetTopicAttributes": "sns:GetTopicAttributes",
+    "GetSubscriptionAttributes": "sns:GetSubscriptionAttributes",
+    "ListSubscriptionsByTopic": "sns:ListSubscriptionsByTopic",
+    "GetQueueAttributes": "sqs:GetQueueAttributes",
+    "DescribeKey": "kms:DescribeKey",
+    "GetKeyPolicy": "kms:GetKeyPolicy",
+    "GetJob": "glue:GetJob",
+    "GetJobRuns": "glue:GetJobRuns",
+    "GetRole": "iam:GetRole",
+    "SimulatePrincipalPolicy": "iam:SimulatePrincipalPolicy",
+    "DescribeLogGroups": "logs:DescribeLogGroups",
+    "DescribeLogStreams": "logs:DescribeLogStreams",
+    "FilterLogEvents": "logs:FilterLogEvents",
+    "GetSchedule": "scheduler:GetSchedule",
+    "ListSchedules": "scheduler:ListSchedules",
+    "DescribeRule": "events:DescribeRule",
+    "ListTargetsByRule": "events:ListTargetsByRule",
+    "DescribeAlarms": "cloudwatch:DescribeAlarms",
+}
+"""By the operation that a check asks: the right that it needs. A test holds the table to what the checks ask."""
+
+
+def policy_for_doctor() -> dict[str, Any]:
+    """What to give whoever runs it, without `--probe`."""
+    statement = {"Sid": "ForebayDoctor", "Effect": "Allow", "Action": sorted(set(NEEDED.values())), "Resource": "*"}
+    return {"Version": "2012-10-17", "Statement": [statement]}
+
+
+def of_ingest(on: Deployment) -> Iterator[Finding]:
+    job = on.outputs["IngestJob"]
+    if job not in on.of("Glue::Job"):
+        return
+    role = on.client("glue").get_job(JobName=job)["Job"]["Role"]
+    arn = on.client("iam").get_role(RoleName=role.rpartition("/")[2])["Role"]["Arn"]
+    for action, resource, context in _of_ingest(on):
+        entries = [
+            {"ContextKeyName": key, "ContextKeyValues": [v], "ContextKeyType": "string"} for key, v in context.items()
+        ]
+        answer = on.client("iam").simulate_principal_policy(
+            PolicySourceArn=arn, ActionNames=[action], ResourceArns=[resource], ContextEntries=entries
+        )
+        if any(one["EvalDecision"] != "allowed" for one in answer["EvaluationResults"]):
+            what = f"the role of {job} may not {action} on {resource}"
+            why = "The job needs it. The template grants it: a policy was edited, or a boundary takes it away."
+            yield error("rights.of_ingest", what, why, f"cdk deploy; else look at the boundary of {arn}")
+
+
+def _of_ingest(on: Deployment) -> Iterator[tuple[str, str, dict[str, str]]]:
+    queue, lake = on.queue_arn(on.queue_url), on.bucket_arn(on.lake_bucket)
+    landed = on.bucket_arn(on.landing_bucket)
+    for action in ("ReceiveMessage", "DeleteMessage", "ChangeMessageVisibility", "GetQueueAttributes"):
+        yield f"sqs:{action}", queue, {}
+    for action in ("GetObject", "GetObjectVersion"):
+        yield f"s3:{action}", f"{landed}/{on.landing_prefix}a.json", {}
+    yield "s3:ListBucket", landed, {}
+    for action in ("GetObject", "PutObject"):
+        yield f"s3:{action}", f"{lake}/a_table/_delta_log/00000000000000000000.json", {}
+    yield "s3:DeleteObject", f"{lake}/{CHECKPOINT}/offsets/0", {}
+    yield "s3:ListBucket", lake, {}
+    if key := key_of_queue(on):
+        for action in ("Decrypt", "GenerateDataKey"):
+            yield f"kms:{action}", key if key.startswith("arn:") else on.key_arn(key), {}
+    group = f"arn:{on.partition}:logs:{on.region}:{on.account}:log-group:/{on.stack}/ingest/output:log-stream:a"
+    yield "logs:PutLogEvents", group, {}
+    yield "cloudwatch:PutMetricData", "*", {"cloudwatch:namespace": on.stack}
