@@ -12,9 +12,9 @@ The map, in the order of the journey. A room imports only from rooms above it, a
 | `declaration` | TOML | a service, its tables and their columns |
 | `notification` | the body of a message | the files that it names |
 | `content` | files | their records, one by one |
+| `record` | records, as text | their values in a table's columns, and the columns it should get |
 | `source` | an SQS queue | `format("s3-sqs")`: a stream of file names |
 | `ledger` | files | which of them are new, and what became of each |
-| `record` | records, as text | their values in a table's columns, and the columns it should get |
 | `table` | rows for many tables | one commit per table, each exactly once |
 | `batch` | file names | rows in tables, and the ledger's entries |
 | `upkeep` | small, old or missed files | compact, tidy and complete tables |

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from pyspark.sql import functions as F
+from pyspark.sql import types as T
 
-from forebay.batch.columns import rules_of, with_table_columns
+from forebay.batch.columns import rules_of, spark_type, with_table_columns
 from forebay.batch.routing import routed
 from forebay.declaration.service import Service, parse_service
+from forebay.source.columns import columns_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -255,7 +257,9 @@ VERBATIM = [
     ("double", "12345678901234567.89", 12345678901234567.89, "12345678901234567.89"),
     ("double", "0.1", 0.1, None),
     ("double", "0.30000000000000004", 0.30000000000000004, None),
-    ("double", "1E400", math.inf, "1E400"),
+    ("double", "1E400", None, "1E400"),
+    ("double", "-Infinity", -math.inf, None),
+    ("float", "1e39", None, "1e39"),
     ("float", "0.1", pytest.approx(0.1), None),
     ("float", "0.123456789", pytest.approx(0.123456789), "0.123456789"),
     ("long", "1.5", None, "1.5"),
@@ -274,6 +278,61 @@ def test_a_declared_column_and_what_is_rescued_have_each_digit(spark: SparkSessi
         left |= one["in"]
     found = {(kind, written): (row[f"c{n}"], left.get(f"c{n}")) for n, (kind, written, *_) in enumerate(VERBATIM)}
     assert found == {(kind, written): (value, rescued) for kind, written, value, rescued in VERBATIM}
+
+
+TYPES = [
+    "long",
+    "int",
+    "double",
+    "float",
+    "boolean",
+    "timestamp",
+    "date",
+    "string",
+    "json",
+    "decimal(9,2)",
+    "decimal(38,18)",
+]
+ANYTHING: tuple[str, ...] = (
+    *("0", "1", "-1", "-0", "-0.0", "40000", "2147483648", "9223372036854775807", "9223372036854775808", "1.0", "1.5"),
+    *("1e2", "1e-7", "1E400", "0.1", "1.005", "12345678901234567.89", "0.123456789", "1e39", "NaN", "-Infinity"),
+    *("true", "false", "null", "[]", "{}", "[1, 2 ]", '{"x" : 1.10, "y": -0}', "1795343400", '"1795343400"'),
+    *(
+        '"NaN"',
+        '"+inf"',
+        '"1"',
+        '" 7 "',
+        '"+7"',
+        '"7."',
+        '".5"',
+        '"1_0"',
+        '"x"',
+        '""',
+        '"yes"',
+        '"F"',
+        '"\\ud800"',
+        '"\\u00e9"',
+    ),
+    *(json.dumps(text) for _, text, _ in MOMENTS),
+)
+
+
+def test_a_notebook_gets_the_values_that_a_service_gets(spark: SparkSession) -> None:
+    """With `fileFormat` a source reads records without Spark. Both go by the rules of `record.declared`."""
+    names = [f"c{n}" for n in range(len(TYPES))]
+    service = service_of(
+        ", ".join(f'{{ name = "{name}", type = "{of}" }}' for name, of in zip(names, TYPES, strict=True))
+    )
+    texts = ["{" + ", ".join(f'"{name}": {value}' for name in names) + "}" for value in ANYTHING]
+    rows = made_in(spark, service, texts).select(*names, "_misfits").toArrow().to_pylist()
+    schema = T.StructType(
+        [T.StructField(c.name, T._parse_datatype_string(spark_type(c))) for c in service.tables[0].columns]
+    )
+    for name, of, field in zip(names, TYPES, schema.fields, strict=True):
+        ours = columns_of(texts, T.StructType([field]), UTC)
+        for place, (value, mine, row) in enumerate(zip(ANYTHING, ours.arrays[0].to_pylist(), rows, strict=True)):
+            told = place in ours.misfits | ours.inexact
+            assert (of, value, str(mine), told) == (of, value, str(row[name]), name in misfits_of(row))
 
 
 def test_a_declared_column_takes_its_own_key_and_else_a_twin(spark: SparkSession) -> None:

@@ -105,7 +105,22 @@ TEXTS = [
         "x",
         "0x10",
     ),
-    *("1.005", "123456789.99", "1234567890", ".5", "5.", "1E400", "NaN", "Infinity", "true", "F", "yes", "2"),
+    *(
+        "1.005",
+        "123456789.99",
+        "1234567890",
+        ".5",
+        "5.",
+        "1E400",
+        "0.123456789",
+        "123456789012345678901234567890123456.78",
+        "NaN",
+        "Infinity",
+        "true",
+        "F",
+        "yes",
+        "2",
+    ),
     *("2026-11-22", "2026-11-22T10:30:00Z", "2026-11-22 10:30:00.123456", "2026-13-01", "2026-02-30", "yesterday"),
     *(
         "1795341600",
@@ -121,13 +136,26 @@ TEXTS = [
         "{",
     ),
 ]
-KINDS = ["long", "int", "double", "decimal(9,2)", "boolean", "timestamp", "date", "map", "json", "string"]
+KINDS = [
+    "long",
+    "int",
+    "double",
+    "float",
+    "decimal(9,2)",
+    "decimal(38,2)",
+    "boolean",
+    "timestamp",
+    "date",
+    "map",
+    "json",
+    "string",
+]
 
 
 def _fits(text: Any, column: Column) -> Any:
     """A double that does not hold the number fits it only in part."""
     value = column_of_text(text, column).isNotNull()
-    return value & is_exact(text, single=False) if column.type == "double" else value
+    return value & is_exact(text, single=column.type == "float") if column.type in ("double", "float") else value
 
 
 def test_a_text_fits_its_column_in_python_where_spark_has_a_value(spark: SparkSession) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from forebay.record import swift, walk
@@ -47,7 +47,8 @@ def row(*records: Any, **more: Any) -> tuple[dict[str, Any], Any]:
 
 def same(one: Any, other: Any) -> bool:
     if isinstance(one, float) and isinstance(other, float):
-        return one == other or (math.isnan(one) and math.isnan(other))
+        signs = math.copysign(1, one) == math.copysign(1, other)
+        return (one == other and signs) or (math.isnan(one) and math.isnan(other))
     if isinstance(one, dict) and isinstance(other, dict):
         return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
     if isinstance(one, list) and isinstance(other, list):
@@ -71,10 +72,17 @@ def test_the_quick_way_does_what_the_slow_one_does(
 ) -> None:
     rules = Rules(depth=depth, flatten=flatten, declared=declared, new_columns=5, reserved=frozenset({"a"}))
     known = grown(Struct(), _walked_shape(earlier, rules), rules)
-    quick, slow = Records(texts(records), rules), [walk.parsed(json.dumps(record), rules) for record in records]
+    _both_ways_agree([json.dumps(record) for record in records], known, rules)
+
+
+def _both_ways_agree(written: list[str], known: Struct, rules: Rules) -> None:
+    quick, slow = Records(texts(written), rules), [walk.parsed(text, rules) for text in written]
     columns = grown(known, quick.shape(), rules)
-    assert columns == grown(known, _walked_shape(records, rules), rules)
-    if not records:
+    walked = Shape()
+    for record in slow:
+        walked.observe(record, rules.depth + 1)
+    assert columns == grown(known, walked, rules)
+    if not written:
         return
     done = quick.conformed(columns)
     for at, made, rescued in zip(
@@ -166,6 +174,7 @@ def test_bad_input_ends_where_it_should(records: list[Any], columns: dict[str, A
 
 
 NUMBERS = st.one_of(
+    st.sampled_from(["-0", "-0.0", "0", "1.5", "-0 "]),
     st.integers().map(str),
     st.floats(allow_nan=False, allow_infinity=False).map(repr),
     st.from_regex(r"-?(0|[1-9][0-9]{0,20})(\.[0-9]{1,20})?([eE][+-]?[0-9]{1,3})?", fullmatch=True),
@@ -191,6 +200,15 @@ def test_columns_and_what_is_rescued_give_each_number_back(records: list[dict[st
             assert wanted[key] in (
                 (Decimal(repr(held)), Decimal(held)) if isinstance(held, float) else (Decimal(held),)
             )
+
+
+@example([{"a": "-0"}], 1.5)
+@given(
+    st.lists(st.dictionaries(st.sampled_from("ab"), NUMBERS, min_size=1), max_size=5), st.sampled_from([1, 1.5, "x"])
+)
+def test_both_ways_make_the_same_of_each_number_as_it_is_written(records: list[dict[str, str]], first: Any) -> None:
+    written = ["{" + ",".join(f'"{key}":{number}' for key, number in record.items()) + "}" for record in records]
+    _both_ways_agree(written, grown(Struct(), _walked_shape([{"a": first}], Rules()), Rules()), Rules())
 
 
 def test_numbers_are_rescued_as_they_were_written() -> None:

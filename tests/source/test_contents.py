@@ -3,20 +3,13 @@
 from __future__ import annotations
 
 import gzip
-import json
-import random
 import textwrap
 from collections.abc import Callable, Iterator
-from datetime import UTC
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
-from pyspark.sql import functions as F
-from pyspark.sql import types as T
 
-from forebay.content.columns import columns_of
 from forebay.source.source import register
 from forebay_local.twin.twin import Twin
 from tests.source.conftest import Queues
@@ -207,66 +200,3 @@ def test_what_cannot_be_honoured_is_refused_with_a_reason(
 
     with pytest.raises(Exception, match=words):
         run()
-
-
-DECLARED = (
-    "a bigint, b string, c double, d boolean, e timestamp, f date, g decimal(9,2), i int, "
-    "j array<int>, k array<struct<x: int, y: string>>, l map<string, int>, m map<string, struct<x: int>>, "
-    "n struct<x: int, y: struct<z: boolean, u: string>>, o timestamp_ntz, p array<array<string>>, q float, r smallint"
-)
-MOMENTS = (
-    "2024", "2024-1", "2024-02-30", "2024-01-02", "2024-01-02 3:4:5", "2024-01-02T03:04:05.123456789Z", "x", "",
-    "2024-01-02T03:04:05+02:00", "2024-01-02T03:04:05 Europe/Paris", "2024-01-02T03", "2024-01-02T03:04", " 2024-01-02 ",
-    "2024-01-02T03:04:05+2", "2024-01-02T03:04:05+0230", "2024-13-01", "2024-01-02T03:04:05.", "+2024-01-02",
-    "2024-01-02T03:04:05 UTC+1", "2024-01-02T", "2024-01-02T03:04:05EST", "2024-01-02T24:00:00", "0001-01-01", "1969-12-31",
-)  # fmt: skip
-SCALARS: tuple[str, ...] = (
-    "0", "1", "-1", "-0", "127", "40000", "2147483648", "9223372036854775807", "9223372036854775808", "1.0", "1.5", "-0.0",
-    "1e2", "1e-7", "12345678.9", "1e400", "0.1", "1.005", "123456789012345678901234567890", "true", "false", "null",
-    '"NaN"', '"Infinity"', '"-Infinity"', '"INF"', '"1"', '"1.25"', '"x"', '""', '"YWJj"', '"YW"', '"\\u00e9\\ud83d\\ude00"',
-    '"\\ud800"', '"tab\\t\\u001f\\\\u001f/"', "[]", "{}", "[1, 2 ]", '{"x" : 1.10}', '{"x": [null, {"y": "z"}]}',
-    '"1700000000.5"',
-)  # fmt: skip
-
-
-def test_records_become_what_sparks_own_reader_makes_of_them(spark: Any) -> None:
-    """Thousands of documents, each field of each type given everything that could stand there. Left out is where Spark's
-    reader loses what is there: the fields behind a broken base64 text, and a moment 292 billion years from now."""
-    chance = random.Random(20260102)
-    schema = T.StructType.fromDDL(DECLARED)
-    texts = [document(chance, schema.names) for _ in range(4000)]
-    with_text = T.StructType([*schema.fields, T.StructField("_corrupt_record", T.StringType())])
-    parsed = spark.createDataFrame([(text,) for text in texts], "text string").select(
-        F.from_json("text", with_text, {"timeZone": "UTC"}).alias("row")
-    )
-    ours = columns_of(texts, schema, UTC)
-    corrupt = pa.array([text if place in ours.misfits else None for place, text in enumerate(texts)], pa.string())
-    theirs = [row["row"] for row in parsed.toArrow().to_pylist()]
-    rows = pa.RecordBatch.from_arrays([*ours.arrays, corrupt], names=with_text.names).to_pylist()
-    assert len(ours.misfits) > 1000
-    for text, mine, sparks in zip(texts, rows, theirs, strict=True):
-        assert {name: shown(mine[name]) for name in mine} == {name: shown(sparks[name]) for name in sparks}, text
-
-
-def document(chance: random.Random, names: list[str]) -> str:
-    chosen = chance.sample(names, chance.randint(1, 4))
-    return "{" + ", ".join(f'"{name}": {value(chance, name)}' for name in chosen) + "}"
-
-
-def value(chance: random.Random, name: str) -> str:
-    if name in "efo" or chance.random() < 0.1:
-        return json.dumps(chance.choice(MOMENTS))
-    kind = chance.random()
-    if kind < 0.4:
-        return chance.choice(SCALARS)
-    if kind < 0.6:
-        return "[" + ", ".join(value(chance, "a") for _ in range(chance.randint(0, 3))) + "]"
-    fields = chance.sample("xyzu", chance.randint(0, 3))
-    return "{" + ", ".join(f'"{field}": {value(chance, "a")}' for field in fields) + "}"
-
-
-def shown(value: Any) -> str:
-    """NaN is like NaN, and a map has no order."""
-    if isinstance(value, list) and value and isinstance(value[0], tuple):
-        value = sorted(value)
-    return repr(value)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
+
 import pytest
 
 from forebay.errors import InvalidConfiguration
@@ -132,6 +134,21 @@ def test_a_cluster_may_say_where_the_manifests_of_every_queue_are() -> None:
     assert SourceOptions.parse(LEAST, {MANIFESTS: "s3://lake/manifests"}).manifest_path == LEAST["manifestPath"]
     with pytest.raises(InvalidConfiguration, match="manifestPath: is missing"):
         SourceOptions.parse(given, {})
+
+
+@pytest.mark.parametrize(
+    ("zone", "hours"),
+    [("UTC", 0), ("Z", 0), ("Africa/Nairobi", 3), ("+02:00", 2), ("GMT-3", -3), ("-0330", -3.5)],
+)
+def test_a_time_zone_has_a_name_or_an_offset(zone: str, hours: float) -> None:
+    parsed = SourceOptions.parse(LEAST | {"timeZone": zone}).time_zone
+    assert parsed.utcoffset(datetime(2026, 1, 1)) == timedelta(hours=hours)
+
+
+@pytest.mark.parametrize("zone", ["Mars", "+19:00", "+01:60", "Europe", "../UTC"])
+def test_a_time_zone_that_does_not_exist_is_refused(zone: str) -> None:
+    with pytest.raises(InvalidConfiguration, match="timeZone"):
+        SourceOptions.parse(LEAST | {"timeZone": zone})
 
 
 def test_no_option_is_both_here_and_elsewhere() -> None:

@@ -8,6 +8,7 @@ goes along as text (`MISFITS`), to be rescued.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import reduce
@@ -31,6 +32,7 @@ from forebay.declaration.path import parse_path
 from forebay.declaration.service import Service
 from forebay.declaration.table import Table
 from forebay.record.growth import Rules
+from forebay.record.moment import PLACES
 from forebay.table.shaping import DOCUMENT, MISFITS, RESCUED
 
 if TYPE_CHECKING:
@@ -67,8 +69,6 @@ SPARK_TYPES = {
     "date": "DATE",
     "binary": "BINARY",
 }
-PLACES = {"s": 0, "ms": 3, "us": 6, "ns": 9}
-"""Of a second, in a declared unit."""
 
 
 def with_table_columns(rows: DataFrame, service: Service, table: Table, *, batch: int, at: datetime) -> DataFrame:
@@ -178,7 +178,17 @@ def column_of_text(text: Expression, column: Column) -> Expression:
         return decimal_of(text, column.type)
     if column.type in ("timestamp", "date"):
         return _moment(text, column)
+    if column.type in ("double", "float"):
+        return _finite(text, column.type)
     return text.try_cast(SPARK_TYPES.get(column.type, column.type))
+
+
+def _finite(text: Expression, kind: str) -> Expression:
+    """The nearest double or float. A number beyond them all has none; a text that says infinity is infinite."""
+    from pyspark.sql import functions as F
+
+    value = text.try_cast(SPARK_TYPES[kind])
+    return F.when((F.abs(value) != F.lit(math.inf)) | is_exact(text, single=kind == "float"), value)
 
 
 def spark_type(column: Column) -> str:

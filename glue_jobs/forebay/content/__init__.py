@@ -12,6 +12,5 @@ The core is pure Python and Arrow; `source` hands it to Spark as the batch data 
 * `lines`, `skeleton`, `shape`, `salvage`, `split` text into records: by lines, by brackets, around broken lines
 * `elements` records inside documents                   * `vetting` records that are refused
 * `end` what became of a piece, and of its file
-* `columns`, `value`, `moment` documents into columns of a declared schema
 * `reading` all of that, in order                       * `rows` what leaves
 """

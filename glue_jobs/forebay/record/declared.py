@@ -1,94 +1,117 @@
-"""Whether a field's text fits its declared column, in plain Python: what `batch.columns` has Spark decide.
+"""What value a field's text is in its declared column, in plain Python: the definition of what Spark does in `batch.columns`.
 
-In: a field's text, and the declaration of its column. Out: yes or no. What does not fit is rescued. Patterns of `formats` are
-Spark's; one that is more than numbers, such as `MMM`, is taken to fit.
+In: a field's text, and the declaration of its column. Out: the value, or None where the text is none of that type; and
+whether it fits. What does not fit is rescued. Patterns of `formats` are Spark's; one that is more than numbers, such as
+`MMM`, is taken to fit.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, tzinfo
 from decimal import Decimal, InvalidOperation
+from typing import TYPE_CHECKING, Any
 
-from forebay.declaration.column import Column
-from forebay.record.number import is_exact
+import numpy as np
 
-__all__ = ["fits"]
+from forebay.record.moment import PLACES, day_of, local_micros_of, micros_of, micros_since_1970
+from forebay.record.number import WIDE, decimal_of, is_exact
+
+if TYPE_CHECKING:
+    from forebay.declaration.column import Column
+
+__all__ = ["fits", "is_whole_of", "value_of"]
 
 WHOLE = re.compile(r"[+-]?[0-9]+")
-FRACTION = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+LONGEST_WHOLE = 29
+BITS = {"byte": 7, "short": 15, "int": 31, "long": 63}
 NOT_FINITE = re.compile(r"[+-]?inf(inity)?|nan", re.IGNORECASE)
-OFFSET = r"(?: ?(Z|z|UTC|GMT)|([+-])(\d\d)(?::?(\d\d))?)?"
-EXTENDED = re.compile(
-    r"(\d{4})-(\d\d)-(\d\d)(?:[Tt ](\d\d)(?::(\d\d)(?::(\d\d)(?:[.,](\d+))?)?)?" + OFFSET + ")?", re.ASCII
-)
-BASIC = re.compile(r"(\d{4})(\d\d)(\d\d)[Tt](\d\d)(?:(\d\d)(?:(\d\d)(?:[.,](\d+))?)?)?" + OFFSET, re.ASCII)
-"""The texts that `Moment`, in Java, takes for times."""
-LONGEST_TIME = 64
-PLACES = {"s": 0, "ms": 3, "us": 6, "ns": 9}
-FIRST, AFTER = Decimal(-62135596800), Decimal(253402300800)
-"""Seconds since 1970, of the years 1 to 9999."""
-YES_OR_NO = frozenset({"t", "true", "y", "yes", "1", "f", "false", "n", "no", "0"})
-BITS = {"int": 31, "long": 63}
+YES = frozenset({"t", "true", "y", "yes", "1"})
+NO = frozenset({"f", "false", "n", "no", "0"})
 LETTERS = {"yyyy": "%Y", "MM": "%m", "dd": "%d", "HH": "%H", "mm": "%M", "ss": "%S", "SSS": "%f"}
 
 
 def fits(text: str, column: Column) -> bool:
-    if column.type.startswith("decimal"):
-        return _is_decimal(text.strip(), column.type)
-    asks = KINDS.get(column.type)
-    return asks is None or asks(text, column)
-
-
-def _is_whole(text: str, column: Column) -> bool:
-    text = text.strip()
-    most = 1 << BITS[column.type]
-    return WHOLE.fullmatch(text) is not None and len(text) < 30 and -most <= int(text) < most
-
-
-def _is_fraction(text: str, _: Column) -> bool:
-    text = text.strip()
-    return NOT_FINITE.fullmatch(text) is not None or (FRACTION.fullmatch(text) is not None and is_exact(text))
-
-
-def _is_decimal(text: str, kind: str) -> bool:
-    """Nothing is rounded."""
-    digits, scale = map(int, re.findall(r"\d+", kind))
-    try:
-        number = Decimal(text) if FRACTION.fullmatch(text) else None
-        return number is not None and abs(number) < 10 ** (digits - scale) and number == round(number, scale)
-    except InvalidOperation:
-        return False
-
-
-def _is_moment(text: str, column: Column) -> bool:
-    if column.formats:
+    """Whether the column's value says all that the text does."""
+    if column.type == "map":
+        return _is_object(text)
+    if column.type in ("timestamp", "date") and column.formats:
         return any(_is_of_format(text, pattern) for pattern in column.formats)
-    return _is_written_moment(text.strip()) or (column.unit is not None and _counts(text.strip(), PLACES[column.unit]))
+    if column.unit is not None and micros_since_1970(text, PLACES[column.unit]) is not None:
+        return True
+    return value_of(text, column.type) is not None and is_whole_of(text, column.type)
 
 
-def _is_written_moment(text: str) -> bool:
-    found = (EXTENDED.fullmatch(text) or BASIC.fullmatch(text)) if len(text) <= LONGEST_TIME else None
-    if found is None:
-        return False
-    parts = [int(found[n] or 0) for n in range(1, 7)]
-    sign, hours, minutes = found[9], int(found[10] or 0), int(found[11] or 0)
-    if hours * 60 + minutes > 18 * 60 or minutes > 59:
-        return False
+def value_of(text: str, kind: str, zone: tzinfo = UTC) -> Any:
+    """The value, as Arrow takes it: times in microseconds and dates in days since 1970. A text and its like are themselves."""
+    if kind.startswith("decimal"):
+        return _decimal(text, *map(int, re.findall(r"\d+", kind)))
+    if kind == "timestamp":
+        return micros_of(text, zone)
+    make = KINDS.get(kind)
+    return text if make is None else make(text)
+
+
+def is_whole_of(text: str, kind: str) -> bool:
+    """Whether the value that this text has in the column gives the text's number back: a double may only be near it."""
+    plain = text.strip()
+    return (
+        kind not in ("double", "float")
+        or NOT_FINITE.fullmatch(plain) is not None
+        or is_exact(plain, single=kind == "float")
+    )
+
+
+def _whole(text: str, kind: str) -> int | None:
+    plain = text.strip()
+    if WHOLE.fullmatch(plain) is None or len(plain) > LONGEST_WHOLE:
+        return None
+    most = 1 << BITS[kind]
+    return int(plain) if -most <= int(plain) < most else None
+
+
+def _double(text: str) -> float | None:
+    """The nearest one; a number beyond all doubles is none."""
+    plain = text.strip()
+    if NOT_FINITE.fullmatch(plain):
+        return float(plain)
+    held = float(plain) if decimal_of(plain) is not None else math.inf
+    return held if math.isfinite(held) else None
+
+
+def _float(text: str) -> float | None:
+    held = _double(text)
+    with np.errstate(over="ignore"):
+        single = None if held is None else float(np.float32(held))
+    return None if single is None or (math.isinf(single) and not math.isinf(held or 0)) else single
+
+
+def _decimal(text: str, digits: int, scale: int) -> Decimal | None:
+    """Nothing is rounded."""
+    number = decimal_of(text)
     try:
-        _ = datetime(*parts) - timedelta(minutes=(hours * 60 + minutes) * (-1 if sign == "-" else 1))  # type: ignore[arg-type]
-    except (ValueError, OverflowError):
-        return False
-    return True
-
-
-def _counts(text: str, places: int) -> bool:
-    try:
-        return FRACTION.fullmatch(text) is not None and FIRST <= Decimal(text).scaleb(-places) < AFTER
+        made = None if number is None else number.quantize(Decimal(1).scaleb(-scale), context=WIDE)
     except InvalidOperation:
-        return False
+        return None
+    return made if made is not None and made == number and made.adjusted() < digits - scale else None
+
+
+def _boolean(text: str) -> bool | None:
+    plain = text.strip().lower()
+    return plain in YES if plain in YES | NO else None
+
+
+KINDS: dict[str, Callable[[str], Any]] = {
+    **{kind: lambda text, kind=kind: _whole(text, kind) for kind in BITS},  # type: ignore[misc]
+    "double": _double,
+    "float": _float,
+    "boolean": _boolean,
+    "date": day_of,
+    "timestamp_ntz": local_micros_of,
+}
 
 
 def _is_of_format(text: str, pattern: str) -> bool:
@@ -104,21 +127,8 @@ def _is_of_format(text: str, pattern: str) -> bool:
     return True
 
 
-def _is_object(text: str, _: Column) -> bool:
+def _is_object(text: str) -> bool:
     try:
         return isinstance(json.loads(text), dict)
     except ValueError:
         return False
-
-
-def _is_yes_or_no(text: str, _: Column) -> bool:
-    return text.strip().lower() in YES_OR_NO
-
-
-KINDS: dict[str, Callable[[str, Column], bool]] = {
-    **dict.fromkeys(("int", "long"), _is_whole),
-    **dict.fromkeys(("double", "float"), _is_fraction),
-    **dict.fromkeys(("timestamp", "date"), _is_moment),
-    "boolean": _is_yes_or_no,
-    "map": _is_object,
-}

@@ -12,7 +12,7 @@ from forebay.declaration.path import Path
 from forebay.record.name import taken_key
 from forebay.record.number import write_json
 
-__all__ = ["text_at"]
+__all__ = ["text_at", "text_of_field"]
 
 
 def text_at(record: Any, path: Path) -> str | None:
@@ -20,9 +20,14 @@ def text_at(record: Any, path: Path) -> str | None:
     found = record
     for step in path.steps:
         found = _behind(found, step)
-    if found is None:
+    return text_of_field(found)
+
+
+def text_of_field(value: Any) -> str | None:
+    """A field's text, with each digit as it was written; an object or an array as JSON."""
+    if value is None:
         return None
-    text = found if isinstance(found, str) else write_json(found, ascii_only=False, bare=True)
+    text = value if isinstance(value, str) else write_json(value, ascii_only=False, bare=True)
     return text if _is_text(text) else None
 
 

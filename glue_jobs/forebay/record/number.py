@@ -1,24 +1,31 @@
 """JSON in and out with each number as it was written: Python's own parser passes those with a fraction through a double.
 
 Enters: JSON text. Leaves: Python values, where a number that Python would not give back as written is `Written`; and JSON
-which every number has the digits that it came with. NaN and infinity are no JSON: they are written as texts.
+text again, in which every number has the digits that it came with. NaN and infinity are no JSON: they are written as texts.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from decimal import Decimal, InvalidOperation
+import re
+from decimal import Context, Decimal, InvalidOperation
 from typing import Any
+
+import numpy as np
 
 from forebay.record.name import Beside
 
-__all__ = ["Written", "is_exact", "read_json", "write_json"]
+__all__ = ["NEGATIVE_ZERO", "NOT_JSON", "WIDE", "Written", "decimal_of", "is_exact", "read_json", "write_json"]
 
 NOT_JSON = ("NaN", "Infinity", "-Infinity")
 NEGATIVE_ZERO = "-0"
 MOST_DIGITS = 4000
 """Of a whole number that Python reads as one; its own limit is a little higher."""
+EXACT_DIGITS = 15
+WIDE = Context(prec=3 * MOST_DIGITS)
+"""Rounds none of the numbers that `decimal_of` returns."""
+NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
 
 class Written(float):
@@ -41,23 +48,45 @@ class Written(float):
         return Written, (self.text,)
 
 
-def is_exact(text: str) -> bool:
-    """Whether a double gives this number back: in the fewest digits that tell it apart, or in all that it has."""
-    if text in NOT_JSON:
+def is_exact(text: str, *, single: bool = False) -> bool:
+    """Whether a double, or a float where it is `single`, gives this number back: in the fewest digits that tell it apart, or
+    in all that it has."""
+    if text in NOT_JSON or (not single and len(text) <= EXACT_DIGITS and "e" not in text.lower()):
         return True
     held = float(text)
-    if repr(held) == text:
+    shortest = repr(held)
+    if single:
+        with np.errstate(over="ignore"):
+            held, shortest = float(np.float32(held)), str(np.float32(held))
+    if shortest == text:
         return True
     try:
-        return math.isfinite(held) and Decimal(text) in (Decimal(repr(held)), Decimal(held))
+        return math.isfinite(held) and Decimal(text) in (Decimal(shortest), Decimal(held))
     except InvalidOperation:  # an exponent that no Decimal has
         return False
 
 
+def decimal_of(text: str) -> Decimal | None:
+    """The number that a text is, with all its digits; None where it is none, or longer than any column holds."""
+    plain = text.strip()
+    if len(plain) > MOST_DIGITS or NUMBER.fullmatch(plain) is None:
+        return None
+    try:
+        number = Decimal(plain)
+    except InvalidOperation:  # an exponent that no Decimal has
+        return None
+    return number if abs(int(number.as_tuple().exponent)) <= MOST_DIGITS else None
+
+
 def read_json(text: str, **more: Any) -> Any:
-    if "-0" in text or len(text) > MOST_DIGITS:
+    if NEGATIVE_ZERO in text or len(text) > MOST_DIGITS:
         more["parse_int"] = _whole
+    if not more:
+        return _DECODER.decode(text)
     return json.loads(text, parse_float=Written, parse_constant=Written, **more)
+
+
+_DECODER = json.JSONDecoder(parse_float=Written, parse_constant=Written)
 
 
 def _whole(digits: str) -> int | Written:

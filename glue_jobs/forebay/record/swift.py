@@ -20,7 +20,7 @@ import pyarrow.json as pj
 from forebay.record.growth import Rules
 from forebay.record.kind import LEAVES, Kind, Many, Struct, arrow_type
 from forebay.record.name import free_name, is_twin, safe_name
-from forebay.record.number import is_exact
+from forebay.record.number import NEGATIVE_ZERO, is_exact
 from forebay.record.shape import Shape
 from forebay.record.walk import DEEPEST
 
@@ -38,13 +38,13 @@ BYTES_OF_A_FIELD = 10
 FASTER_AT_MOST = 4
 TIMES_AT_MOST = 1000
 
-MAY_BE_INEXACT = r"\.[0-9]{8}|[0-9]{8}\.[0-9]|[0-9][eE][-+]?[0-9]"
-"""Finds, at little cost, each number that has 16 digits and a fraction, or an exponent; and much else, such as ids."""
+MAY_BE_INEXACT = r"\.[0-9]{8}|[0-9]{8}\.[0-9]|[0-9][eE][-+]?[0-9]|-0[\s,\]}]"
+"""Finds, at little cost, each -0 and each number of 16 digits with a fraction, or with an exponent; and much else, as ids."""
 
 _LONG = "|".join(rf"[0-9]{{{whole}}}\.[0-9]{{{16 - whole},}}" for whole in range(1, 16))
-IS_LONG = rf"[:\[,]\s*-?(?:{_LONG}|[0-9]{{16,}}\.[0-9]|[0-9]+(?:\.[0-9]+)?[eE])"
+IS_LONG = rf"[:\[,]\s*(?:-0[\s,\]}}]|-?(?:{_LONG}|[0-9]{{16,}}\.[0-9]|[0-9]+(?:\.[0-9]+)?[eE]))"
 LONG_NUMBERS = re.compile(
-    r"[:\[,]\s*((?=-?[0-9.]{17}|-?[0-9.]+[eE])-?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?)(?![0-9.eE])"
+    r"[:\[,]\s*(-0(?=[\s,\]}])|(?=-?[0-9.]{17}|-?[0-9.]+[eE])-?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?)(?![0-9.eE])"
 )
 """Also in texts, which does no harm: the record is walked for nothing."""
 
@@ -130,15 +130,19 @@ def _parse(texts: pa.StringArray, rules: Rules, told: Told) -> tuple[list[Parsed
 
 
 def _inexact(texts: pa.StringArray) -> list[int]:
-    """The records with a number that a double does not hold: Arrow would round it without a word."""
+    """The records with a number that Arrow would change without a word: a double does not hold it, or it is a whole -0."""
     suspects = np.flatnonzero(pc.match_substring_regex(texts, MAY_BE_INEXACT))
     suspects = suspects[np.asarray(pc.match_substring_regex(texts.take(pa.array(suspects)), IS_LONG), bool)]
     found = [LONG_NUMBERS.findall(text) for text in texts.take(pa.array(suspects)).to_pylist()]
     numbers = pa.array([number for some in found for number in some], pa.string())
     again = pc.cast(pc.cast(numbers, pa.float64()), pa.string())
-    if pc.all(pc.equal(numbers, again)).as_py():
+    if pc.all(pc.and_(pc.equal(numbers, again), pc.not_equal(numbers, NEGATIVE_ZERO))).as_py():
         return []
-    return [at for at, some in zip(suspects.tolist(), found, strict=True) if not all(map(is_exact, some))]
+    return [at for at, some in zip(suspects.tolist(), found, strict=True) if not all(map(_is_kept, some))]
+
+
+def _is_kept(number: str) -> bool:
+    return number != NEGATIVE_ZERO and is_exact(number)
 
 
 def _parse_some(

@@ -29,6 +29,6 @@ The rooms within, from the queue outwards:
 * `gather` what one trigger takes; `intake` all of it as one state, through crashes
 * `drain` when there is nothing more to do; `shutdown` what is done when a process ends
 * `events` what it tells, and which numbers of it become metrics
-* `contents` with `fileFormat`: records instead of names, read where the tasks run
+* `contents` with `fileFormat`: records instead of names, read where the tasks run; `columns` of the declared schema
 * `source` the shape that Spark asks for, and how Spark drives it
 """

@@ -2,8 +2,9 @@
 
 In: the files that one task was dealt, the schema, and what the options say of the rest. Out: Arrow batches of that schema.
 Each file is read whole, in one request, pinned to the version that was announced; so a batch that runs again has the same
-rows. A record that does not fit goes the way that `mode` says, as with Spark's own reader. A file that cannot be read
-stops the query, unless an option or the schema says where to put it:
+rows. A record that does not fit goes the way that `mode` says, as with Spark's own reader; where only a number is rounded,
+the corrupt-record column keeps the record's text. A file that cannot be read stops the query, unless an option or the schema
+says where to put it:
 
 * gone: `ignoreFileDeletion`. Overwritten since: passed over, since its successor has a notification of its own.
 * unreadable (a broken archive, not JSON): a row with the corrupt-record column, which says which file, why, and how it
@@ -19,7 +20,6 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import types as T
 
-from forebay.content.columns import columns_of, refuse_types
 from forebay.content.end import PieceEnd
 from forebay.content.fetch import Get
 from forebay.content.limits import ARROW_STRINGS, Limits
@@ -28,6 +28,7 @@ from forebay.content.reading import read_pieces
 from forebay.errors import Halt, InvalidConfiguration, Quarantined
 from forebay.events import Emit
 from forebay.landed_file import LandedFile
+from forebay.source.columns import columns_of, refuse_types
 from forebay.source.events import ContentsRead, FilePassedOver
 from forebay.source.manifest import AnnouncedFile
 from forebay.source.options import SourceOptions
@@ -120,8 +121,9 @@ def _rows(found: _Found, layout: Layout, options: SourceOptions) -> tuple[Record
         raise Quarantined("does-not-fit", f"mode is failfast, and this record does not fit the schema: {text[:1000]}")
     arrays = list(columns.arrays)
     if layout.corrupt is not None:
-        misfit = [text if place in columns.misfits else None for place, text in enumerate(found.texts)]
-        arrays.insert(layout.corrupt, pa.array(misfit, pa.string()))
+        odd = columns.misfits | columns.inexact
+        corrupt = [text if place in odd else None for place, text in enumerate(found.texts)]
+        arrays.insert(layout.corrupt, pa.array(corrupt, pa.string()))
     if not arrays:
         return pa.RecordBatch.from_struct_array(pa.array([{}] * len(found.texts), pa.struct([]))), len(columns.misfits)
     rows = pa.RecordBatch.from_arrays(arrays, names=layout.schema.names)

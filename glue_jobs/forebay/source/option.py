@@ -9,8 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, timedelta, timezone, tzinfo
 from typing import Any
 from urllib.parse import urlsplit
+from zoneinfo import ZoneInfo
 
 from forebay.address import is_s3
 from forebay.errors import InvalidConfiguration
@@ -27,6 +29,7 @@ __all__ = [
     "number_of_bytes",
     "one_of",
     "queue_url",
+    "time_zone",
     "url_or_nothing",
     "wait_s",
     "yes_or_no",
@@ -150,3 +153,24 @@ def glob(text: str) -> str:
     except InvalidConfiguration as problem:
         raise ValueError(text) from problem
     return text
+
+
+def time_zone(text: str) -> tzinfo:
+    """A zone by its name, or by its distance from UTC, such as `+02:00`."""
+    if text in ("Z", "UTC", "GMT"):
+        return UTC
+    offset = re.fullmatch(r"(?:UTC|GMT)?([+-])(\d{1,2})(?::?(\d{2}))?", text)
+    if offset is None:
+        return _named_zone(text)
+    hours, minutes = int(offset[2]), int(offset[3] or 0)
+    if minutes > 59 or hours * 60 + minutes > 18 * 60:
+        raise ValueError(text)
+    away = timedelta(hours=hours, minutes=minutes)
+    return timezone(away if offset[1] == "+" else -away)
+
+
+def _named_zone(name: str) -> tzinfo:
+    try:
+        return ZoneInfo(name)
+    except (KeyError, OSError) as problem:  # no such name, or the name of a folder of zones
+        raise ValueError(name) from problem

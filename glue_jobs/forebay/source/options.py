@@ -17,7 +17,6 @@ from datetime import tzinfo
 from typing import Any
 from urllib.parse import urlsplit
 
-from forebay.content.moment import zone_of
 from forebay.errors import InvalidConfiguration, Problem
 from forebay.events import where_numbers_go
 from forebay.notification import Filter
@@ -32,6 +31,7 @@ from forebay.source.option import (
     number_of_bytes,
     one_of,
     queue_url,
+    time_zone,
     url_or_nothing,
     wait_s,
     yes_or_no,
@@ -277,8 +277,8 @@ OPTIONS = (
         "text",
         "UTC",
         "a zone's name",
-        "With `fileFormat`: of times without a zone; the session's is not known to a source in Python.",
-        zone_of,
+        "With `fileFormat`: of times without an offset; a source in Python does not know the session's.",
+        time_zone,
     ),
     Option(
         "multiLine",

@@ -1,4 +1,4 @@
-"""Documents into declared columns, without Spark's engine; that Spark agrees is tested in tests/source/test_contents.py."""
+"""Documents into declared columns, without Spark; tests/batch/test_columns.py holds the values equal to those of a batch."""
 
 from __future__ import annotations
 
@@ -13,9 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import types as T
 
-from forebay.content.columns import columns_of, refuse_types
-from forebay.content.moment import zone_of
 from forebay.errors import InvalidConfiguration
+from forebay.source.columns import columns_of, refuse_types
 
 LONG, TEXT = T.LongType(), T.StringType()
 
@@ -51,7 +50,8 @@ def test_an_integer_must_be_one_and_small_enough(kind: T.DataType) -> None:
     bits = {"bigint": 63, "int": 31, "smallint": 15, "tinyint": 7}[kind.simpleString()]
     assert one(f'{{"a": {2**bits - 1}}}', kind) == (2**bits - 1, True)
     assert one(f'{{"a": {-(2**bits)}}}', kind) == (-(2**bits), True)
-    for text in (str(2**bits), str(-(2**bits) - 1), "1.0", "1e0", '"1"', "true", "[]"):
+    assert one('{"a": " +7 "}', kind) == (7, True)
+    for text in (str(2**bits), str(-(2**bits) - 1), "1.0", "1e0", '"1_0"', "true", "[]"):
         assert one(f'{{"a": {text}}}', kind) == (None, False)
 
 
@@ -60,25 +60,32 @@ def test_one_value_that_does_not_fit_costs_its_column_nothing() -> None:
     assert (columns.arrays[0].to_pylist(), columns.misfits) == ([1, None, 3], {1})
 
 
-def test_what_is_no_text_becomes_compact_json_in_a_text() -> None:
-    for text, becomes in (("1.10", "1.1"), ("true", "true"), ('{"x" : [1, null]}', '{"x":[1,null]}'), ('"é"', "é")):
+def test_what_is_no_text_becomes_compact_json_with_each_digit_in_a_text() -> None:
+    for text, becomes in (("1.10", "1.10"), ("-0", "-0"), ("1E400", "1E400"), ('{"x" : [1, 2.0]}', '{"x":[1,2.0]}')):
         assert one(f'{{"a": {text}}}', TEXT) == (becomes, True)
+    assert one('{"a": "é"}', TEXT) == ("é", True)
 
 
-def test_half_of_a_surrogate_pair_is_a_question_mark() -> None:
-    assert one('{"a": "\\ud800x"}', TEXT) == ("?x", True)
+def test_half_of_a_surrogate_pair_is_no_text() -> None:
+    assert one('{"a": "\\ud800x"}', TEXT) == (None, False)
 
 
-def test_a_decimal_is_exact_and_rounded_half_up() -> None:
+def test_a_decimal_is_exact_or_does_not_fit() -> None:
     kind = T.DecimalType(38, 2)
-    assert one('{"a": 123456789012345678901234567890123456.785}', kind)[0] == Decimal(
-        "123456789012345678901234567890123456.79"
-    )
+    digits = "123456789012345678901234567890123456.78"
+    assert one(f'{{"a": {digits}}}', kind) == (Decimal(digits), True)
+    assert one(f'{{"a": {digits}5}}', kind) == (None, False)
     assert one('{"a": 1234.5}', T.DecimalType(5, 2)) == (None, False)
 
 
-def test_an_array_with_an_element_that_does_not_fit_is_null_but_a_struct_in_it_is_kept() -> None:
-    assert one('{"a": [1, "x"]}', T.ArrayType(LONG)) == (None, False)
+def test_a_number_that_a_double_only_comes_near_fits_and_is_named() -> None:
+    columns = columns_of(['{"a": 0.1}', '{"a": 12345678901234567.89}', '{"a": 1E400}'], schema(a=T.DoubleType()), UTC)
+    assert columns.arrays[0].to_pylist() == [0.1, 12345678901234567.89, None]
+    assert (columns.misfits, columns.inexact) == ({2}, {1})
+
+
+def test_an_element_that_does_not_fit_is_null_and_the_others_stay() -> None:
+    assert one('{"a": [1, "x"]}', T.ArrayType(LONG)) == ([1, None], False)
     assert one('{"a": [1, null]}', T.ArrayType(LONG)) == ([1, None], True)
     inner = T.ArrayType(schema(x=LONG, y=TEXT))
     assert one('{"a": [{"x": 1}, {"x": "q", "y": "k"}]}', inner) == (
@@ -86,13 +93,15 @@ def test_an_array_with_an_element_that_does_not_fit_is_null_but_a_struct_in_it_i
         False,
     )
     columns = columns_of(['{"a": [1]}', '{"a": ["x", 2]}', '{"a": []}', "{}"], schema(a=T.ArrayType(LONG)), UTC)
-    assert (columns.arrays[0].to_pylist(), columns.misfits) == ([[1], None, [], None], {1})
+    assert (columns.arrays[0].to_pylist(), columns.misfits) == ([[1], [None, 2], [], None], {1})
 
 
-def test_a_map_keeps_every_key_or_none() -> None:
+def test_a_map_keeps_every_key() -> None:
     kind = T.MapType(TEXT, LONG)
-    columns = columns_of(['{"a": {"k": 1, "l": null}}', '{"a": {"k": "x"}}', "{}"], schema(a=kind), UTC)
-    assert (columns.arrays[0].to_pylist(), columns.misfits) == ([[("k", 1), ("l", None)], None, None], {1})
+    texts = ['{"a": {"k": 1, "l": null}}', '{"a": {"k": "x"}}', "{}", '{"a": {"\\ud800": 1}}']
+    columns = columns_of(texts, schema(a=kind), UTC)
+    assert columns.arrays[0].to_pylist() == [[("k", 1), ("l", None)], [("k", None)], None, None]
+    assert columns.misfits == {1, 3}
 
 
 def test_a_moment_without_a_zone_is_local_to_the_readers() -> None:
@@ -101,7 +110,9 @@ def test_a_moment_without_a_zone_is_local_to_the_readers() -> None:
         assert columns.arrays[0].to_pylist() == [datetime(2024, 1, 2, hour, 4, 5, tzinfo=UTC)]
 
 
-@pytest.mark.parametrize("text", ['"10:00:00"', '"99999-01-01"', '"2024-01-02T03:04:05 Mars/Olympus"', "1.5", "{}"])
+@pytest.mark.parametrize(
+    "text", ['"10:00:00"', '"2026"', "86400", '"99999-01-01"', '"2024-01-02T03:04:05 Mars/Olympus"', "1.5", "{}"]
+)
 def test_what_is_no_moment_for_certain_is_null(text: str) -> None:
     assert one(f'{{"a": {text}}}', T.TimestampType()) == (None, False)
 
@@ -109,6 +120,11 @@ def test_what_is_no_moment_for_certain_is_null(text: str) -> None:
 def test_a_day_has_no_time() -> None:
     assert one('{"a": "2024-02-29T23:00:00+05:00"}', T.DateType()) == (date(2024, 2, 29), True)
     assert one('{"a": "20240102"}', T.DateType()) == (None, False)
+
+
+def test_bytes_are_base64() -> None:
+    assert one('{"a": "YWJj"}', T.BinaryType()) == (b"abc", True)
+    assert one('{"a": "YW"}', T.BinaryType()) == (None, False)
 
 
 def test_types_that_json_is_not_read_into_are_refused_all_at_once() -> None:
@@ -122,13 +138,6 @@ def test_types_that_json_is_not_read_into_are_refused_all_at_once() -> None:
         "JSON is not read into map<int,string>",
         "JSON is not read into variant",
     ]
-
-
-def test_a_zone_that_does_not_exist_is_named() -> None:
-    with pytest.raises(ValueError, match="Mars is no time zone"):
-        zone_of("Mars")
-    with pytest.raises(ValueError, match=r"no zone is \+19:00 away"):
-        zone_of("+19:00")
 
 
 KINDS = schema(
