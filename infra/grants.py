@@ -16,8 +16,8 @@ from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_sqs as sqs
 from constructs import IConstruct
 
-from forebay.lake.layout import CHECKPOINT
-from infra.lake import LISTS, OWN, PAGE
+from forebay.lake.layout import CHECKPOINT, HEALTH, LEDGER, OWN
+from infra.lake import LISTS, PAGE
 from infra.review import acknowledge_wildcards
 
 __all__ = [
@@ -147,7 +147,7 @@ def append_to_tables(role: iam.IGrantable, bucket_arn: str) -> None:
 
 
 def read_ledger_log(role: iam.IGrantable, bucket_arn: str) -> None:
-    allow(role, "ReadLedgerLog", ["s3:GetObject"], [f"{bucket_arn}/_forebay/ledger/_delta_log/_last_checkpoint"])
+    allow(role, "ReadLedgerLog", ["s3:GetObject"], [f"{bucket_arn}/{LEDGER}/_delta_log/_last_checkpoint"])
     _tell_missing_from_forbidden(role, bucket_arn)
 
 
@@ -186,7 +186,7 @@ def read_metrics(role: iam.IGrantable) -> None:
 
 
 def read_health(role: iam.IGrantable, bucket_arn: str) -> None:
-    objects = [f"{bucket_arn}/_forebay/health/*"]
+    objects = [f"{bucket_arn}/{HEALTH}/*"]
     allow(role, "ReadHealth", ["s3:GetObject"], objects, because="there is one small object for each table")
     _tell_missing_from_forbidden(role, bucket_arn)
 

@@ -16,11 +16,9 @@ from infra.buckets import private_bucket
 from infra.keys import Keys
 from infra.settings import Settings
 
-__all__ = ["CHECKPOINT", "LISTS", "PAGE", "Lake"]
+__all__ = ["LISTS", "PAGE", "Lake"]
 
 COMMITS = "*/_delta_log/" + "?" * 20 + ".json"
-OWN = "_forebay/"
-"""What is not a table: the jobs' own state, and the ledger."""
 SCRATCH = "scratch/"
 LISTS = "announce/"
 """In the artefacts bucket: lists of files to announce again."""

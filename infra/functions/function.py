@@ -38,6 +38,8 @@ OF_THE_PACKAGE = (
     "aws/__init__.py",
     "aws/announce.py",
     "aws/cloudwatch.py",
+    "lake/__init__.py",
+    "lake/layout.py",
 )
 DISTRIBUTIONS = ("aws-lambda-powertools", "jmespath", "typing-extensions")
 """boto3 is there already; everything here is pure Python, so it fits any processor."""

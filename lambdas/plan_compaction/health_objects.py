@@ -6,15 +6,16 @@ import json
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-__all__ = ["HEALTH", "health_objects"]
+from forebay.lake.layout import HEALTH
 
-HEALTH = "_forebay/health/"
+__all__ = ["health_objects"]
+
 AT_ONCE = 16
 
 
 def health_objects(s3: Any, bucket: str) -> list[dict[str, Any]]:
     """One that cannot be read (gone meanwhile, or not ours) is passed over: the next look at its table writes it anew."""
-    pages = s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=HEALTH)
+    pages = s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=f"{HEALTH}/")
     keys = [found["Key"] for page in pages for found in page.get("Contents", ()) if found["Key"].endswith(".json")]
 
     def read(key: str) -> Any:

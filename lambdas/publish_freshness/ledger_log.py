@@ -10,9 +10,11 @@ import re
 from datetime import datetime
 from typing import Any
 
+from forebay.lake.layout import LEDGER
+
 __all__ = ["LOG", "newest_commit"]
 
-LOG = "_forebay/ledger/_delta_log/"
+LOG = f"{LEDGER}/_delta_log/"
 COMMIT = re.compile(re.escape(LOG) + r"\d{20}\.json")
 
 

@@ -6,12 +6,14 @@ import json
 from datetime import datetime
 from typing import Any
 
+from forebay.lake.layout import HEALTH
+
 __all__ = ["newest_rows"]
 
 
 def newest_rows(s3: Any, bucket: str, table: str) -> datetime | None:
     try:
-        health = json.load(s3.get_object(Bucket=bucket, Key=f"_forebay/health/{table}.json")["Body"])
+        health = json.load(s3.get_object(Bucket=bucket, Key=f"{HEALTH}/{table}.json")["Body"])
     except s3.exceptions.NoSuchKey:
         return None
     at = health.get("newest_at")

@@ -10,6 +10,7 @@ __all__ = [
     "HEALTH",
     "IDS",
     "LEDGER",
+    "OWN",
     "OWN_TABLES",
     "PARKED",
     "PLANS",
@@ -29,6 +30,8 @@ __all__ = [
 ]
 
 _HOME = "_forebay"
+OWN = f"{_HOME}/"
+"""What is below it is no table of the service's."""
 
 LEDGER = f"{_HOME}/ledger"
 QUARANTINE = f"{_HOME}/quarantine"
@@ -56,7 +59,7 @@ def own_table(name: str) -> str:
 
 
 def is_own(table: str) -> bool:
-    return table.startswith(f"{_HOME}/")
+    return table.startswith(OWN)
 
 
 def lease_of(lake: str, table: str) -> str:
