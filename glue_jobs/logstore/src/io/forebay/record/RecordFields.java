@@ -2,6 +2,8 @@ package io.forebay.record;
 
 import java.io.ByteArrayOutputStream;
 import java.math.BigDecimal;
+import java.math.MathContext;
+import java.math.RoundingMode;
 import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.Map;
@@ -31,6 +33,8 @@ public final class RecordFields {
   private static final UTF8String NOT_JSON = UTF8String.fromString("not-json");
   private static final UTF8String SEVERAL = UTF8String.fromString("several-documents");
   private static final int EXACT_DIGITS = 15;
+  private static final int DOUBLE_DIGITS = 17;
+  private static final int FLOAT_DIGITS = 9;
   private static final int PLANS_AT_MOST = 10_000;
   private static final int LONGEST_NUMBER = 4000;
 
@@ -175,8 +179,22 @@ public final class RecordFields {
     if (Double.isInfinite(held)) {
       return false;
     }
-    String shortest = single ? Float.toString((float) held) : Double.toString(held);
-    return new BigDecimal(shortest).compareTo(number) == 0 || new BigDecimal(held).compareTo(number) == 0;
+    BigDecimal exact = new BigDecimal(held);
+    return exact.compareTo(number) == 0 || isShortest(number.stripTrailingZeros(), exact, single);
+  }
+
+  /** Whether no number of fewer digits reads as this double or float. Before Java 19, {@code toString} may give more digits. */
+  private static boolean isShortest(BigDecimal number, BigDecimal exact, boolean single) {
+    int digits = number.precision();
+    if (digits > (single ? FLOAT_DIGITS : DOUBLE_DIGITS) || rounded(exact, digits).compareTo(number) != 0) {
+      return false;
+    }
+    BigDecimal shorter = digits == 1 ? BigDecimal.ZERO : rounded(exact, digits - 1);
+    return single ? shorter.floatValue() != exact.floatValue() : shorter.doubleValue() != exact.doubleValue();
+  }
+
+  private static BigDecimal rounded(BigDecimal number, int digits) {
+    return number.round(new MathContext(digits, RoundingMode.HALF_EVEN));
   }
 
   static BigDecimal number(UTF8String text) {
