@@ -16,9 +16,9 @@ from forebay.cli.show import columns, console, error_console, is_wide, print_jso
 from forebay.settings import CompactSettings, MaintainSettings, ReconcileSettings
 
 if TYPE_CHECKING:
-    from forebay.upkeep.compaction.job import Ran
+    from forebay.upkeep.compaction.job import CompactionResult
     from forebay.upkeep.compaction.plan import Plan
-    from forebay.upkeep.maintenance.job import Ran as Maintained
+    from forebay.upkeep.maintenance.job import MaintenanceResult
     from forebay.upkeep.reconcile.job import Reconciled
 
 __all__ = ["compact", "maintain", "reconcile"]
@@ -144,7 +144,7 @@ def _show_plan(planned: Plan) -> None:
     )
 
 
-def _show_ran(ran: Ran) -> None:
+def _show_ran(ran: CompactionResult) -> None:
     for table in ran.tables:
         if table.commits:
             removed, added = (
@@ -158,7 +158,7 @@ def _show_ran(ran: Ran) -> None:
         error_console.print("nothing to do; `--plan` says why, and `--now` leaves the thresholds aside")
 
 
-def _maintained_rows(ran: Maintained) -> Iterator[dict[str, object]]:
+def _maintained_rows(ran: MaintenanceResult) -> Iterator[dict[str, object]]:
     for table in ran.tables:
         cared = asdict(table.cared) if table.cared is not None else {}
         kept = table.retention.keep_hours if table.retention is not None else None
@@ -169,7 +169,7 @@ def _maintained_rows(ran: Maintained) -> Iterator[dict[str, object]]:
         yield {"kind": "orphans", "place": place, **told, "deleted": ran.deleted}
 
 
-def _show_maintained(ran: Maintained) -> None:
+def _show_maintained(ran: MaintenanceResult) -> None:
     for table in ran.tables:
         if table.cared is not None and table.retention is not None:
             checkpoint = "" if table.cared.checkpoint is None else f", checkpoint of version {table.cared.checkpoint}"

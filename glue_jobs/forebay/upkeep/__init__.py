@@ -2,5 +2,6 @@
 
 * `compaction` small files become large ones      * `maintenance` what nobody needs any more is deleted
 * `reconcile` files that S3 never announced are found and announced
-* `accounts` what the ledger says of each file is held against the tables
+* `accounts` compares what the ledger says of each file with the tables
+* `run` a run over tables, each under its lease      * `events` what every such run reports
 """

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from forebay.events import Event, metric
 
-__all__ = ["CompactionEnded", "TableCompacted", "TableLeftForLater", "TableNotCompacted"]
+__all__ = ["CompactionEnded", "TableCompacted", "TableNotCompacted"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,19 +40,6 @@ class TableNotCompacted(Event):
     reason: str
     detail: str
     tables: int = metric(default=1)
-
-
-@dataclass(frozen=True, kw_only=True)
-class TableLeftForLater(Event):
-    """A table was left as it is, or in part, and the next run takes it: others were at work on it (`reason` is busy or
-    conflict), or the run was asked to stop."""
-
-    service: str
-    table: str
-    reason: str
-    detail: str
-
-    REASONS: ClassVar = ("busy", "conflict", "stopped")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,8 +1,7 @@
 """The compaction job, as Glue, EMR and the laptop run it: a plan over the tables, carried out table by table.
 
-In: `CompactSettings`. Out: `Ran`, with what was done with each table, and the exit status: 1 where a table that was to be
-compacted was not. Each table is worked on under a lease of its own, so of two runs one leaves it alone; under the lease it
-is looked at again, so nothing is done twice. What a run could not finish, the next one finds.
+In: `CompactSettings`. Out: `CompactionResult`, with what was done with each table. Each table is planned again under its
+lease, so nothing is done twice. What a run could not finish, the next one finds.
 """
 
 from __future__ import annotations
@@ -10,7 +9,6 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -19,8 +17,7 @@ from forebay.aws.preflight import check_lake
 from forebay.declaration.service import Service, load_service
 from forebay.errors import ForebayError
 from forebay.events import Emit
-from forebay.lake.layout import lease_of
-from forebay.lake.lease import Taken, hold
+from forebay.lake.lease import Lease
 from forebay.lake.log.tables import own_tables, tables_of
 from forebay.lake.objects import open_objects, s3_client_for
 from forebay.lake.safety import session_for
@@ -28,7 +25,7 @@ from forebay.settings import CompactSettings
 from forebay.spark.signals import stopping_on_signals
 from forebay.upkeep.compaction.carry_out import Commit, Engine, Stuck
 from forebay.upkeep.compaction.declared import policy_of
-from forebay.upkeep.compaction.events import CompactionEnded, TableCompacted, TableLeftForLater, TableNotCompacted
+from forebay.upkeep.compaction.events import CompactionEnded, TableCompacted, TableNotCompacted
 from forebay.upkeep.compaction.live_files import TableState, Unreadable, is_no_table, read_table, read_tables
 from forebay.upkeep.compaction.look import look
 from forebay.upkeep.compaction.memory import Memory
@@ -36,50 +33,33 @@ from forebay.upkeep.compaction.plan import Plan, plan
 from forebay.upkeep.compaction.policy import Budget, Policy
 from forebay.upkeep.compaction.task import Skipped, Task
 from forebay.upkeep.compaction.work import works_of
+from forebay.upkeep.run import RunResult, TableResult, over_tables, report_unfinished
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["Ran", "TableRan", "compact", "plan_lake"]
+__all__ = ["CompactionResult", "TableCompaction", "compact", "plan_lake"]
 
 
-@dataclass(frozen=True)
-class TableRan:
-    """What became of one table: its commits, and why it was not finished, if it was not."""
+@dataclass(frozen=True, kw_only=True)
+class TableCompaction(TableResult):
+    """What became of one table, with the commits that were made."""
 
-    table: str
     commits: tuple[Commit, ...] = ()
-    reason: str = ""
-    detail: str = ""
     conflicts: int = 0
 
 
-@dataclass(frozen=True)
-class Ran:
+@dataclass(frozen=True, kw_only=True)
+class CompactionResult(RunResult[TableCompaction]):
     plan: Plan
-    tables: tuple[TableRan, ...]
-
-    @property
-    def left(self) -> tuple[TableRan, ...]:
-        """Tables that were to be compacted and were not, or not all of it: bad ones, too."""
-        return tuple(ran for ran in self.tables if ran.reason)
-
-    @property
-    def for_a_person(self) -> tuple[TableRan, ...]:
-        """Those of them that the next run would leave, too."""
-        return tuple(ran for ran in self.left if ran.reason not in TableLeftForLater.REASONS)
 
     @property
     def tasks(self) -> tuple[Task, ...]:
         """Those that are done."""
         return tuple(task for ran in self.tables for commit in ran.commits for task in commit.work.tasks)
 
-    @property
-    def status(self) -> int:
-        return 1 if self.left else 0
 
-
-def compact(settings: CompactSettings, *, emit: Emit, stop: threading.Event | None = None) -> Ran:
+def compact(settings: CompactSettings, *, emit: Emit, stop: threading.Event | None = None) -> CompactionResult:
     """Plans and carries out. Set `stop`, and it ends after the commits that are under way."""
     began = time.monotonic()
     service = load_service(settings.service)
@@ -87,15 +67,16 @@ def compact(settings: CompactSettings, *, emit: Emit, stop: threading.Event | No
     s3 = s3_client_for(settings.lake)
     memory = Memory(settings.lake, _policy(settings, service), s3=s3)
     planned = plan_lake(settings, service, now=datetime.now(UTC), memory=memory, s3=s3)
-    ran = [TableRan(skip.table, reason=skip.reason, detail=skip.detail) for skip in planned.skipped if skip.bad]
+    bad = [skip for skip in planned.skipped if skip.bad]
+    tables = [TableCompaction(table=skip.table, reason=skip.reason, detail=skip.detail) for skip in bad]
     if planned.tasks:
         # Only now: where nothing is to be done, no JVM needs to start.
         spark = session_for(settings.lake, "forebay-compact", emit=emit)
         with stopping_on_signals(stop := stop or threading.Event()):
-            ran += _Run(spark, settings, service, planned, memory, stop).all_tables()
-    done = Ran(planned, tuple(ran))
+            tables += _Run(spark, settings, service, planned, memory, stop).all_tables()
+    done = CompactionResult(plan=planned, tables=tuple(tables))
     memory.write(planned, done.tasks, service=service.name, emit=emit)
-    _tell(done, service, time.monotonic() - began, emit)
+    _report(done, service, time.monotonic() - began, emit)
     return done
 
 
@@ -138,41 +119,41 @@ class _Run:
         for task in planned.tasks:
             self._tasks.setdefault(task.table, []).append(task)
 
-    def all_tables(self) -> Sequence[TableRan]:
-        with ThreadPoolExecutor(self._settings.tables_at_once, "compaction") as threads:
-            return list(threads.map(self._table, self._tasks))
+    def all_tables(self) -> Sequence[TableCompaction]:
+        return over_tables(
+            self._tasks,
+            self._settings.lake,
+            self._under_lease,
+            unfinished=TableCompaction,
+            at_once=self._settings.tables_at_once,
+            stop=self._stop,
+        )
 
-    def _table(self, name: str) -> TableRan:
-        if self._stop.is_set():
-            return TableRan(name, reason="stopped", detail="the run was asked to stop; the next one takes it")
-        try:
-            lease = hold(lease_of(self._settings.lake, name), wait_s=0)
-        except Taken as taken:
-            return TableRan(name, reason="busy", detail=f"{taken.holder} is at work on it; the next run takes it")
-        try:
-            return self._under_lease(name, lease.check)
-        finally:
-            lease.let_go()
-
-    def _under_lease(self, name: str, still_ours: Any) -> TableRan:
+    def _under_lease(self, name: str, lease: Lease) -> TableCompaction:
         path = f"{self._settings.lake}/{name}"
         state = read_table(name, path)
         if isinstance(state, Unreadable) or state.snapshot is None:
             reason, detail = (state.reason, state.detail) if isinstance(state, Unreadable) else ("failed", "")
-            return TableRan(name, reason=reason, detail=detail)
+            return TableCompaction(table=name, reason=reason, detail=detail)
         types = state.snapshot.partition_types
-        engine = Engine(self._spark, open_objects(path), path, types, still_ours=still_ours)
+        engine = Engine(self._spark, open_objects(path), path, types, still_ours=lease.check)
         commits: list[Commit] = []
+
+        def result(reason: str = "", detail: str = "", conflicts: int = 0) -> TableCompaction:
+            return TableCompaction(
+                table=name, reason=reason, detail=detail, commits=tuple(commits), conflicts=conflicts
+            )
+
         try:
             for commit in engine.carry_out(works_of(self._still_wanted(state))):
                 commits.append(commit)
                 if self._stop.is_set():
-                    return TableRan(name, tuple(commits), "stopped", "the run was asked to stop; the next one goes on")
+                    return result("stopped", "the run was asked to stop; the next run continues")
         except Stuck as stuck:
-            return TableRan(name, tuple(commits), stuck.reason, stuck.detail, stuck.conflicts)
+            return result(stuck.reason, stuck.detail, stuck.conflicts)
         except ForebayError as problem:
-            return TableRan(name, tuple(commits), "failed", str(problem))
-        return TableRan(name, tuple(commits))
+            return result("failed", str(problem))
+        return result()
 
     def _still_wanted(self, state: TableState) -> list[Task]:
         """The plan's tasks, as they look now: somebody may have been here since, or have appended."""
@@ -182,13 +163,11 @@ class _Run:
         return [fresh[task.partition] for task in self._tasks[state.name] if task.partition in fresh]
 
 
-def _tell(done: Ran, service: Service, seconds: float, emit: Emit) -> None:
+def _report(done: CompactionResult, service: Service, seconds: float, emit: Emit) -> None:
     for ran in done.tables:
         if ran.commits:
             emit(_compacted(ran, service.name))
-        if ran.reason:
-            event = TableNotCompacted if ran in done.for_a_person else TableLeftForLater
-            emit(event(service=service.name, table=ran.table, reason=ran.reason, detail=ran.detail))
+    report_unfinished(done, service.name, TableNotCompacted, emit)
     commits = [commit for ran in done.tables for commit in ran.commits]
     emit(
         CompactionEnded(
@@ -204,7 +183,7 @@ def _tell(done: Ran, service: Service, seconds: float, emit: Emit) -> None:
     )
 
 
-def _compacted(ran: TableRan, service: str) -> TableCompacted:
+def _compacted(ran: TableCompaction, service: str) -> TableCompacted:
     tasks = [task for commit in ran.commits for task in commit.work.tasks]
     sums = _sums(ran.commits)
     return TableCompacted(

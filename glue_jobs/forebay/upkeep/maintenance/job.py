@@ -1,8 +1,7 @@
-"""The maintenance job, as Glue, EMR and the laptop run it: table by table, what nobody needs any more goes.
+"""The maintenance job, as Glue, EMR and the laptop run it: table by table, it deletes what nobody needs any more.
 
-In: `MaintainSettings`. Out: `Ran`, and the exit status: 1 where a table could not be maintained. Each table is worked on under
-the lease that compaction takes, too. Orphans are looked for where all files are listed anyway (`--vacuum full`), and
-deleted only if the settings say so.
+In: `MaintainSettings`. Out: `MaintenanceResult`. Each table is worked on under the lease that compaction takes, too. Orphans
+are looked for where all files are listed anyway (`--vacuum full`), and deleted only if the settings say so.
 """
 
 from __future__ import annotations
@@ -10,7 +9,6 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -22,15 +20,13 @@ from forebay.declaration.service import Service, load_service
 from forebay.errors import ForebayError
 from forebay.events import Emit
 from forebay.lake.health import HealthMeasured, HealthRecords, seen_in
-from forebay.lake.layout import lease_of
-from forebay.lake.lease import Lease, Taken, hold
+from forebay.lake.lease import Lease
 from forebay.lake.log.tables import own_tables, tables_of
 from forebay.lake.objects import Found, open_objects, s3_client_for
 from forebay.lake.safety import session_for
 from forebay.settings import MaintainSettings
 from forebay.spark.signals import stopping_on_signals
 from forebay.upkeep.compaction.carry_out import sentence_of
-from forebay.upkeep.compaction.events import TableLeftForLater
 from forebay.upkeep.compaction.live_files import TableState, Unreadable, is_no_table, read_table
 from forebay.upkeep.maintenance.care import Cared, care_for
 from forebay.upkeep.maintenance.events import (
@@ -43,33 +39,30 @@ from forebay.upkeep.maintenance.events import (
 from forebay.upkeep.maintenance.expiry import expire, keep_days_of
 from forebay.upkeep.maintenance.orphans import orphans_of, remains_of
 from forebay.upkeep.maintenance.retention import Retention, retention_of
+from forebay.upkeep.run import RunResult, TableResult, over_tables, report_unfinished
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["Ran", "TableRan", "maintain"]
+__all__ = ["MaintenanceResult", "TableMaintenance", "maintain"]
 
 USUAL_TIME_TRAVEL = timedelta(days=7)
 YOUNG = timedelta(days=7)
 """A file so young may be of a writer that has still to commit."""
 
 
-@dataclass(frozen=True)
-class TableRan:
-    table: str
+@dataclass(frozen=True, kw_only=True)
+class TableMaintenance(TableResult):
     cared: Cared | None = None
     retention: Retention | None = None
     orphans: tuple[Found, ...] = ()
-    reason: str = ""
-    detail: str = ""
     seconds: float = 0
 
 
-@dataclass(frozen=True)
-class Ran:
+@dataclass(frozen=True, kw_only=True)
+class MaintenanceResult(RunResult[TableMaintenance]):
     """`remains` are data files in folders of the lake that are no tables."""
 
-    tables: tuple[TableRan, ...]
     remains: Mapping[str, tuple[Found, ...]]
     deleted: bool
 
@@ -77,21 +70,8 @@ class Ran:
     def orphans(self) -> dict[str, tuple[Found, ...]]:
         return {ran.table: ran.orphans for ran in self.tables if ran.orphans} | dict(self.remains)
 
-    @property
-    def left(self) -> tuple[TableRan, ...]:
-        return tuple(ran for ran in self.tables if ran.reason)
 
-    @property
-    def for_a_person(self) -> tuple[TableRan, ...]:
-        """Those of them that the next run would leave, too."""
-        return tuple(ran for ran in self.left if ran.reason not in TableLeftForLater.REASONS)
-
-    @property
-    def status(self) -> int:
-        return 1 if self.left else 0
-
-
-def maintain(settings: MaintainSettings, *, emit: Emit, stop: threading.Event | None = None) -> Ran:
+def maintain(settings: MaintainSettings, *, emit: Emit, stop: threading.Event | None = None) -> MaintenanceResult:
     """Run again, it finds what is left to do."""
     began = time.monotonic()
     service = load_service(settings.service)
@@ -101,12 +81,18 @@ def maintain(settings: MaintainSettings, *, emit: Emit, stop: threading.Event | 
     names = settings.table_names or [*tables, *own_tables(settings.lake, s3=s3)]
     spark = session_for(settings.lake, "forebay-maintain", emit=emit)
     with stopping_on_signals(stop := stop or threading.Event()):
-        run = _Run(spark, settings, service, s3, stop, emit)
-        with ThreadPoolExecutor(settings.tables_at_once, "maintenance") as threads:
-            ran = tuple(threads.map(run.table, dict.fromkeys(names)))
+        run = _Run(spark, settings, service, s3, emit)
+        ran = over_tables(
+            dict.fromkeys(names),
+            settings.lake,
+            run.table,
+            unfinished=TableMaintenance,
+            at_once=settings.tables_at_once,
+            stop=stop,
+        )
     remains = run.remains(tables) if settings.vacuum == "full" and not settings.table_names else {}
-    done = Ran(ran, remains, settings.yes)
-    _tell(done, service.name, time.monotonic() - began, emit)
+    done = MaintenanceResult(tables=ran, remains=remains, deleted=settings.yes)
+    _report(done, service.name, time.monotonic() - began, emit)
     return done
 
 
@@ -117,39 +103,13 @@ class _Run:
         settings: MaintainSettings,
         service: Service,
         s3: Any,
-        stop: threading.Event,
         emit: Emit,
     ) -> None:
         self._spark, self._settings, self._service, self._s3 = spark, settings, service, s3
-        self._stop, self._emit = stop, emit
+        self._emit = emit
         self._records = HealthRecords(settings.lake, s3=s3)
 
-    def table(self, name: str) -> TableRan:
-        if self._stop.is_set():
-            return TableRan(name, reason="stopped", detail="the run was asked to stop; the next one takes it")
-        try:
-            lease = hold(lease_of(self._settings.lake, name), wait_s=0)
-        except Taken as taken:
-            return TableRan(name, reason="busy", detail=f"{taken.holder} is at work on it; the next run takes it")
-        try:
-            return self._under_lease(name, lease)
-        finally:
-            lease.let_go()
-
-    def remains(self, tables: Sequence[str]) -> dict[str, tuple[Found, ...]]:
-        """Of tables that were dropped."""
-        found = {}
-        for name in tables:
-            folder = open_objects(f"{self._settings.lake}/{name}", s3=self._s3)
-            if left := remains_of(folder, not_before=datetime.now(UTC) - YOUNG):
-                found[name] = tuple(left)
-                if self._settings.yes:
-                    folder.delete(f.name for f in left)
-        return found
-
-    # --- inside ---
-
-    def _under_lease(self, name: str, lease: Lease) -> TableRan:
+    def table(self, name: str, lease: Lease) -> TableMaintenance:
         from py4j.protocol import Py4JError
         from pyspark.errors import PySparkException
 
@@ -157,8 +117,8 @@ class _Run:
         state = read_table(name, path, s3=self._s3)
         if isinstance(state, Unreadable):
             if is_no_table(state, self._settings.table_names):
-                return TableRan(name)  # `remains` sees to it
-            return TableRan(name, reason=state.reason, detail=state.detail)
+                return TableMaintenance(table=name)  # `remains` sees to it
+            return TableMaintenance(table=name, reason=state.reason, detail=state.detail)
         assert state.snapshot is not None
         retention = retention_of(
             state.snapshot.configuration,
@@ -189,8 +149,24 @@ class _Run:
             )
             self._remember(name, path, vacuumed=cared.vacuum != "none")
         except (PySparkException, Py4JError, ClientError, BotoCoreError, OSError, ForebayError) as failure:
-            return TableRan(name, reason="failed", detail=f"{type(failure).__name__}: {sentence_of(failure)}")
-        return TableRan(name, cared, retention, tuple(orphans), seconds=round(time.monotonic() - began, 3))
+            return TableMaintenance(
+                table=name, reason="failed", detail=f"{type(failure).__name__}: {sentence_of(failure)}"
+            )
+        seconds = round(time.monotonic() - began, 3)
+        return TableMaintenance(table=name, cared=cared, retention=retention, orphans=tuple(orphans), seconds=seconds)
+
+    def remains(self, tables: Sequence[str]) -> dict[str, tuple[Found, ...]]:
+        """Of tables that were dropped."""
+        found = {}
+        for name in tables:
+            folder = open_objects(f"{self._settings.lake}/{name}", s3=self._s3)
+            if left := remains_of(folder, not_before=datetime.now(UTC) - YOUNG):
+                found[name] = tuple(left)
+                if self._settings.yes:
+                    folder.delete(f.name for f in left)
+        return found
+
+    # --- inside ---
 
     def _orphans(self, path: str, retention: Retention) -> list[Found]:
         """Old enough for VACUUM to take them."""
@@ -217,12 +193,10 @@ class _Run:
         self._emit(HealthMeasured.of(self._records.update(name, change), self._service.name))
 
 
-def _tell(done: Ran, service: str, seconds: float, emit: Emit) -> None:
+def _report(done: MaintenanceResult, service: str, seconds: float, emit: Emit) -> None:
+    report_unfinished(done, service, TableNotMaintained, emit)
     for ran in done.tables:
-        if ran.reason:
-            event = TableNotMaintained if ran in done.for_a_person else TableLeftForLater
-            emit(event(service=service, table=ran.table, reason=ran.reason, detail=ran.detail))
-        elif ran.cared is not None and ran.retention is not None:
+        if ran.cared is not None and ran.retention is not None:
             emit(_maintained(ran, ran.cared, ran.retention, service))
             if strange := ran.cared.strangers:
                 emit(StrangersFound(service=service, table=ran.table, files=len(strange), such_as=strange[0]))
@@ -251,7 +225,7 @@ def _tell(done: Ran, service: str, seconds: float, emit: Emit) -> None:
     )
 
 
-def _maintained(ran: TableRan, cared: Cared, retention: Retention, service: str) -> TableMaintained:
+def _maintained(ran: TableMaintenance, cared: Cared, retention: Retention, service: str) -> TableMaintained:
     return TableMaintained(
         service=service,
         table=ran.table,

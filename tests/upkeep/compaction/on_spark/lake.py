@@ -17,9 +17,8 @@ from forebay.lake.log.live_file import LiveFile
 from forebay.lake.log.snapshot import read_snapshot
 from forebay.lake.objects import open_objects
 from forebay.settings import CompactSettings, MaintainSettings
-from forebay.upkeep.compaction.job import Ran, compact
-from forebay.upkeep.maintenance.job import Ran as Maintained
-from forebay.upkeep.maintenance.job import maintain
+from forebay.upkeep.compaction.job import CompactionResult, compact
+from forebay.upkeep.maintenance.job import MaintenanceResult, maintain
 
 __all__ = ["SmallLake"]
 
@@ -85,9 +84,9 @@ class SmallLake:
         jvm: Any = self.spark
         jvm._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
 
-    def maintain(self, **more: Any) -> Maintained:
+    def maintain(self, **more: Any) -> MaintenanceResult:
         return maintain(MaintainSettings(lake=self.place, **more), emit=self.events.append)
 
-    def compact(self, **more: Any) -> Ran:
+    def compact(self, **more: Any) -> CompactionResult:
         settings = CompactSettings(lake=self.place, **{"now": True, **more})
         return compact(settings, emit=self.events.append)

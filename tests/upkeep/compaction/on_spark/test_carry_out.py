@@ -18,8 +18,9 @@ from forebay.lake.layout import lease_of
 from forebay.lake.lease import hold
 from forebay.table.fan_out import Destination, Txn, append
 from forebay.upkeep.compaction.carry_out import ATTEMPTS, Engine
-from forebay.upkeep.compaction.events import CompactionEnded, TableCompacted, TableLeftForLater, TableNotCompacted
+from forebay.upkeep.compaction.events import CompactionEnded, TableCompacted, TableNotCompacted
 from forebay.upkeep.compaction.work import Work
+from forebay.upkeep.events import TableLeftForLater
 from tests.upkeep.compaction.on_spark.lake import SmallLake
 
 ODD = ["it's", "a\\b", "", None, "x y/z=%"]

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from forebay.lake.health import HealthRecords
 from forebay.lake.layout import lease_of
 from forebay.lake.lease import hold
-from forebay.upkeep.compaction.events import TableLeftForLater
+from forebay.upkeep.events import TableLeftForLater
 from forebay.upkeep.maintenance.care import care_for
 from forebay.upkeep.maintenance.events import MaintenanceEnded, OrphansFound, TableMaintained, TableNotMaintained
 from forebay.upkeep.maintenance.retention import Retention

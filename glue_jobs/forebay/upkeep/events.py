@@ -1,0 +1,23 @@
+"""What all upkeep of tables reports."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from forebay.events import Event
+
+__all__ = ["TableLeftForLater"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableLeftForLater(Event):
+    """A table was left as it is, or in part, and the next run takes it: others were at work on it (`reason` is busy or
+    conflict), or the run was asked to stop."""
+
+    service: str
+    table: str
+    reason: str
+    detail: str
+
+    REASONS: ClassVar = ("busy", "conflict", "stopped")

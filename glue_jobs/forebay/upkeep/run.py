@@ -1,0 +1,87 @@
+"""A run over tables: each is worked on under the lease that all upkeep of it takes, and a failure of one stops no other.
+
+In: names of tables, and the work on one. Out: a result for each table; together they give the exit status, 1 where a table
+was not finished. A table that another run holds, or that is left because the run should stop, is taken by the next run.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from forebay.events import Emit, Event
+from forebay.lake.layout import lease_of
+from forebay.lake.lease import Lease, Taken, hold
+from forebay.upkeep.events import TableLeftForLater
+
+__all__ = ["RunResult", "TableResult", "over_tables", "report_unfinished"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableResult:
+    """What became of one table. `reason` and `detail` say why it was not finished, if it was not."""
+
+    table: str
+    reason: str = ""
+    detail: str = ""
+
+
+Result = TypeVar("Result", bound=TableResult)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunResult(Generic[Result]):
+    tables: tuple[Result, ...]
+
+    @property
+    def left(self) -> tuple[Result, ...]:
+        """Tables that were not finished."""
+        return tuple(result for result in self.tables if result.reason)
+
+    @property
+    def for_a_person(self) -> tuple[Result, ...]:
+        """Those of them that the next run would not finish either."""
+        return tuple(result for result in self.left if result.reason not in TableLeftForLater.REASONS)
+
+    @property
+    def status(self) -> int:
+        return 1 if self.left else 0
+
+
+def over_tables(
+    names: Iterable[str],
+    lake: str,
+    work: Callable[[str, Lease], Result],
+    *,
+    unfinished: Callable[..., Result],
+    at_once: int,
+    stop: threading.Event,
+) -> tuple[Result, ...]:
+    """The result of each table, in their order. `unfinished` makes the result of a table that was not worked on."""
+
+    def of_one(table: str) -> Result:
+        if stop.is_set():
+            detail = "the run was asked to stop; the next run takes the table"
+            return unfinished(table=table, reason="stopped", detail=detail)
+        try:
+            lease = hold(lease_of(lake, table), wait_s=0)
+        except Taken as taken:
+            detail = f"{taken.holder} is at work on the table; the next run takes it"
+            return unfinished(table=table, reason="busy", detail=detail)
+        try:
+            return work(table, lease)
+        finally:
+            lease.let_go()
+
+    with ThreadPoolExecutor(at_once, "upkeep") as threads:
+        return tuple(threads.map(of_one, names))
+
+
+def report_unfinished(done: RunResult[Result], service: str, error: Callable[..., Event], emit: Emit) -> None:
+    """An event for each table that was not finished: an `error` where a person must act."""
+    for result in done.left:
+        event = error if result in done.for_a_person else TableLeftForLater
+        emit(event(service=service, table=result.table, reason=result.reason, detail=result.detail))
