@@ -51,11 +51,6 @@ class Compaction(Declared):
     min_small_files: int = Field(8, description="so many small files in a partition are reason enough")
     cold_after_minutes: int = Field(60, description="a partition with a younger file is left alone")
     hot_small_files: int = Field(200, description="unless it has so many small files; 0: never, as fits merge tables")
-    every_batches: int = Field(
-        0,
-        ge=0,
-        description="compact inside the stream after so many batches, as fits merge tables; 0: only the job does",
-    )
     order_by: tuple[str, ...] = Field((), description="columns by which the second, weekly round orders the rows")
 
 

@@ -41,7 +41,6 @@ from forebay.source.drain import Drain
 from forebay.source.source import register
 from forebay.spark.signals import stopping_on_signals
 from forebay.table.catalog import Catalog
-from forebay.upkeep.compaction.inline import Inline
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -64,9 +63,8 @@ def ingest(settings: IngestSettings, *, emit: Emit, stop: threading.Event) -> No
             batch.finish_earlier(known_generation(open_objects(settings.checkpoint_folder)))
             retry_at_start(batch)
             with stopping_on_signals(stop):
-                inline = Inline(settings, emit=emit)
                 again = announcer(batch, settings)
-                run(names(spark, service, settings), Gate(batch, inline), settings, stop, again)
+                run(names(spark, service, settings), Gate(batch), settings, stop, again)
         finally:
             batch.close()
 
@@ -176,8 +174,8 @@ class Gate:
     """Lets one batch at a time through, and none once it is closed: closing waits for the batch that is on its way. Stopping a
     query in the middle of a batch is safe, but would do its work twice."""
 
-    def __init__(self, batch: Batch, inline: Inline) -> None:
-        self._batch, self._inline, self._passage = batch, inline, threading.Lock()
+    def __init__(self, batch: Batch) -> None:
+        self._batch, self._passage = batch, threading.Lock()
         self.closed = self.failed = False
 
     def process(self, files: DataFrame, batch_id: int) -> None:
@@ -186,7 +184,6 @@ class Gate:
                 raise Halt("forebay is stopping; this batch is for the next run")
             try:
                 self._batch.process(files, batch_id)
-                self._inline.after(batch_id, self._batch.service)
             except BaseException:
                 self.failed = True  # whoever waits for the gate meanwhile must not take this for an ordinary end
                 raise

@@ -5,6 +5,6 @@
 * `outcome` what a rewrite makes of files      * `look` one table's partitions: which are worth it, and why
 * `task` what is to be done, and what is left alone      * `plan` the tasks of all tables, within the budget; pure
 * `work` tasks that one commit can carry      * `carry_out` Spark at work on one table
-* `job` the run: plan, lease, carry out, tell      * `inline` the same between two batches of the stream
-* `memory` what a run remembers of tables      * `events` what it says
+* `job` the run: plan, lease, carry out, report      * `memory` what a run remembers of tables
+* `events` what it reports
 """
