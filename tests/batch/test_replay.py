@@ -3,6 +3,8 @@ not at all, and the ledger says which."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
@@ -10,7 +12,9 @@ import forebay.batch.batch as heart
 import forebay.batch.reading as reading
 from forebay.batch.accounting import Fate
 from forebay.batch.events import BatchRepeated
+from forebay.content.end import FileEnd
 from forebay.content.outcome import Outcome
+from forebay.content.piece import Piece
 from forebay.errors import Halt
 from tests.batch.world import Died, World, records, unread
 
@@ -69,15 +73,15 @@ def test_rows_that_are_read_anew_and_otherwise_within_one_try_are_not_committed(
     """As where Spark loses an executor with its cached blocks: the files are read again, and one is gone by then."""
     files = [world.file("a.json"), world.file("b.json")]
     world.answers = {"a.json": BOTH, "b.json": BOTH}
-    real = reading.count_fates
+    real = reading.ends_and_fates
 
-    def count_then_lose(rows: DataFrame) -> list[Fate]:
-        counted = real(rows)
+    def count_then_lose(rows: DataFrame, pieces: Sequence[Piece]) -> tuple[list[FileEnd], list[Fate]]:
+        counted = real(rows, pieces)
         world.losing = world.file("b.json").file_id
         return counted
 
     with world.monkeypatch.context() as patched:
-        patched.setattr(heart, "count_fates", count_then_lose)
+        patched.setattr(heart, "ends_and_fates", count_then_lose)
         with pytest.raises(Halt, match=r"alpha: 4 rows were counted, but its data files hold 2"):
             world.try_batch(0, files)
     world.losing = ""

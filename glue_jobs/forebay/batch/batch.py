@@ -20,7 +20,7 @@ from forebay.batch.dedupe import Dedupe, landing
 from forebay.batch.events import BatchRepeated, RecordsLost, RecordsQuarantined
 from forebay.batch.new_tables import NewTables
 from forebay.batch.plan import Plan, Plans
-from forebay.batch.reading import Read, count_fates, ends_of, read_routed
+from forebay.batch.reading import Read, ends_and_fates, ends_of, read_routed
 from forebay.batch.reporting import Stages, reports_of
 from forebay.batch.resume import Resumed, resumed
 from forebay.batch.retry import app_id
@@ -211,10 +211,9 @@ class Batch:
     def read(self, files: Sequence[LandedFile], dedupe: Dedupe, cached: ExitStack) -> Read:
         pieces = cut(files, self.limits)
         rows = read_routed(self.spark, self.service, self.limits, files, pieces, cached)
-        ends = ends_of(rows, pieces)
         if rows is not None and dedupe.wanted:
-            rows = dedupe.without_duplicates(rows, landing(ends), cached)
-        return Read(rows, ends, count_fates(rows))
+            rows = dedupe.without_duplicates(rows, landing(ends_of(rows, pieces)), cached)
+        return Read(rows, *ends_and_fates(rows, pieces))
 
     def planned(
         self,

@@ -23,9 +23,12 @@ from forebay.declaration.service import Service
 from forebay.landed_file import LandedFile
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame, Row, SparkSession
 
-__all__ = ["Read", "count_fates", "ends_of", "landing_rows", "read_routed", "until"]
+__all__ = ["Read", "ends_and_fates", "ends_of", "landing_rows", "read_routed", "until"]
+
+END = ("piece", "value", "problem", "detail")
+FATE = ("_file_id", "_fate", "_table", "_declared", "_violated", "_reason")
 
 
 @dataclass(frozen=True)
@@ -79,30 +82,36 @@ def until(cached: ExitStack, rows: DataFrame) -> DataFrame:
     return rows.persist(StorageLevel.MEMORY_AND_DISK)
 
 
-def ends_of(rows: DataFrame | None, pieces: Sequence[Piece]) -> list[FileEnd]:
-    if rows is None:
-        return []
-    said = rows.where("_fate = 'end'").select("piece", "value", "problem", "detail").collect()
-    return file_ends(pieces, [PieceEnd.from_row(r.piece, r.value, r.problem, r.detail) for r in said])
+def ends_of(rows: DataFrame, pieces: Sequence[Piece]) -> list[FileEnd]:
+    return file_ends(pieces, map(_piece_end, rows.where("_fate = 'end'").select(*END).collect()))
 
 
-def count_fates(rows: DataFrame | None) -> list[Fate]:
+def ends_and_fates(rows: DataFrame | None, pieces: Sequence[Piece]) -> tuple[list[FileEnd], list[Fate]]:
+    """The end of each file, and how many of its rows have which fate: one query for both."""
     if rows is None:
-        return []
-    rows = rows.where("_fate <> 'end'")
-    counted = rows.groupBy("_file_id", "_fate", "_table", "_declared", "_violated", "_reason").count().collect()
-    return [
-        Fate(
-            r["_file_id"],
-            r["_fate"],
-            r["count"],
-            r["_table"],
-            r["_declared"],
-            tuple(r["_violated"] or ()),
-            r["_reason"],
-        )
-        for r in counted
-    ]
+        return [], []
+    from pyspark.sql import functions as F
+
+    of_end = [F.when(F.col("_fate") == "end", F.col(name)).alias(name) for name in END]
+    counted = rows.groupBy(*FATE, *of_end).count().collect()
+    ends = [_piece_end(row) for row in counted if row["_fate"] == "end" for _ in range(row["count"])]
+    return file_ends(pieces, ends), [_fate(row) for row in counted if row["_fate"] != "end"]
+
+
+def _piece_end(row: Row) -> PieceEnd:
+    return PieceEnd.from_row(*(row[name] for name in END))
+
+
+def _fate(row: Row) -> Fate:
+    return Fate(
+        row["_file_id"],
+        row["_fate"],
+        row["count"],
+        row["_table"],
+        row["_declared"],
+        tuple(row["_violated"] or ()),
+        row["_reason"],
+    )
 
 
 def landing_rows(rows: DataFrame, ends: Sequence[FileEnd]) -> DataFrame:
