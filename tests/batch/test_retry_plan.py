@@ -31,6 +31,6 @@ def test_what_is_empty_does_not_stop_older_code(more: dict[str, Any]) -> None:
 @pytest.mark.parametrize("more", [{"colour": "blue"}, {"choice": {"colour": "blue"}}], ids=str)
 def test_what_may_decide_is_refused_with_the_remedy(more: dict[str, Any]) -> None:
     with pytest.raises(
-        Halt, match=r"a retry of held records .*does not understand colour of it; start that version once more"
+        Halt, match=r"a retry of held records .*does not understand colour of it; start that version again"
     ):
         _Plan.of_json(by_newer_code(**more))

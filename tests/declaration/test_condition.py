@@ -38,8 +38,8 @@ def test_a_field_fits_or_does_not(declared: Any, fit: list[str | None], unfit: l
 @pytest.mark.parametrize(
     ("declared", "says"),
     [
-        ({}, "asks for nothing"),
-        ([], "asks for nothing"),
+        ({}, "has no test"),
+        ([], "has no test"),
         (1.5, "a fraction is compared by above"),
         ({"prefx": "a"}, "Extra inputs"),
         ({"matches": "("}, "is not a regular expression"),

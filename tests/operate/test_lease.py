@@ -19,7 +19,7 @@ def test_the_lease_of_a_job_that_is_gone_is_broken_and_the_next_one_takes_it(s3:
     assert "holds it, as number 1" in ran("lease", "show", "--lake", LAKE)
     assert "Aborted" in failed(1, "lease", "break", "--lake", LAKE, typed="n\n")
     assert "has ended; the next job may take it" in ran("lease", "break", "--lake", LAKE, "--yes")
-    assert "nobody holds a lease" in ran("lease", "break", "--lake", LAKE, "--yes")
+    assert "no job holds a lease" in ran("lease", "break", "--lake", LAKE, "--yes")
     following = hold(f"{LAKE}/_forebay/checkpoints/ingest", wait_s=0)
     told = json.loads(ran("lease", "show", "--lake", LAKE, "--json"))
     assert told["holder"]["epoch"] == following.epoch == 2
@@ -32,7 +32,7 @@ def test_the_lease_of_a_job_that_is_gone_is_broken_and_the_next_one_takes_it(s3:
 
 def test_a_tables_lease_is_another_one(s3: str) -> None:
     held = hold(f"{LAKE}/_forebay/maintenance/alpha", wait_s=0)
-    assert "nobody holds it" in ran("lease", "show", "--lake", LAKE, "--table", "beta")
+    assert "no job holds it" in ran("lease", "show", "--lake", LAKE, "--table", "beta")
     assert "holds it" in ran("lease", "show", "--lake", LAKE, "--table", "alpha")
     held.let_go()
 
@@ -61,7 +61,7 @@ def test_of_two_services_jobs_only_the_one_that_is_gone_loses_its_lease(
     assert "name one with --writer" in said
     assert "has ended" in ran("lease", "break", "--lake", lake, "--writer", "studio", "--yes")
     lives.check()
-    assert "nobody holds it" in ran("lease", "show", "--lake", lake, "--writer", "studio")
+    assert "no job holds it" in ran("lease", "show", "--lake", lake, "--writer", "studio")
     assert "holds it" in ran("lease", "show", "--lake", lake, "--writer", "casual")
     for one in (gone, lives):
         one.let_go()

@@ -170,7 +170,7 @@ def test_a_broken_file_is_a_row_that_says_so_or_stops_the_query(rows: Rows) -> N
     rows.put("in/broken.json.gz", gzip.compress(b'{"id": 1}')[:-4])
     rows.put("in/fine.json", '{"id": 2}')
     rows.schema = "id bigint"
-    rows.fails_with("in/broken.json.gz .*With a column _corrupt_record string in the schema the query goes on")
+    rows.fails_with("in/broken.json.gz .*With a column _corrupt_record string in the schema the query continues")
     rows.schema = SCHEMA
     rows.start().until(lambda: rows.ids == [2])
     assert [row._corrupt_record.split(")")[0] for row in rows.found if row.id is None] == [

@@ -35,15 +35,15 @@ def backfill(
     most_waiting: Annotated[
         int, typer.Option(min=0, help="Wait while more messages than this are in the queue.")
     ] = 200,
-    again: Annotated[bool, typer.Option("--again", help="Begin anew, whatever an earlier run did.")] = False,
+    again: Annotated[bool, typer.Option("--again", help="Start again from the first key.")] = False,
     dry_run: DryRun = False,
     as_json: AsJson = False,
 ) -> None:
     """Load files that were in a bucket before forebay was.
 
     Lists the newest version of each key, and announces those that the ledger does not know; the ingest job loads them like any
-    file. Its setting --landing-buckets must allow the bucket. Interrupted, and said again, it goes on where it was. There is no
-    undo: what was announced will be loaded.
+    file. Its setting --landing-buckets must allow the bucket. An interrupted backfill continues when you repeat the
+    command. There is no undo: announced files are loaded.
     """
     from forebay.aws.client import client
     from forebay.aws.preflight import check_lake, check_queue

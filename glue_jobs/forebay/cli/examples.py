@@ -118,7 +118,7 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("forebay backfill s3://studio-drops/in/ --since 2024-01-01 --dry-run", "how much there is"),
         (
             "forebay backfill s3://studio-drops/in/ --since 2024-01-01 --rate 200",
-            "200 files a second; goes on after Ctrl-C",
+            "200 files a second; continues after Ctrl-C",
         ),
     ),
     "demo": (("forebay demo --files 50", "a shorter story"),),

@@ -34,7 +34,7 @@ def list_files(
     batch: Annotated[int | None, typer.Option(help="Only those of this batch.")] = None,
     since: Annotated[datetime | None, typer.Option(formats=TIMES, help="Loaded since this moment, in UTC.")] = None,
     until: Annotated[datetime | None, typer.Option(formats=TIMES, help="Loaded before this moment, in UTC.")] = None,
-    limit: Annotated[int, typer.Option(min=1, help="At most so many, the newest.")] = 50,
+    limit: Annotated[int, typer.Option(min=1, help="The largest number of files to show.")] = 50,
     as_json: AsJson = False,
 ) -> None:
     """List files of the ledger, the newest first."""
@@ -64,9 +64,9 @@ def retry_files(
     key: Annotated[str, typer.Option(help="Only those with such a key; * stands for any text.")] = "",
     dry_run: DryRun = False,
 ) -> None:
-    """Announce files again that S3 did not give: denied, unavailable and missing ones.
+    """Announce files again that S3 withheld: denied, unavailable and missing ones.
 
-    The ingest job reads them with its next batch. Said again, it announces those that are still not read.
+    The ingest job reads them with its next batch. Repeat the command for those that are still not read.
     """
     from forebay.aws.announce import announce
     from forebay.aws.client import client
@@ -85,7 +85,7 @@ def retry_files(
 
 @app.command("show")
 def show_file(lake: Lake, address: Address, as_json: AsJson = False) -> None:
-    """Show everything that the ledger says of a file, in each of its versions.
+    """Show what the ledger has of each version of a file.
 
     `forebay where` also looks into the tables. Exit status 1 if the ledger does not know it.
     """
@@ -114,8 +114,8 @@ def where(
 ) -> None:
     """Show where a file is.
 
-    Its life, from the notification to its rows, which are counted in the tables themselves. Exit status 1 if the ledger does
-    not know the file, or if rows are missing.
+    Shows its life from the notification to its rows, which it counts in the tables. Exit status 1 if the ledger does not know
+    the file, or if rows are missing.
     """
     from forebay.operate.lake_view import view_of
     from forebay.operate.where import file_of_row, lives_of

@@ -22,10 +22,10 @@ def health(
     names: Annotated[list[str] | None, typer.Argument(metavar="[TABLE]...", help="Names; none: all tables.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show how each table is.
+    """Show the health of each table.
 
-    Files, the share of small ones, objects in the log and commits since a checkpoint (cp), files that wait for a compaction,
-    and when it was last compacted and vacuumed. Exit status 1 if a table cannot be read.
+    Shows files, the share of small ones, objects in the log, commits since a checkpoint (cp), and files that wait for a
+    compaction. Also shows when it was last compacted and vacuumed. Exit status 1 if a table cannot be read.
     """
     from forebay.operate.health import health_of
 

@@ -23,14 +23,14 @@ MOST_VALUES = 50
 
 Of = Annotated[str | None, typer.Option("--table", help="Only those that were meant for this table.")]
 Why = Annotated[str | None, typer.Option("--reason", help="Only those with this reason, such as table-failed.")]
-Most = Annotated[int, typer.Option("--limit", min=1, help="At most so many.")]
+Most = Annotated[int, typer.Option("--limit", min=1, help="The largest number of records to show.")]
 
 
 @quarantine.command("list")
 def list_quarantine(lake: Lake, as_json: AsJson = False) -> None:
     """Count what is in the quarantine, by table and reason.
 
-    `files` are the files that the records came from; `whole` are files of which nothing could be read.
+    `files` are the files that the records came from; `whole` are files that could not be read at all.
     """
     _list(lake, "quarantine", as_json)
 
@@ -47,7 +47,7 @@ def show_quarantine(
 def retry(lake: Lake, service: Service = "", table: Of = None, reason: Why = None, dry_run: DryRun = False) -> None:
     """Retry the records with the declarations as they are now.
 
-    What fits a table lands there, exactly once; the rest stays. Said again, it does what is left.
+    What fits a table lands there, exactly once; the rest stays. An interrupted retry continues when you repeat the command.
     """
     _try_again(lake, service, "quarantine", table, reason, dry_run=dry_run)
 
@@ -72,13 +72,13 @@ def drop(
 def list_parked(
     lake: Lake,
     by: Annotated[str, typer.Option(help="Count them by the values of this field, such as event or player.id.")] = "",
-    limit: Annotated[int, typer.Option(min=1, help="With --by: of so many, the newest.")] = 10_000,
+    limit: Annotated[int, typer.Option(min=1, help="With --by: count only this many, the newest.")] = 10_000,
     service: Service = "",
     as_json: AsJson = False,
 ) -> None:
-    """Count the parked records, with --by of what kind.
+    """Count the parked records, with --by for each value of a field.
 
-    The values of a field say what a declaration would have to ask for. @key.x and @metadata.x are fields, too.
+    The values show what a declaration could select. @key.x and @metadata.x are fields, too.
     """
     if by:
         _list_by(lake, by, limit, service, as_json)

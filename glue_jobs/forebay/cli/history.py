@@ -17,15 +17,15 @@ __all__ = ["history", "leave_record"]
 
 def history(
     lake: Lake,
-    days: Annotated[float, typer.Option(min=0, help="So many days back.")] = 1,
+    days: Annotated[float, typer.Option(min=0, help="How many days to look back.")] = 1,
     table: Annotated[str, typer.Option(help="Also what changed about this table.")] = "",
-    limit: Annotated[int, typer.Option(min=1, help="At most so many, the newest.")] = 100,
+    limit: Annotated[int, typer.Option(min=1, help="The largest number of lines to show, the newest.")] = 100,
     as_json: AsJson = False,
 ) -> None:
     """Show what happened when.
 
-    Batches, and what operators did with `forebay`, on one time line; with --table its compactions, deletions and changes of
-    columns, too. Where something can be undone, the line says how.
+    Shows batches and operators' commands on one time line. With --table it adds the table's compactions, deletions and
+    changes of columns. Where something can be undone, the line says how.
     """
     from forebay.operate.history import history_of
     from forebay.operate.lake_view import view_of

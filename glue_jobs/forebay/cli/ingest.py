@@ -21,7 +21,7 @@ def ingest(settings: IngestSettings) -> None:
     """Load files from the queue into tables.
 
     Takes file names from the queue, reads the files, and appends each record to the table it belongs to, exactly once.
-    Ctrl-C ends it after the batch that is under way.
+    Ctrl-C stops it after the current batch.
     """
     from forebay.jobs.ingest import ingest as run
     from forebay.jobs.journal import journal

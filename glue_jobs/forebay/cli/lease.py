@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 __all__ = ["app"]
 
-app = typer.Typer(help="Show which job works on the lake, and take its place.", no_args_is_help=True)
+app = typer.Typer(help="Show which job works on the lake, and end its lease.", no_args_is_help=True)
 
-Of = Annotated[str, typer.Option("--table", help="The lease of who compacts or maintains this table.")]
-Writer = Annotated[str, typer.Option(help="The lease of who loads the files of this service.")]
+Of = Annotated[str, typer.Option("--table", help="The lease for compacting or maintaining this table.")]
+Writer = Annotated[str, typer.Option(help="The lease for loading the files of this service.")]
 
 
 @app.command()
@@ -34,23 +34,23 @@ def show(lake: Lake, table: Of = "", writer: Writer = "", checkpoint: Checkpoint
         if as_json:
             print_json([{"lease": folder, "holder": asdict(found) if found else None}])
         elif found is None:
-            console.print(f"{folder}: nobody holds it")
+            console.print(f"{folder}: no job holds it")
         else:
             console.print(f"{folder}: {printable(found.who)} holds it, as number {found.epoch}")
 
 
 @app.command("break")
 def break_it(lake: Lake, table: Of = "", writer: Writer = "", checkpoint: Checkpoint = "", yes: Yes = False) -> None:
-    """End the leases of a job that is gone, so that another one need not wait.
+    """End the leases of a dead job, so that another job need not wait.
 
-    Shows who holds them, and asks. A job that lives after all notices before it marks its batch as done, and halts: nothing is
-    lost or doubled. `forebay stop` is the kinder way. Undo: start that job again.
+    Shows who holds them, and asks. If that job still runs, it notices before it marks its batch as done, and halts: no row is
+    lost or doubled. Prefer `forebay stop` for a running job. Undo: start that job again.
     """
     from forebay.lake.lease import break_lease
 
     held = {folder: found for folder, found in _held(lake, table, writer, checkpoint) if found is not None}
     if not held:
-        console.print("nobody holds a lease")
+        console.print("no job holds a lease")
         return
     _must_be_of_one_job({folder: found.who for folder, found in held.items()})
     for folder, found in held.items():

@@ -47,7 +47,7 @@ COMMANDS = {
     "history": Command("forebay.cli.history", "history", "Show what happened when."),
     "query": Command("forebay.cli.query", "query", "Ask the lake's tables and the ledger, in SQL."),
     "queue": Command("forebay.cli.queue", "app", "Look at the queue and its dead letters, and send them back."),
-    "lease": Command("forebay.cli.lease", "app", "Show which job works on the lake, and take its place."),
+    "lease": Command("forebay.cli.lease", "app", "Show which job works on the lake, and end its lease."),
     "accounts": Command("forebay.cli.accounts", "accounts", "Check that every sum of the ledger holds in the tables."),
     "tables": Command("forebay.cli.tables", "app", "List the tables, and handle their declarations."),
     "try": Command(

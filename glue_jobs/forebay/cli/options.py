@@ -23,8 +23,8 @@ Service = Annotated[
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="For machines: one JSON object a line.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")]
-Yes = Annotated[bool, typer.Option("--yes", help="Without being asked.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and do nothing.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")]
 QueueUrl = Annotated[
     str, typer.Option(envvar="FOREBAY_QUEUE_URL", help="The queue that S3 announces files to.", show_default=False)
 ]

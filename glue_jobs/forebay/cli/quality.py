@@ -17,8 +17,8 @@ __all__ = ["quality"]
 def quality(
     lake: Lake,
     table: Annotated[str, typer.Argument(help="The table's name; all tables without one.")] = "",
-    days: Annotated[int, typer.Option(min=0, help="Only batches of so many days; 0: all there ever were.")] = 0,
-    limit: Annotated[int, typer.Option(min=1, help="So many lines, the most violated first.")] = 100,
+    days: Annotated[int, typer.Option(min=0, help="Only batches of the last days; 0: all.")] = 0,
+    limit: Annotated[int, typer.Option(min=1, help="The largest number of lines, the most violated first.")] = 100,
     as_json: AsJson = False,
 ) -> None:
     """Show how rows stand up to their expectations.

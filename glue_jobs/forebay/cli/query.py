@@ -17,7 +17,7 @@ WIDEST = 60
 def query(
     lake: Lake,
     sql: Annotated[str, typer.Argument(help="One SELECT.", metavar="SQL")],
-    limit: Annotated[int, typer.Option(min=1, help="So many rows are shown at most.")] = 100,
+    limit: Annotated[int, typer.Option(min=1, help="The largest number of rows to show.")] = 100,
     as_json: AsJson = False,
 ) -> None:
     """Ask the lake's tables and the ledger, in SQL.

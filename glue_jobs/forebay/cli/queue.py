@@ -21,7 +21,7 @@ __all__ = ["app"]
 
 app = typer.Typer(help="Look at the queue and its dead letters, and send them back.", no_args_is_help=True)
 
-Most = Annotated[int, typer.Option("--limit", min=1, help="At most so many messages.")]
+Most = Annotated[int, typer.Option("--limit", min=1, help="The largest number of messages.")]
 InLake = Annotated[
     str,
     typer.Option("--lake", envvar="FOREBAY_LAKE", help="Look up the files in its ledger, too.", show_default=False),
@@ -76,7 +76,7 @@ def redrive(
     """Send dead letters back to the queue: their files are tried again.
 
     Shows which, and asks. A letter is sent before it is deleted, so nothing is lost; what is loaded already is not loaded
-    again. Said again, it sends what is left.
+    again. Repeat the command to send the rest.
     """
     from forebay.operate.queue import give_back
     from forebay.operate.queue import redrive as send_back

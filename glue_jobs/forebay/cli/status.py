@@ -22,8 +22,8 @@ def status(
     lake: Lake,
     queue_url: QueueUrl = "",
     checkpoint: Checkpoint = "",
-    watch: Annotated[bool, typer.Option("--watch", help="Look again and again, with rates, until Ctrl-C.")] = False,
-    every_s: Annotated[float, typer.Option(min=1, help="With --watch: seconds between two looks.")] = 5,
+    watch: Annotated[bool, typer.Option("--watch", help="Refresh, with rates, until Ctrl-C.")] = False,
+    every_s: Annotated[float, typer.Option(min=1, help="With --watch: seconds between two refreshes.")] = 5,
     as_json: AsJson = False,
 ) -> None:
     """Show how it is going.

@@ -29,8 +29,8 @@ app = typer.Typer(invoke_without_command=True)
 app.command()(health)
 
 Folder = Annotated[Path, typer.Argument(help="The folder with service.toml.")]
-Lake = Annotated[str, typer.Option(help="Hold them against the tables of this lake, too.")]
-Sql = Annotated[bool, typer.Option(help="Have Spark look at expectations and derived columns, too.")]
+Lake = Annotated[str, typer.Option(help="Compare them with the tables of this lake, too.")]
+Sql = Annotated[bool, typer.Option(help="Have Spark check expectations and derived columns, too.")]
 Place = Annotated[str, typer.Argument(help="Where the declarations are in force: s3://bucket/prefix, or a folder.")]
 
 

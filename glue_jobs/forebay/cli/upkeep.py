@@ -27,7 +27,7 @@ __all__ = ["compact", "maintain", "reconcile"]
 @options_of(CompactSettings)
 def compact(
     settings: CompactSettings,
-    plan: Annotated[bool, typer.Option("--plan", help="Only say what would be done, why, and at what cost.")] = False,
+    plan: Annotated[bool, typer.Option("--plan", help="Show what would be done, why, and at what cost.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="The plan as JSON.")] = False,
 ) -> None:
     """Rewrite small files into large ones; no row changes.
@@ -68,7 +68,7 @@ def maintain(settings: MaintainSettings, as_json: AsJson = False) -> None:
 @options_of(ReconcileSettings)
 def reconcile(
     settings: ReconcileSettings,
-    plan: Annotated[bool, typer.Option("--plan", help="Only name the files; announce none.")] = False,
+    plan: Annotated[bool, typer.Option("--plan", help="Name the files, and announce none.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Find files that S3 never announced, and announce them.

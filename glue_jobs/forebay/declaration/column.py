@@ -75,8 +75,8 @@ class Column(Declared):
     )
     formats: tuple[str, ...] = Field(
         (),
-        description="for timestamp and date: patterns of Spark that are tried in order, such as dd/MM/yyyy HH:mm; "
-        "without them ISO 8601 with a whole date, such as 2026-11-22T10:30Z; without an offset it is UTC",
+        description="for timestamp and date: Spark's patterns, tried in order, such as dd/MM/yyyy HH:mm; else ISO 8601 with a "
+        "whole date, such as 2026-11-22T10:30Z; without an offset in UTC",
     )
     unit: Literal["s", "ms", "us", "ns"] | None = Field(
         None,
@@ -129,7 +129,7 @@ class Undeclared(Declared):
         description="columns: each a column, in the batch that brings it; rescued: JSON in _rescued; ignored: nothing",
     )
     depth: int = Field(
-        5, ge=0, le=20, description="so many objects may be nested as structs; deeper ones are JSON text"
+        5, ge=0, le=20, description="levels of nested objects that become structs; deeper ones are JSON text"
     )
     flatten: str | None = Field(
         None, max_length=3, description="objects become columns beside each other, their names joined by this"
@@ -138,7 +138,7 @@ class Undeclared(Declared):
         1000,
         ge=0,
         le=5000,
-        description="so many columns, nested ones counted, may be added in a batch; others are rescued",
+        description="columns that a batch may add, nested ones counted; others are rescued",
     )
     keys: int = Field(
         200,
@@ -146,7 +146,7 @@ class Undeclared(Declared):
         le=10_000,
         description="an object with more different keys than this becomes JSON text: its keys are identifiers, not fields",
     )
-    max_columns: int = Field(1000, ge=0, le=20_000, description="so many there may be in all")
+    max_columns: int = Field(1000, ge=0, le=20_000, description="columns that the table may have in all")
 
 
 class Dedupe(Declared):
@@ -155,4 +155,4 @@ class Dedupe(Declared):
     by: tuple[str, ...] = Field(
         min_length=1, description="declared columns; where all are null, a record is like no other"
     )
-    days: int = Field(3, ge=0, le=90, description="for so many days a record is remembered")
+    days: int = Field(3, ge=0, le=90, description="days for which a record is remembered")

@@ -71,7 +71,7 @@ class Condition(Declared):
     @model_validator(mode="after")
     def _tests_something(self) -> Condition:
         if not self.model_fields_set or (self.one_of == () and "one_of" in self.model_fields_set):
-            raise ValueError("asks for nothing; give a value, or a test such as { exists = true }")
+            raise ValueError("has no test; give a value, or a test such as { exists = true }")
         return self
 
     @model_serializer

@@ -41,7 +41,7 @@ class Schedule(Declared):
     """One job, again and again."""
 
     job: Literal["compact", "maintain", "reconcile"] = Field(
-        description="compact: small files into large ones; maintain: old files and logs; reconcile: files nobody told of"
+        description="compact: small files into large ones; maintain: delete old files; reconcile: files that S3 never announced"
     )
     at: Annotated[str, AfterValidator(_time)] = Field(
         description="when: daily 04:00, Sun 02:30, Mon-Sat 04:00, Mon,Thu 04:00, or never"

@@ -55,8 +55,8 @@ class Envelope(Declared):
     )
     records: Annotated[tuple[RecordPath, ...], BeforeValidator(_one_or_several)] = Field(
         (),
-        description="arrays of which each object is a record, such as Records or detail.items; what surrounds them is the "
-        "record's field @parent; a document without such an array is a record itself",
+        description="arrays whose objects are the records, such as Records or detail.items; the rest of the document is each "
+        "record's field @parent; a document without such an array is a record",
         json_schema_extra={"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]},
     )
 
@@ -98,7 +98,7 @@ class Service(Declared):
     )
     schedules: dict[str, Schedule] = Field(
         default_factory=dict,
-        description="hours of the jobs that keep the tables in shape, by name, over the usual ones; `cdk deploy` sets them",
+        description="schedules of the upkeep jobs, by name, instead of the defaults; `cdk deploy` sets them",
     )
     keep_verdicts_days: int = Field(
         400, ge=0, le=36_500, description="days that the verdicts of expectations are kept; 0: for ever"

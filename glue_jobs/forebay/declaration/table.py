@@ -48,9 +48,11 @@ class Compaction(Declared):
     target_file_mib: int | None = Field(
         None, description="how large files should be, in MiB; by the table's size where not given"
     )
-    min_small_files: int = Field(8, description="so many small files in a partition are reason enough")
+    min_small_files: int = Field(8, description="small files in a partition that are worth a compaction")
     cold_after_minutes: int = Field(60, description="a partition with a younger file is left alone")
-    hot_small_files: int = Field(200, description="unless it has so many small files; 0: never, as fits merge tables")
+    hot_small_files: int = Field(
+        200, description="but not if it has this many small files; 0: always, as fits merge tables"
+    )
     order_by: tuple[str, ...] = Field((), description="columns by which the second, weekly round orders the rows")
 
 
@@ -96,8 +98,7 @@ class Table(Declared):
         1,
         ge=1,
         le=1000,
-        description="by so many tasks the rows of one partition are written in a batch, into as many files; "
-        "large partitions are split anyway",
+        description="tasks that write one partition's rows of a batch, each into one file; large partitions are split anyway",
     )
     expectations: dict[str, Expectation] = Field(
         default_factory=dict, description="what must hold of each row, by name; a text is a predicate to warn about"
@@ -211,7 +212,7 @@ class Table(Declared):
             if name not in kinds:
                 yield f"cluster_by: {name} is no declared column"
             elif kinds[name] in ("map", "binary", "boolean"):
-                yield f"cluster_by: {name} is {kinds[name]}, of which Delta keeps no smallest and largest value"
+                yield f"cluster_by: {name} is {kinds[name]}, for which Delta keeps no minimum and maximum"
             elif name not in indexed:
                 yield f"cluster_by: {name} must be among the first {INDEXED_COLUMNS} columns"
 

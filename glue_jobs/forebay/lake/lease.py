@@ -147,7 +147,7 @@ class S3Lease:
             self._renew()
         if self._lost:
             raise Halt(
-                f"the lease on s3://{self._bucket}/{self._key} was lost: {self._lost}; this batch is left to whoever has it"
+                f"the lease on s3://{self._bucket}/{self._key} was lost: {self._lost}; the new holder processes this batch"
             )
 
     def let_go(self) -> None:

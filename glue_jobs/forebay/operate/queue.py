@@ -127,7 +127,7 @@ def give_back(url: str, letters: Iterable[Letter], *, sqs: Any) -> None:
 
 
 def redrive(letters: Sequence[Letter], *, dead: str, to: str, sqs: Any) -> int:
-    """Sends the letters back, and deletes those that arrived; how many. Said again, it sends what is left."""
+    """Sends the letters back, and deletes those that arrived; how many. Run again, it sends the rest."""
     moved = 0
     for some in _batches(letters, AT_ONCE):
         entries = [{"Id": str(n), "MessageBody": one.body} for n, one in enumerate(some)]

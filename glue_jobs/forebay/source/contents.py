@@ -136,7 +136,7 @@ def _unread(file: LandedFile, end: PieceEnd, layout: Layout, options: SourceOpti
     """The text of the row that stands for a file which was not read; none where it is passed over."""
     why = f"{file.uri} ({end.reason}): {end.detail}"
     if end.outcome == "missing" and not options.ignore_file_deletion:
-        raise Halt(f"{why}; the file is gone. With the option ignoreFileDeletion the query goes on without it")
+        raise Halt(f"{why}; the file is gone. With the option ignoreFileDeletion the query continues without it")
     if end.outcome == "denied":
         raise InvalidConfiguration.one(
             file.uri, f"may not be read: {end.detail}", "allow s3:GetObject, and kms:Decrypt"
@@ -146,7 +146,7 @@ def _unread(file: LandedFile, end: PieceEnd, layout: Layout, options: SourceOpti
     if end.outcome == "unreadable" and options.mode != "dropmalformed":
         if layout.corrupt is None or options.mode == "failfast":
             name = options.column_name_of_corrupt_record
-            raise Quarantined(end.reason or "", f"{why}. With a column {name} string in the schema the query goes on")
+            raise Quarantined(end.reason or "", f"{why}. With a column {name} string in the schema the query continues")
         return [f"{why}: {end.head}"]
     emit(FilePassedOver(uri=file.uri, outcome=end.outcome, reason=end.reason, detail=end.detail))
     return []

@@ -95,7 +95,7 @@ class SourceOptions:
                 problems.append(Problem(name, what, f"allowed: {option.allowed}"))
             if len(set(said.values())) > 1:
                 problems.append(
-                    Problem(option.name, f"is said twice, as {' and '.join(said)}", "leave one of them out")
+                    Problem(option.name, f"is given twice, as {' and '.join(said)}", "leave one of them out")
                 )
         if problems:
             raise InvalidConfiguration(problems)
@@ -196,7 +196,7 @@ OPTIONS = (
         "int",
         "5",
         "0 to 20, or a duration such as `5s`",
-        "How long a look at an empty queue waits, 20 s at most; stopping may take as long.",
+        "How long a poll of an empty queue waits, 20 s at most; stopping may take as long.",
         wait_s,
         also=("sqsFetchInterval",),
     ),
@@ -253,7 +253,7 @@ OPTIONS = (
         "bool",
         "false",
         "`true` or `false`",
-        "With `fileFormat`: a file that is gone is passed over, instead of stopping the query.",
+        "With `fileFormat`: skip a file that is gone, instead of stopping the query.",
         yes_or_no,
     ),
     Option(
@@ -315,7 +315,7 @@ ELSEWHERE = {
     "sqsLongPollingWaitTimeSeconds": "`waitS`",
     "sqsMaxConnections": "`fetchParallelism`",
     "sqsMaxRetries": "a queue out of reach is asked five times, then the query stops; nothing is deleted",
-    "messageWrapper": "leave it out: every wrapping is told by looking",
+    "messageWrapper": "leave it out: every wrapping is recognised",
     "pathRewrites": "leave it out: files are read from the bucket that announced them, and there are no mounts",
     "pathGlobFilter": "`pathFilter`, over the whole key: `**/*.json`",
     "excludeRegex": "`pathFilter` says what is wanted",
@@ -331,8 +331,8 @@ ELSEWHERE = {
     "rescuedDataColumn": "declare `_corrupt_record string`: it holds the whole record",
     "ignoreCorruptFiles": "declare `_corrupt_record string`: it says which file, why, and how it begins",
     "ignoreMissingFiles": "`ignoreFileDeletion`",
-    "encoding": "leave it out: UTF-8 and UTF-16 are told by looking",
-    "compression": "leave it out: gz, zstd, bz2 and snappy are told by looking",
+    "encoding": "leave it out: UTF-8 and UTF-16 are recognised",
+    "compression": "leave it out: gz, zstd, bz2 and snappy are recognised",
 }
 """What other sources, and Spark's readers of files, have and this source has not; and what to do instead."""
 

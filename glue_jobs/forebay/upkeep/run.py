@@ -69,7 +69,7 @@ def over_tables(
         try:
             lease = hold(lease_of(lake, table), wait_s=0)
         except Taken as taken:
-            detail = f"{taken.holder} is at work on the table; the next run takes it"
+            detail = f"{taken.holder} works on the table; the next run takes it"
             return unfinished(table=table, reason="busy", detail=detail)
         try:
             return work(table, lease)

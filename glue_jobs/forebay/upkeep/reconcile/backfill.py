@@ -108,7 +108,7 @@ def backfill(
             _let_live_traffic_pass(wanted, sqs, tell, sleep)
             if refused := announce(sqs, wanted.queue_url, fresh):
                 raise Halt(
-                    f"the queue refused {len(refused)} files, such as {refused[0]}; say it again, and it goes on"
+                    f"the queue refused {len(refused)} files, such as {refused[0]}; repeat the command to continue"
                 )
         progress = replace(
             progress,
