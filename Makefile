@@ -4,7 +4,7 @@ BIN := .venv/bin
 NAME ?= source
 WORKERS ?= 2
 # Each worker has one Spark session and one twin; a file's tests stay on one worker, and the longest files begin.
-PYTEST := $(BIN)/python -m pytest -q -n $(WORKERS) --dist loadgroup --no-loadscope-reorder --durations=10
+PYTEST := $(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder --durations=10
 ONE_JOURNEY := tests/journey/test_happy_path.py::test_nothing_is_dropped_silently
 
 .DEFAULT_GOAL := help

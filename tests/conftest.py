@@ -8,10 +8,11 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import settings
+from xdist.scheduler import LoadScopeScheduling
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -39,19 +40,28 @@ AWS = (
 )
 
 
-ONE_WORKER = ("infra", "logstore")
+ONE_WORKER = ("tests/infra/", "tests/logstore/")
 """Folders whose files share something costly: a synthesized template, a driver."""
 
 
-@pytest.hookimpl(tryfirst=True)
+class ByFile(LoadScopeScheduling):
+    """Files stay together on one worker, which has one session and one twin for all of them; and so do some folders."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = nodeid.partition("::")[0]
+        return next((folder for folder in ONE_WORKER if file.startswith(folder)), file)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByFile:
+    return ByFile(config, log)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Files stay together on one worker, which has one session and one twin for all of them. Those that need a JVM come first:
-    they take longest, and the others fill what is left."""
+    """Those that need a JVM come first: they take longest, and the others fill what is left."""
     for item in items:
         if {"spark", "start_driver"} & set(getattr(item, "fixturenames", ())):
             item.add_marker("jvm")
-        folder, _, file = item.path.relative_to(Path(__file__).parent).as_posix().rpartition("/")
-        item.add_marker(pytest.mark.xdist_group(folder if folder in ONE_WORKER else f"{folder}/{file}"))
     items.sort(key=lambda item: (item.get_closest_marker("jvm") is None, "infra" not in item.path.parts))
 
 
