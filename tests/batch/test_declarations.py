@@ -41,30 +41,37 @@ def names(service: Service) -> list[str]:
 def test_what_is_changed_is_in_force_from_the_next_batch_on(place: Path, store: Objects) -> None:
     told: list[Event] = []
     known = declarations(place, store, told)
-    assert names(known.of_batch(0)) == ["{game}"]
+    assert names(known.of_batch("g", 0)) == ["{game}"]
     (place / "service.toml").write_text(OTHER)
-    assert names(known.of_batch(1)) == ["{game}", "other"]
+    assert names(known.of_batch("g", 1)) == ["{game}", "other"]
     assert [type(event) for event in told] == [DeclarationsChanged]
 
 
 def test_a_replayed_batch_works_by_those_of_its_first_try(place: Path, store: Objects) -> None:
-    first = declarations(place, store).of_batch(7)
+    first = declarations(place, store).of_batch("g", 7)
     (place / "service.toml").write_text(OTHER)
     after_a_restart = declarations(place, store)
-    assert after_a_restart.of_batch(7) == first
-    assert names(after_a_restart.of_batch(8)) == ["{game}", "other"]
+    assert after_a_restart.of_batch("g", 7) == first
+    assert names(after_a_restart.of_batch("g", 8)) == ["{game}", "other"]
+
+
+def test_a_new_stream_in_the_same_checkpoint_does_not_go_by_those_of_the_old_one(place: Path, store: Objects) -> None:
+    """Its batches are counted from 0 again."""
+    declarations(place, store).of_batch("old", 0)
+    (place / "service.toml").write_text(OTHER)
+    assert names(declarations(place, store).of_batch("new", 0)) == ["{game}", "other"]
 
 
 @pytest.mark.parametrize("text", ["name =", TEXT.replace("studio", "renamed"), 'name = "studio"', "\udcff"])
 def test_what_makes_no_sense_is_refused_once_and_the_old_stay_in_force(place: Path, store: Objects, text: str) -> None:
     told: list[Event] = []
     known = declarations(place, store, told)
-    before = known.of_batch(0)
+    before = known.of_batch("g", 0)
     (place / "service.toml").write_bytes(text.encode("utf-8", "surrogateescape"))
-    assert [known.of_batch(batch) for batch in (1, 2, 3)] == [before] * 3
+    assert [known.of_batch("g", batch) for batch in (1, 2, 3)] == [before] * 3
     assert [(type(event), event.level) for event in told] == [(DeclarationsRefused, "error")]
     (place / "service.toml").write_text(OTHER)
-    assert names(known.of_batch(4)) == ["{game}", "other"]
+    assert names(known.of_batch("g", 4)) == ["{game}", "other"]
 
 
 def test_so_is_what_spark_does_not_take(place: Path, store: Objects) -> None:
@@ -73,26 +80,26 @@ def test_so_is_what_spark_does_not_take(place: Path, store: Objects) -> None:
 
     told: list[Event] = []
     known = declarations(place, store, told, check=check)
-    before = known.of_batch(0)
+    before = known.of_batch("g", 0)
     (place / "service.toml").write_text(OTHER)
-    assert known.of_batch(1) == before
+    assert known.of_batch("g", 1) == before
     assert "is not understood" in told[0].problems  # type: ignore[attr-defined]
 
 
 def test_declarations_that_are_gone_stay_in_force(place: Path, store: Objects) -> None:
     told: list[Event] = []
     known = declarations(place, store, told)
-    before = known.of_batch(0)
+    before = known.of_batch("g", 0)
     (place / "service.toml").unlink()
-    assert known.of_batch(1) == before
+    assert known.of_batch("g", 1) == before
     assert len(told) == 1
 
 
 def test_those_of_batches_that_are_over_are_tidied_away(place: Path, store: Objects) -> None:
     known = declarations(place, store)
     for batch in range(5):
-        known.of_batch(batch)
-    assert store.names("declarations") == ["3.json", "4.json"]
+        known.of_batch("g", batch)
+    assert store.names("declarations") == ["g-3.json", "g-4.json"]
 
 
 def test_they_are_read_only_where_they_changed(place: Path, store: Objects) -> None:
@@ -104,5 +111,5 @@ def test_they_are_read_only_where_they_changed(place: Path, store: Objects) -> N
 
     known = declarations(place, store, load=load)
     for batch in range(5):
-        known.of_batch(batch)
+        known.of_batch("g", batch)
     assert len(reads) == 1

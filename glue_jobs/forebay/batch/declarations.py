@@ -42,15 +42,15 @@ class Declarations:
         self._seen: str | None = None
         self._refused = ""
 
-    def of_batch(self, batch: int) -> Service:
-        """Asked again for the same batch, also by another driver of this checkpoint, it says the same."""
-        name = f"declarations/{batch}.json"
+    def of_batch(self, generation: str, batch: int) -> Service:
+        """Asked again for the same batch of a stream, also by another driver of this checkpoint, it says the same."""
+        name = f"declarations/{generation}-{batch}.json"
         text = self._store.read(name)
         if text is None:
             service = self._newest()
             if self._store.write_once(name, json.dumps(pinned(service)).encode()):
                 # The batch before the last one is over: this one could not have begun otherwise.
-                self._store.delete([f"declarations/{batch - 2}.json"])
+                self._store.delete([f"declarations/{generation}-{batch - 2}.json"])
                 return service
             text = self._store.read(name)
             if text is None:
