@@ -40,7 +40,6 @@ __all__ = [
     "see_alarms",
     "send_messages",
     "take_messages",
-    "tell_a_person",
     "use_key",
     "write_job_logs",
     "write_objects",
@@ -166,8 +165,8 @@ def remember_code(role: iam.IGrantable, bucket_arn: str) -> None:
     _tell_missing_from_forbidden(role, bucket_arn)
 
 
-def tell_a_person(role: iam.IGrantable, topic_arn: str) -> None:
-    allow(role, "TellAPerson", ["sns:Publish"], [topic_arn])
+def publish_messages(role: iam.IGrantable, topic_arn: str) -> None:
+    allow(role, "PublishMessages", ["sns:Publish"], [topic_arn])
 
 
 def write_page(role: iam.IGrantable, bucket_arn: str) -> None:

@@ -151,15 +151,15 @@ def alarms(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would change, and what that does.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Hold the queues' alarms against the queues, and do what a change calls for.
+    """Evaluate the alarms on the queues, and act on each change.
 
     As CloudWatch does every minute. A change may run a function, and that function may start the ingest job; what was started
     is named. Stop a run with `forebay stop`.
     """
-    from forebay_local.twin.alarms import evaluate, look
+    from forebay_local.twin.alarms import evaluate, evaluations
 
     client = _running(state).client
-    seen, before = look(client), {run["Id"] for run in _runs(client)}
+    seen, before = evaluations(client), {run["Id"] for run in _runs(client)}
     for alarm in seen if not as_json else ():
         changes = (
             f"  (was {alarm.before}: {', and '.join(alarm.does) or 'does nothing'})"

@@ -44,7 +44,7 @@ def start_ingest(functions: Functions, on: Foundation, ingest: Job) -> lam.Funct
     on.engine.may_keep_running(function, "StartIngest", ingest)
     grants.ask_to_stop(function, lake)
     grants.remember_code(function, lake)
-    grants.tell_a_person(function, on.alarms_to.topic_arn)
+    grants.publish_messages(function, on.alarms_to.topic_arn)
     grants.use_key(function, "ReadWriteAndTell", on.keys.data)
     if settings.mode == "auto":
         grants.read_ledger_log(function, lake)
@@ -62,7 +62,7 @@ def job_ended(functions: Functions, on: Foundation, jobs: Iterable[Job]) -> lam.
         RUNBOOK=runbook_of(on.settings),
     )
     grants.publish_metrics(function, on.settings.namespace)
-    grants.tell_a_person(function, on.alarms_to.topic_arn)
+    grants.publish_messages(function, on.alarms_to.topic_arn)
     on.engine.may_ask_why(function, "AskWhy", *jobs)
     grants.use_key(function, "EncryptMessage", on.keys.data)
     return function

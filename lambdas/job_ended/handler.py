@@ -15,7 +15,7 @@ from forebay.aws.cloudwatch import CloudWatch
 from lambdas import environment
 from lambdas.engine.jobs import jobs_of
 from lambdas.job_ended.run import ENDED_WELL, console, ended, measured, reason_of, run_of
-from lambdas.telling import tell_a_person
+from lambdas.messages import send_message
 
 log = Logger(service="job_ended")
 
@@ -51,4 +51,4 @@ def tell(detail: dict[str, Any], region: str, settings: Settings, *, sns: Any, g
     reason = reason_of(detail, run)
     text = f"{job}: {state}\nreason   {reason}\nrun      {run_id}\nconsole  {console(detail, region)}\n"
     text += f"runbook  {settings.runbook}#job-failed"
-    tell_a_person(sns, settings.alarm_topic, f"forebay: {job} {state}", text)
+    send_message(sns, settings.alarm_topic, f"forebay: {job} {state}", text)

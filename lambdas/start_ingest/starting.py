@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from lambdas.messages import send_message
 from lambdas.publish_freshness.measuring import counts
 from lambdas.start_ingest.code import code_for
 from lambdas.start_ingest.ending import ask_to_stop, idle, outdated
 from lambdas.start_ingest.stay_on import busy_percent
 from lambdas.start_ingest.why_not import why_not
-from lambdas.telling import tell_a_person
 
 __all__ = ["Settings", "start"]
 
@@ -61,4 +61,4 @@ def start(settings: Settings, *, glue: Any, sqs: Any, s3: Any, sns: Any, now: da
 
 def tell(settings: Settings, sns: Any) -> None:
     text = f"What was deployed fails at once: {settings.job} runs with the code of before. Mend it and deploy."
-    tell_a_person(sns, settings.alarm_topic, f"forebay: {settings.job} went back", text)
+    send_message(sns, settings.alarm_topic, f"forebay: {settings.job} went back", text)

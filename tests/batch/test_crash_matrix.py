@@ -9,7 +9,7 @@ from itertools import product
 import pytest
 from pyspark.sql import SparkSession
 
-from forebay.content.outcome import Outcome, Unread
+from forebay.content.outcome import ReadOutcome, Unread
 from forebay.errors import Halt
 from forebay.lake.layout import PARKED, QUARANTINE
 from tests.batch.world import Died, World, records, unread
@@ -17,8 +17,8 @@ from tests.batch.world import Died, World, records, unread
 PLACES = ("alpha", "beta", QUARANTINE, PARKED)
 """In the order in which they are committed; the ledger follows."""
 CONTENT = records(alpha=1, beta=1, broken=1, homeless=1)
-ANSWERS: tuple[Outcome, ...] = ("loaded", "denied", "unavailable", "missing", "changed")
-GOES_ON: tuple[Outcome, ...] = ("loaded", "missing", "changed")
+ANSWERS: tuple[ReadOutcome, ...] = ("loaded", "denied", "unavailable", "missing", "changed")
+GOES_ON: tuple[ReadOutcome, ...] = ("loaded", "missing", "changed")
 STOPS = range(len(PLACES) + 2)
 HALTING_STOPS = STOPS if os.environ.get("FOREBAY_EVERY_CELL") else (2,)
 """Three tries each: all of them by hand."""
@@ -29,11 +29,11 @@ def world(spark: SparkSession, lake: str, monkeypatch: pytest.MonkeyPatch) -> Wo
     return World(spark, lake, monkeypatch)
 
 
-def answer(how: Outcome) -> bytes | Unread:
+def answer(how: ReadOutcome) -> bytes | Unread:
     return CONTENT if how == "loaded" else unread(how)
 
 
-def in_ledger(how: Outcome) -> str:
+def in_ledger(how: ReadOutcome) -> str:
     return "missing" if how == "changed" else how
 
 
@@ -61,7 +61,7 @@ def test_every_row_stands_once_or_the_ledger_says_why_not(world: World, stop: in
 
 @pytest.mark.parametrize("stop", HALTING_STOPS)
 @pytest.mark.parametrize("now", ["denied", "unavailable"])
-def test_what_s3_withholds_midway_is_awaited(world: World, stop: int, now: Outcome) -> None:
+def test_what_s3_withholds_midway_is_awaited(world: World, stop: int, now: ReadOutcome) -> None:
     cells = {f"{then}.json": then for then in ANSWERS}
     files = [world.file(key) for key in cells]
     world.answers = {key: answer(then) for key, then in cells.items()}

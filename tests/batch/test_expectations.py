@@ -9,7 +9,7 @@ import pytest
 
 from forebay.batch.accounting import Fate
 from forebay.batch.expectations import Verdict, check_expressions, checked, verdicts
-from forebay.batch.routing import routed, settled
+from forebay.batch.routing import routed, with_final_fates
 from forebay.declaration.service import Service, parse_service
 from forebay.errors import InvalidConfiguration
 from tests.operate.command import failed
@@ -93,7 +93,7 @@ def test_a_row_gets_the_fate_of_its_worst_violation_and_all_their_names(spark: S
         'name = "never"\nwhere = { no = "1" }\n[tables.expectations]\nx = { check = "false", on_violation = "drop" }',
         declared(GOOD),
     )
-    rows = settled(checked(routed(content, service), service))
+    rows = with_final_fates(checked(routed(content, service), service))
     found = rows.orderBy("line").select("_fate", "_violated", "_reason", "detail", "_table").collect()
     assert [tuple(row) for row in found] == [
         ("write", None, None, None, "a"),
@@ -180,7 +180,12 @@ def test_a_check_that_cannot_be_computed_does_not_hold_and_asks_no_row_of_anothe
     content = spark.createDataFrame(
         values, "piece int, line long, byte_offset long, value string, problem string, detail string"
     )
-    rows = settled(checked(routed(content, service), service)).orderBy("line").select("_fate", "_violated").collect()
+    rows = (
+        with_final_fates(checked(routed(content, service), service))
+        .orderBy("line")
+        .select("_fate", "_violated")
+        .collect()
+    )
     assert [tuple(row) for row in rows] == [
         ("write", ["whole"]),
         ("quarantine", ["cheap", "fair", "whole"]),

@@ -15,14 +15,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-from forebay.content.outcome import Outcome
+from forebay.content.outcome import ReadOutcome
 from forebay.errors import Halt
 from forebay.landed_file import LandedFile
 from forebay.ledger.entry import NOT_FINAL
 from tests.batch.world import Died, World, records, unread
 
 KEYS = ("a.json", "b.json")
-WITHHELD: tuple[Outcome, ...] = ("denied", "unavailable")
+WITHHELD: tuple[ReadOutcome, ...] = ("denied", "unavailable")
 
 keys = st.sampled_from(KEYS)
 steps = st.one_of(
@@ -74,7 +74,7 @@ class Play:
         self.announced.append(self.now(key))
         self.waiting.append(self.now(key))
 
-    def answer(self, key: str, how: Outcome) -> None:
+    def answer(self, key: str, how: ReadOutcome) -> None:
         self.world.answers[key] = unread(how)
 
     def mend(self, key: str) -> None:

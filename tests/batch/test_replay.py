@@ -13,7 +13,7 @@ import forebay.batch.reading as reading
 from forebay.batch.accounting import Fate
 from forebay.batch.events import BatchRepeated
 from forebay.content.end import FileEnd
-from forebay.content.outcome import Outcome
+from forebay.content.outcome import ReadOutcome
 from forebay.content.piece import Piece
 from forebay.errors import Halt
 from tests.batch.world import Died, World, records, unread
@@ -54,7 +54,7 @@ def test_a_file_that_is_gone_before_the_second_try_keeps_the_rows_that_stand_and
 
 @pytest.mark.parametrize("how", ["denied", "unavailable"])
 def test_a_file_of_which_a_part_stands_and_that_s3_does_not_give_halts_until_it_does(
-    world: World, how: Outcome
+    world: World, how: ReadOutcome
 ) -> None:
     files = [world.file("a.json"), world.file("b.json")]
     world.answers = {"a.json": BOTH, "b.json": BOTH}
@@ -103,7 +103,7 @@ def test_a_table_that_has_the_batch_with_other_rows_than_planned_halts(world: Wo
 
 
 @pytest.mark.parametrize("how", ["denied", "unavailable", "missing"])
-def test_a_file_that_s3_did_not_give_lands_when_it_is_announced_again(world: World, how: Outcome) -> None:
+def test_a_file_that_s3_did_not_give_lands_when_it_is_announced_again(world: World, how: ReadOutcome) -> None:
     files = [world.file("a.json"), world.file("b.json")]
     world.answers = {"a.json": BOTH, "b.json": unread(how)}
     world.try_batch(0, files)

@@ -13,7 +13,7 @@ from forebay.batch.accounting import Fate, entries_of
 from forebay.batch.plan import Plan
 from forebay.batch.resume import Resumed, resumed
 from forebay.content.end import FileEnd
-from forebay.content.outcome import Outcome
+from forebay.content.outcome import ReadOutcome
 from forebay.errors import Halt
 from forebay.lake.layout import PARKED, QUARANTINE
 from forebay.landed_file import LandedFile
@@ -29,13 +29,13 @@ FATES = (
 )
 
 
-def end(outcome: Outcome) -> FileEnd:
+def end(outcome: ReadOutcome) -> FileEnd:
     counts = {"documents": 9, "refused": 1} if outcome == "loaded" else {"documents": 0, "refused": 0}
     nothing = {"bytes_read": 0, "expanded_bytes": 0, "requests": 1, "head": ""}
     return FileEnd(file=FILE, outcome=outcome, reason=None, detail="said the test", **counts, **nothing)
 
 
-def plan(outcome: Outcome) -> Plan:
+def plan(outcome: ReadOutcome) -> Plan:
     return Plan(
         generation="first",
         batch=7,
@@ -47,7 +47,7 @@ def plan(outcome: Outcome) -> Plan:
     )
 
 
-def again(then: Outcome, now: Outcome, done: int) -> Resumed:
+def again(then: ReadOutcome, now: ReadOutcome, done: int) -> Resumed:
     read = [end(now)] if then == "loaded" else []
     return resumed(plan(then), read, FATES if now == "loaded" else (), frozenset(ORDER[:done]))
 
@@ -56,7 +56,7 @@ CELLS = list(product(ANSWERS, ANSWERS, range(1, len(ORDER) + 1)))
 
 
 @pytest.mark.parametrize(("then", "now", "done"), CELLS)
-def test_every_answer_twice_at_every_stop(then: Outcome, now: Outcome, done: int) -> None:
+def test_every_answer_twice_at_every_stop(then: ReadOutcome, now: ReadOutcome, done: int) -> None:
     """The ledger counts what stands, and a row that is to be written is one that was read."""
     if then == "loaded" and now in ("denied", "unavailable") and done < len(ORDER):
         with pytest.raises(Halt, match=r"rows of s3://landing/in/a.json are in alpha"):
@@ -77,7 +77,7 @@ def test_every_answer_twice_at_every_stop(then: Outcome, now: Outcome, done: int
 
 
 @pytest.mark.parametrize("now", ANSWERS)
-def test_a_file_of_which_nothing_stands_ends_as_it_reads_now(now: Outcome) -> None:
+def test_a_file_of_which_nothing_stands_ends_as_it_reads_now(now: ReadOutcome) -> None:
     found = resumed(plan("loaded"), [end(now)], FATES if now == "loaded" else (), frozenset({"another table"}))
     (entry,) = entries_of(found.plan.ends, found.plan.fates)
     assert entry.outcome == ("missing" if now == "changed" else now)
@@ -91,9 +91,9 @@ def test_a_file_that_reads_differently_after_rows_of_it_stand_halts() -> None:
 
 
 def test_every_outcome_of_a_file_is_among_the_answers() -> None:
-    assert {*ANSWERS, "empty", "unreadable"} == set(get_args(Outcome))
+    assert {*ANSWERS, "empty", "unreadable"} == set(get_args(ReadOutcome))
 
 
 @pytest.mark.parametrize("outcome", ANSWERS)
-def test_a_plan_that_is_read_back_is_the_one_that_was_written(outcome: Outcome) -> None:
+def test_a_plan_that_is_read_back_is_the_one_that_was_written(outcome: ReadOutcome) -> None:
     assert Plan.decode(plan(outcome).encode()) == plan(outcome)

@@ -23,7 +23,7 @@ import forebay.batch.writing as writing
 from forebay.batch.batch import Batch
 from forebay.batch.reading import Read
 from forebay.content.limits import Limits
-from forebay.content.outcome import Outcome, Unread
+from forebay.content.outcome import ReadOutcome, Unread
 from forebay.content.reading import read_files
 from forebay.content.rows import COLUMNS
 from forebay.declaration.service import parse_service
@@ -63,7 +63,7 @@ def records(**games: int | str) -> bytes:
     return "".join(f"{line}\n" for line in lines).encode()
 
 
-def unread(how: Outcome) -> Unread:
+def unread(how: ReadOutcome) -> Unread:
     reasons: Mapping[str, Any] = {
         "denied": "access-denied",
         "missing": "no-such-key",

@@ -8,7 +8,7 @@ import pytest
 
 from forebay.declaration.service import Service, parse_service
 from forebay.jobs.ingest import alone
-from forebay.lake.lease import Taken
+from forebay.lake.lease import LeaseHeld
 from forebay.settings import IngestSettings
 
 
@@ -24,7 +24,7 @@ def test_a_second_job_with_another_checkpoint_is_refused_and_welcome_afterwards(
     with alone(service("studio"), settings(tmp_path, "one")) as still_ours:
         still_ours()
         second = alone(service("studio"), settings(tmp_path, "two"))
-        with pytest.raises(Taken, match="writers/studio is in use by process"), second:
+        with pytest.raises(LeaseHeld, match="writers/studio is in use by process"), second:
             pass
     with alone(service("studio"), settings(tmp_path, "two")):
         pass
@@ -32,7 +32,7 @@ def test_a_second_job_with_another_checkpoint_is_refused_and_welcome_afterwards(
 
 def test_a_job_that_is_refused_leaves_its_own_checkpoint_free(tmp_path: Path) -> None:
     with alone(service("studio"), settings(tmp_path, "one")):
-        with pytest.raises(Taken, match="one is in use"), alone(service("other"), settings(tmp_path, "one")):
+        with pytest.raises(LeaseHeld, match="one is in use"), alone(service("other"), settings(tmp_path, "one")):
             pass
         with alone(service("other"), settings(tmp_path, "two")):
             pass

@@ -1,4 +1,4 @@
-"""A wish to stop reaches a job that runs, and no job that starts later."""
+"""A request to stop reaches a job that runs, and no job that starts later."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ import pytest
 from forebay.errors import Halt, TryAgain
 from forebay.lake.lease import hold, holder
 from forebay.lake.objects import FolderObjects, open_objects
-from forebay.lake.stop import StopWish
+from forebay.lake.stop import StopRequest
 from forebay.operate.stop import stop
 
 
-def wish(folder: Path, now: list[float]) -> StopWish:
-    return StopWish(open_objects(str(folder)), every_s=5, clock=lambda: now[0])
+def request(folder: Path, now: list[float]) -> StopRequest:
+    return StopRequest(open_objects(str(folder)), every_s=5, clock=lambda: now[0])
 
 
 def test_a_wish_is_seen_within_five_seconds_and_stands_until_it_is_forgotten(tmp_path: Path) -> None:
     now = [0.0]
-    job = wish(tmp_path, now)
-    wish(tmp_path, [0.0]).ask()
+    job = request(tmp_path, now)
+    request(tmp_path, [0.0]).ask()
     now[0] = 4.9
     assert not job.asked()
     now[0] = 5.0
     assert job.asked()
     job.forget()
-    later = wish(tmp_path, now)
+    later = request(tmp_path, now)
     now[0] = 60.0
     assert not later.asked()
 
@@ -39,8 +39,8 @@ def test_a_look_that_fails_ends_no_job_and_the_next_one_sees_the_wish(tmp_path: 
             return super().read(name)
 
     now = [0.0]
-    job = StopWish(Silent(tmp_path), every_s=5, clock=lambda: now[0])
-    wish(tmp_path, [0.0]).ask()
+    job = StopRequest(Silent(tmp_path), every_s=5, clock=lambda: now[0])
+    request(tmp_path, [0.0]).ask()
     now[0] = 5.0
     assert not job.asked()
     now[0] = 10.0

@@ -16,7 +16,7 @@ from forebay_local.fabricate import (
     AWKWARD_KEYS,
     GARBAGE,
     Chaos,
-    Shape,
+    Wrapping,
     awkward_files,
     body,
     file_named,
@@ -46,12 +46,12 @@ def names_in(document: Any) -> set[str]:
 @pytest.mark.parametrize(
     ("shape", "name"),
     [
-        (Shape.S3, "s3_put"),
-        (Shape.SNS, "sns_s3_put"),
-        (Shape.EVENTBRIDGE, "eventbridge_object_created"),
+        (Wrapping.S3, "s3_put"),
+        (Wrapping.SNS, "sns_s3_put"),
+        (Wrapping.EVENTBRIDGE, "eventbridge_object_created"),
     ],
 )
-def test_a_made_message_has_the_fields_of_a_recorded_one(shape: Shape, name: str) -> None:
+def test_a_made_message_has_the_fields_of_a_recorded_one(shape: Wrapping, name: str) -> None:
     assert names_in(json.loads(body([file_named("in/a.json")], shape))) == names_in(recorded(name))
 
 
@@ -59,9 +59,9 @@ def test_a_made_test_event_has_the_fields_of_a_recorded_one() -> None:
     assert names_in(json.loads(setup_event("landing"))) == names_in(recorded("s3_test_event"))
 
 
-@pytest.mark.parametrize("shape", Shape)
+@pytest.mark.parametrize("shape", Wrapping)
 @pytest.mark.parametrize("file", awkward_files(folder="in/"), ids=lambda file: file.key[:40])
-def test_an_awkward_key_comes_back_out_of_every_shape(file: Any, shape: Shape) -> None:
+def test_an_awkward_key_comes_back_out_of_every_shape(file: Any, shape: Wrapping) -> None:
     assert read_message(body([file], shape)).files == (file,)
 
 
@@ -85,8 +85,8 @@ def test_versions_of_a_key_are_told_apart_and_not_all_comparable() -> None:
     assert [newer(files[2], files[0]), newer(files[3], files[1])] == [True, True]
 
 
-@pytest.mark.parametrize("shape", Shape)
-def test_full_messages_stay_within_the_limit_and_leave_nothing_out(shape: Shape) -> None:
+@pytest.mark.parametrize("shape", Wrapping)
+def test_full_messages_stay_within_the_limit_and_leave_nothing_out(shape: Wrapping) -> None:
     bodies = full_bodies(FILES, shape, limit_bytes=64 * 1024)
     sizes = [len(text.encode()) for text in bodies]
     assert max(sizes) <= 64 * 1024

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from forebay.landed_file import LandedFile
 from forebay.notification import REASONS, Filter, Reading, read_message
-from forebay_local.fabricate import Shape, body, file_named
+from forebay_local.fabricate import Wrapping, body, file_named
 
 EVENTS = {path.stem: path.read_text() for path in sorted((Path(__file__).parents[1] / "events").glob("*.json"))}
 DOCUMENTS = {name: json.loads(text) for name, text in EVENTS.items()}
@@ -239,9 +239,9 @@ KEYS = st.text(st.characters(exclude_categories=("Cs",)), min_size=1, max_size=6
 )
 
 
-@given(st.lists(KEYS, min_size=1, max_size=4), st.sampled_from(Shape))
+@given(st.lists(KEYS, min_size=1, max_size=4), st.sampled_from(Wrapping))
 @budget(ROUND_TRIPS)
-def test_any_key_comes_back_out_of_any_shape(keys: list[str], shape: Shape) -> None:
+def test_any_key_comes_back_out_of_any_shape(keys: list[str], shape: Wrapping) -> None:
     # a folder in front and an ending behind, so that no key is debris
     sent = [file_named(f"in/k{key.replace('/', '/k')}.json") for key in keys]
     assert [identified(file) for file in read_message(body(sent, shape)).files] == [identified(file) for file in sent]

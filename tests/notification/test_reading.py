@@ -12,7 +12,7 @@ import pytest
 
 from forebay.landed_file import LandedFile
 from forebay.notification import REASONS, Filter, Ignored, Reading, read_message
-from forebay_local.fabricate import Shape, body, file_named, full_bodies, versions
+from forebay_local.fabricate import Wrapping, body, file_named, full_bodies, versions
 
 EVENTS = Path(__file__).parents[1] / "events"
 KEY = "in/game=chess/day 1/part-0001.json"
@@ -325,7 +325,7 @@ def test_one_bad_wrapping_does_not_take_its_siblings_along() -> None:
 
 
 def test_honest_wrappings_stay_well_within_the_bound() -> None:
-    text = body([file_named("a.json"), file_named("b.json")], Shape.EVENTBRIDGE_IN_SNS)
+    text = body([file_named("a.json"), file_named("b.json")], Wrapping.EVENTBRIDGE_IN_SNS)
     sqs_in_lambda = json.dumps({"Records": [{"eventSource": "aws:sqs", "body": text}]})
     sns_in_lambda = json.dumps(
         {"Records": [{"EventSource": "aws:sns", "Sns": {"Type": "Notification", "Message": sqs_in_lambda}}]}

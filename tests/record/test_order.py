@@ -20,12 +20,12 @@ from tests.record.test_growth import RECORDS
 Row = tuple[dict[str, Any], str | None]
 
 
-def taken_in(records: list[dict[str, Any]], columns: Struct, *, settled: bool = False) -> tuple[Struct, list[Row]]:
+def taken_in(records: list[dict[str, Any]], columns: Struct, *, final: bool = False) -> tuple[Struct, list[Row]]:
     """A batch: the columns after it, and its rows."""
     if not records:
         return columns, []
     some = Records(pa.array([json.dumps(record) for record in records]), Rules())
-    if not settled:
+    if not final:
         columns = grown(columns, some.shape(), Rules())
     done = some.conformed(columns)
     return columns, list(zip(done.columns.to_pylist(), done.rescued.to_pylist(), strict=True))
@@ -39,7 +39,7 @@ def after(batches: tuple[list[dict[str, Any]], ...]) -> tuple[Struct, list[Row]]
         rows += new
     again = [record_of(list(row), list(row.values()), rescued) for row, rescued in rows]
     shape = Shape.sum(Records(pa.array([json.dumps(r)]), Rules()).shape() for r in again)
-    return taken_in(again, grown(Struct(), shape, Rules()), settled=True)
+    return taken_in(again, grown(Struct(), shape, Rules()), final=True)
 
 
 def unspelled(kind: Kind) -> Any:

@@ -150,7 +150,7 @@ def test_every_file_arrives_exactly_once_and_the_queue_ends_empty(story: list[tu
                 assert _ < 200, "it never comes to rest"
                 spark.trigger()
                 assert spark.intake is not None
-                spark.intake.settle()
+                spark.intake.flush()
                 sqs.pass_s(400)
                 if not sqs.messages:
                     break

@@ -67,8 +67,8 @@ class Stream:
         """Waits for what is gathered in the background."""
         self.intake._gatherer._thread.submit(lambda: None).result()
 
-    def settle(self) -> None:
-        assert self.intake.settle(5)
+    def flush(self) -> None:
+        assert self.intake.flush(5)
 
     @property
     def polls(self) -> list[QueuePolled]:
@@ -106,10 +106,10 @@ def test_a_message_is_deleted_only_after_its_batch_is_committed(make: MakeStream
     stream = make()
     sqs.send(body("in/a.json"))
     assert stream.ask() == ["in/a.json"]
-    stream.settle()
+    stream.flush()
     assert len(sqs.messages) == 1
     assert stream.ask() == []
-    stream.settle()
+    stream.flush()
     assert sqs.messages == {}
 
 
@@ -157,7 +157,7 @@ def test_a_file_announced_twice_in_a_batch_is_one_row_and_both_messages_go(make:
     sqs.send(body("in/a.json", "in/a.json"))
     assert stream.ask() == ["in/a.json"]
     assert stream.ask() == []
-    stream.settle()
+    stream.flush()
     assert (sqs.messages, stream.polls[0].duplicates) == ({}, 2)
 
 
@@ -171,7 +171,7 @@ def test_a_file_announced_again_in_a_later_batch_is_dropped_and_its_message_goes
     sqs.send(body("in/a.json", "in/b.json"))
     assert stream.ask() == ["in/b.json"]
     stream.ask()
-    stream.settle()
+    stream.flush()
     assert sqs.messages == {}
 
 
@@ -214,7 +214,7 @@ def test_messages_that_announce_nothing_to_load_go_at_once_and_are_counted(make:
     sqs.send(both(record("in/a.json", name="ObjectRemoved:Delete"), record("in/a.txt"), record("in/_SUCCESS")))
     sqs.send(body("in/a.json", bucket="another"))
     assert stream.ask() == []
-    stream.settle()
+    stream.flush()
     assert sqs.messages == {}
     assert stream.polls[0].ignored_by_reason == {
         "test-event": 1,
@@ -255,7 +255,7 @@ def test_of_a_message_half_understood_the_files_arrive_and_the_rest_is_kept(make
     sqs.send(both(record("in/a.json"), {"eventSource": "aws:s3", "eventName": "ObjectCreated:Put", "s3": "?"}))
     assert stream.ask() == ["in/a.json"]
     stream.ask()
-    stream.settle()
+    stream.flush()
     assert (len(stream.kept), sqs.messages) == (1, {})
 
 
@@ -269,7 +269,7 @@ def test_a_batch_that_spark_never_learnt_of_is_the_next_batch_at_once(make: Make
     assert stream.ask() == ["in/b.json"], "without waiting for the message to become visible"
     sqs.pass_s(400)
     assert stream.ask() == []
-    stream.settle()
+    stream.flush()
     assert sqs.messages == {}
 
 
@@ -282,7 +282,7 @@ def test_a_first_batch_that_spark_never_learnt_of_arrives_once(make: MakeStream,
     sqs.pass_s(400)
     assert sorted(stream.ask()) == ["in/a.json", "in/b.json"]
     stream.ask()
-    stream.settle()
+    stream.flush()
     assert (stream.ask(), sqs.messages) == ([], {})
 
 
@@ -304,7 +304,7 @@ def test_messages_of_a_batch_that_was_committed_before_the_crash_are_deleted_aft
     stream.ask()
     stream.start()
     assert stream.ask() == []
-    stream.settle()
+    stream.flush()
     assert sqs.messages == {}
 
 
@@ -319,7 +319,7 @@ def test_redeliveries_after_a_crash_do_not_arrive_again_even_when_the_receipts_a
     stream.start()
     assert stream.ask() == []
     assert stream.ask() == []
-    stream.settle()
+    stream.flush()
     assert sqs.messages == {}
 
 
@@ -333,13 +333,13 @@ def test_a_trigger_that_asks_before_it_says_where_it_was_loses_and_deletes_nothi
     sqs.send(body("in/b.json"))
     intake = stream.start()
     upto = intake.next_batch()
-    stream.settle()
+    stream.flush()
     assert set(sqs.messages) == {"m00001", "m00002"}, "whether in/a.json is committed is not known yet"
     assert last is not None
     intake.resume(last)
     assert stream.keys(last, upto) == ["in/b.json"]
     intake.committed(last)
-    stream.settle()
+    stream.flush()
     assert set(sqs.messages) == {"m00002"}
 
 
@@ -458,7 +458,7 @@ def test_a_queue_that_is_gone_or_refuses_stops_the_query_with_one_cause_and_dele
     stream = make()
     sqs.send(body("in/a.json"))
     stream.intake.next_batch()
-    stream.settle()
+    stream.flush()
     before = dict(sqs.messages)
     sqs.fail = lambda action: error if action == "receive" else None
     sqs.lose = lambda message_id: "InternalError"
@@ -482,7 +482,7 @@ def test_entries_whose_deletion_fails_are_tried_again(make: MakeStream, sqs: Fak
     stream.ask()
     sqs.lose = lambda message_id: "InternalError" if message_id == "m00003" and sqs.count("delete") < 3 else None
     stream.ask()
-    stream.settle()
+    stream.flush()
     assert (sqs.messages, sqs.count("delete")) == ({}, 3)
 
 
@@ -492,11 +492,11 @@ def test_entries_that_will_not_go_are_counted_and_go_when_they_come_back(make: M
     stream.ask()
     sqs.lose = lambda message_id: "InternalError"
     stream.ask()
-    stream.settle()
+    stream.flush()
     sqs.lose = lambda message_id: None
     sqs.pass_s(400)
     assert stream.ask() == []
-    stream.settle()
+    stream.flush()
     assert (sqs.messages, sum(poll.deletions_failed for poll in stream.polls)) == ({}, 1)
 
 
@@ -506,7 +506,7 @@ def test_a_queue_that_refuses_deletion_stops_the_query(make: MakeStream, sqs: Fa
     stream.ask()
     sqs.fail = lambda action: refusal("AccessDenied") if action == "delete" else None
     stream.ask()
-    stream.settle()
+    stream.flush()
     with pytest.raises(InvalidConfiguration, match=r"DeleteMessage on .* is refused"):
         stream.ask()
 
@@ -569,7 +569,7 @@ def test_a_drained_queue_is_told_of_after_two_empty_polls_and_not_before_all_is_
     told = []
     for _ in range(4):
         stream.ask()
-        stream.settle()
+        stream.flush()
         told.append(drain.over())
     assert told == [None, None, "empty", "empty"]
     assert sqs.messages == {}
@@ -595,7 +595,7 @@ def test_a_drain_waits_for_messages_in_flight_elsewhere(make: MakeStream, sqs: F
     assert stream.ask() == ["in/a.json"]
     for _ in range(3):
         stream.ask()
-        stream.settle()
+        stream.flush()
     assert drain.over() == "empty"
 
 
@@ -612,7 +612,7 @@ def test_a_drain_ends_when_only_messages_are_left_that_nobody_understands_and_co
         for _ in range(20):
             if drain.over() is None:
                 stream.ask()
-                stream.settle()
+                stream.flush()
         assert drain.over() == "empty"
         assert sqs.now - began < 60
         assert ([*sqs.messages], sqs.in_flight) == (["odd/1"], []), "the next run sees it at once"
@@ -676,7 +676,7 @@ def test_a_batch_made_ready_ahead_survives_a_crash_and_arrives_once(make: MakeSt
     stream.start()
     assert sorted(first + stream.ask()) == keys, "at once, without waiting for messages to come back"
     assert stream.ask() == []
-    stream.settle()
+    stream.flush()
     assert sqs.messages == {}
 
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from forebay.errors import Halt
 from forebay.lake.objects import open_objects
 from forebay.landed_file import LandedFile
-from forebay.source.manifest import AnnouncedFile, Manifest, Manifests, Taken
+from forebay.source.manifest import AnnouncedFile, Manifest, Manifests, RecentFiles
 from forebay.source.queue import Receipt
 
 moments = st.datetimes(min_value=datetime(2000, 1, 1), max_value=datetime(2100, 1, 1), timezones=st.just(UTC))
@@ -75,7 +75,7 @@ def test_a_manifest_written_twice_is_one_and_a_different_one_is_refused(tmp_path
 
 
 def test_what_a_batch_took_is_known_until_it_is_forgotten() -> None:
-    taken = Taken()
+    taken = RecentFiles()
     taken.remember(manifest(1, "a", "b"))
     taken.remember(manifest(2, "c"))
     taken.forget(1)
@@ -83,7 +83,7 @@ def test_what_a_batch_took_is_known_until_it_is_forgotten() -> None:
 
 
 def test_a_file_taken_again_on_purpose_is_told_by_its_message() -> None:
-    taken = Taken()
+    taken = RecentFiles()
     taken.remember(Manifest(1, 0, (row("a", again=True, message_id="m1"),), ()))
     assert row("a", again=True, message_id="m1").mark in taken
     assert row("a", again=True, message_id="m2").mark not in taken
@@ -91,7 +91,7 @@ def test_a_file_taken_again_on_purpose_is_told_by_its_message() -> None:
 
 
 def test_memory_of_batches_is_bounded_and_keeps_the_newest() -> None:
-    taken = Taken(most=10)
+    taken = RecentFiles(most=10)
     for number in range(1, 10):
         taken.remember(manifest(number, *(f"{number}-{i}" for i in range(4))))
     assert taken.batches == [8, 9]
@@ -99,7 +99,7 @@ def test_memory_of_batches_is_bounded_and_keeps_the_newest() -> None:
 
 
 def test_the_same_bytes_put_again_are_another_announcement_and_a_redelivery_is_not() -> None:
-    taken = Taken()
+    taken = RecentFiles()
     first = replace(row("a"), file=replace(row("a").file, sequencer="01"))
     taken.remember(Manifest(1, 0, (first,), ()))
     assert replace(first, message_id="sent once more").mark in taken

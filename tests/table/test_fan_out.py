@@ -18,9 +18,9 @@ from forebay.operate.lake_view import LakeView
 from forebay.table.events import ColumnsAdded, TableCreated, TypesWidened
 from forebay.table.fan_out import (
     Appended,
+    AppendResult,
     Destination,
     Failed,
-    Outcome,
     Skipped,
     Txn,
     append,
@@ -197,7 +197,7 @@ def test_spark_skips_files_by_our_statistics(spark: SparkSession, lake: str) -> 
 # --- one table fails, the others do not ------------------------------------------------------------------------------
 
 
-def failure(outcome: Outcome) -> str:
+def failure(outcome: AppendResult) -> str:
     assert isinstance(outcome, Failed)
     assert not outcome.may_be_in
     return str(outcome.error)
@@ -323,7 +323,7 @@ def test_compaction_and_vacuum_treat_our_files_as_their_own(spark: SparkSession,
 def test_new_columns_and_nested_fields_are_added_and_missing_ones_are_null(spark: SparkSession, lake: str) -> None:
     told: list[Event] = []
 
-    def batch(number: int, *columns: str) -> Outcome:
+    def batch(number: int, *columns: str) -> AppendResult:
         rows = spark.range(1).selectExpr("'a' _table", *columns)
         return append(spark, rows, [Destination("a", f"{lake}/a")], txn=Txn(A, number), emit=told.append)["a"]
 

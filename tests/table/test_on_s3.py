@@ -12,7 +12,7 @@ import deltalake
 import pytest
 from pyspark.sql import functions as F
 
-from forebay.table.fan_out import Appended, Destination, Failed, Outcome, Skipped, Txn, append
+from forebay.table.fan_out import Appended, AppendResult, Destination, Failed, Skipped, Txn, append
 from forebay.table.kernel import TableLogs
 from forebay.table.replace import replace
 from tests.fault_proxy import FaultProxy, Forward, Request, answered, drop_answer
@@ -153,7 +153,7 @@ def test_a_commit_that_arrives_after_it_was_given_up_is_never_called_failed(
     (lake, proxy), logs, late = far_lake, TableLogs(spark), LandsLater()
     table = Destination("a", f"{lake}/a")
 
-    def write(batch: int) -> Outcome:
+    def write(batch: int) -> AppendResult:
         rows = ten_rows(spark).withColumn("_file_id", F.lit(str(batch)))
         if way == "append" or batch == 1:
             return append(spark, rows, [table], txn=Txn("x", batch), logs=logs)["a"]

@@ -12,7 +12,7 @@ from forebay.errors import InvalidConfiguration
 from forebay.events import Event
 from forebay.record.growth import Rules
 from forebay.table.events import ColumnsAdded
-from forebay.table.fan_out import Appended, Destination, Failed, Outcome, Txn, append
+from forebay.table.fan_out import Appended, AppendResult, Destination, Failed, Txn, append
 from tests.table.log import commits
 from tests.table.test_fan_out import A, configured
 
@@ -32,7 +32,7 @@ def load(
     records: dict[str, list[dict[str, Any]]],
     emit: Any = lambda event: None,
     **rules: Any,
-) -> dict[str, Outcome]:
+) -> dict[str, AppendResult]:
     tables = [Destination(name, f"{lake}/{name}", rules=Rules(**rules)) for name in records]
     return append(spark, rows_of(spark, records), tables, txn=Txn(A, batch), emit=emit)
 

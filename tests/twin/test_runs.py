@@ -182,7 +182,7 @@ def test_a_dead_letter_raises_its_alarm_and_a_person_is_told_once(quick: Twin, m
     name = f"{quick.stack}-dead-letters"
     assert alarms.evaluate(quick.client)[name] == "OK"
     quick.client("sqs").send_message(QueueUrl=quick.dlq_url, MessageBody="poison")
-    (foretold,) = [seen for seen in alarms.look(quick.client) if seen.name == name]
+    (foretold,) = [seen for seen in alarms.evaluations(quick.client) if seen.name == name]
     assert (foretold.before, foretold.now) == ("OK", "ALARM")
     assert foretold.does == (f"tells the topic {quick.stack}-alarms",)
     assert told(quick, mailbox) == []

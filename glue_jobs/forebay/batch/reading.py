@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from forebay.batch.accounting import Fate
 from forebay.batch.expectations import checked
 from forebay.batch.fields import metadata_is_asked_for
-from forebay.batch.routing import routed, settled
+from forebay.batch.routing import routed, with_final_fates
 from forebay.content.end import FileEnd, PieceEnd, file_ends
 from forebay.content.limits import Limits
 from forebay.content.piece import Piece
@@ -71,7 +71,7 @@ def read_routed(
     ]
     of_piece = F.broadcast(spark.createDataFrame(known, columns))
     content = content.join(of_piece, F.col("piece") == F.col("_piece"), "left")
-    return until(cached, settled(checked(routed(content, service), service)))
+    return until(cached, with_final_fates(checked(routed(content, service), service)))
 
 
 def until(cached: ExitStack, rows: DataFrame) -> DataFrame:

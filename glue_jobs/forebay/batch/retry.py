@@ -26,7 +26,7 @@ from forebay.batch.expectations import checked
 from forebay.batch.new_tables import NewTables
 from forebay.batch.reading import until
 from forebay.batch.reasons import TABLE_FAILED
-from forebay.batch.routing import routed, settled
+from forebay.batch.routing import routed, with_final_fates
 from forebay.batch.writing import Writing
 from forebay.declaration.pinned import other_code_needed, pinned, unpinned
 from forebay.declaration.service import Service
@@ -202,7 +202,7 @@ class Retry:
             # Of those that were held by an earlier forebay nobody knows it.
             F.col("metadata") if "metadata" in held.columns else F.lit(None).cast("string").alias("metadata"),
         )
-        rows = settled(checked(routed(content, service), service))
+        rows = with_final_fates(checked(routed(content, service), service))
         if choice.give_up:
             return rows.withColumn("_fate", F.lit("drop"))
         if choice.held == "parked" and choice.table is not None:

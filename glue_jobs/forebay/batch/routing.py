@@ -4,7 +4,7 @@ In: the rows of `forebay.content`. Out: the same rows with `_fate`, `_table`, `_
 declarations made the table), `_reason`, and the fields that declared columns are read from (`fields`).
 
 Fates: `write` (to `_table`), `quarantine` (with `_reason`), `park`, and `end` for a piece's end. What the rows violate makes
-`drop` of some, and `quarantine` of others (`settled`).
+`drop` of some, and `quarantine` of others (`with_final_fates`).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column as Expression
     from pyspark.sql import DataFrame
 
-__all__ = ["routed", "settled"]
+__all__ = ["routed", "with_final_fates"]
 
 _NO_FOLDER_OF_OURS = rf"^(?!(?:{'|'.join(sorted(RESERVED))})\z)[^_.]"
 """However wide a declared pattern is: folders that begin so are hidden to Delta, or forebay's own."""
@@ -68,7 +68,7 @@ def routed(content: DataFrame, service: Service) -> DataFrame:
     return rows.drop("_record", "_route", *(_wish(number) for number in range(len(service.tables))))
 
 
-def settled(rows: DataFrame) -> DataFrame:
+def with_final_fates(rows: DataFrame) -> DataFrame:
     """The checked rows with the fates that the checks give them; the table that they were meant for stays with them."""
     from pyspark.sql import functions as F
 

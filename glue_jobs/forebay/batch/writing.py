@@ -41,7 +41,7 @@ from forebay.lake.log.commit import rows_of_transaction
 from forebay.lake.objects import open_objects
 from forebay.ledger.versions import Superseded
 from forebay.table.catalog import Catalog
-from forebay.table.fan_out import Appended, Destination, Failed, Outcome, Skipped, Txn, append, append_from_driver
+from forebay.table.fan_out import Appended, AppendResult, Destination, Failed, Skipped, Txn, append, append_from_driver
 from forebay.table.from_records import with_record_columns
 from forebay.table.in_arrow import arrow_rows
 from forebay.table.kernel import LogFailed, Seen, TableLogs
@@ -207,7 +207,7 @@ class Writing:
 
         chosen = self.chosen(rows, declared, wanted)
         plain = sorted(wanted.keys() - leaving.keys())
-        results: dict[str, Outcome] = {}
+        results: dict[str, AppendResult] = {}
         if plain:
             results = append(
                 self.spark,
@@ -244,7 +244,9 @@ class Writing:
         chosen = rows.where((F.col("_fate") == "write") & F.col("_table").isin(sorted(tables)))
         return with_table_columns(chosen, self.service, declared, batch=self.txn.version, at=self.began_at)
 
-    def replaced(self, declared: Table | None, table: str, file_ids: Sequence[str], rows: DataFrame | None) -> Outcome:
+    def replaced(
+        self, declared: Table | None, table: str, file_ids: Sequence[str], rows: DataFrame | None
+    ) -> AppendResult:
         def shaped(seen: Seen | None) -> DataFrame:
             assert rows is not None
             return with_record_columns(rows, seen.schema if seen else None, rules_of(declared)) if declared else rows
@@ -257,7 +259,7 @@ class Writing:
                 return Failed(unreadable)
         return replace(self.spark, destination, file_ids, coming, txn=self.txn, logs=self.logs)
 
-    def failed(self, table: str, wanted: int, result: Outcome) -> bool:
+    def failed(self, table: str, wanted: int, result: AppendResult) -> bool:
         where: dict[str, Any] = {"service": self.service.name, "table": table, "batch": self.txn.version}
         if isinstance(result, Failed):
             if result.may_be_in:
@@ -336,7 +338,7 @@ class Writing:
 
         table = Destination(name, table_path(self.lake, own_table(name)), ("day",))
         more: dict[str, Any] = {"txn": self.txn, "logs": self.logs, "emit": self.emit}
-        result: Outcome | None = None
+        result: AppendResult | None = None
         if isinstance(rows, pa.Table):
             result = append_from_driver(rows, table, expected=wanted, **more)
         elif leaving and self.logs.look(table.path) is not None:

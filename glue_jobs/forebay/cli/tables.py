@@ -31,7 +31,7 @@ app.command()(health)
 Folder = Annotated[Path, typer.Argument(help="The folder with service.toml.")]
 Lake = Annotated[str, typer.Option(help="Compare them with the tables of this lake, too.")]
 Sql = Annotated[bool, typer.Option(help="Have Spark check expectations and derived columns, too.")]
-Place = Annotated[str, typer.Argument(help="Where the declarations are in force: s3://bucket/prefix, or a folder.")]
+InForce = Annotated[str, typer.Argument(help="Where the declarations are in force: s3://bucket/prefix, or a folder.")]
 
 
 @app.callback()
@@ -159,7 +159,7 @@ def show(table: Annotated[str, typer.Argument(help="A table's name.")], service:
 
 
 @app.command()
-def diff(folder: Folder, place: Place, lake: Lake = "", as_json: AsJson = False) -> None:
+def diff(folder: Folder, place: InForce, lake: Lake = "", as_json: AsJson = False) -> None:
     """Say what would change if these declarations took the place of those in force."""
     from forebay.operate import declarations as declared
 
@@ -167,7 +167,7 @@ def diff(folder: Folder, place: Place, lake: Lake = "", as_json: AsJson = False)
 
 
 @app.command()
-def push(folder: Folder, place: Place, sql: Sql = True, lake: Lake = "") -> None:
+def push(folder: Folder, place: InForce, sql: Sql = True, lake: Lake = "") -> None:
     """Put the declarations in force; a running job takes them up before its next batch."""
     from forebay.declaration.service import parse_service
     from forebay.lake.objects import open_objects

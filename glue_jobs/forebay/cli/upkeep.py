@@ -77,11 +77,11 @@ def reconcile(
     """
     from forebay.jobs.journal import journal
     from forebay.lake.objects import s3_client
-    from forebay.upkeep.reconcile.job import look
+    from forebay.upkeep.reconcile.job import find_missed
     from forebay.upkeep.reconcile.job import reconcile as run
 
     if plan:
-        done = look(settings, s3=s3_client(), now=datetime.now(UTC))
+        done = find_missed(settings, s3=s3_client(), now=datetime.now(UTC))
     else:
         with journal(settings) as emit:
             done = run(settings, emit=emit)

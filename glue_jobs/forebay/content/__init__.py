@@ -9,7 +9,7 @@ The core is pure Python and Arrow; `source` hands it to Spark as the batch data 
 * `piece` files cut, and dealt to tasks by weight       * `window` many requests at once, within bounds
 * `fetch` one GET, its meaning, and trying again        * `ranges` the lines that belong to a part of a large file
 * `unpack`, `snappy` archives, and bombs                * `encoding` everything to UTF-8, places kept
-* `lines`, `skeleton`, `shape`, `salvage`, `split` text into records: by lines, by brackets, around broken lines
+* `lines`, `skeleton`, `structure`, `salvage`, `split` text into records: by lines, by brackets, around broken lines
 * `elements` records inside documents                   * `vetting` records that are refused
 * `end` what became of a piece, and of its file
 * `reading` all of that, in order                       * `rows` what leaves

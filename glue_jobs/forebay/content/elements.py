@@ -22,8 +22,8 @@ import numpy as np
 from forebay.content.limits import Limits
 from forebay.content.lines import Records, lines_of
 from forebay.content.outcome import FileReason, TooMany
-from forebay.content.shape import WHITE, shape_of
 from forebay.content.skeleton import skeleton
+from forebay.content.structure import WHITE, structure_of
 
 __all__ = ["PARENT", "Keys", "taken_apart", "with_parent"]
 
@@ -40,8 +40,8 @@ _KEY_IN_TEXT = re.compile(_KEY.pattern.decode(), re.DOTALL)
 _DECODER = json.JSONDecoder(strict=False, parse_int=str, parse_float=str, parse_constant=str)
 
 Keys = tuple[str, ...]
-Place = tuple[int, int]
-Member = tuple[Place, str, int]
+Span = tuple[int, int]
+Member = tuple[Span, str, int]
 """The place of a member of an object, its key, and where its value begins."""
 
 
@@ -50,7 +50,7 @@ class _Object:
     """What is left of an object without the arrays, as text; None where it has none of them. The arrays' places."""
 
     text: bytes | None
-    arrays: list[Place]
+    arrays: list[Span]
 
 
 def taken_apart(text: bytes, documents: Records, paths: Sequence[Keys], limits: Limits) -> Records:
@@ -120,7 +120,7 @@ def with_parent(record: bytes, parent: bytes) -> bytes:
 def _without_arrays(text: bytes, start: int, end: int, paths: Sequence[Keys]) -> _Object:
     """Looks closer only where a document names what is wanted: for most documents of most texts this is one search."""
     wanted = [path for path in paths if text.find(_spelt(path[0]), start, end) >= 0]
-    arrays: list[Place] = []
+    arrays: list[Span] = []
     left: list[bytes] = []
     taken = False
     for (first, last), key, value in _members(text, start, end) if wanted else ():
@@ -180,12 +180,12 @@ def _spelt(key: str) -> bytes:
     return json.dumps(key, ensure_ascii=False).encode()
 
 
-def _objects_in_all(text: bytes, arrays: list[Place], limits: Limits) -> tuple[list[Place], list[Place]]:
+def _objects_in_all(text: bytes, arrays: list[Span], limits: Limits) -> tuple[list[Span], list[Span]]:
     both = [_objects_in(text, first, last, limits) for first, last in arrays]
     return [place for objects, _ in both for place in objects], [place for _, others in both for place in others]
 
 
-def _objects_in(text: bytes, first: int, last: int, limits: Limits) -> tuple[list[Place], list[Place]]:
+def _objects_in(text: bytes, first: int, last: int, limits: Limits) -> tuple[list[Span], list[Span]]:
     """The objects of an array, and what else is in it."""
     if last - first <= SHORT_BYTES:
         try:
@@ -193,12 +193,12 @@ def _objects_in(text: bytes, first: int, last: int, limits: Limits) -> tuple[lis
             return [p for p in places if text[p[0]] == OBJECT], [p for p in places if text[p[0]] != OBJECT]
         except (ValueError, RecursionError):
             pass
-    shape = shape_of(text[first:last], limits)
+    shape = structure_of(text[first:last], limits)
     objects = zip((shape.starts + first).tolist(), (shape.ends + first).tolist(), strict=True)
     return list(objects), [(start + first, end + first) for start, end in shape.leftovers]
 
 
-def _elements_of_short(text: str, offset: int) -> Iterator[Place]:
+def _elements_of_short(text: str, offset: int) -> Iterator[Span]:
     at = _past_blanks(text, 1)
     while text[at] != "]":
         _, last = _DECODER.raw_decode(text, at)

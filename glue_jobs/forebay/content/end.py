@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 
-from forebay.content.outcome import Outcome
+from forebay.content.outcome import ReadOutcome
 from forebay.content.piece import Piece
 from forebay.errors import Halt
 from forebay.landed_file import LandedFile
@@ -25,7 +25,7 @@ class PieceEnd:
     """The last word on one piece. `head` is how a file begins that was not taken; `requests` counts GETs."""
 
     piece: int
-    outcome: Outcome
+    outcome: ReadOutcome
     reason: str | None = None
     detail: str | None = None
     documents: int = 0
@@ -50,7 +50,7 @@ class FileEnd:
     """The last word on one file; `first_lines` tells for each of its pieces how many lines lie before it."""
 
     file: LandedFile
-    outcome: Outcome
+    outcome: ReadOutcome
     reason: str | None
     detail: str | None
     documents: int

@@ -19,7 +19,7 @@ from botocore import exceptions as aws
 
 from forebay.aws.client import client
 from forebay.content.limits import Limits
-from forebay.content.outcome import FileReason, Outcome, Unread
+from forebay.content.outcome import FileReason, ReadOutcome, Unread
 from forebay.errors import TryAgain
 from forebay.landed_file import LandedFile
 
@@ -37,14 +37,14 @@ OUR_FAULT = frozenset(
     {"ExpiredToken", "ExpiredTokenException", "InvalidToken", "TokenRefreshRequired", "InvalidAccessKeyId"}
     | {"SignatureDoesNotMatch", "RequestTimeTooSkewed", "AuthorizationHeaderMalformed", "PermanentRedirect"}
 )
-MEANING: dict[str, tuple[Outcome, FileReason]] = {
+MEANING: dict[str, tuple[ReadOutcome, FileReason]] = {
     "NoSuchKey": ("missing", "no-such-key"),
     "NoSuchVersion": ("missing", "no-such-version"),
     "NoSuchBucket": ("missing", "no-such-bucket"),
     "InvalidObjectState": ("unavailable", "archived"),
     "InvalidRange": ("unreadable", "range-refused"),
 }
-MEANING_OF_STATUS: dict[int, tuple[Outcome, FileReason]] = {
+MEANING_OF_STATUS: dict[int, tuple[ReadOutcome, FileReason]] = {
     403: ("denied", "access-denied"),
     404: ("missing", "no-such-key"),
     405: ("missing", "delete-marker"),  # a GET that names a delete marker as its version

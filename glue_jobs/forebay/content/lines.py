@@ -18,7 +18,7 @@ import numpy as np
 
 from forebay.content.limits import Limits
 from forebay.content.outcome import TooMany
-from forebay.content.shape import BETWEEN, Shape, shape_of, trimmed
+from forebay.content.structure import BETWEEN, Structure, structure_of, trimmed
 
 __all__ = ["Places", "Records", "blocks", "decoded_places", "lines_of", "split_lines"]
 
@@ -40,7 +40,7 @@ _IS_WHITE_OR_COMMA[COMMA] = True
 _DECODER = json.JSONDecoder(strict=False, parse_int=str, parse_float=str, parse_constant=str)
 
 
-Place = tuple[int, int, int]
+Span = tuple[int, int, int]
 """Where something begins and ends, and on which line it begins."""
 
 
@@ -51,7 +51,7 @@ class Records:
     starts: Any
     ends: Any
     lines: Any
-    leftovers: list[Place]
+    leftovers: list[Span]
     line_count: int
     tight: bool
     parents: Any = None
@@ -76,7 +76,7 @@ class _Found:
     starts: list[Any] = field(default_factory=list)
     ends: list[Any] = field(default_factory=list)
     lines: list[Any] = field(default_factory=list)
-    leftovers: list[Place] = field(default_factory=list)
+    leftovers: list[Span] = field(default_factory=list)
     count: int = 0
     line_count: int = 0
     tight: bool = True
@@ -172,7 +172,7 @@ def _add_odd(text: bytes, places: tuple[Any, Any, Any], plain: Any, seams: set[i
         line = int(lines[n])
         in_line, leftovers, tight = _in_line(text, a, b, found.limits)
         found.tight = found.tight and tight
-        if isinstance(in_line, Shape):
+        if isinstance(in_line, Structure):
             taken.append((in_line.starts + a, in_line.ends + a, np.full(len(in_line.starts), line)))
         else:
             records += [(x, y, line) for x, y in in_line]
@@ -204,8 +204,8 @@ def _without_borders(text: bytes, starts: Any, ends: Any) -> tuple[Any, Any, Any
 Places = list[tuple[int, int]]
 
 
-def _in_line(text: bytes, start: int, end: int, limits: Limits) -> tuple[Places | Shape, Places, bool]:
-    """The records of one line, what in it is none, and whether only white space lies between the records. A `Shape` is
+def _in_line(text: bytes, start: int, end: int, limits: Limits) -> tuple[Places | Structure, Places, bool]:
+    """The records of one line, what in it is none, and whether only white space lies between the records. A `Structure` is
     counted from the line's start."""
     place = trimmed(text, start, end)
     if place is None:
@@ -219,7 +219,7 @@ def _in_line(text: bytes, start: int, end: int, limits: Limits) -> tuple[Places 
     if decoded is not None:
         torn = [] if torn_at is None else [(start + torn_at, end)]
         return [(start + a, start + b) for a, b in decoded], torn, True
-    shape = shape_of(text[begin:end], limits)
+    shape = structure_of(text[begin:end], limits)
     return shape, [(begin + a, begin + b) for a, b in shape.leftovers], shape.tight
 
 

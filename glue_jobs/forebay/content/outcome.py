@@ -13,7 +13,7 @@ __all__ = [
     "FILE_REASONS",
     "RECORD_REASONS",
     "FileReason",
-    "Outcome",
+    "ReadOutcome",
     "RecordReason",
     "Refused",
     "TooMany",
@@ -21,7 +21,7 @@ __all__ = [
     "kept_text",
 ]
 
-Outcome = Literal[
+ReadOutcome = Literal[
     "loaded",  # it held records, or refused ones
     "empty",  # it held none
     "missing",  # it is not there: deleted since, or a delete marker
@@ -61,7 +61,7 @@ RECORD_REASONS: tuple[str, ...] = get_args(RecordReason)
 class Unread:
     """A file of which no record lands. `head` is how it begins, where that helps a person."""
 
-    outcome: Outcome
+    outcome: ReadOutcome
     reason: FileReason
     detail: str = ""
     head: str = ""

@@ -1,6 +1,6 @@
 """The bytes that belong to a piece: all of a file in one GET, or the lines that begin within a range of it.
 
-In: a piece. Out: `Taken`. A range owns the lines whose first byte is in it: it looks one byte back for the newline
+In: a piece. Out: `Fetched`. A range owns the lines whose first byte is in it: it looks one byte back for the newline
 that ends the line before, and reads on past its end until its last line ends. Every piece judges by the file's first
 bytes, as all others do, whether the file can be cut at newlines at all; if not, the first piece takes the whole file.
 """
@@ -18,13 +18,13 @@ from forebay.content.split import HEAD_BYTES, is_json_lines
 from forebay.content.unpack import is_archive
 from forebay.landed_file import LandedFile
 
-__all__ = ["Taken", "can_be_cut", "take"]
+__all__ = ["Fetched", "can_be_cut", "take"]
 
 OVERRUN_BYTES = 64 << 10
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class Fetched:
     """What was fetched for a piece. `lines`: the bytes are lines of a larger file, the first at `offset` of it."""
 
     content: bytes | Unread
@@ -34,14 +34,14 @@ class Taken:
     requests: int = 1
 
 
-def take(piece: Piece, get: Get, limits: Limits) -> Taken:
+def take(piece: Piece, get: Get, limits: Limits) -> Fetched:
     """The bytes of a piece."""
     if piece.stop is None:
         content = get(piece.file)
-        return Taken(content, bytes_read=0 if isinstance(content, Unread) else len(content))
+        return Fetched(content, bytes_read=0 if isinstance(content, Unread) else len(content))
     counted = _Counted(get, piece.file)
     content, offset, lines = _range(piece, piece.stop, counted, limits)
-    return Taken(content, offset, lines, counted.bytes_read, counted.requests)
+    return Fetched(content, offset, lines, counted.bytes_read, counted.requests)
 
 
 def can_be_cut(head: bytes) -> bool:

@@ -19,7 +19,7 @@ from forebay.content.fetch import Get, Metadata
 from forebay.content.limits import Limits
 from forebay.content.outcome import FileReason, TooMany, Unread, kept_text
 from forebay.content.piece import Piece, cut
-from forebay.content.ranges import Taken, take
+from forebay.content.ranges import Fetched, take
 from forebay.content.rows import document_batches, end_batch, joined, refused_batches, with_metadata
 from forebay.content.split import split, split_json_lines
 from forebay.content.unpack import expand, is_named_archive
@@ -57,8 +57,8 @@ def _rows(
 ) -> Iterator[pa.RecordBatch]:
     fetch = partial(_take, get=get, limits=limits)
     crowded: list[Piece] = []
-    for piece, taken in fetch_all(pieces, fetch, limits):
-        yield from _with_metadata(_rows_of_piece(piece, taken, limits, inside, crowded), piece, metadata)
+    for piece, fetched in fetch_all(pieces, fetch, limits):
+        yield from _with_metadata(_rows_of_piece(piece, fetched, limits, inside, crowded), piece, metadata)
     for piece in crowded:  # what found no room beside others is read again, alone
         yield from _with_metadata(_rows_of_piece(piece, fetch(piece), limits, inside, None), piece, metadata)
 
@@ -72,48 +72,52 @@ def _with_metadata(rows: Iterator[pa.RecordBatch], piece: Piece, metadata: Metad
 
 
 def _rows_of_piece(
-    piece: Piece, taken: Taken, limits: Limits, inside: Sequence[Keys], crowded: list[Piece] | None
+    piece: Piece, fetched: Fetched, limits: Limits, inside: Sequence[Keys], crowded: list[Piece] | None
 ) -> Iterator[pa.RecordBatch]:
     """Where memory is not enough, the piece is left for later, if nothing of it was handed on. Else its end says so; that
     comes last, so what came before it does not count."""
     began = False
     try:
-        for batch in _rows_of_content(piece, taken, limits, inside):
+        for batch in _rows_of_content(piece, fetched, limits, inside):
             began = True
             yield batch
     except MemoryError:
         if crowded is None or began:
-            yield end_batch(_end_unread(piece, taken, _too_large(limits)))
+            yield end_batch(_end_unread(piece, fetched, _too_large(limits)))
         else:
             crowded.append(piece)
 
 
-def _rows_of_content(piece: Piece, taken: Taken, limits: Limits, inside: Sequence[Keys]) -> Iterator[pa.RecordBatch]:
-    if taken.content == NO_ROOM:
+def _rows_of_content(
+    piece: Piece, fetched: Fetched, limits: Limits, inside: Sequence[Keys]
+) -> Iterator[pa.RecordBatch]:
+    if fetched.content == NO_ROOM:
         raise MemoryError
-    content = taken.content if isinstance(taken.content, Unread) or taken.lines else expand(taken.content, limits)
+    content = (
+        fetched.content if isinstance(fetched.content, Unread) or fetched.lines else expand(fetched.content, limits)
+    )
     if isinstance(content, Unread):
-        yield end_batch(_end_unread(piece, taken, content))
+        yield end_batch(_end_unread(piece, fetched, content))
         return
-    text = Text(content) if taken.lines and taken.offset else decoded(content)
-    if content is not taken.content:
-        limits = limits.of_archive(taken.bytes_read)
+    text = Text(content) if fetched.lines and fetched.offset else decoded(content)
+    if content is not fetched.content:
+        limits = limits.of_archive(fetched.bytes_read)
     try:
-        records = (split_json_lines if taken.lines else split)(text.utf8, limits, inside)
+        records = (split_json_lines if fetched.lines else split)(text.utf8, limits, inside)
     except TooMany as too_many:
         head = kept_text(content[:HEAD_CHARACTERS], HEAD_CHARACTERS)
-        yield end_batch(_end_unread(piece, taken, Unread("unreadable", too_many.reason, too_many.detail, head)))
+        yield end_batch(_end_unread(piece, fetched, Unread("unreadable", too_many.reason, too_many.detail, head)))
         return
     if records is None:
-        named_falsely = is_named_archive(piece.file.key) and content is taken.content
-        yield end_batch(_end_unread(piece, taken, _not_json(content, named_falsely)))
+        named_falsely = is_named_archive(piece.file.key) and content is fetched.content
+        yield end_batch(_end_unread(piece, fetched, _not_json(content, named_falsely)))
         return
-    yield from document_batches(piece.number, records, text, taken.offset)
-    yield from refused_batches(piece.number, records.refused, text, taken.offset, limits.raw_bytes)
-    yield end_batch(_end(piece, taken, len(content), records))
+    yield from document_batches(piece.number, records, text, fetched.offset)
+    yield from refused_batches(piece.number, records.refused, text, fetched.offset, limits.raw_bytes)
+    yield end_batch(_end(piece, fetched, len(content), records))
 
 
-def _end(piece: Piece, taken: Taken, expanded_bytes: int, records: Split) -> PieceEnd:
+def _end(piece: Piece, fetched: Fetched, expanded_bytes: int, records: Split) -> PieceEnd:
     documents, refused = len(records.starts), len(records.refused)
     return PieceEnd(
         piece=piece.number,
@@ -121,20 +125,20 @@ def _end(piece: Piece, taken: Taken, expanded_bytes: int, records: Split) -> Pie
         documents=documents,
         refused=refused,
         lines=records.line_count,
-        bytes_read=taken.bytes_read,
+        bytes_read=fetched.bytes_read,
         expanded_bytes=expanded_bytes,
-        requests=taken.requests,
+        requests=fetched.requests,
     )
 
 
-def _end_unread(piece: Piece, taken: Taken, why: Unread) -> PieceEnd:
+def _end_unread(piece: Piece, fetched: Fetched, why: Unread) -> PieceEnd:
     return PieceEnd(
         piece=piece.number,
         outcome=why.outcome,
         reason=why.reason,
         detail=why.detail,
-        bytes_read=taken.bytes_read,
-        requests=taken.requests,
+        bytes_read=fetched.bytes_read,
+        requests=fetched.requests,
         head=why.head,
     )
 
@@ -145,11 +149,11 @@ def _too_large(limits: Limits) -> Unread:
     )
 
 
-def _take(piece: Piece, get: Get, limits: Limits) -> Taken:
+def _take(piece: Piece, get: Get, limits: Limits) -> Fetched:
     try:
         return take(piece, get, limits)
     except MemoryError:
-        return Taken(NO_ROOM)
+        return Fetched(NO_ROOM)
 
 
 def _not_json(content: bytes, named_falsely: bool) -> Unread:

@@ -15,9 +15,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from forebay.content.limits import Limits
-from forebay.content.lines import Place, Records
+from forebay.content.lines import Records, Span
 from forebay.content.outcome import TooMany
-from forebay.content.shape import WHITE
+from forebay.content.structure import WHITE
 
 __all__ = ["salvaged"]
 
@@ -43,17 +43,17 @@ def salvaged(text: bytes, by_line: Records, limits: Limits) -> Records:
 
 @dataclass(slots=True)
 class _Walk:
-    """What was found so far. `settled` are stretches of the text of which the lines count no more."""
+    """What was found so far. `done` are stretches of the text of which the lines count no more."""
 
     text: bytes
     limits: Limits
     patience_bytes: int
-    documents: list[Place] = field(default_factory=list)
-    leftovers: list[Place] = field(default_factory=list)
-    settled: list[tuple[int, int]] = field(default_factory=list)
+    documents: list[Span] = field(default_factory=list)
+    leftovers: list[Span] = field(default_factory=list)
+    done: list[tuple[int, int]] = field(default_factory=list)
     position: int = 0
 
-    def take(self, place: Place) -> None:
+    def take(self, place: Span) -> None:
         start, _, line = place
         if start < self.position:
             return
@@ -61,7 +61,7 @@ class _Walk:
             self.leftovers.append(place)
             return
         self._from(start, line)
-        self.settled.append((start, self.position))
+        self.done.append((start, self.position))
 
     def _from(self, start: int, line: int) -> None:
         """Settles all from here to the end of a line: documents, and what is none."""
@@ -138,9 +138,9 @@ def _indent(text: bytes, at: int) -> int:
 
 
 def _together(by_line: Records, walk: _Walk) -> Records:
-    if not walk.settled:
+    if not walk.done:
         return by_line
-    first, last = np.array(walk.settled, np.int64).T
+    first, last = np.array(walk.done, np.int64).T
     around = np.searchsorted(first, by_line.starts, "right") - 1
     free = (around < 0) | (by_line.starts >= last[around])
     found = np.array(walk.documents, np.int64).reshape(-1, 3).T

@@ -21,10 +21,10 @@ import numpy as np
 
 from forebay.content.elements import Keys, taken_apart
 from forebay.content.limits import Limits
-from forebay.content.lines import SHORT_BYTES, Place, Records, decoded_places, lines_of, split_lines
+from forebay.content.lines import SHORT_BYTES, Records, Span, decoded_places, lines_of, split_lines
 from forebay.content.outcome import TooMany
 from forebay.content.salvage import salvaged
-from forebay.content.shape import WHITE, Shape, shape_of
+from forebay.content.structure import WHITE, Structure, structure_of
 from forebay.content.vetting import Split, vetted
 
 __all__ = ["HEAD_BYTES", "is_json_lines", "split", "split_json_lines"]
@@ -102,7 +102,7 @@ def _split_objects(text: bytes, begin: int, limits: Limits) -> Records:
 def _split_one_line(text: bytes, limits: Limits) -> Records:
     if not text.strip(WHITE):
         return split_lines(text, limits)
-    shape = shape_of(text, limits)
+    shape = structure_of(text, limits)
     by_shape = _by_shape(text, shape)
     return by_shape if shape.complete else salvaged(text, by_shape, limits)
 
@@ -110,7 +110,7 @@ def _split_one_line(text: bytes, limits: Limits) -> Records:
 def _split_array(text: bytes, limits: Limits) -> Records:
     """One whose brackets do not come out even is taken line by line, unless that finds less JSON in it: a bracket may stand
     in a torn string."""
-    shape = shape_of(text, limits)
+    shape = structure_of(text, limits)
     by_shape = _by_shape(text, shape)
     if shape.complete:
         return by_shape
@@ -134,19 +134,19 @@ def _is_json(part: bytes) -> bool:
         return False
 
 
-def _even_shape(text: bytes, limits: Limits) -> Shape | None:
+def _even_shape(text: bytes, limits: Limits) -> Structure | None:
     """The shape of a text whose brackets come out even, with nothing else between the records."""
-    shape = shape_of(text, limits)
+    shape = structure_of(text, limits)
     return shape if shape.complete and not shape.leftovers else None
 
 
-def _are_within_documents(text: bytes, shape: Shape, leftovers: list[Place]) -> bool:
+def _are_within_documents(text: bytes, shape: Structure, leftovers: list[Span]) -> bool:
     """Whether lines that are no records are parts of the shape's, which the parser will take."""
     documents = np.searchsorted(shape.starts, [start for start, _, _ in leftovers], "right") - 1
     return _holds_json(text, shape, sorted(set(np.maximum(documents, 0).tolist())))
 
 
-def _holds_json(text: bytes, shape: Shape, numbers: Iterable[int]) -> bool:
+def _holds_json(text: bytes, shape: Structure, numbers: Iterable[int]) -> bool:
     """Whether these of the shape's records are JSON, as far as there are so many."""
     places = ((int(shape.starts[n]), int(shape.ends[n])) for n in numbers if n < len(shape.starts))
     return all(end - start > SHORT_BYTES or _is_decoded(text[start:end]) for start, end in places)
@@ -166,7 +166,7 @@ def _first_text(text: bytes, at: int = 0) -> int:
 def _first_line_is_complete(text: bytes, begin: int, limits: Limits) -> bool:
     end = text.find(b"\n", begin)
     line = text[begin : max(end, begin)].rstrip(WHITE)
-    return line.endswith(b"}") and (_is_decoded(line) or shape_of(line, limits).complete)
+    return line.endswith(b"}") and (_is_decoded(line) or structure_of(line, limits).complete)
 
 
 def _is_decoded(part: bytes) -> bool:
@@ -189,7 +189,7 @@ def _is_object_at(head: bytes, at: int) -> bool:
     return isinstance(value[0] if isinstance(value, list) and value else value, dict)
 
 
-def _by_shape(text: bytes, shape: Shape) -> Records:
+def _by_shape(text: bytes, shape: Structure) -> Records:
     lines = lines_of(text, shape.starts)
     begin = [start for start, _ in shape.leftovers]
     numbers = lines_of(text, np.array(begin, np.int64)).tolist()

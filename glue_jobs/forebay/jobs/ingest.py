@@ -34,7 +34,7 @@ from forebay.lake.layout import LEDGER, table_path, writer_of
 from forebay.lake.lease import hold
 from forebay.lake.objects import open_objects
 from forebay.lake.safety import session_for
-from forebay.lake.stop import StopWish
+from forebay.lake.stop import StopRequest
 from forebay.ledger.ledger import Ledger
 from forebay.settings import IngestSettings
 from forebay.source.drain import Drain
@@ -144,8 +144,8 @@ def names(spark: SparkSession, service: Service, settings: IngestSettings) -> Da
 
 
 def run(files: DataFrame, gate: Gate, settings: IngestSettings, stop: threading.Event, withheld: Announcer) -> None:
-    wish = StopWish(open_objects(settings.checkpoint_folder))
-    wish.forget()
+    request = StopRequest(open_objects(settings.checkpoint_folder))
+    request.forget()
     drain = Drain(open_objects(manifest_path(settings)))
     drain.begin()
     withheld.look()  # a drain takes in what is due now, and does not wait for what is due later
@@ -157,7 +157,7 @@ def run(files: DataFrame, gate: Gate, settings: IngestSettings, stop: threading.
         while not query.awaitTermination(1):
             if not settings.drain:
                 withheld.look()
-            if stop.is_set() or wish.asked() or (settings.drain and drain.over()):
+            if stop.is_set() or request.asked() or (settings.drain and drain.over()):
                 gate.close()
                 query.stop()
     except Exception as failure:
@@ -166,8 +166,8 @@ def run(files: DataFrame, gate: Gate, settings: IngestSettings, stop: threading.
     finally:
         gate.close()
         _stop_quietly(query)
-    if wish.asked():
-        wish.forget()
+    if request.asked():
+        request.forget()
 
 
 class Gate:

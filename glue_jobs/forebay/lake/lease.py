@@ -30,7 +30,7 @@ from forebay.address import bucket_and_key, is_s3, local_folder
 from forebay.aws.client import client
 from forebay.errors import Halt, InvalidConfiguration
 
-__all__ = ["Holder", "Lease", "Taken", "break_lease", "hold", "holder"]
+__all__ = ["Holder", "Lease", "LeaseHeld", "break_lease", "hold", "holder"]
 
 OBJECT = "lease.json"
 LASTS_S = 60.0
@@ -64,7 +64,7 @@ class Lease(Protocol):
 
 
 def hold(folder: str, *, wait_s: float, lasts_s: float = LASTS_S, s3: Any = None) -> Lease:
-    """Takes the lease, waiting for at most `wait_s`; `Taken` says who has it."""
+    """Takes the lease, waiting for at most `wait_s`; `LeaseHeld` says who has it."""
     if is_s3(folder):
         return S3Lease.take(s3 or client("s3"), folder, wait_s=wait_s, lasts_s=lasts_s)
     return FolderLease.take(local_folder(folder), wait_s=wait_s)
@@ -93,7 +93,7 @@ def break_lease(folder: str, seen: Holder, *, s3: Any = None) -> None:
         )
 
 
-class Taken(Halt):
+class LeaseHeld(Halt):
     """Somebody else holds it."""
 
     def __init__(self, folder: str, holder: str, wait_s: float) -> None:
@@ -103,7 +103,7 @@ class Taken(Halt):
             "work there; stop the other one, then start again"
         )
 
-    def __reduce__(self) -> tuple[type[Taken], tuple[str, str, float]]:
+    def __reduce__(self) -> tuple[type[LeaseHeld], tuple[str, str, float]]:
         return type(self), (self.folder, self.holder, self.wait_s)
 
 
@@ -139,7 +139,7 @@ class S3Lease:
                 if etag:
                     return cls(s3, bucket, key, etag, holder)
             if clock() >= until:
-                raise Taken(folder, there.holder.who if there else "another driver", wait_s)
+                raise LeaseHeld(folder, there.holder.who if there else "another driver", wait_s)
             sleep(min(1.0, max(0.05, there.left_s if there else 0.05)))
 
     def check(self) -> None:
@@ -260,7 +260,7 @@ class FolderLease:
                     continue
                 who = json.loads(file.read() or "{}").get("who", "another driver")
                 file.close()
-                raise Taken(str(folder), who, wait_s) from None
+                raise LeaseHeld(str(folder), who, wait_s) from None
             held = Holder.me(json.loads(file.read() or '{"epoch": 0}')["epoch"] + 1, 0)
             file.truncate(0)
             file.write(json.dumps(asdict(held)))

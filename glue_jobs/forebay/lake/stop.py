@@ -1,7 +1,7 @@
-"""An operator's wish that a running job should stop: an object beside its checkpoint, where the job looks for it.
+"""An operator's request to stop a running job: an object beside its checkpoint, where the job looks for it.
 
-In: the checkpoint's store. A job that sees the wish finishes its batch, forgets the wish and ends; a job that starts
-forgets older wishes, since the start was the later one. It works where no signal reaches: on Glue and EMR.
+In: the checkpoint's store. A job that sees the request finishes its batch, forgets the request and ends; a job that starts
+forgets older requests, since the start was the later one. It works where no signal reaches: on Glue and EMR.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from contextlib import suppress
 from forebay.errors import ForebayError
 from forebay.lake.objects import Objects
 
-__all__ = ["StopWish"]
+__all__ = ["StopRequest"]
 
 NAME = "stop"
 
 
-class StopWish:
+class StopRequest:
     """Looked for every few seconds at most, however often it is asked for: each look is a request."""
 
     def __init__(self, store: Objects, *, every_s: float = 5, clock: Callable[[], float] = time.monotonic) -> None:

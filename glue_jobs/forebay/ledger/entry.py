@@ -60,10 +60,10 @@ class Entry:
     """How often S3 was asked for the file, in batches."""
 
     def __post_init__(self) -> None:
-        settled = self.written + self.quarantined + self.parked + self.dropped
-        if self.records != settled:
+        accounted = self.written + self.quarantined + self.parked + self.dropped
+        if self.records != accounted:
             raise Halt(
-                f"{self.file.uri}: {self.records} records were read, but {settled} are accounted for "
+                f"{self.file.uri}: {self.records} records were read, but {accounted} are accounted for "
                 f"({self.written} written, {self.quarantined} quarantined, {self.parked} parked, {self.dropped} dropped); "
                 "nothing of this batch is marked as done"
             )

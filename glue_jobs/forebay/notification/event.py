@@ -88,17 +88,17 @@ def read_eventbridge_event(event: JsonObject) -> LandedFile | Ignored:
     raise NotUnderstood(f"detail-type is {shown(kind)}, which is not known")
 
 
-Place = tuple[str, str, JsonObject]
+Located = tuple[str, str, JsonObject]
 """Bucket, key as S3 knows it, and what the event says about the object."""
 
 
-def _in_s3_event(record: JsonObject) -> Place:
+def _in_s3_event(record: JsonObject) -> Located:
     s3 = _part(record, "s3")
     about = _part(s3, "object")
     return _bucket(_part(s3, "bucket")), _key(_form_decoded(about.get("key"))), about
 
 
-def _in_eventbridge_event(event: JsonObject) -> Place:
+def _in_eventbridge_event(event: JsonObject) -> Located:
     detail = _part(event, "detail")
     if detail.get("version") not in (None, "0"):
         raise NotUnderstood(f"detail.version is {shown(detail['version'])}; only '0' is known")
@@ -111,7 +111,7 @@ def _deleted_by_lifecycle(event: JsonObject) -> bool:
     return isinstance(detail, dict) and detail.get("reason") == "Lifecycle Expiration"
 
 
-def _uri_or(event_name: str, find: Callable[[JsonObject], Place], event: JsonObject) -> str:
+def _uri_or(event_name: str, find: Callable[[JsonObject], Located], event: JsonObject) -> str:
     """The object of an event that is ignored anyway: nothing is lost where it cannot be told."""
     try:
         bucket, key, _ = find(event)
@@ -120,7 +120,7 @@ def _uri_or(event_name: str, find: Callable[[JsonObject], Place], event: JsonObj
     return f"s3://{bucket}/{key}"
 
 
-def _landed(place: Place, *, etag: str, version_id: str, time: Any) -> LandedFile:
+def _landed(place: Located, *, etag: str, version_id: str, time: Any) -> LandedFile:
     bucket, key, about = place
     file = LandedFile(
         bucket=bucket,

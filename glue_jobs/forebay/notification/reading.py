@@ -25,7 +25,7 @@ _DEEPEST = 8
 """AWS itself can be made to go five deep (SQS calling Lambda, SNS, an array of EventBridge's events); no honest body
 goes deeper than this, and a list within a list counts too."""
 
-Outcome = LandedFile | Ignored | str
+Found = LandedFile | Ignored | str
 """What became of one event; the text is the reason why it was not understood."""
 
 
@@ -58,7 +58,7 @@ def read_message(body: str | bytes, only: Filter = EVERYTHING) -> Reading:
     return Reading(tuple(files), tuple(ignored), tuple(refused))
 
 
-def _in_text(text: str | bytes, place: str, depth: int) -> Iterator[Outcome]:
+def _in_text(text: str | bytes, place: str, depth: int) -> Iterator[Found]:
     try:
         document = _parse(text)
     except NotUnderstood as problem:
@@ -81,7 +81,7 @@ def _parse(text: str | bytes) -> Any:
         raise NotUnderstood("not JSON that can be read: nested too deeply") from None
 
 
-def _in_document(document: Any, place: str, depth: int) -> Iterator[Outcome]:
+def _in_document(document: Any, place: str, depth: int) -> Iterator[Found]:
     if depth > _DEEPEST:
         yield _refusal(place, f"wrapped more than {_DEEPEST} deep")
     elif isinstance(document, list):
@@ -106,7 +106,7 @@ def _in_document(document: Any, place: str, depth: int) -> Iterator[Outcome]:
         yield _refusal(place, f"an object with the fields {shown(', '.join(sorted(document)))} is no event of S3")
 
 
-def _in_list(events: Any, place: str, depth: int) -> Iterator[Outcome]:
+def _in_list(events: Any, place: str, depth: int) -> Iterator[Found]:
     if not isinstance(events, list):
         yield _refusal(place, f"{shown(events)} is not an array of events")
     elif not events:
@@ -116,7 +116,7 @@ def _in_list(events: Any, place: str, depth: int) -> Iterator[Outcome]:
             yield from _in_document(event, f"{place}[{number}]", depth + 1)
 
 
-def _in_envelope(envelope: dict[str, Any], place: str, depth: int) -> Iterator[Outcome]:
+def _in_envelope(envelope: dict[str, Any], place: str, depth: int) -> Iterator[Found]:
     """SNS wraps what was published; its own mail about subscriptions looks the same and asks a person to act."""
     kind = envelope.get("Type", "Notification")
     if kind == "Notification":
@@ -127,14 +127,14 @@ def _in_envelope(envelope: dict[str, Any], place: str, depth: int) -> Iterator[O
         )
 
 
-def _in_payload(payload: Any, place: str, depth: int) -> Iterator[Outcome]:
+def _in_payload(payload: Any, place: str, depth: int) -> Iterator[Found]:
     if isinstance(payload, str):
         yield from _in_text(payload, place, depth + 1)
     else:
         yield from _in_document(payload, place, depth + 1)
 
 
-def _read(read: Callable[[dict[str, Any]], LandedFile | Ignored], event: dict[str, Any], place: str) -> Outcome:
+def _read(read: Callable[[dict[str, Any]], LandedFile | Ignored], event: dict[str, Any], place: str) -> Found:
     try:
         return read(event)
     except NotUnderstood as problem:

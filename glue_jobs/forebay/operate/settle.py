@@ -44,7 +44,7 @@ from forebay.record.growth import Rules, agrees, grown
 from forebay.record.kind import Struct, leaves
 from forebay.settings import problems_of
 from forebay.table.as_records import as_records
-from forebay.table.files import Place, write_files
+from forebay.table.files import TableFolder, write_files
 from forebay.table.from_records import shape_of
 from forebay.table.kernel import Committed, Seen, TableLogs
 from forebay.table.schema import nullable
@@ -220,8 +220,8 @@ class _Settling:
         old = read_snapshot(open_objects(self.seen.path))
         if old.version != self.seen.version:
             return None
-        shaping = Shaping(writable(columns), self.rules, settled=True)
-        place = Place(self.seen.path, self.declared.partitions, shaping, self.declared.salt)
+        shaping = Shaping(writable(columns), self.rules, final=True)
+        place = TableFolder(self.seen.path, self.declared.partitions, shaping, self.declared.salt)
         named = rows.withColumn("_table", F.lit("it"))
         written = write_files(named, {"it": place}, table_column="_table", storage=storage_as(os.environ))
         if written.failed:

@@ -1,7 +1,7 @@
 """Stops the ingest job of a checkpoint, wherever it runs, between two batches.
 
 In: the checkpoint's folder. Out: who it was that ended; None where nobody ran. A job that takes longer to finish its batch
-than one wants to wait is a `TryAgain`: the wish stands.
+than one wants to wait is a `TryAgain`: the request remains.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable
 from forebay.errors import TryAgain
 from forebay.lake.lease import Holder, holder
 from forebay.lake.objects import open_objects
-from forebay.lake.stop import StopWish
+from forebay.lake.stop import StopRequest
 
 __all__ = ["stop"]
 
@@ -21,7 +21,7 @@ def stop(folder: str, *, wait_s: float, sleep: Callable[[float], None] = time.sl
     runs = holder(folder)
     if runs is None:
         return None
-    StopWish(open_objects(folder)).ask()
+    StopRequest(open_objects(folder)).ask()
     until = time.monotonic() + wait_s
     while (now := holder(folder)) is not None and now.epoch == runs.epoch:
         if time.monotonic() >= until:

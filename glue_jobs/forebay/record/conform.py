@@ -33,10 +33,10 @@ class Conformed:
 class Records:
     """Records of one table, as text."""
 
-    def __init__(self, texts: pa.StringArray, rules: Rules, told: swift.Told | None = None) -> None:
+    def __init__(self, texts: pa.StringArray, rules: Rules, hints: swift.ParseHints | None = None) -> None:
         self.texts, self.rules = texts, rules
         try:
-            parts, refused = swift.parse(texts, rules, told or swift.Told())
+            parts, refused = swift.parse(texts, rules, hints or swift.ParseHints())
             self._shapes = [part.shape(rules) for part in parts]
             self._swift, self._slow = parts, refused
         except swift.Unordinary:

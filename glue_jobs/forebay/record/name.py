@@ -13,14 +13,14 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-__all__ = ["LONGEST", "Beside", "free_name", "is_twin", "safe_name", "taken_key"]
+__all__ = ["LONGEST", "TwinValue", "free_name", "is_twin", "safe_name", "taken_key"]
 
 LONGEST = 120
 """Glue and Athena take 255 bytes; a struct's path of several names should fit as well."""
 
 
 @dataclass(frozen=True)
-class Beside:
+class TwinValue:
     """A value whose key is a twin of one that a declared column is read from: it has no column, and is rescued."""
 
     value: Any

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from forebay.record.name import Beside
+from forebay.record.name import TwinValue
 
 __all__ = ["NEGATIVE_ZERO", "NOT_JSON", "WIDE", "Written", "decimal_of", "is_exact", "read_json", "write_json"]
 
@@ -105,7 +105,7 @@ def write_json(value: Any, *, ascii_only: bool = True, sort: bool = False, bare:
         return "{" + ",".join(inner) + "}"
     if kind is list:
         return "[" + ",".join(write_json(of, ascii_only=ascii_only, sort=sort, bare=bare) for of in value) + "]"
-    if kind is Beside:
+    if kind is TwinValue:
         return write_json(value.value, ascii_only=ascii_only, sort=sort, bare=bare)
     text = value.text if kind is Written else json.dumps(value, ensure_ascii=ascii_only)
     return json.dumps(text) if text in NOT_JSON and not bare else str(text)

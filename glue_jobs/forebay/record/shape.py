@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from forebay.record.name import Beside, safe_name
+from forebay.record.name import TwinValue, safe_name
 from forebay.record.number import NOT_JSON, Written
 
 __all__ = ["NESTED", "SCALARS", "Shape"]
@@ -68,7 +68,7 @@ class Shape:
     def observe(self, value: Any, depth: int) -> None:
         """One more value; what lies deeper than `depth` objects is only counted."""
         kind = type(value)
-        if value is None or kind is Beside:
+        if value is None or kind is TwinValue:
             return
         if kind is dict:
             if all(inner is None for inner in value.values()):

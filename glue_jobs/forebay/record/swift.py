@@ -24,7 +24,7 @@ from forebay.record.number import NEGATIVE_ZERO, is_exact
 from forebay.record.shape import Shape
 from forebay.record.walk import DEEPEST
 
-__all__ = ["Parsed", "Told", "Unordinary", "parse"]
+__all__ = ["ParseHints", "Parsed", "Unordinary", "parse"]
 
 REFUSED_IN = re.compile(r"in row (\d+)$")
 REFUSED_AT_MOST = 0.05
@@ -77,7 +77,7 @@ class Parsed:
 
 
 @dataclass
-class Told:
+class ParseHints:
     """The fields that Arrow was told to be text, since it had taken them for times; told at once, the next records of the
     same table need not be parsed twice."""
 
@@ -100,27 +100,27 @@ class Told:
         return max(1, int(records * min(FASTER_AT_MOST, (CELLS / max(1, records * fields)) ** 0.5)))
 
 
-def parse(texts: pa.StringArray, rules: Rules, told: Told) -> tuple[list[Parsed], list[int]]:
+def parse(texts: pa.StringArray, rules: Rules, hints: ParseHints) -> tuple[list[Parsed], list[int]]:
     """All records: those parsed, and the positions of those refused. `Unordinary` where too many are refused, since each
     costs a parse of its own."""
-    if told.sparse:
+    if hints.sparse:
         raise Unordinary("hardly any field has a value")
     try:
-        return _parse(texts, rules, told)
+        return _parse(texts, rules, hints)
     except Unordinary:
-        if told.fields is None or told.sparse:
+        if hints.fields is None or hints.sparse:
             raise
-        told.fields = None
-        return _parse(texts, rules, told)
+        hints.fields = None
+        return _parse(texts, rules, hints)
 
 
-def _parse(texts: pa.StringArray, rules: Rules, told: Told) -> tuple[list[Parsed], list[int]]:
+def _parse(texts: pa.StringArray, rules: Rules, hints: ParseHints) -> tuple[list[Parsed], list[int]]:
     parts: list[Parsed] = []
     refused: list[int] = []
     inexact = _inexact(texts)
     start, total = 0, len(texts)
     for stop in [*inexact, total]:
-        _parse_some(texts, start, stop, rules, told, (parts, refused))
+        _parse_some(texts, start, stop, rules, hints, (parts, refused))
         if stop < total:
             refused.append(stop)
         start = stop + 1
@@ -146,16 +146,16 @@ def _is_kept(number: str) -> bool:
 
 
 def _parse_some(
-    texts: pa.StringArray, start: int, stop: int, rules: Rules, told: Told, into: tuple[list[Parsed], list[int]]
+    texts: pa.StringArray, start: int, stop: int, rules: Rules, hints: ParseHints, into: tuple[list[Parsed], list[int]]
 ) -> None:
     parts, refused = into
     while start < stop:
-        until = min(stop, start + (told.rows or _first_rows(texts)))
+        until = min(stop, start + (hints.rows or _first_rows(texts)))
         try:
-            parts.append(_parsed(texts, start, until, rules, told))
-            told.rows = told.next_rows(until - start, parts[-1].leaves)
+            parts.append(_parsed(texts, start, until, rules, hints))
+            hints.rows = hints.next_rows(until - start, parts[-1].leaves)
             if sum((part.stop - part.start) * part.leaves for part in parts) > CELLS_IN_ALL:
-                told.sparse = True
+                hints.sparse = True
                 raise Unordinary("hardly any field has a value")
             start = until
             continue
@@ -166,7 +166,7 @@ def _parse_some(
             bad = start + int(found[1])
         if bad > start:
             try:
-                parts.append(_parsed(texts, start, bad, rules, told))
+                parts.append(_parsed(texts, start, bad, rules, hints))
             except pa.ArrowInvalid as problem:
                 raise Unordinary(str(problem)) from None
         refused.append(bad)
@@ -184,13 +184,13 @@ def _leaves(kind: pa.DataType) -> int:
     return sum(_leaves(child.type) for child in kind) if pa.types.is_struct(kind) else 1
 
 
-def _parsed(texts: pa.StringArray, start: int, stop: int, rules: Rules, told: Told) -> Parsed:
+def _parsed(texts: pa.StringArray, start: int, stop: int, rules: Rules, hints: ParseHints) -> Parsed:
     some = texts.slice(start, stop - start)
-    table = _read(some, told.fields)
+    table = _read(some, hints.fields)
     if times := list(_times(pa.struct(table.schema))):
         # Arrow takes text that looks like a date for one, and would write it in its own way.
-        told.more(times)
-        table = _read(some, told.fields)
+        hints.more(times)
+        table = _read(some, hints.fields)
     if table.num_rows != stop - start:
         raise Unordinary("the records are not one object each")
     fields = table.combine_chunks()

@@ -15,7 +15,7 @@ from typing import Any
 
 from forebay.record.growth import Rules
 from forebay.record.kind import Kind, Many, Struct
-from forebay.record.name import Beside, free_name, is_twin, safe_name, taken_key
+from forebay.record.name import TwinValue, free_name, is_twin, safe_name, taken_key
 from forebay.record.number import Written, is_exact, read_json, write_json
 from forebay.record.shape import LONG_MAX, LONG_MIN
 
@@ -68,7 +68,7 @@ def undeclared(record: dict[str, Any], declared: Mapping[str, Any]) -> dict[str,
         below = taken.get(key)
         if below is None:
             twin = value is not None and any(is_twin(key, name) for name in declared)
-            left[key] = Beside(value) if twin else value
+            left[key] = TwinValue(value) if twin else value
         elif below and isinstance(value, dict):
             rest = undeclared(value, below)
             if any(inner is not None for inner in rest.values()):
@@ -118,7 +118,7 @@ def _object(
     for key, value in _without_twins(record):
         if value is None:
             continue
-        if type(value) is Beside:
+        if type(value) is TwinValue:
             rescued = {**(rescued or {}), key: value.value}
             continue
         name = free_name(safe_name(key), reserved)

@@ -13,7 +13,7 @@ from typing import Literal
 
 from forebay.landed_file import LandedFile
 from forebay.notification import newer
-from forebay.source.manifest import AnnouncedFile, Taken, mark_of
+from forebay.source.manifest import AnnouncedFile, RecentFiles, mark_of
 from forebay.source.queue import Message, Receipt
 
 __all__ = ["Admission", "Notice", "in_order"]
@@ -30,7 +30,7 @@ class Notice:
 class Admission:
     """A batch in the making. Not safe for threads; its caller has a lock."""
 
-    def __init__(self, taken: Taken, *, max_files: int, max_bytes: int) -> None:
+    def __init__(self, taken: RecentFiles, *, max_files: int, max_bytes: int) -> None:
         self._taken, self._max_files, self._max_bytes = taken, max_files, max_bytes
         self._rows: dict[bytes, AnnouncedFile] = {}
         self._bytes = 0

@@ -56,7 +56,7 @@ class Deletions:
                 self._pending.add(work)
             work.add_done_callback(self._forget)
 
-    def settle(self, timeout_s: float) -> bool:
+    def flush(self, timeout_s: float) -> bool:
         """Waits until nothing is pending; False where that took too long."""
         until = time.monotonic() + timeout_s
         for work in list(self._pending):

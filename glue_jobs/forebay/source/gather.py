@@ -16,17 +16,17 @@ from dataclasses import dataclass, field
 from forebay.aws.retrying import ATTEMPTS, backoff_s
 from forebay.errors import Halt
 from forebay.source.admission import Admission, Notice, in_order
-from forebay.source.manifest import Manifest, Manifests, Taken
+from forebay.source.manifest import Manifest, Manifests, RecentFiles
 from forebay.source.options import SourceOptions
 from forebay.source.poll import Polled, Poller
 from forebay.source.queue import Queue, Receipt
 from forebay.source.visibility import Visibility
 
-__all__ = ["Gathered", "Gatherer", "Place"]
+__all__ = ["Gathered", "Gatherer", "Position"]
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Position:
     """Where the next manifest goes: its number, and the last batch that is known to be committed."""
 
     number: int
@@ -52,7 +52,7 @@ class Gatherer:
         queue: Queue,
         poller: Poller,
         manifests: Manifests,
-        taken: Taken,
+        taken: RecentFiles,
         visibility: Visibility,
         pool: Executor,
         *,
@@ -73,7 +73,7 @@ class Gatherer:
         """How many messages wait for the batch after the one gathered last."""
         return len(self._held)
 
-    def gather(self, place: Place, *, wait_s: int, ask: bool = True) -> Gathered:
+    def gather(self, position: Position, *, wait_s: int, ask: bool = True) -> Gathered:
         """What is there for the batch at `place`; its manifest is durable if there is anything. Without `ask` only what
         was taken off the queue before. Raises what a person must mend, and `Halt` where the queue stays out of
         reach."""
@@ -82,13 +82,13 @@ class Gatherer:
             self._ask(gathered, wait_s)
         self._keep(gathered)
         if gathered.admission.receipts and gathered.manifest is None:
-            gathered.manifest = self._seal(gathered.admission, place)
+            gathered.manifest = self._seal(gathered.admission, position)
         self._held = gathered.admission.held
         return gathered
 
-    def go_ahead(self, place: Place) -> None:
+    def go_ahead(self, position: Position) -> None:
         """Starts on the batch at `place` in the background."""
-        self._ahead = self._thread.submit(self._gather_ahead, self._begin(), place)
+        self._ahead = self._thread.submit(self._gather_ahead, self._begin(), position)
 
     def close(self) -> None:
         """Lets go of the messages that are in no manifest, so that another run need not wait for them."""
@@ -117,11 +117,11 @@ class Gatherer:
                 gathered.polled.finished.append(notice.message.receipt)
         return gathered
 
-    def _gather_ahead(self, gathered: Gathered, place: Place) -> Gathered:
+    def _gather_ahead(self, gathered: Gathered, position: Position) -> Gathered:
         self._poller.fill(gathered.admission, gathered.polled, 0)
         self._keep(gathered)
         if gathered.admission.receipts:
-            gathered.manifest = self._seal(gathered.admission, place)
+            gathered.manifest = self._seal(gathered.admission, position)
         return gathered
 
     def _ask(self, gathered: Gathered, wait_s: int) -> None:
@@ -146,9 +146,9 @@ class Gatherer:
         self._visibility.hold(gathered.admission.receipts)
         self._visibility.hold(notice.message.receipt for notice in gathered.admission.held)
 
-    def _seal(self, admission: Admission, place: Place) -> Manifest:
+    def _seal(self, admission: Admission, position: Position) -> Manifest:
         rows = tuple(in_order(admission.rows, self._options.order))
-        manifest = Manifest(place.number, place.committed, rows, tuple(admission.receipts))
+        manifest = Manifest(position.number, position.committed, rows, tuple(admission.receipts))
         self._manifests.write(manifest)
         return manifest
 

@@ -32,9 +32,9 @@ from forebay.lake.objects import Objects
 from forebay.source.deletion import Deletions
 from forebay.source.drain import Drain, Stillness
 from forebay.source.events import ManifestsNotCleaned, QueuePolled
-from forebay.source.gather import Gathered, Gatherer, Place
+from forebay.source.gather import Gathered, Gatherer, Position
 from forebay.source.kept import KeptMessages, return_after_s
-from forebay.source.manifest import AnnouncedFile, Manifest, Manifests, Taken
+from forebay.source.manifest import AnnouncedFile, Manifest, Manifests, RecentFiles
 from forebay.source.options import SourceOptions
 from forebay.source.poll import Poller
 from forebay.source.queue import Depth, Message, Queue, Receipt
@@ -63,7 +63,7 @@ class Intake:
         chance: Callable[[], float] = random.random,
     ) -> None:
         self._options, self._queue, self._emit, self._clock, self._now = options, queue, emit, clock, now
-        self._manifests, self._taken = Manifests(store), Taken()
+        self._manifests, self._taken = Manifests(store), RecentFiles()
         self._visibility = Visibility(queue, every_s=options.visibility_timeout_s / 3)
         parallelism = options.fetch_parallelism
         # One pool for receiving and deleting, so that no more requests run at once than the user said. Deletions wait for
@@ -153,9 +153,9 @@ class Intake:
         for pool in (self._requests, self._cleaning):
             pool.shutdown(wait=False)
 
-    def settle(self, timeout_s: float = _LAST_WORDS_S) -> bool:
+    def flush(self, timeout_s: float = _LAST_WORDS_S) -> bool:
         """Waits for the deletions under way."""
-        return self._deletions.settle(timeout_s)
+        return self._deletions.flush(timeout_s)
 
     def _load(self, last: int | None) -> None:
         """Reads what earlier runs left. `last` None: Spark has not said what it remembers, perhaps nothing."""
@@ -180,12 +180,12 @@ class Intake:
     def _take_from_queue(self) -> None:
         started = self._clock()
         time_is_up = self._stillness is not None and self._stillness.time_is_up
-        gathered = self._gatherer.gather(self._place, wait_s=self._wait_s, ask=not time_is_up)
+        gathered = self._gatherer.gather(self._position, wait_s=self._wait_s, ask=not time_is_up)
         polled = gathered.polled
         if gathered.manifest is not None:
             self._know(gathered.manifest)
             if self._knows_what_is_committed and not gathered.admission.room and not time_is_up:
-                self._gatherer.go_ahead(self._place)
+                self._gatherer.go_ahead(self._position)
         self._deletions.delete(polled.finished)
         self._return(polled.refused)
         self._tell(gathered, self._clock() - started)
@@ -200,10 +200,10 @@ class Intake:
         return max(1, self._options.wait_s) if self._stillness else self._options.wait_s
 
     @property
-    def _place(self) -> Place:
+    def _position(self) -> Position:
         with self._numbers_lock:
             number = max(self._numbers, default=0)
-        return Place(max(self._last, number) + 1, self._committed)
+        return Position(max(self._last, number) + 1, self._committed)
 
     def _know(self, manifest: Manifest) -> None:
         """A manifest has become the next batch."""
@@ -223,7 +223,7 @@ class Intake:
 
     def _end_drain(self) -> None:
         reason = self._stillness.reason(self._depth) if self._stillness else None
-        if reason and self.settle():
+        if reason and self.flush():
             if self._stillness and (kept := self._stillness.kept()):
                 self._queue.hold(kept, self._requests, for_s=0)  # the next drain need not wait until they show
             self._drain.mark(reason)

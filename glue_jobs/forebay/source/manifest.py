@@ -23,7 +23,7 @@ from forebay.lake.objects import Objects
 from forebay.landed_file import LandedFile
 from forebay.source.queue import Receipt
 
-__all__ = ["AnnouncedFile", "Manifest", "Manifests", "Taken"]
+__all__ = ["AnnouncedFile", "Manifest", "Manifests", "RecentFiles"]
 
 RETAINED = 100
 """As many as Spark keeps of its own logs (`spark.sql.streaming.minBatchesToRetain`)."""
@@ -174,7 +174,7 @@ def _name(number: int) -> str:
     return f"{_FOLDER}/{number:0{_DIGITS}d}{_SUFFIX}"
 
 
-class Taken:
+class RecentFiles:
     """What recent batches took, so that a redelivery is known when it comes. Bounded: what falls out is for the
     ledger."""
 

@@ -26,7 +26,7 @@ from forebay.record.growth import Rules, agrees, grown, left_out
 from forebay.record.kind import Struct
 from forebay.record.shape import Shape
 from forebay.table.events import ColumnsAdded, ColumnsLeftOut, TableCreated, TypesWidened
-from forebay.table.files import DataFile, Place, Written, write_files, write_rows
+from forebay.table.files import DataFile, TableFolder, Written, write_files, write_rows
 from forebay.table.kernel import (
     CommitRefused,
     Committed,
@@ -49,10 +49,10 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 __all__ = [
+    "AppendResult",
     "Appended",
     "Destination",
     "Failed",
-    "Outcome",
     "Skipped",
     "Txn",
     "append",
@@ -107,7 +107,7 @@ class Failed:
     may_be_in: bool = False
 
 
-Outcome = Appended | Skipped | Failed
+AppendResult = Appended | Skipped | Failed
 
 
 class FilesNotWritten(ForebayError):
@@ -133,7 +133,7 @@ def append(
     logs: TableLogs | None = None,
     emit: Emit = lambda event: None,
     expected: Mapping[str, int] | None = None,
-) -> dict[str, Outcome]:
+) -> dict[str, AppendResult]:
     """Appends `rows` to `tables`, once for each `txn`. Pass the same `logs` with every batch, and they are not listed anew.
     Where tables have rules, the rows carry the texts of their records as well (`forebay.table.shaping`). `expected` rows of
     each table are checked before anything is committed: other numbers are a `Halt`."""
@@ -153,13 +153,13 @@ def append(
 
 def append_from_driver(
     rows: pa.Table, table: Destination, *, txn: Txn, logs: TableLogs, emit: Emit, expected: int | None = None
-) -> Outcome:
+) -> AppendResult:
     """Appends the few rows that this process holds to one table, once for each `txn`. It starts no Spark job."""
     checked = None if expected is None else {table.name: expected}
     return _FromDriver(logs, rows, txn, emit, checked).run([table], 1)[table.name]
 
 
-def _may_fit_now(outcome: Outcome | None) -> bool:
+def _may_fit_now(outcome: AppendResult | None) -> bool:
     """A table that was settled since we looked at it last."""
     return isinstance(outcome, Failed) and isinstance(outcome.error, OtherwiseNow)
 
@@ -174,14 +174,14 @@ class _Ready:
     """The columns that it has from its records; None where records are nothing to it."""
 
     @property
-    def place(self) -> Place:
+    def place(self) -> TableFolder:
         columns = self.table.partition_columns if self.seen is None else self.seen.partition_columns
-        return Place(self.table.path, columns, self.shaping(self.known), self.table.salt)
+        return TableFolder(self.table.path, columns, self.shaping(self.known), self.table.salt)
 
-    def shaping(self, columns: Struct | None, *, settled: bool = False) -> Shaping | None:
+    def shaping(self, columns: Struct | None, *, final: bool = False) -> Shaping | None:
         if columns is None or self.table.rules is None:
             return None
-        return Shaping(writable(columns), self.table.rules, settled)
+        return Shaping(writable(columns), self.table.rules, final)
 
 
 class _FanOut(ABC):
@@ -193,25 +193,25 @@ class _FanOut(ABC):
         self.logs, self.columns, self.txn, self.emit, self.expected = logs, columns, txn, emit, expected or {}
 
     @abstractmethod
-    def _write(self, places: Mapping[str, Place], left_out: Sequence[str]) -> Written:
+    def _write(self, places: Mapping[str, TableFolder], left_out: Sequence[str]) -> Written:
         """The data files of these tables. Every row belongs to one of them, or to one that is left out."""
 
     @abstractmethod
-    def _write_again(self, places: Mapping[str, Place]) -> Written:
+    def _write_again(self, places: Mapping[str, TableFolder]) -> Written:
         """The data files of some of the tables, for other columns than at first."""
 
-    def run(self, tables: Sequence[Destination], pool: int) -> dict[str, Outcome]:
+    def run(self, tables: Sequence[Destination], pool: int) -> dict[str, AppendResult]:
         with ThreadPoolExecutor(pool, "tables") as threads:
             looked = dict(zip((table.name for table in tables), threads.map(self._prepare, tables), strict=True))
             ready = {name: found for name, found in looked.items() if isinstance(found, _Ready)}
-            outcomes: dict[str, Outcome] = {
+            outcomes: dict[str, AppendResult] = {
                 name: found for name, found in looked.items() if not isinstance(found, _Ready)
             }
             if not ready:
                 return outcomes
             written = self._write({name: found.place for name, found in ready.items()}, left_out=list(outcomes))
             columns = {name: self._columns_of(ready[name], written) for name in written.files}
-            written = self._settled(ready, columns, written)
+            written = self._with_final_columns(ready, columns, written)
             self._must_hold(ready, written)
             outcomes |= {name: Failed(FilesNotWritten(error)) for name, error in written.failed.items()}
             commits = threads.map(
@@ -280,17 +280,19 @@ class _FanOut(ABC):
             self.emit(ColumnsLeftOut(table=ready.table.name, such_as=".".join(more[0]), columns=len(more)))
         return grown(known, shape, rules)
 
-    def _settled(self, ready: Mapping[str, _Ready], columns: Mapping[str, Struct | None], written: Written) -> Written:
+    def _with_final_columns(
+        self, ready: Mapping[str, _Ready], columns: Mapping[str, Struct | None], written: Written
+    ) -> Written:
         """Tasks decide about new columns by the records that they see. Where all records together say otherwise, the table's
         files are written again; what was written for nothing is in no log, and VACUUM removes it."""
-        unsettled = {}
+        changed = {}
         for name, files in written.files.items():
             target = columns[name]
             if target is not None and not all(f.columns is None or agrees(f.columns, writable(target)) for f in files):
-                unsettled[name] = replace(ready[name].place, shaping=ready[name].shaping(target, settled=True))
-        if not unsettled:
+                changed[name] = replace(ready[name].place, shaping=ready[name].shaping(target, final=True))
+        if not changed:
             return written
-        again = self._write_again(unsettled)
+        again = self._write_again(changed)
         kept = {name: found for name, found in written.files.items() if name not in again.failed}
         return Written({**kept, **again.files}, {**written.failed, **again.failed}, written.shapes)
 
@@ -306,7 +308,7 @@ class _FanOut(ABC):
 
     # --- commit ---
 
-    def _commit(self, ready: _Ready, files: Sequence[DataFile], columns: Struct | None) -> Outcome:
+    def _commit(self, ready: _Ready, files: Sequence[DataFile], columns: Struct | None) -> AppendResult:
         began = time.monotonic()
         outcome: Committed | Skipped | Failed
         try:
@@ -408,7 +410,7 @@ class _FromSpark(_FanOut):
         super().__init__(logs, _columns_before(rows.drop(table_column).schema), txn, emit, expected)
         self.rows, self.table_column = rows, table_column
 
-    def _write(self, places: Mapping[str, Place], left_out: Sequence[str]) -> Written:
+    def _write(self, places: Mapping[str, TableFolder], left_out: Sequence[str]) -> Written:
         from pyspark.sql import functions as F
 
         rows = self.rows
@@ -416,7 +418,7 @@ class _FromSpark(_FanOut):
             rows = rows.where(~F.coalesce(F.col(quoted(self.table_column)).isin(list(left_out)), F.lit(False)))
         return write_files(rows, places, table_column=self.table_column, storage=storage_as(os.environ))
 
-    def _write_again(self, places: Mapping[str, Place]) -> Written:
+    def _write_again(self, places: Mapping[str, TableFolder]) -> Written:
         from pyspark.sql import functions as F
 
         rows = self.rows.where(F.col(quoted(self.table_column)).isin(list(places)))
@@ -434,11 +436,11 @@ class _FromDriver(_FanOut):
         super().__init__(logs, from_arrow_schema(rows.schema), txn, emit, expected)
         self.rows = rows
 
-    def _write(self, places: Mapping[str, Place], left_out: Sequence[str]) -> Written:
+    def _write(self, places: Mapping[str, TableFolder], left_out: Sequence[str]) -> Written:
         ((name, place),) = places.items()
         return write_rows(self.rows, name, place, storage=storage_as(os.environ))
 
-    def _write_again(self, places: Mapping[str, Place]) -> Written:
+    def _write_again(self, places: Mapping[str, TableFolder]) -> Written:
         return self._write(places, ())
 
 

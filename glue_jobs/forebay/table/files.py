@@ -43,7 +43,7 @@ from forebay.table.storage import Storage, UploadFailed
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-__all__ = ["DataFile", "Place", "Written", "write_files", "write_rows"]
+__all__ = ["DataFile", "TableFolder", "Written", "write_files", "write_rows"]
 
 FILE_BYTES = 128 << 20
 ROW_GROUP_BYTES = 64 << 20
@@ -74,7 +74,7 @@ ANSWER_DDL = (
 
 
 @dataclass(frozen=True)
-class Place:
+class TableFolder:
     """Where a table lives, and by which columns its files are put apart."""
 
     path: str
@@ -122,7 +122,7 @@ class Written:
     shapes: Mapping[str, Shape] = field(default_factory=dict)
 
 
-def write_files(rows: DataFrame, places: Mapping[str, Place], *, table_column: str, storage: Storage) -> Written:
+def write_files(rows: DataFrame, places: Mapping[str, TableFolder], *, table_column: str, storage: Storage) -> Written:
     """Runs the job. Every row must name a table of `places`; one that does not is a `Halt`, never a lost row."""
     from pyspark.sql import functions as F
 
@@ -136,7 +136,7 @@ def write_files(rows: DataFrame, places: Mapping[str, Place], *, table_column: s
     return _sorted_out(map_in_arrow(gathered, _Task(dict(places), storage), ANSWER_DDL).collect())
 
 
-def write_rows(rows: pa.Table, table: str, place: Place, *, storage: Storage) -> Written:
+def write_rows(rows: pa.Table, table: str, place: TableFolder, *, storage: Storage) -> Written:
     """The same for the rows of one table that this process holds, without a job. Its partition columns are dates or texts."""
     columns = [rows[name].cast(pa.string()).to_pylist() for name in place.partition_columns]
     values = zip(*columns, strict=True) if columns else [()] * rows.num_rows
@@ -146,7 +146,7 @@ def write_rows(rows: pa.Table, table: str, place: Place, *, storage: Storage) ->
     return _sorted_out(SimpleNamespace(**answer) for batch in answers for answer in batch.to_pylist())
 
 
-def _salt(rows: DataFrame, table: Column, places: Mapping[str, Place]) -> dict[str, Column]:
+def _salt(rows: DataFrame, table: Column, places: Mapping[str, TableFolder]) -> dict[str, Column]:
     """A number made of the row, where a table asks for it: one made at random would be another one when a task is run again,
     and rows would be lost or doubled by that."""
     from pyspark.sql import functions as F
@@ -189,7 +189,7 @@ def _data_file(a: Any) -> DataFile:
 class _Task:
     """What Spark runs on each partition of the sorted rows."""
 
-    places: Mapping[str, Place]
+    places: Mapping[str, TableFolder]
     storage: Storage
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

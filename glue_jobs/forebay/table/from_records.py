@@ -34,7 +34,7 @@ def with_record_columns(rows: DataFrame, table: StructType | None, rules: Rules)
     fixed = fixed_columns(rows.schema)
     columns = writable(grown(known_columns(table, fixed, rules), shape_of(rows, rules), rules))
     schema = nullable(StructType([*fixed.fields, *spark_columns(columns)]))
-    return map_in_arrow(rows, _Conform(Shaping(columns, rules, settled=True)), schema)
+    return map_in_arrow(rows, _Conform(Shaping(columns, rules, final=True)), schema)
 
 
 def shape_of(rows: DataFrame, rules: Rules) -> Shape:
@@ -52,7 +52,7 @@ class _Look:
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         shaper = Shaper(self.shaping)
         for batch in batches:
-            shaper.look(pa.Table.from_batches([batch]))
+            shaper.observe(pa.Table.from_batches([batch]))
         yield pa.RecordBatch.from_pydict({"shape": [shaper.seen.as_json()]})
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from forebay.errors import ForebayError
 from forebay.spark.java_failure import COMMIT_UNKNOWN, causes, java_exception
-from forebay.table.fan_out import Appended, ChangesTooOften, Destination, Failed, Outcome, Skipped, Txn
+from forebay.table.fan_out import Appended, AppendResult, ChangesTooOften, Destination, Failed, Skipped, Txn
 from forebay.table.kernel import CommitUnknown, LogFailed, Seen, TableLogs
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def replace(
     txn: Txn,
     logs: TableLogs,
     id_column: str = "_file_id",
-) -> Outcome:
+) -> AppendResult:
     """The table must exist. Rows whose `id_column` is among `file_ids` leave it, and `rows` come."""
     began, seen = time.monotonic(), None
     try:

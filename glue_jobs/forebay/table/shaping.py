@@ -19,7 +19,7 @@ from forebay.record.growth import Rules, grown
 from forebay.record.kind import Struct, columns_of_json, json_of
 from forebay.record.number import read_json, write_json
 from forebay.record.shape import Shape
-from forebay.record.swift import Told
+from forebay.record.swift import ParseHints
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructField, StructType
@@ -45,11 +45,11 @@ PARSED_BYTES = 4 << 20
 @dataclass(frozen=True)
 class Shaping:
     """What a task is told of a table: the columns that it has, none of them fixed, and the rules by which it gets more.
-    With `settled` it gets no more: what has no column is rescued."""
+    With `final` it gets no more: what has no column is rescued."""
 
     columns: Struct
     rules: Rules
-    settled: bool = False
+    final: bool = False
 
 
 def fixed_columns(rows: StructType) -> StructType:
@@ -79,19 +79,19 @@ class Shaper:
     """Of one table, in one task."""
 
     def __init__(self, shaping: Shaping) -> None:
-        self._known, self._rules, self._settled = shaping.columns, shaping.rules, shaping.settled
-        self._told = Told()
+        self._known, self._rules, self._final = shaping.columns, shaping.rules, shaping.final
+        self._hints = ParseHints()
         self.columns, self.seen = shaping.columns, Shape()
 
-    def look(self, group: pa.Table) -> None:
+    def observe(self, group: pa.Table) -> None:
         """Counts what these records have, and no more."""
         for rows in some_at_a_time(group.combine_chunks()):
-            self.seen.add(Records(text(rows), self._rules, self._told).shape())
+            self.seen.add(Records(text(rows), self._rules, self._hints).shape())
 
     def shaped(self, group: pa.Table) -> pa.Table:
         group = group.combine_chunks()
-        records = [(rows, Records(text(rows), self._rules, self._told)) for rows in some_at_a_time(group)]
-        if not self._settled:
+        records = [(rows, Records(text(rows), self._rules, self._hints)) for rows in some_at_a_time(group)]
+        if not self._final:
             for _, some in records:
                 self.seen.add(some.shape())
             self.columns = grown(self._known, self.seen, self._rules)

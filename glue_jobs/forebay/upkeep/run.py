@@ -14,7 +14,7 @@ from typing import Generic, TypeVar
 
 from forebay.events import Emit, Event
 from forebay.lake.layout import lease_of
-from forebay.lake.lease import Lease, Taken, hold
+from forebay.lake.lease import Lease, LeaseHeld, hold
 from forebay.upkeep.events import TableLeftForLater
 
 __all__ = ["RunResult", "TableResult", "over_tables", "report_unfinished"]
@@ -68,7 +68,7 @@ def over_tables(
             return unfinished(table=table, reason="stopped", detail=detail)
         try:
             lease = hold(lease_of(lake, table), wait_s=0)
-        except Taken as taken:
+        except LeaseHeld as taken:
             detail = f"{taken.holder} works on the table; the next run takes it"
             return unfinished(table=table, reason="busy", detail=detail)
         try:

@@ -9,7 +9,7 @@ moto's notifications lack sequencers and version ids and never misbehave, so we 
 
 from forebay_local.fabricate.chaos import GARBAGE, Announcement, Chaos, Message
 from forebay_local.fabricate.files import AWKWARD_KEYS, awkward_files, file_named, versions
-from forebay_local.fabricate.message import Shape, body, full_bodies, setup_event
+from forebay_local.fabricate.message import Wrapping, body, full_bodies, setup_event
 
 __all__ = [
     "AWKWARD_KEYS",
@@ -17,7 +17,7 @@ __all__ = [
     "Announcement",
     "Chaos",
     "Message",
-    "Shape",
+    "Wrapping",
     "awkward_files",
     "body",
     "file_named",

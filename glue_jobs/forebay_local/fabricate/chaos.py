@@ -15,7 +15,7 @@ from typing import Any
 
 from forebay.landed_file import LandedFile
 from forebay_local.fabricate.files import file_named
-from forebay_local.fabricate.message import Shape, body, setup_event
+from forebay_local.fabricate.message import Wrapping, body, setup_event
 
 __all__ = ["GARBAGE", "Announcement", "Chaos", "Message"]
 
@@ -69,7 +69,7 @@ class Chaos:
     """What goes wrong and how often; a chance is between 0 and 1, and with none given the feed is honest."""
 
     seed: int = 0
-    shapes: tuple[Shape, ...] = (Shape.S3,)
+    shapes: tuple[Wrapping, ...] = (Wrapping.S3,)
     """Each message takes one of these."""
     records: int = 1
     """At most so many files share a message."""
@@ -95,7 +95,7 @@ class Chaos:
     def of_every_kind(cls, seed: int = 0) -> Chaos:
         """All of it at once, at rates that leave most of a feed intact."""
         return cls(
-            seed=seed, shapes=tuple(Shape), records=4, drop=0.05, duplicate=0.2, vanish=0.05, reorder=0.3, delay=0.1,
+            seed=seed, shapes=tuple(Wrapping), records=4, drop=0.05, duplicate=0.2, vanish=0.05, reorder=0.3, delay=0.1,
             spoil=0.05, noise=0.2, garbage=0.1,
         )  # fmt: skip
 
@@ -178,7 +178,7 @@ _NOT_DATA = {
 }
 
 
-def _noise(file: LandedFile, shape: Shape, rng: random.Random) -> _Said:
+def _noise(file: LandedFile, shape: Wrapping, rng: random.Random) -> _Said:
     """One event that is understood and is no file, about `file` or near it."""
     reason = rng.choice([*_NOT_CREATED, *_NOT_DATA, "folder-marker", "test-event", "empty-records"])
     if reason in _NOT_CREATED:

@@ -15,12 +15,12 @@ from urllib.parse import quote_plus
 
 from forebay.landed_file import LandedFile
 
-__all__ = ["Shape", "body", "full_bodies", "setup_event"]
+__all__ = ["Wrapping", "body", "full_bodies", "setup_event"]
 
 _NEW_YEAR = datetime(2024, 1, 1, tzinfo=UTC)
 
 
-class Shape(StrEnum):
+class Wrapping(StrEnum):
     """What a notification can come wrapped in. SNS with raw delivery is S3's own shape."""
 
     S3 = "s3"
@@ -33,20 +33,20 @@ class Shape(StrEnum):
 
 def body(
     files: Sequence[LandedFile],
-    shape: Shape = Shape.S3,
+    shape: Wrapping = Wrapping.S3,
     *,
     event: str = "ObjectCreated:Put",
     also: Sequence[Any] = (),
 ) -> str:
     """One message that says `event` of each file, then the raw events `also`. EventBridge sends one event a message;
     for any other number this is the array of events that Pipes makes."""
-    if shape in (Shape.EVENTBRIDGE, Shape.EVENTBRIDGE_IN_SNS):
+    if shape in (Wrapping.EVENTBRIDGE, Wrapping.EVENTBRIDGE_IN_SNS):
         events = [*(_eventbridge_event(file, event) for file in files), *also]
         return _wrapped(_json(events[0] if len(events) == 1 else events), shape)
     return _wrapped(_json({"Records": [*(_s3_event(file, event) for file in files), *also]}), shape)
 
 
-def setup_event(bucket: str, shape: Shape = Shape.S3) -> str:
+def setup_event(bucket: str, shape: Wrapping = Wrapping.S3) -> str:
     """What S3 sends once when a notification is set up: its `s3:TestEvent`."""
     said = {"Service": "Amazon S3", "Event": "s3:TestEvent", "Time": _iso(_NEW_YEAR, "milliseconds"), "Bucket": bucket}
     return _wrapped(
@@ -54,7 +54,9 @@ def setup_event(bucket: str, shape: Shape = Shape.S3) -> str:
     )
 
 
-def full_bodies(files: Sequence[LandedFile], shape: Shape = Shape.S3, *, limit_bytes: int = 64 * 1024) -> list[str]:
+def full_bodies(
+    files: Sequence[LandedFile], shape: Wrapping = Wrapping.S3, *, limit_bytes: int = 64 * 1024
+) -> list[str]:
     """The files in as few messages as the limit allows: 64 KB is the most that S3 sends. A single file is never cut."""
     wrapping = _bytes(body((), shape))
     groups: list[list[LandedFile]] = []
@@ -133,12 +135,12 @@ def _eventbridge_event(file: LandedFile, event: str) -> dict[str, Any]:
     }
 
 
-def _wrapped(message: str, shape: Shape) -> str:
-    if shape in (Shape.SNS, Shape.EVENTBRIDGE_IN_SNS):
+def _wrapped(message: str, shape: Wrapping) -> str:
+    if shape in (Wrapping.SNS, Wrapping.EVENTBRIDGE_IN_SNS):
         return _json(_sns_envelope(message))
-    if shape is Shape.SNS_IN_LAMBDA:
+    if shape is Wrapping.SNS_IN_LAMBDA:
         return _json({"Records": [{"EventSource": "aws:sns", "EventVersion": "1.0", "Sns": _sns_envelope(message)}]})
-    if shape is Shape.SQS_IN_LAMBDA:
+    if shape is Wrapping.SQS_IN_LAMBDA:
         said = {"messageId": "059f36b4-87a3-44ab-83d2-661975830a7d", "body": message, "eventSource": "aws:sqs"}
         return _json({"Records": [said]})
     return message

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Seen", "evaluate", "look"]
+__all__ = ["Evaluation", "evaluate", "evaluations"]
 
 Client = Callable[[str], Any]
 
@@ -28,7 +28,7 @@ COUNTS = {
 
 
 @dataclass(frozen=True)
-class Seen:
+class Evaluation:
     """An alarm held against its queue: the state it had, the one it should have, and what the change does."""
 
     name: str
@@ -38,29 +38,29 @@ class Seen:
     does: tuple[str, ...]
 
 
-def look(client: Client) -> list[Seen]:
+def evaluations(client: Client) -> list[Evaluation]:
     """Changes nothing."""
     pages = client("cloudwatch").get_paginator("describe_alarms").paginate()
     alarms = [alarm for page in pages for alarm in page["MetricAlarms"]]
     counted = [one for one in alarms if one.get("Namespace") == "AWS/SQS" and one["MetricName"] in COUNTS]
-    return [_seen(client, alarm) for alarm in sorted(counted, key=lambda alarm: str(alarm["AlarmName"]))]
+    return [_evaluation(client, alarm) for alarm in sorted(counted, key=lambda alarm: str(alarm["AlarmName"]))]
 
 
 def evaluate(client: Client) -> dict[str, str]:
     """Gives each alarm the state that it should have, which does what the alarm says; the states."""
-    found = look(client)
+    found = evaluations(client)
     for seen in found:
         client("cloudwatch").set_alarm_state(AlarmName=seen.name, StateValue=seen.now, StateReason=seen.reason)
     return {seen.name: seen.now for seen in found}
 
 
-def _seen(client: Client, alarm: dict[str, Any]) -> Seen:
+def _evaluation(client: Client, alarm: dict[str, Any]) -> Evaluation:
     value = _measured(client("sqs"), alarm)
     now = "ALARM" if COMPARED[alarm["ComparisonOperator"]](value, alarm["Threshold"]) else "OK"
     before = alarm["StateValue"]
     actions = alarm["AlarmActions" if now == "ALARM" else "OKActions"] if now != before else ()
     reason = f"{alarm['MetricName']} is {value:g}, the threshold is {alarm['Threshold']:g}"
-    return Seen(alarm["AlarmName"], before, now, reason, tuple(map(_in_words, actions)))
+    return Evaluation(alarm["AlarmName"], before, now, reason, tuple(map(_in_words, actions)))
 
 
 def _in_words(action: str) -> str:

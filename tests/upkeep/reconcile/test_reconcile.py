@@ -17,7 +17,7 @@ from forebay.landed_file import LandedFile
 from forebay.ledger.entry import file_hash
 from forebay.notification.reading import read_message
 from forebay.settings import ReconcileSettings
-from forebay.upkeep.reconcile.job import look
+from forebay.upkeep.reconcile.job import find_missed
 from forebay.upkeep.reconcile.landed import prefixes_of
 
 NOW = datetime.now(UTC).replace(microsecond=0)
@@ -78,7 +78,7 @@ def settings(lake: Path, landing: str = "s3://drops/in/") -> ReconcileSettings:
 
 
 def missed(lake: Path, s3: S3, **more: Any) -> list[str]:
-    return [found.key for found in look(settings(lake, **more), s3=s3, now=NOW).missed]
+    return [found.key for found in find_missed(settings(lake, **more), s3=s3, now=NOW).missed]
 
 
 def test_what_the_ledger_does_not_know_was_missed_if_it_had_its_time_to_arrive(tmp_path: Path) -> None:
@@ -87,7 +87,7 @@ def test_what_the_ledger_does_not_know_was_missed_if_it_had_its_time_to_arrive(t
     with_entries(tmp_path, file(0, "in/other"))
     with_entries(tmp_path, file(1, "in/a/lost"), day=NOW - timedelta(days=9))  # such days are not read
     DeltaTable(tmp_path / "_forebay" / "ledger").optimize.compact()
-    found = look(settings(tmp_path), s3=s3, now=NOW)
+    found = find_missed(settings(tmp_path), s3=s3, now=NOW)
     assert sorted(one.key for one in found.missed) == ["in/a/b/lost", "in/a/lost"]
     assert (found.looked_at, found.too_new) == (3, 1)
 
@@ -96,7 +96,7 @@ def test_what_the_ledger_does_not_know_was_missed_if_it_had_its_time_to_arrive(t
 def test_files_that_s3_withheld_are_announced_again_however_old(tmp_path: Path, outcome: str) -> None:
     with_entries(tmp_path, file(0, "in/withheld"), outcome=outcome, day=NOW - timedelta(days=400))
     with_entries(tmp_path, file(1, "in/broken"), outcome="unreadable")
-    found = look(settings(tmp_path), s3=S3(("in/another", 10), ("in/broken", 10)), now=NOW)
+    found = find_missed(settings(tmp_path), s3=S3(("in/another", 10), ("in/broken", 10)), now=NOW)
     assert [one.identity for one in found.withheld] == [file(0, "in/withheld").identity]
     assert [one.key for one in found.missed] == ["in/another"]
 
@@ -112,13 +112,13 @@ def test_before_the_first_batch_all_that_landed_was_missed(tmp_path: Path) -> No
 
 def test_files_whose_messages_sqs_has_dropped_after_fourteen_days_are_found(tmp_path: Path) -> None:
     usual = ReconcileSettings(lake=str(tmp_path), landing="s3://drops/in/", queue_url="q")
-    found = look(usual, s3=S3(("in/waited-and-dropped", 14 * 24 + 1)), now=NOW).missed
+    found = find_missed(usual, s3=S3(("in/waited-and-dropped", 14 * 24 + 1)), now=NOW).missed
     assert [one.key for one in found] == ["in/waited-and-dropped"]
 
 
 def test_each_version_of_a_key_is_a_file(tmp_path: Path) -> None:
     with_entries(tmp_path, file(1, "in/twice"))
-    found = look(settings(tmp_path), s3=S3(("in/twice", 20), ("in/twice", 19)), now=NOW).missed
+    found = find_missed(settings(tmp_path), s3=S3(("in/twice", 20), ("in/twice", 19)), now=NOW).missed
     assert [(one.key, one.version_id, one.etag, one.size) for one in found] == [("in/twice", "v0", "e0", 7)]
 
 
@@ -146,7 +146,7 @@ def test_what_was_missed_is_announced_as_the_source_reads_it(tmp_path: Path) -> 
             assert all(AGAIN in entry["MessageAttributes"] for entry in asked["Entries"])
             return {}
 
-    found = look(settings(tmp_path), s3=S3(("in/a b+\u00fc.json", 10)), now=NOW).missed
+    found = find_missed(settings(tmp_path), s3=S3(("in/a b+\u00fc.json", 10)), now=NOW).missed
     assert announce(Sqs(), "q", found) == []
     (read,) = [one for body in Sqs.bodies for one in read_message(body).files]
     assert read.identity == found[0].identity

@@ -85,9 +85,9 @@ class Accounts:
     def differences(self) -> list[str]:
         """Every sum that does not hold, in a sentence."""
         found = []
-        settled = self.written + self.quarantined + self.parked + self.dropped
-        if self.records != settled:
-            found.append(f"{self.records} records were read, but {settled} are accounted for")
+        accounted = self.written + self.quarantined + self.parked + self.dropped
+        if self.records != accounted:
+            found.append(f"{self.records} records were read, but {accounted} are accounted for")
         if self.written != self.written_by_table:
             found.append(f"{self.written} rows were written, but by table they are {self.written_by_table}")
         found += [f"{name}: cannot be counted: {why}" for name, why in sorted(self.uncounted.items())]

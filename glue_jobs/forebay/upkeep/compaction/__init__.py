@@ -2,7 +2,7 @@
 
 * `live_files` what a table consists of, from its log, without Spark
 * `policy` when a partition is worth rewriting, and what a run may cost      * `declared` the policy that declarations make
-* `outcome` what a rewrite makes of files      * `look` one table's partitions: which are worth it, and why
+* `rewrite` what a rewrite makes of files      * `candidates` one table's partitions: which are worth it, and why
 * `task` what is to be done, and what is left alone      * `plan` the tasks of all tables, within the budget; pure
 * `work` tasks that one commit can carry      * `carry_out` Spark at work on one table
 * `job` the run: plan, lease, carry out, report      * `memory` what a run remembers of tables

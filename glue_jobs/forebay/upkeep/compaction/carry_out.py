@@ -1,12 +1,12 @@
 """The tasks of one table carried out by Spark, commit after commit.
 
-In: a session, where the table is, its works. Out: a `Commit` for each, or nothing where the engine found nothing left to do;
-`Stuck` with the reason where it cannot go on. No row changes: each commit says `dataChange=false`, and its rows are counted
-from the log before the next one begins; a difference is a `Halt`.
+In: a session, the table's path, its works. Out: a `Commit` for each work that the engine still found to do. `NotCompacted`
+says why it cannot continue. No row changes: each commit says `dataChange=false`, and its rows are counted from the log
+before the next one begins. A difference is a `Halt`.
 
-A commit carries a word of ours, so that it is found again even where its answer was lost. Stopped anywhere, the table is
-either as before or as after; files that no commit names go with the next VACUUM. Whoever merges into the same files first
-wins: we wait a little, and do it again on what is there then.
+A commit carries a token of ours, so that it is found again even where its answer was lost. Stopped anywhere, the table is
+either as before or as after; files that no commit names go with the next VACUUM. After a commit conflict we wait a little,
+and try again on the new version.
 
 The rewrite reads and removes the same files although others append meanwhile, because Delta reads a table that it is
 writing in the version that the write began with; a test holds it to that.
@@ -31,7 +31,7 @@ from forebay.upkeep.compaction.work import Work, predicate
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["Commit", "Engine", "Stuck", "sentence_of"]
+__all__ = ["Commit", "Engine", "NotCompacted", "sentence_of"]
 
 ATTEMPTS = 6
 FIRST_PAUSE_S = 0.5
@@ -48,7 +48,7 @@ class Commit:
     conflicts: int
 
 
-class Stuck(ForebayError):
+class NotCompacted(ForebayError):
     """This table cannot be compacted now. `reason`: not-found, unsupported, conflict or failed."""
 
     def __init__(self, reason: str, detail: str, conflicts: int = 0) -> None:
@@ -79,9 +79,9 @@ class Engine:
             self.still_ours()
             try:
                 found = self._attempt(work)
-            except Stuck as stuck:
+            except NotCompacted as stuck:
                 if stuck.reason != "conflict" or conflicts == ATTEMPTS - 1:
-                    raise Stuck(stuck.reason, stuck.detail, conflicts + (stuck.reason == "conflict")) from stuck
+                    raise NotCompacted(stuck.reason, stuck.detail, conflicts + (stuck.reason == "conflict")) from stuck
                 self.sleep(FIRST_PAUSE_S * 2**conflicts * random.uniform(0.5, 1.5))
                 continue
             if found is None:
@@ -103,7 +103,7 @@ class Engine:
             failure = told
         found = self._found(word, before)
         if found is None and failure is not None:
-            raise self._stuck(failure) from failure
+            raise self._not_compacted(failure) from failure
         return found
 
     def _ask(self, work: Work, word: str) -> None:
@@ -158,9 +158,9 @@ class Engine:
         try:
             return list_log(self.table).version
         except NoTable as gone:
-            raise Stuck("not-found", str(gone)) from gone
+            raise NotCompacted("not-found", str(gone)) from gone
         except BrokenLog as broken:
-            raise Stuck("failed", str(broken)) from broken
+            raise NotCompacted("failed", str(broken)) from broken
 
     def _found(self, word: str, before: int) -> tuple[int, CommitEffect] | None:
         """Our commit, among those that came since."""
@@ -193,12 +193,12 @@ class Engine:
             "it after the RESTORE"
         )
 
-    def _stuck(self, failure: Exception) -> Stuck:
+    def _not_compacted(self, failure: Exception) -> NotCompacted:
         self._version()  # where the table has gone, that is the reason
         condition = getattr(failure, "getCondition", lambda: None)()
         text = f"{type(failure).__name__} {condition} {failure}"
         reason = next((reason for reason, pattern in REASONS if pattern.search(text)), "failed")
-        return Stuck(reason, sentence_of(failure))
+        return NotCompacted(reason, sentence_of(failure))
 
 
 def sentence_of(failure: Exception) -> str:

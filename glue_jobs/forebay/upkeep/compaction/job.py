@@ -23,11 +23,11 @@ from forebay.lake.objects import open_objects, s3_client_for
 from forebay.lake.safety import session_for
 from forebay.settings import CompactSettings
 from forebay.spark.signals import stopping_on_signals
-from forebay.upkeep.compaction.carry_out import Commit, Engine, Stuck
+from forebay.upkeep.compaction.candidates import candidates_of
+from forebay.upkeep.compaction.carry_out import Commit, Engine, NotCompacted
 from forebay.upkeep.compaction.declared import policy_of
 from forebay.upkeep.compaction.events import CompactionEnded, TableCompacted, TableNotCompacted
 from forebay.upkeep.compaction.live_files import TableState, Unreadable, is_no_table, read_table, read_tables
-from forebay.upkeep.compaction.look import look
 from forebay.upkeep.compaction.memory import Memory
 from forebay.upkeep.compaction.plan import Plan, plan
 from forebay.upkeep.compaction.policy import Budget, Policy
@@ -149,7 +149,7 @@ class _Run:
                 commits.append(commit)
                 if self._stop.is_set():
                     return result("stopped", "the run was asked to stop; the next run continues")
-        except Stuck as stuck:
+        except NotCompacted as stuck:
             return result(stuck.reason, stuck.detail, stuck.conflicts)
         except ForebayError as problem:
             return result("failed", str(problem))
@@ -158,7 +158,7 @@ class _Run:
     def _still_wanted(self, state: TableState) -> list[Task]:
         """The plan's tasks, as they look now: somebody may have been here since, or have appended."""
         now = datetime.now(UTC)
-        looked = look(self._memory.reminded(state), self._policy, now)
+        looked = candidates_of(self._memory.reminded(state), self._policy, now)
         fresh = {task.partition: task for task in looked if not isinstance(task, Skipped)}
         return [fresh[task.partition] for task in self._tasks[state.name] if task.partition in fresh]
 

@@ -21,8 +21,8 @@ from typing import Any
 
 from forebay.errors import InvalidConfiguration
 from forebay.lake.log.live_file import Partition
+from forebay.upkeep.compaction.candidates import candidates_of
 from forebay.upkeep.compaction.live_files import TableState, Unreadable
-from forebay.upkeep.compaction.look import look
 from forebay.upkeep.compaction.policy import Budget, Policy, Rates, Round
 from forebay.upkeep.compaction.task import Skipped, Task
 
@@ -88,7 +88,7 @@ def plan(
         if table.name in names:
             raise InvalidConfiguration.one(table.name, "is given twice", "a table is compacted once a run")
         names.add(table.name)
-        for decided in look(table, policy, now):
+        for decided in candidates_of(table, policy, now):
             if isinstance(decided, Task):
                 wanted.append(decided)
             else:

@@ -53,7 +53,7 @@ def reconcile(settings: ReconcileSettings, *, emit: Emit, now: datetime | None =
     began, service = time.monotonic(), load_service(settings.service)
     check_lake(settings.lake)
     check_queue(settings.queue_url)
-    found = look(settings, s3=s3_client(), now=now or datetime.now(UTC))
+    found = find_missed(settings, s3=s3_client(), now=now or datetime.now(UTC))
     sqs = client("sqs")
     refused: list[str] = []
     again = (*found.missed, *found.withheld)
@@ -73,7 +73,7 @@ def reconcile(settings: ReconcileSettings, *, emit: Emit, now: datetime | None =
     return replace(found, refused=tuple(refused))
 
 
-def look(settings: ReconcileSettings, *, s3: Any, now: datetime) -> Reconciled:
+def find_missed(settings: ReconcileSettings, *, s3: Any, now: datetime) -> Reconciled:
     """Announces nothing. The ledger is read after the bucket was listed: what was loaded meanwhile is known."""
     since, until = now - timedelta(hours=settings.look_back_hours), now - timedelta(hours=settings.settle_hours)
     bucket, _, pattern = settings.landing.removeprefix("s3://").partition("/")

@@ -7,10 +7,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
-__all__ = ["tell_a_person"]
+__all__ = ["send_message"]
 
 
-def tell_a_person(sns: Any, topic: str, subject: str, text: str) -> None:
+def send_message(sns: Any, topic: str, subject: str, text: str) -> None:
     said = {"textType": "client-markdown", "title": subject, "description": f"```\n{text}\n```"}
     chat = {"version": "1.0", "source": "custom", "content": said}
     # Chat subscribes by https.

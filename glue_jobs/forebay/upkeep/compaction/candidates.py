@@ -13,14 +13,14 @@ from datetime import datetime
 
 from forebay.lake.log.live_file import LiveFile, Partition
 from forebay.upkeep.compaction.live_files import TableState, Unreadable
-from forebay.upkeep.compaction.outcome import Outcome, ordered, packed, spread
 from forebay.upkeep.compaction.policy import Policy, Round, Thresholds, Way
+from forebay.upkeep.compaction.rewrite import Rewrite, ordered, packed, spread
 from forebay.upkeep.compaction.task import Skipped, Task
 
-__all__ = ["look"]
+__all__ = ["candidates_of"]
 
 
-def look(table: TableState | Unreadable, policy: Policy, now: datetime) -> list[Task | Skipped]:
+def candidates_of(table: TableState | Unreadable, policy: Policy, now: datetime) -> list[Task | Skipped]:
     """A task or a skip for each of its partitions; those that need nothing are summed up."""
     if isinstance(table, Unreadable):
         return [Skipped(table=table.name, reason=table.reason, detail=table.detail)]
@@ -115,7 +115,7 @@ class _Look:
 
     def _judge(
         self, partition: Partition, files: Sequence[LiveFile], round_: Round
-    ) -> tuple[tuple[str, ...], Way, Outcome]:
+    ) -> tuple[tuple[str, ...], Way, Rewrite]:
         """Why it should be rewritten, how, and what comes of it. No reason: it should not."""
         thresholds, target = self.thresholds, self.thresholds.target(self.size, round_)
         deletions = self._deleted_share(files) > thresholds.max_deleted_share
@@ -134,7 +134,7 @@ class _Look:
             reasons.append("unordered")
         return tuple(reasons), way, outcome
 
-    def _outcome(self, files: Sequence[LiveFile], round_: Round, target: int) -> tuple[Way, Outcome]:
+    def _outcome(self, files: Sequence[LiveFile], round_: Round, target: int) -> tuple[Way, Rewrite]:
         thresholds = self.thresholds
         if thresholds.way == "rewrite" and not self.table.clustered:
             return "rewrite", spread(files, target=target, into=thresholds.files)
@@ -145,7 +145,7 @@ class _Look:
             files, target=target, small_below=below, max_deleted_share=thresholds.max_deleted_share
         )
 
-    def _small_reasons(self, files: Sequence[LiveFile], round_: Round, target: int, outcome: Outcome) -> Iterator[str]:
+    def _small_reasons(self, files: Sequence[LiveFile], round_: Round, target: int, outcome: Rewrite) -> Iterator[str]:
         if outcome.saved < 1:
             return
         thresholds = self.thresholds
@@ -184,7 +184,7 @@ class _Look:
         return deleted / sum(file.bytes for file in files) if deleted else 0.0
 
     def _task(
-        self, partition: Partition, files: Sequence[LiveFile], reasons: tuple[str, ...], way: Way, outcome: Outcome
+        self, partition: Partition, files: Sequence[LiveFile], reasons: tuple[str, ...], way: Way, outcome: Rewrite
     ) -> Task:
         round_, thresholds = self.policy.round, self.thresholds
         read, written = sum(file.bytes for file in outcome.rewritten), sum(outcome.written)

@@ -1,6 +1,6 @@
 """What a rewrite makes of a partition's files, foretold: which are rewritten, and how large the new ones are.
 
-In: the live files of one partition. Out: an `Outcome`. Pure. `packed` does as Delta 4.2's OPTIMIZE does: candidates are
+In: the live files of one partition. Out: an `Rewrite`. Pure. `packed` does as Delta 4.2's OPTIMIZE does: candidates are
 the files that are small or have too many deleted rows; sorted by size, they fill bins one after the other, and a bin of
 one file is left alone, even where rows of it are deleted. As the files come in ascending order, any two bins together are
 larger than the target, so packing again finds nothing. `ordered` is its Z-order, which rewrites all. `spread` is
@@ -14,11 +14,11 @@ from dataclasses import dataclass
 
 from forebay.lake.log.live_file import LiveFile
 
-__all__ = ["Outcome", "ordered", "packed", "spread"]
+__all__ = ["Rewrite", "ordered", "packed", "spread"]
 
 
 @dataclass(frozen=True)
-class Outcome:
+class Rewrite:
     """`target` is the file size to tell the engine so that it comes out like this."""
 
     rewritten: tuple[LiveFile, ...]
@@ -30,25 +30,25 @@ class Outcome:
         return len(self.rewritten) - len(self.written)
 
 
-def packed(files: Sequence[LiveFile], *, target: int, small_below: int, max_deleted_share: float) -> Outcome:
+def packed(files: Sequence[LiveFile], *, target: int, small_below: int, max_deleted_share: float) -> Rewrite:
     candidates = [f for f in files if f.bytes < small_below or f.deleted_share > max_deleted_share]
     bins = [files for files in _bins(candidates, target) if len(files) > 1]
-    return Outcome(tuple(f for b in bins for f in b), tuple(sum(f.live_bytes for f in b) for b in bins), target)
+    return Rewrite(tuple(f for b in bins for f in b), tuple(sum(f.live_bytes for f in b) for b in bins), target)
 
 
-def ordered(files: Sequence[LiveFile], *, target: int) -> Outcome:
+def ordered(files: Sequence[LiveFile], *, target: int) -> Rewrite:
     """The engine divides by the size on disk and rounds down. It is told a larger target where deleted rows would make the
     files small, or where there would be more of them than before."""
     stays, size = sum(f.live_bytes for f in files), sum(f.bytes for f in files)
     count = min(len(files), max(1, stays // target))
-    return Outcome(tuple(files), _evenly(stays, count), max(target, size // count))
+    return Rewrite(tuple(files), _evenly(stays, count), max(target, size // count))
 
 
-def spread(files: Sequence[LiveFile], *, target: int, into: int | None = None) -> Outcome:
+def spread(files: Sequence[LiveFile], *, target: int, into: int | None = None) -> Rewrite:
     """Into so many files, or into as many of at most `target` as it takes, but never into more than there are."""
     stays = sum(f.live_bytes for f in files)
     count = into if into is not None else min(len(files), max(1, -(-stays // target)))
-    return Outcome(tuple(files), _evenly(stays, count), target)
+    return Rewrite(tuple(files), _evenly(stays, count), target)
 
 
 def _bins(candidates: Sequence[LiveFile], target: int) -> Iterator[list[LiveFile]]:

@@ -1,6 +1,6 @@
 """The records of a text by its brackets alone, whatever its layout: concatenated, printed over many lines, in an array.
 
-In: UTF-8 bytes. Out: `Shape`: where each object lies that is outermost, or an element of an outermost array; and what
+In: UTF-8 bytes. Out: `Structure`: where each object lies that is outermost, or an element of an outermost array; and what
 lies between them that is neither white space nor a comma nor an array's bracket. So nothing of the text is in neither.
 Lenient on purpose: a missing or doubled comma, an array that does not close, a byte order mark where files were put end
 to end: none of them loses a record.
@@ -18,7 +18,7 @@ import numpy as np
 from forebay.content.limits import Limits
 from forebay.content.skeleton import skeleton
 
-__all__ = ["BETWEEN", "WHITE", "Shape", "shape_of", "trimmed"]
+__all__ = ["BETWEEN", "WHITE", "Structure", "structure_of", "trimmed"]
 
 WHITE = b" \t\r\n"
 BETWEEN = WHITE + b",[]"
@@ -31,7 +31,7 @@ _IS_SEPARATOR[list(WHITE + b",")] = True
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class Structure:
     """Records and leftovers as places in the text, ascending. `tight`: nothing but white space lies between records."""
 
     starts: Any
@@ -41,7 +41,7 @@ class Shape:
     complete: bool
 
 
-def shape_of(text: bytes, limits: Limits | None = None) -> Shape:
+def structure_of(text: bytes, limits: Limits | None = None) -> Structure:
     """Where the records are, in a text that is not empty. Raises `TooMany`, if limits say how many may be."""
     outline = skeleton(text, most=None if limits is None else BORDERS_OF_A_RECORD * limits.max_records)
     position, symbol, level = outline.position, outline.symbol, outline.level
@@ -52,7 +52,7 @@ def shape_of(text: bytes, limits: Limits | None = None) -> Shape:
     starts, ends = position[closed], position[closed + 1] + 1
     separators = position[((level == 0) & (symbol != OBJECT) & (symbol != OBJECT_END)) | (symbol == COMMA)]
     leftovers, tight = _leftovers(text, starts, ends, separators)
-    return Shape(starts, ends, leftovers, tight and not len(separators), outline.complete)
+    return Structure(starts, ends, leftovers, tight and not len(separators), outline.complete)
 
 
 def _leftovers(text: bytes, starts: Any, ends: Any, separators: Any) -> tuple[list[tuple[int, int]], bool]:
