@@ -12,6 +12,7 @@ from forebay.declaration.service import Service, load_service
 from forebay.errors import InvalidConfiguration
 from forebay.events import Event
 from forebay.lake.objects import Objects, open_objects
+from forebay.lake.paused import ALL
 
 TEXT = 'name = "studio"\n[[tables]]\nname = "{game}"\n'
 OTHER = TEXT + '[[tables]]\nname = "other"\nwhere = { x = "1" }\n'
@@ -60,6 +61,18 @@ def test_a_new_stream_in_the_same_checkpoint_does_not_go_by_those_of_the_old_one
     declarations(place, store).of_batch("old", 0)
     (place / "service.toml").write_text(OTHER)
     assert names(declarations(place, store).of_batch("new", 0)) == ["{game}", "other"]
+
+
+def test_a_replayed_batch_goes_by_the_tables_that_were_paused_in_its_first_try(place: Path, store: Objects) -> None:
+    now = {"alpha"}
+    known = declarations(place, store, paused=lambda: frozenset(now))
+    first = known.of_batch("g", 7)
+    assert (first.is_paused("alpha"), first.is_paused("beta")) == (True, False)
+    now.clear()
+    assert declarations(place, store, paused=lambda: frozenset(now)).of_batch("g", 7).is_paused("alpha")
+    assert not known.of_batch("g", 8).is_paused("alpha")
+    now.add(ALL)
+    assert known.of_batch("g", 9).is_paused("whatever")
 
 
 @pytest.mark.parametrize("text", ["name =", TEXT.replace("studio", "renamed"), 'name = "studio"', "\udcff"])

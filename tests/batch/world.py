@@ -80,6 +80,7 @@ class World:
     monkeypatch: pytest.MonkeyPatch
     service: str = SERVICE
     generation: str = "first"
+    paused: tuple[str, ...] = ()
     answers: dict[str, bytes | Unread] = field(default_factory=dict)
     """What each key answers now."""
     etags: dict[str, str] = field(default_factory=dict)
@@ -120,7 +121,7 @@ class World:
             batch.close()
 
     def batch(self) -> Batch:
-        service = parse_service({"service.toml": self.service})
+        service = parse_service({"service.toml": self.service}).with_paused(self.paused)
         ledger = Ledger(self.spark, self.lake)
         return Batch(
             self.spark,

@@ -3,7 +3,7 @@
 In: where the declarations are, and the checkpoint's store. Out: a `Service` for each batch. They are looked at anew before
 each batch (a listing; they are read only where it is another one). What cannot be understood is refused with an event, and the
 old ones stay in force. Before a batch writes anything, its declarations are durable beside its manifest: a record that went
-to one table before a crash must not go to another one after it.
+to one table before a crash must not go to another one after it. Which tables are paused is pinned with them.
 """
 
 from __future__ import annotations
@@ -36,9 +36,10 @@ class Declarations:
         check: Callable[[Service], None] = lambda service: None,
         load: Callable[[str], Service] = load_service,
         look: Callable[[str], str] = fingerprint,
+        paused: Callable[[], frozenset[str]] = frozenset,
     ) -> None:
         self._service, self._place, self._store, self._emit = service, place, store, emit
-        self._check, self._load, self._look = check, load, look
+        self._check, self._load, self._look, self._paused = check, load, look, paused
         self._seen: str | None = None
         self._refused = ""
 
@@ -47,7 +48,7 @@ class Declarations:
         name = f"declarations/{generation}-{batch}.json"
         text = self._store.read(name)
         if text is None:
-            service = self._newest()
+            service = self._newest().with_paused(self._paused())
             if self._store.write_once(name, json.dumps(pinned(service)).encode()):
                 # The batch before the last one is over: this one could not have begun otherwise.
                 self._store.delete([f"declarations/{generation}-{batch - 2}.json"])

@@ -14,6 +14,7 @@ __all__ = [
     "EXPECTATION_FAILED",
     "NOT_JSON",
     "OF_WHOLE_TABLES",
+    "PAUSED_TABLE",
     "REASONS",
     "SEVERAL_DOCUMENTS",
     "TABLE_FAILED",
@@ -30,6 +31,7 @@ EXPECTATION = "expectation"
 TABLE_FAILED = "table-failed"
 TOO_MANY_NEW_TABLES = "too-many-new-tables"
 EXPECTATION_FAILED = "expectation-failed"
+PAUSED_TABLE = "paused"
 
 REASONS = {
     NOT_JSON: "the record is not JSON",
@@ -46,8 +48,9 @@ REASONS = {
     EXPECTATION_FAILED: "too many of the table's records in this batch violate an expectation",
     TABLE_FAILED: "the table could not be written; the next start of the job retries it",
     TOO_MANY_NEW_TABLES: "the table would be new, and more came into being today than may",
+    PAUSED_TABLE: "the table is paused; `forebay resume` loads the record",
 }
 """What each reason means."""
 
-OF_WHOLE_TABLES = (TABLE_FAILED, TOO_MANY_NEW_TABLES, EXPECTATION_FAILED)
+OF_WHOLE_TABLES = (TABLE_FAILED, TOO_MANY_NEW_TABLES, EXPECTATION_FAILED, PAUSED_TABLE)
 """Reasons for which all records of a table in a batch are in the quarantine; others concern single records."""

@@ -34,6 +34,7 @@ from forebay.errors import Halt
 from forebay.events import Emit
 from forebay.lake.layout import LEDGER, own_table, plans_of, table_path
 from forebay.lake.objects import Objects, open_objects
+from forebay.lake.paused import paused_tables
 from forebay.ledger.entry import COLUMNS as LEDGER_COLUMNS
 from forebay.ledger.ledger import NAMES
 from forebay.table.conflict import is_conflict
@@ -145,7 +146,7 @@ class Retry:
             seen.version,
             self.clock().isoformat(),
             choice,
-            pinned(self.service),
+            pinned(self.service.with_paused(paused_tables(self.lake))),
             NO_VERSION if (ids := self.logs.look(self._path("ids"), again=True)) is None else ids.version,
         )
         if not self.plans.write_over(PLAN, plan.as_json(), None):

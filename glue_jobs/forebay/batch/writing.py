@@ -30,7 +30,7 @@ from forebay.batch.expectations import COLUMNS as QUALITY_COLUMNS
 from forebay.batch.expectations import verdicts
 from forebay.batch.held import Held
 from forebay.batch.new_tables import NewTables
-from forebay.batch.reasons import EXPECTATION_FAILED, OF_WHOLE_TABLES, TABLE_FAILED, TOO_MANY_NEW_TABLES
+from forebay.batch.reasons import EXPECTATION_FAILED, OF_WHOLE_TABLES, PAUSED_TABLE, TABLE_FAILED, TOO_MANY_NEW_TABLES
 from forebay.content.end import FileEnd
 from forebay.declaration.service import Service
 from forebay.declaration.table import Table
@@ -99,6 +99,7 @@ class Writing:
         names = {fate.table for fate in fates if fate.fate == "write" and fate.table is not None}
         leaving = self.leaving(superseded)
         unwritten = self.unwritten_before() if names else {}
+        unwritten |= dict.fromkeys(self.paused(names | leaving.keys()) - unwritten.keys(), PAUSED_TABLE)
         unwritten |= dict.fromkeys(self.too_new(names - unwritten.keys()), TOO_MANY_NEW_TABLES)
         unwritten |= dict.fromkeys(self.unfit(fates) & names - unwritten.keys(), EXPECTATION_FAILED)
         for declared, tables in self.by_declaration(fates).items():
@@ -132,7 +133,8 @@ class Writing:
     def write_again(self, rows: DataFrame, fates: Sequence[Fate]) -> None:
         """Held records that are retried. What cannot be written stays where it is."""
         names = {fate.table for fate in fates if fate.fate == "write" and fate.table is not None}
-        refused = self.too_new(names) | self.unfit(fates)
+        paused = self.paused(names)
+        refused = paused | self.too_new(names - paused) | self.unfit(fates)
         for declared, tables in self.by_declaration(fates).items():
             wanted = {table: rows for table, rows in tables.items() if table not in refused}
             self.write_tables(rows, self.service.tables[declared], wanted, {})
@@ -144,6 +146,9 @@ class Writing:
             for table in earlier.tables:
                 files.setdefault(table, []).append(earlier.earlier.file.file_id)
         return {name: ids for name, ids in files.items() if self.is_there(name)}
+
+    def paused(self, names: Iterable[str]) -> frozenset[str]:
+        return frozenset(name for name in names if self.service.is_paused(name))
 
     def is_there(self, table: str) -> bool:
         """A table whose log cannot be read is there: what is wrong with it is found out when it is written, and ends there."""

@@ -60,6 +60,14 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("forebay files retry --key 'in/alpha/*' --dry-run", "only say which"),
     ),
     "files show": (("forebay files show s3://studio-drops/in/a.json", "everything that the ledger says"),),
+    "pause": (
+        ("forebay pause alpha beta", "their rows wait, from the next batch on"),
+        ("forebay pause all", "files are read and counted, no table is written"),
+    ),
+    "resume": (
+        ("forebay resume alpha --service ./my-service", "loads what waited"),
+        ("forebay resume all --dry-run", "how much waits"),
+    ),
     "accounts": (
         ("forebay accounts --lake s3://studio-lake", "count everything twice"),
         ("forebay accounts --json", "for machines"),

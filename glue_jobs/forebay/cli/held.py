@@ -12,9 +12,10 @@ from forebay.cli.options import AsJson, DryRun, Lake, Service, Yes
 from forebay.cli.show import at, columns, console, print_json
 
 if TYPE_CHECKING:
+    from forebay.declaration.service import Service as Declarations
     from forebay.operate.held import Held
 
-__all__ = ["parked", "quarantine"]
+__all__ = ["parked", "quarantine", "retry_records"]
 
 quarantine = typer.Typer(help="Look at records that were refused, and retry them.", no_args_is_help=True)
 parked = typer.Typer(help="Look at records that no table wanted, and load them.", no_args_is_help=True)
@@ -175,7 +176,13 @@ def _try_again(
         return
     if give_up and not yes:
         typer.confirm("These records will be in no table and in no quarantine. Go on?", abort=True)
+    retry_records(lake, service, held, table, reason, give_up=give_up)
 
+
+def retry_records(
+    lake: str, service: Declarations, held: Held, table: str | None, reason: str | None, *, give_up: bool = False
+) -> None:
+    """Starts Spark, carries the choice out, and says what became of the records."""
     from forebay.batch.expectations import check_expressions
     from forebay.batch.retry import Choice, Retry
     from forebay.events import to_log

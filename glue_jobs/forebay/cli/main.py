@@ -48,6 +48,10 @@ COMMANDS = {
     "query": Command("forebay.cli.query", "query", "Ask the lake's tables and the ledger, in SQL."),
     "queue": Command("forebay.cli.queue", "app", "Look at the queue and its dead letters, and send them back."),
     "lease": Command("forebay.cli.lease", "app", "Show which job works on the lake, and end its lease."),
+    "pause": Command("forebay.cli.pause", "pause", "Let the rows of tables wait, from the next batch on."),
+    "resume": Command(
+        "forebay.cli.pause", "resume", "Let tables take rows again, and load those that waited, exactly once."
+    ),
     "accounts": Command("forebay.cli.accounts", "accounts", "Check that every sum of the ledger holds in the tables."),
     "tables": Command("forebay.cli.tables", "app", "List the tables, and handle their declarations."),
     "try": Command(

@@ -38,7 +38,7 @@ def status(
     while True:
         now = status_of(view, queue_url=queue_url, checkpoint=checkpoint)
         if as_json:
-            print_json([{**asdict(now), "problems": now.problems}])
+            print_json([{**asdict(now), "now_paused": sorted(now.now_paused), "problems": now.problems}])
         else:
             if watch and console.is_terminal:
                 console.clear()
@@ -68,6 +68,9 @@ def _lines(now: Status, before: Status | None) -> Iterator[str]:
     yield f"today       {today}; {now.records_today:,} records"
     yield f"ledger      {now.files:,} files{_rate(now, before)}"
     yield f"set aside   {now.quarantined:,} quarantined, {now.parked:,} parked, {now.refused:,} messages not understood"
+    if now.now_paused or now.paused:
+        names = ", ".join("all tables" if name == "_all" else name for name in sorted(now.now_paused)) or "none"
+        yield f"paused      {names}; {sum(now.paused.values()):,} rows wait"
     ordered = sorted(now.newest_rows.items(), key=lambda pair: pair[1], reverse=True)
     if ordered:
         (newest, at), (oldest_name, oldest_at) = ordered[0], ordered[-1]

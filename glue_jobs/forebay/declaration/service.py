@@ -27,9 +27,11 @@ from forebay.declaration.path import parse_path
 from forebay.declaration.schedule import Schedule
 from forebay.declaration.table import Compaction, Table
 from forebay.errors import InvalidConfiguration, Problem
+from forebay.lake.paused import ALL
 from forebay.settings import problems_of
 
 __all__ = [
+    "FILLED",
     "Envelope",
     "Service",
     "builtin_service",
@@ -41,6 +43,9 @@ __all__ = [
 
 
 Overwritten = Literal["append", "ignore", "replace"]
+
+FILLED = {"version": "remove it", "paused": "remove it; `forebay pause TABLE` pauses a table"}
+"""Fields of a service that nobody declares."""
 
 
 def _one_or_several(value: Any) -> Any:
@@ -104,6 +109,13 @@ class Service(Declared):
         400, ge=0, le=36_500, description="days that the verdicts of expectations are kept; 0: for ever"
     )
     version: str = Field("", description="filled by forebay: a hash of the declarations' text")
+    paused: tuple[str, ...] = Field((), description="filled by forebay: tables that `forebay pause` named")
+
+    def with_paused(self, tables: Iterable[str]) -> Service:
+        return self.model_copy(update={"paused": tuple(sorted(tables))})
+
+    def is_paused(self, table: str) -> bool:
+        return table in self.paused or ALL in self.paused
 
     def maker_of(self, table: str) -> Table | None:
         """The declaration that makes a table of this name: its own, else the first of a family that may give the name."""
@@ -189,10 +201,13 @@ def parse_service(texts: Mapping[str, str]) -> Service:
         except ValidationError as refused:
             problems += _explained(refused, where, table, Table)
     problems += _twins(good)
+    problems += [
+        Problem(f"service.toml: {name}", "is filled by forebay", hint) for name, hint in FILLED.items() if name in main
+    ]
     version = hashlib.sha256("\0".join(f"{n}\0{t}" for n, t in sorted(texts.items())).encode()).hexdigest()[:12]
     wrong: set[str] = set()
     try:
-        service = Service.model_validate({**main, "tables": good, "version": version})
+        service = Service.model_validate({**main, "tables": good, "version": version, "paused": ()})
     except ValidationError as refused:
         problems += _explained(refused, "service.toml", main, Service)
         # The sections that hold are still compared with the tables.

@@ -22,7 +22,7 @@ from forebay.batch.batch import Batch
 from forebay.batch.declarations import Declarations
 from forebay.batch.events import RecordsNotRetried
 from forebay.batch.expectations import check_expressions
-from forebay.batch.reasons import TABLE_FAILED
+from forebay.batch.reasons import PAUSED_TABLE, TABLE_FAILED
 from forebay.batch.retry import Choice, Retry
 from forebay.content.limits import Limits
 from forebay.declaration.service import Service, load_service
@@ -33,6 +33,7 @@ from forebay.jobs.withheld import Announcer
 from forebay.lake.layout import LEDGER, table_path, writer_of
 from forebay.lake.lease import hold
 from forebay.lake.objects import open_objects
+from forebay.lake.paused import paused_tables
 from forebay.lake.safety import session_for
 from forebay.lake.stop import StopRequest
 from forebay.ledger.ledger import Ledger
@@ -101,18 +102,27 @@ def batch_of(
         tables_at_once=settings.tables_at_once,
         still_ours=still_ours,
         catalog=Catalog(client("glue"), settings.catalog, emit=emit) if settings.catalog else None,
-        declarations=Declarations(service, settings.service, store, emit=emit, check=partial(check_expressions, spark)),
+        declarations=Declarations(
+            service,
+            settings.service,
+            store,
+            emit=emit,
+            check=partial(check_expressions, spark),
+            paused=partial(paused_tables, settings.lake),
+        ),
     )
 
 
 def retry_at_start(batch: Batch) -> None:
-    """Rows whose table could not be written when they came are in the quarantine: a job that starts tries them again. What
-    still fails stays there, and is no reason to take in nothing else."""
+    """Rows whose table could not be written when they came are in the quarantine: a job that starts tries them again, and
+    those that came to a paused table after it was resumed. What still fails stays there, and is no reason to take in nothing
+    else."""
     tries = Retry(batch.spark, batch.service, lake=batch.lake, emit=batch.emit, logs=batch.logs)
-    failed = Choice("quarantine", reason=TABLE_FAILED)
+    reasons = (TABLE_FAILED,) if paused_tables(batch.lake) else (TABLE_FAILED, PAUSED_TABLE)
     try:
-        if tries.concerns_any(failed):
-            tries.run(failed)
+        for choice in (Choice("quarantine", reason=reason) for reason in reasons):
+            if tries.concerns_any(choice):
+                tries.run(choice)
     except ForebayError as problem:
         batch.emit(RecordsNotRetried(service=batch.service.name, error=str(problem)))
 

@@ -13,6 +13,7 @@ __all__ = [
     "OWN",
     "OWN_TABLES",
     "PARKED",
+    "PAUSED",
     "PLANS",
     "PROBES",
     "QUALITY",
@@ -44,6 +45,7 @@ OWN_TABLES = (LEDGER, QUARANTINE, PARKED, QUALITY, IDS)
 CHECKPOINT = f"{_HOME}/checkpoints/ingest"
 HEALTH = f"{_HOME}/health"
 PROBES = f"{_HOME}/probe"
+PAUSED = f"{_HOME}/paused"
 PLANS = f"{_HOME}/plans"
 """Of batches that are on their way, by service."""
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from forebay.declaration.column import widens
-from forebay.declaration.service import Service, parse_service
+from forebay.declaration.service import FILLED, Service, parse_service
 from forebay.declaration.table import Table
 from forebay.errors import InvalidConfiguration
 from forebay.lake.objects import Objects
@@ -119,14 +119,15 @@ def with_table(folder: Path, name: str, where: Mapping[str, str]) -> Path:
 def editor_schema() -> dict[str, Any]:
     """For service.toml; its definition of `Table` is that of a file in tables/."""
     schema = Service.model_json_schema()
-    schema["properties"].pop("version")
+    for name in FILLED:
+        schema["properties"].pop(name)
     schema["required"] = [name for name in schema["required"] if name != "tables"]
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
 
 
 def _of_service(before: Service, after: Service) -> Iterator[str]:
     for field in type(after).model_fields:
-        if field not in ("tables", "version"):
+        if field not in ("tables", *FILLED):
             yield from _change("service", field, getattr(before, field), getattr(after, field))
     if before.schedules != after.schedules:
         yield "service: the clocks on AWS go by other hours only after `cdk deploy`"

@@ -13,11 +13,13 @@ from datetime import UTC, datetime
 from typing import Any
 
 from forebay.aws.client import client
+from forebay.batch.reasons import PAUSED_TABLE, TABLE_FAILED
 from forebay.lake.health import HealthRecords
 from forebay.lake.layout import CHECKPOINT, LEDGER, PARKED, QUARANTINE, is_own
 from forebay.lake.lease import holder
 from forebay.lake.objects import open_objects
-from forebay.operate.lake_view import LakeView
+from forebay.lake.paused import ALL, paused_tables
+from forebay.operate.lake_view import LakeView, quoted
 from forebay.operate.queue import Depth, dead_letter_url, depth_of
 
 __all__ = ["LastBatch", "Status", "status_of"]
@@ -51,6 +53,9 @@ class Status:
     parked: int = 0
     refused: int = 0
     failed: Mapping[str, int] = field(default_factory=dict)
+    paused: Mapping[str, int] = field(default_factory=dict)
+    """Rows by table that wait because it is paused, or was."""
+    now_paused: frozenset[str] = frozenset()
     newest_rows: Mapping[str, datetime] = field(default_factory=dict)
     """When each table last got rows, as far as its health object knows."""
 
@@ -59,6 +64,11 @@ class Status:
         found = [
             f"{table}: {rows:,} rows wait because the table could not be written (`forebay quarantine retry --table {table}`)"
             for table, rows in sorted(self.failed.items())
+        ]
+        found += [
+            f"{table}: {rows:,} rows wait from when it was paused (`forebay resume {table}` loads them)"
+            for table, rows in sorted(self.paused.items())
+            if table not in self.now_paused and ALL not in self.now_paused
         ]
         if self.dead is not None and (dead := self.dead.waiting + self.dead.in_flight):
             found.append(f"{dead:,} dead letters (`forebay queue dlq` says why)")
@@ -89,7 +99,9 @@ def status_of(view: LakeView, *, queue_url: str = "", checkpoint: str = "", now:
         kept[QUARANTINE],
         kept[PARKED],
         sum(1 for _ in open_objects(folder).found("manifests/kept/")),
-        _failed(view),
+        _waiting(view, TABLE_FAILED),
+        _waiting(view, PAUSED_TABLE),
+        paused_tables(view.lake),
         _newest_rows(view.lake),
     )
 
@@ -110,8 +122,8 @@ def _last_batch(view: LakeView) -> LastBatch | None:
     return LastBatch(*(rows[0][name] for name in ("batch", "service", "at", "files", "records"))) if rows else None
 
 
-def _failed(view: LakeView) -> dict[str, int]:
-    sql = 'select "table", count(line) n from t where reason = \'table-failed\' group by "table"'
+def _waiting(view: LakeView, reason: str) -> dict[str, int]:
+    sql = f'select "table", count(line) n from t where reason = {quoted(reason)} group by "table"'
     return {row["table"]: row["n"] for row in view.query(QUARANTINE, sql) if row["table"]}
 
 

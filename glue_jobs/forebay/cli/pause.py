@@ -1,0 +1,113 @@
+"""`forebay pause` and `forebay resume`: the rows of a table wait, and land later."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from forebay.cli.history import leave_record
+from forebay.cli.options import DryRun, Lake, Service
+from forebay.cli.show import console, error_console
+from forebay.errors import InvalidConfiguration
+
+if TYPE_CHECKING:
+    from forebay.operate.lake_view import LakeView
+
+__all__ = ["pause", "resume"]
+
+EVERY = "all"
+Tables = Annotated[list[str], typer.Argument(metavar="TABLE...|all", help="Names of tables, or the word all.")]
+
+
+def pause(lake: Lake, tables: Tables, service: Service = "", dry_run: DryRun = False) -> None:
+    """Let the rows of tables wait, from the next batch on.
+
+    Files are read as ever, and other tables get their rows. Those of a paused table are held in the quarantine with the reason
+    paused, and are counted. A batch that runs ends as it began. Said again, it changes nothing. Undo: `forebay resume`.
+    """
+    from forebay.lake.paused import pause as pause_tables
+    from forebay.lake.paused import paused_tables
+    from forebay.operate.lake_view import view_of
+
+    view = view_of(lake)
+    names = _names(tables)
+    for name in tables if tables != [EVERY] else ():
+        _must_be_known(view, name, service)
+    new = sorted(set(names) - paused_tables(view.lake))
+    if not dry_run:
+        pause_tables(view.lake, new)
+        if new:
+            leave_record(lake, f"pause: {_said(new)}", undo=f"forebay resume {' '.join(map(_typed, new))}")
+    verb = "would be paused" if dry_run else "paused from the next batch on"
+    console.print(f"{_said(new)}: {verb}" if new else "paused already; nothing changed")
+
+
+def resume(lake: Lake, tables: Tables, service: Service = "", dry_run: DryRun = False) -> None:
+    """Let tables take rows again, and load those that waited, exactly once.
+
+    Starts Spark for that, beside a running job. A batch that began before may still hold rows: `forebay status` counts
+    them, and this command said again, or the next start of the job, loads them. Undo: `forebay pause`.
+    """
+    from forebay.batch.reasons import PAUSED_TABLE
+    from forebay.declaration.service import load_service
+    from forebay.lake.paused import ALL, paused_tables
+    from forebay.lake.paused import resume as resume_tables
+    from forebay.operate.held import chosen_of
+    from forebay.operate.lake_view import view_of
+
+    view, declared = view_of(lake), load_service(service)
+    there = paused_tables(view.lake)
+    names = sorted(there) if tables == [EVERY] else _names(tables)
+    if tables != [EVERY] and ALL in there:
+        raise InvalidConfiguration.one(
+            "tables", "all of them are paused", "`forebay resume all`, then pause some again"
+        )
+    wanted = [None] if tables == [EVERY] else names
+    waiting = sum(chosen_of(view, "quarantine", declared.name, table=name, reason=PAUSED_TABLE) for name in wanted)
+    verb = "would take rows again" if dry_run else "take rows again from the next batch on"
+    console.print(f"{_said(sorted(set(names) & there))}: {verb}; {waiting:,} rows wait")
+    if dry_run:
+        return
+    resume_tables(view.lake, names)
+    if done := sorted(set(names) & there):
+        leave_record(lake, f"resume: {_said(done)}", undo=f"forebay pause {' '.join(map(_typed, done))}")
+    if waiting:
+        from forebay.cli.held import retry_records
+
+        for name in wanted:
+            retry_records(lake, declared, "quarantine", name, PAUSED_TABLE)
+    left = sum(chosen_of(view, "quarantine", declared.name, table=name, reason=PAUSED_TABLE) for name in wanted)
+    if left:
+        error_console.print(f"{left:,} rows still wait: say it again when the running batch has ended")
+        raise typer.Exit(1)
+
+
+def _names(tables: list[str]) -> list[str]:
+    from forebay.lake.paused import ALL
+
+    if EVERY in tables and len(tables) > 1:
+        raise InvalidConfiguration.one("tables", "all stands for every table", "say it alone, or name the tables")
+    return [ALL] if tables == [EVERY] else sorted(set(tables))
+
+
+def _must_be_known(view: LakeView, name: str, service: str) -> None:
+    """In the lake, or made by a declaration: a mistyped name would pause nothing."""
+    from forebay.operate.lake_view import known_table
+
+    if service:
+        from forebay.declaration.service import load_service
+
+        if load_service(service).maker_of(name) is not None:
+            return
+    known_table(view, name)
+
+
+def _typed(name: str) -> str:
+    from forebay.lake.paused import ALL
+
+    return EVERY if name == ALL else name
+
+
+def _said(names: list[str]) -> str:
+    return ", ".join("all tables" if _typed(name) == EVERY else name for name in names) or "nothing was paused"
