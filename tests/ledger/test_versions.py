@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from forebay.landed_file import LandedFile
-from forebay.ledger.versions import Earlier, Overwritten, Sorted, sort
+from forebay.ledger.versions import Earlier, Overwritten, Sorted, sort, standing
 
 AT = datetime(2026, 11, 21, 10, tzinfo=UTC)
 
@@ -139,3 +139,53 @@ def test_what_became_of_any_other_file_is_final(outcome: str) -> None:
 def test_a_file_that_was_announced_twice_in_one_batch_has_one_row_in_the_ledger() -> None:
     found = decided([version(1), replace(version(1), sequencer=None)], [], "append")
     assert (found.fresh, len(found.known), found.left_out) == ((version(1),), 1, ())
+
+
+# --- replays ---
+
+
+def replayed(file: LandedFile) -> Earlier:
+    return loaded(file, outcome="replay")
+
+
+@pytest.mark.parametrize("rule", ["append", "ignore", "replace"])
+def test_a_file_that_is_to_be_replayed_takes_its_own_place_under_every_rule(rule: Overwritten) -> None:
+    found = decided([version(1)], [replayed(version(1))], rule)
+    assert (found.fresh, found.retried, found.left_out) == ((version(1),), (version(1),), ())
+    assert [(one.earlier.file, one.by, one.is_replay) for one in found.superseded] == [(version(1), version(1), True)]
+    assert standing(found.superseded) == {version(1).file_id: {"alpha": 4, "beta": 3}}
+
+
+def test_another_version_is_left_alone_by_a_replay_that_is_older() -> None:
+    found = decided([version(1)], [replayed(version(1)), loaded(version(2))], "replace")
+    assert [(one.earlier.file, one.by) for one in found.superseded] == [(version(1), version(1))]
+
+
+@pytest.mark.parametrize("order", [(1, 2), (2, 1)])
+def test_a_replay_makes_room_for_a_later_version_of_the_same_batch(order: tuple[int, int]) -> None:
+    found = decided([version(n) for n in order], [replayed(version(1))], "replace")
+    assert (found.fresh, found.retried, found.left_out) == ((version(2),), (), ())
+    assert [(one.earlier.file, one.by) for one in found.superseded] == [(version(1), version(2))]
+
+
+def test_the_same_bytes_as_another_version_are_no_reason_against_a_replay() -> None:
+    twin = replace(version(2), etag="etag1")
+    assert decided([version(1)], [replayed(version(1)), loaded(twin)], "append").fresh == (version(1),)
+
+
+def test_a_replay_that_was_asked_for_after_a_batch_began_is_none_of_it() -> None:
+    found = decided([version(1), version(2, "in/b.json")], [replayed(version(1))], "append")
+    begun = found.as_begun({version(2, "in/b.json").file_id})
+    assert (begun.fresh, begun.known, begun.retried) == ((version(2, "in/b.json"),), (version(1),), ())
+    assert begun.superseded == ()
+    assert found.as_begun({file.file_id for file in found.fresh}) == found
+
+
+@pytest.mark.parametrize(
+    ("outcome", "becomes"), [("missing", "loaded"), ("denied", "replay"), ("unreadable", "loaded")]
+)
+def test_a_replay_that_cannot_be_read_is_what_it_was(outcome: str, becomes: str) -> None:
+    (one,) = decided([version(1)], [replayed(version(1))], "append").superseded
+    row = one.not_replayed(outcome, "gone")
+    assert (row["outcome"], row["reason"], row["detail"]) == (becomes, "not-replayed", f"{outcome}: gone")
+    assert (row["tables"], row["records"]) == ({"alpha": 4, "beta": 3}, 10)

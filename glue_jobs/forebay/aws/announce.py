@@ -1,21 +1,22 @@
 """Notices of files into a queue, as S3 writes them, many to a message.
 
 In: files. Out: messages; and the keys that the queue refused, time and again. `ObjectCreated:Announced` says whose notices
-they are; they have no sequencer, since only S3 can tell the order of a key's writes. Announcing a file that is loaded is
+they are; they have a sequencer only where S3 told it before. Announcing a file that is loaded is
 harmless: the ledger knows it.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import quote_plus
 
 from forebay.landed_file import LandedFile
 
-__all__ = ["AGAIN", "announce"]
+__all__ = ["AGAIN", "announce", "wait_while_full"]
 
 AGAIN = "forebay-again"
 """A message attribute. A message that carries it announces its files on purpose a second time (a replay, or a file that
@@ -42,6 +43,21 @@ def announce(sqs: Any, url: str, files: Sequence[LandedFile]) -> list[str]:
     return refused
 
 
+def wait_while_full(
+    sqs: Any,
+    url: str,
+    most: int,
+    *,
+    tell: Callable[[int], None] = lambda waiting: None,
+    sleep: Callable[[float], None] = time.sleep,
+) -> None:
+    """Until no more messages than this wait, so that live files pass; `tell` is given how many do."""
+    name = "ApproximateNumberOfMessages"
+    while (waiting := int(sqs.get_queue_attributes(QueueUrl=url, AttributeNames=[name])["Attributes"][name])) > most:
+        tell(waiting)
+        sleep(5)
+
+
 def _messages(files: Sequence[LandedFile]) -> Iterator[tuple[str, list[str]]]:
     records: list[str] = []
     keys: list[str] = []
@@ -57,11 +73,13 @@ def _record(file: LandedFile) -> dict[str, Any]:
     about = {"key": quote_plus(file.key, safe="/"), "size": file.size, "eTag": file.etag}
     if file.version_id:
         about["versionId"] = file.version_id
+    if file.sequencer:
+        about["sequencer"] = file.sequencer
     written = file.event_time or datetime.now(UTC)
     return {
         "eventVersion": "2.1",
         "eventSource": "aws:s3",
         "eventName": "ObjectCreated:Announced",
-        "eventTime": written.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.000Z"),
+        "eventTime": written.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z",
         "s3": {"s3SchemaVersion": "1.0", "bucket": {"name": file.bucket}, "object": about},
     }

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from forebay.content.end import FileEnd
 from forebay.ledger.entry import Entry, Outcome
 
-__all__ = ["Fate", "Totals", "entries_of", "percentile", "quarantined_by_reason"]
+__all__ = ["Fate", "Standing", "Totals", "arriving", "entries_of", "percentile", "quarantined_by_reason"]
 
 _OUTCOMES: dict[str, Outcome] = {
     "loaded": "loaded",
@@ -59,28 +59,41 @@ class Totals:
         return cls(total("records"), total("written"), total("quarantined"), total("parked"), total("dropped"))
 
 
+Standing = Mapping[str, Mapping[str, int]]
+"""Rows by table of files that are replayed, by the file's id."""
+
+
+def arriving(fates: Iterable[Fate], unwritten: Mapping[str, str], standing: Standing) -> list[Fate]:
+    """Where a table is not written, the earlier rows of a replayed file stay in it. Its new ones must not wait beside them."""
+    return [fate for fate in fates if not (fate.table in unwritten and fate.table in standing.get(fate.file_id, {}))]
+
+
 def entries_of(
     ends: Iterable[FileEnd],
     fates: Iterable[Fate],
     unwritten: Mapping[str, str] | None = None,
+    standing: Standing | None = None,
     tries: Mapping[str, int] | None = None,
 ) -> list[Entry]:
     """One entry per file. Rows of a table that was not written are in the quarantine, and counted there; `unwritten`
-    says why, by table. `tries` says how often a file was tried before, by its id."""
+    says why, by table. Where earlier rows of a replayed file stand in such a table, they are counted instead. `tries` says how
+    often a file was tried before, by its id."""
     of_file: dict[str, list[Fate]] = defaultdict(list)
     for fate in fates:
         of_file[fate.file_id].append(fate)
-    before = tries or {}
-    entries = [_entry(end, of_file[end.file.file_id], unwritten or {}) for end in ends]
+    before, stand = tries or {}, standing or {}
+    entries = [_entry(end, of_file[end.file.file_id], unwritten or {}, stand.get(end.file.file_id, {})) for end in ends]
     return [replace(entry, tries=before.get(entry.file.file_id, 0) + 1) for entry in entries]
 
 
-def _entry(end: FileEnd, fates: Sequence[Fate], unwritten: Mapping[str, str]) -> Entry:
+def _entry(end: FileEnd, fates: Sequence[Fate], unwritten: Mapping[str, str], standing: Mapping[str, int]) -> Entry:
     if not end.lands:
         return Entry(file=end.file, outcome=_OUTCOMES[end.outcome], reason=end.reason, detail=end.detail)
-    tables: Counter[str] = Counter()
+    tables = Counter({table: rows for table, rows in standing.items() if table in unwritten})
     rows: Counter[str] = Counter()
-    for fate in fates:
+    coming = arriving(fates, unwritten, {end.file.file_id: standing})
+    changed = tables.total() - sum(fate.rows for fate in fates) + sum(fate.rows for fate in coming)
+    for fate in coming:
         if fate.fate == "write" and fate.table is not None and fate.table not in unwritten:
             tables[fate.table] += fate.rows
         elif fate.fate == "write":
@@ -90,9 +103,11 @@ def _entry(end: FileEnd, fates: Sequence[Fate], unwritten: Mapping[str, str]) ->
     return Entry(
         file=end.file,
         outcome=_OUTCOMES[end.outcome],
-        reason=next((unwritten[f.table] for f in fates if f.table and f.table in unwritten), end.reason),
+        reason=next(
+            (unwritten[table] for table in unwritten if table in {*standing, *(f.table for f in fates)}), end.reason
+        ),
         detail=end.detail,
-        records=end.documents + end.refused,
+        records=end.documents + end.refused + changed,
         quarantined=rows["quarantine"],
         parked=rows["park"],
         dropped=rows["drop"],

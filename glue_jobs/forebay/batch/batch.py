@@ -7,17 +7,17 @@ bad record, file or table never stops the others; `Halt` stops everything, befor
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from forebay.batch.accounting import entries_of, quarantined_by_reason
+from forebay.batch.accounting import arriving, entries_of, quarantined_by_reason
 from forebay.batch.declarations import Declarations
 from forebay.batch.dedupe import Dedupe, landing
-from forebay.batch.events import BatchRepeated, RecordsLost, RecordsQuarantined
+from forebay.batch.events import BatchRepeated, FileHeld, RecordsLost, RecordsQuarantined
 from forebay.batch.new_tables import NewTables
 from forebay.batch.plan import Plan, Plans
 from forebay.batch.reading import Read, ends_and_fates, ends_of, read_routed
@@ -25,6 +25,7 @@ from forebay.batch.reporting import Stages, reports_of
 from forebay.batch.resume import Resumed, resumed
 from forebay.batch.retry import app_id
 from forebay.batch.writing import Writing
+from forebay.content.end import FileEnd
 from forebay.content.limits import Limits
 from forebay.content.piece import cut
 from forebay.content.source import register
@@ -38,7 +39,7 @@ from forebay.landed_file import LandedFile
 from forebay.ledger.entry import COLUMNS as LEDGER_COLUMNS
 from forebay.ledger.entry import Entry, file_hash
 from forebay.ledger.ledger import Ledger, utc
-from forebay.ledger.versions import Sorted, Superseded
+from forebay.ledger.versions import Sorted, Superseded, standing
 from forebay.table.catalog import Catalog
 from forebay.table.fan_out import Txn
 from forebay.table.in_arrow import arrow_rows
@@ -158,6 +159,8 @@ class Batch:
         with stages.stage("claim"):
             split = self.ledger.sort(files, self.service.rule_of)
             done = self.done(writing, plan, split)
+            if plan is not None and done:
+                split = split.as_begun({end.file.file_id for end in plan.ends})
         with ExitStack() as cached:
             with stages.stage("read"):
                 again = plan if done else None
@@ -166,10 +169,10 @@ class Batch:
                 going = self.planned(files, split, writing, plan, read, done, dedupe)
             self.still_ours()
             with stages.stage("write"):
-                landed = {end.file.file_id for end in going.plan.ends if end.lands}
-                superseded = [earlier for earlier in split.superseded if earlier.by.file_id in landed]
+                superseded = split.superseded_by(end.file.file_id for end in going.plan.ends if end.lands)
+                ends = _without_failed_replays(going.plan.ends, split)
                 rows = read.landing(going.usable)
-                unwritten = writing.write(rows, going.plan.ends, going.plan.fates, superseded, dedupe)
+                unwritten = writing.write(rows, ends, going.plan.fates, superseded, dedupe)
             self.finish(going.plan, split, superseded, unwritten, writing, stages)
 
     def finish(
@@ -182,17 +185,23 @@ class Batch:
         stages: Stages,
     ) -> None:
         """The ledger, then what is told of the batch."""
-        entries = entries_of(plan.ends, plan.fates, unwritten, split.tries)
+        ends, stand = _without_failed_replays(plan.ends, split), standing(superseded)
+        entries = entries_of(ends, plan.fates, unwritten, stand, split.tries)
         self.still_ours()
         with stages.stage("ledger"):
-            changed = [earlier.row(unwritten) for earlier in superseded]
-            self.commit(writing, [*entries, *split.left_out], changed, split.retried)
+            changed = [earlier.row(unwritten) for earlier in superseded if not earlier.is_replay]
+            failed = _failed_replays(plan.ends, split)
+            self.commit(writing, [*entries, *split.left_out], [*changed, *failed], split.retried)
         if plan.ends:
             self.plans.forget(plan.generation, plan.batch)
         name, batch = self.service.name, plan.batch
-        for event in reports_of(name, batch, split, plan.ends, entries, len(superseded), stages, self.clock()):
+        replaced = sum(not earlier.is_replay for earlier in superseded)
+        for event in reports_of(name, batch, split, ends, entries, replaced, stages, self.clock()):
             self.emit(event)
-        if reasons := quarantined_by_reason(plan.ends, plan.fates, unwritten):
+        for row in failed:
+            why = {name: row[name] for name in ("outcome", "reason", "detail")}
+            self.emit(FileHeld(service=name, batch=batch, uri=f"s3://{row['bucket']}/{row['key']}", **why))
+        if reasons := quarantined_by_reason(ends, arriving(plan.fates, unwritten, stand), unwritten):
             self.emit(RecordsQuarantined.of(name, batch, reasons))
 
     def done(self, writing: Writing, plan: Plan | None, split: Sorted) -> frozenset[str]:
@@ -201,7 +210,8 @@ class Batch:
             return frozenset()
         leaving = {table for earlier in split.superseded for table in earlier.tables}
         done = writing.done(plan.tables | leaving)
-        if done and {file.file_id for file in split.fresh} != {end.file.file_id for end in plan.ends}:
+        begun = {end.file.file_id for end in plan.ends}
+        if done and {file.file_id for file in split.as_begun(begun).fresh} != begun:
             raise Halt(
                 f"batch {plan.batch} of generation {plan.generation} was begun with other files than the ledger calls new "
                 "now: does another job write this lake? Nothing was marked as done"
@@ -282,7 +292,7 @@ class Batch:
         retried: Sequence[LandedFile],
     ) -> None:
         """The rows of files that are tried again make room for what became of them now."""
-        if entries:
+        if entries or changed:
             at = self.clock()
             when = {"claimed_at": writing.began_at, "committed_at": at, "service_version": self.service.version}
             shared = {**writing.shared, **when}
@@ -294,6 +304,18 @@ class Batch:
                 rows = arrow_rows((entry.row(**shared) for entry in entries), LEDGER_COLUMNS)
             writing.write_own("ledger", rows, len(entries) + len(changed), leaving)
             self.ledger.remember(entries, at)
+
+
+def _failed_replays(ends: Iterable[FileEnd], split: Sorted) -> list[dict[str, Any]]:
+    """The ledger's rows of files that were to be read again, and could not be: what they brought before stands."""
+    replays = {one.by.file_id: one for one in split.superseded if one.is_replay}
+    failed = [end for end in ends if not end.lands and end.file.file_id in replays]
+    return [replays[end.file.file_id].not_replayed(end.outcome, end.detail or end.reason or "") for end in failed]
+
+
+def _without_failed_replays(ends: Sequence[FileEnd], split: Sorted) -> tuple[FileEnd, ...]:
+    replays = {one.by.file_id for one in split.superseded if one.is_replay}
+    return tuple(end for end in ends if end.lands or end.file.file_id not in replays)
 
 
 def _landed(row: Row) -> LandedFile:

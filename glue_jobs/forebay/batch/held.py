@@ -10,9 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from forebay.batch.accounting import Standing
 from forebay.content.end import FileEnd
 
 if TYPE_CHECKING:
+    from pyspark.sql import Column as Expression
     from pyspark.sql import DataFrame, SparkSession
 
 __all__ = ["COLUMNS", "Held"]
@@ -30,9 +32,15 @@ class Held:
     """The rows of one batch that go beside the tables."""
 
     def __init__(
-        self, rows: DataFrame | None, spark: SparkSession, unwritten: Mapping[str, str], shared: Mapping[str, Any]
+        self,
+        rows: DataFrame | None,
+        spark: SparkSession,
+        unwritten: Mapping[str, str],
+        shared: Mapping[str, Any],
+        standing: Standing | None = None,
     ) -> None:
         self._rows, self._spark, self._unwritten = rows, spark, unwritten
+        self._standing = standing or {}
         self._shared = {"day": shared["at"].date(), **shared}
 
     def quarantined(self, files: Sequence[FileEnd]) -> DataFrame:
@@ -46,10 +54,21 @@ class Held:
         of_table = F.lit(None)
         if self._unwritten:
             reasons = F.create_map(*[F.lit(word) for pair in self._unwritten.items() for word in pair])
-            of_table = F.when(F.col("_fate") == "write", reasons[F.col("_table")])
+            of_table = F.when((F.col("_fate") == "write") & ~self._stands(), reasons[F.col("_table")])
         refused = self._rows.where((F.col("_fate") == "quarantine") | of_table.isNotNull())
         kept = self._columns(refused.withColumn("_reason", F.coalesce(of_table, F.col("_reason"))))
         return kept.unionByName(whole) if files else kept
+
+    def _stands(self) -> Expression:
+        """Whether earlier rows of the same file stand in the table that was not written (see `accounting.arriving`)."""
+        from pyspark.sql import functions as F
+
+        found = F.lit(False)
+        for table in sorted(self._unwritten):
+            ids = sorted(file_id for file_id, tables in self._standing.items() if table in tables)
+            if ids:
+                found = found | ((F.col("_table") == table) & F.col("_file_id").isin(ids))
+        return found
 
     def parked(self) -> DataFrame:
         from pyspark.sql import functions as F

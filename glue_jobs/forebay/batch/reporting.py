@@ -17,7 +17,7 @@ from forebay.batch.events import BatchCommitted, FileHeld
 from forebay.content.end import FileEnd
 from forebay.events import Event
 from forebay.ledger.entry import WITHHELD, Entry
-from forebay.ledger.versions import Sorted
+from forebay.ledger.versions import Sorted, standing
 
 __all__ = ["Stages", "reports_of"]
 
@@ -57,7 +57,10 @@ def reports_of(
             why: dict[str, Any] = {"reason": entry.reason, "detail": entry.detail}
             yield FileHeld(service=service, batch=batch, uri=entry.file.uri, outcome=entry.outcome, **why)
     totals = Totals.of(entries)
-    waits = [(now - e.file.event_time).total_seconds() for e in entries if e.file.event_time]
+    again = standing(split.superseded)  # what is replayed is old, and no delay
+    waits = [
+        (now - e.file.event_time).total_seconds() for e in entries if e.file.event_time and e.file.file_id not in again
+    ]
     yield BatchCommitted(
         service=service,
         batch=batch,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from forebay.batch.accounting import Fate
+from forebay.batch.accounting import Fate, arriving
 from forebay.batch.columns import rules_of, with_table_columns
 from forebay.batch.dedupe import DUPLICATE, Dedupe
 from forebay.batch.events import (
@@ -39,7 +39,7 @@ from forebay.events import Emit
 from forebay.lake.layout import PARKED, QUARANTINE, own_table, table_path
 from forebay.lake.log.commit import rows_of_transaction
 from forebay.lake.objects import open_objects
-from forebay.ledger.versions import Superseded
+from forebay.ledger.versions import Superseded, standing
 from forebay.table.catalog import Catalog
 from forebay.table.fan_out import Appended, AppendResult, Destination, Failed, Skipped, Txn, append, append_from_driver
 from forebay.table.from_records import with_record_columns
@@ -314,9 +314,11 @@ class Writing:
         superseded: Sequence[Superseded],
     ) -> None:
         """Quarantine and parked: one commit each, if there is anything to keep, or to let go."""
-        keep = Held(rows, self.spark, unwritten, {**self.shared, "at": self.began_at})
-        quarantined = sum(f.rows for f in fates if f.fate == "quarantine")
-        quarantined += sum(f.rows for f in fates if f.fate == "write" and f.table in unwritten)
+        stand = standing(superseded)
+        coming = arriving(fates, unwritten, stand)
+        keep = Held(rows, self.spark, unwritten, {**self.shared, "at": self.began_at}, stand)
+        quarantined = sum(f.rows for f in coming if f.fate == "quarantine")
+        quarantined += sum(f.rows for f in coming if f.fate == "write" and f.table in unwritten)
         files = [end for end in ends if end.outcome == "unreadable"]
         few = not superseded and sum(end.expanded_bytes for end in ends) <= FEW_BYTES
         if quarantined or files or superseded:

@@ -4,7 +4,8 @@
 * `job_options` the options of a command that runs a job, made of its settings
 * `ingest` ingest, stop      * `accounts` do the sums hold?      * `files` what became of files      * `show` how answers look
 * `status` how it is going      * `query` SQL      * `queue` peek, dlq, redrive      * `lease` show, break
-* `pause` pause, resume      * `backfill` files that were there before      * `history` what happened when
+* `pause` pause, resume      * `replay` read files again
+* `backfill` files that were there before      * `history` what happened when
 * `tables` what there is and what is declared, `health` how it is      * `schema` columns      * `held` quarantine, parked
 * `try_out` what would become of sample files
 * `doctor` can the deployed service work?      * `upkeep` compact, maintain, reconcile      * `quality` verdicts on expectations

@@ -68,6 +68,11 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("forebay resume alpha --service ./my-service", "loads what waited"),
         ("forebay resume all --dry-run", "how much waits"),
     ),
+    "replay": (
+        ("forebay replay --table alpha --since 2026-05-01 --dry-run", "which rows would be replaced"),
+        ("forebay replay --quarantined --batch 812", "files of a batch with refused records; shows them, and asks"),
+        ("forebay replay --resume", "go on after an interruption"),
+    ),
     "accounts": (
         ("forebay accounts --lake s3://studio-lake", "count everything twice"),
         ("forebay accounts --json", "for machines"),

@@ -52,6 +52,9 @@ COMMANDS = {
     "resume": Command(
         "forebay.cli.pause", "resume", "Let tables take rows again, and load those that waited, exactly once."
     ),
+    "replay": Command(
+        "forebay.cli.replay", "replay", "Read files again, and put their new rows in place of the earlier ones."
+    ),
     "accounts": Command("forebay.cli.accounts", "accounts", "Check that every sum of the ledger holds in the tables."),
     "tables": Command("forebay.cli.tables", "app", "List the tables, and handle their declarations."),
     "try": Command(

@@ -71,6 +71,8 @@ def _lines(now: Status, before: Status | None) -> Iterator[str]:
     if now.now_paused or now.paused:
         names = ", ".join("all tables" if name == "_all" else name for name in sorted(now.now_paused)) or "none"
         yield f"paused      {names}; {sum(now.paused.values()):,} rows wait"
+    if now.replays:
+        yield f"replays     {now.replays:,} files wait to be read again"
     ordered = sorted(now.newest_rows.items(), key=lambda pair: pair[1], reverse=True)
     if ordered:
         (newest, at), (oldest_name, oldest_at) = ordered[0], ordered[-1]

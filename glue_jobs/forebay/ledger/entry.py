@@ -13,7 +13,7 @@ from typing import Any, Literal
 from forebay.errors import Halt
 from forebay.landed_file import LandedFile
 
-__all__ = ["COLUMNS", "NOT_FINAL", "WITHHELD", "Entry", "Outcome", "file_hash", "key_hash"]
+__all__ = ["COLUMNS", "NOT_FINAL", "REPLAY", "WITHHELD", "Entry", "Outcome", "file_hash", "key_hash"]
 
 Outcome = Literal[
     "loaded",  # its records went where they belong
@@ -25,9 +25,11 @@ Outcome = Literal[
     "duplicate",  # this key was already loaded with these very bytes
     "skipped",  # a rule says that later versions of a key are not loaded
     "superseded",  # a rule says that the latest version of a key takes the place of this one
+    "replay",  # its rows stand; an operator wants it read again, in their place
 ]
 
-NOT_FINAL: tuple[Outcome, ...] = ("missing", "denied", "unavailable")
+REPLAY: Outcome = "replay"
+NOT_FINAL: tuple[Outcome, ...] = ("missing", "denied", "unavailable", REPLAY)
 """These can change without anything being wrong with the file: whoever announces it again has it read again, and its row
 becomes what it ends as then. All other outcomes are final."""
 

@@ -81,7 +81,8 @@ class Ledger:
 
     def _same(self, files: Sequence[LandedFile], earlier: Mapping[Key, Sequence[Earlier]]) -> frozenset[Pair]:
         """Versions that hold the same bytes, though their etags differ."""
-        known = {seen.file.file_id for versions in earlier.values() for seen in versions if seen.final}
+        seen_before = [seen for versions in earlier.values() for seen in versions]
+        known = {seen.file.file_id for seen in seen_before if seen.final or seen.wants_replay}
         loaded = {key: [seen.file for seen in versions if seen.loaded] for key, versions in earlier.items()}
         pairs = [*pairs_to_compare([file for file in files if file.file_id not in known], loaded)]
         return same_bytes(pairs, client("s3")) if pairs else frozenset()

@@ -6,25 +6,28 @@ Pure. In: the files of a batch, in its order, and the earlier versions of their 
 
 * `append`: other bytes are loaded beside the earlier ones.   * `ignore`: they are left out.
 * `replace`: they take the place of the earlier ones, unless they are themselves the older ones, announced late.
+
+A file that an operator wants replayed takes its own place, whatever the rule.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import Any, Literal
 
 from forebay.landed_file import LandedFile
-from forebay.ledger.entry import NOT_FINAL, Entry
+from forebay.ledger.entry import NOT_FINAL, REPLAY, WITHHELD, Entry
 from forebay.notification.order import newer
 
-__all__ = ["Earlier", "Key", "Overwritten", "Sorted", "Superseded", "sort"]
+__all__ = ["Earlier", "Key", "Overwritten", "Sorted", "Superseded", "sort", "standing"]
 
 Overwritten = Literal["append", "ignore", "replace"]
 Key = tuple[str, str]
 
-LOADED = ("loaded", "empty")
+LOADED = ("loaded", "empty", REPLAY)
+NOT_REPLAYED = "not-replayed"
 
 
 @dataclass(frozen=True)
@@ -39,13 +42,17 @@ class Earlier:
         return self.row["outcome"] in LOADED
 
     @property
+    def wants_replay(self) -> bool:
+        return bool(self.row["outcome"] == REPLAY)
+
+    @property
     def final(self) -> bool:
         return self.row["outcome"] not in NOT_FINAL
 
 
 @dataclass(frozen=True)
 class Superseded:
-    """A loaded version that is to leave the tables, once the version `by` lands."""
+    """A loaded version that is to leave the tables, once the version `by` lands: itself, where it is replayed."""
 
     earlier: Earlier
     by: LandedFile
@@ -53,6 +60,17 @@ class Superseded:
     @property
     def tables(self) -> Mapping[str, int]:
         return dict(self.earlier.row["tables"] or {})
+
+    @property
+    def is_replay(self) -> bool:
+        return self.earlier.file.file_id == self.by.file_id
+
+    def not_replayed(self, outcome: str, why: str) -> dict[str, Any]:
+        """The ledger's row of a replay that could not be read: its rows stand as before. It stays a replay where S3 withholds
+        the file."""
+        row = self.earlier.row
+        before = REPLAY if outcome in WITHHELD else "loaded" if row["records"] else "empty"
+        return {**row, "outcome": before, "reason": NOT_REPLAYED, "detail": f"{outcome}: {why}"}
 
     def row(self, unwritten: Iterable[str]) -> dict[str, Any]:
         """The ledger's row as it is from now on: nothing of the file is left but in tables that could not be written."""
@@ -76,7 +94,7 @@ class Superseded:
 class Sorted:
     """The files of a batch: those to load, those that the ledger has, and the entries of those that a rule leaves out; and the
     earlier files that make room for those to load. `retried` are those whose row in the ledger makes room for a new one:
-    they were not read when they came before. `tries` says how often they came, by file id."""
+    they were not read when they came before, or are replayed. `tries` says how often they came, by file id."""
 
     fresh: tuple[LandedFile, ...]
     known: tuple[LandedFile, ...]
@@ -84,6 +102,26 @@ class Sorted:
     superseded: tuple[Superseded, ...] = ()
     retried: tuple[LandedFile, ...] = ()
     tries: Mapping[str, int] = field(default_factory=dict)
+
+    def superseded_by(self, landed: Iterable[str]) -> list[Superseded]:
+        """Those that leave, once it is known which files landed."""
+        ids = set(landed)
+        return [one for one in self.superseded if one.by.file_id in ids]
+
+    def as_begun(self, file_ids: Collection[str]) -> Sorted:
+        """For a batch of which a part is in: a replay that was asked for since then is none of it."""
+        late = {one.by.file_id for one in self.superseded if one.is_replay} - set(file_ids)
+        if not late:
+            return self
+        fresh, retried = (tuple(f for f in some if f.file_id not in late) for some in (self.fresh, self.retried))
+        known = (*self.known, *(f for f in self.fresh if f.file_id in late))
+        superseded = tuple(one for one in self.superseded if one.by.file_id not in late)
+        return replace(self, fresh=fresh, known=known, retried=retried, superseded=superseded)
+
+
+def standing(superseded: Iterable[Superseded]) -> dict[str, Mapping[str, int]]:
+    """Rows by table of each file that is replayed, as they stand now."""
+    return {one.by.file_id: one.tables for one in superseded if one.is_replay}
 
 
 def sort(
@@ -101,16 +139,23 @@ def sort(
     retried: list[LandedFile] = []
     tries: dict[str, int] = {}
     here: set[str] = set()
+    replays: set[str] = set()
     for file in files:
         key = (file.bucket, file.key)
         rule = rule_of(file.key)
         versions = earlier.get(key, [])
-        rivals = [seen.file for seen in versions if seen.loaded] + fresh.get(key, [])
         his = [seen for seen in versions if seen.file.file_id == file.file_id]
+        others = [seen.file for seen in versions if seen.loaded and seen not in his]
+        rivals = others + fresh.get(key, [])
         if file.file_id in here or any(seen.final for seen in his):
             known.append(file)
             continue
         here.add(file.file_id)
+        if any(seen.wants_replay for seen in his):
+            if rule == "replace" and any(_later(rival, file) for rival in fresh.get(key, [])):
+                continue  # it leaves for the later one
+            replays.add(file.file_id)
+            rivals = []
         retried += [file] if his else []
         for seen in his:
             tries[file.file_id] = seen.row.get("tries") or 1
@@ -124,10 +169,13 @@ def sort(
             if rule == "replace":
                 for outdone in fresh.pop(key, []):
                     order.remove(outdone)
-                    left_out.append(Entry(file=outdone, outcome="superseded", reason="overwritten"))
+                    if outdone.file_id in replays:  # its row changes with those of the other versions
+                        retried.remove(outdone)
+                    else:
+                        left_out.append(Entry(file=outdone, outcome="superseded", reason="overwritten"))
             fresh.setdefault(key, []).append(file)
             order.append(file)
-    superseded = _superseded((file for file in order if rule_of(file.key) == "replace"), earlier)
+    superseded = _superseded(order, earlier, rule_of)
     return Sorted(tuple(order), tuple(known), tuple(left_out), tuple(superseded), tuple(retried), tries)
 
 
@@ -140,10 +188,13 @@ def _is_duplicate(
     return any((file.etag and file.etag == rival.etag) or (file.file_id, rival.file_id) in same for rival in rivals)
 
 
-def _superseded(fresh: Iterable[LandedFile], earlier: Mapping[Key, Sequence[Earlier]]) -> Iterable[Superseded]:
+def _superseded(
+    fresh: Iterable[LandedFile], earlier: Mapping[Key, Sequence[Earlier]], rule_of: Callable[[str], Overwritten]
+) -> Iterable[Superseded]:
     for file in fresh:
         for seen in earlier.get((file.bucket, file.key), []):
-            if seen.loaded:
+            itself = seen.file.file_id == file.file_id
+            if seen.loaded and (itself or (rule_of(file.key) == "replace" and not _later(seen.file, file))):
                 yield Superseded(seen, file)
 
 

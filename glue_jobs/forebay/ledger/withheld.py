@@ -2,7 +2,8 @@
 
 In: the ledger, read once without Spark, and then the entries of each batch. Out: the files that are due. The pause after a try
 doubles from `FIRST_PAUSE` to `LONGEST_PAUSE`. The ledger counts the tries, so a restart does not begin with short pauses again.
-A file that was handed out is forgotten here: it comes back with its next entry if S3 withholds it once more.
+A file that was handed out is forgotten here: it comes back with its next entry if S3 withholds it once more. Files that wait for
+a replay are among them when the ledger is read.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from forebay.lake.log.listing import NoTable
 from forebay.lake.log.snapshot import read_snapshot
 from forebay.lake.objects import Objects
 from forebay.landed_file import LandedFile
-from forebay.ledger.entry import WITHHELD, Entry
+from forebay.ledger.entry import REPLAY, WITHHELD, Entry
 
 __all__ = ["FIRST_PAUSE", "LONGEST_PAUSE", "Waiting", "Withheld", "withheld_in"]
 
@@ -33,7 +34,7 @@ MOST_KNOWN = 100_000
 """Some 60 MB. What is withheld beyond that is announced by reconcile, each night."""
 
 LONG_AGO = datetime.min.replace(tzinfo=UTC)
-COLUMNS = ("bucket", "key", "size", "etag", "version_id", "event_time", "service", "committed_at", "tries")
+COLUMNS = ("bucket", "key", "size", "etag", "version_id", "sequencer", "event_time", "service", "committed_at", "tries")
 
 
 @dataclass(frozen=True)
@@ -103,7 +104,7 @@ def withheld_in(ledger: Objects, service: str) -> Iterator[Waiting]:
 def _withheld_rows(parquet: pq.ParquetFile, service: str) -> Iterator[Waiting]:
     """The outcomes first: nearly all data files hold no such file, and their other columns are not fetched."""
     outcomes = parquet.read(columns=["outcome"])["outcome"]
-    chosen = pc.is_in(outcomes, value_set=pa.array(WITHHELD))
+    chosen = pc.is_in(outcomes, value_set=pa.array([*WITHHELD, REPLAY]))
     if not pc.any(chosen).as_py():
         return
     there = [name for name in COLUMNS if name in parquet.schema_arrow.names]
@@ -114,5 +115,5 @@ def _withheld_rows(parquet: pq.ParquetFile, service: str) -> Iterator[Waiting]:
 
 def _waiting(row: dict[str, Any]) -> Waiting:
     named = {name: row[name] for name in ("bucket", "key", "size", "version_id", "event_time")}
-    file = LandedFile(**named, etag=row["etag"] or "")
+    file = LandedFile(**named, etag=row["etag"] or "", sequencer=row.get("sequencer"))
     return Waiting(file, row.get("tries") or 1, row.get("committed_at") or LONG_AGO)

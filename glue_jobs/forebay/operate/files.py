@@ -46,6 +46,7 @@ class LedgerFile:
     dropped: int
     tables: Mapping[str, int]
     superseded_by: str | None
+    sequencer: str | None = None
     tries: int | None = None
     """How often S3 was asked for it; None in rows of earlier versions of this code."""
 
@@ -58,7 +59,7 @@ class LedgerFile:
     @property
     def landed(self) -> LandedFile:
         return LandedFile(
-            self.bucket, self.key, self.size, self.etag or "", self.version_id, event_time=self.event_time
+            self.bucket, self.key, self.size, self.etag or "", self.version_id, self.sequencer, self.event_time
         )
 
     @property
@@ -77,6 +78,7 @@ class FileChoice:
     batch: int | None = None
     since: datetime | None = None
     until: datetime | None = None
+    quarantined: bool = False
 
     def where(self) -> str:
         conditions = [
@@ -87,6 +89,8 @@ class FileChoice:
             conditions.append(f"key like {quoted(like)}")
         if self.table is not None:
             conditions.append(f"array_has(map_keys(tables), {quoted(self.table)})")
+        if self.quarantined:
+            conditions.append("quarantined > 0")
         if self.batch is not None:
             conditions.append(f"batch = {self.batch:d}")
         for sign, moment in ((">=", self.since), ("<", self.until)):

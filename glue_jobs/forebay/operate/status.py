@@ -19,6 +19,7 @@ from forebay.lake.layout import CHECKPOINT, LEDGER, PARKED, QUARANTINE, is_own
 from forebay.lake.lease import holder
 from forebay.lake.objects import open_objects
 from forebay.lake.paused import ALL, paused_tables
+from forebay.ledger.entry import REPLAY
 from forebay.operate.lake_view import LakeView, quoted
 from forebay.operate.queue import Depth, dead_letter_url, depth_of
 
@@ -56,6 +57,8 @@ class Status:
     paused: Mapping[str, int] = field(default_factory=dict)
     """Rows by table that wait because it is paused, or was."""
     now_paused: frozenset[str] = frozenset()
+    replays: int = 0
+    """Files that wait to be read again."""
     newest_rows: Mapping[str, datetime] = field(default_factory=dict)
     """When each table last got rows, as far as its health object knows."""
 
@@ -102,6 +105,7 @@ def status_of(view: LakeView, *, queue_url: str = "", checkpoint: str = "", now:
         _waiting(view, TABLE_FAILED),
         _waiting(view, PAUSED_TABLE),
         paused_tables(view.lake),
+        sum(row["n"] for row in view.query(LEDGER, f"select count(*) n from t where outcome = {quoted(REPLAY)}")),
         _newest_rows(view.lake),
     )
 

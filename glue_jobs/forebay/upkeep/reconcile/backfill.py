@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from forebay.aws.announce import announce
+from forebay.aws.announce import announce, wait_while_full
 from forebay.errors import Halt
 from forebay.lake.layout import LEDGER, backfill_of, table_path
 from forebay.lake.objects import open_objects
@@ -105,7 +105,8 @@ def backfill(
     for files, looked_at, marker in _pages(wanted, progress.marker, s3):
         fresh = _unknown(files, known)
         if fresh and not dry_run:
-            _let_live_traffic_pass(wanted, sqs, tell, sleep)
+            full = wanted.most_waiting
+            wait_while_full(sqs, wanted.queue_url, full, tell=lambda waiting: tell(Waits(waiting)), sleep=sleep)
             if refused := announce(sqs, wanted.queue_url, fresh):
                 raise Halt(
                     f"the queue refused {len(refused)} files, such as {refused[0]}; repeat the command to continue"
@@ -166,14 +167,3 @@ def _unknown(files: list[LandedFile], known: Any) -> list[LandedFile]:
     at = np.searchsorted(known, hashes)
     there = np.zeros(len(files), bool) if not len(known) else known[np.minimum(at, len(known) - 1)] == hashes
     return [files[n] for n in np.flatnonzero(~there)]
-
-
-def _let_live_traffic_pass(wanted: Backfill, sqs: Any, tell: Tell, sleep: Callable[[float], None]) -> None:
-    while (waiting := _waiting(sqs, wanted.queue_url)) > wanted.most_waiting:
-        tell(Waits(waiting))
-        sleep(5)
-
-
-def _waiting(sqs: Any, url: str) -> int:
-    name = "ApproximateNumberOfMessages"
-    return int(sqs.get_queue_attributes(QueueUrl=url, AttributeNames=[name])["Attributes"][name])

@@ -1,0 +1,105 @@
+"""`forebay replay`: files are read again, and their new rows take the place of the earlier ones."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from forebay.cli.files import TIMES
+from forebay.cli.history import leave_record
+from forebay.cli.options import AsJson, DryRun, Lake, QueueUrl, Yes
+from forebay.cli.show import columns, console, error_console, print_json
+from forebay.errors import InvalidConfiguration
+
+if TYPE_CHECKING:
+    from forebay.operate.replay import Replay
+
+__all__ = ["replay"]
+
+
+def replay(
+    lake: Lake,
+    queue_url: QueueUrl = "",
+    files: Annotated[
+        list[str] | None, typer.Option("--file", help="This file, s3://bucket/key; may be given again.")
+    ] = None,
+    key: Annotated[str, typer.Option(help="Files with such a key; * stands for any text.")] = "",
+    since: Annotated[datetime | None, typer.Option(formats=TIMES, help="Loaded since this moment, in UTC.")] = None,
+    until: Annotated[datetime | None, typer.Option(formats=TIMES, help="Loaded before this moment, in UTC.")] = None,
+    table: Annotated[str, typer.Option(help="Files with rows in this table.")] = "",
+    batch: Annotated[int | None, typer.Option(help="Files of this batch.")] = None,
+    quarantined: Annotated[bool, typer.Option("--quarantined", help="Files with records in the quarantine.")] = False,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Announce again what an earlier replay has not loaded yet.")
+    ] = False,
+    most_waiting: Annotated[
+        int, typer.Option(min=0, help="Wait while more messages than this are in the queue.")
+    ] = 200,
+    rate: Annotated[float, typer.Option(min=0, help="Files a second at most; 0: as quickly as it goes.")] = 0,
+    dry_run: DryRun = False,
+    yes: Yes = False,
+    as_json: AsJson = False,
+) -> None:
+    """Read files again, and put their new rows in place of the earlier ones.
+
+    Shows what would leave the tables, and asks. The ingest job then reads the files with the declarations in force. It replaces
+    their rows file by file, in one commit per table, so nothing stands twice. A file that S3 no longer has keeps its rows, and
+    the ledger says not-replayed. Interrupted, --resume goes on. Undo: push the earlier declarations, and say it again.
+    """
+    from forebay.aws.client import client
+    from forebay.aws.preflight import check_queue
+    from forebay.operate.files import FileChoice
+    from forebay.operate.lake_view import view_of
+    from forebay.operate.replay import announce_replay, mark, replay_of, waiting
+
+    choice = FileChoice(None, None, table or None, key or None, batch, since, until, quarantined)
+    chosen = choice != FileChoice() or bool(files)
+    if resume == chosen:
+        raise InvalidConfiguration.one(
+            "replay", "choose files, or --resume", "such as --table alpha --since 2026-05-01"
+        )
+    if not queue_url and not dry_run:
+        raise InvalidConfiguration.one("--queue-url", "has no value", "or set FOREBAY_QUEUE_URL")
+    view = view_of(lake)
+    found = waiting(view) if resume else replay_of(view, choice, files or ())
+    if as_json:
+        told = {"files": len(found.files), "records": found.records, "rows": found.rows, **found.held}
+        print_json([{**told, "left_out": found.left_out, "dry_run": dry_run}])
+    else:
+        _show(found)
+    if dry_run or not found.files:
+        return
+    check_queue(queue_url)
+    if not (yes or resume):
+        typer.confirm("Read them again, and replace their rows?", abort=True)
+    count = mark(view, found)
+    if not resume:
+        leave_record(
+            lake,
+            f"replay: {count:,} files, {found.records:,} records in {', '.join(found.rows) or 'no table'}",
+            undo="push the earlier declarations, and replay the same files",
+        )
+    announced = announce_replay(
+        found.files, sqs=client("sqs"), queue_url=queue_url, most_waiting=most_waiting, rate=rate
+    )
+    for so_far in announced:
+        error_console.print(f"{so_far:,} of {len(found.files):,} files are announced")
+    error_console.print("the ingest job replaces their rows; `forebay files list --outcome replay` shows what is left")
+
+
+def _show(found: Replay) -> None:
+    console.print(
+        f"{len(found.files):,} files of {found.records:,} records are read again. These rows leave, new ones come:"
+    )
+    shown = columns("table", ">rows")
+    for table, rows in found.rows.items():
+        shown.add_row(table, f"{rows:,}")
+    for name, rows in found.held.items():
+        if rows:
+            shown.add_row(f"({name})", f"{rows:,}")
+    console.print(shown)
+    if found.left_out:
+        said = ", ".join(f"{count:,} {outcome}" for outcome, count in sorted(found.left_out.items()))
+        console.print(f"left out, because they brought nothing that stands: {said}")

@@ -1,0 +1,133 @@
+"""Files are read again, and their new rows take the place of what they brought before.
+
+In: a choice of files in the ledger. Out: a `Replay` to look at; then rows of the ledger that say `replay`, and announcements.
+The ingest job does the rest: it reads a file whose row says so like a new one, and its earlier rows leave each table in the
+commit that brings the new ones. So nothing stands twice, and what cannot be read any more stays as it was. No JVM is needed.
+
+The mark is durable before the first announcement. `waiting` finds those that were not loaded yet, to announce them again.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from deltalake import CommitProperties
+from deltalake.exceptions import CommitFailedError
+
+from forebay.aws.announce import announce, wait_while_full
+from forebay.errors import Halt, InvalidConfiguration, Problem
+from forebay.lake.layout import LEDGER
+from forebay.lake.paused import ALL, paused_tables
+from forebay.ledger.entry import REPLAY
+from forebay.operate.files import FileChoice, LedgerFile
+from forebay.operate.lake_view import LakeView, quoted
+
+__all__ = ["Replay", "announce_replay", "mark", "replay_of", "waiting"]
+
+REPLAYED = ("loaded", "empty", REPLAY)
+"""What a file must have ended as: the rows of others do not stand, or `forebay files` handles them."""
+ANNOUNCED_AT_ONCE = 1000
+ATTEMPTS = 10
+
+
+@dataclass(frozen=True)
+class Replay:
+    """`left_out` counts files by outcome that were chosen, but have nothing to replace."""
+
+    files: tuple[LedgerFile, ...]
+    left_out: dict[str, int]
+
+    @property
+    def records(self) -> int:
+        return sum(file.records for file in self.files)
+
+    @property
+    def rows(self) -> dict[str, int]:
+        """By table: what leaves."""
+        counted: Counter[str] = Counter()
+        for file in self.files:
+            counted.update(file.tables)
+        return dict(sorted(counted.items()))
+
+    @property
+    def held(self) -> dict[str, int]:
+        """Records beside the tables, which leave as well."""
+        return {name: sum(getattr(file, name) for file in self.files) for name in ("quarantined", "parked")}
+
+
+def replay_of(view: LakeView, choice: FileChoice, uris: Sequence[str] = ()) -> Replay:
+    """`InvalidConfiguration` where a file is not known, or where a table that would change is paused."""
+    where = choice.where()
+    if uris:
+        chosen = f"concat('s3://', bucket, '/', key) in ({', '.join(map(quoted, uris))})"
+        where = f"{where} and {chosen}" if where else f"where {chosen}"
+    found = [LedgerFile.of(row) for row in view.query(LEDGER, f"select * from t {where} order by committed_at, key")]
+    if unknown := set(uris) - {file.uri for file in found}:
+        raise InvalidConfiguration(Problem(uri, "the ledger does not know it") for uri in sorted(unknown))
+    replay = Replay(
+        tuple(file for file in found if file.outcome in REPLAYED),
+        dict(Counter(file.outcome for file in found if file.outcome not in REPLAYED)),
+    )
+    paused = paused_tables(view.lake)
+    if stopped := [table for table in replay.rows if table in paused or ALL in paused]:
+        raise InvalidConfiguration.one(f"table {stopped[0]}", "is paused", "`forebay resume` it first")
+    return replay
+
+
+def waiting(view: LakeView) -> Replay:
+    """Files that were marked, and that no batch has read yet."""
+    return replay_of(view, FileChoice(outcome=REPLAY))
+
+
+def mark(view: LakeView, replay: Replay) -> int:
+    """Says so in the ledger, in one commit; how many files are marked now. What became something else meanwhile is left."""
+    wanted = [file for file in replay.files if file.outcome != REPLAY]
+    if not wanted:
+        return len(replay.files)
+    ids = pa.table({"file_id": pa.array([file.file_id for file in wanted], pa.string())})
+    days = sorted({file.committed_at.date().isoformat() for file in wanted if file.committed_at is not None})
+    in_days = ", ".join(f"date '{day}'" for day in days)
+    same = f"t.day in ({in_days}) and t.file_id = s.file_id"
+    for attempt in range(ATTEMPTS):
+        ledger = view.table(LEDGER)
+        assert ledger is not None
+        merge = ledger.merge(
+            ids,
+            f"{same} and t.outcome in ('loaded', 'empty')",
+            source_alias="s",
+            target_alias="t",
+            commit_properties=CommitProperties(custom_metadata={"forebay": "replay"}),
+        )
+        try:
+            done: dict[str, Any] = merge.when_matched_update({"outcome": f"'{REPLAY}'"}).execute()
+            return len(replay.files) - len(wanted) + int(done["num_target_rows_updated"])
+        except CommitFailedError:
+            time.sleep(0.1 * 2**attempt)
+    raise Halt("the ledger is written all the time, so the files could not be marked; nothing was done. Say it again")
+
+
+def announce_replay(
+    files: Sequence[LedgerFile],
+    *,
+    sqs: Any,
+    queue_url: str,
+    most_waiting: int,
+    rate: float = 0,
+    sleep: Callable[[float], None] = time.sleep,
+) -> Iterator[int]:
+    """Yields how many are announced so far. Live files pass: it waits while more messages than `most_waiting` wait."""
+    for at in range(0, len(files), ANNOUNCED_AT_ONCE):
+        page = files[at : at + ANNOUNCED_AT_ONCE]
+        wait_while_full(sqs, queue_url, most_waiting, sleep=sleep)
+        if refused := announce(sqs, queue_url, [file.landed for file in page]):
+            raise Halt(
+                f"the queue refused {len(refused)} files, such as {refused[0]}; `forebay replay --resume` goes on"
+            )
+        if rate:
+            sleep(len(page) / rate)
+        yield at + len(page)

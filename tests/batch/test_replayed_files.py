@@ -1,0 +1,68 @@
+"""A file that an operator wants read again: its new rows replace its old ones, or the old ones stay and are counted."""
+
+from __future__ import annotations
+
+import pytest
+from deltalake import DeltaTable
+from pyspark.sql import SparkSession
+
+from forebay.batch.events import FileHeld
+from forebay.content.outcome import Outcome
+from tests.batch.world import Died, World, records, unread
+
+BEFORE, AFTER = records(alpha=3, beta=2, broken=1), records(alpha=1, gamma=4, homeless=2)
+
+
+@pytest.fixture
+def world(spark: SparkSession, lake: str, monkeypatch: pytest.MonkeyPatch) -> World:
+    made = World(spark, lake, monkeypatch)
+    made.answers = {"a.json": BEFORE, "b.json": records(alpha=1)}
+    made.try_batch(0, [made.file("a.json"), made.file("b.json")])
+    return made
+
+
+def mark(world: World, key: str = "a.json") -> None:
+    place = f"{world.lake.removeprefix('file://')}/_forebay/ledger"
+    DeltaTable(place).update(predicate=f"key = '{key}'", updates={"outcome": "'replay'"})
+
+
+@pytest.mark.parametrize("dies_after", [None, 1, 3, 5])
+def test_the_rows_of_a_replayed_file_take_the_place_of_its_earlier_ones_once(
+    world: World, dies_after: int | None
+) -> None:
+    mark(world)
+    world.answers["a.json"] = AFTER
+    if dies_after is not None:
+        with pytest.raises(Died):
+            world.try_batch(1, [world.file("a.json")], dies_after=dies_after)
+        mark(world, "b.json")  # meanwhile: no part of a batch that has begun
+    for number in (1, 2):
+        world.try_batch(number, [world.file("a.json"), *([world.file("b.json")] if number == 2 else [])])
+    assert world.rows_of("alpha") == {"a.json": 1, "b.json": 1}
+    assert (world.rows_of("beta"), world.rows_of("gamma")) == ({}, {"a.json": 4})
+    assert world.outcomes() == {"a.json": "loaded", "b.json": "loaded"}
+    world.tables_agree_with_the_ledger("alpha", "beta", "gamma")
+
+
+@pytest.mark.parametrize(("how", "ends"), [("missing", "loaded"), ("unavailable", "replay")])
+def test_a_file_that_cannot_be_read_again_keeps_its_rows(world: World, how: Outcome, ends: str) -> None:
+    mark(world)
+    world.answers["a.json"] = unread(how)
+    world.try_batch(1, [world.file("a.json")])
+    row = world.ledger()["a.json"]
+    assert (row["outcome"], row["reason"], row["written"], row["quarantined"]) == (ends, "not-replayed", 5, 1)
+    assert [(e.uri, e.reason) for e in world.events if isinstance(e, FileHeld)] == [
+        (world.file("a.json").uri, "not-replayed")
+    ]
+    assert world.rows_of("alpha") == {"a.json": 3, "b.json": 1}
+    world.tables_agree_with_the_ledger("alpha", "beta")
+
+
+def test_rows_stay_in_a_table_that_cannot_be_written_and_no_new_ones_wait_beside_them(world: World) -> None:
+    mark(world)
+    world.answers["a.json"], world.paused = AFTER, ("alpha",)
+    world.try_batch(1, [world.file("a.json")])
+    row = world.ledger()["a.json"]
+    assert (row["outcome"], row["reason"], dict(row["tables"])) == ("loaded", "paused", {"alpha": 3, "gamma": 4})
+    assert world.kept("quarantine") == {}
+    world.tables_agree_with_the_ledger("alpha", "beta", "gamma")

@@ -1,0 +1,123 @@
+"""`forebay replay`: what would be replaced is shown first; then the ledger says so, and the files are announced."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+from deltalake import DeltaTable
+
+from forebay.lake.paused import pause
+from forebay.operate.files import FileChoice
+from forebay.operate.lake_view import LakeView
+from forebay.operate.replay import announce_replay, mark, replay_of, waiting
+from tests.operate.command import failed, given, ran
+from tests.operate.ledger import AT, entry, write_ledger
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> str:
+    write_ledger(
+        tmp_path,
+        entry("in/a.json", tables={"alpha": 3, "beta": 2}, batch=1, quarantined=1, records=6, sequencer="0A"),
+        entry("in/b.json", tables={"alpha": 1}, batch=2, at=AT + timedelta(days=1)),
+        entry("in/empty.json", outcome="empty", batch=2),
+        entry("in/torn.json", outcome="unreadable", batch=2),
+    )
+    return str(tmp_path)
+
+
+@pytest.fixture
+def queue(s3: str) -> str:
+    sqs = boto3.client("sqs", endpoint_url=s3, region_name="eu-west-1")
+    return str(sqs.create_queue(QueueName=f"replay-{id(object())}")["QueueUrl"])
+
+
+def outcomes(lake: str) -> dict[str, str]:
+    rows = DeltaTable(f"{lake}/_forebay/ledger").to_pyarrow_table().to_pylist()
+    return {row["key"]: row["outcome"] for row in rows}
+
+
+def test_what_would_be_replaced_is_shown_and_nothing_is_changed(lake: str) -> None:
+    told = json.loads(ran("replay", "--table", "alpha", "--lake", lake, "--dry-run", "--json"))
+    assert told == {
+        "files": 2,
+        "records": 7,
+        "rows": {"alpha": 4, "beta": 2},
+        "quarantined": 1,
+        "parked": 0,
+        "left_out": {},
+        "dry_run": True,
+    }
+    said = ran("replay", "--batch", "2", "--lake", lake, "--dry-run")
+    assert "2 files of 1 records are read again" in said
+    assert "left out, because they brought nothing that stands: 1 unreadable" in said
+    assert "replay" not in outcomes(lake).values()
+
+
+@pytest.mark.parametrize(
+    ("choice", "keys"),
+    [
+        (("--quarantined",), ["in/a.json"]),
+        (("--since", "2026-11-22"), ["in/b.json"]),
+        (("--file", "s3://landing/in/empty.json"), ["in/empty.json"]),
+        (("--key", "in/*", "--table", "beta"), ["in/a.json"]),
+    ],
+)
+def test_chosen_files_are_marked_then_announced_with_all_that_tells_their_order(
+    lake: str, queue: str, choice: tuple[str, ...], keys: list[str]
+) -> None:
+    status, _, said = given(("replay", *choice, "--lake", lake, "--queue-url", queue, "--yes"), "")
+    assert (status, "1 of 1 files are announced" in said) == (0, True)
+    assert [key for key, outcome in outcomes(lake).items() if outcome == "replay"] == keys
+    (message,) = boto3.client("sqs", region_name="eu-west-1").receive_message(QueueUrl=queue)["Messages"]
+    (record,) = json.loads(message["Body"])["Records"]
+    assert record["s3"]["object"]["key"] == keys[0]
+    assert record["s3"]["object"].get("sequencer") == ("0A" if keys == ["in/a.json"] else None)
+    told = [json.loads(line) for line in ran("history", "--lake", lake, "--days", "9999", "--json").splitlines()]
+    assert [one["what"][:15] for one in told if one["kind"] == "verb"] == ["replay: 1 files"]
+    assert "replays     1 files wait to be read again" in ran("status", "--lake", lake)
+    status, _, said = given(("replay", "--resume", "--lake", lake, "--queue-url", queue), "")
+    assert (status, "1 of 1 files are announced" in said) == (0, True)
+
+
+def test_wrong_use_is_told_before_anything_is_marked(lake: str) -> None:
+    assert "choose files, or --resume" in failed(2, "replay", "--lake", lake, "--dry-run")
+    assert "s3://landing/in/c.json: the ledger does not know it" in failed(
+        2, "replay", "--file", "s3://landing/in/c.json", "--lake", lake, "--dry-run"
+    )
+    pause(lake, ["beta"])
+    assert "table beta: is paused" in failed(2, "replay", "--table", "beta", "--lake", lake, "--dry-run")
+
+
+def test_a_file_that_became_something_else_since_the_plan_is_left(lake: str) -> None:
+    view = LakeView(lake)
+    found = replay_of(view, FileChoice(table="alpha"))
+    DeltaTable(f"{lake}/_forebay/ledger").update(
+        predicate="key = 'in/b.json'", updates={"outcome": "'superseded'", "superseded_by": "'x'"}
+    )
+    assert mark(view, found) == 1
+    assert (outcomes(lake)["in/a.json"], outcomes(lake)["in/b.json"]) == ("replay", "superseded")
+    assert [file.key for file in waiting(view).files] == ["in/a.json"]
+
+
+def test_live_files_pass(lake: str) -> None:
+    depths: list[int] = [900, 300, 100]
+    slept: list[float] = []
+    sent: list[Any] = []
+
+    class Queue:
+        def get_queue_attributes(self, **_: Any) -> dict[str, dict[str, str]]:
+            return {"Attributes": {"ApproximateNumberOfMessages": str(depths.pop(0))}}
+
+        def send_message_batch(self, *, QueueUrl: str, Entries: list[Any]) -> dict[str, Any]:  # noqa: N803
+            sent.extend(Entries)
+            return {}
+
+    files = replay_of(LakeView(lake), FileChoice(table="alpha")).files
+    done = announce_replay(files, sqs=Queue(), queue_url="q", most_waiting=200, rate=2, sleep=slept.append)
+    assert (list(done), slept, len(sent)) == ([2], [5, 5, 1.0], 1)
