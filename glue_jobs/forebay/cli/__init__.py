@@ -4,7 +4,7 @@
 * `job_options` the options of a command that runs a job, made of its settings
 * `ingest` ingest, stop      * `accounts` do the sums hold?      * `files` what became of files      * `show` how answers look
 * `status` how it is going      * `query` SQL      * `queue` peek, dlq, redrive      * `lease` show, break
-* `pause` pause, resume      * `replay` read files again
+* `pause` pause, resume      * `replay` read files again      * `rollback` tables back
 * `backfill` files that were there before      * `history` what happened when
 * `tables` what there is and what is declared, `health` how it is      * `schema` columns      * `held` quarantine, parked
 * `try_out` what would become of sample files

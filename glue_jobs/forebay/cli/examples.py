@@ -73,6 +73,10 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("forebay replay --quarantined --batch 812", "files of a batch with refused records; shows them, and asks"),
         ("forebay replay --resume", "go on after an interruption"),
     ),
+    "rollback": (
+        ("forebay rollback alpha --to 41 --dry-run", "which rows would leave"),
+        ("forebay rollback alpha beta --to 2026-05-01T12:00 --and-replay", "both, and read their files again"),
+    ),
     "accounts": (
         ("forebay accounts --lake s3://studio-lake", "count everything twice"),
         ("forebay accounts --json", "for machines"),

@@ -55,6 +55,9 @@ COMMANDS = {
     "replay": Command(
         "forebay.cli.replay", "replay", "Read files again, and put their new rows in place of the earlier ones."
     ),
+    "rollback": Command(
+        "forebay.cli.rollback", "rollback", "Take tables back to an earlier version, and the ledger with them."
+    ),
     "accounts": Command("forebay.cli.accounts", "accounts", "Check that every sum of the ledger holds in the tables."),
     "tables": Command("forebay.cli.tables", "app", "List the tables, and handle their declarations."),
     "try": Command(

@@ -24,6 +24,7 @@ __all__ = [
     "new_tables_of",
     "own_table",
     "plans_of",
+    "rollback_of",
     "table_path",
     "verbs_of",
     "writer_of",
@@ -82,6 +83,11 @@ def writers_of(lake: str) -> str:
 def backfill_of(lake: str) -> str:
     """Where backfills remember how far they are."""
     return f"{lake.rstrip('/')}/{_HOME}/backfill"
+
+
+def rollback_of(lake: str) -> str:
+    """Where the plan of a running rollback is."""
+    return f"{lake.rstrip('/')}/{_HOME}/rollback"
 
 
 def new_tables_of(lake: str, service: str) -> str:

@@ -4,7 +4,8 @@
 * `declarations` pull, check and push declarations      * `drift` where a table differs from its declaration
 * `columns` the columns of a table and where they came from      * `settle` decides them again, by all rows
 * `held` quarantined and parked records      * `quality` verdicts on expectations
-* `files` what the ledger has      * `where` the life of one file      * `replay` files that are read again
+* `files` what the ledger has      * `where` the life of one file
+* `replay` files that are read again      * `rollback` tables that go back to an earlier version
 * `status` how it is going      * `queue` what waits, and what died      * `sql` queries over tables and ledger
 * `history` what happened when, and what operators did      * `doctor` can the deployed service work?
 * `health` the state of tables      * `stop` ends a running job

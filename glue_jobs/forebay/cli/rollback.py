@@ -1,0 +1,129 @@
+"""`forebay rollback`: tables go back to an earlier version, and the ledger goes with them."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from forebay.cli.history import leave_record
+from forebay.cli.options import AsJson, Checkpoint, DryRun, Lake, QueueUrl, Yes
+from forebay.cli.show import columns, console, error_console, print_json, printable
+from forebay.errors import InvalidConfiguration
+
+if TYPE_CHECKING:
+    from forebay.operate.lake_view import LakeView
+    from forebay.operate.rollback import Rollback
+
+__all__ = ["rollback"]
+
+
+def rollback(
+    lake: Lake,
+    tables: Annotated[list[str], typer.Argument(metavar="TABLE...", help="Names of tables.")],
+    to: Annotated[str, typer.Option(help="A version of the table, or a moment in UTC, such as 2026-05-01T12:00.")],
+    and_replay: Annotated[bool, typer.Option("--and-replay", help="Read the files again of which rows leave.")] = False,
+    queue_url: QueueUrl = "",
+    checkpoint: Checkpoint = "",
+    wait_s: Annotated[float, typer.Option(min=0, help="So long a running job may take to end its batch.")] = 300,
+    dry_run: DryRun = False,
+    yes: Yes = False,
+    as_json: AsJson = False,
+) -> None:
+    """Take tables back to an earlier version, and the ledger with them.
+
+    Stops a running ingest job after its batch, shows which rows leave and come, and asks. No job can start meanwhile. In the
+    ledger, rows that left are dropped, with the reason rolled-back; with --and-replay their files are announced again.
+    Interrupted, and said again, it is finished first. Undo: `forebay rollback` to the version that it names.
+    """
+    from forebay.operate.lake_view import view_of
+    from forebay.operate.rollback import finish_earlier, plan_rollback, roll_back
+
+    target = _target(to, tables)
+    if and_replay and not queue_url and not dry_run:
+        raise InvalidConfiguration.one("--queue-url", "has no value", "or set FOREBAY_QUEUE_URL")
+    view = view_of(lake)
+    if not dry_run:
+        _stop_the_job(view, checkpoint, wait_s, yes=yes)
+    if not dry_run and (earlier := finish_earlier(view)) is not None:
+        _told(view, earlier)
+    plan = plan_rollback(view, tables, target, replay=and_replay)
+    if as_json:
+        print_json(
+            {**asdict(one), "leaving": one.leaving, "coming": one.coming, "dry_run": dry_run} for one in plan.tables
+        )
+    else:
+        _show(plan)
+    if dry_run or not plan.tables:
+        return
+    if not yes:
+        typer.confirm("Take these tables back?", abort=True)
+    done = roll_back(view, plan)
+    _told(view, done)
+    for name in sorted({one.table for one in plan.tables} - {one.table for one in done.tables}):
+        error_console.print(f"{name}: somebody changed it meanwhile, so it stays as it is; say it again")
+    if and_replay:
+        _announce(view, queue_url)
+    raise typer.Exit(0 if len(done.tables) == len(plan.tables) else 1)
+
+
+def _target(to: str, tables: list[str]) -> int | datetime:
+    if to.isdecimal():
+        if len(set(tables)) > 1:
+            raise InvalidConfiguration.one(
+                "--to", "is a version, and each table has its own", "name one table, or a moment"
+            )
+        return int(to)
+    try:
+        moment = datetime.fromisoformat(to)
+    except ValueError:
+        raise InvalidConfiguration.one(
+            f"--to {to}", "is no version and no moment", "such as 2026-05-01T12:00"
+        ) from None
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def _show(plan: Rollback) -> None:
+    shown = columns("table", ">now", ">to", ">rows leave", ">rows come", ">files")
+    for one in plan.tables:
+        numbers = (f"{one.now}", f"{one.to}", f"{one.leaving:,}", f"{one.coming:,}", f"{len(one.changes):,}")
+        shown.add_row(one.table, *numbers)
+    console.print(shown)
+    if not plan.tables:
+        console.print("nothing to do: the tables are there already")
+
+
+def _stop_the_job(view: LakeView, checkpoint: str, wait_s: float, *, yes: bool) -> None:
+    from forebay.lake.layout import CHECKPOINT
+    from forebay.lake.lease import holder
+    from forebay.operate.stop import stop
+
+    folder = checkpoint.rstrip("/") or f"{view.lake}/{CHECKPOINT}"
+    runs = holder(folder)
+    if runs is None:
+        return
+    if not yes:
+        typer.confirm(f"{printable(runs.who)} ingests. Shall it stop after its batch?", abort=True)
+    stop(folder, wait_s=wait_s)
+    error_console.print(f"{runs.who} has stopped; start it again afterwards")
+
+
+def _told(view: LakeView, done: Rollback) -> None:
+    for one in done.tables:
+        console.print(f"{one.table}: is as in version {one.to}; {one.leaving:,} rows left, {one.coming:,} came")
+        leave_record(
+            view.lake,
+            f"rollback: {one.table} from version {one.now} to {one.to}, {one.leaving:,} rows left, {one.coming:,} came",
+            undo=f"forebay rollback {one.table} --to {one.now}",
+        )
+
+
+def _announce(view: LakeView, queue_url: str) -> None:
+    from forebay.aws.client import client
+    from forebay.operate.replay import announce_replay, waiting
+
+    found = waiting(view)
+    for so_far in announce_replay(found.files, sqs=client("sqs"), queue_url=queue_url, most_waiting=200):
+        error_console.print(f"{so_far:,} of {len(found.files):,} files are announced")

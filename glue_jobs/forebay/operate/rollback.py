@@ -1,0 +1,265 @@
+"""Tables go back to an earlier version, and the ledger goes with them.
+
+In: tables, and a version or a moment. Out: a `Rollback` to look at, which says file by file how many rows leave and come. Then
+one RESTORE for each table and one commit to the ledger. Rows that left are counted as dropped, with the reason `rolled-back`,
+and their files are marked for a replay if that is wanted. No JVM is needed.
+
+The leases of the services and of the tables keep every writer away meanwhile. The plan is durable before the first effect, and
+each commit carries its number. So an interrupted rollback is finished when the command is said again. A table that somebody
+else changed since the plan stays as it is, and so do its counts.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import unquote
+
+import pyarrow as pa
+from deltalake import CommitProperties, DeltaTable
+from deltalake.exceptions import DeltaError
+
+from forebay.batch.retry import PLAN as RETRY_PLAN
+from forebay.errors import Halt, InvalidConfiguration
+from forebay.lake.layout import LEDGER, PLANS, lease_of, plans_of, rollback_of, table_path, writer_of
+from forebay.lake.lease import hold
+from forebay.lake.log.listing import LOG
+from forebay.lake.objects import Objects, open_objects
+from forebay.ledger.entry import REPLAY
+from forebay.operate.files import LedgerFile
+from forebay.operate.lake_view import LakeView, known_table, quoted
+
+__all__ = ["Rollback", "TableBack", "finish_earlier", "plan_rollback", "roll_back"]
+
+NAME = "plan.json"
+MARK = "forebay-rollback"
+ROLLED_BACK = "rolled-back"
+ASKED_AT_ONCE = 5000
+LOOKED_BACK = 1000
+"""Commits in which a commit of ours is looked for."""
+
+
+@dataclass(frozen=True)
+class TableBack:
+    """`changes` are rows by file id: how many come, or leave where it is negative."""
+
+    table: str
+    now: int
+    to: int
+    changes: Mapping[str, int]
+
+    @property
+    def leaving(self) -> int:
+        return -sum(rows for rows in self.changes.values() if rows < 0)
+
+    @property
+    def coming(self) -> int:
+        return sum(rows for rows in self.changes.values() if rows > 0)
+
+
+@dataclass(frozen=True)
+class Rollback:
+    """`replay`: files of which rows leave are read again."""
+
+    number: str
+    tables: tuple[TableBack, ...]
+    replay: bool = False
+
+    @property
+    def files(self) -> set[str]:
+        return {file_id for one in self.tables for file_id in one.changes}
+
+
+def plan_rollback(view: LakeView, tables: Sequence[str], to: int | datetime, *, replay: bool) -> Rollback:
+    """`InvalidConfiguration` where a table cannot go back there."""
+    found = tuple(_table_back(view, known_table(view, table), to) for table in dict.fromkeys(tables))
+    plan = Rollback(uuid.uuid4().hex[:12], tuple(one for one in found if one.to != one.now), replay)
+    _entries_after(view, plan)  # an entry whose sum would not hold is refused before anything is done
+    return plan
+
+
+def roll_back(view: LakeView, plan: Rollback) -> Rollback:
+    """What was done: without tables that somebody changed since the plan."""
+    with _alone(view, [one.table for one in plan.tables]):
+        store = open_objects(rollback_of(view.lake))
+        if not store.write_over(NAME, json.dumps(asdict(plan)).encode(), None):
+            raise Halt("another rollback was begun meanwhile; say it again when that has ended")
+        return _carry_out(view, plan, store)
+
+
+def finish_earlier(view: LakeView) -> Rollback | None:
+    """Finishes what was interrupted; None where nothing was."""
+    store = open_objects(rollback_of(view.lake))
+    text = store.read(NAME)
+    if text is None:
+        return None
+    told = json.loads(text)
+    plan = Rollback(told["number"], tuple(TableBack(**one) for one in told["tables"]), told["replay"])
+    with _alone(view, [one.table for one in plan.tables]):
+        return _carry_out(view, plan, store)
+
+
+def _carry_out(view: LakeView, plan: Rollback, store: Objects) -> Rollback:
+    done = replace(plan, tables=tuple(one for one in plan.tables if _restored(view, one, plan.number)))
+    if done.files and not _has(_there(view, LEDGER), plan.number):
+        _change_ledger(view, done)
+    store.delete([NAME])
+    return done
+
+
+def _restored(view: LakeView, one: TableBack, number: str) -> bool:
+    table = _there(view, one.table)
+    if _has(table, number):
+        return True
+    if table.version() != one.now:
+        return False
+    try:
+        table.restore(one.to, commit_properties=_mark(number))
+    except DeltaError as refused:
+        raise Halt(
+            f"{one.table} cannot go back to version {one.to}: {refused}. Say it again, or name another version"
+        ) from None
+    return True
+
+
+def _change_ledger(view: LakeView, plan: Rollback) -> None:
+    rows = list(_entries_after(view, plan))
+    columns = ("outcome", "reason", "written", "dropped", "superseded_by", "tables")
+    kinds = {"tables": pa.map_(pa.string(), pa.int64()), "written": pa.int64(), "dropped": pa.int64()}
+    schema = pa.schema([(name, kinds.get(name, pa.string())) for name in ("file_id", *columns)])
+    merge = _there(view, LEDGER).merge(
+        pa.Table.from_pylist(rows, schema),
+        "t.file_id = s.file_id",
+        source_alias="s",
+        target_alias="t",
+        commit_properties=_mark(plan.number),
+    )
+    done: dict[str, Any] = merge.when_matched_update({name: f"s.{name}" for name in columns}).execute()
+    if done["num_target_rows_updated"] != len(rows):
+        raise Halt(f"{len(rows)} rows of the ledger change, but the commit counts {done['num_target_rows_updated']}")
+
+
+def _entries_after(view: LakeView, plan: Rollback) -> list[dict[str, Any]]:
+    ids = sorted(plan.files)
+    found: list[dict[str, Any]] = []
+    for at in range(0, len(ids), ASKED_AT_ONCE):
+        some = ", ".join(map(quoted, ids[at : at + ASKED_AT_ONCE]))
+        found += view.query(LEDGER, f"select * from t where file_id in ({some})")
+    if len(found) != len(ids):
+        raise Halt(f"{len(ids)} files have rows that leave or come, but the ledger has {len(found)} of them")
+    return [_entry_after(LedgerFile.of(row), plan) for row in found]
+
+
+def _entry_after(file: LedgerFile, plan: Rollback) -> dict[str, Any]:
+    changes = {one.table: one.changes[file.file_id] for one in plan.tables if file.file_id in one.changes}
+    tables = Counter(file.tables)
+    for table, rows in changes.items():
+        tables[table] += rows
+    dropped = file.dropped - sum(changes.values())
+    if dropped < 0 or any(rows < 0 for rows in tables.values()):
+        raise Halt(
+            f"{file.uri}: the ledger has {dict(file.tables)} rows of it and {file.dropped} dropped, and a change of {changes} "
+            "does not fit; `forebay accounts` says what differs. Nothing was done"
+        )
+    left = {table: rows for table, rows in sorted(tables.items()) if rows}
+    loses = any(rows < 0 for rows in changes.values())
+    back = file.outcome == "superseded" and not loses
+    again = plan.replay and loses and file.outcome == "loaded"
+    return {
+        "file_id": file.file_id,
+        "outcome": REPLAY if again else "loaded" if back else file.outcome,
+        "reason": ROLLED_BACK if loses else None if back or file.reason == ROLLED_BACK else file.reason,
+        "superseded_by": None if back else file.superseded_by,
+        "written": sum(left.values()),
+        "dropped": dropped,
+        "tables": list(left.items()),
+    }
+
+
+def _table_back(view: LakeView, name: str, to: int | datetime) -> TableBack:
+    table, then = _there(view, name), _there(view, name)
+    try:
+        then.load_as_version(to)
+    except (DeltaError, ValueError) as refused:
+        raise InvalidConfiguration.one(f"table {name}", f"has no version of {to}", str(refused)) from None
+    if isinstance(to, datetime) and _committed_at(view, name, then.version()) > to:
+        raise InvalidConfiguration.one(f"table {name}", f"did not exist at {to}", "its log begins later")
+    changes = Counter(_rows_by_file(then, _only_in(then, table)))
+    changes.subtract(_rows_by_file(table, _only_in(table, then)))
+    return TableBack(
+        name, table.version(), then.version(), {file: rows for file, rows in sorted(changes.items()) if rows}
+    )
+
+
+def _committed_at(view: LakeView, name: str, version: int) -> datetime:
+    """delta-rs gives the first version for a moment before it. A commit that was cleaned up is old enough."""
+    found = open_objects(table_path(view.lake, name)).found(f"{LOG}{version:020}.json")
+    return next((one.modified for one in found), datetime.min.replace(tzinfo=UTC))
+
+
+def _only_in(one: DeltaTable, other: DeltaTable) -> set[str]:
+    return _paths(one) - _paths(other)
+
+
+def _paths(table: DeltaTable) -> set[str]:
+    return {unquote(path) for path in pa.table(table.get_add_actions(flatten=True))["path"].to_pylist()}
+
+
+def _rows_by_file(table: DeltaTable, paths: set[str]) -> Counter[str]:
+    """Of these data files alone, in one column."""
+    counted: Counter[str] = Counter()
+    if not paths:
+        return counted
+    for fragment in table.to_pyarrow_dataset().get_fragments():
+        if fragment.path in paths:
+            try:
+                ids = fragment.to_table(columns=["_file_id"])["_file_id"]
+            except FileNotFoundError:
+                gone = f"its data file {fragment.path} is gone"
+                version = f"version {table.version()}"
+                raise InvalidConfiguration.one(version, gone, "maintenance deleted it: name a later one") from None
+            counted.update({one["values"]: one["counts"] for one in ids.value_counts().to_pylist() if one["values"]})
+    return counted
+
+
+@contextmanager
+def _alone(view: LakeView, tables: Iterable[str]) -> Iterator[None]:
+    """No service ingests, nothing compacts these tables, and no batch or retry is half done."""
+    services = [row["service"] for row in view.query(LEDGER, "select distinct service from t order by service")]
+    with ExitStack() as leases:
+        for place in (
+            *(writer_of(view.lake, one) for one in services),
+            *(lease_of(view.lake, one) for one in sorted(tables)),
+        ):
+            leases.callback(hold(place, wait_s=0).let_go)
+        for service in services:
+            _must_be_finished(view.lake, service)
+        yield
+
+
+def _must_be_finished(lake: str, service: str) -> None:
+    if left := open_objects(f"{lake}/{PLANS}").names(service):
+        raise Halt(f"a batch of {service} is half done ({left[0]}): start the job once more, stop it, and say it again")
+    if open_objects(plans_of(lake, service)).read(RETRY_PLAN) is not None:
+        raise Halt(f"a retry of {service} is half done: `forebay quarantine retry` finishes it; then say it again")
+
+
+def _there(view: LakeView, name: str) -> DeltaTable:
+    table = view.table(name)
+    if table is None:
+        raise Halt(f"table {name} went away")
+    return table
+
+
+def _has(table: DeltaTable, number: str) -> bool:
+    return any(commit.get(MARK) == number for commit in table.history(LOOKED_BACK))
+
+
+def _mark(number: str) -> CommitProperties:
+    return CommitProperties(custom_metadata={MARK: number})

@@ -1,0 +1,200 @@
+"""`forebay rollback`: tables go back, and the ledger says what became of each row, whatever stops it in between."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from forebay.errors import Halt
+from forebay.lake.lease import hold
+from forebay.landed_file import LandedFile
+from forebay.operate import rollback
+from forebay.operate.accounts import accounts
+from forebay.operate.lake_view import LakeView
+from forebay.operate.rollback import finish_earlier, plan_rollback, roll_back
+from tests.operate.command import failed, given, ran
+from tests.operate.ledger import entry, write_ledger
+
+
+def file_id(key: str) -> str:
+    return LandedFile("landing", key, 100, "e1").file_id
+
+
+def append(lake: Path | str, table: str, key: str, rows: int) -> None:
+    found = pa.table({"_file_id": [file_id(key)] * rows, "n": list(range(rows))})
+    write_deltalake(f"{lake}/{table}", found, mode="append")
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> str:
+    """Three files: the first before a bad release, the others after it; alpha was compacted since."""
+    tables: dict[str, dict[str, int]] = {
+        "in/a.json": {"alpha": 3, "beta": 1},
+        "in/b.json": {"alpha": 2},
+        "in/c.json": {"beta": 4},
+    }
+    for key, counts in tables.items():
+        for table, rows in counts.items():
+            append(tmp_path, table, key, rows)
+        time.sleep(0.05)  # Delta's clock has milliseconds
+    DeltaTable(tmp_path / "alpha").optimize.compact()
+    write_ledger(tmp_path, *(entry(key, tables=counts) for key, counts in tables.items()))
+    return str(tmp_path)
+
+
+def rows(lake: str, table: str) -> int:
+    return int(DeltaTable(f"{lake}/{table}").to_pyarrow_table().num_rows)
+
+
+def ledger(lake: str) -> dict[str, tuple[Any, ...]]:
+    found = DeltaTable(f"{lake}/_forebay/ledger").to_pyarrow_table().to_pylist()
+    names = ("outcome", "reason", "written", "dropped")
+    return {row["key"]: (*(row[name] for name in names), dict(row["tables"])) for row in found}
+
+
+def test_a_rollback_is_shown_then_done_then_taken_back_and_every_sum_holds(lake: str) -> None:
+    before = ledger(lake)
+    (told,) = map(json.loads, ran("rollback", "alpha", "--to", "0", "--lake", lake, "--dry-run", "--json").splitlines())
+    assert (told["now"], told["to"], told["leaving"], told["coming"]) == (2, 0, 2, 0)
+    assert (rows(lake, "alpha"), ledger(lake)) == (5, before)
+
+    said = ran("rollback", "alpha", "--to", "0", "--lake", lake, "--yes")
+    assert "alpha: is as in version 0; 2 rows left, 0 came" in said
+    assert rows(lake, "alpha") == 3
+    assert ledger(lake)["in/b.json"] == ("loaded", "rolled-back", 0, 2, {})
+    assert ledger(lake)["in/a.json"] == before["in/a.json"]
+    assert accounts(LakeView(lake)).differences() == []
+
+    (verb,) = [one for one in history(lake) if one["kind"] == "verb"]
+    assert verb["undo"] == "forebay rollback alpha --to 2"
+    assert "0 rows left, 2 came" in ran(*verb["undo"].split()[1:], "--lake", lake, "--yes")
+    assert (rows(lake, "alpha"), ledger(lake)) == (5, before)
+    assert accounts(LakeView(lake)).differences() == []
+
+
+def history(lake: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in ran("history", "--lake", lake, "--json").splitlines()]
+
+
+def test_several_tables_go_back_to_one_moment_and_their_files_are_announced_again(lake: str, s3: str) -> None:
+    sqs = boto3.client("sqs", endpoint_url=s3, region_name="eu-west-1")
+    queue = sqs.create_queue(QueueName="rollback")["QueueUrl"]
+    first = max(DeltaTable(f"{lake}/{table}").history()[-1]["timestamp"] for table in ("alpha", "beta"))
+    moment = datetime.fromtimestamp(first / 1000, UTC) + timedelta(milliseconds=20)
+    command = ("rollback", "alpha", "beta", "--to", moment.isoformat(), "--lake", lake, "--and-replay", "--yes")
+    assert "--queue-url: has no value" in failed(2, *command)
+    status, _, said = given((*command, "--queue-url", queue), "")
+    assert (status, "2 of 2 files are announced" in said) == (0, True)
+    assert (rows(lake, "alpha"), rows(lake, "beta")) == (3, 1)
+    assert {key: row[0] for key, row in ledger(lake).items()} == {
+        "in/a.json": "loaded",
+        "in/b.json": "replay",
+        "in/c.json": "replay",
+    }
+    assert accounts(LakeView(lake)).differences() == []
+
+
+class Killed(BaseException):
+    """What no handler takes for an error."""
+
+
+def dies(real: Callable[..., Any], *, before: bool) -> Callable[..., Any]:
+    def died(*arguments: Any) -> Any:
+        if not before:
+            real(*arguments)
+        raise Killed
+
+    return died
+
+
+@pytest.mark.parametrize(
+    ("step", "before"), [("_restored", True), ("_restored", False), ("_change_ledger", True), ("_change_ledger", False)]
+)
+def test_killed_between_any_two_commits_it_is_finished_first(
+    lake: str, monkeypatch: pytest.MonkeyPatch, step: str, before: bool
+) -> None:
+    view = LakeView(lake)
+    plan = plan_rollback(view, ["alpha", "beta"], datetime.now(UTC) - timedelta(microseconds=1), replay=False)
+    assert plan.tables == (), "both are there already"
+    plan = plan_rollback(view, ["alpha"], 0, replay=False)
+    with monkeypatch.context() as patched:
+        patched.setattr(rollback, step, dies(getattr(rollback, step), before=before))
+        with pytest.raises(Killed):
+            roll_back(view, plan)
+    done = finish_earlier(view)
+    assert done is not None
+    assert (rows(lake, "alpha"), ledger(lake)["in/b.json"]) == (3, ("loaded", "rolled-back", 0, 2, {}))
+    assert accounts(view).differences() == []
+    assert finish_earlier(view) is None
+
+
+def test_a_table_that_somebody_changed_since_the_plan_stays(lake: str) -> None:
+    view = LakeView(lake)
+    plan = plan_rollback(view, ["alpha"], 0, replay=False)
+    append(lake, "alpha", "in/a.json", 0)
+    DeltaTable(f"{lake}/alpha").alter.set_table_properties({"delta.appendOnly": "false"})
+    assert roll_back(view, plan).tables == ()
+    assert (rows(lake, "alpha"), ledger(lake)["in/b.json"][3]) == (5, 0)
+
+
+def test_nobody_writes_meanwhile_and_nothing_half_done_is_forgotten(lake: str) -> None:
+    view = LakeView(lake)
+    plan = plan_rollback(view, ["alpha"], 0, replay=False)
+    for place in (f"{lake}/_forebay/writers/games", f"{lake}/_forebay/maintenance/alpha"):
+        lease = hold(place, wait_s=0)
+        with pytest.raises(Halt):
+            roll_back(view, plan)
+        lease.let_go()
+    left = Path(lake, "_forebay/plans/games/g1-7.json.gz")
+    left.parent.mkdir(parents=True)
+    left.write_bytes(b"")
+    with pytest.raises(Halt, match="a batch of games is half done"):
+        roll_back(view, plan)
+    assert rows(lake, "alpha") == 5
+
+
+def test_an_earlier_version_of_an_object_is_in_force_again_when_its_rows_come_back(lake: str) -> None:
+    append(lake, "gamma", "in/old.json", 2)
+    DeltaTable(f"{lake}/gamma").delete()
+    append(lake, "gamma", "in/new.json", 1)
+    old = entry("in/old.json", outcome="superseded", superseded_by="new", records=2, dropped=2, reason="overwritten")
+    write_ledger(lake, old, entry("in/new.json", tables={"gamma": 1}))
+    assert accounts(LakeView(lake)).differences() == []
+    ran("rollback", "gamma", "--to", "0", "--lake", lake, "--yes")
+    assert ledger(lake)["in/old.json"] == ("loaded", None, 2, 0, {"gamma": 2})
+    assert ledger(lake)["in/new.json"] == ("loaded", "rolled-back", 0, 1, {})
+    assert accounts(LakeView(lake)).differences() == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("alpah", "--to", "0"), "did you mean alpha?"),
+        (("alpha", "--to", "99"), "has no version of 99"),
+        (("alpha", "--to", "2001-01-01"), "did not exist at 2001"),
+        (("alpha", "beta", "--to", "0"), "each table has its own"),
+        (("alpha", "--to", "yesterday"), "is no version and no moment"),
+    ],
+)
+def test_wrong_use_is_told_before_anything_is_done(lake: str, arguments: tuple[str, ...], says: str) -> None:
+    assert says in failed(2, "rollback", *arguments, "--lake", lake, "--dry-run")
+
+
+def test_a_version_whose_files_maintenance_deleted_is_refused(lake: str) -> None:
+    DeltaTable(f"{lake}/alpha").vacuum(retention_hours=0, enforce_retention_duration=False, dry_run=False)
+    assert "is gone (maintenance deleted it" in failed(2, "rollback", "alpha", "--to", "0", "--lake", lake, "--dry-run")
+
+
+def test_a_ledger_that_does_not_fit_is_told_and_nothing_is_done(lake: str) -> None:
+    append(lake, "alpha", "in/c.json", 1)
+    with pytest.raises(Halt, match="Nothing was done"):
+        plan_rollback(LakeView(lake), ["alpha"], 0, replay=False)
