@@ -12,6 +12,8 @@ from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
 from forebay.batch.held import COLUMNS
 from forebay.landed_file import LandedFile
+from forebay.operate.files import FileChoice, follow
+from forebay.operate.lake_view import LakeView
 from tests.operate.command import failed, ran
 from tests.operate.ledger import AT, entry, schema_of, write_ledger
 
@@ -116,3 +118,23 @@ def test_everything_that_the_ledger_says_is_shown(lake: str) -> None:
         "2026-11-21T10:00:50+00:00",
     )
     assert "reason           corrupt" in ran("files", "show", "s3://landing/in/torn_.gz", "--lake", lake)
+
+
+def test_files_are_followed_as_they_are_loaded_each_told_once(lake: str) -> None:
+    later = [
+        entry("in/new.json", at=AT + timedelta(days=1, minutes=2), batch=4, tables={"beta": 2}),
+        entry("in/beside.json", at=AT + timedelta(days=1, minutes=1, seconds=30), batch=9, tables={"beta": 1}),
+    ]
+
+    class Ended(Exception):
+        pass
+
+    def sleep(seconds: float) -> None:
+        if not later:
+            raise Ended
+        write_ledger(lake, later.pop(0))
+
+    told: list[str] = []
+    with pytest.raises(Ended):
+        told.extend(file.key for file in follow(LakeView(lake), FileChoice(), last=2, every_s=1, sleep=sleep))
+    assert told == ["in/a b.json", "in/tornX.gz", "in/new.json", "in/beside.json"]

@@ -48,7 +48,7 @@ def test_what_changed_about_a_table_is_told_with_the_way_back(lake: str) -> None
     DeltaTable(f"{lake}/alpha").optimize.compact()
     told = [json.loads(line) for line in ran("history", "--lake", lake, "--table", "alpha", "--json").splitlines()]
     (compacted,) = [one for one in told if "OPTIMIZE" in one["what"]]
-    assert compacted["undo"] == "RESTORE TABLE alpha TO VERSION AS OF 1"
+    assert compacted["undo"] == "forebay rollback alpha --to 1"
     assert "did you mean alpha?" in failed(2, "history", "--lake", lake, "--table", "alpah")
 
 

@@ -11,6 +11,7 @@ from deltalake import write_deltalake
 
 from forebay.declaration.service import load_service
 from tests.operate.command import failed, ran
+from tests.operate.ledger import write_ledger
 
 
 @pytest.fixture
@@ -93,6 +94,13 @@ def test_what_a_change_comes_to_for_the_tables_of_a_lake_is_told_before_it_is_ma
         assert [
             line for line in ran("tables", command, mine, place, "--lake", lake).splitlines() if line.startswith(says)
         ]
+
+
+def test_a_push_is_in_the_history_of_the_lake_that_it_names(mine: str, tmp_path: Path) -> None:
+    write_ledger(tmp_path / "lake")
+    ran("tables", "push", mine, str(tmp_path / "in-force"), "--lake", str(tmp_path / "lake"))
+    told = json.loads(ran("history", "--lake", str(tmp_path / "lake"), "--json"))
+    assert told["what"].startswith("tables push: version ")
 
 
 def test_a_machine_is_told_the_same_as_json(mine: str, tmp_path: Path) -> None:

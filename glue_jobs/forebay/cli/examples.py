@@ -25,6 +25,10 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("forebay doctor --stack forebay-prod --probe", "one object travels the whole way"),
         ("forebay doctor --stack forebay-prod --rights", "the policy that the command needs"),
     ),
+    "tail": (
+        ("forebay tail", "the last ten files, then each new one"),
+        ("forebay tail --outcome unreadable --json", "what cannot be read, for machines"),
+    ),
     "history": (
         ("forebay history", "the last day: batches, and what operators did"),
         ("forebay history --days 7 --table alpha", "with what changed about a table"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import asdict
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from forebay.operate.files import LedgerFile
     from forebay.operate.where import Life
 
-__all__ = ["app", "where"]
+__all__ = ["app", "tail", "where"]
 
 app = typer.Typer(help="Show what became of files.", no_args_is_help=True)
 
@@ -53,6 +54,31 @@ def list_files(
     console.print(shown)
     if len(found) == limit:
         error_console.print(f"the newest {limit:,}; --limit shows more")
+
+
+def tail(
+    lake: Lake,
+    table: Annotated[str, typer.Option(help="Only files with rows in this table.")] = "",
+    outcome: Annotated[str, typer.Option(help="Only those with this outcome, such as loaded or unreadable.")] = "",
+    last: Annotated[int, typer.Option(min=1, help="So many that were loaded before.")] = 10,
+    every_s: Annotated[float, typer.Option(min=0.1, help="Seconds between two looks.")] = 2,
+    as_json: AsJson = False,
+) -> None:
+    """Follow the files as they are loaded, until Ctrl-C.
+
+    A line for each: when, what became of it, its records, and where its rows went.
+    """
+    from forebay.operate.files import FileChoice, follow
+    from forebay.operate.lake_view import view_of
+
+    choice = FileChoice(outcome=outcome or None, table=table or None)
+    for file in follow(view_of(lake), choice, last=last, every_s=every_s):
+        if as_json:
+            print_json([{"uri": file.uri, **asdict(file)}])
+        else:
+            rows = ", ".join(f"{name} {count:,}" for name, count in file.tables.items()) or file.reason or "no rows"
+            console.print(f"{at(file.committed_at)}  {file.outcome}  {file.uri}  {file.records:,} records: {rows}")
+        sys.stdout.flush()
 
 
 @app.command("retry")

@@ -44,6 +44,7 @@ COMMANDS = {
     ),
     "where": Command("forebay.cli.files", "where", "Show where a file is."),
     "files": Command("forebay.cli.files", "app", "Show what became of files."),
+    "tail": Command("forebay.cli.files", "tail", "Follow the files as they are loaded, until Ctrl-C."),
     "history": Command("forebay.cli.history", "history", "Show what happened when."),
     "query": Command("forebay.cli.query", "query", "Ask the lake's tables and the ledger, in SQL."),
     "queue": Command("forebay.cli.queue", "app", "Look at the queue and its dead letters, and send them back."),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from forebay.cli.history import leave_record
 from forebay.cli.options import AsJson, Lake, Service
 from forebay.cli.show import columns, console, print_json, styled
 
@@ -92,8 +93,8 @@ def diff(
 def settle(lake: Lake, table: Name, service: Service = "") -> None:
     """Rewrite the table with columns that all its rows decide.
 
-    What was rescued moves into columns, and the table gets the partitions that are declared. One commit; undo: RESTORE the
-    version before it.
+    What was rescued moves into columns, and the table gets the partitions that are declared. One commit. Undo: `forebay
+    rollback` to the version before it, which `forebay history` names.
     """
     _settle(lake, table, service, None)
 
@@ -152,6 +153,10 @@ def _settle(lake: str, table: str, place: str, column: dict[str, str] | None) ->
         console.print(f"  {change}")
     if done.partitions is not None:
         console.print(f"  partitions: {', '.join(done.partitions) or 'none'}")
+    if done.version is not None:
+        what = "settle" if column is None else f"promote {column['path']} to {column['name']} {column['type']}"
+        undo = f"forebay rollback {table} --to {done.version - 1}"
+        leave_record(lake, f"schema {what}: {table}, {done.rows:,} rows, version {done.version}", undo=undo)
     if done.version is None:
         console.print(f"{table}: the columns are what the records say; {done.rows:,} rows")
     else:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from forebay.cli.health import health
+from forebay.cli.history import leave_record
 from forebay.cli.options import AsJson, Service
 from forebay.cli.show import console, print_json, show_tables
 from forebay.errors import InvalidConfiguration, Problem, Unreachable
@@ -168,7 +169,10 @@ def diff(folder: Folder, place: InForce, lake: Lake = "", as_json: AsJson = Fals
 
 @app.command()
 def push(folder: Folder, place: InForce, sql: Sql = True, lake: Lake = "") -> None:
-    """Put the declarations in force; a running job takes them up before its next batch."""
+    """Put the declarations in force; a running job takes them up before its next batch.
+
+    With --lake, `forebay history` of that lake shows it.
+    """
     from forebay.declaration.service import parse_service
     from forebay.lake.objects import open_objects
     from forebay.operate import declarations as declared
@@ -178,7 +182,10 @@ def push(folder: Folder, place: InForce, sql: Sql = True, lake: Lake = "") -> No
         _check_sql(parse_service(texts))
     if _diff(texts, place, lake):
         declared.push(texts, open_objects(place))
-        console.print(f"in force: {place}, version {parse_service(texts).version}")
+        version = parse_service(texts).version
+        console.print(f"in force: {place}, version {version}")
+        if lake:
+            leave_record(lake, f"tables push: version {version} in {place}", undo="push the declarations of before")
 
 
 @app.command()

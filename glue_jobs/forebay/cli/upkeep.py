@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from forebay.cli.history import leave_record
 from forebay.cli.job_options import options_of
 from forebay.cli.options import AsJson
 from forebay.cli.show import columns, console, error_console, is_wide, print_json, size, styled
@@ -41,6 +42,11 @@ def compact(
 
     with journal(settings) as emit:
         ran = run(settings, emit=emit, stop=threading.Event())
+    if commits := [commit.effect for table in ran.tables for commit in table.commits]:
+        removed, added = sum(one.files_removed for one in commits), sum(one.files_added for one in commits)
+        leave_record(
+            settings.lake, f"compact: {removed:,} files of {len(ran.tables):,} tables became {added:,}; no row changed"
+        )
     if as_json:
         print(ran.plan.as_json())
     _show_ran(ran)
@@ -58,6 +64,10 @@ def maintain(settings: MaintainSettings, as_json: AsJson = False) -> None:
 
     with journal(settings) as emit:
         ran = run(settings, emit=emit, stop=threading.Event())
+    if deleted := sum(table.cared.files_deleted for table in ran.tables if table.cared is not None):
+        leave_record(
+            settings.lake, f"maintain: {deleted:,} files deleted that no readable version needs; there is no undo"
+        )
     if as_json:
         print_json(_maintained_rows(ran))
     else:

@@ -6,9 +6,10 @@ take well under a second, and no data file of another table is opened.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
-from datetime import datetime
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, fields, replace
+from datetime import datetime, timedelta
 from typing import Any
 
 from forebay.lake.layout import LEDGER
@@ -16,7 +17,10 @@ from forebay.landed_file import LandedFile
 from forebay.ledger.entry import NOT_FINAL, key_hash
 from forebay.operate.lake_view import LakeView, quoted
 
-__all__ = ["FileChoice", "LedgerFile", "list_files", "retried_files", "versions_of"]
+__all__ = ["FileChoice", "LedgerFile", "follow", "list_files", "retried_files", "versions_of"]
+
+OVERLAP = timedelta(minutes=1)
+MOST_AT_ONCE = 100_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,6 +108,24 @@ class FileChoice:
 def list_files(view: LakeView, choice: FileChoice, *, limit: int) -> list[LedgerFile]:
     sql = f"select * from t {choice.where()} order by committed_at desc, key limit {limit}"
     return [LedgerFile.of(row) for row in view.query(LEDGER, sql)]
+
+
+def follow(
+    view: LakeView, choice: FileChoice, *, last: int, every_s: float, sleep: Callable[[float], None] = time.sleep
+) -> Iterator[LedgerFile]:
+    """The last files that were loaded, then each new one, for ever. Services commit side by side, so it looks back a minute."""
+    newest = list_files(view, choice, limit=last)[::-1]
+    seen: dict[tuple[str, datetime | None], None] = {}
+    while True:
+        for file in newest:
+            if (file.file_id, file.committed_at) not in seen:
+                seen[file.file_id, file.committed_at] = None
+                yield file
+        sleep(every_s)
+        reached = max((at for _, at in seen if at is not None), default=None)
+        seen = {key: None for key in seen if key[1] is None or reached is None or key[1] >= reached - OVERLAP}
+        since = reached - OVERLAP if reached is not None else None
+        newest = list_files(view, replace(choice, since=since), limit=MOST_AT_ONCE)[::-1]
 
 
 def retried_files(view: LakeView, *, key: str | None = None) -> list[LandedFile]:

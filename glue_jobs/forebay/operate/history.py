@@ -92,5 +92,5 @@ def _of_table(view: LakeView, table: str, since: datetime) -> Iterator[Happened]
         changes = ["new columns or properties"] if any("metaData" in action for action in actions) else []
         if changes or operation not in QUIET:
             what = f"{table} version {version}: {', '.join([operation, *changes])}"
-            undo = f"RESTORE TABLE {table} TO VERSION AS OF {version - 1}" if version else ""
+            undo = f"forebay rollback {table} --to {version - 1}" if version else ""
             yield Happened(found.modified, "table", what, str(info.get("userName") or ""), undo)
