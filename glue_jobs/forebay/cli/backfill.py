@@ -31,6 +31,12 @@ def backfill(
     queue_url: QueueUrl = "",
     since: Moment = None,
     until: Moment = None,
+    inventory: Annotated[
+        str,
+        typer.Option(
+            metavar="s3://BUCKET/.../manifest.json", help="A report of S3 Inventory, instead of listing the bucket."
+        ),
+    ] = "",
     rate: Annotated[float, typer.Option(min=0, help="Files a second at most; 0: as quickly as it goes.")] = 0,
     most_waiting: Annotated[
         int, typer.Option(min=0, help="Wait while more messages than this are in the queue.")
@@ -41,15 +47,16 @@ def backfill(
 ) -> None:
     """Load files that were in a bucket before forebay was.
 
-    Lists the newest version of each key, and announces those that the ledger does not know; the ingest job loads them like any
-    file. Its setting --landing-buckets must allow the bucket. An interrupted backfill continues when you repeat the
-    command. There is no undo: announced files are loaded.
+    Lists the newest version of each key, or reads a report of S3 Inventory, and announces those that the ledger does not know.
+    The ingest job loads them like any file. Its setting --landing-buckets must allow the bucket. An interrupted backfill
+    continues when you repeat the command. There is no undo: announced files are loaded.
     """
     from forebay.aws.client import client
     from forebay.aws.preflight import check_lake, check_queue
     from forebay.lake.objects import s3_client
     from forebay.upkeep.reconcile.backfill import Backfill, progress_of
     from forebay.upkeep.reconcile.backfill import backfill as run
+    from forebay.upkeep.reconcile.inventory import open_inventory
 
     bucket, _, prefix = place.removeprefix("s3://").partition("/")
     if not place.startswith("s3://") or not bucket:
@@ -69,7 +76,12 @@ def backfill(
         until=until and until.replace(tzinfo=UTC),
         rate=rate,
         most_waiting=most_waiting,
+        inventory=inventory,
     )
+    if inventory and (found := open_inventory(s3_client(), inventory)).bucket != bucket:
+        raise InvalidConfiguration.one(
+            inventory, f"is a report of {found.bucket}, not of {bucket}", "which of them is meant?"
+        )
     before = progress_of(wanted)
     if before.looked_at and not (again or dry_run):
         error_console.print(

@@ -2,8 +2,8 @@
 
 In: the ledger, read once without Spark, and then the entries of each batch. Out: the files that are due. The pause after a try
 doubles from `FIRST_PAUSE` to `LONGEST_PAUSE`. The ledger counts the tries, so a restart does not begin with short pauses again.
-A file that was handed out is forgotten here: it comes back with its next entry if S3 withholds it once more. Files that wait for
-a replay are among them when the ledger is read.
+A file that was handed out is forgotten here: it comes back with its next entry if S3 withholds it once more. Files that
+wait for a replay are among them when the ledger is read.
 """
 
 from __future__ import annotations

@@ -25,6 +25,7 @@ from forebay.lake.objects import open_objects
 from forebay.landed_file import LandedFile
 from forebay.ledger.entry import file_hash
 from forebay.notification.debris import debris
+from forebay.upkeep.reconcile.inventory import open_inventory
 from forebay.upkeep.reconcile.known import known_since
 
 __all__ = ["Backfill", "Progress", "Waits", "backfill", "progress_of"]
@@ -35,7 +36,8 @@ SINCE_EVER = datetime(1970, 1, 2, tzinfo=UTC)
 @dataclass(frozen=True, kw_only=True)
 class Backfill:
     """Everything below a prefix that was written in a span of time; `rate` is files a second, 0 for no limit. While more than
-    `most_waiting` messages are in the queue it waits, so that live files need not stand in line behind it."""
+    `most_waiting` messages are in the queue it waits, so that live files need not stand in line behind it. With `inventory`, a
+    report's manifest, nothing is listed."""
 
     lake: str
     bucket: str
@@ -45,11 +47,13 @@ class Backfill:
     until: datetime | None = None
     rate: float = 0
     most_waiting: int = 200
+    inventory: str = ""
 
     @property
     def name(self) -> str:
         """The same for the same files; how quickly they are announced does not matter."""
-        what = (self.bucket, self.prefix, str(self.since), str(self.until))
+        what = [self.bucket, self.prefix, str(self.since), str(self.until)]
+        what += [self.inventory] if self.inventory else []
         return hashlib.sha256("\0".join(what).encode()).hexdigest()[:16]
 
 
@@ -133,6 +137,10 @@ def _pages(
     wanted: Backfill, marker: tuple[str, str], s3: Any
 ) -> Iterator[tuple[list[LandedFile], int, tuple[str, str]]]:
     """The files of a page, how many versions it listed, and where the next one begins: nowhere after the last."""
+    if wanted.inventory:
+        for files, rows, goes_on in open_inventory(s3, wanted.inventory).pages(s3, wanted.prefix, marker):
+            yield [file for file in files if _is_wanted(wanted, file)], rows, goes_on
+        return
     while True:
         more = {name: value for name, value in zip(("KeyMarker", "VersionIdMarker"), marker, strict=True) if value}
         page = s3.list_object_versions(Bucket=wanted.bucket, Prefix=wanted.prefix, **more)
@@ -148,7 +156,7 @@ def _pages(
 def _file(wanted: Backfill, one: dict[str, Any]) -> LandedFile | None:
     """None of an older version, of one that was written at another time, and of what is no data."""
     written = one["LastModified"]
-    if not one["IsLatest"] or (wanted.since and written < wanted.since) or (wanted.until and written >= wanted.until):
+    if not one["IsLatest"]:
         return None
     version = one.get("VersionId")
     file = LandedFile(
@@ -159,7 +167,14 @@ def _file(wanted: Backfill, one: dict[str, Any]) -> LandedFile | None:
         version if version != "null" else None,
         event_time=written,
     )
-    return file if debris(file) is None else None
+    return file if _is_wanted(wanted, file) else None
+
+
+def _is_wanted(wanted: Backfill, file: LandedFile) -> bool:
+    written = file.event_time
+    assert written is not None
+    in_time = (not wanted.since or written >= wanted.since) and (not wanted.until or written < wanted.until)
+    return in_time and debris(file) is None
 
 
 def _unknown(files: list[LandedFile], known: Any) -> list[LandedFile]:
