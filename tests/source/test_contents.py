@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,23 +15,24 @@ from forebay_local.twin.twin import Twin
 from tests.source.conftest import Queues
 from tests.source.notebook import NOTEBOOK
 from tests.source.notices import body
+from tests.source.stream import Stream
 
 BUCKET = "contents"
 SCHEMA = "id bigint, player struct<name: string, level: int>, tags array<string>, at timestamp, _corrupt_record string"
 
 
-class Rows:
+class Rows(Stream):
     """A stream of rows into memory, run after run on one checkpoint."""
 
     def __init__(self, spark: Any, twin: Twin, queues: Queues, folder: Path) -> None:
-        self.spark, self.s3, self.queues, self.folder = spark, twin.client("s3"), queues, folder
+        super().__init__(spark, folder)
+        self.s3, self.queues = twin.client("s3"), queues
         self.queue = queues.make(VisibilityTimeout="30")
         self.schema = SCHEMA
         self.options = {"fileFormat": "json", "queueUrl": self.queue, "sqsFetchInterval": "0s", "region": "eu-west-1"}
         self.found: list[Any] = []
         self.batches: list[int] = []
         self.fails = False
-        self.query: Any = None
 
     def put(self, key: str, content: bytes | str) -> None:
         raw = content.encode() if isinstance(content, str) else content
@@ -51,17 +52,9 @@ class Rows:
         self.query = stream.foreachBatch(take).option("checkpointLocation", str(self.folder / "checkpoint")).start()
         return self
 
-    def until(self, seen: Callable[[], bool]) -> None:
-        for _ in range(600):
-            if seen():
-                return
-            assert not self.query.awaitTermination(0.1)
-        raise AssertionError(f"not seen in time: {self.found}")
-
-    def until_committed(self, batches: int) -> None:
-        """The sink has the rows before Spark has the batch; a query stopped in between runs it once more."""
-        commits = self.folder / "checkpoint" / "commits"
-        self.until(lambda: (commits / str(batches - 1)).exists())
+    @property
+    def found_so_far(self) -> Any:
+        return self.found
 
     def fails_with(self, words: str) -> None:
         with pytest.raises(Exception, match=words):
@@ -71,10 +64,6 @@ class Rows:
     @property
     def ids(self) -> list[Any]:
         return sorted(row.id for row in self.found if row.id is not None)
-
-    def stop(self) -> None:
-        if self.query is not None:
-            self.query.stop()
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import fields
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,16 +20,16 @@ from forebay.source.source import SCHEMA, FileNamesReader, register
 from forebay_local.twin.twin import Twin
 from tests.source.conftest import Queues
 from tests.source.notices import body
+from tests.source.stream import Stream
 
 
-class Names:
+class Names(Stream):
     """A stream of names into memory, run after run on one checkpoint."""
 
     def __init__(self, spark: Any, queue: str, folder: Path) -> None:
-        self.spark, self.folder = spark, folder
+        super().__init__(spark, folder)
         self.options = {"queueUrl": queue, "manifestPath": str(folder / "manifests"), "waitS": "0"}
         self.batches: list[tuple[int, list[Any]]] = []
-        self.query: Any = None
 
     def start(self, **trigger: Any) -> Names:
         def take(frame: Any, batch: int) -> None:
@@ -40,17 +40,9 @@ class Names:
         self.query = stream.foreachBatch(take).option("checkpointLocation", str(self.folder / "checkpoint")).start()
         return self
 
-    def until(self, seen: Callable[[], bool]) -> None:
-        for _ in range(600):
-            if seen():
-                return
-            assert not self.query.awaitTermination(0.1)
-        raise AssertionError(f"not seen in time; batches: {self.batches}")
-
-    def until_committed(self, batches: int) -> None:
-        """The sink has the rows before Spark has the batch; a query stopped in between runs it once more."""
-        commits = self.folder / "checkpoint" / "commits"
-        self.until(lambda: (commits / str(batches - 1)).exists())
+    @property
+    def found_so_far(self) -> Any:
+        return self.batches
 
     def idle_triggers(self, count: int) -> None:
         """Lets Spark ask a few times more."""
@@ -60,10 +52,6 @@ class Names:
     @property
     def keys(self) -> list[str]:
         return [row.key for _, rows in self.batches for row in rows]
-
-    def stop(self) -> None:
-        if self.query is not None:
-            self.query.stop()
 
 
 @pytest.fixture

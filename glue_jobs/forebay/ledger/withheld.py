@@ -14,17 +14,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
-from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from forebay.errors import TryAgain
-from forebay.lake.log.listing import NoTable
-from forebay.lake.log.snapshot import read_snapshot
 from forebay.lake.objects import Objects
 from forebay.landed_file import LandedFile
+from forebay.ledger.data_files import data_files
 from forebay.ledger.entry import REPLAY, WITHHELD, Entry
 
 __all__ = ["FIRST_PAUSE", "LONGEST_PAUSE", "Waiting", "Withheld", "withheld_in"]
@@ -89,16 +86,8 @@ class Withheld:
 
 def withheld_in(ledger: Objects, service: str) -> Iterator[Waiting]:
     """All of them that the ledger has of this service, however old; nothing before the first batch."""
-    try:
-        files = read_snapshot(ledger).files
-    except NoTable:
-        return
-    for file in files:
-        content = ledger.open(unquote(file.path))
-        if content is None:
-            raise TryAgain(f"{ledger.place}/{file.path} went away while it was looked at")
-        with content, pq.ParquetFile(content) as parquet:
-            yield from _withheld_rows(parquet, service)
+    for parquet in data_files(ledger):
+        yield from _withheld_rows(parquet, service)
 
 
 def _withheld_rows(parquet: pq.ParquetFile, service: str) -> Iterator[Waiting]:

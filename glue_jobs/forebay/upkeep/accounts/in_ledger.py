@@ -8,18 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import date
 from typing import Any
-from urllib.parse import unquote
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
-from forebay.errors import TryAgain
-from forebay.lake.log.listing import NoTable
-from forebay.lake.log.snapshot import read_snapshot
 from forebay.lake.objects import Objects
+from forebay.ledger.data_files import data_files
 
 __all__ = ["LedgerRows", "ledger_rows"]
 
@@ -66,18 +62,10 @@ class LedgerRows:
 
 def ledger_rows(ledger: Objects) -> Iterator[LedgerRows]:
     """None before the first batch."""
-    try:
-        files = read_snapshot(ledger).files
-    except NoTable:
-        return
-    for file in files:
-        content = ledger.open(unquote(file.path))
-        if content is None:
-            raise TryAgain(f"{ledger.place}/{file.path} went away while it was counted; count again")
-        with content, pq.ParquetFile(content) as parquet:
-            there = [name for name in COLUMNS if name in parquet.schema_arrow.names]
-            for batch in parquet.iter_batches(ROWS_AT_ONCE, columns=there, use_threads=False):
-                yield LedgerRows(_with_all(batch))
+    for parquet in data_files(ledger):
+        there = [name for name in COLUMNS if name in parquet.schema_arrow.names]
+        for batch in parquet.iter_batches(ROWS_AT_ONCE, columns=there, use_threads=False):
+            yield LedgerRows(_with_all(batch))
 
 
 def _with_all(batch: pa.RecordBatch) -> pa.RecordBatch:
