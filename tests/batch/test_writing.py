@@ -11,8 +11,8 @@ from forebay.batch.accounting import Fate
 from forebay.batch.new_tables import NewTables
 from forebay.batch.writing import Writing
 from forebay.declaration.service import builtin_service, parse_service
-from forebay.table.fan_out import Failed, Txn
-from forebay.table.kernel import LogFailed
+from forebay.table.commit import LogFailed, Txn
+from forebay.table.destination import Failed
 
 LAKE = "s3://lake"
 

@@ -89,7 +89,9 @@ def _rows(spark: Any, rows: int, tables: int) -> Any:
 
 def _make_many_tables(spark: Any, lake: str) -> None:
     """Two rows for each of them, in one batch."""
-    from forebay.table.fan_out import Appended, Destination, Txn, append
+    from forebay.table.commit import Txn
+    from forebay.table.destination import Appended, Destination
+    from forebay.table.fan_out import append
     from forebay.table.kernel import TableLogs
 
     # In a folder, Delta's usual log store starts a process for each chmod; this one does not, and one driver is alone here.
@@ -115,7 +117,9 @@ class _Contest:
         self.batch = 0
 
     def fan_out(self) -> None:
-        from forebay.table.fan_out import Appended, Destination, Txn, append
+        from forebay.table.commit import Txn
+        from forebay.table.destination import Appended, Destination
+        from forebay.table.fan_out import append
 
         self.batch += 1
         rows = self.rows.withColumnRenamed("game", "_table")

@@ -105,7 +105,9 @@ class _Contest:
 
     def _written(self, way: str, salt: int = 1) -> list[int]:
         from forebay.record.growth import Rules
-        from forebay.table.fan_out import Appended, Destination, Txn, append
+        from forebay.table.commit import Txn
+        from forebay.table.destination import Appended, Destination
+        from forebay.table.fan_out import append
 
         self.batch += 1
         rules = Rules()

@@ -15,19 +15,12 @@ import pytest
 
 from forebay.events import Event
 from forebay.operate.lake_view import LakeView
+from forebay.table.commit import LogFailed, Txn
+from forebay.table.destination import Appended, AppendResult, Destination, Failed, Skipped
 from forebay.table.events import ColumnsAdded, TableCreated, TypesWidened
-from forebay.table.fan_out import (
-    Appended,
-    AppendResult,
-    Destination,
-    Failed,
-    Skipped,
-    Txn,
-    append,
-    append_from_driver,
-)
+from forebay.table.fan_out import append, append_from_driver
 from forebay.table.in_arrow import arrow_rows
-from forebay.table.kernel import LogFailed, TableLogs
+from forebay.table.kernel import TableLogs
 from tests.table.log import adds, commits, data_files, folder, stats
 
 if TYPE_CHECKING:

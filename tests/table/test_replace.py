@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from forebay.table.fan_out import Appended, Destination, Skipped, Txn
+from forebay.table.commit import Txn
+from forebay.table.destination import Appended, Destination, Skipped
 from forebay.table.kernel import Seen, TableLogs
 from forebay.table.replace import replace
 

@@ -41,7 +41,7 @@ from forebay.ledger.entry import Entry, file_hash
 from forebay.ledger.ledger import Ledger, utc
 from forebay.ledger.versions import Sorted, Superseded, standing
 from forebay.table.catalog import Catalog
-from forebay.table.fan_out import Txn
+from forebay.table.commit import Txn
 from forebay.table.in_arrow import arrow_rows
 from forebay.table.kernel import NO_VERSION, TableLogs
 

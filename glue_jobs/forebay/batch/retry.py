@@ -37,8 +37,9 @@ from forebay.lake.objects import Objects, open_objects
 from forebay.lake.paused import paused_tables
 from forebay.ledger.entry import COLUMNS as LEDGER_COLUMNS
 from forebay.ledger.ledger import NAMES
+from forebay.table.commit import Txn
 from forebay.table.conflict import is_conflict
-from forebay.table.fan_out import Appended, Destination, Failed, Txn
+from forebay.table.destination import Appended, Destination, Failed
 from forebay.table.kernel import NO_VERSION, TableLogs
 from forebay.table.replace import replace
 

@@ -41,10 +41,12 @@ from forebay.lake.log.commit import rows_of_transaction
 from forebay.lake.objects import open_objects
 from forebay.ledger.versions import Superseded, standing
 from forebay.table.catalog import Catalog
-from forebay.table.fan_out import Appended, AppendResult, Destination, Failed, Skipped, Txn, append, append_from_driver
+from forebay.table.commit import LogFailed, Txn
+from forebay.table.destination import Appended, AppendResult, Destination, Failed, Skipped
+from forebay.table.fan_out import append, append_from_driver
 from forebay.table.from_records import with_record_columns
 from forebay.table.in_arrow import arrow_rows
-from forebay.table.kernel import LogFailed, Seen, TableLogs
+from forebay.table.kernel import Seen, TableLogs
 from forebay.table.replace import replace
 
 if TYPE_CHECKING:

@@ -44,9 +44,10 @@ from forebay.record.growth import Rules, agrees, grown
 from forebay.record.kind import Struct, leaves
 from forebay.settings import problems_of
 from forebay.table.as_records import as_records
+from forebay.table.commit import Committed
 from forebay.table.files import TableFolder, write_files
 from forebay.table.from_records import shape_of
-from forebay.table.kernel import Committed, Seen, TableLogs
+from forebay.table.kernel import Seen, TableLogs
 from forebay.table.schema import nullable
 from forebay.table.shaping import DOCUMENT, MISFITS, RESCUED, Shaping, fixed_columns, known_columns, spark_columns
 from forebay.table.storage import storage_as

@@ -1,9 +1,10 @@
 """Tables: rows on their way into Delta tables, each batch exactly once in each of them.
 
-`fan_out` appends one batch to many tables; `files` writes their data files in one Spark job, `statistics` says what is in
-them, `partition` names their folders, `storage` puts them there, `schema` compares columns, and `kernel` commits.
-`shaping` gives rows the columns that their records bring (`from_records` and `as_records` do so and undo it for whole
-DataFrames), `replace` lets rows take the place of others, and `catalog` tells the Glue Data Catalog.
-`conflict` knows a commit that another writer's commit refused, `widening` changes a column to a wider type,
-`in_arrow` names Arrow's types, and `events` says what happened.
+* `fan_out` appends one batch to many tables, each a `destination`      * `replace` lets rows take the place of others
+* `files` writes the data files of all tables in one Spark job      * `storage` puts them into the tables' folders
+* `statistics` what is in a data file      * `partition` names folders      * `in_arrow` Arrow's names of types
+* `shaping` gives rows the columns that their records bring; `from_records` and `as_records` do and undo it for DataFrames
+* `schema` compares columns      * `widening` changes a column to a wider type
+* `kernel` a table's log, and its commits      * `commit` how one can end      * `actions` changes of protocol and metadata
+* `conflict` a commit that another writer's commit refused      * `catalog` the Glue Data Catalog      * `events`
 """

@@ -16,27 +16,20 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from forebay.errors import ForebayError, Halt, InvalidConfiguration, Problem
 from forebay.events import Emit
 from forebay.record.conform import writable
-from forebay.record.growth import Rules, agrees, grown, left_out
+from forebay.record.growth import agrees, grown, left_out
 from forebay.record.kind import Struct
 from forebay.record.shape import Shape
+from forebay.table.commit import CommitRefused, Committed, CommitUnknown, LogFailed, Repeated, Txn
+from forebay.table.destination import Appended, AppendResult, Destination, Failed, Skipped
 from forebay.table.events import ColumnsAdded, ColumnsLeftOut, TableCreated, TypesWidened
 from forebay.table.files import DataFile, TableFolder, Written, write_files, write_rows
-from forebay.table.kernel import (
-    CommitRefused,
-    Committed,
-    CommitUnknown,
-    LogFailed,
-    Repeated,
-    Seen,
-    TableLogs,
-    Txn,
-)
+from forebay.table.kernel import Seen, TableLogs
 from forebay.table.partition import quoted
 from forebay.table.schema import merged, misfits, new_columns, nullable, unwritable
 from forebay.table.shaping import DOCUMENT, Shaping, fixed_columns, known_columns, spark_columns
@@ -48,66 +41,10 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-__all__ = [
-    "AppendResult",
-    "Appended",
-    "Destination",
-    "Failed",
-    "Skipped",
-    "Txn",
-    "append",
-    "append_from_driver",
-]
+__all__ = ["append", "append_from_driver"]
 
 ATTEMPTS = 5
 """How often a table may change under us, in one batch, before a person should ask who changes it."""
-
-
-@dataclass(frozen=True)
-class Destination:
-    """A table: its name in the rows, where it lives, and what it is made with if it is not there yet."""
-
-    name: str
-    path: str
-    partition_columns: tuple[str, ...] = ()
-    properties: Mapping[str, str] = field(default_factory=dict)
-    rules: Rules | None = None
-    """How its records become columns; without rules the rows are what they are."""
-    cluster_columns: tuple[str, ...] = ()
-    """Instead of partition columns: by which OPTIMIZE puts its rows together."""
-    salt: int = 1
-    """By so many tasks the rows of one partition are written."""
-    type_widening: bool = False
-    """Its columns may get wider types, at the price of readers that do not know that."""
-
-
-@dataclass(frozen=True)
-class Appended:
-    """The rows are in the table, as of this version of it; of `rescued` rows something had no column to fit in."""
-
-    version: int
-    files: int
-    rows: int
-    bytes: int
-    seconds: float
-    rescued: int = 0
-
-
-@dataclass(frozen=True)
-class Skipped:
-    """The table has this transaction already."""
-
-
-@dataclass(frozen=True)
-class Failed:
-    """The table was not written. `may_be_in`: the commit was sent, and its answer is unknown. The log does not show it, but it
-    may still arrive; only a repetition of the batch can tell."""
-
-    error: ForebayError
-    may_be_in: bool = False
-
-
-AppendResult = Appended | Skipped | Failed
 
 
 class FilesNotWritten(ForebayError):

@@ -14,9 +14,6 @@ says that the table was replaced) and writes one; on S3 that is seven requests, 
 writers: a commit is refused where its version is taken, and Kernel then reads what the winners did; an append goes behind
 other appends and compactions, and a table whose columns changed is `CommitConflict`.
 
-Two failures of a commit are told apart. `CommitRefused`: S3 answered, and nothing can arrive later. `CommitUnknown`: the
-commit was sent and may still arrive, even where the log does not show it yet.
-
 Kernel does not write checkpoints by itself, so threads do when they are due, and a checksum with each: without one,
 Kernel 4.2 reads all commits since the last checkpoint again at every commit.
 """
@@ -32,9 +29,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from forebay.errors import ForebayError
 from forebay.events import Emit
-from forebay.spark.java_failure import COMMIT_FAILED, COMMIT_REFUSED, COMMIT_UNKNOWN, causes
+from forebay.table.actions import metadata_action, protocol_action
+from forebay.table.commit import CommitConflict, Committed, LogFailed, Repeated, Txn
 from forebay.table.events import LogNotTidied
 from forebay.table.widening import ENABLED, FEATURE
 
@@ -42,17 +39,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
 
-__all__ = [
-    "CommitConflict",
-    "CommitRefused",
-    "CommitUnknown",
-    "Committed",
-    "LogFailed",
-    "Repeated",
-    "Seen",
-    "TableLogs",
-    "Txn",
-]
+__all__ = ["NO_VERSION", "Seen", "TableLogs"]
 
 ENGINE = "forebay"
 NO_VERSION = -1
@@ -68,7 +55,6 @@ LOG_STORE_SCHEMES = ("s3", "s3a", "s3n", "abfs", "abfss", "gs", "hdfs", "file")
 
 CHECKPOINT, CHECKSUM_IN_PASSING = "CHECKPOINT", "CHECKSUM_SIMPLE"
 NOT_THERE = "TableNotFoundException"
-UNSUPPORTED = ("UnsupportedProtocolVersionException", "UnsupportedTableFeatureException")
 REPEATED = "ConcurrentTransactionException"
 CONFLICTS = (
     *("MetadataChangedException", "ProtocolChangedException", "TableAlreadyExistsException"),
@@ -76,14 +62,6 @@ CONFLICTS = (
     # A failure, and then a conflict at the same version. That version is taken, so the log shows whether it is by us.
     "CommitStateUnknownException",
 )
-
-
-@dataclass(frozen=True)
-class Txn:
-    """What makes a commit happen once: Delta keeps, for each application, the last version that is in."""
-
-    app_id: str
-    version: int
 
 
 @dataclass(frozen=True)
@@ -97,55 +75,6 @@ class Seen:
     partition_columns: tuple[str, ...]
     column_mapping: str
     snapshot: Any
-
-
-@dataclass(frozen=True)
-class Committed:
-    version: int
-
-
-@dataclass(frozen=True)
-class Repeated:
-    """The transaction was in already; nothing was added."""
-
-
-@dataclass(frozen=True)
-class CommitConflict:
-    """Another writer created the table or changed what it looks like; the files are not in it."""
-
-
-class LogFailed(ForebayError):
-    """The log could not be read or written. After a commit: whether it is in is not known until the log is read again."""
-
-    def __init__(self, kind: str, message: str) -> None:
-        self.kind, self.message = kind, message
-        super().__init__(f"{kind}: {message}")
-
-    @property
-    def lasts(self) -> bool:
-        """Whether the table asks for a feature that we do not have: to try again is of no use."""
-        return self.kind in UNSUPPORTED
-
-    @classmethod
-    def of(cls, thrown: Any) -> LogFailed:
-        """What the JVM threw. Kernel says "commit failed" of conflicts, too; after those, nothing is unknown."""
-        chain = list(causes(thrown))
-        refused = next((java for name, java in chain if name == COMMIT_REFUSED), None)
-        if refused is not None:
-            return CommitRefused("CommitRefused", str(refused.getMessage()))
-        sent = (java for name, java in chain if name == COMMIT_UNKNOWN)
-        failed = (java for name, java in chain if name == COMMIT_FAILED and not java.isConflict())
-        if (unknown := next(sent, None) or next(failed, None)) is not None:
-            return CommitUnknown("CommitUnknown", str(unknown.getMessage()))
-        return LogFailed(str(thrown.getClass().getSimpleName()), str(thrown.getMessage()))
-
-
-class CommitRefused(LogFailed):
-    """The commit is not in the log, and cannot get there any more."""
-
-
-class CommitUnknown(LogFailed):
-    """The commit was sent, and nothing says whether it arrived. It may arrive after the log was read again."""
 
 
 class TableLogs:
@@ -241,9 +170,9 @@ class TableLogs:
         commit where another has changed the table meanwhile."""
         if schema is not None:
             more = {ENABLED: "true"} if widening else {}
-            actions = [_metadata_action(seen.snapshot.getMetadata(), schema, properties=more), *actions]
+            actions = [metadata_action(seen.snapshot.getMetadata(), schema, properties=more), *actions]
         if widening:
-            actions = [_protocol_action(seen.snapshot.getProtocol(), FEATURE), *actions]
+            actions = [protocol_action(seen.snapshot.getProtocol(), FEATURE), *actions]
 
         def transaction() -> Any:
             update = seen.snapshot.buildUpdateTableTransaction(ENGINE, self._java.write)
@@ -264,7 +193,7 @@ class TableLogs:
                 .build(self._engine)
             )
 
-        actions = [_metadata_action(seen.snapshot.getMetadata(), schema, partition_columns), *actions]
+        actions = [metadata_action(seen.snapshot.getMetadata(), schema, partition_columns), *actions]
         return self._commit(seen.path, seen.listed, transaction, actions, remember=False)
 
     def close(self) -> None:
@@ -410,47 +339,6 @@ class _Java:
         for key, value in items.items():
             made.put(key, value)
         return made
-
-
-def _protocol_action(protocol: Any, feature: str) -> str:
-    """The table's protocol with one more feature for readers and writers; those that older versions implied are named."""
-    supported = protocol.getImplicitlyAndExplicitlySupportedFeatures().toArray()
-    names = {str(found.featureName()): bool(found.isReaderWriterFeature()) for found in supported} | {feature: True}
-    action = {
-        "minReaderVersion": 3,
-        "minWriterVersion": 7,
-        "readerFeatures": sorted(name for name, for_readers in names.items() if for_readers),
-        "writerFeatures": sorted(names),
-    }
-    return json.dumps({"protocol": action})
-
-
-def _metadata_action(
-    metadata: Any,
-    schema: StructType,
-    partition_columns: Sequence[str] | None = None,
-    properties: Mapping[str, str] | None = None,
-) -> str:
-    """What the log says of the table, with another schema, and perhaps with other partition columns."""
-    if partition_columns is None:
-        partition_columns = _texts(metadata.getPartitionColumns())
-    named = {"name": metadata.getName(), "description": metadata.getDescription()}
-    action = {
-        "id": metadata.getId(),
-        **{key: str(value.get()) for key, value in named.items() if value.isPresent()},
-        "format": {"provider": "parquet", "options": {}},
-        "schemaString": schema.json(),
-        "partitionColumns": list(partition_columns),
-        "configuration": {**dict(metadata.getConfiguration()), **(properties or {})},
-    }
-    if metadata.getCreatedTime().isPresent():
-        action["createdTime"] = int(metadata.getCreatedTime().get())
-    return json.dumps({"metaData": action})
-
-
-def _texts(array: Any) -> list[str]:
-    elements = array.getElements()
-    return [str(elements.getString(at)) for at in range(array.getSize())]
 
 
 def _items(java_list: Any) -> list[Any]:

@@ -17,8 +17,10 @@ from typing import TYPE_CHECKING, Any
 
 from forebay.errors import ForebayError
 from forebay.spark.java_failure import COMMIT_UNKNOWN, causes, java_exception
-from forebay.table.fan_out import Appended, AppendResult, ChangesTooOften, Destination, Failed, Skipped, Txn
-from forebay.table.kernel import CommitUnknown, LogFailed, Seen, TableLogs
+from forebay.table.commit import CommitUnknown, LogFailed, Txn
+from forebay.table.destination import Appended, AppendResult, Destination, Failed, Skipped
+from forebay.table.fan_out import ChangesTooOften
+from forebay.table.kernel import Seen, TableLogs
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

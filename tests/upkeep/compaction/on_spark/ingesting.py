@@ -12,8 +12,10 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from forebay.spark.session import session
-from forebay.table.fan_out import Appended, Destination, append
-from forebay.table.kernel import TableLogs, Txn
+from forebay.table.commit import Txn
+from forebay.table.destination import Appended, Destination
+from forebay.table.fan_out import append
+from forebay.table.kernel import TableLogs
 
 ROWS, OLD_ROWS, MERGES = 50, 400, 5
 

@@ -16,7 +16,9 @@ from forebay.errors import Halt
 from forebay.lake.health import HealthRecords
 from forebay.lake.layout import lease_of
 from forebay.lake.lease import hold
-from forebay.table.fan_out import Destination, Txn, append
+from forebay.table.commit import Txn
+from forebay.table.destination import Destination
+from forebay.table.fan_out import append
 from forebay.upkeep.compaction.carry_out import ATTEMPTS, Engine
 from forebay.upkeep.compaction.events import CompactionEnded, TableCompacted, TableNotCompacted
 from forebay.upkeep.compaction.work import Work
