@@ -12,7 +12,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from forebay.record import swift, walk
+from forebay.record import arrow_parser, walk
 from forebay.record.conform import Records, writable
 from forebay.record.growth import Rules, grown
 from forebay.record.kind import Struct, arrow_type
@@ -254,7 +254,7 @@ def test_two_fields_that_would_be_one_when_flattened_are_rescued_with_their_reco
 
 def test_identifiers_as_keys_cost_memory_in_proportion(monkeypatch: pytest.MonkeyPatch) -> None:
     """Arrow has a column for each key, with a place for each record."""
-    taken, read = [], swift._read
+    taken, read = [], arrow_parser._read
     before = pa.total_allocated_bytes()
 
     def reading(*given: Any) -> pa.Table:
@@ -262,7 +262,7 @@ def test_identifiers_as_keys_cost_memory_in_proportion(monkeypatch: pytest.Monke
         taken.append(pa.total_allocated_bytes() - before)
         return table
 
-    monkeypatch.setattr(swift, "_read", reading)
+    monkeypatch.setattr(arrow_parser, "_read", reading)
     rows, columns = made_of([{"event": "x", "scores": {f"p-{n}": n, f"q-{n}": "2026-11-21"}} for n in range(6000)])
     assert columns.fields["scores"].kind == "json"
     assert rows[17] == ({"event": "x", "scores": '{"p-17":17,"q-17":"2026-11-21"}'}, None)

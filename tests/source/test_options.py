@@ -7,7 +7,8 @@ from datetime import datetime, timedelta
 import pytest
 
 from forebay.errors import InvalidConfiguration
-from forebay.source.options import ELSEWHERE, MANIFESTS, OPTIONS, SourceOptions, source_options_table
+from forebay.source.elsewhere import ELSEWHERE
+from forebay.source.options import MANIFESTS, OPTIONS, SourceOptions, source_options_table
 
 QUEUE = "https://sqs.eu-central-1.amazonaws.com/123456789012/landed"
 LEAST = {"queueUrl": QUEUE, "manifestPath": "s3://lake/_streams/ingest"}

@@ -1,8 +1,12 @@
 """Records: JSON text becomes the columns that a table has, and the columns that it is going to have.
 
-`shape` counts what values the fields of records had; `kind` is what a column holds; `growth` decides from both which columns
-a table gets; `name` makes column names of fields; `number` reads and writes JSON with each number as it was written; `walk`
-conforms one record at a time and is the definition; `swift` does the same to thousands at once where they are ordinary;
-`conform` puts them together. `field` finds the value at a path, `declared` says what it is in its column, `moment` reads times,
-and `route` finds the table of a record: in Python what Spark does in a batch. No Spark, no S3.
+* `shape` counts what values the fields of records had      * `kind` is what a column holds
+* `growth` decides from both which columns a table gets      * `name` makes column names of fields
+* `number` reads and writes JSON with each number as it was written
+* `walk` conforms one record at a time, and is the definition      * `swift` does the same to thousands at once
+* `arrow_parser` parses those, by the rules of `walk`      * `conform` puts both together
+* `field` finds the value at a path      * `declared` says what it is in its column      * `moment` reads times
+* `route` finds the table of a record: these four in Python what Spark does in a batch
+
+No Spark, no S3.
 """

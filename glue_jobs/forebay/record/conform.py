@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from forebay.record import swift, walk
+from forebay.record.arrow_parser import ParseHints, Unordinary
 from forebay.record.growth import Rules
 from forebay.record.kind import Fixed, Kind, Many, Struct, arrow_type
 from forebay.record.shape import Shape
@@ -33,13 +34,13 @@ class Conformed:
 class Records:
     """Records of one table, as text."""
 
-    def __init__(self, texts: pa.StringArray, rules: Rules, hints: swift.ParseHints | None = None) -> None:
+    def __init__(self, texts: pa.StringArray, rules: Rules, hints: ParseHints | None = None) -> None:
         self.texts, self.rules = texts, rules
         try:
-            parts, refused = swift.parse(texts, rules, hints or swift.ParseHints())
+            parts, refused = swift.parse(texts, rules, hints or ParseHints())
             self._shapes = [part.shape(rules) for part in parts]
             self._swift, self._slow = parts, refused
-        except swift.Unordinary:
+        except Unordinary:
             self._shapes, self._swift, self._slow = [], [], list(range(len(texts)))
 
     @cached_property
@@ -58,7 +59,7 @@ class Records:
         for part in self._swift:
             try:
                 made, odd = part.conformed(columns, self.rules)
-            except swift.Unordinary:
+            except Unordinary:
                 odd = np.ones(part.stop - part.start, bool)
             positions = np.arange(part.start, part.stop)
             slow += [(int(at), walk.parsed(self.texts[int(at)].as_py(), self.rules)) for at in positions[odd]]

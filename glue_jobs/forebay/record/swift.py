@@ -1,56 +1,34 @@
 """Thousands of ordinary records at once, through Arrow's parser: the same columns as `walk`, some ten times quicker.
 
-Enters: records as one Arrow array of text. Leaves: `Parsed` parts, which know the shape of their records and put them into
-columns, with a mark on each record that only `walk` does right; and the records that Arrow's parser refuses, by position.
-Where a whole part is beyond what is done here, it says `Unordinary`, and all of it is walked.
+Enters: records as one Arrow array of text. Leaves: `Parsed` parts, and the positions of records that Arrow's parser refuses.
+A part knows the shape of its records and puts them into columns. It marks each record that must be walked instead. Where a
+whole part cannot be done here, it raises `Unordinary`, and all of it is walked.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.json as pj
 
+from forebay.record.arrow_parser import CELLS, ParseHints, Unordinary, first_rows, inexact_in, leaves_of, read_records
 from forebay.record.growth import Rules
 from forebay.record.kind import LEAVES, Kind, Many, Struct, arrow_type
 from forebay.record.name import free_name, is_twin, safe_name
-from forebay.record.number import NEGATIVE_ZERO, is_exact
 from forebay.record.shape import Shape
-from forebay.record.walk import DEEPEST
 
-__all__ = ["ParseHints", "Parsed", "Unordinary", "parse"]
+__all__ = ["Parsed", "parse"]
 
 REFUSED_IN = re.compile(r"in row (\d+)$")
 REFUSED_AT_MOST = 0.05
 EXACT = float(2**53)
-CELLS = 4_000_000
-"""So many values, nulls included, Arrow makes at a time, or a few times as many: some 50 MB."""
 CELLS_IN_ALL = 4 * CELLS
 """Of some records, that are kept at a time. Where there are more, hardly any has a value, and to walk takes less memory."""
-BYTES_OF_A_FIELD = 10
-"""Of JSON, at least, that a field takes: a first guess of how many there may be."""
-FASTER_AT_MOST = 4
-TIMES_AT_MOST = 1000
-
-MAY_BE_INEXACT = r"\.[0-9]{8}|[0-9]{8}\.[0-9]|[0-9][eE][-+]?[0-9]|-0[\s,\]}]"
-"""Finds, at little cost, each -0 and each number of 16 digits with a fraction, or with an exponent; and much else, as ids."""
-
-_LONG = "|".join(rf"[0-9]{{{whole}}}\.[0-9]{{{16 - whole},}}" for whole in range(1, 16))
-IS_LONG = rf"[:\[,]\s*(?:-0[\s,\]}}]|-?(?:{_LONG}|[0-9]{{16,}}\.[0-9]|[0-9]+(?:\.[0-9]+)?[eE]))"
-LONG_NUMBERS = re.compile(
-    r"[:\[,]\s*(-0(?=[\s,\]}])|(?=-?[0-9.]{17}|-?[0-9.]+[eE])-?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?)(?![0-9.eE])"
-)
-"""Also in texts, which does no harm: the record is walked for nothing."""
-
-
-class Unordinary(Exception):
-    """These records are to be walked."""
 
 
 @dataclass(frozen=True)
@@ -76,30 +54,6 @@ class Parsed:
         return made, odd
 
 
-@dataclass
-class ParseHints:
-    """The fields that Arrow was told to be text, since it had taken them for times; told at once, the next records of the
-    same table need not be parsed twice."""
-
-    fields: pa.Schema | None = None
-    rows: int = 0
-    """So many records were parsed at a time, last."""
-    sparse: bool = False
-    """Nearly each record has fields that no other one has: all are walked."""
-
-    def more(self, times: list[pa.Field]) -> None:
-        new = pa.schema(times)
-        self.fields = new if self.fields is None else pa.unify_schemas([self.fields, new], promote_options="permissive")
-        if _leaves(pa.struct(self.fields)) > TIMES_AT_MOST:
-            self.fields = None
-            raise Unordinary("there are too many fields to be told")
-
-    def next_rows(self, records: int, fields: int) -> int:
-        """How many records to parse next, after so many that had so many different fields. Arrow takes memory for each field
-        in each record; with identifiers for keys, the fields grow as fast as the records."""
-        return max(1, int(records * min(FASTER_AT_MOST, (CELLS / max(1, records * fields)) ** 0.5)))
-
-
 def parse(texts: pa.StringArray, rules: Rules, hints: ParseHints) -> tuple[list[Parsed], list[int]]:
     """All records: those parsed, and the positions of those refused. `Unordinary` where too many are refused, since each
     costs a parse of its own."""
@@ -117,7 +71,7 @@ def parse(texts: pa.StringArray, rules: Rules, hints: ParseHints) -> tuple[list[
 def _parse(texts: pa.StringArray, rules: Rules, hints: ParseHints) -> tuple[list[Parsed], list[int]]:
     parts: list[Parsed] = []
     refused: list[int] = []
-    inexact = _inexact(texts)
+    inexact = inexact_in(texts)
     start, total = 0, len(texts)
     for stop in [*inexact, total]:
         _parse_some(texts, start, stop, rules, hints, (parts, refused))
@@ -129,28 +83,12 @@ def _parse(texts: pa.StringArray, rules: Rules, hints: ParseHints) -> tuple[list
     return parts, refused
 
 
-def _inexact(texts: pa.StringArray) -> list[int]:
-    """The records with a number that Arrow would change without a word: a double does not hold it, or it is a whole -0."""
-    suspects = np.flatnonzero(pc.match_substring_regex(texts, MAY_BE_INEXACT))
-    suspects = suspects[np.asarray(pc.match_substring_regex(texts.take(pa.array(suspects)), IS_LONG), bool)]
-    found = [LONG_NUMBERS.findall(text) for text in texts.take(pa.array(suspects)).to_pylist()]
-    numbers = pa.array([number for some in found for number in some], pa.string())
-    again = pc.cast(pc.cast(numbers, pa.float64()), pa.string())
-    if pc.all(pc.and_(pc.equal(numbers, again), pc.not_equal(numbers, NEGATIVE_ZERO))).as_py():
-        return []
-    return [at for at, some in zip(suspects.tolist(), found, strict=True) if not all(map(_is_kept, some))]
-
-
-def _is_kept(number: str) -> bool:
-    return number != NEGATIVE_ZERO and is_exact(number)
-
-
 def _parse_some(
     texts: pa.StringArray, start: int, stop: int, rules: Rules, hints: ParseHints, into: tuple[list[Parsed], list[int]]
 ) -> None:
     parts, refused = into
     while start < stop:
-        until = min(stop, start + (hints.rows or _first_rows(texts)))
+        until = min(stop, start + (hints.rows or first_rows(texts)))
         try:
             parts.append(_parsed(texts, start, until, rules, hints))
             hints.rows = hints.next_rows(until - start, parts[-1].leaves)
@@ -173,68 +111,14 @@ def _parse_some(
         start = bad + 1
 
 
-def _first_rows(texts: pa.StringArray) -> int:
-    return max(1, int((CELLS * BYTES_OF_A_FIELD / max(1, texts.nbytes / len(texts))) ** 0.5))
-
-
-def _leaves(kind: pa.DataType) -> int:
-    """The innermost fields."""
-    if pa.types.is_list(kind):
-        return _leaves(kind.value_type)
-    return sum(_leaves(child.type) for child in kind) if pa.types.is_struct(kind) else 1
-
-
 def _parsed(texts: pa.StringArray, start: int, stop: int, rules: Rules, hints: ParseHints) -> Parsed:
-    some = texts.slice(start, stop - start)
-    table = _read(some, hints.fields)
-    if times := list(_times(pa.struct(table.schema))):
-        # Arrow takes text that looks like a date for one, and would write it in its own way.
-        hints.more(times)
-        table = _read(some, hints.fields)
-    if table.num_rows != stop - start:
-        raise Unordinary("the records are not one object each")
-    fields = table.combine_chunks()
-    arrays = [column.chunk(0) if column.num_chunks else pa.array([], column.type) for column in fields.columns]
-    if not arrays:
-        raise Unordinary("the records have no fields")
-    whole = pa.StructArray.from_arrays(arrays, fields=list(table.schema))
+    whole = read_records(texts.slice(start, stop - start), hints)
+    leaves = leaves_of(whole.type)
     if rules.declared:
         whole = _undeclared(whole, rules.declared)
     if rules.flatten is not None:
         whole = _flattened(whole, rules.flatten, rules.depth)
-    return Parsed(start, stop, whole, _leaves(pa.struct(table.schema)))
-
-
-def _read(texts: pa.StringArray, explicit: pa.Schema | None) -> pa.Table:
-    offsets = np.frombuffer(texts.buffers()[1], np.int32, len(texts) + 1, texts.offset * 4)
-    first, last = int(offsets[0]), int(offsets[-1])
-    buffer = texts.buffers()[2].slice(first, last - first)
-    return pj.read_json(
-        pa.BufferReader(buffer),
-        pj.ReadOptions(use_threads=False, block_size=max(16, last - first + 1)),
-        pj.ParseOptions(explicit_schema=explicit, newlines_in_values=True, unexpected_field_behavior="infer"),
-    )
-
-
-def _times(kind: pa.DataType, level: int = 0) -> Iterator[pa.Field]:
-    """The fields, down to the innermost, that must be told to be text."""
-    for child in kind:
-        if (told := _as_text(child.type, level + 1)) is not None:
-            yield pa.field(child.name, told)
-
-
-def _as_text(kind: pa.DataType, level: int) -> pa.DataType | None:
-    if level > DEEPEST:
-        raise Unordinary("nested too deep")
-    if pa.types.is_timestamp(kind):
-        return pa.string()
-    if pa.types.is_struct(kind):
-        inner = list(_times(kind, level))
-        return pa.struct(inner) if inner else None
-    if pa.types.is_list(kind):
-        element = _as_text(kind.value_type, level + 1)
-        return None if element is None else pa.list_(element)
-    return None
+    return Parsed(start, stop, whole, leaves)
 
 
 # --- before anything is looked at ---

@@ -21,7 +21,7 @@ cause.
 
 The rooms within, from the queue outwards:
 
-* `option`, `options` what a user may write, declared once
+* `option`, `options` what a user may write, declared once; `elsewhere` what other sources call it
 * `queue` receive, delete, hold, count, and what each failure means
 * `poll` one look at the queue, in parallel; `admission` which messages make the batch; `kept` those nobody understood
 * `manifest` the list of a batch, written before Spark learns of it

@@ -20,6 +20,7 @@ from urllib.parse import urlsplit
 from forebay.errors import InvalidConfiguration, Problem
 from forebay.events import where_numbers_go
 from forebay.notification import Filter
+from forebay.source.elsewhere import ELSEWHERE
 from forebay.source.option import (
     Option,
     anything,
@@ -38,11 +39,9 @@ from forebay.source.option import (
 )
 
 __all__ = [
-    "ELSEWHERE",
     "MANIFESTS",
     "OPTIONS",
     "SourceOptions",
-    "other_options_table",
     "source_options_table",
 ]
 
@@ -131,12 +130,6 @@ def source_options_table() -> str:
     """The options as a table in Markdown, for docs/source.md."""
     head = "| option | type | default | allowed | meaning |\n| --- | --- | --- | --- | --- |\n"
     return head + "".join(f"| {_names(o)} | {o.type} | {o.default} | {o.allowed} | {o.meaning} |\n" for o in OPTIONS)
-
-
-def other_options_table() -> str:
-    """What other sources of this name have and this one refuses, as a table in Markdown, for docs/source.md."""
-    head = "| elsewhere | here |\n| --- | --- |\n"
-    return head + "".join(f"| `{name}` | {instead} |\n" for name, instead in ELSEWHERE.items())
 
 
 def _names(option: Option) -> str:
@@ -308,32 +301,5 @@ OPTIONS = (
         effect=False,
     ),
 )
-
-ELSEWHERE = {
-    "sqsUrl": "`queueUrl`",
-    "sqsFetchIntervalSeconds": "`waitS`, and the query's trigger",
-    "sqsLongPollingWaitTimeSeconds": "`waitS`",
-    "sqsMaxConnections": "`fetchParallelism`",
-    "sqsMaxRetries": "a queue out of reach is asked five times, then the query stops; nothing is deleted",
-    "messageWrapper": "leave it out: every wrapping is recognised",
-    "pathRewrites": "leave it out: files are read from the bucket that announced them, and there are no mounts",
-    "pathGlobFilter": "`pathFilter`, over the whole key: `**/*.json`",
-    "excludeRegex": "`pathFilter` says what is wanted",
-    "fileNameOnly": "leave it out: a file is a version of an object, and its whole key counts",
-    "shouldSortFiles": "`order`",
-    "latestFirst": "`order`",
-    "roleArn": "the role is that of the driver's credentials (`AWS_PROFILE` can name one to assume)",
-    "awsAccessKey": "credentials come from the standard chain, not from options",
-    "awsSecretKey": "credentials come from the standard chain, not from options",
-    "useInstanceProfileCredentials": "leave it out: the standard chain finds them",
-    "timestampFormat": "declare `string`, and use `to_timestamp` with the pattern",
-    "dateFormat": "declare `string`, and use `to_date` with the pattern",
-    "rescuedDataColumn": "declare `_corrupt_record string`: it holds the whole record",
-    "ignoreCorruptFiles": "declare `_corrupt_record string`: it says which file, why, and how it begins",
-    "ignoreMissingFiles": "`ignoreFileDeletion`",
-    "encoding": "leave it out: UTF-8 and UTF-16 are recognised",
-    "compression": "leave it out: gz, zstd, bz2 and snappy are recognised",
-}
-"""What other sources, and Spark's readers of files, have and this source has not; and what to do instead."""
 
 _BY_LOWER_NAME = {name.lower(): option for option in OPTIONS for name in (option.name, *option.also)}

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from forebay.record.arrow_parser import ParseHints
 from forebay.record.conform import Records
 from forebay.record.growth import Rules, grown
 from forebay.record.kind import Struct, columns_of_json, json_of
 from forebay.record.number import read_json, write_json
 from forebay.record.shape import Shape
-from forebay.record.swift import ParseHints
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructField, StructType

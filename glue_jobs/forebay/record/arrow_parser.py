@@ -1,0 +1,142 @@
+"""Arrow's JSON parser, held to the rules of `walk`: it guesses times, rounds numbers, and takes memory for each field.
+
+In: records as one Arrow array of text. Out: a struct array of the same length, or `Unordinary` where Arrow cannot do it as
+`walk` would; and the positions of records with numbers that Arrow would change. `ParseHints` remember for the next records
+of a table what was learnt from the last ones.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.json as pj
+
+from forebay.record.number import NEGATIVE_ZERO, is_exact
+from forebay.record.walk import DEEPEST
+
+__all__ = ["CELLS", "ParseHints", "Unordinary", "first_rows", "inexact_in", "leaves_of", "read_records"]
+
+CELLS = 4_000_000
+"""So many values, nulls included, Arrow makes at a time, or a few times as many: some 50 MB."""
+BYTES_OF_A_FIELD = 10
+"""Of JSON, at least, that a field takes: a first guess of how many there may be."""
+FASTER_AT_MOST = 4
+TIMES_AT_MOST = 1000
+
+MAY_BE_INEXACT = r"\.[0-9]{8}|[0-9]{8}\.[0-9]|[0-9][eE][-+]?[0-9]|-0[\s,\]}]"
+"""Finds, at little cost, each -0 and each number of 16 digits with a fraction, or with an exponent; and much else, as ids."""
+
+_LONG = "|".join(rf"[0-9]{{{whole}}}\.[0-9]{{{16 - whole},}}" for whole in range(1, 16))
+IS_LONG = rf"[:\[,]\s*(?:-0[\s,\]}}]|-?(?:{_LONG}|[0-9]{{16,}}\.[0-9]|[0-9]+(?:\.[0-9]+)?[eE]))"
+LONG_NUMBERS = re.compile(
+    r"[:\[,]\s*(-0(?=[\s,\]}])|(?=-?[0-9.]{17}|-?[0-9.]+[eE])-?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?)(?![0-9.eE])"
+)
+"""Also in texts, which does no harm: the record is walked for nothing."""
+
+
+class Unordinary(Exception):
+    """These records are to be walked."""
+
+
+@dataclass
+class ParseHints:
+    """The fields that Arrow was told to be text, since it had taken them for times; told at once, the next records of the
+    same table need not be parsed twice."""
+
+    fields: pa.Schema | None = None
+    rows: int = 0
+    """So many records were parsed at a time, last."""
+    sparse: bool = False
+    """Nearly each record has fields that no other one has: all are walked."""
+
+    def more(self, times: list[pa.Field]) -> None:
+        new = pa.schema(times)
+        self.fields = new if self.fields is None else pa.unify_schemas([self.fields, new], promote_options="permissive")
+        if leaves_of(pa.struct(self.fields)) > TIMES_AT_MOST:
+            self.fields = None
+            raise Unordinary("there are too many fields to be told")
+
+    def next_rows(self, records: int, fields: int) -> int:
+        """How many records to parse next, after so many that had so many different fields. Arrow takes memory for each field
+        in each record; with identifiers for keys, the fields grow as fast as the records."""
+        return max(1, int(records * min(FASTER_AT_MOST, (CELLS / max(1, records * fields)) ** 0.5)))
+
+
+def read_records(texts: pa.StringArray, hints: ParseHints) -> pa.StructArray:
+    """The records' fields. `pa.ArrowInvalid` names a record that Arrow refuses."""
+    table = _read(texts, hints.fields)
+    if times := list(_times(pa.struct(table.schema))):
+        # Arrow takes text that looks like a date for one, and would write it in its own way.
+        hints.more(times)
+        table = _read(texts, hints.fields)
+    if table.num_rows != len(texts):
+        raise Unordinary("the records are not one object each")
+    fields = table.combine_chunks()
+    arrays = [column.chunk(0) if column.num_chunks else pa.array([], column.type) for column in fields.columns]
+    if not arrays:
+        raise Unordinary("the records have no fields")
+    return pa.StructArray.from_arrays(arrays, fields=list(table.schema))
+
+
+def inexact_in(texts: pa.StringArray) -> list[int]:
+    """The records with a number that Arrow would change without a word: a double does not hold it, or it is a whole -0."""
+    suspects = np.flatnonzero(pc.match_substring_regex(texts, MAY_BE_INEXACT))
+    suspects = suspects[np.asarray(pc.match_substring_regex(texts.take(pa.array(suspects)), IS_LONG), bool)]
+    found = [LONG_NUMBERS.findall(text) for text in texts.take(pa.array(suspects)).to_pylist()]
+    numbers = pa.array([number for some in found for number in some], pa.string())
+    again = pc.cast(pc.cast(numbers, pa.float64()), pa.string())
+    if pc.all(pc.and_(pc.equal(numbers, again), pc.not_equal(numbers, NEGATIVE_ZERO))).as_py():
+        return []
+    return [at for at, some in zip(suspects.tolist(), found, strict=True) if not all(map(_is_kept, some))]
+
+
+def _is_kept(number: str) -> bool:
+    return number != NEGATIVE_ZERO and is_exact(number)
+
+
+def first_rows(texts: pa.StringArray) -> int:
+    return max(1, int((CELLS * BYTES_OF_A_FIELD / max(1, texts.nbytes / len(texts))) ** 0.5))
+
+
+def leaves_of(kind: pa.DataType) -> int:
+    """The innermost fields."""
+    if pa.types.is_list(kind):
+        return leaves_of(kind.value_type)
+    return sum(leaves_of(child.type) for child in kind) if pa.types.is_struct(kind) else 1
+
+
+def _read(texts: pa.StringArray, explicit: pa.Schema | None) -> pa.Table:
+    offsets = np.frombuffer(texts.buffers()[1], np.int32, len(texts) + 1, texts.offset * 4)
+    first, last = int(offsets[0]), int(offsets[-1])
+    buffer = texts.buffers()[2].slice(first, last - first)
+    return pj.read_json(
+        pa.BufferReader(buffer),
+        pj.ReadOptions(use_threads=False, block_size=max(16, last - first + 1)),
+        pj.ParseOptions(explicit_schema=explicit, newlines_in_values=True, unexpected_field_behavior="infer"),
+    )
+
+
+def _times(kind: pa.DataType, level: int = 0) -> Iterator[pa.Field]:
+    """The fields, down to the innermost, that must be told to be text."""
+    for child in kind:
+        if (told := _as_text(child.type, level + 1)) is not None:
+            yield pa.field(child.name, told)
+
+
+def _as_text(kind: pa.DataType, level: int) -> pa.DataType | None:
+    if level > DEEPEST:
+        raise Unordinary("nested too deep")
+    if pa.types.is_timestamp(kind):
+        return pa.string()
+    if pa.types.is_struct(kind):
+        inner = list(_times(kind, level))
+        return pa.struct(inner) if inner else None
+    if pa.types.is_list(kind):
+        element = _as_text(kind.value_type, level + 1)
+        return None if element is None else pa.list_(element)
+    return None
