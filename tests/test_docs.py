@@ -61,7 +61,8 @@ def test_links_between_documents_lead_somewhere(document: Path) -> None:
 
 
 def test_the_options_of_the_source_are_those_of_the_code() -> None:
-    from forebay.source.options import other_options_table, source_options_table
+    from forebay.source.elsewhere import other_options_table
+    from forebay.source.options import source_options_table
 
     assert source_options_table() in SOURCE
     assert other_options_table() in SOURCE
