@@ -22,6 +22,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
+from forebay_local.twin.clients import KEY
 from tests.bench.latency_proxy import LatencyProxy
 
 __all__ = ["run"]
@@ -152,7 +153,8 @@ def _timed(work: Callable[[list[tuple[str, int]]], Sums], files: list[tuple[str,
 @contextmanager
 def _server() -> Iterator[int]:
     command = [sys.executable, "-m", "forebay_local.twin.server", "--port", "0", "--with-parent", str(os.getpid())]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+    env = {**os.environ, KEY: CREDENTIALS["AWS_ACCESS_KEY_ID"]}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=env) as process:
         assert process.stdout is not None
         try:
             line = process.stdout.readline().split()

@@ -26,6 +26,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from forebay_local.twin.clients import KEY
+
 ROOT = Path(__file__).parents[2]
 PARALLELISM = 8
 REGION = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_REGION": "eu-west-1"}
@@ -328,7 +330,7 @@ def descends_from(process: int, ancestor: int) -> bool:
 @contextmanager
 def twin() -> Iterator[str]:
     command = [sys.executable, "-m", "forebay_local.twin.server", "--port", "0", "--with-parent", str(os.getpid())]
-    env = {**os.environ, "PYTHONPATH": str(ROOT / "glue_jobs")}
+    env = {**os.environ, "PYTHONPATH": str(ROOT / "glue_jobs"), KEY: REGION["AWS_ACCESS_KEY_ID"]}
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=env) as server:
         assert server.stdout is not None
         yield server.stdout.readline().split()[1]

@@ -19,6 +19,7 @@ from uuid import uuid4
 import boto3
 import pytest
 
+from forebay_local.twin.clients import KEY
 from tests.fault_proxy import FaultProxy
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -138,7 +139,7 @@ def log_store_jar(log_store_build: ModuleType) -> Path:
 @pytest.fixture(scope="session")
 def s3_port() -> Iterator[int]:
     command = [sys.executable, "-m", "forebay_local.twin.server", "--with-parent", str(os.getpid())]
-    env = {**os.environ, "PYTHONPATH": str(ROOT / "glue_jobs")}
+    env = {**os.environ, "PYTHONPATH": str(ROOT / "glue_jobs"), KEY: NOBODY["AWS_ACCESS_KEY_ID"]}
     with subprocess.Popen(command, env=env, stdout=subprocess.PIPE, text=True) as server:
         words = server.stdout.readline().split() if server.stdout else []
         try:

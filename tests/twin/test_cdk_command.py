@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from forebay_local.twin import assembly, synth
-from forebay_local.twin.clients import ACCESS_KEY, client
+from forebay_local.twin.clients import A_PERSON, KEY, access_key, client, know, new_key
 from forebay_local.twin.twin import REGION
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -34,9 +34,13 @@ def cdk() -> Path:
 def endpoint() -> Iterator[str]:
     """An account with nothing in it."""
     command = [sys.executable, "-m", "forebay_local.twin.server", "--with-parent", str(os.getpid())]
-    server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT / "glue_jobs")
+    key = new_key()
+    environment = {**os.environ, KEY: key}
+    server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT / "glue_jobs", env=environment)
     assert server.stdout is not None
-    yield server.stdout.readline().split()[1]
+    endpoint = server.stdout.readline().split()[1]
+    know(endpoint, key)
+    yield endpoint
     server.terminate()
     server.communicate()
 
@@ -115,7 +119,7 @@ def test_bootstrap_deploy_that_fails_deploy_diff_update_and_destroy(cdk: Path, e
     def run(*words: str, app: Path = first, fails: bool = False) -> str:
         environment = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "CDK_"))}
         environment |= {
-            **ACCESS_KEY,
+            **access_key(A_PERSON, endpoint),
             "AWS_ENDPOINT_URL": endpoint,
             "AWS_REGION": REGION,
             "HOME": str(tmp_path),

@@ -86,7 +86,7 @@ def test_a_process_that_got_the_number_of_a_dead_server_is_left_alone(state: Pat
     stranger = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
     try:
         state.mkdir()
-        twin = Twin(state, stranger.pid, "long ago", "http://127.0.0.1:9", "r", "s", "l", "k", "in/", "q", "d")
+        twin = Twin(state, stranger.pid, "long ago", "http://127.0.0.1:9", "r", "s", "l", "k", "in/", "q", "d", "key")
         local._remember(twin)
         (state / "server.pid").write_text(str(stranger.pid))
         assert local.down(state) == Stopped(was_running=False)

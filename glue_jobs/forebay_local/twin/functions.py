@@ -83,7 +83,7 @@ def environment(function: Any, code: str) -> dict[str, str]:
     kept = ("PATH", "HOME", "LANG", "TMPDIR")
     return {
         **{name: os.environ[name] for name in kept if name in os.environ},
-        **access_key(role_of(function.role)),
+        **access_key(role_of(function.role), _endpoint),
         "AWS_ENDPOINT_URL": _endpoint,
         "AWS_REGION": function.region,
         "AWS_DEFAULT_REGION": function.region,

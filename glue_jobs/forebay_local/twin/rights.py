@@ -34,7 +34,7 @@ from moto.s3.models import S3Backend, s3_backends
 from moto.sns.models import sns_backends
 from moto.sqs.models import sqs_backends
 
-from forebay_local.twin.clients import A_PERSON, role_of
+from forebay_local.twin.clients import A_PERSON, role_of, who_of
 from forebay_local.twin.mend import Mend, lay
 from forebay_local.twin.policy import USED, Call, judge
 
@@ -77,7 +77,7 @@ def install(folder: Path | None) -> None:
 
 def authorize(self: Any, iam_request_cls: type, resource: str = "*") -> None:
     signed = SIGNED.search(self.headers.get("Authorization", ""))
-    who = signed.group(1) if signed else A_PERSON
+    who = who_of(signed.group(1)) if signed else A_PERSON
     roles = iam_backends[self.current_account][self.partition].get_roles()
     role = next((role for role in roles if role.name == who), None)
     if role is None or signed is None:

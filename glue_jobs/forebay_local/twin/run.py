@@ -142,7 +142,7 @@ def _environment(ours: Mapping[str, str], endpoint: str, region: str, who: str) 
     kept = ("PATH", "HOME", "LANG", "TMPDIR", "JAVA_HOME", "FOREBAY_JARS")
     return {
         **{name: ours[name] for name in kept if name in ours},
-        **access_key(who),
+        **access_key(who, endpoint),
         "AWS_ENDPOINT_URL": endpoint,
         "AWS_REGION": region,
         "AWS_DEFAULT_REGION": region,

@@ -3,9 +3,11 @@
 Enters a port of 127.0.0.1 (0 for any that is free) and the folder of its state. Leaves one line on stdout when it
 answers, `READY http://127.0.0.1:PORT PID`; anything else on stderr is a problem. All it holds is in memory.
 
+`FOREBAY_TWIN_KEY` in its environment is the key without which nobody is answered.
+
 It ends on SIGTERM; when its mark in the folder is gone or is another server's, so that a folder which somebody deleted
 leaves no orphan behind; and with `--with-parent` when the process that started it ends. A port that is taken, or a moto
-that the mends do not fit, is a sentence on stderr and exit status 1 or 2.
+that the mends do not fit, is a sentence on stderr and exit status 1 or 2; so is a missing key.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from forebay.errors import InvalidConfiguration
+from forebay_local.twin.clients import KEY, know
 from forebay_local.twin.door import guarded
 from forebay_local.twin.mend import missing
 
@@ -37,9 +40,14 @@ def main(argv: list[str] | None = None) -> int:
     if problems:
         print(InvalidConfiguration(problems), file=sys.stderr)
         return 2
+    key = os.environ.pop(KEY, "")
+    if not key:
+        print(f"{KEY} is not set: the twin answers nobody without a key", file=sys.stderr)
+        return 2
     _be_quiet()
-    server = _bind(options.port)
+    server = _bind(options.port, key)
     endpoint = f"http://127.0.0.1:{server.server_port}"
+    know(endpoint, key)
     try:
         _mend(endpoint, options.state)
     except InvalidConfiguration as moved:
@@ -88,7 +96,7 @@ def _mend(endpoint: str, state: Path | None) -> None:
     engine.install(endpoint)
 
 
-def _bind(port: int) -> Any:
+def _bind(port: int, key: str) -> Any:
     from moto.moto_server.werkzeug_app import DomainDispatcherApplication, MotoRequestHandler, create_backend_app
     from werkzeug.serving import make_server
 
@@ -98,7 +106,16 @@ def _bind(port: int) -> Any:
 
     application = DomainDispatcherApplication(create_backend_app)
     # A taken port: werkzeug says so on stderr and exits with 1.
-    return make_server("127.0.0.1", port, guarded(application), threaded=True, request_handler=Handler)
+    guard = guarded(application, key, _is_vended)
+    return make_server("127.0.0.1", port, guard, threaded=True, request_handler=Handler)
+
+
+def _is_vended(access_key_id: str) -> bool:
+    """By STS, to somebody who assumed a role."""
+    from moto.sts.models import sts_backends
+
+    backends = [backend for by_partition in sts_backends.values() for backend in by_partition.values()]
+    return any(backend.get_assumed_role_from_access_key(access_key_id) for backend in backends)
 
 
 def _reasons_to_live(options: argparse.Namespace) -> list[Callable[[], bool]]:

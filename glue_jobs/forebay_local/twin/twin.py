@@ -26,7 +26,7 @@ from typing import Any
 import forebay
 from forebay.errors import Halt, InvalidConfiguration
 from forebay_local.twin import assembly, clients, synth
-from forebay_local.twin.clients import ACCESS_KEY
+from forebay_local.twin.clients import A_PERSON, KEY, access_key, know, new_key
 from forebay_local.twin.mend import missing
 from forebay_local.twin.policy import USED
 from forebay_local.twin.process import Process, start
@@ -56,6 +56,11 @@ class Twin:
     prefix: str
     queue_url: str
     dlq_url: str
+    key: str
+
+    def __post_init__(self) -> None:
+        """Who has a twin may ask it."""
+        know(self.endpoint, self.key)
 
     @property
     def process(self) -> Process:
@@ -64,7 +69,7 @@ class Twin:
     @property
     def env(self) -> dict[str, str]:
         """What to set so that boto3, S3A and the AWS command talk to this twin."""
-        return {"AWS_ENDPOINT_URL": self.endpoint, **_identity(self.region)}
+        return {"AWS_ENDPOINT_URL": self.endpoint, **_identity(self.region, self.endpoint)}
 
     def client(self, service: str) -> Any:
         """A boto3 client of this twin, whatever the environment says."""
@@ -111,9 +116,11 @@ def up(state: Path, *, port: int = 0, cloud: Path | None = None, with_parent: bo
             return there
         _refuse_if_taken(port)
         plan = assembly.read(cloud or synth.assembly())
-        process, endpoint = _start(state, port, with_parent, wait_s)
+        key = new_key()
+        process, endpoint = _start(state, port, key, with_parent, wait_s)
         try:
-            twin = _deploy(state, process, endpoint, plan)
+            know(endpoint, key)
+            twin = _deploy(state, process, endpoint, key, plan)
             _remember(twin)
         except BaseException:
             process.stop()
@@ -176,7 +183,11 @@ def running(state: Path, *, cloud: Path | None = None) -> Iterator[Twin]:
 
 def aws_environment(*, s3: Twin, sqs: Twin) -> dict[str, str]:
     """The environment under which objects are in one twin and the queue in another."""
-    return {"AWS_ENDPOINT_URL_S3": s3.endpoint, "AWS_ENDPOINT_URL_SQS": sqs.endpoint, **_identity(s3.region)}
+    return {
+        "AWS_ENDPOINT_URL_S3": s3.endpoint,
+        "AWS_ENDPOINT_URL_SQS": sqs.endpoint,
+        **_identity(s3.region, s3.endpoint, sqs.endpoint),
+    }
 
 
 def relay(source: Twin, target: Twin) -> int:
@@ -199,7 +210,7 @@ def relay(source: Twin, target: Twin) -> int:
 # --- starting ---
 
 
-def _start(state: Path, port: int, with_parent: bool, wait_s: float) -> tuple[Process, str]:
+def _start(state: Path, port: int, key: str, with_parent: bool, wait_s: float) -> tuple[Process, str]:
     arguments = [
         sys.executable,
         "-m",
@@ -214,7 +225,8 @@ def _start(state: Path, port: int, with_parent: bool, wait_s: float) -> tuple[Pr
     package = str(Path(forebay.__file__).parents[1])
     path = os.pathsep.join(filter(None, [package, os.environ.get("PYTHONPATH", "")]))
     log = state / LOG
-    process = start(arguments, environment={**os.environ, "PYTHONPATH": path, "PYTHONUNBUFFERED": "1"}, log=log)
+    environment = {**os.environ, "PYTHONPATH": path, "PYTHONUNBUFFERED": "1", KEY: key}
+    process = start(arguments, environment=environment, log=log)
     try:
         return process, _ready(process, log, wait_s)
     except BaseException:
@@ -250,7 +262,7 @@ def _tail(text: str, lines: int = 15) -> str:
     return "\n".join(text.splitlines()[-lines:]) or "(nothing)"
 
 
-def _deploy(state: Path, process: Process, endpoint: str, plan: assembly.Assembly) -> Twin:
+def _deploy(state: Path, process: Process, endpoint: str, key: str, plan: assembly.Assembly) -> Twin:
     def client(service: str) -> Any:
         return clients.client(service, endpoint, REGION)
 
@@ -272,6 +284,7 @@ def _deploy(state: Path, process: Process, endpoint: str, plan: assembly.Assembl
         prefix=outputs["LandingPrefix"].removeprefix("/"),
         queue_url=_here(client("sqs"), outputs["QueueUrl"]),
         dlq_url=_here(client("sqs"), outputs["DeadUrls"].split(",")[0]),
+        key=key,
     )
 
 
@@ -283,13 +296,15 @@ def _here(sqs: Any, url: str) -> str:
 def _remember(twin: Twin) -> None:
     known = {**dataclasses.asdict(twin), "state": str(twin.state), "env": twin.env}
     new = twin.state / f".{KNOWN}.new"
+    new.unlink(missing_ok=True)
+    new.touch(mode=0o600)  # it holds the key
     new.write_text(json.dumps(known, indent=2) + "\n")
     new.replace(twin.state / KNOWN)
 
 
-def _identity(region: str) -> dict[str, str]:
+def _identity(region: str, *endpoints: str) -> dict[str, str]:
     return {
-        **ACCESS_KEY,
+        **access_key(A_PERSON, *endpoints),
         "AWS_REGION": region,
         "AWS_DEFAULT_REGION": region,  # boto3 reads only this one
         "AWS_EC2_METADATA_DISABLED": "true",
