@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,8 @@ from typing import Any
 import boto3
 import pyarrow as pa
 import pytest
-from deltalake import DeltaTable, write_deltalake
+from deltalake import DeltaTable, TableFeatures, write_deltalake
+from deltalake.exceptions import DeltaError
 
 from forebay.errors import Halt
 from forebay.lake.lease import hold
@@ -20,7 +22,7 @@ from forebay.landed_file import LandedFile
 from forebay.operate import rollback
 from forebay.operate.accounts import accounts
 from forebay.operate.lake_view import LakeView
-from forebay.operate.rollback import finish_earlier, plan_rollback, roll_back
+from forebay.operate.rollback import Rollback, finish_earlier, plan_rollback, roll_back
 from tests.operate.command import failed, given, ran
 from tests.operate.ledger import entry, write_ledger
 
@@ -117,7 +119,7 @@ def dies(real: Callable[..., Any], *, before: bool) -> Callable[..., Any]:
 
 
 @pytest.mark.parametrize(
-    ("step", "before"), [("_restored", True), ("_restored", False), ("_change_ledger", True), ("_change_ledger", False)]
+    ("step", "before"), [("_restore", True), ("_restore", False), ("_change_ledger", True), ("_change_ledger", False)]
 )
 def test_killed_between_any_two_commits_it_is_finished_first(
     lake: str, monkeypatch: pytest.MonkeyPatch, step: str, before: bool
@@ -142,8 +144,35 @@ def test_a_table_that_somebody_changed_since_the_plan_stays(lake: str) -> None:
     plan = plan_rollback(view, ["alpha"], 0, replay=False)
     append(lake, "alpha", "in/a.json", 0)
     DeltaTable(f"{lake}/alpha").alter.set_table_properties({"delta.appendOnly": "false"})
-    assert roll_back(view, plan).tables == ()
+    done = roll_back(view, plan)
+    assert (done.tables, done.stay) == ((), {"alpha": "somebody changed it since the plan"})
     assert (rows(lake, "alpha"), ledger(lake)["in/b.json"][3]) == (5, 0)
+
+
+def test_one_table_that_cannot_go_back_keeps_no_other_and_its_counts_stay(
+    lake: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    view = LakeView(lake)
+    found = [plan_rollback(view, [table], 0, replay=False) for table in ("alpha", "beta")]
+    both = replace(found[0], tables=tuple(one for plan in found for one in plan.tables))
+    real = DeltaTable.restore
+
+    def refuse_beta(table: DeltaTable, *arguments: Any, **more: Any) -> Any:
+        if table.table_uri.rstrip("/").endswith("beta"):
+            raise DeltaError("no room")
+        return real(table, *arguments, **more)
+
+    monkeypatch.setattr(DeltaTable, "restore", refuse_beta)
+    done = roll_back(view, both)
+    assert ([one.table for one in done.tables], done.stay) == (["alpha"], {"beta": "no room"})
+    assert (rows(lake, "alpha"), rows(lake, "beta")) == (3, 5)
+    assert accounts(view).differences() == []
+
+
+def test_a_table_with_a_feature_that_is_not_understood_is_refused(lake: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rollback, "UNDERSTOOD", set())
+    DeltaTable(f"{lake}/alpha").alter.add_feature(TableFeatures.AppendOnly, allow_protocol_versions_increase=True)
+    assert "has the feature" in failed(2, "rollback", "alpha", "--to", "0", "--lake", lake, "--dry-run")
 
 
 def test_nobody_writes_meanwhile_and_nothing_half_done_is_forgotten(lake: str) -> None:
@@ -198,3 +227,21 @@ def test_a_ledger_that_does_not_fit_is_told_and_nothing_is_done(lake: str) -> No
     append(lake, "alpha", "in/c.json", 1)
     with pytest.raises(Halt, match="Nothing was done"):
         plan_rollback(LakeView(lake), ["alpha"], 0, replay=False)
+
+
+def test_a_change_of_the_ledger_meanwhile_is_not_lost(lake: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    view, real, changes = LakeView(lake), rollback._entries_after, [2, 1]
+    plan = plan_rollback(view, ["alpha"], 0, replay=False)
+
+    def somebody_changes_it(ledger: DeltaTable, what: Rollback) -> list[dict[str, Any]]:
+        found = real(ledger, what)
+        if changes:
+            update = {"parked": "parked + 1", "records": "records + 1"}
+            DeltaTable(f"{lake}/_forebay/ledger").update(predicate="key = 'in/b.json'", updates=update)
+            changes.pop()
+        return found
+
+    monkeypatch.setattr(rollback, "_entries_after", somebody_changes_it)
+    roll_back(view, plan)
+    (row,) = [row for row in view.query("_forebay/ledger", "select * from t") if row["key"] == "in/b.json"]
+    assert (row["records"], row["parked"], row["dropped"], row["written"]) == (4, 2, 2, 0)

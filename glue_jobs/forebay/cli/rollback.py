@@ -10,7 +10,7 @@ import typer
 
 from forebay.cli.history import leave_record
 from forebay.cli.options import AsJson, Checkpoint, DryRun, Lake, QueueUrl, Yes
-from forebay.cli.show import columns, console, error_console, print_json, printable
+from forebay.cli.show import columns, console, error_console, print_json, printable, styled
 from forebay.errors import InvalidConfiguration
 
 if TYPE_CHECKING:
@@ -62,11 +62,9 @@ def rollback(
         typer.confirm("Take these tables back?", abort=True)
     done = roll_back(view, plan)
     _told(view, done)
-    for name in sorted({one.table for one in plan.tables} - {one.table for one in done.tables}):
-        error_console.print(f"{name}: somebody changed it meanwhile, so it stays as it is; say it again")
     if and_replay:
         _announce(view, queue_url)
-    raise typer.Exit(0 if len(done.tables) == len(plan.tables) else 1)
+    raise typer.Exit(1 if done.stay else 0)
 
 
 def _target(to: str, tables: list[str]) -> int | datetime:
@@ -118,6 +116,8 @@ def _told(view: LakeView, done: Rollback) -> None:
             f"rollback: {one.table} from version {one.now} to {one.to}, {one.leaving:,} rows left, {one.coming:,} came",
             undo=f"forebay rollback {one.table} --to {one.now}",
         )
+    for name, why in sorted(done.stay.items()):
+        error_console.print(styled(f"{name}: stays as it is:", "red", f" {why}"))
 
 
 def _announce(view: LakeView, queue_url: str) -> None:

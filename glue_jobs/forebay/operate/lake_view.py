@@ -27,7 +27,7 @@ from forebay.lake.log.listing import LOG
 from forebay.lake.log.tables import tables_of
 from forebay.lake.objects import open_objects
 
-__all__ = ["LakeView", "TableFacts", "known_table", "quoted", "view_of"]
+__all__ = ["LakeView", "TableFacts", "known_table", "quoted", "rows_of", "view_of"]
 
 READ_FOR_NEWEST = 8
 """Files of a table whose event times are looked at, where its log knows only of times to come."""
@@ -74,6 +74,12 @@ def known_table(view: LakeView, name: str) -> str:
     return name
 
 
+def rows_of(table: DeltaTable, sql: str) -> list[dict[str, Any]]:
+    """Rows of `sql`, in which the table is called `t`, at the version that it was loaded."""
+    rows: list[dict[str, Any]] = pa.table(QueryBuilder().register("t", table).execute(sql)).to_pylist()
+    return rows
+
+
 class LakeView:
     """Looks at the tables of one lake."""
 
@@ -92,9 +98,7 @@ class LakeView:
         table = self.table(name)
         if table is None:
             return []
-        answer = pa.table(QueryBuilder().register("t", table).execute(sql))
-        rows: list[dict[str, Any]] = answer.to_pylist()
-        return rows
+        return rows_of(table, sql)
 
     def facts(self, name: str, *, newest_by: str | None = None) -> TableFacts | None:
         """From the log alone: no data file is opened, unless some event claims to be from the future."""

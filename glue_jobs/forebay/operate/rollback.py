@@ -12,18 +12,19 @@ else changed since the plan stays as it is, and so do its counts.
 from __future__ import annotations
 
 import json
+import time
 import uuid
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import unquote
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable
-from deltalake.exceptions import DeltaError
+from deltalake.exceptions import CommitFailedError, DeltaError
 
 from forebay.batch.retry import PLAN as RETRY_PLAN
 from forebay.errors import Halt, InvalidConfiguration
@@ -33,14 +34,19 @@ from forebay.lake.log.listing import LOG
 from forebay.lake.objects import Objects, open_objects
 from forebay.ledger.entry import REPLAY
 from forebay.operate.files import LedgerFile
-from forebay.operate.lake_view import LakeView, known_table, quoted
+from forebay.operate.lake_view import LakeView, known_table, quoted, rows_of
 
 __all__ = ["Rollback", "TableBack", "finish_earlier", "plan_rollback", "roll_back"]
 
 NAME = "plan.json"
 MARK = "forebay-rollback"
 ROLLED_BACK = "rolled-back"
+UNDERSTOOD = {"appendOnly", "invariants", "checkConstraints", "timestampNtz"}
+"""Features of tables that delta-rs writes."""
 ASKED_AT_ONCE = 5000
+ATTEMPTS = 10
+CHANGED = ("outcome", "reason", "written", "dropped", "superseded_by", "tables")
+"""Columns of the ledger."""
 LOOKED_BACK = 1000
 """Commits in which a commit of ours is looked for."""
 
@@ -70,6 +76,8 @@ class Rollback:
     number: str
     tables: tuple[TableBack, ...]
     replay: bool = False
+    stay: Mapping[str, str] = field(default_factory=dict)
+    """Tables of the plan that could not go back, and why; their counts stay as well."""
 
     @property
     def files(self) -> set[str]:
@@ -80,12 +88,12 @@ def plan_rollback(view: LakeView, tables: Sequence[str], to: int | datetime, *, 
     """`InvalidConfiguration` where a table cannot go back there."""
     found = tuple(_table_back(view, known_table(view, table), to) for table in dict.fromkeys(tables))
     plan = Rollback(uuid.uuid4().hex[:12], tuple(one for one in found if one.to != one.now), replay)
-    _entries_after(view, plan)  # an entry whose sum would not hold is refused before anything is done
+    _entries_after(_there(view, LEDGER), plan)  # an entry whose sum would not hold is refused before anything is done
     return plan
 
 
 def roll_back(view: LakeView, plan: Rollback) -> Rollback:
-    """What was done: without tables that somebody changed since the plan."""
+    """What was done: without tables that stay, such as one that somebody changed since the plan."""
     with _alone(view, [one.table for one in plan.tables]):
         store = open_objects(rollback_of(view.lake))
         if not store.write_over(NAME, json.dumps(asdict(plan)).encode(), None):
@@ -106,51 +114,52 @@ def finish_earlier(view: LakeView) -> Rollback | None:
 
 
 def _carry_out(view: LakeView, plan: Rollback, store: Objects) -> Rollback:
-    done = replace(plan, tables=tuple(one for one in plan.tables if _restored(view, one, plan.number)))
+    stay = {one.table: why for one in plan.tables if (why := _restore(view, one, plan.number))}
+    done = replace(plan, tables=tuple(one for one in plan.tables if one.table not in stay), stay=stay)
     if done.files and not _has(_there(view, LEDGER), plan.number):
         _change_ledger(view, done)
     store.delete([NAME])
     return done
 
 
-def _restored(view: LakeView, one: TableBack, number: str) -> bool:
+def _restore(view: LakeView, one: TableBack, number: str) -> str:
+    """Why the table stays as it is; empty where it went back, now or before."""
     table = _there(view, one.table)
     if _has(table, number):
-        return True
+        return ""
     if table.version() != one.now:
-        return False
+        return "somebody changed it since the plan"
     try:
         table.restore(one.to, commit_properties=_mark(number))
     except DeltaError as refused:
-        raise Halt(
-            f"{one.table} cannot go back to version {one.to}: {refused}. Say it again, or name another version"
-        ) from None
-    return True
+        return "" if _has(_there(view, one.table), number) else str(refused)
+    return ""
 
 
 def _change_ledger(view: LakeView, plan: Rollback) -> None:
-    rows = list(_entries_after(view, plan))
-    columns = ("outcome", "reason", "written", "dropped", "superseded_by", "tables")
+    """Read and changed as of one version: a commit in between is a conflict, and it begins again."""
     kinds = {"tables": pa.map_(pa.string(), pa.int64()), "written": pa.int64(), "dropped": pa.int64()}
-    schema = pa.schema([(name, kinds.get(name, pa.string())) for name in ("file_id", *columns)])
-    merge = _there(view, LEDGER).merge(
-        pa.Table.from_pylist(rows, schema),
-        "t.file_id = s.file_id",
-        source_alias="s",
-        target_alias="t",
-        commit_properties=_mark(plan.number),
-    )
-    done: dict[str, Any] = merge.when_matched_update({name: f"s.{name}" for name in columns}).execute()
-    if done["num_target_rows_updated"] != len(rows):
-        raise Halt(f"{len(rows)} rows of the ledger change, but the commit counts {done['num_target_rows_updated']}")
+    schema = pa.schema([(name, kinds.get(name, pa.string())) for name in ("file_id", *CHANGED)])
+    for attempt in range(ATTEMPTS):
+        ledger = _there(view, LEDGER)
+        rows = pa.Table.from_pylist(_entries_after(ledger, plan), schema)
+        merge = ledger.merge(
+            rows, "t.file_id = s.file_id", source_alias="s", target_alias="t", commit_properties=_mark(plan.number)
+        )
+        try:
+            merge.when_matched_update({name: f"s.{name}" for name in CHANGED}).execute()
+            return
+        except CommitFailedError:
+            time.sleep(0.1 * 2**attempt)
+    raise Halt("the tables are back, but the ledger is written all the time; say it again, and it is finished")
 
 
-def _entries_after(view: LakeView, plan: Rollback) -> list[dict[str, Any]]:
+def _entries_after(ledger: DeltaTable, plan: Rollback) -> list[dict[str, Any]]:
     ids = sorted(plan.files)
     found: list[dict[str, Any]] = []
     for at in range(0, len(ids), ASKED_AT_ONCE):
         some = ", ".join(map(quoted, ids[at : at + ASKED_AT_ONCE]))
-        found += view.query(LEDGER, f"select * from t where file_id in ({some})")
+        found += rows_of(ledger, f"select * from t where file_id in ({some})")
     if len(found) != len(ids):
         raise Halt(f"{len(ids)} files have rows that leave or come, but the ledger has {len(found)} of them")
     return [_entry_after(LedgerFile.of(row), plan) for row in found]
@@ -190,6 +199,10 @@ def _table_back(view: LakeView, name: str, to: int | datetime) -> TableBack:
         raise InvalidConfiguration.one(f"table {name}", f"has no version of {to}", str(refused)) from None
     if isinstance(to, datetime) and _committed_at(view, name, then.version()) > to:
         raise InvalidConfiguration.one(f"table {name}", f"did not exist at {to}", "its log begins later")
+    if unknown := sorted({*(table.protocol().writer_features or ())} - UNDERSTOOD):
+        raise InvalidConfiguration.one(
+            f"table {name}", f"has the feature {unknown[0]}", "RESTORE it with Spark, while no job runs"
+        )
     changes = Counter(_rows_by_file(then, _only_in(then, table)))
     changes.subtract(_rows_by_file(table, _only_in(table, then)))
     return TableBack(
