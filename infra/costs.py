@@ -1,8 +1,8 @@
-"""What the service uses in a month, at three sizes, and what that costs at your prices.
+"""What the service uses in a month at four sizes, what that costs, and what a million files cost.
 
-`python -m infra.costs [--prices FILE]` prints a table. Unit prices differ by region and change, so they are an input: a TOML
-file with a price for each part by its name here. What is assumed of a size is in `SIZES`, and printed; the rest is counted from
-how the service works. Not in it: queries, transfer out of the region, and the account's own log of API calls.
+`python -m infra.costs [--prices FILE]` prints two tables. Prices are those of `prices.toml`, which says their date and source,
+or of a file of your own. What is assumed of a size is in `SIZES`, and printed; the rest is counted from how the service works.
+Not in it: queries, transfer out of the region, discounts, free tiers save that of dashboards, and the log of API calls.
 """
 
 from __future__ import annotations
@@ -11,132 +11,253 @@ import argparse
 import sys
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import date
 from pathlib import Path
+from typing import Any
 
 from infra import node  # noqa: F401  isort: skip
 from forebay.errors import ForebayError, InvalidConfiguration, Problem
 from forebay.spark.runtime import DPU_OF
+from infra.engines import OF_FLEX
+from infra.landing import NOT_WORTH_MOVING_BYTES
 from infra.metrics import published
 from infra.settings import Settings
+from lambdas.publish_freshness.events import FreshnessMeasured
 
-__all__ = ["SIZES", "Size", "main", "month", "table"]
+__all__ = [
+    "ALARM_METRICS",
+    "DASHBOARD_METRICS",
+    "PRICES",
+    "SIZES",
+    "Prices",
+    "Size",
+    "main",
+    "money",
+    "month",
+    "per_million",
+    "table",
+]
 
+PRICES = Path(__file__).with_name("prices.toml")
 DAYS, HOURS = 365 / 12, 730
-SETTINGS = Settings()
 MESSAGES_A_RECEIVE = 7
 """On average, of ten at most; a delete takes as many."""
-MAINTENANCE_MINUTES, RECONCILE_MINUTES = 5, 2
-"""A day; reconcile has two workers, which is Glue's least."""
+UPKEEP_RUNS_A_DAY, LEAST_WORKERS = 2, 2
+"""Maintenance and reconcile; Glue gives a job two workers at least."""
+MINUTES_OF_A_RUN = 2
 RECONCILED_DAYS, OBJECTS_A_LIST = 16, 1000
 PUTS_A_COMMIT = 2
 """The commit itself, and its part of checkpoints."""
 LAKE_SHARE = 0.25
 """Parquet's size by that of JSON, uncompressed."""
+ALARM_METRICS = 26
+"""What all alarms look at, with the default settings; one alarm may look at several metrics."""
+DASHBOARD_METRICS, FREE_DASHBOARD_METRICS = 50, 50
+"""Of ours, and of each of the three dashboards that an account has for nothing."""
+LOOK_S, LOOK_GB = 1, 0.25
+LOG_BYTES_A_FILE, LOG_BYTES_A_LOOK, LOG_MB_A_RUN = 300, 1_000, 2
+KMS_REQUESTS_A_MINUTE = 1
+"""Of a job at work. Bucket keys and SQS's reuse of data keys make them independent of the number of files."""
 
 
 @dataclass(frozen=True)
 class Size:
-    """What is assumed. `runs_a_day` of 0: the job runs on."""
+    """What is assumed. `hours_a_day` are those of the ingest job; 24: it runs on."""
 
     name: str
     files_a_day: int
     kilobytes_a_file: float
     tables: int
     workers: int
+    hours_a_day: float
     runs_a_day: int
-    minutes_a_run: float
     minutes_of_compaction: float
+    settings: Settings = field(default_factory=Settings)
 
     @property
     def said(self) -> str:
-        how = f"{self.runs_a_day} drains a day of {self.minutes_a_run:g} min" if self.runs_a_day else "continuous"
         return (
-            f"{self.files_a_day:,} files a day of {self.kilobytes_a_file:g} KB, {self.tables} tables, {how}, "
-            f"{self.workers} workers on average; {self.minutes_of_compaction:g} min of compaction a day"
+            f"{self.files_a_day:,} files a day of {self.kilobytes_a_file:g} KB, {self.tables} tables; {self._how}; "
+            f"landed files are kept for {self.settings.keep_landed_days} days"
         )
 
+    @property
+    def _how(self) -> str:
+        if not self.hours_a_day:
+            return "deployed in drain mode, and nothing lands"
+        on = f"{self.workers} workers of {self.settings.worker_type} on average"
+        minutes = 60 * self.hours_a_day / max(self.runs_a_day, 1)
+        how = "continuous" if self.hours_a_day == 24 else f"{self.runs_a_day} drains a day of {minutes:g} min"
+        return f"{how}, {on}; {self.minutes_of_compaction:g} min of compaction a day"
 
+
+_DRAINS = Settings(mode="drain")
+_BY_DAY = Settings(keep_landed_days=90, reconcile_below="in/%Y/%m/%d/")
 SIZES = (
-    Size("small", 1_000, 70, 8, 2, 48, 2, 2),
-    Size("medium", 50_000, 70, 30, 2, 144, 4, 15),
-    Size("large", 1_000_000, 70, 100, 4, 0, 0, 90),
+    Size("idle", 0, 70, 0, 0, 0, 0, 0, _DRAINS),
+    Size("small", 1_000, 70, 8, 2, 1.6, 48, 2, _DRAINS),
+    Size("medium", 50_000, 70, 30, 2, 9.6, 144, 15, _DRAINS),
+    Size("large", 1_000_000, 70, 100, 4, 24, 0, 90, _BY_DAY),
 )
 
 
-def month(size: Size, settings: Settings = SETTINGS) -> dict[str, float]:
+@dataclass(frozen=True)
+class Prices:
+    date: date
+    region: str
+    source: str
+    usd: Mapping[str, float]
+
+
+def month(size: Size) -> dict[str, float]:
     """How much of each part, by the name that a price has."""
-    files = size.files_a_day * DAYS
-    hours = size.runs_a_day * DAYS * size.minutes_a_run / 60 if size.runs_a_day else HOURS
+    settings = size.settings
+    files, hours = size.files_a_day * DAYS, size.hours_a_day * DAYS
     batches = min(files, hours * 3600 / settings.trigger_s)
-    upkeep = DAYS / 60 * (settings.workers * (size.minutes_of_compaction + MAINTENANCE_MINUTES) + 2 * RECONCILE_MINUTES)
+    flex = settings.upkeep_worker_type in OF_FLEX
+    upkeep = DAYS * _upkeep_worker_hours(size) * DPU_OF[settings.upkeep_worker_type]
+    ingest = hours * size.workers * DPU_OF[settings.worker_type]
     listed_days = RECONCILED_DAYS if settings.reconcile_below else settings.keep_landed_days or 365
     lists = DAYS * size.files_a_day * listed_days / OBJECTS_A_LIST  # a LIST costs what a PUT does
-    landed_gb = size.files_a_day * size.kilobytes_a_file / 1e6
-    looks = HOURS * 60 / settings.start_every_minutes + HOURS * 60 / 5
-    of_service = sum(dimensions == ("service",) for dimensions in published().values())
-    of_table = sum("table" in dimensions for dimensions in published().values())
+    looks = _looks(settings)
+    kept_gb, infrequent_gb = _landed(size)
+    lake_gb = size.files_a_day * size.kilobytes_a_file / 1e6 * LAKE_SHARE * 365 / 2
+    runs = (size.runs_a_day or bool(size.hours_a_day)) + UPKEEP_RUNS_A_DAY
+    moved = files if infrequent_gb else 0
     return {
-        "glue_dpu_hour": (hours * size.workers + upkeep) * DPU_OF[settings.worker_type],
+        "glue_dpu_hour": ingest + (0 if flex else upkeep),
+        "glue_flex_dpu_hour": upkeep if flex else 0,
         "sns_publish_million": files / 1e6,
         "sqs_request_million": (2 * files / MESSAGES_A_RECEIVE + hours * 180 + 3 * looks) / 1e6,
-        "s3_get_thousand": files / 1e3,
+        "s3_get_thousand": (files + looks) / 1e3,
         "s3_put_thousand": (batches * min(size.tables, size.files_a_day) * (1 + PUTS_A_COMMIT) + lists) / 1e3,
-        "s3_gb_month_landed": landed_gb * (settings.keep_landed_days or 365),
-        "s3_gb_month_lake_first_year": landed_gb * LAKE_SHARE * 365 / 2,
-        "cloudwatch_metric": of_service + of_table * size.tables,
+        "s3_transition_thousand": moved / 1e3,
+        "s3_gb_month": kept_gb + lake_gb,
+        "s3_infrequent_gb_month": infrequent_gb,
+        "cloudwatch_metric": _metrics(size),
+        "cloudwatch_alarm_metric": ALARM_METRICS,
+        "cloudwatch_dashboard": int(DASHBOARD_METRICS > FREE_DASHBOARD_METRICS),
+        "log_gb": (files * LOG_BYTES_A_FILE + looks * LOG_BYTES_A_LOOK) / 1e9 + runs * DAYS * LOG_MB_A_RUN / 1e3,
         "lambda_call_million": looks / 1e6,
+        "lambda_gb_second": looks * LOOK_S * LOOK_GB,
+        "schedule_million": looks / 1e6,
         "kms_key": 2,
+        "kms_request_ten_thousand": (hours * 60 * KMS_REQUESTS_A_MINUTE + looks) / 1e4,
     }
 
 
-def table(sizes: Sequence[Size] = SIZES, prices: Mapping[str, float] | None = None) -> str:
-    """In Markdown. With prices, each cell is money."""
-    used = {size.name: month(size) for size in sizes}
-    lines = [f"| a month | {' | '.join(used)} |", f"| --- |{' ---: |' * len(used)}"]
-    for part in month(sizes[0]):
-        cells = [used[name][part] * prices[part] if prices else used[name][part] for name in used]
-        lines.append(f"| `{part}` | {' | '.join(_short(cell) for cell in cells)} |")
-    if prices:
-        sums = [sum(amount * prices[part] for part, amount in used[name].items()) for name in used]
-        lines.append(f"| in all | {' | '.join(_short(cell) for cell in sums)} |")
+def _upkeep_worker_hours(size: Size) -> float:
+    """A day's."""
+    compaction = size.settings.workers * size.minutes_of_compaction
+    return (UPKEEP_RUNS_A_DAY * LEAST_WORKERS * MINUTES_OF_A_RUN + compaction) / 60
+
+
+def _looks(settings: Settings) -> float:
+    """Calls of the functions that run by the clock."""
+    every = (settings.start_every_minutes, 5, 60, settings.plan_compaction_every_minutes)
+    return sum(HOURS * 60 / minutes for minutes in (*every, settings.status_page_every_minutes))
+
+
+def _landed(size: Size) -> tuple[float, float]:
+    """GB of landed files at any time, in S3 Standard and in Infrequent Access. Small files stay where they are."""
+    settings, a_day = size.settings, size.files_a_day * size.kilobytes_a_file / 1e6
+    days = settings.keep_landed_days or 365
+    if size.kilobytes_a_file * 1000 <= NOT_WORTH_MOVING_BYTES:
+        return a_day * days, 0
+    early = min(days, settings.landing_ia_days)
+    return a_day * early, a_day * (days - early)
+
+
+def _metrics(size: Size) -> float:
+    """Those of the service for all hours, and of the measured tables; idle, those that are measured all the time, and a
+    little of upkeep. CloudWatch bills a metric for the hours in which it has values."""
+    dimensions = list(published().values())
+    of_service, of_jobs = dimensions.count(("service",)), dimensions.count(("service", "job"))
+    if not size.files_a_day:
+        always = sum(name.startswith(FreshnessMeasured.__name__) for name in published())
+        return always + (of_service + UPKEEP_RUNS_A_DAY * of_jobs) / 24
+    of_table = sum("table" in of for of in dimensions)
+    measured = size.settings.measured_tables
+    tables = size.tables if measured == "*" else len([name for name in measured.split(",") if name])
+    return of_service + of_jobs * (1 + UPKEEP_RUNS_A_DAY) + of_table * tables
+
+
+# --- money ---
+
+
+def money(size: Size, prices: Prices) -> dict[str, float]:
+    return {part: amount * prices.usd[part] for part, amount in month(size).items()}
+
+
+def per_million(size: Size, prices: Prices) -> float:
+    """All of a month, by the million files that landed in it."""
+    return sum(money(size, prices).values()) / (size.files_a_day * DAYS / 1e6)
+
+
+def table(rows: Mapping[str, Mapping[str, float]], last: Mapping[str, Mapping[str, str]] | None = None) -> str:
+    """In Markdown: a column for each size."""
+    parts = next(iter(rows.values()))
+    lines = [f"| a month | {' | '.join(rows)} |", f"| --- |{' ---: |' * len(rows)}"]
+    lines += [f"| `{part}` | {' | '.join(_short(rows[name][part]) for name in rows)} |" for part in parts]
+    for name, cells in (last or {}).items():
+        lines.append(f"| {name} | {' | '.join(cells[size] for size in rows)} |")
     return "\n".join(lines)
+
+
+def amounts() -> str:
+    return table({size.name: month(size) for size in SIZES})
+
+
+def bill(prices: Prices) -> str:
+    costs = {size.name: money(size, prices) for size in SIZES}
+    sums = {name: f"{sum(parts.values()):,.2f}" for name, parts in costs.items()}
+    millions = {size.name: f"{per_million(size, prices):,.2f}" if size.files_a_day else "-" for size in SIZES}
+    return table(costs, {"**USD in all**": sums, "**USD for a million files**": millions})
 
 
 def main(argv: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m infra.costs", description="what a month takes, and costs")
-    parser.add_argument("--prices", type=Path, help="a TOML file: the price of each part, by the table's names")
+    parser.add_argument("--prices", type=Path, default=PRICES, help="a TOML file as infra/prices.toml is")
     try:
-        prices = _read(given) if (given := parser.parse_args(argv).prices) else None
+        prices = read_prices(parser.parse_args(argv).prices)
     except ForebayError as refused:
         print(f"forebay: {refused}", file=sys.stderr)
         return 2
     for size in SIZES:
         print(f"{size.name}: {size.said}")
-    print(f"\n{table(prices=prices)}")
+    print(f"\n{amounts()}\n\nUSD, by prices of {prices.date} in {prices.region}, from {prices.source}:\n")
+    print(bill(prices))
     return 0
 
 
-def _read(file: Path) -> dict[str, float]:
+def read_prices(file: Path = PRICES) -> Prices:
     try:
         given = tomllib.loads(file.read_text())
     except (OSError, tomllib.TOMLDecodeError) as why:
         raise InvalidConfiguration.one(str(file), f"cannot be read: {why}") from why
+    usd: Any = given.get("usd", {})
     parts = month(SIZES[0]).keys()
-    problems = [Problem(f"{file}: {name}", "has no price") for name in parts - given.keys()]
-    problems += [Problem(f"{file}: {name}", "is unknown") for name in given.keys() - parts]
+    problems = [Problem(f"{file}: usd.{name}", "has no price") for name in parts - usd.keys()]
+    problems += [Problem(f"{file}: usd.{name}", "is unknown") for name in usd.keys() - parts]
     problems += [
-        Problem(f"{file}: {name}", f"must be a number; got {price!r}")
-        for name, price in given.items()
-        if not isinstance(price, int | float)
+        Problem(f"{file}: usd.{name}", f"must be a number; got {price!r}")
+        for name, price in usd.items()
+        if isinstance(price, bool) or not isinstance(price, int | float)
+    ]
+    kinds = {"date": date, "region": str, "source": str}
+    problems += [
+        Problem(f"{file}: {name}", f"must be a {kind.__name__}; got {given.get(name)!r}")
+        for name, kind in kinds.items()
+        if not isinstance(given.get(name), kind)
     ]
     if problems:
         raise InvalidConfiguration(sorted(problems, key=str))
-    return given
+    return Prices(given["date"], given["region"], given["source"], usd)
 
 
 def _short(amount: float) -> str:
-    return f"{amount:,.0f}" if amount >= 100 else f"{amount:.3g}"
+    return f"{amount:,.0f}" if amount >= 100 or not amount else f"{amount:.3g}"
 
 
 if __name__ == "__main__":

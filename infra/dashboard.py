@@ -1,4 +1,8 @@
-"""One page that tells the journey from left to right and top to bottom: arrived, waiting, taken, rows, late, failed."""
+"""One page that tells the journey from left to right and top to bottom: arrived, waiting, taken, rows, late, failed.
+
+What is told of single tables comes from the log (Logs Insights), which is paid for when somebody looks; as metrics it would be
+paid for by the table and month. The page shows at most 50 metrics: with more, CloudWatch charges for each dashboard.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +10,10 @@ from collections.abc import Sequence
 
 from aws_cdk import Aws, Duration
 from aws_cdk import aws_cloudwatch as cw
-from aws_cdk import aws_logs as logs
 from constructs import Construct
 
-from forebay.batch.events import BatchCommitted, RecordsQuarantined, RowsAppended, TableFailed
+from forebay.batch.events import BatchCommitted, RecordsQuarantined, RowsAppended
+from forebay.events import Event
 from forebay.lake.health import HealthMeasured
 from forebay.source.events import QueuePolled
 from forebay.upkeep.accounts.events import AccountsChecked
@@ -48,13 +52,14 @@ def dashboard(
     page.add_widgets(*_arrivals(metrics, landing))
     page.add_widgets(*_looks(metrics))
     page.add_widgets(*_batches(metrics))
-    page.add_widgets(*_tables(metrics))
-    page.add_widgets(*_files(metrics))
-    page.add_widgets(*_upkeep(metrics))
+    log_groups = [group.log_group_name for job in jobs for group in job.log_groups]
+    page.add_widgets(*_tables(metrics, log_groups))
+    page.add_widgets(*_files(metrics, log_groups))
+    page.add_widgets(*_upkeep(metrics, watched=bool(settings.watched)))
     page.add_widgets(*_trends(metrics, jobs))
     if settings.dpu_hour_usd:
         page.add_widgets(_price_of_a_day(metrics, jobs, settings.dpu_hour_usd))
-    page.add_widgets(_errors([group for job in jobs for group in job.log_groups]))
+    page.add_widgets(_errors(log_groups))
     return page
 
 
@@ -97,44 +102,68 @@ def _batches(metrics: ServiceMetrics) -> list[cw.IWidget]:
     ]
 
 
-def _tables(metrics: ServiceMetrics) -> list[cw.IWidget]:
+def _tables(metrics: ServiceMetrics, log_groups: Sequence[str]) -> list[cw.IWidget]:
     latency = [
         metrics.of(BatchCommitted, f"latency_{name}_seconds", statistic="Maximum", label=name)
-        for name in ("p50", "p99", "max")
+        for name in ("p50", "p99")
     ]
     return [
-        _graph("Rows by table", [metrics.by_table(RowsAppended, "rows")], stacked=True),
         _graph("From landing to rows, seconds", latency),
-        _graph("Quarantined, by reason", metrics.all_of(RecordsQuarantined), stacked=True),
-        _graph("Rows that a failed table waits for", [metrics.by_table(TableFailed, "rows")], stacked=True),
+        _of_tables("Rows by table", RowsAppended, "rows", "sum", log_groups),
+        _last("Quarantined, by reason: the last batches", RecordsQuarantined, log_groups),
     ]
 
 
-def _files(metrics: ServiceMetrics) -> list[cw.IWidget]:
+def _files(metrics: ServiceMetrics, log_groups: Sequence[str]) -> list[cw.IWidget]:
     """Small files make reading dear; compaction is measured by what it takes away."""
-
-    def most(field: str) -> cw.IMetric:
-        return metrics.by_table(HealthMeasured, field, statistic="Maximum", minutes=60)
-
     gain = [metrics.of(CompactionEnded, name, minutes=60) for name in ("files_removed", "files_added")]
     return [
-        _graph("Files by table", [most("files")]),
-        _graph("Small files by table, %", [most("small_share_percent")]),
+        _of_tables("Files by table", HealthMeasured, "files", "latest", log_groups),
+        _of_tables("Small files by table, %", HealthMeasured, "small_share_percent", "latest", log_groups),
         _graph("Compaction: small files gone, large ones come", gain),
     ]
 
 
-def _upkeep(metrics: ServiceMetrics) -> list[cw.IWidget]:
+def _of_tables(
+    title: str, event: type[Event], field: str, statistic: str, log_groups: Sequence[str]
+) -> cw.LogQueryWidget:
+    """The largest 30, over the time that the page shows."""
+    lines = [
+        f'filter @message like /"event": "{event.__name__}"/',
+        'parse @message /"table": "(?<name>[^"]+)"/',
+        f'parse @message /"{field}": (?<number>[0-9.]+)/',
+        f"stats {statistic}(number) as {field} by name",
+        f"sort {field} desc",
+        "limit 30",
+    ]
+    return _log_table(title, lines, log_groups)
+
+
+def _last(title: str, event: type[Event], log_groups: Sequence[str]) -> cw.LogQueryWidget:
+    lines = [
+        "fields @timestamp, @message",
+        f'filter @message like /"event": "{event.__name__}"/',
+        "sort @timestamp desc",
+        "limit 20",
+    ]
+    return _log_table(title, lines, log_groups)
+
+
+def _log_table(title: str, lines: Sequence[str], log_groups: Sequence[str]) -> cw.LogQueryWidget:
+    return cw.LogQueryWidget(title=title, log_group_names=list(log_groups), query_lines=list(lines), width=THIRD)
+
+
+def _upkeep(metrics: ServiceMetrics, *, watched: bool) -> list[cw.IWidget]:
     left = [metrics.of(CompactionEnded, "tables_left", minutes=60, label="left by compaction")]
     left.append(metrics.of(MaintenanceEnded, "tables_left", minutes=60, label="left by maintenance"))
     failed = metrics.by_table(TableNotCompacted, "tables"), metrics.by_table(TableNotMaintained, "tables")
-    return [
+    shown: list[cw.IWidget] = [
         _graph("Runs of upkeep: tables left for the next one", left),
         _graph("Tables that a person must look at", failed, stacked=True),
         _graph("Files S3 never announced", [metrics.of(FilesReconciled, "missed", minutes=60)]),
         _graph("Accounts that differ", [metrics.of(AccountsChecked, "differences", minutes=60)]),
-        _graph("Since a watched table got rows, seconds", [_age_of_rows(metrics)]),
     ]
+    return [*shown, _graph("Since a watched table got rows, seconds", [_age_of_rows(metrics)])] if watched else shown
 
 
 def _age_of_rows(metrics: ServiceMetrics) -> cw.IMetric:
@@ -154,21 +183,12 @@ def _trends(metrics: ServiceMetrics, jobs: Sequence[Job]) -> list[cw.IWidget]:
         period=Duration.hours(1),
         label="waiting, bytes, about",
     )
-    spent = [_dpu_hours(metrics, number, job) for number, job in enumerate(jobs)]
+    spent = [metrics.of_job(JobEnded, "dpu_seconds", job.name) for job in jobs]
     return [
         cw.GraphWidget(title="From landing to rows, seconds", left=averages("latency"), right=[backlog], width=THIRD),
         _graph("A run of the ingest job, DPU-seconds", averages("run_dpu")),
-        _graph("DPU-hours by job", spent, stacked=True),
+        _graph("DPU-seconds by job", spent, stacked=True),
     ]
-
-
-def _dpu_hours(metrics: ServiceMetrics, number: int, job: Job) -> cw.IMetric:
-    return cw.MathExpression(
-        expression=f"spent{number} / 3600",
-        using_metrics={f"spent{number}": metrics.of_job(JobEnded, "dpu_seconds", job.name)},
-        period=Duration.hours(1),
-        label=job.name,
-    )
 
 
 def _price_of_a_day(metrics: ServiceMetrics, jobs: Sequence[Job], dpu_hour_usd: float) -> cw.IWidget:
@@ -186,10 +206,10 @@ def _price_of_a_day(metrics: ServiceMetrics, jobs: Sequence[Job], dpu_hour_usd: 
     return _graph("What the jobs cost", [price], ALL)
 
 
-def _errors(of: Sequence[logs.ILogGroup]) -> cw.LogQueryWidget:
+def _errors(log_groups: Sequence[str]) -> cw.LogQueryWidget:
     return cw.LogQueryWidget(
         title="What a person must look at",
-        log_group_names=[log.log_group_name for log in of],
+        log_group_names=list(log_groups),
         query_lines=[
             "fields @timestamp, @message",
             'filter @message like /"level": "error"/',

@@ -96,14 +96,15 @@ class Glue:
 
     def define(self, scope: Construct, definition: Definition) -> CfnResource:
         streams = definition.command == "gluestreaming"
+        worker_type = self._settings.worker_type if streams else self._settings.upkeep_worker_type
         job = glue.CfnJob(
             scope,
             "Job",
             name=definition.name,
             role=definition.role.role_arn,
             glue_version=runtime.GLUE,
-            worker_type=self._settings.worker_type,
-            execution_class="FLEX" if not streams and self._settings.worker_type in OF_FLEX else None,
+            worker_type=worker_type,
+            execution_class="FLEX" if not streams and worker_type in OF_FLEX else None,
             number_of_workers=definition.workers,
             max_retries=0,
             timeout=definition.timeout,

@@ -6,6 +6,7 @@ Everything is declared in CloudFormation's own terms; a custom resource would ne
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from aws_cdk import Aws, Duration
@@ -23,6 +24,8 @@ from infra.settings import Settings
 __all__ = ["Landing", "landing_bucket_name", "topic_arn_of"]
 
 MAX_RECEIVES = 5
+NOT_WORTH_MOVING_BYTES = 128 * 1024
+"""https://docs.aws.amazon.com/AmazonS3/latest/userguide/lifecycle-transition-general-considerations.html"""
 QUEUE_KEEPS = Duration.days(4)
 DEAD_LETTERS_KEEP = Duration.days(14)
 """More than the queue: a message that moves there takes its age along."""
@@ -92,7 +95,7 @@ class Landing(Construct):
             key=self._key,
             access_logs=access_logs,
             versioned=True,
-            lifecycle_rules=[self._ageing(), old_versions()],
+            lifecycle_rules=[*self._ageing(), old_versions()],
         )
         raw = bucket.node.default_child
         assert isinstance(raw, s3.CfnBucket)
@@ -125,18 +128,21 @@ class Landing(Construct):
         rule = s3.CfnBucket.FilterRuleProperty(name="prefix", value=self._settings.landing_prefix)
         return s3.CfnBucket.NotificationFilterProperty(s3_key=s3.CfnBucket.S3KeyFilterProperty(rules=[rule]))
 
-    def _ageing(self) -> s3.LifecycleRule:
-        keep = self._settings.keep_landed_days
+    def _ageing(self) -> Iterator[s3.LifecycleRule]:
+        """A small file would pay for the transition, and then as much as one of 128 KB."""
+        below = self._settings.landing_prefix or None
         cheaper = s3.Transition(
             storage_class=s3.StorageClass.INFREQUENT_ACCESS,
             transition_after=Duration.days(self._settings.landing_ia_days),
         )
-        return s3.LifecycleRule(
-            id="landed-files",
-            prefix=self._settings.landing_prefix or None,
+        yield s3.LifecycleRule(
+            id="large-landed-files",
+            prefix=below,
+            object_size_greater_than=NOT_WORTH_MOVING_BYTES,
             transitions=[cheaper],
-            expiration=Duration.days(keep) if keep else None,
         )
+        if keep := self._settings.keep_landed_days:
+            yield s3.LifecycleRule(id="landed-files", prefix=below, expiration=Duration.days(keep))
 
     def _subscribe(self) -> None:
         """Not `add_subscription`: that gives every topic of the account the use of the queue's key."""

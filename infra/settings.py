@@ -17,10 +17,12 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from forebay.errors import InvalidConfiguration, Problem
 from forebay.settings import problems_of
 
-__all__ = ["ENVIRONMENT_KEYS", "Settings", "engine_in", "place_of_declarations"]
+__all__ = ["ENVIRONMENT_KEYS", "SMALLEST_WORKER", "Settings", "engine_in", "place_of_declarations"]
 
 ENVIRONMENT_KEYS = ("env", "environments")
 LONGEST_BUCKET_NAME = 63
+SMALLEST_WORKER = "G.025X"
+"""Glue gives it to streaming jobs only. https://docs.aws.amazon.com/glue/latest/dg/add-job.html"""
 LONGEST_REST = len("-artefacts-123456789012-ap-southeast-2")
 _OF_THE_CDK = re.compile(r"(@|aws:|aws-|cdk-|.*:account=|acknowledged-issue-numbers$)")
 
@@ -53,6 +55,7 @@ Email = Annotated[str, _words(r"(|[^@\s]+@[^@\s]+)", "an e-mail address")]
 Url = Annotated[str, _words(r"(|https://[^\s/]+\S*)", "an address that begins with https://")]
 Slack = Annotated[str, _words(r"(|T[A-Z0-9]{7,}/[CG][A-Z0-9]{7,})", "such as T01234567/C0123456789")]
 Names = Annotated[str, _words(r"(|\w+(,\w+)*)", "names with commas between, such as pixelfarm,voxelkart")]
+TableNames = Annotated[str, _words(r"(|\*|\w+(,\w+)*)", "names with commas between, or *")]
 Window = Annotated[
     str, _words(r"(|(Mon|Tue|Wed|Thu|Fri|Sat|Sun):([0-9]|1[0-9]|2[0-3]))", "a day and hour in UTC, such as Sun:2")
 ]
@@ -90,7 +93,10 @@ class Settings(BaseModel):
     drain_at_messages: int = Field(
         500, ge=1, description="drain and auto: this many waiting messages start the job at once, without the next look"
     )
-    worker_type: Literal["G.1X", "G.2X", "G.4X", "G.8X"] = Field("G.1X", description="the size of one Glue worker")
+    worker_type: Literal["G.025X", "G.1X", "G.2X", "G.4X", "G.8X"] = Field(
+        "G.1X",
+        description="the size of one Glue worker; G.025X, a quarter of a DPU with 4 GB, is for ingest alone: upkeep takes G.1X",
+    )
     workers: int = Field(4, ge=2, le=100, description="Glue workers at most; auto scaling uses fewer when it can")
     maintenance_window: Window = Field(
         "Sun:2", description="when Glue may restart the continuous job, which it does weekly"
@@ -165,6 +171,11 @@ class Settings(BaseModel):
     stale_table_minutes: int = Field(
         60, ge=5, le=1440, multiple_of=5, description="alarm when a watched table got no rows for so long"
     )
+    table_metrics: TableNames = Field(
+        "",
+        description="tables whose own numbers become metrics, commas between, or *; each costs the price of 2 to 12 metrics. "
+        "Watched tables have theirs, and errors are always told",
+    )
     dpu_hour_usd: float = Field(
         0,
         ge=0,
@@ -207,6 +218,16 @@ class Settings(BaseModel):
     @property
     def watched(self) -> list[str]:
         return [name for name in self.watched_tables.split(",") if name]
+
+    @property
+    def measured_tables(self) -> str:
+        """As a job is told of them."""
+        named = [name for name in self.table_metrics.split(",") if name]
+        return "*" if "*" in named else ",".join(dict.fromkeys([*self.watched, *named]))
+
+    @property
+    def upkeep_worker_type(self) -> str:
+        return "G.1X" if self.worker_type == SMALLEST_WORKER else self.worker_type
 
     @property
     def data_may_go(self) -> bool:
@@ -263,6 +284,8 @@ class Settings(BaseModel):
             yield f"the prefix {self.name!r} is too long for the names of buckets"
 
     def _what_emr_lacks(self) -> Iterator[str]:
+        if self.worker_type == SMALLEST_WORKER:
+            yield f"worker_type {SMALLEST_WORKER} is Glue's alone: engine emr-serverless needs G.1X or larger"
         if self.worker_type == "G.8X":
             yield "worker_type G.8X has 32 vCPUs, and a worker of engine emr-serverless at most 16: G.4X or smaller"
         if not (self.python_modules.startswith("s3://") and self.python_modules.endswith(".tar.gz")):

@@ -68,6 +68,10 @@ class JobSettings(BaseModel):
         "none",
         description="where the events' numbers are published, besides the log: none, cloudwatch, or cloudwatch:NAMESPACE",
     )
+    metrics_of_tables: str = Field(
+        "",
+        description="with cloudwatch: tables whose own numbers are published, commas between, or *; empty: only their errors",
+    )
 
     _passed_over: tuple[str, ...] = PrivateAttr(())
 

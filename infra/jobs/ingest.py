@@ -7,8 +7,12 @@ from constructs import Construct
 from infra import grants
 from infra.foundation import Foundation
 from infra.jobs.job import Job, Work
+from infra.settings import SMALLEST_WORKER
 
 __all__ = ["ingest_job"]
+
+OF_A_SMALL_WORKER = 1 << 30
+"""Bytes that a task may take where a worker has 4 GB for two tasks and the JVM."""
 
 
 def ingest_job(scope: Construct, on: Foundation) -> Job:
@@ -22,6 +26,8 @@ def ingest_job(scope: Construct, on: Foundation) -> Job:
         "--max_files_per_batch": str(on.settings.max_files_per_batch),
         "--tables_at_once": str(on.settings.tables_at_once),
     }
+    if on.settings.worker_type == SMALLEST_WORKER:
+        arguments["--task_memory_bytes"] = str(OF_A_SMALL_WORKER)
     job = Job(scope, on, Work("ingest", "gluestreaming", on.settings.workers, arguments))
     grants.append_to_tables(job.role, on.lake.bucket.bucket_arn)
     grants.take_messages(job.role, on.landing.queue)

@@ -93,6 +93,7 @@ def _of_every_job(on: Foundation, log_prefix: str) -> dict[str, str]:
     return {
         "--lake": on.lake.uri,
         "--metrics": f"cloudwatch:{on.settings.namespace}",
+        **({"--metrics_of_tables": tables} if (tables := on.settings.measured_tables) else {}),
         "--datalake-formats": "delta",
         "--conf": conf_argument(job_settings()),
         **on.code.arguments,

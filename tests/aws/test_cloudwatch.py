@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -105,3 +105,41 @@ def test_where_numbers_go_may_be_a_namespace_of_ones_own(text: str, meant: str) 
 def test_a_place_for_numbers_that_cannot_be_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="must be none, cloudwatch, or cloudwatch:NAMESPACE"):
         where_numbers_go(text)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableBroke(Event):
+    level: ClassVar[str] = "error"
+
+    table: str
+    rows: int = metric()
+
+
+@dataclass(frozen=True, kw_only=True)
+class BatchDone(Event):
+    service: str
+    files: int = metric()
+
+
+@pytest.mark.parametrize(
+    ("tables", "sent"),
+    [
+        ((), {"beta", "games"}),
+        (("alpha",), {"alpha", "beta", "games"}),
+        (("gamma",), {"beta", "games"}),
+        (("*",), {"alpha", "beta", "games"}),
+    ],
+)
+def test_a_table_has_metrics_of_its_own_if_it_is_chosen_or_something_is_wrong_with_it(
+    tables: tuple[str, ...], sent: set[str]
+) -> None:
+    aws = FakeCloudWatch()
+    sink = CloudWatch(aws, tables=tables)
+    for event in (
+        RowsCounted(table="alpha", rows=1),
+        TableBroke(table="beta", rows=1),
+        BatchDone(service="games", files=1),
+    ):
+        sink(event)
+    sink.flush()
+    assert aws.values().keys() == sent

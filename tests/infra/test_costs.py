@@ -1,63 +1,99 @@
-"""What a month takes is counted, not typed; and money is only told at prices that were given."""
+"""What a month takes is counted, not typed; prices have a date; and the page says what the code says."""
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from infra import costs
 from infra.bundle import ROOT
-from infra.costs import SIZES, month, table
+from infra.costs import ALARM_METRICS, DASHBOARD_METRICS, PRICES, SIZES, money, month, per_million, read_prices
 from infra.metrics import published
 from infra.settings import Settings
+from tests.infra.synthesized import Synthesized, text
 
 README = ROOT / "infra" / "README.md"
+BY_NAME = {size.name: size for size in SIZES}
+LARGE = BY_NAME["large"]
 
 
-def test_the_readme_has_the_table_as_it_is_counted() -> None:
-    text = (ROOT / "infra" / "README.md").read_text()
-    lines = [line for line in table().splitlines() if "cloudwatch_metric" not in line]  # with each event another number
-    assert "\n".join(lines) in text, f"infra/README.md: the table of `python -m infra.costs` is now\n{table()}"
+def test_the_readme_has_the_bill_as_it_is_counted_and_what_is_assumed() -> None:
+    page, prices = README.read_text(), read_prices()
+    assert costs.bill(prices) in page, f"infra/README.md: the bill is now\n{costs.bill(prices)}"
+    assert f"written down on {prices.date} for {prices.region}" in page
     for size in SIZES:
-        assert f"{size.name}: {size.said}" in text, f"infra/README.md: {size.name}: {size.said}"
+        assert f"{size.name}: {size.said}" in page, f"infra/README.md: {size.name}: {size.said}"
+
+
+def test_idle_costs_at_most_ten_dollars_and_a_million_files_a_day_sixty_for_each_million() -> None:
+    prices = read_prices()
+    assert sum(money(BY_NAME["idle"], prices).values()) <= 10
+    assert LARGE.files_a_day == 1_000_000
+    assert per_million(LARGE, prices) <= 60
 
 
 def test_a_job_that_runs_on_takes_every_hour_and_a_drain_what_its_runs_take() -> None:
-    large, upkeep = SIZES[2], month(replace(SIZES[2], workers=0))["glue_dpu_hour"]
-    assert month(large)["glue_dpu_hour"] == pytest.approx(730 * large.workers + upkeep)
-    once, upkeep = SIZES[0], month(replace(SIZES[0], minutes_a_run=0))["glue_dpu_hour"]
-    twice = replace(once, minutes_a_run=2 * once.minutes_a_run)
-    assert month(twice)["glue_dpu_hour"] - upkeep == pytest.approx(2 * (month(once)["glue_dpu_hour"] - upkeep))
-    assert upkeep > 0
+    assert month(LARGE)["glue_dpu_hour"] == pytest.approx(730 * LARGE.workers)
+    once = BY_NAME["small"]
+    twice = replace(once, hours_a_day=2 * once.hours_a_day)
+    assert month(twice)["glue_dpu_hour"] == pytest.approx(2 * month(once)["glue_dpu_hour"])
+    assert month(twice)["glue_flex_dpu_hour"] == month(once)["glue_flex_dpu_hour"] > 0
+
+
+def test_a_quarter_worker_costs_a_quarter_and_upkeep_what_it_did() -> None:
+    small = replace(LARGE, settings=Settings(worker_type="G.025X"))
+    whole = replace(LARGE, settings=Settings())
+    assert month(small)["glue_dpu_hour"] == pytest.approx(month(whole)["glue_dpu_hour"] / 4)
+    assert month(small)["glue_flex_dpu_hour"] == month(whole)["glue_flex_dpu_hour"]
+
+
+def test_upkeep_of_workers_that_flex_does_not_have_is_at_the_usual_price() -> None:
+    taken = month(replace(LARGE, settings=Settings(worker_type="G.4X")))
+    assert taken["glue_flex_dpu_hour"] == 0
+    assert taken["glue_dpu_hour"] > 730 * LARGE.workers * 4
 
 
 def test_where_keys_name_their_day_the_search_for_missed_files_lists_little() -> None:
-    whole, by_day = (month(SIZES[2], Settings(reconcile_below=below))["s3_put_thousand"] for below in ("", "in/%Y/"))
+    def puts(below: str) -> float:
+        return month(replace(LARGE, settings=Settings(reconcile_below=below)))["s3_put_thousand"]
+
     million_files_of_384_days = 384 * 1_000_000 / 1000 * 365 / 12 / 1000
-    assert whole - by_day == pytest.approx(million_files_of_384_days)
+    assert puts("") - puts("in/%Y/") == pytest.approx(million_files_of_384_days)
 
 
-def test_with_prices_each_cell_is_money_and_they_are_summed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    prices = tmp_path / "prices.toml"
-    prices.write_text("\n".join(f"{part} = {2 if part == 'kms_key' else 0}" for part in month(SIZES[0])))
-    assert costs.main(["--prices", str(prices)]) == 0
-    said = capsys.readouterr().out
-    assert "| `kms_key` | 4 | 4 | 4 |" in said
-    assert said.rstrip().endswith("| in all | 4 | 4 | 4 |")
+def test_small_files_pay_for_no_transition_and_large_ones_are_stored_for_less() -> None:
+    kept = replace(LARGE, settings=Settings(keep_landed_days=100, landing_ia_days=60))
+    small, large = (month(replace(kept, kilobytes_a_file=size)) for size in (128, 200))
+    assert (small["s3_transition_thousand"], small["s3_infrequent_gb_month"]) == (0, 0)
+    assert large["s3_transition_thousand"] == pytest.approx(1_000_000 * 365 / 12 / 1000)
+    assert large["s3_infrequent_gb_month"] == pytest.approx(200 * 40)
 
 
-def test_wrong_prices_are_told_all_at_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    prices = tmp_path / "prices.toml"
-    good = [f"{part} = 1" for part in month(SIZES[0]) if part not in ("kms_key", "sns_publish_million")]
-    prices.write_text("\n".join([*good, 'sns_publish_million = "cheap"', "glue = 1"]))
-    assert costs.main(["--prices", str(prices)]) == 2
-    said = capsys.readouterr().err
-    assert "glue: is unknown" in said
-    assert "kms_key: has no price" in said
-    assert "sns_publish_million: must be a number; got 'cheap'" in said
+def test_tables_cost_metrics_only_where_they_are_measured() -> None:
+    def metrics(**settings: Any) -> float:
+        return month(replace(LARGE, settings=Settings(**settings)))["cloudwatch_metric"]
+
+    of_table = sum("table" in of for of in published().values())
+    assert metrics(watched_tables="alpha", table_metrics="beta,alpha") - metrics() == 2 * of_table
+    assert metrics(table_metrics="*") - metrics() == LARGE.tables * of_table
+
+
+def test_alarms_and_the_dashboard_have_as_many_metrics_as_is_counted(made: Synthesized) -> None:
+    alarms = [alarm["Properties"] for alarm in made.of("CloudWatch::Alarm").values()]
+    looked_at = [
+        len([one for one in alarm["Metrics"] if "MetricStat" in one]) if "Metrics" in alarm else 1 for alarm in alarms
+    ]
+    assert sum(looked_at) == ALARM_METRICS
+    (page,) = made.of("CloudWatch::Dashboard").values()
+    widgets = json.loads(text(page["Properties"]["DashboardBody"]))["widgets"]
+    assert sum(len(widget["properties"].get("metrics", ())) for widget in widgets) == DASHBOARD_METRICS
+    assert month(SIZES[0])["cloudwatch_dashboard"] == 0
 
 
 def test_the_page_says_how_many_metrics_the_code_publishes() -> None:
@@ -66,3 +102,39 @@ def test_the_page_says_how_many_metrics_the_code_publishes() -> None:
     dimensions = list(published().values())
     assert int(said.group(1)) == dimensions.count(("service",))
     assert int(said.group(2)) == sum("table" in of for of in dimensions)
+
+
+# --- prices ---
+
+
+def written(to: Path, usd: Mapping[str, Any], date: str = "2026-01-31") -> Path:
+    lines = [f"date = {date}", 'region = "eu-west-1"', 'source = "my bill"', "[usd]"]
+    to.write_text("\n".join([*lines, *(f"{name} = {price!r}" for name, price in usd.items())]))
+    return to
+
+
+def test_with_prices_of_ones_own_each_cell_is_money_and_they_are_summed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    usd = {part: 2 if part == "kms_key" else 0 for part in month(SIZES[0])}
+    assert costs.main(["--prices", str(written(tmp_path / "prices.toml", usd))]) == 0
+    said = capsys.readouterr().out
+    assert "USD, by prices of 2026-01-31 in eu-west-1, from my bill:" in said
+    assert "| `kms_key` | 4 | 4 | 4 | 4 |" in said
+    assert "| **USD in all** | 4.00 | 4.00 | 4.00 | 4.00 |" in said
+    assert "| **USD for a million files** | - | 131.51 | 2.63 | 0.13 |" in said
+
+
+def test_wrong_prices_are_told_all_at_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    usd: dict[str, Any] = {part: 1 for part in month(SIZES[0]) if part != "kms_key"}
+    usd |= {"sns_publish_million": "cheap", "glue": 1}
+    assert costs.main(["--prices", str(written(tmp_path / "prices.toml", usd, date='"yesterday"'))]) == 2
+    said = capsys.readouterr().err
+    assert "usd.glue: is unknown" in said
+    assert "usd.kms_key: has no price" in said
+    assert "usd.sns_publish_million: must be a number; got 'cheap'" in said
+    assert "date: must be a date; got 'yesterday'" in said
+
+
+def test_the_file_of_prices_that_is_here_can_be_read() -> None:
+    assert read_prices(PRICES).usd.keys() == month(SIZES[0]).keys()

@@ -18,6 +18,7 @@ from forebay.spark import runtime
 from forebay.spark.session import job_settings
 from infra.clocked import OF_FUNCTIONS
 from infra.metrics import published
+from infra.settings import Settings
 from lambdas import environment
 from tests.infra.conftest import KEY, TOPIC
 from tests.infra.synthesized import Synthesized, listed, synthesized, text
@@ -372,7 +373,10 @@ def test_landed_files_are_versioned_and_age_as_declared(made: Synthesized) -> No
     rules = {r["Id"]: r for r in bucket["LifecycleConfiguration"]["Rules"]}
     assert rules["landed-files"]["Prefix"] == "in/"
     assert rules["landed-files"]["ExpirationInDays"] == 400
-    assert rules["landed-files"]["Transitions"] == [{"StorageClass": "STANDARD_IA", "TransitionInDays": 60}]
+    moved = rules["large-landed-files"]
+    assert moved["Transitions"] == [{"StorageClass": "STANDARD_IA", "TransitionInDays": 60}]
+    assert int(moved["ObjectSizeGreaterThan"]) == 128 * 1024, "a small file pays for the move, and then for 128 KB"
+    assert [name for name, rule in rules.items() if "Transitions" in rule] == ["large-landed-files"]
 
 
 def test_an_adopted_bucket_and_its_topic_are_used_and_not_changed(adopted: Synthesized) -> None:
@@ -644,6 +648,23 @@ def test_the_dashboard_tells_what_jobs_cost_where_the_price_is_said(made: Synthe
 def test_many_waiting_files_wake_a_draining_service_only(made: Synthesized, adopted: Synthesized) -> None:
     assert "AlarmsManyWait" in made.of("CloudWatch::Alarm")
     assert "AlarmsManyWait" not in adopted.of("CloudWatch::Alarm")
+
+
+def test_only_watched_and_chosen_tables_have_metrics_of_their_own(made: Synthesized, adopted: Synthesized) -> None:
+    arguments = [s.one("Glue::Job", "IngestJob")["DefaultArguments"] for s in (made, adopted)]
+    assert [one.get("--metrics_of_tables") for one in arguments] == [None, "orders"]
+    assert Settings(watched_tables="orders", table_metrics="*").measured_tables == "*"
+
+
+def test_a_quarter_worker_is_for_the_streaming_job_alone(tmp_path: Path) -> None:
+    small = synthesized(tmp_path, env="dev", worker_type="G.025X")
+    ingest = small.one("Glue::Job", "IngestJob")
+    assert (ingest["WorkerType"], ingest["Command"]["Name"]) == ("G.025X", "gluestreaming")
+    assert int(ingest["DefaultArguments"]["--task_memory_bytes"]) == 1 << 30
+    for name in ("CompactJob", "MaintainJob", "ReconcileJob"):
+        job = small.one("Glue::Job", name)
+        assert (job["WorkerType"], job["ExecutionClass"]) == ("G.1X", "FLEX")
+        assert "--task_memory_bytes" not in job["DefaultArguments"]
 
 
 def test_in_mode_auto_files_wake_it_and_it_may_see_when_the_last_batch_was(tmp_path: Path) -> None:

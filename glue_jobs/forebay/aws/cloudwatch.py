@@ -3,6 +3,9 @@
 In: events. Out: PutMetricData requests of at most 500 numbers, in the namespace that is named. Numbers of one metric that came
 between two requests go together as values with counts, which keeps every percentile exact. A request that fails is tried
 with the next one; what has waited for too long is dropped, oldest first, since a metric must never hold up the data.
+
+CloudWatch bills each table's metrics by themselves. So a table's numbers are published only if the table is chosen, or if the
+event is one that a person must act on. The log has all of them.
 """
 
 from __future__ import annotations
@@ -10,12 +13,14 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
 from forebay.events import NAMESPACE, Event, metrics_of
 
-__all__ = ["CloudWatch"]
+__all__ = ["ALL_TABLES", "CloudWatch"]
+
+ALL_TABLES = "*"
 
 METRICS_A_REQUEST = 500
 VALUES_A_METRIC = 150
@@ -33,26 +38,36 @@ class CloudWatch:
         client: Any,
         *,
         namespace: str = NAMESPACE,
+        tables: Collection[str] = (ALL_TABLES,),
         every_s: float = 30,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._client, self._namespace, self._every_s, self._clock = client, namespace, every_s, clock
+        self._tables = frozenset(tables)
         self._waiting: dict[_Key, Counter[float]] = {}
         self._sent_at, self._lock = clock(), threading.Lock()
 
     @classmethod
-    def to(cls, metrics: str, client: Callable[[], Any]) -> CloudWatch | None:
+    def to(
+        cls, metrics: str, client: Callable[[], Any], *, tables: Collection[str] = (ALL_TABLES,)
+    ) -> CloudWatch | None:
         """As a setting says, which `where_numbers_go` has read; the client is made only where one is needed."""
         _, _, namespace = metrics.partition(":")
-        return cls(client(), namespace=namespace) if namespace else None
+        return cls(client(), namespace=namespace, tables=tables) if namespace else None
 
     def __call__(self, event: Event) -> None:
+        if not self._wants(event):
+            return
         with self._lock:
             for m in metrics_of(event):
                 self._waiting.setdefault((m.name, m.unit, m.dimensions), Counter())[m.value] += 1
             due = self._clock() - self._sent_at >= self._every_s
         if due:
             self.flush()
+
+    def _wants(self, event: Event) -> bool:
+        table = getattr(event, "table", None)
+        return table is None or event.level == "error" or bool({table, ALL_TABLES} & self._tables)
 
     def flush(self) -> None:
         """Sends what is waiting. Raises what boto3 raises, after keeping what was not sent for the next time."""

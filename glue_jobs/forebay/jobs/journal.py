@@ -12,7 +12,7 @@ from forebay.aws.cloudwatch import CloudWatch
 from forebay.events import Emit, Event, Journal, to_log
 from forebay.jobs.arrivals import Arrivals
 from forebay.lake.health import HealthRecords
-from forebay.settings import JobSettings
+from forebay.settings import JobSettings, names_in
 
 __all__ = ["ArgumentsPassedOver", "journal"]
 
@@ -29,7 +29,8 @@ class ArgumentsPassedOver(Event):
 def journal(settings: JobSettings) -> Iterator[Emit]:
     """A sink for the events of this job. What it has not sent yet is sent when the job ends."""
     arrivals = Arrivals(HealthRecords(settings.lake))
-    metrics = CloudWatch.to(settings.metrics, lambda: client("cloudwatch"))
+    chosen = names_in(settings.metrics_of_tables)
+    metrics = CloudWatch.to(settings.metrics, lambda: client("cloudwatch"), tables=chosen)
     emit = Journal(to_log(), arrivals, *filter(None, [metrics]))
     if settings.passed_over:
         emit(ArgumentsPassedOver(arguments=tuple(f"--{name}" for name in settings.passed_over)))

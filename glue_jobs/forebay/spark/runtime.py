@@ -24,7 +24,7 @@ DELTA_SPARK_JAR = f"io.delta:delta-spark_4.1_{SCALA}:{DELTA}"
 CLASSES = "classes.jsa"
 """What the JVM knows of its classes, so that it starts in half the time: beside the JVM libraries, where set-up has made it."""
 
-DPU_OF = {"G.1X": 1, "G.2X": 2, "G.4X": 4, "G.8X": 8}
+DPU_OF = {"G.025X": 0.25, "G.1X": 1, "G.2X": 2, "G.4X": 4, "G.8X": 8}
 """Of one worker, by its type: what Glue bills for."""
 
 GLUE_LACKS = ("annotated-types", "pydantic", "pydantic-core", "typing-extensions", "typing-inspection")

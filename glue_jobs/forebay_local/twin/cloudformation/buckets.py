@@ -39,11 +39,10 @@ def _arns(configuration: Properties) -> list[str]:
 
 
 def _lifecycle_rule(rule: Properties, number: int) -> dict[str, Any]:
-    said: dict[str, Any] = {
-        "ID": rule.get("Id", f"rule-{number}"),
-        "Status": rule["Status"],
-        "Filter": {"Prefix": rule.get("Prefix", "")},
-    }
+    below: dict[str, Any] = {"Prefix": rule.get("Prefix", "")}
+    if size := rule.get("ObjectSizeGreaterThan"):
+        below = {"And": {**below, "ObjectSizeGreaterThan": int(size)}}
+    said: dict[str, Any] = {"ID": rule.get("Id", f"rule-{number}"), "Status": rule["Status"], "Filter": below}
     if "ExpirationInDays" in rule:
         said["Expiration"] = {"Days": int(rule["ExpirationInDays"])}
     elif rule.get("ExpiredObjectDeleteMarker"):
