@@ -10,10 +10,11 @@ from functools import partial
 from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 
 from forebay.operate.doctor import probe
 from forebay.operate.doctor.deployment import Deployment, look_up
-from forebay.operate.doctor.examination import AFTER, examine, name_of
+from forebay.operate.doctor.examination import AFTER, examine, guarded, name_of
 from forebay.operate.doctor.finding import Finding
 from forebay.operate.doctor.rights import NEEDED, policy_for_doctor
 from forebay.spark import runtime
@@ -626,6 +627,19 @@ def test_the_lake_is_asked_to_refuse_a_second_conditional_put(on: Deployment) ->
     assert "let a conditional PUT overwrite" in found.what
     listed = on.client("s3").list_objects_v2(Bucket=on.lake_bucket, Prefix="_forebay/probe/")
     assert listed["KeyCount"] == 0
+
+
+def test_a_probe_that_may_not_write_is_a_finding(on: Deployment) -> None:
+    def refused(**_: Any) -> Any:
+        raise ClientError({"Error": {"Code": "AccessDenied", "Message": "no"}}, "PutObject")
+
+    def client(name: str) -> Any:
+        return Answering(on.client(name), "put_object", refused) if name == "s3" else on.client(name)
+
+    unable = replace(on, client=client)
+    for check in (probe.conditional_put(unable), probe.journey(unable, lambda key: None, wait_s=0)):
+        (found,) = guarded("probe", check)
+        assert (found.severity, found.what) == ("warning", "you may not s3:PutObject")
 
 
 # --- the command ---

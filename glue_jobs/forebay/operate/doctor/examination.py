@@ -6,7 +6,7 @@ one. Where nobody answers at all, boto3's exception comes out.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from botocore.exceptions import ClientError
 
@@ -14,7 +14,7 @@ from forebay.operate.doctor import account, alarms, functions, jobs, keys, lake,
 from forebay.operate.doctor.deployment import Deployment
 from forebay.operate.doctor.finding import Finding, error, warning
 
-__all__ = ["AFTER", "BEFORE", "Check", "checks_for", "examine"]
+__all__ = ["AFTER", "BEFORE", "Check", "checks_for", "examine", "guarded"]
 
 Check = Callable[[Deployment], Iterator[Finding]]
 
@@ -76,10 +76,15 @@ def checks_for(on: Deployment) -> tuple[Check, ...]:
 
 def examine(deployment: Deployment) -> Iterator[Finding]:
     for check in checks_for(deployment):
-        try:
-            yield from check(deployment)
-        except ClientError as refused:
-            yield _refusal(name_of(check), refused)
+        yield from guarded(name_of(check), check(deployment))
+
+
+def guarded(check: str, findings: Iterable[Finding]) -> Iterator[Finding]:
+    """The findings; what AWS refuses on the way is the last of them."""
+    try:
+        yield from findings
+    except ClientError as refused:
+        yield _refusal(check, refused)
 
 
 def name_of(check: Check) -> str:

@@ -35,8 +35,8 @@ def conditional_put(on: Deployment) -> Iterator[Finding]:
     """The second of two PUTs with `If-None-Match` must be refused, and one without it, if the policy says so."""
     s3, key = on.client("s3"), f"{PROBES}/doctor-{uuid4().hex}"
     place = {"Bucket": on.lake_bucket, "Key": key}
+    s3.put_object(**place, Body=BODY, IfNoneMatch="*")
     try:
-        s3.put_object(**place, Body=BODY, IfNoneMatch="*")
         if not _is_refused(lambda: s3.put_object(**place, Body=BODY, IfNoneMatch="*")):
             what = f"{on.lake_bucket} let a conditional PUT overwrite an object"
             why = "Two writers could both win one commit, and rows would be lost."
