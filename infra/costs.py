@@ -8,6 +8,7 @@ Not in it: queries, transfer out of the region, discounts, free tiers save that 
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -173,14 +174,19 @@ def _metrics(size: Size) -> float:
     """Those of the service for all hours, and of the measured tables; idle, those that are measured all the time, and a
     little of upkeep. CloudWatch bills a metric for the hours in which it has values."""
     dimensions = list(published().values())
-    of_service, of_jobs = dimensions.count(("service",)), dimensions.count(("service", "job"))
+    of_service, of_jobs = _next_ten(dimensions.count(("service",))), dimensions.count(("service", "job"))
     if not size.files_a_day:
         always = sum(name.startswith(FreshnessMeasured.__name__) for name in published())
         return always + (of_service + UPKEEP_RUNS_A_DAY * of_jobs) / 24
-    of_table = sum("table" in of for of in dimensions)
+    of_table = _next_ten(sum("table" in of for of in dimensions))
     measured = size.settings.measured_tables
     tables = size.tables if measured == "*" else len([name for name in measured.split(",") if name])
     return of_service + of_jobs * (1 + UPKEEP_RUNS_A_DAY) + of_table * tables
+
+
+def _next_ten(count: int) -> int:
+    """So that the bill does not change with each new metric."""
+    return 10 * math.ceil(count / 10)
 
 
 # --- money ---

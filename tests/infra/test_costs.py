@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import replace
@@ -79,7 +80,7 @@ def test_tables_cost_metrics_only_where_they_are_measured() -> None:
     def metrics(**settings: Any) -> float:
         return month(replace(LARGE, settings=Settings(**settings)))["cloudwatch_metric"]
 
-    of_table = sum("table" in of for of in published().values())
+    of_table = 10 * math.ceil(sum("table" in of for of in published().values()) / 10)
     assert metrics(watched_tables="alpha", table_metrics="beta,alpha") - metrics() == 2 * of_table
     assert metrics(table_metrics="*") - metrics() == LARGE.tables * of_table
 
