@@ -3,7 +3,8 @@
 * `main` finds the command, and shows errors      * `examples` for `--help`      * `options` that several commands share
 * `job_options` the options of a command that runs a job, made of its settings
 * `ingest` ingest, stop      * `accounts` do the sums hold?      * `files` what became of files      * `show` how answers look
-* `status` how it is going      * `query` SQL      * `queue` peek, dlq, redrive      * `lease` show, break
+* `status` how it is going      * `report` as a page      * `query` SQL
+* `queue` peek, dlq, redrive      * `lease` show, break
 * `pause` pause, resume      * `replay` read files again      * `rollback` tables back
 * `backfill` files that were there before      * `history` what happened when
 * `tables` what there is and what is declared, `health` how it is      * `schema` columns      * `held` quarantine, parked

@@ -25,6 +25,10 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("forebay doctor --stack forebay-prod --probe", "one object travels the whole way"),
         ("forebay doctor --stack forebay-prod --rights", "the policy that the command needs"),
     ),
+    "report": (
+        ("forebay report", "the last two days, into forebay-report.html"),
+        ("forebay report --hours 168 --out week.html", "a week"),
+    ),
     "tail": (
         ("forebay tail", "the last ten files, then each new one"),
         ("forebay tail --outcome unreadable --json", "what cannot be read, for machines"),

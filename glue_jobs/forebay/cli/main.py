@@ -42,6 +42,7 @@ COMMANDS = {
     "doctor": Command(
         "forebay.cli.doctor", "doctor", "Check that the deployed service can work, and say what mends what is wrong."
     ),
+    "report": Command("forebay.cli.report", "report", "Write how it is going into one HTML file."),
     "where": Command("forebay.cli.files", "where", "Show where a file is."),
     "files": Command("forebay.cli.files", "app", "Show what became of files."),
     "tail": Command("forebay.cli.files", "tail", "Follow the files as they are loaded, until Ctrl-C."),

@@ -10,11 +10,10 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
 
 from forebay.aws.client import client
 from forebay.batch.reasons import PAUSED_TABLE, TABLE_FAILED
-from forebay.lake.health import HealthRecords
+from forebay.lake.health import Health, HealthRecords
 from forebay.lake.layout import CHECKPOINT, LEDGER, PARKED, QUARANTINE, is_own
 from forebay.lake.lease import holder
 from forebay.lake.objects import open_objects
@@ -23,7 +22,7 @@ from forebay.ledger.entry import REPLAY
 from forebay.operate.lake_view import LakeView, quoted
 from forebay.operate.queue import Depth, dead_letter_url, depth_of
 
-__all__ = ["LastBatch", "Status", "status_of"]
+__all__ = ["LastBatch", "Status", "health_objects", "status_of"]
 
 READ_AT_ONCE = 32
 
@@ -106,7 +105,7 @@ def status_of(view: LakeView, *, queue_url: str = "", checkpoint: str = "", now:
         _waiting(view, PAUSED_TABLE),
         paused_tables(view.lake),
         sum(row["n"] for row in view.query(LEDGER, f"select count(*) n from t where outcome = {quoted(REPLAY)}")),
-        _newest_rows(view.lake),
+        {one.table: one.newest_at for one in health_objects(view.lake) if one.newest_at is not None},
     )
 
 
@@ -131,8 +130,8 @@ def _waiting(view: LakeView, reason: str) -> dict[str, int]:
     return {row["table"]: row["n"] for row in view.query(QUARANTINE, sql) if row["table"]}
 
 
-def _newest_rows(lake: str) -> dict[str, datetime]:
+def health_objects(lake: str) -> list[Health]:
+    """What is known of each table without its log; one small object each."""
     records = HealthRecords(lake)
     with ThreadPoolExecutor(READ_AT_ONCE, "status") as threads:
-        found: list[Any] = list(threads.map(records.of, records.names()))
-    return {one.table: one.newest_at for one in found if one.newest_at is not None and not is_own(one.table)}
+        return [one for one in threads.map(records.of, records.names()) if not is_own(one.table)]

@@ -1,0 +1,36 @@
+"""`forebay report`: how it is going, as a page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from forebay.cli.options import Checkpoint, Lake, QueueUrl
+from forebay.cli.show import console
+
+__all__ = ["report"]
+
+
+def report(
+    lake: Lake,
+    queue_url: QueueUrl = "",
+    checkpoint: Checkpoint = "",
+    hours: Annotated[int, typer.Option(min=2, max=24 * 90, help="So many hours back.")] = 48,
+    out: Annotated[Path, typer.Option(help="The file to write.")] = Path("forebay-report.html"),
+) -> None:
+    """Write how it is going into one HTML file.
+
+    What somebody must look at, the numbers of `forebay status`, records, files and latency by hour, the tables, and why records
+    are in the quarantine. The file needs no network and no script, so it can be mailed.
+    """
+    from forebay.operate.lake_view import view_of
+    from forebay.operate.report import report_of
+    from forebay.operate.report_page import page
+    from forebay.operate.status import status_of
+
+    view = view_of(lake)
+    now = status_of(view, queue_url=queue_url, checkpoint=checkpoint)
+    out.write_text(page(report_of(view, now, hours=hours)), encoding="utf-8")
+    console.print(f"wrote {out}")
