@@ -130,3 +130,10 @@ def test_every_end_is_measured(
     _, event = told(state, run)
     assert (event.seconds, event.dpu_seconds, event.failed) == (seconds, dpu_seconds, failed)
     assert (event.service, event.job, event.state) == ("games", "ingest", state)
+
+
+def test_an_event_that_comes_twice_or_late_tells_the_same_and_fails_nowhere() -> None:
+    """EventBridge delivers at least once, and nobody says when; by then the run may be gone."""
+    first, again, late = (ended("FAILED", run, message="no lake") for run in ({}, {}, None))
+    assert first == again == late
+    assert len(first) == 1

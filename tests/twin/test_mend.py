@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from forebay.errors import InvalidConfiguration
-from forebay_local.twin import account, events, functions, glue, rights, s3, sqs
+from forebay_local.twin import account, events, functions, glue, rights, s3, sns, sqs
 from forebay_local.twin.cloudformation import engine, rollback
 from forebay_local.twin.mend import MOTO, Mend, lay, missing, moved
 
 
-@pytest.mark.parametrize("mended", [sqs, s3, engine, rollback, functions, events, glue, account, rights])
+@pytest.mark.parametrize("mended", [sqs, sns, s3, engine, rollback, functions, events, glue, account, rights])
 def test_every_place_that_is_mended_is_where_the_mend_expects_it(mended: Any) -> None:
     assert "\n".join(map(str, moved(mended.MENDS, mended.relied_on))) == ""
 

@@ -16,6 +16,7 @@ from botocore.exceptions import ClientError
 from hypothesis import given
 from hypothesis import strategies as st
 from moto.sqs import models
+from moto.sqs.exceptions import SQSException
 from moto.sqs.models import SQSBackend
 
 from forebay_local.twin import sqs as mended
@@ -206,3 +207,18 @@ def test_each_step_waits_for_the_one_before_it(step: str) -> None:
                 taken.result(timeout=0.1)
         taken.result(timeout=5)
     assert (sent in queue._messages) == (step != "delete")
+
+
+def test_with_too_many_messages_in_flight_a_short_poll_is_refused_and_a_long_one_gets_nothing() -> None:
+    backend: Any = SQSBackend("eu-west-1", "123456789012")
+    queue = backend.create_queue("queue")
+    for number in range(4):
+        backend.send_message("queue", str(number))
+    with patch.object(mended, "MOST_IN_FLIGHT", 3):
+        taken = mended.receive_message(backend, "queue", 3, 0, 60)
+        assert len(taken) == 3
+        assert mended.receive_message(backend, "queue", 1, 1, 60) == []
+        with pytest.raises(SQSException, match="3 messages are in flight"):
+            mended.receive_message(backend, "queue", 1, 0, 60)
+        mended.delete_message(queue, taken[0].receipt_handle)
+        assert len(mended.receive_message(backend, "queue", 1, 0, 60)) == 1

@@ -17,6 +17,7 @@ from moto.iam.responses import IamResponse
 from moto.servicequotas.responses import ServiceQuotasResponse
 
 from forebay_local.twin.clients import role_of
+from forebay_local.twin.glue import RUNS_OF_ACCOUNT
 from forebay_local.twin.mend import Mend, lay
 from forebay_local.twin.policy import Call, judge
 
@@ -24,7 +25,7 @@ __all__ = ["MENDS", "install", "relied_on"]
 
 QUOTAS = {
     "glue": (
-        ("Max concurrent job runs per account", "L-TWIN0001", 200.0),
+        ("Max concurrent job runs per account", "L-TWIN0001", float(RUNS_OF_ACCOUNT)),
         ("Max task DPUs per account", "L-TWIN0002", 1000.0),
     )
 }

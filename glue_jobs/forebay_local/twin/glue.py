@@ -14,9 +14,11 @@ from __future__ import annotations
 
 import atexit
 import json
+import os
 import sys
 import tempfile
 import threading
+import time
 import traceback
 from collections.abc import Callable
 from contextlib import suppress
@@ -30,7 +32,11 @@ from moto.core.responses import ActionResult
 from moto.core.utils import camelcase_to_underscores, utcnow
 from moto.events.models import events_backends
 from moto.glue import models
-from moto.glue.exceptions import ConcurrentRunsExceededException, JobRunNotFoundException
+from moto.glue.exceptions import (
+    ConcurrentRunsExceededException,
+    JobRunNotFoundException,
+    ResourceNumberLimitExceededException,
+)
 from moto.glue.responses import GlueResponse
 from moto.moto_api import state_manager
 
@@ -42,6 +48,9 @@ from forebay_local.twin.run import LOGS, Ended, Run, Submitted
 __all__ = ["MENDS", "install", "relied_on"]
 
 RUNS = "runs"
+RUNS_OF_ACCOUNT = 200
+"""At one time, of all jobs: the quota "Max concurrent job runs per account"."""
+STARTS_AFTER = "FOREBAY_TWIN_GLUE_STARTS_AFTER_S"
 AT_WORK = ("STARTING", "RUNNING", "STOPPING")
 
 _start: Callable[..., str] = models.FakeJob.start_job_run
@@ -58,6 +67,12 @@ class Here:
 
 _here: Here
 _runs: dict[str, Run] = {}
+_at_work: set[str] = set()
+
+
+def starts_after_s() -> float:
+    """Workers take their time on Glue; here none, unless somebody wants to see what that does."""
+    return float(os.environ.get(STARTS_AFTER, "0"))
 
 
 def install(endpoint: str, folder: Path | None) -> None:
@@ -82,7 +97,10 @@ def start_job_run(self: Any, *args: Any, **kwargs: Any) -> str:
     at_most = int(self.execution_property.get("MaxConcurrentRuns", 1))
     if sum(run.status in AT_WORK for run in self.job_runs) >= at_most:
         raise ConcurrentRunsExceededException(f"Concurrent runs exceeded for {self.name}")
+    if len(_at_work) >= RUNS_OF_ACCOUNT:
+        raise ResourceNumberLimitExceededException(f"More than {RUNS_OF_ACCOUNT} job runs at one time")
     run_id = _start(self, *args, **kwargs)
+    _at_work.add(run_id)
     threading.Thread(target=carry_out, args=(self, self.job_runs[-1]), daemon=True).start()
     return run_id
 
@@ -92,6 +110,7 @@ def carry_out(job: Any, run: Any) -> None:
     role = clients.role_of(job.role)
     client = partial(clients.client, endpoint=_here.endpoint, region=region, who=role)
     try:
+        time.sleep(starts_after_s())
         submitted = Submitted(job.name, role, run.job_run_id, job.command["ScriptLocation"], run.arguments or {})
         process = submitted.start(client("s3"), _here.folder / RUNS / run.job_run_id, _here.endpoint, region)
         _runs[run.job_run_id] = process
@@ -108,6 +127,7 @@ def carry_out(job: Any, run: Any) -> None:
     run.completed_on = run.modified_on = utcnow()
     run.error_message = ended.message
     run.status = ended.state
+    _at_work.discard(run.job_run_id)
     tell(job, run, ended)
 
 

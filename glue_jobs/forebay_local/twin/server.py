@@ -83,11 +83,12 @@ def _be_quiet() -> None:
 
 
 def _mend(endpoint: str, state: Path | None) -> None:
-    from forebay_local.twin import account, events, functions, glue, rights, s3, sqs
+    from forebay_local.twin import account, events, functions, glue, rights, s3, sns, sqs
     from forebay_local.twin.cloudformation import engine
 
     rights.install(state)
     sqs.install()
+    sns.install()
     s3.install()
     functions.install(endpoint)
     events.install(endpoint)

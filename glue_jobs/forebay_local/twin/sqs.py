@@ -1,9 +1,10 @@
 """moto's SQS, made linear in the backlog and safe for several consumers.
 
 What was wrong, in moto 5.2.5: each send and receive counts the whole backlog, with a slow clock, so that a receive is
-quadratic in it, and goes through everything in flight for each message; `delete_message` builds a new list without the
-lock, so that a message sent meanwhile is lost; two receives at once can hand out the same message; a long poll holds on
-to nothing and looks only once a second; setting any attribute of a queue forgets its policy.
+quadratic in it, and goes through everything in flight for each message; any number of messages may be in flight;
+`delete_message` builds a new list without the lock, so that a message sent meanwhile is lost; two receives at once can hand
+out the same message; a long poll holds on to nothing and looks only once a second; setting any attribute of a queue forgets
+its policy.
 
 What is changed: receive, delete and change of visibility run under the queue's own lock, the messages are looked at
 lazily and those known to be in flight not at all, and the three counts are taken in one pass and only for a caller that
@@ -23,11 +24,14 @@ from typing import Any
 
 from moto import backends
 from moto.sqs import models
-from moto.sqs.exceptions import ReceiptHandleIsInvalid
+from moto.sqs.exceptions import ReceiptHandleIsInvalid, SQSException
 
 from forebay_local.twin.mend import Mend, lay
 
-__all__ = ["MENDS", "install", "relied_on"]
+__all__ = ["MENDS", "MOST_IN_FLIGHT", "install", "relied_on"]
+
+MOST_IN_FLIGHT = 120_000
+"""Of a standard queue: received and not deleted."""
 
 _receive = models.SQSBackend.receive_message
 _send = models.SQSBackend.send_message
@@ -63,12 +67,28 @@ def receive_message(
     until = time.monotonic() + (wait_seconds_timeout or 0)
     while True:
         with queue._messages_lock:  # over an RLock, so what is called inside may take it again
-            got = _receive(self, queue_name, count, 0, visibility_timeout, message_attribute_names)
+            if too_many_in_flight(queue):
+                got = _none_or_refused(wait_seconds_timeout)
+            else:
+                got = _receive(self, queue_name, count, 0, visibility_timeout, message_attribute_names)
         left = until - time.monotonic()
         if got or left <= 0:
             return got
         # In slices: a message whose visibility ran out wakes nobody.
         queue.wait_for_messages(min(0.5, left))
+
+
+def too_many_in_flight(queue: Any) -> bool:
+    """Counted only where a queue has so many messages at all."""
+    return len(queue._messages) >= MOST_IN_FLIGHT and _count(queue)[2] >= MOST_IN_FLIGHT
+
+
+def _none_or_refused(wait_s: int) -> list[Any]:
+    """A short poll is refused; a long one gets nothing.
+    https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/quotas-queues.html"""
+    if wait_s:
+        return []
+    raise SQSException("OverLimit", f"{MOST_IN_FLIGHT} messages are in flight")
 
 
 def delete_message(self: Any, receipt_handle: str) -> None:

@@ -1,0 +1,83 @@
+"""moto's SNS, nearer to AWS's in what it cannot deliver: that goes to the subscription's dead-letter queue.
+
+What was wrong, in moto 5.2.5: a subscription's RedrivePolicy is kept and never used, so a queue that is gone is a server error
+for whoever publishes; raw delivery passes on any number of message attributes, of which SQS takes ten.
+https://docs.aws.amazon.com/sns/latest/dg/sns-dead-letter-queues.html
+https://docs.aws.amazon.com/sns/latest/dg/sns-message-attributes.html
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from moto.sns import models
+from moto.sqs.exceptions import QueueDoesNotExist
+from moto.sqs.models import sqs_backends
+
+from forebay_local.twin.mend import Mend, lay
+
+__all__ = ["MENDS", "RAW_ATTRIBUTES", "install", "relied_on"]
+
+RAW_ATTRIBUTES = 10
+_publish = models.Subscription.publish
+
+
+def install() -> None:
+    lay(MENDS, relied_on)
+
+
+def publish(
+    self: Any,
+    message: str,
+    message_id: str,
+    subject: str | None = None,
+    message_attributes: dict[str, Any] | None = None,
+    group_id: str | None = None,
+    deduplication_id: str | None = None,
+    message_structure: str | None = None,
+) -> None:
+    raw = self.protocol == "sqs" and str(self.attributes.get("RawMessageDelivery", "")).lower() == "true"
+    if raw and len(message_attributes or ()) > RAW_ATTRIBUTES:
+        _set_aside(self, message)
+        return
+    rest = (subject, message_attributes, group_id, deduplication_id, message_structure)
+    try:
+        _publish(self, message, message_id, *rest)
+    except QueueDoesNotExist:
+        _set_aside(self, message)
+
+
+def _set_aside(subscription: Any, message: str) -> None:
+    """Into the dead-letter queue; without one it is lost, as on AWS."""
+    policy = json.loads(subscription.attributes.get("RedrivePolicy") or "{}")
+    if arn := policy.get("deadLetterTargetArn"):
+        _, _, _, region, account, name = arn.split(":")
+        sqs_backends[account][region].send_message(name, message)
+
+
+MENDS = (
+    Mend(
+        models.Subscription,
+        "publish",
+        (
+            "self",
+            "message",
+            "message_id",
+            "subject",
+            "message_attributes",
+            "group_id",
+            "deduplication_id",
+            "message_structure",
+        ),
+        publish,
+    ),
+)
+
+
+def relied_on() -> list[tuple[Any, str]]:
+    make_topic: Any = models.Topic
+    backend = models.sns_backends["123456789012"]["us-east-1"]
+    topic = make_topic("probe", backend)
+    subscription = models.Subscription("123456789012", topic, "arn:aws:sqs:us-east-1:123456789012:probe", "sqs")
+    return [(subscription, name) for name in ("protocol", "attributes")]
