@@ -29,7 +29,7 @@ check: setup ## style, types, which room may import which, and what the document
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
-	@$(BIN)/python -m pytest -q tests/test_house.py tests/test_docs.py
+	@$(BIN)/python -m pytest -q tests/test_house.py tests/test_docs.py tests/infra/test_settings.py
 
 format: setup ## put all files into the house style
 	@$(BIN)/ruff check --fix-only -q . && $(BIN)/ruff format -q .

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import textwrap
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.main import get_command
@@ -41,6 +43,20 @@ def test_every_command_in_a_document_exists(document: Path) -> None:
                 assert word in options, f"{document.name}: `forebay {line}`: there is no {word}"
 
 
+def test_every_command_is_in_a_document() -> None:
+    from forebay.cli.main import app
+
+    def leaves(command: Any, name: str) -> Iterator[str]:
+        for word, inner in getattr(command, "commands", {}).items():
+            yield from leaves(inner, f"{name} {word}") if hasattr(inner, "commands") else [f"{name} {word}"]
+
+    texts = "\n".join(document.read_text() for document in DOCUMENTS)
+    several = re.findall(r"\b(forebay [a-z-]+) ([a-z-]+(?:\|[a-z-]+)+)", texts)
+    named = {f"{group} {word}" for group, words in several for word in words.split("|")}
+    missing = [name for name in leaves(get_command(app), "forebay") if not re.search(rf"{name}\b", texts)]
+    assert set(missing) <= named
+
+
 def test_every_make_target_in_the_documents_exists() -> None:
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.M))
     for document in DOCUMENTS:
@@ -64,8 +80,8 @@ def test_the_options_of_the_source_are_those_of_the_code() -> None:
     from forebay.source.elsewhere import other_options_table
     from forebay.source.options import source_options_table
 
-    assert source_options_table() in SOURCE
-    assert other_options_table() in SOURCE
+    assert source_options_table() + "\n" in SOURCE
+    assert other_options_table() + "\n" in SOURCE + "\n"
 
 
 def test_the_example_of_the_source_is_the_one_that_is_tested() -> None:
@@ -85,7 +101,23 @@ def test_every_reason_of_the_quarantine_is_explained() -> None:
     from forebay.batch.reasons import REASONS
 
     table = "\n".join(f"| `{reason}` | {meaning} |" for reason, meaning in REASONS.items())
-    assert table in (ROOT / "docs" / "operating.md").read_text()
+    assert f"| --- | --- |\n{table}\n\n" in (ROOT / "docs" / "operating.md").read_text()
+
+
+def test_a_reason_of_the_quarantine_is_spelt_in_one_place() -> None:
+    """A constant of `batch.reasons`, or one of the reader's, which are types."""
+    from forebay.batch import reasons
+
+    named = {getattr(reasons, name) for name in reasons.__all__ if isinstance(getattr(reasons, name), str)}
+    assert named <= reasons.REASONS.keys()
+    spelt = [
+        f"{module.name}:{node.lineno}: {node.value}"
+        for module in (ROOT / "glue_jobs" / "forebay" / "batch").glob("*.py")
+        if module.name != "reasons.py"
+        for node in ast.walk(ast.parse(module.read_text()))
+        if isinstance(node, ast.Constant) and node.value in named - {"expectation"}
+    ]
+    assert spelt == []
 
 
 @pytest.mark.parametrize(
@@ -135,7 +167,10 @@ def _sentences(text: str) -> Iterator[str]:
         yield from re.split(r"(?<=[.!?:])\s+", " ".join(paragraph.split()))
 
 
-@pytest.mark.parametrize("document", [d for d in DOCUMENTS if d.name != "ARCHITECTURE.md"], ids=lambda d: d.name)
+MORE = [ROOT / "infra" / "README.md", ROOT / "lambdas" / "README.md"]
+
+
+@pytest.mark.parametrize("document", [*DOCUMENTS, *MORE], ids=lambda d: str(d.relative_to(ROOT)))
 def test_sentences_have_at_most_28_words(document: Path) -> None:
     long = [sentence for sentence in _sentences(document.read_text()) if len(sentence.split()) > 28]
     assert long == []

@@ -124,6 +124,15 @@ def test_the_map_of_a_room_names_every_module_in_it(room: Path) -> None:
     assert here <= named, f"the map of {room.name} does not name {sorted(here - named)}"
 
 
+@pytest.mark.parametrize("room", rooms(), ids=lambda r: str(r.relative_to(PACKAGE.parent)))
+def test_the_map_of_a_room_names_no_module_that_is_gone(room: Path) -> None:
+    text = ast.get_docstring(ast.parse((room / "__init__.py").read_text())) or ""
+    listed = re.findall(r"(?:^|  )\* ((?:`[a-z0-9_]+`(?:, )?)+)", text, re.M)
+    named = {name for names in listed for name in re.findall(r"`([a-z0-9_]+)`", names)}
+    gone = {name for name in named if not (room / f"{name}.py").exists() and not (room / name).is_dir()}
+    assert not gone, f"the map of {room.name} names {sorted(gone)}"
+
+
 def test_every_room_has_its_place_in_the_order() -> None:
     rooms = {room_of(module) for module in modules()} - {"__init__"}
     assert rooms == set(RANK)
