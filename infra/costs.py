@@ -79,8 +79,8 @@ class Size:
     @property
     def said(self) -> str:
         return (
-            f"{self.files_a_day:,} files a day of {self.kilobytes_a_file:g} KB, {self.tables} tables; {self._how}; "
-            f"landed files are kept for {self.settings.keep_landed_days} days"
+            f"{self.files_a_day:,} files a day of {self.kilobytes_a_file:g} KB, {self.tables} tables; {self._how}. "
+            f"Landed files are kept for {self.settings.keep_landed_days} days"
         )
 
     @property

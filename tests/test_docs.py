@@ -163,7 +163,7 @@ def _sentences(text: str) -> Iterator[str]:
     text = re.sub(r"```.*?```", "", text, flags=re.S)
     text = "\n".join(line for line in text.splitlines() if not line.startswith(("|", "#")))
     text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", re.sub(r"`[^`]*`", "x", text))
-    for paragraph in re.split(r"\n\s*\n|\n(?=- |\d\. )", text):
+    for paragraph in re.split(r"\n\s*\n|\n(?=[-*] |\d\. )", text):
         yield from re.split(r"(?<=[.!?:])\s+", " ".join(paragraph.split()))
 
 

@@ -12,6 +12,7 @@ import pytest
 from pyspark.sql import DataFrameWriter
 
 import forebay.upkeep.compaction.job as job
+import forebay.upkeep.run as upkeep_run
 from forebay.errors import Halt
 from forebay.lake.health import HealthRecords
 from forebay.lake.layout import lease_of
@@ -262,7 +263,7 @@ def test_whoever_lost_the_lease_commits_no_more(small: SmallLake, monkeypatch: p
 
         return Lost()
 
-    monkeypatch.setattr(job, "hold", gone)
+    monkeypatch.setattr(upkeep_run, "hold", gone)
     (left,) = small.compact().left
     assert (left.reason, left.detail, len(small.files())) == ("failed", "the lease was lost", 6)
 
