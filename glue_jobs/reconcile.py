@@ -5,18 +5,22 @@
 
 import sys
 
-from forebay.declaration.service import load_service
 from forebay.errors import Halt
-from forebay.jobs.journal import journal
 from forebay.settings import ReconcileSettings
-from forebay.upkeep.accounts.job import check_accounts
-from forebay.upkeep.reconcile.job import reconcile
+from forebay.spark.stock import stock_of_modules
 
 
 def main(argv: list[str]) -> None:
-    """What goes wrong is let out: Glue shows the error that ends a script as the run's reason."""
-    settings = ReconcileSettings.from_argv(argv)
+    """What goes wrong is let out: Glue shows the error that ends a script as the run's reason. What needs numpy and pyarrow is
+    imported once they are known to be there, so that a job without them ends with a sentence."""
+    settings, stock = ReconcileSettings.from_argv(argv), stock_of_modules()
+    from forebay.declaration.service import load_service
+    from forebay.jobs.journal import journal
+    from forebay.upkeep.accounts.job import check_accounts
+    from forebay.upkeep.reconcile.job import reconcile
+
     with journal(settings) as emit:
+        emit(stock)
         done = reconcile(settings, emit=emit)
         check_accounts(settings.lake, load_service(settings.service).name, emit=emit)
     if done.refused:

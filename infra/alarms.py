@@ -140,11 +140,11 @@ class Alarms(Construct):
             self,
             _construct_id(name),
             alarm_name=f"{self._settings.name}-{name}",
-            alarm_description=f"The table {table} got far more or far fewer rows in an hour than usual. "
+            alarm_description=f"The table {table} got far more or far fewer rows than usual for three hours. "
             f"Runbook: {runbook_of(self._settings)}#unusual-rows",
             metric=self._metrics.of_table(RowsAppended, "rows", table, minutes=60),
             std_devs=3,
-            evaluation_periods=2,
+            evaluation_periods=3,  # an odd hour may lie in two periods
             treat_missing_data=cw.TreatMissingData.IGNORE,
         )
         self._tell(alarm)

@@ -12,10 +12,10 @@ import operator
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import mean
+from statistics import mean, pstdev
 from typing import Any
 
-__all__ = ["Rule", "evaluate", "ringing", "rule_of"]
+__all__ = ["Rule", "evaluate", "ringing", "rule_of", "rule_of_band"]
 
 Samples = Mapping[int, float]
 """What a metric gets, by the minute."""
@@ -43,6 +43,28 @@ class Rule:
     breaches: Callable[[float], bool]
     value: Callable[[Mapping[str, Samples], int, int], float | None]
     """Of the period from one minute to another."""
+
+
+def rule_of_band(alarm: Mapping[str, Any], learned: Samples, until: int) -> Rule:
+    """Of an anomaly alarm. CloudWatch learns hours and weekdays by a model that it does not document; this band is the mean of
+    the periods up to `until`, and as many deviations as the alarm says."""
+    (band,) = [one for one in alarm["Metrics"] if one["Id"] == alarm["ThresholdMetricId"]]
+    (stated,) = [one for one in alarm["Metrics"] if one is not band]
+    found = re.fullmatch(rf"ANOMALY_DETECTION_BAND\({stated['Id']}, ?([0-9.]+)\)", band["Expression"])
+    assert found
+    assert alarm["ComparisonOperator"] == "LessThanLowerOrGreaterThanUpperThreshold"
+    minutes, statistic = int(stated["MetricStat"]["Period"]) // 60, stated["MetricStat"]["Stat"]
+    spans = range(0, until - minutes + 1, minutes)
+    usual = [v for at in spans if (v := _aggregated(learned, statistic, at, at + minutes)) is not None]
+    middle, width = mean(usual), float(found.group(1)) * pstdev(usual)
+    return Rule(
+        minutes=minutes,
+        periods=int(alarm["EvaluationPeriods"]),
+        to_alarm=int(alarm.get("DatapointsToAlarm", alarm["EvaluationPeriods"])),
+        missing=alarm["TreatMissingData"],
+        breaches=lambda value: not middle - width <= value <= middle + width,
+        value=lambda samples, begin, end: _value([stated], stated, samples, begin, end),
+    )
 
 
 def rule_of(alarm: Mapping[str, Any]) -> Rule:

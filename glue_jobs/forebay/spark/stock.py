@@ -1,7 +1,8 @@
 """Is everything there that a job will need? Asked at its start, before anything is taken from the queue.
 
-Enters a session. Leaves an event with the versions that were found, or `InvalidConfiguration` with every class and module that
-is missing. Without this a missing class would be found by the first batch, as `'JavaPackage' object is not callable`.
+Enters a session, or none for a job without Spark. Leaves an event with the versions that were found, or `InvalidConfiguration`
+with every class and module that is missing. Without this a missing class would be found by the first batch, as
+`'JavaPackage' object is not callable`.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from forebay.spark.session import LOG_STORE, MOMENT, RECORD_FIELDS
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["StockTaken", "take_stock"]
+__all__ = ["StockTaken", "stock_of_modules", "take_stock"]
 
 MODULES = {
     "boto3": "boto3",
@@ -29,6 +30,7 @@ MODULES = {
     "pydantic": "pydantic",
 }
 """Each with the distribution that has it."""
+OF_SPARK = ("delta.tables",)
 CLASSES = {
     "Delta Kernel's tables": "io.delta.kernel.Table",
     "Delta Kernel's engine": "io.delta.kernel.defaults.engine.DefaultEngine",
@@ -45,11 +47,12 @@ OF_JOB = (
 
 @dataclass(frozen=True, kw_only=True)
 class StockTaken(Event):
-    """What a job runs on: versions of what it needs, and the jars that its classes come from."""
+    """What a job runs on: versions of what it needs, and the jars that its classes come from. A job without Spark has neither
+    Spark nor classes."""
 
-    spark: str
+    spark: str | None = None
     modules: dict[str, str]
-    classes: dict[str, str]
+    classes: dict[str, str] | None = None
 
 
 def take_stock(
@@ -70,13 +73,26 @@ def take_stock(
     )
 
 
+def stock_of_modules(*, module: Callable[[str], Any] = importlib.import_module) -> StockTaken:
+    """For a job that starts no Spark. To be called before what needs the modules is imported."""
+    modules = {name: _version(name, module) for name in MODULES if name not in OF_SPARK}
+    problems = list(_missing_modules(modules))
+    if problems:
+        raise InvalidConfiguration(problems)
+    return StockTaken(modules=modules)
+
+
 def _missing(modules: dict[str, str], classes: dict[str, str]) -> Iterator[Problem]:
-    for name, version in modules.items():
-        if not version:
-            yield Problem(f"Python module {name}", "cannot be imported by this job", OF_JOB)
+    yield from _missing_modules(modules)
     for what, name in CLASSES.items():
         if not classes[name]:
             yield Problem(f"Java class {name}", f"is not on the class path, and {what} is needed", OF_JOB)
+
+
+def _missing_modules(modules: dict[str, str]) -> Iterator[Problem]:
+    for name, version in modules.items():
+        if not version:
+            yield Problem(f"Python module {name}", "cannot be imported by this job", OF_JOB)
 
 
 def _version(name: str, load: Callable[[str], Any]) -> str:

@@ -39,8 +39,9 @@ def groups(on: Deployment) -> Iterator[Finding]:
 def reports(on: Deployment) -> Iterator[Finding]:
     for job in on.of("Glue::Job"):
         report = _last_report(on, _short(on, job))
-        if report is not None and report.get("spark") != runtime.SPARK:
-            what = f"the job {job} reports Spark {report.get('spark')}, and is tested on {runtime.SPARK}"
+        spark = (report or {}).get("spark", runtime.SPARK)  # reconcile has none
+        if spark != runtime.SPARK:
+            what = f"the job {job} reports Spark {spark}, and is tested on {runtime.SPARK}"
             yield warning("logs.reports", what, "What was tested is not what runs.", "compare Glue's release notes")
         delta = (report or {}).get("modules", {}).get("delta.tables", "unknown")
         if delta not in ("unknown", runtime.DELTA):
