@@ -8,7 +8,6 @@ from collections.abc import Sequence
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-import forebay.batch.batch as heart
 import forebay.batch.reading as reading
 from forebay.batch.accounting import Fate
 from forebay.batch.events import BatchRepeated
@@ -81,7 +80,7 @@ def test_rows_that_are_read_anew_and_otherwise_within_one_try_are_not_committed(
         return counted
 
     with world.monkeypatch.context() as patched:
-        patched.setattr(heart, "ends_and_fates", count_then_lose)
+        patched.setattr(reading, "ends_and_fates", count_then_lose)
         with pytest.raises(Halt, match=r"alpha: 4 rows were counted, but its data files hold 2"):
             world.try_batch(0, files)
     world.losing = ""

@@ -120,8 +120,8 @@ def _announce_then_wait(_: Death) -> None:
 # The batch writes three tables, the quarantine, the parked records and the ledger, one after the other.
 POINTS: dict[str, Callable[[Death], None]] = {
     "when the batch begins": lambda death: death.before(batch.Batch, "process"),
-    "after the files are claimed": lambda death: death.before(batch, "read_routed"),
-    "after the files are read": lambda death: death.after(batch, "ends_and_fates"),
+    "after the files are claimed": lambda death: death.before(batch, "read_contents"),
+    "after the files are read": lambda death: death.after(batch, "read_contents"),
     "after the data files are written": lambda death: death.after(fan_out, "write_files"),
     "after table 1 of 3": lambda death: death.after(TableLogs, "_commit", 1),
     "after table 2 of 3": lambda death: death.after(TableLogs, "_commit", 2),

@@ -129,6 +129,32 @@ def test_a_file_that_s3_did_not_give_is_read_again_when_it_is_announced_again(ru
     assert (found.fresh, found.retried, found.known) == ((version(1),), (version(1),), ())
 
 
+@pytest.mark.parametrize(("outcome", "reason"), [("unreadable", "poison"), ("skipped", "by-operator")])
+def test_poison_and_what_an_operator_skipped_may_be_read_when_it_is_announced_again(outcome: str, reason: str) -> None:
+    row = {"file_id": version(1).file_id, "outcome": outcome, "reason": reason}
+    found = decided([version(1)], [Earlier(version(1), row)], "append")
+    assert (found.fresh, found.retried, found.known) == ((version(1),), (version(1),), ())
+    assert found.released == ((version(1),) if reason == "poison" else ())
+
+
+def test_what_an_operator_wants_left_out_gets_one_row_whatever_became_of_it_before() -> None:
+    new, withheld, done, before, standing = (version(n, f"in/{n}.json") for n in range(5))
+    ended = {withheld: ("denied", None), done: ("loaded", None), before: ("skipped", "by-operator")}
+    ended |= {standing: ("replay", None)}  # its rows are in tables, and the ledger must go on to count them
+    earlier = {
+        (file.bucket, file.key): [Earlier(file, {"outcome": outcome, "reason": reason})]
+        for file, (outcome, reason) in ended.items()
+    }
+    files = [new, withheld, done, before, standing]
+    found = sort(files, earlier, lambda key: "append", skipped={file.file_id for file in files})
+    assert [(entry.file, entry.outcome, entry.reason) for entry in found.left_out] == [
+        (new, "skipped", "by-operator"),
+        (withheld, "skipped", "by-operator"),
+    ]
+    assert (found.fresh, found.retried, found.known) == ((), (withheld,), (done, before, standing))
+    assert found.skipped == (new.file_id, withheld.file_id)
+
+
 @pytest.mark.parametrize("outcome", ["unreadable", "duplicate", "skipped", "superseded", "empty", "loaded"])
 def test_what_became_of_any_other_file_is_final(outcome: str) -> None:
     done = Earlier(version(1), {"file_id": version(1).file_id, "outcome": outcome, "tables": {}})

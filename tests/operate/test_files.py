@@ -11,7 +11,10 @@ import pytest
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
 from forebay.batch.held import COLUMNS
+from forebay.lake.layout import skips_of
+from forebay.lake.objects import open_objects
 from forebay.landed_file import LandedFile
+from forebay.ledger.skips import Skips
 from forebay.operate.files import FileChoice, follow
 from forebay.operate.lake_view import LakeView
 from tests.operate.command import failed, ran
@@ -73,6 +76,46 @@ def test_files_that_s3_did_not_give_are_announced_again_as_the_ledger_knows_them
         "s3://landing/in/denied.json",
         "1 files were announced again",
     ]
+
+
+def test_a_file_is_left_out_until_an_operator_takes_that_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    left_out = entry("in/deadly[1].json", outcome="skipped", reason="by-operator", version_id="v1")
+    poison = entry("in/poison.json", outcome="unreadable", reason="poison", version_id="v1")
+    write_ledger(tmp_path, left_out, poison, entry("in/a.json", outcome="skipped", reason="overwritten"))
+    announced: list[LandedFile] = []
+    monkeypatch.setattr("forebay.aws.announce.announce", lambda sqs, url, files: announced.extend(files) or [])
+    monkeypatch.setattr("forebay.aws.client.client", lambda name: None)
+    skips, of_lake = Skips(open_objects(skips_of(str(tmp_path)))), ("--lake", str(tmp_path))
+    deadly = LandedFile("landing", "in/deadly[1].json", etag="e9", version_id="v9")
+    other = LandedFile("landing", "in/other.json", etag="e9")
+    for _ in range(2):
+        said = ran("files", "skip", "s3://landing/in/deadly[1].json", *of_lake)
+        assert said == "s3://landing/in/deadly[1].json is left out from the next batch on\n"
+    ran("files", "skip", "--file-id", other.file_id, *of_lake)
+    assert skips.among([deadly, other, LandedFile("landing", "in/b.json")]) == {deadly.file_id, other.file_id}
+    assert "files retry --skipped --key 'in/deadly[1].json'" in ran("history", *of_lake)
+
+    retry = ("files", "retry", *of_lake, "--queue-url", "q")
+    assert ran(*retry).splitlines() == ["s3://landing/in/poison.json", "1 files were announced again"]
+    ran(*retry, "--skipped", "--dry-run")
+    ran(*retry, "--skipped", "--key", "in/other*")
+    assert len(skips.list()) == 2
+    announced.clear()
+    assert ran(*retry, "--skipped", "--key", "in/deadly[1].json").splitlines() == [
+        "s3://landing/in/deadly[1].json is left out no longer",
+        "s3://landing/in/deadly[1].json",
+        "1 files were announced again",
+    ]
+    assert [file.file_id for file in announced] == [left_out["file_id"]]
+    ran(*retry, "--skipped", "--file-id", other.file_id)
+    assert skips.list() == []
+
+
+def test_a_mistyped_skip_is_refused(tmp_path: Path) -> None:
+    assert "check --lake" in failed(2, "files", "skip", "s3://landing/in/a.json", "--lake", str(tmp_path))
+    assert "is no address of an object" in failed(2, "files", "skip", "in/a.json", "--lake", str(tmp_path))
+    for arguments in ((), ("s3://landing/in/a.json", "--file-id", "x")):
+        assert "and not both" in failed(2, "files", "skip", *arguments, "--lake", str(tmp_path))
 
 
 def test_the_life_of_a_file_is_told_from_its_landing_to_its_rows(lake: str) -> None:

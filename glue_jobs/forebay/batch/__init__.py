@@ -2,6 +2,7 @@
 
 * `batch` the steps, in order      * `plan` how its files ended, pinned      * `resume` an earlier try of it goes on
 * `declarations` those that it works by      * `reading` files become rows with fates
+* `poison` files that kill their readers, found by halving
 * `fields` what the declarations name, parsed once      * `routing` which record belongs to which table, as one expression
 * `columns` the columns that rows get      * `reasons` why a record is in the quarantine: every reason, once
 * `record_fields` the fields of a record, as they were written      * `attempt` declared SQL that may fail on a row

@@ -20,25 +20,25 @@ from forebay.batch.dedupe import Dedupe, landing
 from forebay.batch.events import BatchRepeated, FileHeld, RecordsLost, RecordsQuarantined
 from forebay.batch.new_tables import NewTables
 from forebay.batch.plan import Plan, Plans
-from forebay.batch.reading import Read, ends_and_fates, ends_of, read_routed
+from forebay.batch.reading import Read, fates_of, read_contents
 from forebay.batch.reporting import Stages, reports_of
 from forebay.batch.resume import Resumed, resumed
 from forebay.batch.retry import app_id
 from forebay.batch.writing import Writing
 from forebay.content.end import FileEnd
 from forebay.content.limits import Limits
-from forebay.content.piece import cut
 from forebay.content.source import register
 from forebay.declaration.pinned import pinned, unpinned
 from forebay.declaration.service import Service
 from forebay.errors import Halt
 from forebay.events import Emit
-from forebay.lake.layout import IDS, PLANS, new_tables_of, table_path
+from forebay.lake.layout import IDS, PLANS, new_tables_of, skips_of, table_path
 from forebay.lake.objects import open_objects
 from forebay.landed_file import LandedFile
 from forebay.ledger.entry import COLUMNS as LEDGER_COLUMNS
 from forebay.ledger.entry import Entry, file_hash
 from forebay.ledger.ledger import Ledger, utc
+from forebay.ledger.skips import Skips
 from forebay.ledger.versions import Sorted, Superseded, standing
 from forebay.table.catalog import Catalog
 from forebay.table.commit import Txn
@@ -77,6 +77,7 @@ class Batch:
         self.logs = TableLogs(spark, emit=emit)
         self.new_tables = NewTables(open_objects(new_tables_of(lake, service.name)))
         self.declarations, self.catalog = declarations, catalog
+        self.skips = Skips(open_objects(skips_of(lake)))
         self.plans = Plans(open_objects(f"{lake}/{PLANS}"), service.name)
         register(spark)
 
@@ -116,7 +117,7 @@ class Batch:
         before = self.service
         self.service = unpinned(plan.service, f"batch {plan.batch}")
         writing = self.writing(txn, plan)
-        if self.done(writing, plan, self.ledger.sort(plan.files, self.service.rule_of)):
+        if self.done(writing, plan, self.ledger.sort(plan.files, self.service.rule_of, plan.skipped)):
             self.steps(plan.files, writing, plan, Stages())
         else:
             self.plans.forget(plan.generation, plan.batch)
@@ -157,10 +158,7 @@ class Batch:
     def steps(self, files: Sequence[LandedFile], writing: Writing, plan: Plan | None, stages: Stages) -> None:
         """A plan without effect binds nobody: the batch begins anew, and may read its files otherwise."""
         with stages.stage("claim"):
-            split = self.ledger.sort(files, self.service.rule_of)
-            done = self.done(writing, plan, split)
-            if plan is not None and done:
-                split = split.as_begun({end.file.file_id for end in plan.ends})
+            split, done = self.claim(files, writing, plan)
         with ExitStack() as cached:
             with stages.stage("read"):
                 again = plan if done else None
@@ -172,7 +170,7 @@ class Batch:
                 superseded = split.superseded_by(end.file.file_id for end in going.plan.ends if end.lands)
                 ends = _without_failed_replays(going.plan.ends, split)
                 rows = read.landing(going.usable)
-                unwritten = writing.write(rows, ends, going.plan.fates, superseded, dedupe)
+                unwritten = writing.write(rows, ends, going.plan.fates, superseded, split.released, dedupe)
             self.finish(going.plan, split, superseded, unwritten, writing, stages)
 
     def finish(
@@ -204,10 +202,16 @@ class Batch:
         if reasons := quarantined_by_reason(ends, arriving(plan.fates, unwritten, stand), unwritten):
             self.emit(RecordsQuarantined.of(name, batch, reasons))
 
-    def done(self, writing: Writing, plan: Plan | None, split: Sorted) -> frozenset[str]:
-        """What an earlier try of this batch wrote."""
-        if plan is None:
-            return frozenset()
+    def claim(self, files: Sequence[LandedFile], writing: Writing, plan: Plan | None) -> tuple[Sorted, frozenset[str]]:
+        """Which files to load, and what an earlier attempt wrote. If it wrote anything, its plan says what is skipped."""
+        if plan is not None:
+            split = self.ledger.sort(files, self.service.rule_of, plan.skipped)
+            if done := self.done(writing, plan, split):
+                return split.as_begun({end.file.file_id for end in plan.ends}), done
+        return self.ledger.sort(files, self.service.rule_of, self.skips.among(files)), frozenset()
+
+    def done(self, writing: Writing, plan: Plan, split: Sorted) -> frozenset[str]:
+        """What an earlier attempt at this batch wrote."""
         leaving = {table for earlier in split.superseded for table in earlier.tables}
         done = writing.done(plan.tables | leaving)
         begun = {end.file.file_id for end in plan.ends}
@@ -219,11 +223,11 @@ class Batch:
         return done
 
     def read(self, files: Sequence[LandedFile], dedupe: Dedupe, cached: ExitStack) -> Read:
-        pieces = cut(files, self.limits)
-        rows = read_routed(self.spark, self.service, self.limits, files, pieces, cached)
-        if rows is not None and dedupe.wanted:
-            rows = dedupe.without_duplicates(rows, landing(ends_of(rows, pieces)), cached)
-        return Read(rows, *ends_and_fates(rows, pieces))
+        read = read_contents(self.spark, self.service, self.limits, files, cached)
+        if read.rows is None or not dedupe.wanted:
+            return read
+        rows = dedupe.without_duplicates(read.rows, landing(read.ends), cached)
+        return Read(rows, read.ends, fates_of(rows))
 
     def planned(
         self,
@@ -252,6 +256,7 @@ class Batch:
             ends=tuple(replace(end, lines_before={}) for end in read.ends),
             fates=tuple(fate for fate in read.fates if fate.file_id in landed),
             tries_until=dedupe.tries_until,
+            skipped=split.skipped,
         )
         if earlier is not None:
             self.plans.change(plan)

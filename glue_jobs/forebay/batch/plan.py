@@ -30,7 +30,8 @@ SUFFIX = ".json.gz"
 @dataclass(frozen=True, kw_only=True)
 class Plan:
     """`files` are all of the batch, `ends` and `fates` those of the files that the ledger did not know. `service` are the
-    declarations, pinned; `tries_until` the last try of kept records whose ids the batch looks at."""
+    declarations, pinned; `tries_until` the last try of kept records whose ids the batch looks at. `skipped` are the ids of
+    files that an operator wanted left out."""
 
     generation: str
     batch: int
@@ -40,6 +41,7 @@ class Plan:
     ends: tuple[FileEnd, ...]
     fates: tuple[Fate, ...]
     tries_until: int | None = None
+    skipped: tuple[str, ...] = ()
 
     @property
     def landing(self) -> tuple[LandedFile, ...]:
@@ -59,6 +61,7 @@ class Plan:
             "files": [_file_out(file) for file in self.files],
             "ends": [{"file": at[end.file.file_id], **_end_out(end)} for end in self.ends],
             "fates": [{**asdict(fate), "file_id": at[fate.file_id]} for fate in self.fates],
+            "skipped": self.skipped,
         }
         return gzip.compress(json.dumps(told, separators=(",", ":")).encode(), compresslevel=1, mtime=0)
 
@@ -77,6 +80,7 @@ class Plan:
             ends=tuple(_end_in(files[end["file"]], end) for end in told["ends"]),
             fates=tuple(_fate_in(files[fate["file_id"]].file_id, fate) for fate in told["fates"]),
             tries_until=told["tries_until"],
+            skipped=tuple(told.get("skipped", ())),
         )
 
 

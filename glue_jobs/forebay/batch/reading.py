@@ -8,16 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from forebay.batch.accounting import Fate
 from forebay.batch.expectations import checked
 from forebay.batch.fields import metadata_is_asked_for
+from forebay.batch.poison import poison_end, read_apart
 from forebay.batch.routing import routed, with_final_fates
 from forebay.content.end import FileEnd, PieceEnd, file_ends
 from forebay.content.limits import Limits
-from forebay.content.piece import Piece
+from forebay.content.piece import Piece, cut
 from forebay.content.source import read_content
 from forebay.declaration.service import Service
 from forebay.landed_file import LandedFile
@@ -25,7 +26,7 @@ from forebay.landed_file import LandedFile
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
 
-__all__ = ["Read", "ends_and_fates", "ends_of", "landing_rows", "read_routed", "until"]
+__all__ = ["Read", "ends_and_fates", "fates_of", "landing_rows", "read_contents", "read_routed", "until"]
 
 END = ("piece", "value", "problem", "detail")
 FATE = ("_file_id", "_fate", "_table", "_declared", "_violated", "_reason")
@@ -50,6 +51,41 @@ class Read:
         return rows.where(~F.col("_file_id").isin(others)) if others else rows
 
 
+def read_contents(
+    spark: SparkSession, service: Service, limits: Limits, files: Sequence[LandedFile], cached: ExitStack
+) -> Read:
+    """What the files give. Files that end every worker are `unreadable`."""
+    if not files:
+        return Read(None, [], [])
+
+    def read(some: Sequence[LandedFile]) -> Read:
+        pieces = cut(some, limits)
+        with ExitStack() as mine:  # rows that could not be read leave the cache at once
+            rows = read_routed(spark, service, limits, some, pieces, mine)
+            ends, fates = ends_and_fates(rows, pieces)
+            cached.enter_context(mine.pop_all())
+        return Read(rows, ends, fates)
+
+    apart = read_apart(files, read)
+    together = _together(apart.parts)
+    ends = [*together.ends, *(poison_end(file, failure) for file, failure in apart.poison.items())]
+    return replace(together, ends=ends)
+
+
+def _together(parts: Sequence[Read]) -> Read:
+    """The parts as one. Each numbers its pieces from 0, so those of later parts move up."""
+    from pyspark.sql import functions as F
+
+    rows, ends, before = None, list[FileEnd](), 0
+    for part in parts:
+        assert part.rows is not None
+        moved = part.rows.withColumn("piece", F.col("piece") + F.lit(before)) if before else part.rows
+        rows = moved if rows is None else rows.unionByName(moved)
+        ends += [replace(e, lines_before={n + before: lines for n, lines in e.lines_before.items()}) for e in part.ends]
+        before += sum(len(end.lines_before) for end in part.ends)
+    return Read(rows, ends, [fate for part in parts for fate in part.fates])
+
+
 def read_routed(
     spark: SparkSession,
     service: Service,
@@ -57,10 +93,8 @@ def read_routed(
     files: Sequence[LandedFile],
     pieces: Sequence[Piece],
     cached: ExitStack,
-) -> DataFrame | None:
+) -> DataFrame:
     """The rows of the files with their fates, so that each file is fetched and parsed once."""
-    if not files:
-        return None
     from pyspark.sql import functions as F
 
     metadata, inside = metadata_is_asked_for(service), service.envelope.inside
@@ -82,20 +116,18 @@ def until(cached: ExitStack, rows: DataFrame) -> DataFrame:
     return rows.persist(StorageLevel.MEMORY_AND_DISK)
 
 
-def ends_of(rows: DataFrame, pieces: Sequence[Piece]) -> list[FileEnd]:
-    return file_ends(pieces, map(_piece_end, rows.where("_fate = 'end'").select(*END).collect()))
-
-
-def ends_and_fates(rows: DataFrame | None, pieces: Sequence[Piece]) -> tuple[list[FileEnd], list[Fate]]:
+def ends_and_fates(rows: DataFrame, pieces: Sequence[Piece]) -> tuple[list[FileEnd], list[Fate]]:
     """The end of each file, and how many of its rows have which fate: one query for both."""
-    if rows is None:
-        return [], []
     from pyspark.sql import functions as F
 
     of_end = [F.when(F.col("_fate") == "end", F.col(name)).alias(name) for name in END]
     counted = rows.groupBy(*FATE, *of_end).count().collect()
     ends = [_piece_end(row) for row in counted if row["_fate"] == "end" for _ in range(row["count"])]
     return file_ends(pieces, ends), [_fate(row) for row in counted if row["_fate"] != "end"]
+
+
+def fates_of(rows: DataFrame) -> list[Fate]:
+    return [_fate(row) for row in rows.where("_fate <> 'end'").groupBy(*FATE).count().collect()]
 
 
 def _piece_end(row: Row) -> PieceEnd:

@@ -39,6 +39,7 @@ from forebay.events import Emit
 from forebay.lake.layout import PARKED, QUARANTINE, own_table, table_path
 from forebay.lake.log.commit import rows_of_transaction
 from forebay.lake.objects import open_objects
+from forebay.landed_file import LandedFile
 from forebay.ledger.versions import Superseded, standing
 from forebay.table.catalog import Catalog
 from forebay.table.commit import LogFailed, Txn
@@ -94,10 +95,12 @@ class Writing:
         ends: Sequence[FileEnd],
         fates: Sequence[Fate],
         superseded: Sequence[Superseded] = (),
+        released: Sequence[LandedFile] = (),
         dedupe: Dedupe | None = None,
     ) -> dict[str, str]:
         """Tables first, then what is set aside, which takes in the rows of tables that were not written. Returns those,
-        with the reason of each. `landing` are the rows of files that land; None where none does."""
+        with the reason of each. `landing` are the rows of files that land; None where none does. `released` are files that
+        leave the quarantine."""
         names = {fate.table for fate in fates if fate.fate == "write" and fate.table is not None}
         leaving = self.leaving(superseded)
         unwritten = self.unwritten_before() if names else {}
@@ -111,7 +114,7 @@ class Writing:
         for table in sorted(leaving.keys() - names - unwritten.keys()):
             if self.failed(table, 0, self.replaced(None, table, leaving[table], None)):
                 unwritten[table] = TABLE_FAILED
-        self.write_held(landing, ends, unwritten, fates, superseded)
+        self.write_held(landing, ends, unwritten, fates, superseded, released)
         if dedupe is not None and dedupe.wanted:
             self.remember(landing, unwritten, fates, dedupe)
         return unwritten
@@ -314,6 +317,7 @@ class Writing:
         unwritten: dict[str, str],
         fates: Sequence[Fate],
         superseded: Sequence[Superseded],
+        released: Sequence[LandedFile] = (),
     ) -> None:
         """Quarantine and parked: one commit each, if there is anything to keep, or to let go."""
         stand = standing(superseded)
@@ -322,10 +326,11 @@ class Writing:
         quarantined = sum(f.rows for f in coming if f.fate == "quarantine")
         quarantined += sum(f.rows for f in coming if f.fate == "write" and f.table in unwritten)
         files = [end for end in ends if end.outcome == "unreadable"]
-        few = not superseded and sum(end.expanded_bytes for end in ends) <= FEW_BYTES
-        if quarantined or files or superseded:
+        few = not (superseded or released) and sum(end.expanded_bytes for end in ends) <= FEW_BYTES
+        if quarantined or files or superseded or released:
             rows_held = keep.quarantined(files) if quarantined or files else None
             leaving = [s.earlier.file.file_id for s in superseded if s.earlier.row["quarantined"]]
+            leaving += [file.file_id for file in released]
             self.write_own(
                 "quarantine",
                 rows_held.toArrow() if few and rows_held is not None else rows_held,

@@ -67,6 +67,7 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ),
         ("forebay files retry --key 'in/alpha/*' --dry-run", "only say which"),
     ),
+    "files skip": (("forebay files skip s3://studio-drops/in/a.json", "read no version of it"),),
     "files show": (("forebay files show s3://studio-drops/in/a.json", "everything that the ledger says"),),
     "pause": (
         ("forebay pause alpha beta", "their rows wait, from the next batch on"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from dataclasses import asdict
 from datetime import datetime
@@ -88,18 +89,26 @@ def retry_files(
         str, typer.Option(envvar="FOREBAY_QUEUE_URL", help="The queue that the ingest job reads.", show_default=False)
     ],
     key: Annotated[str, typer.Option(help="Only those with such a key; * stands for any text.")] = "",
+    skipped: Annotated[bool, typer.Option("--skipped", help="Take back `forebay files skip` instead.")] = False,
+    file_id: Annotated[str, typer.Option(help="With --skipped: only this version.")] = "",
     dry_run: DryRun = False,
 ) -> None:
-    """Announce files again that S3 withheld: denied, unavailable and missing ones.
+    """Announce files again that were not read: denied, unavailable, missing and poison ones.
 
-    The ingest job reads them with its next batch. Repeat the command for those that are still not read.
+    The ingest job reads them with its next batch. Repeat the command for those that are still not read. Skipped files are
+    announced only with --skipped.
     """
     from forebay.aws.announce import announce
     from forebay.aws.client import client
-    from forebay.operate.files import retried_files
+    from forebay.operate.files import retried_files, skipped_files
     from forebay.operate.lake_view import view_of
 
-    found = retried_files(view_of(lake), key=key or None)
+    view = view_of(lake)
+    if skipped:
+        found = skipped_files(view, key=key or None, file_id=file_id or None)
+        _take_back(lake, key, file_id, dry_run)
+    else:
+        found = retried_files(view, key=key or None)
     for file in found:
         console.print(file.uri, highlight=False, soft_wrap=True, markup=False)
     refused = [] if dry_run else announce(client("sqs"), queue_url, found)
@@ -107,6 +116,53 @@ def retry_files(
         error_console.print(f"the queue refused {one}", markup=False)
     console.print(f"{len(found):,} files " + ("would be announced" if dry_run else "were announced again"))
     raise typer.Exit(1 if refused else 0)
+
+
+@app.command("skip")
+def skip_files(
+    lake: Lake,
+    address: Annotated[str, typer.Argument(help="The object: s3://bucket/key.", metavar="s3://BUCKET/KEY")] = "",
+    file_id: Annotated[str, typer.Option(help="Only this version, by its id in the ledger.")] = "",
+) -> None:
+    """Leave a file out: no batch reads it, and the ledger says `skipped`.
+
+    For a file that is announced or pending, such as one that stops the job. With an address, all versions of the object are
+    left out, also those to come. What is loaded already stays. Said again, it changes nothing. Undo: `forebay files retry
+    --skipped`.
+    """
+    from forebay.aws.preflight import check_lake
+    from forebay.cli.history import leave_record
+    from forebay.lake.layout import HOME, skips_of
+    from forebay.lake.objects import open_objects
+    from forebay.ledger.skips import Skip, Skips
+
+    if bool(address) == bool(file_id):
+        raise InvalidConfiguration.one("forebay files skip", "takes an address or --file-id, and not both")
+    bucket, key = _split(address) if address else ("", "")
+    skip = Skip(file_id, bucket, key)
+    check_lake(lake)
+    if HOME not in open_objects(lake).folders():
+        raise InvalidConfiguration.one(lake, "no job has written there", "check --lake")
+    Skips(open_objects(skips_of(lake))).add(skip)
+    console.print(f"{skip} is left out from the next batch on", highlight=False, soft_wrap=True, markup=False)
+    which = f"--file-id {file_id}" if file_id else f"--key {shlex.quote(key)}"
+    leave_record(lake, f"files skip: left out {skip}", undo=f"forebay files retry --skipped {which}")
+
+
+def _take_back(lake: str, key: str, file_id: str, dry_run: bool) -> None:
+    from forebay.cli.history import leave_record
+    from forebay.lake.layout import skips_of
+    from forebay.lake.objects import open_objects
+    from forebay.ledger.skips import Skips
+
+    skips = Skips(open_objects(skips_of(lake)))
+    taken = skips.list(key=key, file_id=file_id)
+    for skip in taken:
+        console.print(f"{skip} is left out no longer", highlight=False, soft_wrap=True, markup=False)
+    if taken and not dry_run:
+        skips.remove(taken)
+        such_as = ", ".join(map(str, taken[:5]))
+        leave_record(lake, f"files retry --skipped: took back {len(taken)} skips, such as {such_as}")
 
 
 @app.command("show")

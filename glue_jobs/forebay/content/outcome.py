@@ -11,6 +11,7 @@ from typing import Literal, get_args
 
 __all__ = [
     "FILE_REASONS",
+    "POISON",
     "RECORD_REASONS",
     "FileReason",
     "ReadOutcome",
@@ -49,7 +50,11 @@ FileReason = Literal[
     "not-json",
     "range-refused",
     "refused-by-s3",
+    "poison",
 ]
+
+POISON: FileReason = "poison"
+"""Reading the file ended its worker, whatever else the worker read."""
 
 RecordReason = Literal["not-json", "not-an-object", "not-utf8", "record-too-large", "too-deep"]
 

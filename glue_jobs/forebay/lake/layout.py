@@ -8,6 +8,7 @@ from __future__ import annotations
 __all__ = [
     "CHECKPOINT",
     "HEALTH",
+    "HOME",
     "IDS",
     "LEDGER",
     "OWN",
@@ -25,29 +26,30 @@ __all__ = [
     "own_table",
     "plans_of",
     "rollback_of",
+    "skips_of",
     "table_path",
     "verbs_of",
     "writer_of",
     "writers_of",
 ]
 
-_HOME = "_forebay"
-OWN = f"{_HOME}/"
+HOME = "_forebay"
+OWN = f"{HOME}/"
 """What is below it is no table of the service's."""
 
-LEDGER = f"{_HOME}/ledger"
-QUARANTINE = f"{_HOME}/quarantine"
-PARKED = f"{_HOME}/parked"
-QUALITY = f"{_HOME}/quality"
-IDS = f"{_HOME}/ids"
+LEDGER = f"{HOME}/ledger"
+QUARANTINE = f"{HOME}/quarantine"
+PARKED = f"{HOME}/parked"
+QUALITY = f"{HOME}/quality"
+IDS = f"{HOME}/ids"
 OWN_TABLES = (LEDGER, QUARANTINE, PARKED, QUALITY, IDS)
 """The tables that forebay keeps for itself, by their place in the lake."""
 
-CHECKPOINT = f"{_HOME}/checkpoints/ingest"
-HEALTH = f"{_HOME}/health"
-PROBES = f"{_HOME}/probe"
-PAUSED = f"{_HOME}/paused"
-PLANS = f"{_HOME}/plans"
+CHECKPOINT = f"{HOME}/checkpoints/ingest"
+HEALTH = f"{HOME}/health"
+PROBES = f"{HOME}/probe"
+PAUSED = f"{HOME}/paused"
+PLANS = f"{HOME}/plans"
 """Of batches that are on their way, by service."""
 
 
@@ -58,7 +60,7 @@ def table_path(lake: str, table: str) -> str:
 
 def own_table(name: str) -> str:
     """`ledger` is `_forebay/ledger`."""
-    return f"{_HOME}/{name}"
+    return f"{HOME}/{name}"
 
 
 def is_own(table: str) -> bool:
@@ -67,7 +69,7 @@ def is_own(table: str) -> bool:
 
 def lease_of(lake: str, table: str) -> str:
     """The place of the lease that one who compacts or maintains this table must hold."""
-    return f"{lake}/{_HOME}/maintenance/{table}"
+    return f"{lake}/{HOME}/maintenance/{table}"
 
 
 def writer_of(lake: str, service: str) -> str:
@@ -77,29 +79,34 @@ def writer_of(lake: str, service: str) -> str:
 
 def writers_of(lake: str) -> str:
     """Where these places are, by service."""
-    return f"{lake.rstrip('/')}/{_HOME}/writers"
+    return f"{lake.rstrip('/')}/{HOME}/writers"
 
 
 def backfill_of(lake: str) -> str:
     """Where backfills remember how far they are."""
-    return f"{lake.rstrip('/')}/{_HOME}/backfill"
+    return f"{lake.rstrip('/')}/{HOME}/backfill"
 
 
 def rollback_of(lake: str) -> str:
     """Where the plan of a running rollback is."""
-    return f"{lake.rstrip('/')}/{_HOME}/rollback"
+    return f"{lake.rstrip('/')}/{HOME}/rollback"
 
 
 def new_tables_of(lake: str, service: str) -> str:
     """Where a service keeps which tables came into being today."""
-    return f"{lake}/{_HOME}/new-tables/{service}"
+    return f"{lake}/{HOME}/new-tables/{service}"
 
 
 def plans_of(lake: str, service: str) -> str:
     """Where the plan of a service's running retry is."""
-    return f"{lake}/{_HOME}/tries/{service}"
+    return f"{lake}/{HOME}/tries/{service}"
+
+
+def skips_of(lake: str) -> str:
+    """Where is kept which files an operator wants left out."""
+    return f"{lake.rstrip('/')}/{HOME}/skips"
 
 
 def verbs_of(lake: str) -> str:
     """Where is kept what operators did."""
-    return f"{lake.rstrip('/')}/{_HOME}/verbs"
+    return f"{lake.rstrip('/')}/{HOME}/verbs"

@@ -10,10 +10,23 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
 
+from forebay.content.outcome import POISON
 from forebay.errors import Halt
 from forebay.landed_file import LandedFile
 
-__all__ = ["COLUMNS", "NOT_FINAL", "REPLAY", "WITHHELD", "Entry", "Outcome", "file_hash", "key_hash"]
+__all__ = [
+    "COLUMNS",
+    "NOT_FINAL",
+    "NOT_FINAL_REASONS",
+    "REPLAY",
+    "SKIPPED_BY_OPERATOR",
+    "WITHHELD",
+    "Entry",
+    "Outcome",
+    "file_hash",
+    "is_final",
+    "key_hash",
+]
 
 Outcome = Literal[
     "loaded",  # its records went where they belong
@@ -31,7 +44,12 @@ Outcome = Literal[
 REPLAY: Outcome = "replay"
 NOT_FINAL: tuple[Outcome, ...] = ("missing", "denied", "unavailable", REPLAY)
 """These can change without anything being wrong with the file: whoever announces it again has it read again, and its row
-becomes what it ends as then. All other outcomes are final."""
+becomes what it ends as then. All other outcomes are final, except with one of `NOT_FINAL_REASONS`."""
+
+SKIPPED_BY_OPERATOR = "by-operator"
+
+NOT_FINAL_REASONS: tuple[str, ...] = (POISON, SKIPPED_BY_OPERATOR)
+"""A file that ended our workers may be read by better code, and an operator may take a skip back."""
 
 WITHHELD: tuple[Outcome, ...] = ("denied", "unavailable")
 """Of those, the ones that the job itself tries again. What is missing comes back with an announcement of its own."""
@@ -102,6 +120,10 @@ class Entry:
             "tries": self.tries,
             **of_the_batch,
         }
+
+
+def is_final(outcome: str, reason: str | None) -> bool:
+    return outcome not in NOT_FINAL and reason not in NOT_FINAL_REASONS
 
 
 def file_hash(file: LandedFile) -> int:

@@ -8,7 +8,7 @@ batch is done.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -47,12 +47,15 @@ class Ledger:
             self._index = self._load()
         return self._index
 
-    def sort(self, files: Sequence[LandedFile], rule_of: Callable[[str], Overwritten]) -> Sorted:
-        """Tells new files from known ones, by the batch's rules for keys that get other bytes. Run twice it says the same,
-        until `remember` is told otherwise."""
+    def sort(
+        self, files: Sequence[LandedFile], rule_of: Callable[[str], Overwritten], skipped: Collection[str] = ()
+    ) -> Sorted:
+        """Tells new files from known ones, by the batch's rules for keys that get other bytes. Those with an id among `skipped`
+        are left out. Run twice it says the same, until `remember` is told otherwise."""
         unsure = [f for f in files if self.index.knows_file(file_hash(f)) or self.index.knows_key(key_hash(f))]
         earlier = self._versions_of(unsure) if unsure else {}
-        return sort(files, earlier, rule_of, self._same(files, earlier))
+        read = [file for file in files if file.file_id not in skipped]
+        return sort(files, earlier, rule_of, self._same(read, earlier), skipped)
 
     def frame(self, entries: Iterable[Entry], changed: Iterable[dict[str, Any]], **of_the_batch: object) -> DataFrame:
         """The entries as rows for the commit, and those of earlier files as they are from now on."""

@@ -18,7 +18,7 @@ from functools import reduce
 from typing import Any, Literal
 
 from forebay.landed_file import LandedFile
-from forebay.ledger.entry import NOT_FINAL, REPLAY, WITHHELD, Entry
+from forebay.ledger.entry import REPLAY, SKIPPED_BY_OPERATOR, WITHHELD, Entry, is_final
 from forebay.notification.order import newer
 
 __all__ = ["Earlier", "Key", "Overwritten", "Sorted", "Superseded", "sort", "standing"]
@@ -47,7 +47,11 @@ class Earlier:
 
     @property
     def final(self) -> bool:
-        return self.row["outcome"] not in NOT_FINAL
+        return is_final(self.row["outcome"], self.row.get("reason"))
+
+    @property
+    def skipped_by_operator(self) -> bool:
+        return self.row.get("reason") == SKIPPED_BY_OPERATOR
 
 
 @dataclass(frozen=True)
@@ -94,7 +98,8 @@ class Superseded:
 class Sorted:
     """The files of a batch: those to load, those that the ledger has, and the entries of those that a rule leaves out; and the
     earlier files that make room for those to load. `retried` are those whose row in the ledger makes room for a new one:
-    they were not read when they came before, or are replayed. `tries` says how often they came, by file id."""
+    they were not read when they came before, or are replayed. `tries` says how often they came, by file id. `released` are
+    those of them that the quarantine has as whole files."""
 
     fresh: tuple[LandedFile, ...]
     known: tuple[LandedFile, ...]
@@ -102,6 +107,12 @@ class Sorted:
     superseded: tuple[Superseded, ...] = ()
     retried: tuple[LandedFile, ...] = ()
     tries: Mapping[str, int] = field(default_factory=dict)
+    released: tuple[LandedFile, ...] = ()
+
+    @property
+    def skipped(self) -> tuple[str, ...]:
+        """The ids of those that an operator wants left out."""
+        return tuple(entry.file.file_id for entry in self.left_out if entry.reason == SKIPPED_BY_OPERATOR)
 
     def superseded_by(self, landed: Iterable[str]) -> list[Superseded]:
         """Those that leave, once it is known which files landed."""
@@ -129,15 +140,18 @@ def sort(
     earlier: Mapping[Key, Sequence[Earlier]],
     rule_of: Callable[[str], Overwritten],
     same: frozenset[tuple[str, str]] = frozenset(),
+    skipped: Collection[str] = (),
 ) -> Sorted:
     """Tells new files from known ones; `rule_of` says the rule of a key. Where several versions of a key are new and `replace`
-    is the rule, only the latest of them is loaded. `same` are pairs of files that hold the same bytes, whatever their etags."""
+    is the rule, only the latest of them is loaded. `same` are pairs of files that hold the same bytes, whatever their etags.
+    `skipped` are ids of files that an operator wants left out."""
     fresh: dict[Key, list[LandedFile]] = {}
     order: list[LandedFile] = []
     known: list[LandedFile] = []
     left_out: list[Entry] = []
     retried: list[LandedFile] = []
     tries: dict[str, int] = {}
+    released: list[LandedFile] = []
     here: set[str] = set()
     replays: set[str] = set()
     for file in files:
@@ -147,7 +161,9 @@ def sort(
         his = [seen for seen in versions if seen.file.file_id == file.file_id]
         others = [seen.file for seen in versions if seen.loaded and seen not in his]
         rivals = others + fresh.get(key, [])
-        if file.file_id in here or any(seen.final for seen in his):
+        skip = file.file_id in skipped
+        stays = skip and any(seen.skipped_by_operator or seen.wants_replay for seen in his)
+        if file.file_id in here or stays or any(seen.final for seen in his):
             known.append(file)
             continue
         here.add(file.file_id)
@@ -159,7 +175,10 @@ def sort(
         retried += [file] if his else []
         for seen in his:
             tries[file.file_id] = seen.row.get("tries") or 1
-        if _is_duplicate(file, rivals, rule, same):
+        released += [file] if any(seen.row["outcome"] == "unreadable" for seen in his) else []
+        if skip:
+            left_out.append(Entry(file=file, outcome="skipped", reason=SKIPPED_BY_OPERATOR))
+        elif _is_duplicate(file, rivals, rule, same):
             left_out.append(Entry(file=file, outcome="duplicate", reason="same-key-same-bytes"))
         elif rivals and rule == "ignore":
             left_out.append(Entry(file=file, outcome="skipped", reason="overwritten"))
@@ -176,7 +195,8 @@ def sort(
             fresh.setdefault(key, []).append(file)
             order.append(file)
     superseded = _superseded(order, earlier, rule_of)
-    return Sorted(tuple(order), tuple(known), tuple(left_out), tuple(superseded), tuple(retried), tries)
+    again = (tuple(retried), tries, tuple(released))
+    return Sorted(tuple(order), tuple(known), tuple(left_out), tuple(superseded), *again)
 
 
 def _is_duplicate(

@@ -12,12 +12,13 @@ from dataclasses import dataclass, fields, replace
 from datetime import datetime, timedelta
 from typing import Any
 
+from forebay.content.outcome import POISON
 from forebay.lake.layout import LEDGER
 from forebay.landed_file import LandedFile
-from forebay.ledger.entry import NOT_FINAL, key_hash
+from forebay.ledger.entry import NOT_FINAL, SKIPPED_BY_OPERATOR, key_hash
 from forebay.operate.lake_view import LakeView, quoted
 
-__all__ = ["FileChoice", "LedgerFile", "follow", "list_files", "retried_files", "versions_of"]
+__all__ = ["FileChoice", "LedgerFile", "follow", "list_files", "retried_files", "skipped_files", "versions_of"]
 
 OVERLAP = timedelta(minutes=1)
 MOST_AT_ONCE = 100_000
@@ -130,7 +131,17 @@ def follow(
 
 def retried_files(view: LakeView, *, key: str | None = None) -> list[LandedFile]:
     """Those that were not read, for a reason that may have passed, as an announcement names them."""
-    chosen = " or ".join(f"outcome = {quoted(outcome)}" for outcome in NOT_FINAL)
+    chosen = " or ".join([*(f"outcome = {quoted(outcome)}" for outcome in NOT_FINAL), f"reason = {quoted(POISON)}"])
+    return _announced(view, chosen, key)
+
+
+def skipped_files(view: LakeView, *, key: str | None = None, file_id: str | None = None) -> list[LandedFile]:
+    """Those that an operator wanted left out, as an announcement names them."""
+    chosen = f"reason = {quoted(SKIPPED_BY_OPERATOR)}" + (f" and file_id = {quoted(file_id)}" if file_id else "")
+    return _announced(view, chosen, key)
+
+
+def _announced(view: LakeView, chosen: str, key: str | None) -> list[LandedFile]:
     like = FileChoice(key=key).where()
     sql = f"select * from t {like} {'and' if like else 'where'} ({chosen}) order by committed_at, key"
     return [LedgerFile.of(row).landed for row in view.query(LEDGER, sql)]

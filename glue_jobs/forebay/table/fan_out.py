@@ -147,7 +147,7 @@ class _FanOut(ABC):
             if not ready:
                 return outcomes
             written = self._write({name: found.place for name, found in ready.items()}, left_out=list(outcomes))
-            columns = {name: self._columns_of(ready[name], written) for name in written.files}
+            columns, written = self._decided(ready, written)
             written = self._with_final_columns(ready, columns, written)
             self._must_hold(ready, written)
             outcomes |= {name: Failed(FilesNotWritten(error)) for name, error in written.failed.items()}
@@ -207,6 +207,17 @@ class _FanOut(ABC):
         return widened(seen.schema, self.columns, seen.partition_columns) if table.type_widening else None
 
     # --- write ---
+
+    def _decided(self, ready: Mapping[str, _Ready], written: Written) -> tuple[dict[str, Struct | None], Written]:
+        """The columns of each table. A table for which they cannot be decided fails, and no other."""
+        columns, failed = dict[str, Struct | None](), dict[str, str]()
+        for name in written.files:
+            try:
+                columns[name] = self._columns_of(ready[name], written)
+            except Exception as failure:
+                failed[name] = f"{type(failure).__name__}: {failure}"
+        files = {name: found for name, found in written.files.items() if name not in failed}
+        return columns, Written(files, {**written.failed, **failed}, written.shapes)
 
     def _columns_of(self, ready: _Ready, written: Written) -> Struct | None:
         """The columns that the table is to have from its records, now that all of them were seen."""

@@ -204,22 +204,39 @@ class _Task:
     def _files(
         self, found: Iterable[tuple[str, pa.Table]], shapers: dict[str, Shaper], uploads: Uploads
     ) -> Iterator[list[dict[str, Any]]]:
+        """Answers as they come. What fails in a table's own rows fails that table: its other rows are not looked at."""
         open_file: _OpenFile | None = None
+        failed: set[str] = set()
         for key, group in found:
             table, values = self._destination(key)
-            place = self.places[table]
-            columns = None
-            if place.shaping is not None:
-                shaper = shapers.get(table) or shapers.setdefault(table, Shaper(place.shaping))
-                group, columns = shaper.shaped(group), shaper.columns
-            if open_file is None or not open_file.takes(key, group.schema):
-                if open_file is not None:
-                    yield uploads.add(open_file)
-                open_file = _OpenFile(key, table, place.path, values, group.schema, columns)
-            open_file.write(group)
-        if open_file is not None:
-            yield uploads.add(open_file)
+            if table in failed:
+                continue
+            try:
+                group, columns = self._shaped(table, group, shapers)
+                goes_on = open_file is not None and open_file.takes(key, group.schema)
+                path = self.places[table].path
+                file = open_file if goes_on else _OpenFile(key, table, path, values, group.schema, columns)
+                assert file is not None
+                file.write(group)
+            except Exception as failure:
+                failed.add(table)
+                shapers.pop(table, None)
+                if open_file is not None and open_file.table == table:
+                    open_file = None
+                yield [_failure(table, failure)]
+                continue
+            if file is not open_file:
+                yield uploads.add(open_file)
+                open_file = file
+        yield uploads.add(open_file)
         yield uploads.finish()
+
+    def _shaped(self, table: str, group: pa.Table, shapers: dict[str, Shaper]) -> tuple[pa.Table, Struct | None]:
+        shaping = self.places[table].shaping
+        if shaping is None:
+            return group, None
+        shaper = shapers.get(table) or shapers.setdefault(table, Shaper(shaping))
+        return shaper.shaped(group), shaper.columns
 
     def _destination(self, key: str) -> tuple[str, Values]:
         partitions = {name: place.partition_columns for name, place in self.places.items()}
@@ -319,9 +336,14 @@ class Uploads:
     def __exit__(self, *_: object) -> None:
         self._pool.shutdown(cancel_futures=True)
 
-    def add(self, file: _OpenFile) -> list[dict[str, Any]]:
-        """Sends it off; answers of those that have arrived meanwhile."""
-        content, stats = file.close()
+    def add(self, file: _OpenFile | None) -> list[dict[str, Any]]:
+        """Sends it off, if there is one; answers of those that have arrived meanwhile."""
+        if file is None:
+            return []
+        try:
+            content, stats = file.close()
+        except Exception as failure:
+            return [_failure(file.table, failure)]
         self._bytes += content.size
         self._under_way.append((content.size, self._pool.submit(self._send, file, content, stats)))
         answers = []
@@ -341,7 +363,7 @@ class Uploads:
         try:
             self._put(file.table_path, file.name, content)
         except (OSError, UploadFailed) as failure:
-            return {"table": file.table, "error": f"{type(failure).__name__}: {failure}"}
+            return _failure(file.table, failure)
         return {
             "table": file.table,
             "path": file.name,
@@ -353,3 +375,7 @@ class Uploads:
             "columns": None if file.columns is None else json.dumps(json_of(file.columns)),
             "rescued": file.rescued,
         }
+
+
+def _failure(table: str, failure: Exception) -> dict[str, Any]:
+    return {"table": table, "error": f"{type(failure).__name__}: {failure}"}

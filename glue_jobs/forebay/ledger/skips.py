@@ -1,0 +1,64 @@
+"""What an operator wants left out: files that no batch reads, until that is taken back.
+
+One small object in the lake for each wish. Its name is the id of one version of an object, or that of the key, which stands
+for all of its versions. So a batch learns with one listing which of its files are meant, and reads no wish.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from fnmatch import fnmatchcase
+
+from forebay.lake.objects import Objects
+from forebay.landed_file import LandedFile
+
+__all__ = ["Skip", "Skips"]
+
+
+@dataclass(frozen=True)
+class Skip:
+    """Of a version, by its `file_id`; or of a key, with all versions that it has and gets."""
+
+    file_id: str = ""
+    bucket: str = ""
+    key: str = ""
+
+    @property
+    def name(self) -> str:
+        return self.file_id or _id_of_key(self.bucket, self.key)
+
+    def __str__(self) -> str:
+        return f"file {self.file_id}" if self.file_id else f"s3://{self.bucket}/{self.key}"
+
+
+class Skips:
+    """Of one lake. Each call is harmless when it is repeated."""
+
+    def __init__(self, store: Objects) -> None:
+        self._store = store
+
+    def add(self, skip: Skip) -> None:
+        self._store.write(skip.name, json.dumps(asdict(skip)).encode())
+
+    def remove(self, skips: Iterable[Skip]) -> None:
+        self._store.delete([skip.name for skip in skips])
+
+    def among(self, files: Iterable[LandedFile]) -> frozenset[str]:
+        """The ids of those of these files that are to be skipped."""
+        names = {found.name for found in self._store.found()}
+        if not names:
+            return frozenset()
+        return frozenset(f.file_id for f in files if not names.isdisjoint((f.file_id, _id_of_key(f.bucket, f.key))))
+
+    def list(self, *, key: str = "", file_id: str = "") -> list[Skip]:
+        """All, or those of such a key (* stands for any text), or that of one version."""
+        contents = (self._store.read(found.name) for found in self._store.found(file_id))
+        skips = [Skip(**json.loads(content)) for content in contents if content is not None]
+        pattern = key.replace("[", "[[]").replace("?", "[?]")
+        return [skip for skip in skips if not key or (skip.key and fnmatchcase(skip.key, pattern))]
+
+
+def _id_of_key(bucket: str, key: str) -> str:
+    return LandedFile(bucket, key).file_id

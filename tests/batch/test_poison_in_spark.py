@@ -1,0 +1,101 @@
+"""A file that really kills the Python worker which reads it, and one that an operator wants left out."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from forebay.batch import reading
+from forebay.content.limits import Limits
+from forebay.content.reading import read_files
+from forebay.content.rows import COLUMNS
+from forebay.lake.layout import skips_of
+from forebay.lake.objects import open_objects
+from forebay.landed_file import LandedFile
+from forebay.ledger.skips import Skip, Skips
+from forebay.table.in_arrow import map_in_arrow
+from tests.batch.world import Died, World, records
+
+KEYS = ("a.json", "b.json", "deadly.json", "c.json", "d.json")
+FILES = "bucket string, key string, size long, etag string"
+
+
+@pytest.fixture
+def world(spark: SparkSession, lake: str, monkeypatch: pytest.MonkeyPatch) -> World:
+    world = World(spark, lake, monkeypatch)
+    world.answers = {key: records(alpha=2, beta=1, broken=1) for key in KEYS}
+    return world
+
+
+class WorkersDie:
+    """Reads in Spark's Python workers; the one that meets the deadly file is gone."""
+
+    def __init__(self, world: World) -> None:
+        self.world, self.readings = world, list[int]()
+
+    def __call__(
+        self, spark: SparkSession, files: Sequence[LandedFile], limits: Limits, *args: Any, **more: Any
+    ) -> DataFrame:
+        self.readings.append(len(files))
+        answers = dict(self.world.answers)
+
+        def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            named = [LandedFile(**row) for batch in batches for row in batch.to_pylist()]
+            if any(file.key == "deadly.json" for file in named):
+                os._exit(139)
+            yield from read_files(named, lambda file, start=0, stop=None: answers[file.key][start:stop], limits)
+
+        rows = [(file.bucket, file.key, file.size, file.etag) for file in files]
+        return map_in_arrow(spark.createDataFrame(rows, FILES).coalesce(1), read, COLUMNS)
+
+
+def test_a_file_that_kills_its_worker_is_quarantined_alone_and_better_code_reads_it_when_it_is_retried(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = [world.file(key) for key in KEYS]
+    with monkeypatch.context() as deadly:
+        deadly.setattr(reading, "read_content", WorkersDie(world))
+        world.try_batch(1, files)
+        row = world.ledger()["deadly.json"]
+        assert (row["outcome"], row["reason"], row["records"]) == ("unreadable", "poison", 0)
+        assert "Python worker exited unexpectedly" in row["detail"]
+        others = {"a.json": 2, "b.json": 2, "c.json": 2, "d.json": 2}
+        assert world.rows_of("alpha") == others
+        assert world.kept("quarantine") == {**dict.fromkeys(others, 1), "deadly.json": 1}
+        world.try_batch(2, [world.file("deadly.json")])  # alone, and announced again: it is kept once
+        assert world.kept("quarantine") == {**dict.fromkeys(others, 1), "deadly.json": 1}
+    world.try_batch(3, [world.file("deadly.json")])
+    assert world.outcomes()["deadly.json"] == "loaded"
+    assert world.rows_of("alpha") == {**others, "deadly.json": 2}
+    world.tables_agree_with_the_ledger("alpha", "beta")
+    assert [row["line"] is None for row in world._table("_forebay/quarantine")].count(True) == 0
+
+
+def test_a_file_that_an_operator_skips_is_never_read_until_that_is_taken_back(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    skips, reader = Skips(open_objects(skips_of(world.lake))), WorkersDie(world)
+    wish = Skip(bucket="landing", key="deadly.json")
+    skips.add(wish)
+    files = [world.file(key) for key in ("a.json", "deadly.json")]
+    with monkeypatch.context() as deadly:
+        deadly.setattr(reading, "read_content", reader)
+        with pytest.raises(Died):
+            world.try_batch(1, files, dies_after=1)
+        skips.remove([wish])  # too late for this batch, which goes by its plan
+        world.try_batch(1, files)
+        assert reader.readings == [1, 1]
+    row = world.ledger()["deadly.json"]
+    assert (row["outcome"], row["reason"]) == ("skipped", "by-operator")
+    skips.add(wish)
+    world.try_batch(2, [world.file("deadly.json")])
+    assert world.outcomes() == {"a.json": "loaded", "deadly.json": "skipped"}
+    skips.remove([wish])
+    world.try_batch(3, [world.file("deadly.json")])
+    assert world.outcomes() == {"a.json": "loaded", "deadly.json": "loaded"}
+    world.tables_agree_with_the_ledger("alpha", "beta")
