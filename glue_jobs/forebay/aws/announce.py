@@ -19,8 +19,8 @@ from forebay.landed_file import LandedFile
 __all__ = ["AGAIN", "announce", "wait_while_full"]
 
 AGAIN = "forebay-again"
-"""A message attribute. A message that carries it announces its files on purpose a second time (a replay, or a file that
-was put back), so it is not weighed against what recent batches took; only redeliveries of the very message are."""
+"""A message attribute. A message that carries it announces its files again on purpose: a replay, or a file that was put back.
+So it is not compared with recent batches, except with redeliveries of itself."""
 
 MESSAGE_BYTES = 20_000
 """So full is a message at least before the next one begins; ten of them fit into one request, of 256 KiB."""

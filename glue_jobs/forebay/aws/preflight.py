@@ -1,8 +1,8 @@
 """Can this work at all? Asked once at the start, so that a wrong name or expired credentials are one line, not a stack
 trace.
 
-In: what the settings name. Out: nothing, or `InvalidConfiguration` with the thing, the reason and what to do: a wrong name; or
-`Unreachable`, where AWS does not answer or does not let us in.
+In: what the settings name. Out: nothing, or an error that names the thing, the reason and what to do. `InvalidConfiguration`
+is a wrong name. `Unreachable` means that AWS does not answer or refuses us.
 """
 
 from __future__ import annotations

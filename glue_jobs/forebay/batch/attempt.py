@@ -1,8 +1,8 @@
 """SQL from a declaration, tried on a row: it gives a value, or it says that it could not.
 
 Enters: an expression that somebody declared, its type, and the rows that it is meant for. Leaves: a struct with one field,
-`value`; null where Spark raised an error (a division by zero, an overflow, a bad cast, `raise_error`), where a date or time is
-beyond what readers take, and on all other rows. Nothing that a record holds can make a batch fail here.
+`value`. It is null where Spark raised an error: a division by zero, an overflow, a bad cast, `raise_error`. It is null, too,
+for dates and times that readers do not take, and on all other rows. Nothing that a record holds can make a batch fail here.
 
 Spark runs in ANSI mode, where such an error ends the query. Turning ANSI mode off is no answer: integers would wrap around.
 So Spark's own `TryEval` catches the error. It stands inside a CASE WHEN, because Spark moves a common subexpression out of

@@ -1,8 +1,8 @@
 """The columns of a table's rows, as Spark expressions over the parsed record: what is declared, and what is forebay's own.
 
-The fields that nobody declared are not looked at here: the record's text goes with its row (`DOCUMENT`), and becomes columns
-where the row is written, because each table has other ones. A value that does not fit its declared column is null there and
-goes along as text (`MISFITS`), to be rescued.
+Undeclared fields are not read here. The record's text travels with its row (`DOCUMENT`) and becomes columns where the row is
+written, because each table has its own. A value that does not fit its declared column is null there and goes along as text
+(`MISFITS`), to be rescued.
 """
 
 from __future__ import annotations

@@ -1,12 +1,11 @@
 """Records that came before, in another file or in the same batch, are left out and counted.
 
-In: the rows of a batch (or of a retry) with fates, and which tables declare what makes a record the same. Out: the same
-rows, in which all but the first of the same records are to be dropped; and, for what is to come, the ids of those that were
-written.
+In: the rows of a batch (or of a retry) with fates, and which tables declare what makes a record the same. Out: the same rows,
+in which all but the first of equal records are to be dropped; and the ids of the written ones, for later batches.
 
-What it costs does not grow with the tables: ids are 16 bytes in a table of their own (`_forebay/ids`), put apart by day, of
-which as many days are read as the longest window says. A batch that is replayed does not find its own ids, nor those of tries
-that were made since its first attempt: it must come to the same fates.
+The cost does not grow with the tables. Ids are 16 bytes in a table of their own (`_forebay/ids`), partitioned by day. A batch
+reads as many days as the longest window. A replayed batch does not find its own ids, nor those of retries since its first
+attempt: it must reach the same fates.
 """
 
 from __future__ import annotations

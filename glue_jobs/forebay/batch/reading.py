@@ -1,7 +1,7 @@
 """The contents of a batch: its files become rows with fates, which are counted before anything is written.
 
-In: the new files of a batch. Out: the rows, in Spark's cache while the batch lasts, so that each file is fetched and parsed
-once; how many rows have which fate; and the end of each file.
+In: the new files of a batch. Out: the rows, how many of them have which fate, and the end of each file. The rows stay in
+Spark's cache during the batch, so each file is fetched and parsed once.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 counts those too.
 
 In: which of them (`Choice`), and the declarations as they are now. Out: `Retried`. Each record lands exactly once, however
-often the driver is killed in between: what is to be done is durable before anything happens (the *plan*: a version of the
-table that holds them, the choice, and the declarations), and a plan that was not finished is finished first. Every commit
-carries the plan's number as its transaction, under an application id of its own; a record leaves where it was held last of all.
+often the driver is killed. Before anything happens, a *plan* is durable: the version of the table that holds the records, the
+choice, and the declarations. An unfinished plan is finished first. Every commit carries the plan's number as its transaction,
+under an application id of its own; a record leaves where it was held last of all.
 
 Whole files that could not be read are not among them: those are loaded by announcing them again.
 """

@@ -1,8 +1,8 @@
 """How answers look: tables that can be read at 80 columns, JSON for machines, nothing that scrolls for ever.
 
-Names, records and messages come from data, so nothing in them is obeyed: rich's markup is off, and control characters (a
-terminal's commands begin with ESC) are written out. On a terminal rich decides about width and colour, and honours NO_COLOR.
-In a pipe or a file a line is as long as it is: nothing is wrapped or cut, and there is neither colour nor spinner.
+Names, records and messages come from data, so nothing in them is obeyed. Rich's markup is off. Control characters are written
+out, because a terminal's commands begin with ESC. On a terminal rich decides about width and colour, and honours NO_COLOR. In
+a pipe or a file a line is as long as it is: nothing is wrapped or cut, and there is neither colour nor spinner.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Whatever encoding the text came in, the splitter sees UTF-8; and byte offsets can be told in the original.
 
-In: expanded bytes. Out: a `Text`. A byte order mark decides, or the NUL beside the
-first bracket; otherwise the bytes are taken as UTF-8, and what is not
-UTF-8 is refused later, record by record. Nothing is replaced: a broken UTF-16 unit becomes bytes that are no UTF-8.
+In: expanded bytes. Out: a `Text`. A byte order mark decides, or the NUL beside the first bracket. Otherwise the bytes are
+taken as UTF-8. Records that are not UTF-8 are refused later, one by one. Nothing is replaced: a broken UTF-16 unit becomes
+bytes that are no UTF-8.
 """
 
 from __future__ import annotations

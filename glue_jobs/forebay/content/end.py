@@ -1,7 +1,7 @@
 """How the reading of a piece ended, and what that makes of its file.
 
-In: one end per piece. Out: one `FileEnd` per file. A file is taken whole or not at all: if one of its pieces was not
-read, the rows of its other pieces must not land, and `FileEnd.lands` says so.
+In: one end per piece. Out: one `FileEnd` per file. A file is taken whole or not at all. If one of its pieces was not read,
+`FileEnd.lands` says that the rows of its other pieces must not land.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """JSON lines become records: a line is looked at by itself, so no line can spoil another.
 
-In: UTF-8 bytes. Out: `Records`. numpy finds the lines and takes those that begin with `{` and end with `}` as they are, a
-block at a time, so that memory does not grow with the number of lines. Only odd lines are looked at one by one: those that
-do not, and those that have `}{` in them, because Spark's parser would take the first document of such a line and drop the
-others without a word. (It does so, too, with `{"a":1},{"b":2}`, which we cannot tell cheaply from an array's inside.)
+In: UTF-8 bytes. Out: `Records`. numpy finds the lines and takes those that begin with `{` and end with `}` as they are. It
+works a block at a time, so memory does not grow with the number of lines. Only odd lines are read one by one: the others, and
+those with `}{` in them. Spark's parser would take the first document of such a line and drop the rest silently. (It does so,
+too, with `{"a":1},{"b":2}`, which we cannot tell cheaply from an array's inside.)
 """
 
 from __future__ import annotations
@@ -224,9 +224,9 @@ def _in_line(text: bytes, start: int, end: int, limits: Limits) -> tuple[Places 
 
 
 def decoded_places(line: bytes) -> tuple[Places | None, int | None]:
-    """The places of a short line's objects by Python's own decoder, which is quicker there than numpy; and where the last
-    one begins, if the line ends within it. None where it is more than objects one after the other. Read as Latin-1, a byte
-    is a character, and places need no translation."""
+    """The places of a short line's objects by Python's own decoder, which is quicker there than numpy. Also where the last
+    one begins, if the line ends within it. None where it is more than objects one after the other. Read as Latin-1, a byte is
+    a character, and places need no translation."""
     if len(line) > SHORT_BYTES:
         return None, None
     text, at = line.decode("latin-1"), 0

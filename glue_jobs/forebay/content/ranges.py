@@ -1,8 +1,8 @@
 """The bytes that belong to a piece: all of a file in one GET, or the lines that begin within a range of it.
 
-In: a piece. Out: `Fetched`. A range owns the lines whose first byte is in it: it looks one byte back for the newline
-that ends the line before, and reads on past its end until its last line ends. Every piece judges by the file's first
-bytes, as all others do, whether the file can be cut at newlines at all; if not, the first piece takes the whole file.
+In: a piece. Out: `Fetched`. A range owns the lines whose first byte is in it. It looks one byte back for the newline before
+its first line, and reads past its end until its last line ends. Every piece decides by the file's first bytes whether the
+file can be cut at newlines. So all decide alike. If it cannot be cut, the first piece takes the whole file.
 """
 
 from __future__ import annotations

@@ -10,8 +10,8 @@
 | `detail` | null | for a person | null, or for a person |
 | `metadata` | the object's, as JSON, where it is asked for; else null | the same | the same |
 
-The file and `byte_offset` are the identity of a record, everywhere: no two records of a file begin at the same byte, and
-it does not depend on how the file was cut into pieces. `line` is for people; many records may share one.
+The file and `byte_offset` are the identity of a record, everywhere. No two records of a file begin at the same byte, and
+pieces do not change it. `line` is for people; many records may share one.
 
 A document begins with `{` and ends with `}`. Not-UTF-8 bytes of refused text are written `\\xNN`.
 """

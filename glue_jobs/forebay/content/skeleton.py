@@ -1,8 +1,7 @@
 """The brackets and commas that give a text its outer shape: those outside of strings and not within a record.
 
-In: bytes that may be JSON. Out: a `Skeleton`. It takes any bytes, checks no grammar, never recurses and builds no
-objects: nesting of any depth is only a number. numpy walks the text a chunk at a time, so that little memory is needed
-beside it.
+In: bytes that may be JSON. Out: a `Skeleton`. It takes any bytes, checks no grammar, never recurses and builds no objects:
+nesting of any depth is only a number. numpy reads the text a chunk at a time, so it needs little memory.
 """
 
 from __future__ import annotations
@@ -29,9 +28,9 @@ _WANTED[[ord(c) for c in '{}[],"']] = True
 
 @dataclass(frozen=True, slots=True)
 class Skeleton:
-    """Of each bracket or comma that is outermost, or an outermost array's own: where it is, what it is, and how many
-    brackets are open around it (0 or 1). `deepest` counts all levels; `open_at_end` those never closed. `torn_string`: a
-    newline stands within quotes, which no JSON has; so a quote is missing, and brackets after it may not be what they seem."""
+    """Each bracket or comma that is outermost, or an outermost array's own: its place, its kind, and how many brackets are
+    open around it (0 or 1). `deepest` counts all levels; `open_at_end` those never closed. `torn_string`: a newline stands
+    within quotes, which no JSON has; so a quote is missing, and brackets after it may not be what they seem."""
 
     position: Any
     symbol: Any

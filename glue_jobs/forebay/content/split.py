@@ -4,10 +4,10 @@ In: UTF-8 bytes in whatever layout: JSON lines, a JSON array, concatenated docum
 over many lines, some of each. Out: `Split`, or None where the text as a whole is no JSON (an image, a web page, a table).
 Raises `TooMany`.
 
-A record is one JSON object. It is found, not parsed: it begins with `{`, ends with `}`, is UTF-8, not too long and not
-too deep; whether its inside is right is for the parser to say. No layout is decided by the first line alone: where lines
-are no records, the brackets of the whole text are tried; where these do not come out even, or enclose what is no JSON,
-lines are taken one by one, and documents over many lines between them (`salvage`).
+A record is one JSON object. It is found, not parsed: it begins with `{`, ends with `}`, is UTF-8, not too long and not too
+deep. The parser later checks its inside. The first line alone decides no layout. Where lines are no records, the brackets of
+the whole text are tried. Where these are uneven, or enclose no JSON, `salvage` takes lines one by one, and documents over
+many lines between them.
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ def split_json_lines(text: bytes, limits: Limits, inside: Sequence[Keys] = ()) -
 
 
 def is_json_lines(head: bytes) -> bool:
-    """Whether the text that begins so is JSON lines, so that it can be cut at any newline: judged by all of its lines, of
-    which more begin and end as records do than not. Inner lines of a document do not count: they stand further in."""
+    """Whether the text that begins so is JSON lines, so that it can be cut at any newline. Most of its lines must begin and
+    end as records do. Inner lines of a document do not count: they stand further in."""
     begin = _first_text(head)
     lines = head[begin:].split(b"\n")[:-1]
     if head[begin : begin + 1] != b"{" or not lines:

@@ -1,9 +1,8 @@
 """The records of a text by its brackets alone, whatever its layout: concatenated, printed over many lines, in an array.
 
-In: UTF-8 bytes. Out: `Structure`: where each object lies that is outermost, or an element of an outermost array; and what
-lies between them that is neither white space nor a comma nor an array's bracket. So nothing of the text is in neither.
-Lenient on purpose: a missing or doubled comma, an array that does not close, a byte order mark where files were put end
-to end: none of them loses a record.
+In: UTF-8 bytes. Out: `Structure`: the places of objects that are outermost, or elements of an outermost array. Also the text
+between them that is no white space, comma or array's bracket. So nothing of the text is in neither. It is lenient on purpose.
+A missing or doubled comma, an array that does not close, or a byte order mark between joined files loses no record.
 """
 
 from __future__ import annotations

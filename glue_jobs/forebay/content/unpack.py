@@ -3,8 +3,8 @@
 In: what S3 gave. Out: the expanded bytes, or `Unread`: corrupt-archive, expansion-bomb. The content says what it is:
 producers misname, and a file named `.gz` that holds text is text.
 
-A broken archive is refused whole, also where its beginning could be read: the producer will send the file again, as a
-new object, and records that had landed from the broken one would then be there twice.
+A broken archive is refused whole, also where its beginning could be read. The producer will send the file again as a new
+object. Records from the broken one would then be there twice.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Declarations that are pinned: a batch, or a retry, that is repeated must go by those of its first try.
 
 In: a service. Out: plain JSON, and the service again. The code that reads them may be older than the code that wrote them,
-after a rollback. Fields that it does not know are passed over where they decide nothing: where they are at their default, or
-belong to a section that says only when upkeep runs. Any other is a `Halt` with the remedy.
+after a rollback. Unknown fields are ignored where they decide nothing: at their default, or in a section about upkeep. Any
+other is a `Halt` with the remedy.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """One driver at a time: whoever holds the lease of a folder may work there; a second one waits, or leaves with a sentence.
 
 In: a folder, such as a checkpoint. Out: a `Lease` that renews itself until it is let go, with an epoch that grows with every
-holder. If it is lost all the same (we slept longer than it lasts, and another driver took over), `check` halts: it is asked
-before a batch is marked as done.
+holder. A process that sleeps longer than its lease may lose it to another driver. `check` then halts; it is called before a
+batch is marked as done.
 
 In S3 the lease is one object, written with If-Match, so that of two drivers one wins. Its age is taken from S3's own clock
 (the answer's Date against the object's Last-Modified): no driver's clock needs to be right. In a folder it is a lock of the

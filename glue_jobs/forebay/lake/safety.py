@@ -5,9 +5,9 @@ stores are, by renaming. On S3 it takes our log store (`glue_jobs/logstore`), an
 a server that honours `If-None-Match`. Where one of them is missing, commits are lost without an error anywhere; hence
 no warning here, but `InvalidConfiguration`, with every problem found.
 
-`refuse_unsafe_settings` reads settings and needs no Spark. `probe` asks the file system itself: it creates one small
-object twice, with the log store and the credentials of this job, and wants the second to be refused. Both may run any
-number of times; what a probe made, it removes.
+`refuse_unsafe_settings` reads settings and needs no Spark. `probe` asks the file system itself. It creates one small object
+twice, with this job's log store and credentials, and expects the second to be refused. Both may run any number of times; what
+a probe made, it removes.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """One row of the ledger: a file, what became of it, and the counts that must add up.
 
-An entry checks its own sum when it is made: records = written + quarantined + parked + dropped. A sum that does not
-hold is a bug of ours that would lose data silently, so it halts the batch before anything says that the file is done.
+An entry checks its own sum when it is made: records = written + quarantined + parked + dropped. A sum that does not hold is a
+bug of ours that would lose data silently. So it halts the batch before the file is marked as done.
 """
 
 from __future__ import annotations

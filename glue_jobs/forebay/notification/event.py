@@ -1,10 +1,9 @@
 """One event as S3 wrote it, in either of its two forms -> a file, or why it is none.
 
-S3's own form (SQS, SNS and Lambda destinations) is told by its field `s3`; its keys are form-encoded and are decoded
-exactly once. EventBridge's form is told by `detail-type`; its keys are plain. Whatever leaves a doubt about *which
-object* is meant raises `NotUnderstood`: a wrong key would be read as "no such object" later, and the file would be lost
-without a word. For the same reason a file needs a version id or an etag: without either, a second content of the key
-would pass for a duplicate of the first.
+S3's own form (SQS, SNS and Lambda destinations) is told by its field `s3`; its keys are form-encoded and are decoded exactly
+once. EventBridge's form is told by `detail-type`; its keys are plain. Any doubt about *which object* is meant raises
+`NotUnderstood`. A wrong key would later read as "no such object", and the file would be lost silently. A file also needs a
+version id or an etag. Without either, new content of a key would pass for a duplicate.
 
 https://docs.aws.amazon.com/AmazonS3/latest/userguide/notification-content-structure.html
 https://docs.aws.amazon.com/AmazonS3/latest/userguide/ev-events.html

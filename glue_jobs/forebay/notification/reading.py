@@ -1,9 +1,9 @@
 """The body of one message -> what it says, whatever it is wrapped in, told by looking and not by configuration.
 
-A body may be S3's `Records`, an EventBridge event, S3's test event, or a list of such; any of them may sit in an SNS
-envelope, or in the `Records` with which SNS and SQS call a Lambda function, to a bounded depth. Every single event ends
-as exactly one of three: a file, `Ignored`, or a sentence in `refused`. No body raises, and none leaves a `Reading` that
-says nothing at all, so what is deleted from the queue has been accounted for.
+A body may be S3's `Records`, an EventBridge event, S3's test event, or a list of these. Each may sit in an SNS envelope, or
+in the `Records` with which SNS and SQS call Lambda, to a bounded depth. Every single event ends as exactly one of three: a
+file, `Ignored`, or a sentence in `refused`. No body raises, and none leaves a `Reading` that says nothing at all, so what is
+deleted from the queue has been accounted for.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from forebay.notification.outcome import Ignored, NotUnderstood, shown
 __all__ = ["Reading", "read_message"]
 
 _DEEPEST = 8
-"""AWS itself can be made to go five deep (SQS calling Lambda, SNS, an array of EventBridge's events); no honest body
-goes deeper than this, and a list within a list counts too."""
+"""AWS itself can go five deep: SQS calling Lambda, SNS, an array of EventBridge's events. No honest body goes deeper, and a
+list within a list counts too."""
 
 Found = LandedFile | Ignored | str
 """What became of one event; the text is the reason why it was not understood."""

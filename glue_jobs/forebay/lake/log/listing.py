@@ -1,7 +1,7 @@
 """Which objects of a table's log make up its newest version: the newest whole checkpoint, and every commit after it.
 
 In: the table's objects. Out: a `Listing`. `NoTable` where there is no log, `BrokenLog` where a commit in between is missing:
-to go on would show files that are gone, or not show files that are there.
+the files could not be trusted.
 """
 
 from __future__ import annotations
