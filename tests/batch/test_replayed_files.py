@@ -7,7 +7,7 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from forebay.batch.events import FileHeld
-from forebay.content.outcome import Outcome
+from forebay.content.outcome import ReadOutcome
 from tests.batch.world import Died, World, records, unread
 
 BEFORE, AFTER = records(alpha=3, beta=2, broken=1), records(alpha=1, gamma=4, homeless=2)
@@ -45,7 +45,7 @@ def test_the_rows_of_a_replayed_file_take_the_place_of_its_earlier_ones_once(
 
 
 @pytest.mark.parametrize(("how", "ends"), [("missing", "loaded"), ("unavailable", "replay")])
-def test_a_file_that_cannot_be_read_again_keeps_its_rows(world: World, how: Outcome, ends: str) -> None:
+def test_a_file_that_cannot_be_read_again_keeps_its_rows(world: World, how: ReadOutcome, ends: str) -> None:
     mark(world)
     world.answers["a.json"] = unread(how)
     world.try_batch(1, [world.file("a.json")])
