@@ -1,5 +1,6 @@
-"""Where the jobs run, by the setting `engine`: how a job is defined there, who may start one and look at its runs, and how its
-end is heard of. Glue is what all of this was built for; EMR Serverless runs the same scripts, from the same definitions."""
+"""Where the jobs run, by the setting `engine`: how a job is defined there, who may start one and see its runs, and which
+event tells its end. Glue is what all of this was built for; EMR Serverless runs the same scripts, from the same
+definitions."""
 
 from __future__ import annotations
 

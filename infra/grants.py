@@ -1,6 +1,6 @@
 """Rights, each said once and no wider than its use; the stack hands them out.
 
-Written out rather than taken from `grant_*`: those give whole families of actions (`s3:GetObject*`, `s3:List*`) on whole
+Written out rather than taken from `grant_*`. Those give whole families of actions (`s3:GetObject*`, `s3:List*`) on whole
 buckets, and the assets' bucket belongs to every stack of the account.
 """
 

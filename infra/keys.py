@@ -1,4 +1,4 @@
-"""Two KMS keys: one for what is on its way and in the lake, one for the vault, so that a right to one is none to the other.
+"""Two KMS keys, one for data on its way and in the lake, one for the vault. So a right to one is none to the other.
 
 A service that hands something encrypted to another one needs the key itself: S3 to publish to our topic, SNS to put into our
 queues, CloudWatch to publish alarms, CloudWatch Logs to keep logs. Each is let in for this account and, where the service

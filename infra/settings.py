@@ -1,7 +1,7 @@
 """What a person may decide about a deployment, one declaration each: name, type, default, meaning.
 
-Enters: CDK context, from `cdk.json` and `-c name=value`. `environments` holds a group of settings for each environment and
-`-c env=NAME` picks one; a setting outside the groups holds for all of them, and one on the command line wins. Leaves: a
+Enters: CDK context, from `cdk.json` and `-c name=value`. `environments` holds a group of settings for each environment, and
+`-c env=NAME` picks one. A setting outside the groups holds for all of them, and one on the command line wins. Leaves: a
 frozen, checked `Settings`. Unknown names and bad values are refused at synth, all together (`InvalidConfiguration`).
 """
 

@@ -1,6 +1,5 @@
-"""A message to a person, by the alarm topic: as text, and for chat in the form that Amazon Q (once AWS Chatbot) shows; it
-passes over what it does not know, and plain text is that.
-https://docs.aws.amazon.com/chatbot/latest/adminguide/custom-notifs.html"""
+"""A message to a person, by the alarm topic: as text, and for chat in the form that Amazon Q (once AWS Chatbot) shows. Amazon
+Q ignores plain text. https://docs.aws.amazon.com/chatbot/latest/adminguide/custom-notifs.html"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """EMR Serverless in Glue's words: the calls that functions make of Glue's client, with Glue's answers.
 
-EMR does not refuse a second run of a job, so that is looked for before one is started; two that are started in the same moment
-both run, and of two drivers of one checkpoint the lease lets one work.
+EMR does not refuse a second run of a job, so this class looks for one first. Two that start in the same moment both run. Of
+two drivers of one checkpoint the lease lets one work.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The code that ran well, to go back to when what was deployed does not run. Data in, an answer out; kept in a small object.
 
-A run takes its code from arguments (`--scriptLocation` among them, which Glue prefers to the job's own script), so to go back
-is a matter of one run: the job's definition stays what CloudFormation made it, and the next deploy is tried as any other.
+A run takes its code from arguments. Glue prefers `--scriptLocation` to the job's own script. So a rollback concerns single
+runs: the job's definition stays as CloudFormation made it, and the next deploy is tried like any other.
 https://docs.aws.amazon.com/glue/latest/dg/aws-glue-programming-etl-glue-arguments.html
 """
 

@@ -1,7 +1,7 @@
-"""A run of the ingest job, unless one is there, or nothing waits (drain mode), or a person stopped the last one, or it failed
-so recently that we wait first. A run that is older than the job's definition is asked to stop after its batch, so that the next
-look starts one with what was deployed; when that fails at once, time and again, runs have the code that ran well before, and a
-person is told. Run twice at once it starts one: the job allows no second run."""
+"""A run of the ingest job, unless one is there, nothing waits (drain mode), or a person stopped the last one. After a recent
+failure it waits first. A run that is older than the job's definition is asked to stop after its batch. The next call then
+starts one with the deployed code. If that code fails at once, repeatedly, runs get the earlier code, and a message is sent.
+Run twice at once it starts one: the job allows no second run."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Enters: a schedule's tick. Leaves: `status/index.html`, a page that needs nothing else, in the artefacts bucket, which is
-private: whoever may read there, or is given a signed address, sees what waits, how the tables are, how the last runs ended
-and which alarms ring. Nothing here decides anything; a page that is old says so by its time."""
+"""Enters: a schedule's tick. Leaves: `status/index.html` in the artefacts bucket, which is private. Who may read there, or
+has a signed address, sees what waits, the tables' health, how the last runs ended and which alarms ring. The page needs
+nothing else. Nothing here decides anything; a page that is old says so by its time."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The page: a `State` in, HTML out. Whatever a table or an error is called stays text.
 
-For a person in a hurry: the first line says whether somebody must act, and in which order; below it is why, a job a line, then
-the tables with the most small files.
+For a person in a hurry. The first line says whether somebody must act, and in which order. Below it is why, a job a line,
+then the tables with the most small files.
 """
 
 from __future__ import annotations

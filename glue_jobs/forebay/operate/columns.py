@@ -1,7 +1,7 @@
 """A table's columns, and how they came to be, from its log alone.
 
-In: what the log says the table is, or was. Out: each column with its type and the keys that it is read from; and what one
-definition of the table has otherwise than another, or than the one before it, as far back as the log goes.
+In: what the log says the table is, or was. Out: each column with its type and the keys that it is read from. Also how one
+definition of the table differs from another, as far back as the log goes.
 """
 
 from __future__ import annotations

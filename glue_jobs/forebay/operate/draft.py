@@ -1,8 +1,8 @@
 """A draft of declarations, made from samples: a start that a person reads and changes.
 
-In: sample records. Out: the text of a `service.toml`, with a comment for each choice. It makes a table for each value of the
-field that tells kinds of records apart, declares the type of each scalar field, and chooses event time and partitions. All
-sample records fit it. Samples without a record are `InvalidConfiguration`.
+In: sample records. Out: the text of a `service.toml`, with a comment for each choice. It finds the field that tells kinds of
+records apart, and makes a table for each of its values. It declares the type of each scalar field, and chooses event time and
+partitions. All sample records fit it. Samples without a record are `InvalidConfiguration`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Where a table in the lake is not what is declared of it, from the declaration and the table's log.
 
-In: a declaration, and what the log says the table is. Out: every `Drift`, all at once, with what comes of it. Some come right
-by themselves, with the next rows; for the others rows are kept beside the table, or the table stays as it is, until somebody
-does what is said.
+In: a declaration, and what the log says the table is. Out: every `Drift`, all at once, with what comes of it. Some end with
+the next rows. For the others the table stays as it is, or its rows are held, until somebody follows the advice.
 """
 
 from __future__ import annotations

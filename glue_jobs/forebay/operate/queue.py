@@ -1,8 +1,8 @@
 """The queue and its dead-letter queue, as an operator looks at them: how much waits, which files, and why it died.
 
-In: the URL of a queue. Out: `Depth`, `Letter`s, and how many were sent back. Looking at a message counts as a receive, so
-a look at the main queue brings its messages nearer to the dead-letter queue: that is said where it is offered. A letter is sent
-back before it is deleted: a crash in between announces its files twice, which the ledger knows.
+In: the URL of a queue. Out: `Depth`, `Letter`s, and how many were sent back. Reading a message counts as a receive. So a look
+at the main queue brings its messages nearer to the dead-letter queue, and the command says so. A letter is sent back before
+it is deleted: a crash in between announces its files twice, which the ledger knows.
 """
 
 from __future__ import annotations

@@ -169,8 +169,8 @@ class _Settling:
         return records.withColumns({**derived, MISFITS: with_failed(F.col(MISFITS), failed)})
 
     def _converted(self, column: Column, old: StructField) -> tuple[Expression, Expression]:
-        """A column's values that have another type, as text and in their new one; null there where something of them would be
-        lost, which goes to what is rescued."""
+        """A column's values of another type, as text and in the new type. Values that the new type would change are null
+        there, and are rescued."""
         from pyspark.sql import functions as F
         from pyspark.sql.types import (
             ArrayType,

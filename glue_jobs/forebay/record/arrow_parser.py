@@ -22,7 +22,7 @@ from forebay.record.walk import DEEPEST
 __all__ = ["CELLS", "ParseHints", "Unordinary", "first_rows", "inexact_in", "leaves_of", "read_records"]
 
 CELLS = 4_000_000
-"""So many values, nulls included, Arrow makes at a time, or a few times as many: some 50 MB."""
+"""Values, nulls included, that Arrow makes at a time, or a few times as many: some 50 MB."""
 BYTES_OF_A_FIELD = 10
 """Of JSON, at least, that a field takes: a first guess of how many there may be."""
 FASTER_AT_MOST = 4
@@ -45,8 +45,8 @@ class Unordinary(Exception):
 
 @dataclass
 class ParseHints:
-    """The fields that Arrow was told to be text, since it had taken them for times; told at once, the next records of the
-    same table need not be parsed twice."""
+    """The fields that Arrow took for times, and that are declared as text to it. So the next records of the same table need
+    not be parsed twice."""
 
     fields: pa.Schema | None = None
     rows: int = 0

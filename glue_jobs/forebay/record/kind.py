@@ -1,8 +1,8 @@
 """What a column holds: the few types that JSON has, in the words of Delta's schemas.
 
-A kind is a leaf's name (`boolean`, `long`, `double`, `string`, and `json` for text that holds objects), a `Struct`, a `Many`
-(an array), or `Fixed`: a type that people gave a column and that no JSON value is taken for. In and out: Delta's schema JSON;
-out: Arrow types.
+A kind is a leaf's name, a `Struct`, a `Many` (an array), or `Fixed`. Leaves are `boolean`, `long`, `double`, `string`, and
+`json` for text that holds objects. `Fixed` is a type that people gave a column, and that no JSON value has. In and out:
+Delta's schema JSON; out: Arrow types.
 """
 
 from __future__ import annotations

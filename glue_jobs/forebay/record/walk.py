@@ -1,9 +1,9 @@
 """One record at a time: what goes into its table's columns, and what does not fit them. This is the definition; `swift` is
 the same for thousands of ordinary records at once.
 
-Enters: a record as text, the table's columns, the rules. Leaves: a value for each column, and what is rescued: the parts of
-the record that did not fit, nested as in the record, under the keys that the record used. A record that Python cannot read
-although Spark could, is rescued whole, as text under the empty key.
+Enters: a record as text, the table's columns, the rules. Leaves: a value for each column, and what is rescued. That is the
+parts of the record that did not fit, nested as in the record, under its own keys. A record that Python cannot read although
+Spark could, is rescued whole, as text under the empty key.
 """
 
 from __future__ import annotations
@@ -105,8 +105,8 @@ def rescued_text(rescued: Any) -> str | None:
 
 
 def text_of(value: Any) -> str:
-    """A value in a column of text: texts and numbers as they are written, everything else as JSON with its keys in order: the
-    same value is the same text, whichever way it came here."""
+    """A value in a column of text. Texts and numbers are as they were written. Everything else is JSON with its keys in
+    order, so the same value is always the same text."""
     return value if isinstance(value, str) else write_json(value, ascii_only=False, sort=True, bare=True)
 
 

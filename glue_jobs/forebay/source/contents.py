@@ -2,7 +2,7 @@
 
 In: the files that one task was dealt, the schema, and what the options say of the rest. Out: Arrow batches of that schema.
 Each file is read whole, in one request, pinned to the version that was announced; so a batch that runs again has the same
-rows. A record that does not fit goes the way that `mode` says, as with Spark's own reader; where only a number is rounded,
+rows. The option `mode` decides about a record that does not fit, as with Spark's own reader. Where only a number is rounded,
 the corrupt-record column keeps the record's text. A file that cannot be read stops the query, unless an option or the schema
 says where to put it:
 

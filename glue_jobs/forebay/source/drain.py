@@ -1,10 +1,9 @@
 """Drain mode: work until the queue is empty, then end.
 
-Spark 4.1 gives a Python source no way to end its query, so the two sides meet at a marker next to the manifests. The
-source looks (`Stillness`): two long polls in a row that brought nothing, and a queue that counts nothing visible, in
-flight or delayed, which includes what we took and have not deleted yet. Or its time is up. Then it writes the marker
-and takes nothing more. The driver looks for the marker (`Drain`), and stops the query between two batches, never within
-one.
+Spark 4.1 gives a Python source no way to end its query, so the two sides meet at a marker next to the manifests. The source
+looks (`Stillness`). Two long polls in a row must bring nothing, and the queue must count nothing visible, in flight or
+delayed. That includes what we took and have not deleted yet. Or its time is up. Then it writes the marker and takes nothing
+more. The driver looks for the marker (`Drain`), and stops the query between two batches, never within one.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """What the source tells. `QueuePolled` and `ManifestsNotCleaned` come from the process that plans on the driver, the others
-from tasks; with the option `metrics` the planner publishes its numbers itself, since no other process learns of them.
+from tasks. With the option `metrics` the planner publishes its own numbers, because no other process has them.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """The files of the next batch are gathered: what was held back, then what the queue has; ahead of time where there is
 much.
 
-While Spark runs a batch that was full, the next one is gathered in the background, so that queue and cluster work at
-the same time. Its manifest is written there and then: should the driver die now, or the trigger ask for one batch only,
-the next run finds that batch ready instead of waiting for its messages to come back. One batch ahead, no more; and none
-while the stream keeps up with the queue, so nothing is taken early that could have been taken fresh.
+While Spark runs a batch that was full, the next one is gathered in the background, so that queue and cluster work at the same
+time. Its manifest is written at once. If the driver dies now, or the trigger asks for one batch only, the next run finds that
+batch ready. It need not wait for the messages to come back. One batch ahead, no more; and none while the stream keeps up with
+the queue, so nothing is taken early that could have been taken fresh.
 """
 
 from __future__ import annotations

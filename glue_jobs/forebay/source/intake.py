@@ -9,9 +9,9 @@ What makes each file arrive once:
   between. It becomes the next batch as it is, at once, without waiting for its messages to come back.
 * Redeliveries are known by the manifests that are retained. A manifest is a promise that its rows will be loaded, so a
   repeat may be deleted as soon as it shows up.
-* Messages of a batch are deleted when Spark asks for the next one. Spark asks only when it has written the commit of
-  the last one to its log; the exception is a question that comes before Spark has said where it was, as with a new
-  checkpoint. Then nothing is known to be committed, and nothing old is deleted on that occasion.
+* Messages of a batch are deleted when Spark asks for the next one. Spark asks only when the last batch is in its commit log.
+  The exception is a question before Spark has said where it was, as with a new checkpoint. Then nothing is known to be
+  committed, and nothing old is deleted on that occasion.
 """
 
 from __future__ import annotations

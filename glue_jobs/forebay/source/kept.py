@@ -1,8 +1,8 @@
 """Messages that nobody understood, kept with their bodies and the reasons.
 
-The copy is written once for a message, however often it comes back. The message itself is not deleted: it goes back to
-the queue at a growing distance, so that it neither blocks nor spins, and the queue's own redrive policy takes it to the
-dead-letter queue. A message of which some parts were understood is kept as well, and then leaves with its batch.
+The copy is written once for a message, however often it comes back. The message itself is not deleted. It returns to the
+queue after growing pauses, so it neither blocks nor spins. The queue's own redrive policy takes it to the dead-letter queue.
+A message of which some parts were understood is kept as well, and then leaves with its batch.
 """
 
 from __future__ import annotations
@@ -48,6 +48,6 @@ class KeptMessages:
 
 
 def return_after_s(receive_count: int) -> int:
-    """After how long a message that is not understood shows again: at once at first, so that a usual redrive policy has
-    it within seconds; then ever later, so that a queue without one is not read in a circle."""
+    """After how long a message that is not understood shows again. At first at once, so that a usual redrive policy has it
+    within seconds. Then ever later, so that a queue without such a policy is not read in a circle."""
     return min(_LONGEST_RETURN_S, (1 << min(max(receive_count, 1) - 1, 10)) - 1)

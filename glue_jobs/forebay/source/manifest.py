@@ -1,8 +1,8 @@
 """The manifest of a batch: its rows, and the receipts of the messages that announced them, as one small durable object.
 
-It is written before Spark learns of the batch, under a number that counts up, and never changed: whoever reads batch 18
-again, after whatever crash, reads the same rows. The offset is that number. A number that is already taken by something
-else means that a second driver runs the same stream, and is a `Halt`, as is a manifest that should be there and is not.
+It is written before Spark learns of the batch, under a number that counts up, and never changed. So batch 18 has the same
+rows after any crash. The offset is that number. If another manifest has the number, a second driver runs the same stream: a
+`Halt`. So is a manifest that should exist and does not.
 
 The object is gzipped JSON lines, for people with `zcat` as well: a head, then rows, then receipts.
 """

@@ -1,9 +1,9 @@
 """One look at the queue: messages are received in parallel, read, and offered to the batch in the making.
 
-One request waits for the first message, a second one asks whether there is more; only then do the others join in,
-without waiting, until the batch is full, a request comes back empty, or the time for one look is over (a steady trickle
-would otherwise hold back its first files until the batch is full). A request that fails ends the look and keeps what
-the others received.
+One request waits for the first message, and a second one asks whether there is more. Only then do the others join in, without
+waiting. They end when the batch is full, when a request comes back empty, or when the time for one poll is over. Otherwise a
+steady trickle would delay its first files until the batch is full. A request that fails ends the look and keeps what the
+others received.
 
 In go an `Admission`, which is filled, and `Polled`: what is to be done with the messages that are not in the
 batch.

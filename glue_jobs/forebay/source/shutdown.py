@@ -1,10 +1,10 @@
 """An orderly shutdown of the planner, also while it waits for the queue.
 
 Spark ends the planner by a signal, or by closing the connection, whichever comes first. (What a terminal sends goes to the
-driver alone: PySpark has all others ignore it.) A process that dies in the middle of a long poll takes a message with it:
-the queue has handed it out, nobody has got it, and it comes back only after its visibility timeout. So a question under way
-is answered first, and what it brought goes back to the queue. Then the last words are said, and the process ends. It ends
-in any case when its patience is over.
+driver alone: PySpark has all others ignore it.) A process that dies in the middle of a long poll takes a message with it. The
+queue has handed it out, and shows it again only after the visibility timeout. So a question under way is answered first, and
+what it brought goes back to the queue. Then the last words are said, and the process ends. It ends in any case when its
+patience is over.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ def is_planner() -> bool:
 
 
 class Shutdown:
-    """What is left to do when the process is told to end. Everything here runs in the main thread, one after the other:
-    signal handlers too, so that no lock is held by the code that they interrupt while it waits for Spark."""
+    """What is left to do when the process is told to end. Everything here runs in the main thread, one after the other,
+    signal handlers too. So the code that they interrupt holds no lock while it waits for Spark."""
 
     def __init__(self, last_words: Callable[[], None], *, leave: Callable[[int], object] = os._exit) -> None:
         self._last_words, self._leave = last_words, leave

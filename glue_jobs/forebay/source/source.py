@@ -1,8 +1,8 @@
 """`spark.readStream.format("s3-sqs")`: the intake, in the shape that Spark asks for.
 
-The options are checked when `load()` is called. Spark then pickles the source into a process of its own on the driver,
-the planner, and that is where the intake lives; clients are made there, on first use. Tasks get their rows inside their
-partitions, and touch neither queue nor manifest. `stop()` may never come: nothing depends on it.
+The options are checked when `load()` is called. Spark then pickles the source into a process of its own on the driver, the
+planner. The intake lives there, and makes its clients on first use. Tasks get their rows inside their partitions, and touch
+neither queue nor manifest. `stop()` may never come: nothing depends on it.
 
 How Spark 4.1 drives this, read in its MicroBatchExecution, AcceptsLatestSeenOffsetHandler and PythonMicroBatchStream:
 
@@ -16,9 +16,9 @@ How Spark 4.1 drives this, read in its MicroBatchExecution, AcceptsLatestSeenOff
   Only the very first run has an empty batch 0 when there is nothing: for Spark, "no offset yet" differs from any
   offset.
 * Trigger.AvailableNow is Trigger.Once for a Python source: one question, one batch, and the messages of that batch are
-  deleted in the next run. (With `spark.sql.streaming.triggerAvailableNowWrapper.enabled` it asks before it says where
-  it was, and once more for its metrics only; a batch that is given out for that is the first one of the next run.)
-  `drain` is the mode to empty a queue.
+  deleted in the next run. (With `spark.sql.streaming.triggerAvailableNowWrapper.enabled` it asks before it says where it was,
+  and once more for its metrics. A batch that is given out for that is the first one of the next run.) `drain` is the mode to
+  empty a queue.
 * Asynchronous progress tracking skips entries of the offset log. `partitions(3, 7)` is several batches in one; still
   all of them, each once.
 """

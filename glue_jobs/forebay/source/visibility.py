@@ -1,8 +1,8 @@
 """Messages of ours stay out of sight: a thread renews their visibility for as long as we hold them.
 
-Without it a batch that takes longer than the visibility timeout would see its messages come back, and at last go to the
-dead-letter queue although nothing was wrong with them. What cannot be renewed (SQS ends it twelve hours after the
-receipt, or the receipt went stale) is let go: its files are safe in a manifest, and a redelivery is known by them.
+Without it, the messages of a batch longer than the visibility timeout would come back. At last they would go to the
+dead-letter queue, although nothing is wrong with them. What cannot be renewed is let go: SQS ends it twelve hours after the
+receipt, or the receipt went stale. Its files are safe in a manifest, by which a redelivery is recognised.
 """
 
 from __future__ import annotations

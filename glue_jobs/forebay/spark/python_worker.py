@@ -1,10 +1,9 @@
 """The Python processes in which Spark plans and runs our reading, and what they would otherwise do in vain.
 
-PySpark puts itself on their path as a zip archive, and has them forget before each use what they know of their path. Up
-to Python 3.12 that means to read the archive's directory again, once for each of its packages that was imported from: a
-tenth of a second of work each time a plan is made and before every task. After each use it has them look for garbage
-through every object that they hold, nearly all of which are modules that stay. A small batch has little more work than
-these two.
+PySpark puts itself on their path as a zip archive, and has them forget before each use what they know of their path. Up to
+Python 3.12 the archive's directory is then read again for each imported package. That is a tenth of a second of work for each
+plan and each task. After each use it has them look for garbage through every object that they hold, nearly all of which are
+modules that stay. A small batch has little more work than these two.
 """
 
 from __future__ import annotations

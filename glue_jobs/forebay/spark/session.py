@@ -2,8 +2,8 @@
 
 `job_settings()` is what every engine needs for the lake to be right and quick. `aws_settings(env)` makes S3A honour the
 standard AWS environment variables that boto3 honours by itself, so that one command runs against AWS, the twin or any
-compatible server. `laptop_settings()` is what two cores need. `session()` puts them together for local use; on Glue and
-EMR the first set comes from the job's `--conf` arguments, and `session()` just joins the session that is there.
+compatible server. `laptop_settings()` is what two cores need. `session()` puts them together for local use. On Glue and EMR
+the first set comes from the job's `--conf` arguments, and `session()` joins the existing session.
 """
 
 from __future__ import annotations
@@ -169,8 +169,8 @@ def _pass_on(stderr: IO[bytes]) -> None:
 
 
 def _put_package_on_worker_path(spark: SparkSession) -> None:
-    """A zip from `--py-files` is on the driver's path but not on that of a data source's planner process, unless the
-    environment that Spark gives to new Python processes says so before the source is registered."""
+    """A zip from `--py-files` is on the driver's path, but not on that of a data source's planner process. Spark's
+    environment for new Python processes must name it before the source is registered."""
     environment = spark.sparkContext.environment
     paths = [str(_PACKAGE_ROOT), *filter(None, environment.get("PYTHONPATH", "").split(os.pathsep))]
     environment["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(paths))

@@ -74,8 +74,8 @@ def without_nulls(value: Any) -> Any:
 
 
 def nested_over(record: dict[str, Any], rescued: dict[str, Any]) -> dict[str, Any]:
-    """Both at once. A key that is spelled in another way than its column is a key of its own: the column's text of it goes, or
-    the double that is nearest to it, since what was rescued is the value itself."""
+    """Both at once. A key that is spelled otherwise than its column is a key of its own. Its text in the column goes, or the
+    nearest double, because the rescued value is the value itself."""
     for key, value in rescued.items():
         name = safe_name(key)
         if name != key and _stands_for(record.get(name), value):

@@ -5,8 +5,8 @@ Enters: rows with a column that names their table, the tables, and the batch's t
 are not held up). A table without rows is not in the answer and gets no commit. Called again with the same transaction, it
 does what is left to do.
 
-It takes three steps, many tables at once in each: look at every table's log; write all data files in one Spark job; commit
-each table by adding its files to its log, which no Spark job is needed for.
+It takes three steps, many tables at once in each. It looks at every table's log. It writes all data files in one Spark job.
+It commits each table by adding its files to its log, without a Spark job.
 """
 
 from __future__ import annotations

@@ -1,18 +1,17 @@
 """The data files of all tables of a batch, written by one Spark job.
 
-Enters: rows with a column that names their table, and where each table lives. Leaves: a `DataFile` for each Parquet file
-that now lies in its table's folder, with everything that an add action says of it, and the tables that could not be
-written, each with its error; the others are whole. No reader sees the files before a commit names them; what is never
-committed, VACUUM removes like any unreferenced file.
+Enters: rows with a column that names their table, and where each table lives. Leaves: a `DataFile` for each Parquet file that
+now lies in its table's folder, with everything that an add action needs. Also the tables that could not be written, each with
+its error; the others are whole. No reader sees the files before a commit names them; what is never committed, VACUUM removes
+like any unreferenced file.
 
-Rows that carry a record's text (`shaping`) get their columns here, in the task that writes them: each table has columns of
-its own, which no DataFrame of many tables could have.
+Rows that carry a record's text (`shaping`) get their columns here, in the task that writes them. Each table has its own
+columns, which no DataFrame of many tables could have.
 
-Rows are brought together by table and partition, so that each gets about one file a batch; Spark splits what is larger
-than `spark.sql.adaptive.advisoryPartitionSizeInBytes` over several tasks, so a table with nearly all of the rows does not
-wait for one core (without adaptive execution it does). A table may ask for a `salt`, by which its partitions are spread over
-so many tasks whatever they weigh. Each task takes its rows in order and has one file open at a time,
-in memory, up to `FILE_BYTES`.
+Rows are brought together by table and partition, so that each gets about one file a batch; Spark splits what is larger than
+`spark.sql.adaptive.advisoryPartitionSizeInBytes` over several tasks. So a table with nearly all of the rows does not wait for
+one core, except without adaptive execution. A table may ask for a `salt`, by which its partitions are spread over so many
+tasks whatever they weigh. Each task takes its rows in order and has one file open at a time, in memory, up to `FILE_BYTES`.
 """
 
 from __future__ import annotations
@@ -147,8 +146,8 @@ def write_rows(rows: pa.Table, table: str, place: TableFolder, *, storage: Stora
 
 
 def _salt(rows: DataFrame, table: Column, places: Mapping[str, TableFolder]) -> dict[str, Column]:
-    """A number made of the row, where a table asks for it: one made at random would be another one when a task is run again,
-    and rows would be lost or doubled by that."""
+    """A number computed from the row, where a table asks for it. A random one would differ when a task is repeated, and rows
+    would be lost or doubled."""
     from pyspark.sql import functions as F
 
     salted = sorted({place.salt for place in places.values()} - {1})

@@ -4,17 +4,17 @@ Enters: a Spark session, whose JVM has Kernel on its class path as a part of del
 store; tables by path. Leaves: `Seen` (a table as it was when looked at), and commits that are `Committed`, `Repeated`
 (that transaction is in already) or `CommitConflict` (the table changed: look again). Everything else is `LogFailed`.
 
-Kernel and not Spark commits, because Spark's commit costs a few jobs: 0.4 s a table against some hundredths. What one sees
-of that: `DESCRIBE HISTORY` shows engine `Kernel-.../forebay`, no operation metrics, and `isBlindAppend = false`, which
-Kernel writes for all commits. For Delta's conflict checks that is the careful answer and costs nothing: open-source Delta
-knows only Serializable, where a concurrent UPDATE checks blind appends like others, and OPTIMIZE checks neither.
+Kernel and not Spark commits, because Spark's commit costs a few jobs: 0.4 s a table against some hundredths. What one sees of
+that: `DESCRIBE HISTORY` shows engine `Kernel-.../forebay`, no operation metrics, and `isBlindAppend = false`, which Kernel
+writes for all commits. For Delta's conflict checks that is the careful answer and costs nothing. Open-source Delta knows only
+Serializable: there a concurrent UPDATE checks blind appends like others, and OPTIMIZE checks neither.
 
-`TableLogs` remembers what the last commit left, so that the next one lists nothing: it reads one log file (whose absence
-says that the table was replaced) and writes one; on S3 that is seven requests, with the data file. It is safe beside other
-writers: a commit is refused where its version is taken, and Kernel then reads what the winners did; an append goes behind
-other appends and compactions, and a table whose columns changed is `CommitConflict`.
+`TableLogs` remembers what the last commit left, so that the next one lists nothing. It reads one log file, whose absence says
+that the table was replaced, and writes one. On S3 that is seven requests, with the data file. It is safe beside other
+writers. A commit is refused where its version is taken, and Kernel then reads what the winners did. An append goes behind
+other appends and compactions. A table whose columns changed is `CommitConflict`.
 
-Kernel does not write checkpoints by itself, so threads do when they are due, and a checksum with each: without one,
+Kernel does not write checkpoints by itself, so threads do when they are due, and a checksum with each. Without a checksum,
 Kernel 4.2 reads all commits since the last checkpoint again at every commit.
 """
 
@@ -164,10 +164,10 @@ class TableLogs:
         schema: StructType | None = None,
         widening: bool = False,
     ) -> Committed | Repeated | CommitConflict:
-        """Adds these files to the table, behind whatever others have committed since it was seen. With a schema, the table gets
-        its columns in the same commit, and with `widening` the feature that lets its types be wider than before. Kernel changes
-        no columns without column mapping, which other readers cannot read; but it commits what it is handed, and refuses the
-        commit where another has changed the table meanwhile."""
+        """Adds these files to the table, behind whatever others have committed since it was seen. With a schema, the table
+        gets its columns in the same commit, and with `widening` the feature that lets its types be wider than before. Kernel
+        changes no columns without column mapping, which other readers cannot read. But it commits what it is handed, and
+        refuses the commit if another writer changed the table meanwhile."""
         if schema is not None:
             more = {ENABLED: "true"} if widening else {}
             actions = [metadata_action(seen.snapshot.getMetadata(), schema, properties=more), *actions]
@@ -183,8 +183,8 @@ class TableLogs:
     def rewrite(
         self, seen: Seen, actions: Sequence[str], *, schema: StructType, partition_columns: Sequence[str]
     ) -> Committed | Repeated | CommitConflict:
-        """Commits actions that take all files away and add others: only if nobody has committed anything since the table was
-        seen, because Kernel itself only knows how to go behind others when it appends."""
+        """Commits actions that remove all files and add others. It succeeds only if nobody has committed since the table was
+        seen, because Kernel can go behind other commits only with appends."""
 
         def transaction() -> Any:
             return (

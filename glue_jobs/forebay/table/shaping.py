@@ -1,9 +1,9 @@
 """The records of one table in one task: rows with a record's text become rows with columns.
 
-Enters: groups of rows, one after the other, each with the text of its record (`DOCUMENT`) and, as JSON of texts by dotted
-path, what did not fit its declared column (`MISFITS`). Leaves: the same rows with the table's columns and `_rescued`. What
-the task has seen of the records goes back to the driver, who alone sees all tasks and decides (`fan_out`): where they
-disagree about a new column, the driver has the table's files written again.
+Enters: groups of rows, one after the other. Each row has the text of its record (`DOCUMENT`) and, as JSON, what did not fit
+its declared columns (`MISFITS`). Leaves: the same rows with the table's columns and `_rescued`. What the task has seen of the
+records goes back to the driver, which sees all tasks and decides (`fan_out`). Where tasks disagree about a new column, the
+driver has the table's files written again.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """A feed of notifications that misbehaves in every way the real one may, and the answer that must come of it.
 
-The same seed gives the same feed. `Announcement` holds the messages in the order in which they are to be sent, and what
-a right reader makes of them: which files it finds, which messages it keeps, how many events it ignores and why.
-Files whose keys a reader ignores (dot-files and the like) must not be announced: they would make the answer wrong.
+The same seed gives the same feed. `Announcement` holds the messages in the order in which they are to be sent, and what a
+correct reader makes of them. That is the files it finds, the messages it keeps, and how many events it ignores and why. Files
+whose keys a reader ignores (dot-files and the like) must not be announced: they would make the answer wrong.
 """
 
 from __future__ import annotations

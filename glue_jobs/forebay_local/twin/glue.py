@@ -1,10 +1,10 @@
 """Glue jobs that run: StartJobRun starts the job's script on this machine, as its definition says.
 
-Script, `--extra-py-files`, `--extra-jars` and `--extra-files` come from the twin's S3, `--conf` goes to spark-submit as it is,
-and every other argument to the script, so that the definition which AWS is given is what runs here. A run goes from STARTING to
-RUNNING to SUCCEEDED, FAILED, STOPPED or TIMEOUT by what its process does, and each end is an event "Glue Job State Change" on
-the default bus, so that the template's own rules hear of it. What the process says is in the job's log groups and in files
-of the twin's folder. Not as on Glue: the workers are threads of one JVM, and `--additional-python-modules` are this Python's.
+Script, `--extra-py-files`, `--extra-jars` and `--extra-files` come from the twin's S3. `--conf` goes to spark-submit, and
+every other argument to the script. So the definition that AWS gets is what runs here. A run goes from STARTING to RUNNING to
+SUCCEEDED, FAILED, STOPPED or TIMEOUT by what its process does. Each end is an event "Glue Job State Change" on the default
+bus, which the template's own rules receive. What the process says is in the job's log groups and in files of the twin's
+folder. Not as on Glue: the workers are threads of one JVM, and `--additional-python-modules` are this Python's.
 
 What was wrong, in moto 5.2.5: a run succeeds at the first look without having run; UpdateJob and BatchStopJobRun are missing;
 the oldest run is listed first.

@@ -1,7 +1,7 @@
 """A mend: one function of moto, replaced by ours, and what we lean on when we do that.
 
-moto is pinned to one exact version because the mends reach into it. `lay` refuses to lay any of them when a place
-moved, and names every place, so that a new moto fails with sentences and not with a twin that loses messages.
+moto is pinned to one exact version because the mends reach into it. `lay` refuses to lay any of them when a place moved, and
+names every place. So a new moto fails with a message, and not with a twin that loses messages.
 """
 
 from __future__ import annotations

@@ -5,9 +5,9 @@ answers, `READY http://127.0.0.1:PORT PID`; anything else on stderr is a problem
 
 `FOREBAY_TWIN_KEY` in its environment is the key without which nobody is answered.
 
-It ends on SIGTERM; when its mark in the folder is gone or is another server's, so that a folder which somebody deleted
-leaves no orphan behind; and with `--with-parent` when the process that started it ends. A port that is taken, or a moto
-that the mends do not fit, is a sentence on stderr and exit status 1 or 2; so is a missing key.
+It ends on SIGTERM. It also ends when its mark in the folder is gone or another server's, so a deleted folder leaves no
+orphan. With `--with-parent` it ends when the process that started it ends. A port that is taken, or a moto that the mends do
+not fit, is a sentence on stderr and exit status 1 or 2; so is a missing key.
 """
 
 from __future__ import annotations

@@ -8,8 +8,8 @@ A commit carries a token of ours, so that it is found again even where its answe
 either as before or as after; files that no commit names go with the next VACUUM. After a commit conflict we wait a little,
 and try again on the new version.
 
-The rewrite reads and removes the same files although others append meanwhile, because Delta reads a table that it is
-writing in the version that the write began with; a test holds it to that.
+The rewrite reads and removes the same files although others append meanwhile. Delta reads a table that it is writing in the
+version at which the write began, and a test checks that.
 """
 
 from __future__ import annotations

@@ -56,8 +56,8 @@ def is_no_table(state: TableState | Unreadable, asked_for: Collection[str]) -> b
 def read_tables(
     places: Mapping[str, str], *, s3: Any = None, at_once: int = TABLES_AT_ONCE
 ) -> Iterator[TableState | Unreadable]:
-    """The tables in the order given. At most `at_once` logs are under way: they are fetched side by side and replayed one
-    after the other, since threads that compute wait for each other longer than for S3."""
+    """The tables in the order given. At most `at_once` logs are under way. They are fetched side by side and replayed one
+    after the other, because threads that compute wait for each other longer than for S3."""
     if s3 is None and any(map(is_s3, places.values())):
         s3 = s3_client()
     under_way: deque[Callable[[], TableState | Unreadable]] = deque()

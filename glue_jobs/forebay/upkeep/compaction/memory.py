@@ -1,5 +1,5 @@
-"""What a run remembers of tables, in their health objects: when partitions were put in order, which a log does not tell, and
-what is still to be done, for whoever decides when to run again.
+"""What a run remembers of tables, in their health objects: when partitions were put in order, which a log does not say, and
+what is left to do. That decides when the next run starts.
 
 In: tables as they are read for the plan; afterwards, what was done. Out: the same tables with what is known of their order;
 health objects and events.

@@ -2,16 +2,16 @@
 
 In: numbers from a declaration. Out: frozen values. All that makes no sense is `InvalidConfiguration`, everything at once.
 
-The size that files should have grows with the table, as in Databricks' autotune of file sizes, whose published table is
-the same line: a ten-thousandth of the table, not less than 256 MiB and not more than 1 GiB.
+The size that files should have grows with the table: a ten-thousandth of it, not less than 256 MiB and not more than 1 GiB.
+Databricks' autotune of file sizes publishes the same line.
 
     table      up to 2.56 TB   3 TB     5 TB     7 TB     10 TB and more
     file       256 MB          307 MB   512 MB   716 MB   1 GB
 
-The reason is that a table then has about ten thousand files at most, up to 10 TB: its log stays small enough to be read
-and planned in seconds. Small tables keep small files, because a merge rewrites whole files and a query that skips files
-reads fewer bytes when they are small. The first round makes files of half that size: what it makes is written soon and
-cheaply, and two of them are one of the second round.
+So a table of up to 10 TB has about ten thousand files at most, and its log can be read and planned in seconds. Small tables
+keep small files, because a merge rewrites whole files and a query that skips files reads fewer bytes when they are small. The
+first round makes files of half that size: what it makes is written soon and cheaply, and two of them are one of the second
+round.
 """
 
 from __future__ import annotations
@@ -67,8 +67,8 @@ class Thresholds:
     second_cold_after: timedelta = timedelta(days=1)
     """The same for the second round."""
     hot_small_files: int | None = 200
-    """The first round takes a hot partition with so many small files all the same, after all cold ones: a stream into a
-    table without partitions never lets it grow cold. None: never, as fits tables that are merged into."""
+    """The first round still takes a hot partition with this many small files, after all cold ones. A stream into a table
+    without partitions never lets it grow cold. None: never, as fits tables that are merged into."""
     order_by: tuple[str, ...] = ()
     """The columns by which the second round orders the rows."""
     min_unordered_share: float = 0.25

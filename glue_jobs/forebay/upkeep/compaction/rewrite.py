@@ -1,10 +1,10 @@
-"""What a rewrite makes of a partition's files, foretold: which are rewritten, and how large the new ones are.
+"""What a rewrite will make of a partition's files: which are rewritten, and how large the new ones are.
 
-In: the live files of one partition. Out: an `Rewrite`. Pure. `packed` does as Delta 4.2's OPTIMIZE does: candidates are
-the files that are small or have too many deleted rows; sorted by size, they fill bins one after the other, and a bin of
-one file is left alone, even where rows of it are deleted. As the files come in ascending order, any two bins together are
-larger than the target, so packing again finds nothing. `ordered` is its Z-order, which rewrites all. `spread` is
-`repartition(n)` of a whole partition.
+In: the live files of one partition. Out: an `Rewrite`. Pure. `packed` does as Delta 4.2's OPTIMIZE does. Candidates are the
+files that are small or have too many deleted rows. Sorted by size, they fill bins one after the other. A bin of one file is
+left alone, even where rows of it are deleted. As the files come in ascending order, any two bins together are larger than the
+target, so packing again finds nothing. `ordered` is its Z-order, which rewrites all. `spread` is `repartition(n)` of a whole
+partition.
 """
 
 from __future__ import annotations

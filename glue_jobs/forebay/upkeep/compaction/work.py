@@ -1,8 +1,8 @@
 """What the engine is asked at once: tasks of one table that one commit can carry, and how to say which partitions they are.
 
-In: a table's tasks, in the order of the plan. Out: `Work`, each of them one commit. Pure. Packing goes for many partitions at
-once, because each commit is one more file of the log, but not for more than `BYTES_AT_ONCE`, because what is interrupted or
-met by a conflict is done again. A rewrite is one partition: only then is `repartition(n)` n files.
+In: a table's tasks, in the order of the plan. Out: `Work`, each of them one commit. Pure. Packing takes many partitions at
+once, because each commit is one more file of the log. It takes no more than `BYTES_AT_ONCE`, because interrupted or
+conflicting work is repeated. A rewrite is one partition: only then is `repartition(n)` n files.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Spark's part of maintenance, for one table: the properties that keep the promise, VACUUM, and a checkpoint of the log.
 
-In: a session, the table, its retention. Out: `Cared`. Each step may be repeated and may be stopped anywhere: a VACUUM deletes
-only what no version within the retention needs, in whatever order, and the next one deletes the rest.
+In: a session, the table, its retention. Out: `Cared`. Each step may be repeated and may be stopped anywhere. A VACUUM deletes
+only what no version within the retention needs, in any order, and the next one deletes the rest.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Records that were set aside, and verdicts on rows, that are past the time for which they are kept.
 
 In: the quarantine, the parked records or the verdicts, and for how long they are kept. Out: the rows of the days before are
-deleted, whole partitions. The day is written down before the first row goes, so that the accounts, which hold what was set
-aside against the ledger, never miss a row that is gone by declaration; a run that is killed in between is repeated by the next.
+deleted, whole partitions. The day is written down before the first row goes. So the accounts, which compare held records with
+the ledger, never miss an expired row. The next run repeats a run that was killed.
 """
 
 from __future__ import annotations

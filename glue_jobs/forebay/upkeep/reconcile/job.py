@@ -1,9 +1,9 @@
-"""The reconcile job, as Glue, EMR and the laptop run it: files that landed in the last days and that the ledger does not know
-are announced, as S3 should have done.
+"""The reconcile job, as Glue, EMR and the laptop run it. It announces recent files that the ledger does not know, as S3
+should have done.
 
-In: `ReconcileSettings`. Out: `Reconciled`. The newest hours are left out: their files may be on their way. A file that
-has waited for longer than that counts as missed, too, and so does one whose message ended among the dead letters; to announce
-it again is harmless. Run twice, it announces twice, and what is loaded is not loaded again.
+In: `ReconcileSettings`. Out: `Reconciled`. The newest hours are left out: their files may be on their way. A file that has
+waited for longer than that counts as missed, and so does one whose message became a dead letter. To announce it again is
+harmless. Run twice, it announces twice, and what is loaded is not loaded again.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The types of resources that our template has and moto's CloudFormation lacks, or makes by half.
 
-Each is made by the call that the public API has for it, against moto itself, so that boto3 checks names and types of all
-properties as AWS would, and nothing here depends on how moto keeps things. What it makes knows how to remove itself.
+Each is made by its public API call, against moto itself. So boto3 checks names and types of all properties as AWS would, and
+nothing here depends on moto's inside. What it makes knows how to remove itself.
 """
 
 from __future__ import annotations

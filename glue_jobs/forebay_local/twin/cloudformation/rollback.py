@@ -1,7 +1,7 @@
 """What becomes of a stack whose creation fails, and of one that is protected: as CloudFormation documents it.
 
-A failed creation is rolled back: what was made is deleted, save what is to be retained whatever happens, and the stack stays
-as ROLLBACK_COMPLETE, which can only be deleted. `RetainExceptOnCreate` keeps a resource from every deletion but this one.
+A failed creation is rolled back: what was made is deleted, except what must always be retained. The stack stays as
+ROLLBACK_COMPLETE, which can only be deleted. `RetainExceptOnCreate` keeps a resource from every deletion but this one.
 https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-attribute-deletionpolicy.html
 
 What was wrong, in moto 5.2.5: the request itself fails, what was made stays, and the stack is neither there nor gone;
