@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from forebay.declaration.service import Service, load_service
+from forebay.declaration.service import FILLED, Service, load_service
 from forebay.errors import InvalidConfiguration
 from infra.clocked import problems_of_schedules
 
@@ -26,7 +26,7 @@ def declared(place: str) -> Service:
 
 def one_text(service: Service) -> str:
     """TOML that declares the same service."""
-    facts = service.model_dump(exclude={"version", "tables"}, exclude_none=True)
+    facts = service.model_dump(exclude={"tables", *FILLED}, exclude_none=True)
     lines = [f"{key} = {_toml(value)}" for key, value in facts.items()]
     for table in service.tables:
         lines += ["", "[[tables]]"]
