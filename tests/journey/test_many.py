@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from forebay.landed_file import LandedFile
-from forebay_local.fabricate import Shape, body
+from forebay_local.fabricate import Wrapping, body
 from tests.journey.story import Story, event, lines
 
 
@@ -36,7 +36,7 @@ def test_every_kind_of_duplicate_is_loaded_once(told: Story) -> None:
 
     say(body([file]))  # S3 announces at least once
     say(body([file, file]))  # and what forwards it may put it twice into one message
-    for shape in Shape:
+    for shape in Wrapping:
         say(body([file], shape))  # by another way, as when a topic and a bus both lead here
     say(body([file], event="ObjectCreated:Copy"))
     assert told.run().rows["alpha"] == 4
