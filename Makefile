@@ -34,7 +34,7 @@ check: setup ## style, types, which room may import which, and what the document
 format: setup ## put all files into the house style
 	@$(BIN)/ruff check --fix-only -q . && $(BIN)/ruff format -q .
 
-bench: setup ## one bench, NAME=source|reader|cli|fanout|skew|pipeline|history|endurance|compaction|stress: one JSON line with figures, and bars that hold or do not
+bench: setup ## one bench, NAME=source|reader|cli|index|fanout|skew|pipeline|history|endurance|compaction|stress: one JSON line with figures, and bars that hold or do not
 	@$(BIN)/python -m tests.bench.$(NAME)
 
 synth: setup ## the CloudFormation template, into cdk.out/ (offline)

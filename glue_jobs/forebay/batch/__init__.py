@@ -7,6 +7,7 @@
 * `columns` the columns that rows get      * `reasons` why a record is in the quarantine: every reason, once
 * `record_fields` the fields of a record, as they were written      * `attempt` declared SQL that may fail on a row
 * `expectations` what must hold of a row      * `dedupe` records that came before
+* `recent_ids` the ids of the last days, in memory
 * `retry` of held records: quarantined or parked
 * `writing` rows into tables      * `new_tables` how many may come into being      * `held` what is kept beside them
 * `accounting` the counts of a batch, made to add up      * `reporting` what is said about it, in the words of `events`

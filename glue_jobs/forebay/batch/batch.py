@@ -21,6 +21,7 @@ from forebay.batch.events import BatchRepeated, FileHeld, RecordsLost, RecordsQu
 from forebay.batch.new_tables import NewTables
 from forebay.batch.plan import Plan, Plans
 from forebay.batch.reading import Read, fates_of, read_contents
+from forebay.batch.recent_ids import RecentIds
 from forebay.batch.reporting import Stages, reports_of
 from forebay.batch.resume import Resumed, resumed
 from forebay.batch.retry import app_id
@@ -36,7 +37,7 @@ from forebay.lake.layout import IDS, PLANS, new_tables_of, skips_of, table_path
 from forebay.lake.objects import open_objects
 from forebay.landed_file import LandedFile
 from forebay.ledger.entry import COLUMNS as LEDGER_COLUMNS
-from forebay.ledger.entry import Entry, file_hash
+from forebay.ledger.entry import Entry
 from forebay.ledger.ledger import Ledger, utc
 from forebay.ledger.skips import Skips
 from forebay.ledger.versions import Sorted, Superseded, standing
@@ -77,6 +78,7 @@ class Batch:
         self.logs = TableLogs(spark, emit=emit)
         self.new_tables = NewTables(open_objects(new_tables_of(lake, service.name)))
         self.declarations, self.catalog = declarations, catalog
+        self.recent_ids = RecentIds(open_objects(table_path(lake, IDS)))
         self.skips = Skips(open_objects(skips_of(lake)))
         self.plans = Plans(open_objects(f"{lake}/{PLANS}"), service.name)
         register(spark)
@@ -128,8 +130,7 @@ class Batch:
 
     def must_know(self, files: Sequence[LandedFile], txn: Txn) -> None:
         """Done is a claim about these very files."""
-        unknown = [file for file in files if not self.ledger.index.knows_file(file_hash(file))]
-        if unknown:
+        if unknown := self.ledger.unknown(files):
             raise Halt(
                 f"the ledger has batch {txn.version} of {txn.app_id}, but not {len(unknown)} of its files, such as "
                 f"{unknown[0].uri}: this stream's batches are counted anew. Start with a new --checkpoint; what is loaded is "
@@ -278,6 +279,7 @@ class Batch:
             path=path,
             logs=self.logs,
             shared=writing.shared,
+            recent=self.recent_ids,
             day=max(landed, default=writing.began_at).date(),
             leaving=[earlier.earlier.file.file_id for earlier in split.superseded],
             tries_until=again.tries_until if again else self.last_try(path),

@@ -3,9 +3,9 @@
 In: the rows of a batch (or of a retry) with fates, and which tables declare what makes a record the same. Out: the same rows,
 in which all but the first of equal records are to be dropped; and the ids of the written ones, for later batches.
 
-The cost does not grow with the tables. Ids are 16 bytes in a table of their own (`_forebay/ids`), partitioned by day. A batch
-reads as many days as the longest window. A replayed batch does not find its own ids, nor those of retries since its first
-attempt: it must reach the same fates.
+The cost does not grow with the tables. Ids are 16 bytes in a table of their own (`_forebay/ids`), partitioned by day. The
+driver keeps half of each id of the longest window (`recent_ids`). So a batch reads only the days of likely duplicates. A
+replayed batch does not find its own ids, nor those of retries since its first attempt: it must reach the same fates.
 """
 
 from __future__ import annotations
@@ -18,8 +18,10 @@ from typing import TYPE_CHECKING, Any
 
 from forebay.batch.columns import with_declared_columns
 from forebay.batch.reading import until
+from forebay.batch.recent_ids import RecentIds
 from forebay.content.end import FileEnd
 from forebay.declaration.service import Service
+from forebay.ledger.ledger import rows_with
 from forebay.table.conflict import is_conflict
 from forebay.table.kernel import NO_VERSION, TableLogs
 
@@ -56,6 +58,7 @@ class Dedupe:
     logs: TableLogs
     shared: Mapping[str, Any]
     day: date
+    recent: RecentIds | None = None
     leaving: Sequence[str] = ()
     as_of: int | None = None
     tries_until: int | None = None
@@ -76,7 +79,7 @@ class Dedupe:
         order = Window.partitionBy(ID).orderBy(*RECORD)
         mine = mine.withColumn("_nth", F.row_number().over(order))
         again = F.col("_nth") > 1
-        if (known := self._known()) is not None:
+        if (known := self._known(mine.select(F.col(ID).alias("id")).distinct())) is not None:
             mine = mine.join(known, F.col(ID) == F.col("id"), "left")
             again = again | (F.col("day") >= self._since())
         doubles = until(cached, mine.where(again).select(*RECORD, F.lit(True).alias("_again")))
@@ -131,15 +134,22 @@ class Dedupe:
             rows = asked.select(*kept, F.when(mine, same).otherwise(F.col(f"_row.{ID}")).alias(ID))
         return rows
 
-    def _known(self) -> DataFrame | None:
-        """Ids of other batches, with the last day on which each was written."""
+    def _known(self, asked: DataFrame) -> DataFrame | None:
+        """Of these ids, those that other batches wrote, with the last day on which each was written."""
         from pyspark.sql import functions as F
 
         if self.as_of == NO_VERSION or self.logs.look(self.path) is None:
             return None
+        since = self.day - timedelta(days=self._longest())
+        hints = None if self.recent is None else self.recent.days_of(asked.toArrow()["id"], since)
+        if hints == {}:
+            return None
         reader = self.spark.read.format("delta")
         ids = (reader if self.as_of is None else reader.option("versionAsOf", self.as_of)).load(self.path)
-        ids = ids.where(F.col("day") >= F.lit(self.day - timedelta(days=self._longest())))
+        if hints is None:
+            ids = ids.where(F.col("day") >= F.lit(since)).join(asked, "id", "left_semi")
+        else:
+            ids = rows_with(ids.where(F.col("day").isin(sorted(set().union(*hints.values())))), "id", "binary", hints)
         own = (F.col("generation") == self.shared["generation"]) & (F.col("batch") == self.shared["batch"])
         ids = ids.where(~own)
         if self.tries_until is not None:

@@ -36,7 +36,7 @@ from forebay.lake.layout import LEDGER, own_table, plans_of, table_path
 from forebay.lake.objects import Objects, open_objects
 from forebay.lake.paused import paused_tables
 from forebay.ledger.entry import COLUMNS as LEDGER_COLUMNS
-from forebay.ledger.ledger import NAMES
+from forebay.ledger.ledger import NAMES, rows_with
 from forebay.table.commit import Txn
 from forebay.table.conflict import is_conflict
 from forebay.table.destination import Appended, Destination, Failed
@@ -285,8 +285,6 @@ class _Carrying:
 
     def _account(self, moved: Sequence[Any]) -> None:
         """The ledger's rows of these files, as they are from now on."""
-        from pyspark.sql import functions as F
-
         if not moved:
             return
         by_file: dict[str, list[Any]] = {}
@@ -294,7 +292,7 @@ class _Carrying:
             by_file.setdefault(r["_file_id"], []).append(r)
         path = table_path(self.lake, LEDGER)
         ledger = self.spark.read.format("delta").load(path)
-        found = ledger.where(F.col("file_id").isin(list(by_file))).collect()
+        found = rows_with(ledger, "file_id", "string", by_file).collect()
         rows = [self._settled({**dict.fromkeys(NAMES), **row.asDict()}, by_file[row["file_id"]]) for row in found]
         if len(rows) != len(by_file):
             raise Halt(f"{len(by_file)} files have held records, but the ledger has {len(rows)} of them")

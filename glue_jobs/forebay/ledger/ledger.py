@@ -13,11 +13,14 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from forebay.aws.client import client
 from forebay.lake.layout import LEDGER, table_path
+from forebay.lake.objects import open_objects
 from forebay.landed_file import LandedFile
-from forebay.ledger.entry import COLUMNS, Entry, file_hash, key_hash
-from forebay.ledger.index import Index
+from forebay.ledger.entry import COLUMNS, Entry, key_hash
+from forebay.ledger.index import Index, load_index, packed
 from forebay.ledger.same_bytes import Pair, pairs_to_compare, same_bytes
 from forebay.ledger.versions import Earlier, Key, Overwritten, Sorted, sort
 from forebay.ledger.withheld import Withheld
@@ -25,9 +28,10 @@ from forebay.ledger.withheld import Withheld
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["NAMES", "Ledger", "utc"]
+__all__ = ["NAMES", "Ledger", "rows_with", "utc"]
 
 NAMES = tuple(re.findall(r"(\w+) \w", COLUMNS))
+FEW_VALUES = 100
 FILE_COLUMNS = ("bucket", "key", "size", "etag", "version_id", "sequencer")
 
 
@@ -44,7 +48,7 @@ class Ledger:
     @property
     def index(self) -> Index:
         if self._index is None:
-            self._index = self._load()
+            self._index = load_index(open_objects(self.path))
         return self._index
 
     def sort(
@@ -52,8 +56,7 @@ class Ledger:
     ) -> Sorted:
         """Tells new files from known ones, by the batch's rules for keys that get other bytes. Those with an id among `skipped`
         are left out. Run twice it says the same, until `remember` is told otherwise."""
-        unsure = [f for f in files if self.index.knows_file(file_hash(f)) or self.index.knows_key(key_hash(f))]
-        earlier = self._versions_of(unsure) if unsure else {}
+        earlier = self._versions_of(files)
         read = [file for file in files if file.file_id not in skipped]
         return sort(files, earlier, rule_of, self._same(read, earlier), skipped)
 
@@ -64,7 +67,7 @@ class Ledger:
 
     def remember(self, entries: Sequence[Entry], at: datetime) -> None:
         """To be called when the batch's commit is in: from now on these files are known."""
-        self.index.add((file_hash(entry.file), key_hash(entry.file)) for entry in entries)
+        self.index.add(packed(np.array([key_hash(entry.file) for entry in entries], np.int64), at.date()))
         self.withheld.note(entries, at)
 
     def rows(self) -> DataFrame | None:
@@ -75,12 +78,11 @@ class Ledger:
             return None
         return self._spark.read.format("delta").load(self.path)
 
-    def _load(self) -> Index:
-        rows = self.rows()
-        if rows is None:
-            return Index()
-        hashes = rows.select("file_hash", "key_hash").toArrow()
-        return Index(hashes["file_hash"].to_numpy(), hashes["key_hash"].to_numpy())
+    def unknown(self, files: Sequence[LandedFile]) -> list[LandedFile]:
+        """Those of which the ledger has no row."""
+        versions = self._versions_of(files).values()
+        known = {seen.file.file_id for earlier in versions for seen in earlier}
+        return [file for file in files if file.file_id not in known]
 
     def _same(self, files: Sequence[LandedFile], earlier: Mapping[Key, Sequence[Earlier]]) -> frozenset[Pair]:
         """Versions that hold the same bytes, though their etags differ."""
@@ -91,19 +93,28 @@ class Ledger:
         return same_bytes(pairs, client("s3")) if pairs else frozenset()
 
     def _versions_of(self, files: Sequence[LandedFile]) -> dict[Key, list[Earlier]]:
-        """Exactly what the ledger has of these keys: the index only hints. Rare, so it may cost a query."""
-        from pyspark.sql import functions as F
-
-        rows = self.rows()
+        """Exactly what the ledger has of these keys. The index only hints; it says which days to read."""
+        hints = self.index.days_of([*map(key_hash, files)])
+        rows = self.rows() if hints else None
         found: dict[Key, list[Earlier]] = {}
         if rows is None:
             return found
-        hashes = sorted({key_hash(f) for f in files})
-        for row in rows.where(F.col("key_hash").isin(hashes)).collect():
+        of_days = rows.where(rows["day"].isin(sorted(set().union(*hints.values()))))
+        for row in rows_with(of_days, "key_hash", "long", hints).collect():
             seen = {**dict.fromkeys(NAMES), **row.asDict()}
             file = LandedFile(**{name: seen[name] for name in FILE_COLUMNS}, event_time=utc(seen["event_time"]))
             found.setdefault((file.bucket, file.key), []).append(Earlier(replace(file, etag=file.etag or ""), seen))
         return found
+
+
+def rows_with(rows: DataFrame, column: str, kind: str, values: Collection[Any]) -> DataFrame:
+    """Those with one of these values. Many of them travel as a table: as constants they would make a plan of their own size."""
+    from pyspark.sql import functions as F
+
+    if len(values) <= FEW_VALUES:
+        return rows.where(F.col(column).isin(list(values)))
+    wanted = rows.sparkSession.createDataFrame([(value,) for value in sorted(values)], f"{column} {kind}")
+    return rows.join(F.broadcast(wanted), column, "left_semi")
 
 
 def utc(moment: datetime | None) -> datetime | None:

@@ -1,0 +1,88 @@
+"""Which records came on which of the last days, in the driver's memory, so that a batch without duplicates reads no ids.
+
+In: the data files of `_forebay/ids`, of which each is read once, by Arrow; the ids of a batch. Out: those of them that may have
+been written before, and the days to look at. A hit is only a hint: the table confirms it, and says by whom.
+
+An id takes eight bytes: ten million are 80 MB, a day of a hundred million 800 MB. With more than `MOST` in the window nothing
+is kept, and every batch reads the window.
+"""
+
+from __future__ import annotations
+
+from datetime import date
+from urllib.parse import unquote
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from forebay.errors import TryAgain
+from forebay.lake.log.listing import NoTable
+from forebay.lake.log.live_file import LiveFile
+from forebay.lake.log.snapshot import read_snapshot
+from forebay.lake.objects import Objects
+from forebay.ledger.index import Index, packed
+
+__all__ = ["RecentIds"]
+
+MOST = 250_000_000
+"""Two gigabytes."""
+ID_BYTES = 16
+
+
+class RecentIds:
+    """Of one lake, for one driver. Others write ids, too (`retry`), so the table's log is looked at each time."""
+
+    def __init__(self, ids: Objects, most: int = MOST) -> None:
+        self._ids, self._most = ids, most
+        self._read: dict[str, date] = {}
+        self._index = Index()
+
+    def days_of(self, ids: pa.ChunkedArray, since: date) -> dict[bytes, set[date]] | None:
+        """The ids that may have been written since that day, with the days; None: nobody knows, there are too many."""
+        files = {file.path: file for file in self._files() if _day(file) >= since}
+        if sum(file.rows or 0 for file in files.values()) > self._most:
+            self._read, self._index = {}, Index()
+            return None
+        self._forget(since)
+        for path in files.keys() - self._read.keys():
+            self._index.add(packed(self._hashes(files[path]), _day(files[path])))
+            self._read[path] = _day(files[path])
+        hashes = _hashes_of(ids)
+        found = self._index.days_of([int(hash_) for hash_ in np.unique(hashes)])
+        hits = np.flatnonzero(np.isin(hashes, np.fromiter(found, np.int64, len(found))))
+        hinted = zip(ids.take(pa.array(hits)).to_pylist(), hashes[hits], strict=True)
+        return {id_: days for id_, hash_ in hinted if (days := {day for day in found[int(hash_)] if day >= since})}
+
+    def _files(self) -> list[LiveFile]:
+        try:
+            return [*read_snapshot(self._ids).files]
+        except NoTable:
+            return []
+
+    def _forget(self, since: date) -> None:
+        if any(day < since for day in self._read.values()):
+            self._index.forget_before(since)
+            self._read = {path: day for path, day in self._read.items() if day >= since}
+
+    def _hashes(self, file: LiveFile) -> npt.NDArray[np.int64]:
+        content = self._ids.open(unquote(file.path))
+        if content is None:
+            raise TryAgain(f"{self._ids.place}/{file.path} went away while it was looked at")
+        with content, pq.ParquetFile(content) as parquet:
+            return _hashes_of(parquet.read(columns=["id"])["id"])
+
+
+def _hashes_of(ids: pa.ChunkedArray) -> npt.NDArray[np.int64]:
+    """The first eight bytes of each."""
+    fixed = (
+        pa.concat_arrays(ids.cast(pa.binary(ID_BYTES)).chunks) if ids.num_chunks else pa.array([], pa.binary(ID_BYTES))
+    )
+    first, _ = fixed.offset * ID_BYTES, fixed
+    content = np.frombuffer(fixed.buffers()[1] or b"", np.uint8)[first : first + len(fixed) * ID_BYTES]
+    return np.ascontiguousarray(content.reshape(-1, ID_BYTES)[:, :8]).view(np.int64).reshape(-1)
+
+
+def _day(file: LiveFile) -> date:
+    return date.fromisoformat(dict(file.partition)["day"] or "")
