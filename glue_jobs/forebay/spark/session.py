@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from forebay.errors import InvalidConfiguration
+from forebay.spark.machine import cores, jvm_gigabytes
 from forebay.spark.runtime import CLASSES
 from forebay.spark.signals import interrupts_wait
 
@@ -94,7 +95,7 @@ def aws_settings(env: Mapping[str, str]) -> dict[str, str]:
 
 
 def laptop_settings(env: Mapping[str, str]) -> dict[str, str]:
-    """Two cores and some gigabytes: few shuffle partitions, no UI, no noise."""
+    """The machine's cores and some of its memory: few shuffle partitions, no UI, no noise."""
     jar_folder = jars(env)
     found = sorted(str(jar) for jar in jar_folder.glob("*.jar"))
     if not found:
@@ -107,17 +108,17 @@ def laptop_settings(env: Mapping[str, str]) -> dict[str, str]:
         # Made for another classpath, it is of no use, and not worth a word.
         options += [f"-XX:SharedArchiveFile={jar_folder / CLASSES}", "-Xlog:cds=off", "-Xlog:cds+dynamic=off"]
     return {
-        "spark.master": "local[2]",
-        "spark.driver.memory": "2g",
+        "spark.master": f"local[{cores()}]",
+        "spark.driver.memory": f"{jvm_gigabytes()}g",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.extraClassPath": os.pathsep.join(found),
         "spark.driver.defaultJavaOptions": env.get("FOREBAY_JAVA_OPTIONS", ""),
         "spark.driver.extraJavaOptions": " ".join(options),
-        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.shuffle.partitions": str(cores()),
         "spark.sql.warehouse.dir": str(Path(os.environ.get("TMPDIR", "/tmp")) / "forebay-warehouse"),
         # VACUUM lists folders with this many tasks; the default is 10,000.
-        "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
+        "spark.sql.sources.parallelPartitionDiscovery.parallelism": str(cores()),
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         # Each thread of S3A's default pools costs memory, and a moto server has one core to answer them.
