@@ -33,7 +33,7 @@ __all__ = [
 @dataclass(frozen=True, kw_only=True)
 class BatchCommitted(Event):
     """The ledger has the batch: it is done. Files are read, parsed and routed in one pass, so one figure says how long that
-    took; to parse what became columns of its own accord is a part of writing."""
+    took. To parse what became columns of its own accord is a part of writing."""
 
     service: str
     batch: int

@@ -72,8 +72,9 @@ def check_expressions(spark: SparkSession, service: Service) -> None:
 
 
 def checked(rows: DataFrame, service: Service) -> DataFrame:
-    """The rows with `_violated`, the names of all expectations that they violate, `_refused`, why they cannot be in the table
-    (a time outside its bounds, a value that may not name a folder), and `_checked_fate`: quarantine, drop, or null."""
+    """The rows with `_violated`, the names of all expectations that they violate, and `_checked_fate`: quarantine, drop, or
+    null. `_refused` says why they cannot be in the table: a time outside its bounds, or a value that may not name a
+    folder."""
     from pyspark.sql import functions as F
 
     rows = rows.select("*", F.lit(None).cast("array<string>").alias(VIOLATED), *_nothing("_refused", "_checked_fate"))

@@ -1,7 +1,7 @@
 """The brackets and commas that give a text its outer shape: those outside of strings and not within a record.
 
 In: bytes that may be JSON. Out: a `Skeleton`. It takes any bytes, checks no grammar, never recurses and builds no objects:
-nesting of any depth is only a number. numpy reads the text a chunk at a time, so it needs little memory.
+nesting of any depth is only a number. Numpy reads the text a chunk at a time, so it needs little memory.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """The batch data source `forebay-content`: the rows of many files, read by many tasks at once.
 
-In: options `files` (a JSON array of objects with the fields of `LandedFile`, or `in_pieces`), `tasks`, `metadata` (true
-where rows shall tell their object's), `inside` (a JSON array of paths of arrays of records, each an array of keys), and any
-of `Limits`. Out: the rows that `rows` describes. The executors' environment says which S3 (`AWS_ENDPOINT_URL`,
-`AWS_REGION`, credentials). A bad file is a row; a wrong option is `InvalidConfiguration`; what is wrong with our credentials
-fails the task.
+In: options. `files` is a JSON array of objects with the fields of `LandedFile`, or `in_pieces`. `inside` is a JSON array of
+paths of arrays of records, each an array of keys. `metadata` is true where rows shall have their object's. There are also
+`tasks`, and any of `Limits`. Out: the rows that `rows` describes. The executors' environment says which S3
+(`AWS_ENDPOINT_URL`, `AWS_REGION`, credentials). A bad file is a row; a wrong option is `InvalidConfiguration`; what is wrong
+with our credentials fails the task.
 """
 
 from __future__ import annotations

@@ -114,9 +114,8 @@ def batch_of(
 
 
 def retry_at_start(batch: Batch) -> None:
-    """Rows whose table could not be written when they came are in the quarantine: a job that starts tries them again, and
-    those that came to a paused table after it was resumed. What still fails stays there, and is no reason to take in nothing
-    else."""
+    """Rows whose table could not be written are in the quarantine. A job that starts retries them, and also those of a paused
+    table that was resumed. What still fails stays there, and is no reason to take in nothing else."""
     tries = Retry(batch.spark, batch.service, lake=batch.lake, emit=batch.emit, logs=batch.logs)
     reasons = (TABLE_FAILED,) if paused_tables(batch.lake) else (TABLE_FAILED, PAUSED_TABLE)
     try:

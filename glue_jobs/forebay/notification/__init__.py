@@ -1,7 +1,7 @@
 """What came off the queue becomes files: the first room of the journey, in pure Python.
 
-In goes the body of one message, whatever it is. Out comes a `Reading`: the files that the message announces, events that are
-no file to load (`Ignored`, with the reason, and counted), and what could not be understood (`refused`). A message with
+In goes the body of one message, whatever it is. Out comes a `Reading`. It has the files that the message announces, and what
+could not be understood (`refused`). Events that are no file to load are `Ignored`, with a reason, and counted. A message with
 anything refused must be kept with its body. Nothing here raises because of a body.
 
 * `reading` peels the wrappings until single events are left

@@ -1,7 +1,7 @@
 """Files are read again, and their new rows take the place of what they brought before.
 
 In: a choice of files in the ledger. Out: a `Replay` to look at; then rows of the ledger that say `replay`, and announcements.
-The ingest job does the rest: it reads a file whose row says so like a new one, and its earlier rows leave each table in the
+The ingest job does the rest. It reads a file whose row says so like a new one. The earlier rows leave each table in the
 commit that brings the new ones. So nothing stands twice, and what cannot be read any more stays as it was. No JVM is needed.
 
 The mark is durable before the first announcement. `waiting` finds those that were not loaded yet, to announce them again.

@@ -1,7 +1,7 @@
 """Arrow's JSON parser, held to the rules of `walk`: it guesses times, rounds numbers, and takes memory for each field.
 
 In: records as one Arrow array of text. Out: a struct array of the same length, or `Unordinary` where Arrow cannot do it as
-`walk` would; and the positions of records with numbers that Arrow would change. `ParseHints` remember for the next records
+`walk` would. Also the positions of records with numbers that Arrow would change. `ParseHints` remember for the next records
 of a table what was learnt from the last ones.
 """
 

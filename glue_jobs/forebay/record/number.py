@@ -1,7 +1,7 @@
 """JSON in and out with each number as it was written: Python's own parser passes those with a fraction through a double.
 
-Enters: JSON text. Leaves: Python values, where a number that Python would not give back as written is `Written`; and JSON
-text again, in which every number has the digits that it came with. NaN and infinity are no JSON: they are written as texts.
+Enters: JSON text. Leaves: Python values, where a number that Python would not give back as written is `Written`. Or JSON text
+again, in which every number has the digits that it came with. NaN and infinity are no JSON: they are written as texts.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """What moto's EventBridge and CloudWatch do not do: hand a matching event to a function, and act on an alarm's change.
 
-What was wrong, in moto 5.2.5: an event that matches a rule with a Lambda function as its target is a server error; its time
-is a number where AWS writes text; an alarm whose state is set does nothing; an alarm that nobody evaluated yet is OK, and one
-that is changed is OK again. What is still not done: no schedule fires by
-itself and no alarm evaluates itself; `fire` and `alarms` do both when asked.
+What was wrong, in moto 5.2.5: an event that matches a rule with a Lambda function as its target is a server error. Its time
+is a number where AWS writes text. An alarm whose state is set does nothing. An alarm that nobody evaluated yet is OK, and one
+that is changed is OK again. What is still not done: no schedule fires by itself and no alarm evaluates itself; `fire` and
+`alarms` do both when asked.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Roles that may do what their policies say, and nothing else: what a deployed job or function does is judged.
 
 Jobs, functions and schedules run here with their own role as identity (see `clients`), as on AWS. Each request is held
-against the role's policies, and against what a bucket's policy denies; a request that is not allowed is answered with
+against the role's policies, and against what a bucket's policy denies. A request that is not allowed is answered with
 AccessDenied, in a sentence that names the role, the action and the resource. Some requests need a second right, which is
-asked for as well: what lies encrypted with a key of ours needs the key; an object that is not there needs the right to list, or
-S3 would not say so. The first use of each statement, and each refusal, is a line of `rights.jsonl` in the twin's folder.
+asked for as well: what lies encrypted with a key of ours needs the key. An object that is not there needs the right to list,
+or S3 would not say so. The first use of each statement, and each refusal, is a line of `rights.jsonl` in the twin's folder.
 
 Not judged: who may assume a role, policies of topics, queues, keys and functions, and a person at this machine.
 

@@ -1,9 +1,8 @@
 """moto's S3, nearer to AWS's in what forebay stands on: conditional writes and the notifications of new objects.
 
-What was wrong, in moto 5.2.5: `If-None-Match` and `If-Match` are checked first and the object written later, so two
-writers can both win; a multipart upload announces itself twice, as a put and as a completed upload; the notification
-has no sequencer, no version id and no outer fields, and "/" in its key is escaped; it leaves before the object's
-metadata are set.
+What was wrong, in moto 5.2.5: `If-None-Match` and `If-Match` are checked first and the object written later, so two writers
+can both win. A multipart upload announces itself twice, as a put and as a completed upload. The notification has no
+sequencer, no version id and no outer fields, and "/" in its key is escaped. It leaves before the object's metadata are set.
 
 What is changed: writes run one at a time, from the check to the metadata. What they have to announce gets its sequencer
 within the lock, so that sequencers of a key are in the order of its writes, and is delivered after it, so that a

@@ -7,7 +7,7 @@ answers, `READY http://127.0.0.1:PORT PID`; anything else on stderr is a problem
 
 It ends on SIGTERM. It also ends when its mark in the folder is gone or another server's, so a deleted folder leaves no
 orphan. With `--with-parent` it ends when the process that started it ends. A port that is taken, or a moto that the mends do
-not fit, is a sentence on stderr and exit status 1 or 2; so is a missing key.
+not fit, is a sentence on stderr and exit status 1 or 2. So is a missing key.
 """
 
 from __future__ import annotations

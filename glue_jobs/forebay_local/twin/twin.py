@@ -1,10 +1,9 @@
 """Start, stop and look at the local twin of a service, deployed from its template; all that is known of it is in one folder.
 
-`up` leaves a `Twin`: the addresses of everything, and the environment under which boto3, S3A and the AWS command find
-it. The folder holds `twin.json` (that `Twin`), the server's log and its mark. Everything else is in the server's
-memory, so the folder may be deleted at any time: the server sees it, and ends. What can go wrong is said as
-`InvalidConfiguration` (moto is missing or another version, the port is taken) or `Halt` (the server did not start; with the end
-of its log).
+`up` leaves a `Twin`: the addresses of everything, and the environment under which boto3, S3A and the AWS command find it. The
+folder holds `twin.json` (that `Twin`), the server's log and its mark. Everything else is in the server's memory, so the
+folder may be deleted at any time: the server sees it, and ends. `InvalidConfiguration` says that moto is missing or another
+version, or that the port is taken. `Halt` says that the server did not start, with the end of its log.
 """
 
 from __future__ import annotations

@@ -1,11 +1,12 @@
 """How moto's CloudFormation learns our kinds, and what is mended in how it handles a stack.
 
-What was wrong, in moto 5.2.5: a resource of an unknown type is passed over and the stack is said to be complete; a property
-that an API refuses is a server error without words; a resource that cannot be updated is forgotten by the update; a stack made
-through a change set has no outputs, and its next update fails on the old change set; describing a deleted stack makes anew
-what its outputs name; the `Arn` of a log group lacks the `:*` at its end; a template's address is understood for "localhost"
-and AWS only; JSON is parsed as YAML, slowly. A statement of a bucket's policy that denies is taken to deny even where its
-condition is not met, so that the usual refusal of calls without TLS refuses all; `rights` judges by those policies instead.
+What was wrong, in moto 5.2.5: a resource of an unknown type is passed over and the stack is said to be complete. A property
+that an API refuses is a server error without words. A resource that cannot be updated is forgotten by the update. A stack
+made through a change set has no outputs, and its next update fails on the old change set. Describing a deleted stack makes
+anew what its outputs name. The `Arn` of a log group lacks the `:*` at its end. A template's address is understood for
+"localhost" and AWS only; JSON is parsed as YAML, slowly. A statement of a bucket's policy that denies is taken to deny even
+where its condition is not met, so that the usual refusal of calls without TLS refuses all; `rights` judges by those policies
+instead.
 """
 
 from __future__ import annotations
