@@ -90,6 +90,17 @@ def test_a_file_that_reads_differently_after_rows_of_it_stand_halts() -> None:
         resumed(plan("loaded"), [replace(end("loaded"), documents=10)], other, frozenset({"alpha"}))
 
 
+def test_a_duplicate_whose_first_copy_is_gone_is_written_where_its_table_is_still_to_come() -> None:
+    """Alpha has the first copy, and keeps it; beta would have none."""
+    drop = {"fate": "drop", "violated": ("_duplicate",)}
+    then = (replace(FATES[0], rows=1), replace(FATES[0], rows=1, **drop), replace(FATES[1], rows=3, **drop), *FATES[2:])
+    begun = replace(plan("loaded"), fates=then)
+    found = resumed(begun, [end("loaded")], FATES, frozenset({"alpha"}))
+    assert found.usable == {FILE.file_id}
+    (entry,) = entries_of(found.plan.ends, found.plan.fates)
+    assert (entry.records, entry.tables, entry.dropped) == (10, {"alpha": 1, "beta": 3}, 1)
+
+
 def test_every_outcome_of_a_file_is_among_the_answers() -> None:
     assert {*ANSWERS, "empty", "unreadable"} == set(get_args(ReadOutcome))
 

@@ -103,9 +103,8 @@ def _entry(end: FileEnd, fates: Sequence[Fate], unwritten: Mapping[str, str], st
     return Entry(
         file=end.file,
         outcome=_OUTCOMES[end.outcome],
-        reason=next(
-            (unwritten[table] for table in unwritten if table in {*standing, *(f.table for f in fates)}), end.reason
-        ),
+        reason=end.reason
+        or next((unwritten[table] for table in unwritten if table in {*standing, *(f.table for f in fates)}), None),
         detail=end.detail,
         records=end.documents + end.refused + changed,
         quarantined=rows["quarantine"],

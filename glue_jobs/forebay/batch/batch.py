@@ -168,9 +168,11 @@ class Batch:
                 going = self.planned(files, split, writing, plan, read, done, dedupe)
             self.still_ours()
             with stages.stage("write"):
-                superseded = split.superseded_by(end.file.file_id for end in going.plan.ends if end.lands)
+                landed = {end.file.file_id for end in going.plan.ends if end.lands}
+                superseded = split.superseded_by(landed)
                 ends = _without_failed_replays(going.plan.ends, split)
                 rows = read.landing(going.usable)
+                dedupe = replace(dedupe, unread=landed - going.usable)
                 unwritten = writing.write(rows, ends, going.plan.fates, superseded, split.released, dedupe)
             self.finish(going.plan, split, superseded, unwritten, writing, stages)
 
@@ -227,7 +229,8 @@ class Batch:
         read = read_contents(self.spark, self.service, self.limits, files, cached)
         if read.rows is None or not dedupe.wanted:
             return read
-        rows = dedupe.without_duplicates(read.rows, landing(read.ends), cached)
+        landed = {end.file.file_id for end in read.ends if end.lands}
+        rows = dedupe.without_duplicates(read.rows, landing(read.ends), cached, landed)
         return Read(rows, read.ends, fates_of(rows))
 
     def planned(
@@ -281,7 +284,8 @@ class Batch:
             shared=writing.shared,
             recent=self.recent_ids,
             day=max(landed, default=writing.began_at).date(),
-            leaving=[earlier.earlier.file.file_id for earlier in split.superseded],
+            leaving={earlier.earlier.file.file_id: earlier.by.file_id for earlier in split.superseded},
+            landed={file.file_id for file in again.landing} if again else None,
             tries_until=again.tries_until if again else self.last_try(path),
         )
 

@@ -4,16 +4,18 @@ In: the rows of a batch (or of a retry) with fates, and which tables declare wha
 in which all but the first of equal records are to be dropped; and the ids of the written ones, for later batches.
 
 The cost does not grow with the tables. Ids are 16 bytes in a table of their own (`_forebay/ids`), partitioned by day. The
-driver keeps half of each id of the longest window (`recent_ids`). So a batch reads only the days of likely duplicates. A
-replayed batch does not find its own ids, nor those of retries since its first attempt: it must reach the same fates.
+driver keeps half of each id of the longest window (`recent_ids`). So a batch reads only the days of likely duplicates. The ids
+of a file leave with its rows when another version replaces it. A replayed batch does not find its own ids, nor those of
+retries since its first attempt: it must reach the same fates.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date, timedelta
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from forebay.batch.columns import with_declared_columns
@@ -21,11 +23,13 @@ from forebay.batch.reading import until
 from forebay.batch.recent_ids import RecentIds
 from forebay.content.end import FileEnd
 from forebay.declaration.service import Service
+from forebay.lake.layout import IDS
 from forebay.ledger.ledger import rows_with
 from forebay.table.conflict import is_conflict
 from forebay.table.kernel import NO_VERSION, TableLogs
 
 if TYPE_CHECKING:
+    from pyspark.sql import Column as Expression
     from pyspark.sql import DataFrame, SparkSession
 
 __all__ = ["DUPLICATE", "RETRY", "Dedupe", "landing"]
@@ -49,8 +53,9 @@ def landing(ends: Sequence[FileEnd]) -> list[int]:
 
 @dataclass(frozen=True, kw_only=True)
 class Dedupe:
-    """Of one batch. `leaving` are the files whose rows make room for those of this batch: theirs are no duplicates. Known are
-    the ids as of a version of their table, if `as_of` says so, and of tries those up to the number `tries_until`."""
+    """Of one batch. `leaving` are the files whose rows make room, each with the file that it makes room for: if that one
+    lands, theirs are no duplicates. Known are the ids as of a version of their table, if `as_of` says so, and of retries
+    those up to the number `tries_until`."""
 
     spark: SparkSession
     service: Service
@@ -59,7 +64,11 @@ class Dedupe:
     shared: Mapping[str, Any]
     day: date
     recent: RecentIds | None = None
-    leaving: Sequence[str] = ()
+    leaving: Mapping[str, str] = field(default_factory=dict)
+    landed: Collection[str] | None = None
+    """The files that landed in the first attempt at the batch; None where this is the first."""
+    unread: Collection[str] = ()
+    """Files of which all rows stand since an earlier attempt, and that nobody could read in this one."""
     as_of: int | None = None
     tries_until: int | None = None
 
@@ -67,9 +76,11 @@ class Dedupe:
     def wanted(self) -> bool:
         return any(table.dedupe for table in self.service.tables)
 
-    def without_duplicates(self, rows: DataFrame, pieces: Sequence[int], cached: ExitStack) -> DataFrame:
+    def without_duplicates(
+        self, rows: DataFrame, pieces: Sequence[int], cached: ExitStack, landed: Collection[str] = ()
+    ) -> DataFrame:
         """Only among the rows of these pieces, which land: a record whose first copy does not land must not be dropped for
-        it. The rows are asked for twice here, so they had better be cached."""
+        it. `landed` are their files. The rows are asked for twice here, so they had better be cached."""
         from pyspark.sql import Window
         from pyspark.sql import functions as F
 
@@ -79,7 +90,8 @@ class Dedupe:
         order = Window.partitionBy(ID).orderBy(*RECORD)
         mine = mine.withColumn("_nth", F.row_number().over(order))
         again = F.col("_nth") > 1
-        if (known := self._known(mine.select(F.col(ID).alias("id")).distinct())) is not None:
+        asked = mine.select(F.col(ID).alias("id")).distinct()
+        if (known := self._known(asked, landed if self.landed is None else self.landed)) is not None:
             mine = mine.join(known, F.col(ID) == F.col("id"), "left")
             again = again | (F.col("day") >= self._since())
         doubles = until(cached, mine.where(again).select(*RECORD, F.lit(True).alias("_again")))
@@ -90,19 +102,39 @@ class Dedupe:
         )
         return rows.drop("_again")
 
-    def ids(self, rows: DataFrame, unwritten: Mapping[str, str]) -> DataFrame:
-        """Of the rows that were written."""
+    def ids(self, rows: DataFrame | None, unwritten: Mapping[str, str], tables: Mapping[str, int]) -> DataFrame | None:
+        """Of the rows that were written into these tables, each with the number of its declaration."""
         from pyspark.sql import functions as F
 
-        written = rows.where((F.col("_fate") == "write") & F.col(ID).isNotNull())
-        if unwritten:
-            written = written.where(~F.col("_table").isin(sorted(unwritten)))
+        standing = [self._standing(table, declared) for table, declared in tables.items() if table not in unwritten]
+        made = [some for some in standing if some is not None]
+        if rows is not None:
+            written = rows.where((F.col("_fate") == "write") & F.col(ID).isNotNull())
+            made.append(written.where(~F.col("_table").isin(sorted(unwritten))) if unwritten else written)
+        if not made:
+            return None
         same = {name: F.lit(value) for name, value in self.shared.items()}
         same["batch"] = same["batch"].cast("long")
         day = F.lit(self.day).alias("day")
-        return written.select(
-            day, *(v.alias(n) for n, v in same.items()), F.col(ID).alias("id"), F.col("_file_id").alias("file_id")
-        )
+        columns = [
+            day,
+            *(v.alias(n) for n, v in same.items()),
+            F.col(ID).alias("id"),
+            F.col("_file_id").alias("file_id"),
+        ]
+        return reduce(lambda a, b: a.unionByName(b), (some.select(*columns) for some in made))
+
+    def _standing(self, table: str, declared: int) -> DataFrame | None:
+        """The rows of files that cannot be read any more, as the table has them."""
+        from pyspark.sql import functions as F
+
+        dedupe = self.service.tables[declared].dedupe
+        if dedupe is None or not self.unread:
+            return None
+        rows = self.spark.read.format("delta").load(f"{self.path.removesuffix(IDS)}{table}")
+        rows = rows.where(F.col("_file_id").isin(sorted(self.unread)))
+        parts = _parts(dedupe.by)
+        return rows.where(F.coalesce(*parts).isNotNull()).select("_file_id", _id_of(F.lit(table), parts).alias(ID))
 
     def forget(self) -> None:
         """Days that no window reaches are removed, whole partitions of them; again is harmless, and so is another time, where
@@ -125,8 +157,8 @@ class Dedupe:
         for number, table in enumerate(self.service.tables):
             if table.dedupe is None:
                 continue
-            parts = [F.col(name).cast("string") for name in table.dedupe.by]
-            same = F.unhex(F.md5(F.to_json(F.array(F.col("_row._table"), *parts))))
+            parts = _parts(table.dedupe.by)
+            same = _id_of(F.col("_row._table"), parts)
             meant = F.col("_row._declared") == number
             mine = meant & (F.col("_row._fate") == "write") & F.coalesce(*parts).isNotNull()
             kept = [F.col(f"_row.{name}") for name in rows.columns if name != ID]
@@ -134,7 +166,7 @@ class Dedupe:
             rows = asked.select(*kept, F.when(mine, same).otherwise(F.col(f"_row.{ID}")).alias(ID))
         return rows
 
-    def _known(self, asked: DataFrame) -> DataFrame | None:
+    def _known(self, asked: DataFrame, landed: Collection[str]) -> DataFrame | None:
         """Of these ids, those that other batches wrote, with the last day on which each was written."""
         from pyspark.sql import functions as F
 
@@ -154,8 +186,8 @@ class Dedupe:
         ids = ids.where(~own)
         if self.tries_until is not None:
             ids = ids.where((F.col("generation") != RETRY) | (F.col("batch") <= self.tries_until))
-        if self.leaving:
-            ids = ids.where(~F.col("file_id").isin(list(self.leaving)))
+        if leaving := [file_id for file_id, by in self.leaving.items() if by in landed]:
+            ids = ids.where(~F.col("file_id").isin(leaving))
         return ids.groupBy("id").agg(F.max("day").alias("day"))
 
     def _since(self) -> Any:
@@ -171,3 +203,15 @@ class Dedupe:
 
     def _longest(self) -> int:
         return max(table.dedupe.days for table in self.service.tables if table.dedupe is not None)
+
+
+def _parts(by: Sequence[str]) -> list[Expression]:
+    from pyspark.sql import functions as F
+
+    return [F.col(name).cast("string") for name in by]
+
+
+def _id_of(table: Expression, parts: Sequence[Expression]) -> Expression:
+    from pyspark.sql import functions as F
+
+    return F.unhex(F.md5(F.to_json(F.array(table, *parts))))

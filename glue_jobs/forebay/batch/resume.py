@@ -4,6 +4,7 @@ Pure. In: the plan, what its files gave this time, and which tables have the bat
 files whose rows, as read now, may be used. `Halt` names a file of which a part stands while the rest cannot be had.
 
 * The file reads as before: its rows go where they are still missing.
+* It reads as before, but a record is no duplicate any more, since the file of the first copy is gone: the same.
 * All its rows stand already: nothing more is needed of it.
 * None of its rows stand: it ends as it reads now, so it comes back another time, whole.
 * Some stand, and the object is gone for good: what stands stays and is counted, and the ledger says what was lost.
@@ -11,10 +12,12 @@ files whose rows, as read now, may be used. `Halt` names a file of which a part 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from forebay.batch.accounting import Fate
+from forebay.batch.dedupe import DUPLICATE
 from forebay.batch.plan import Plan, rows_by_file
 from forebay.content.end import FileEnd
 from forebay.errors import Halt
@@ -46,7 +49,8 @@ def resumed(plan: Plan, ends: Sequence[FileEnd], fates: Sequence[Fate], done: fr
         file_id = end.file.file_id
         his, found = list(then.get(file_id, ())), now.get(file_id)
         if end.lands and found is not None:
-            if _same(end, found) and his == today.get(file_id, []):
+            if _same(end, found) and _alike(his, today.get(file_id, ())):
+                his = _together(his, today.get(file_id, ()), done)
                 usable.add(file_id)
             elif not any(_stands(fate, done) for fate in his):
                 end, his = replace(found, lines_before={}), list(today.get(file_id, ())) if found.lands else []
@@ -65,6 +69,29 @@ def resumed(plan: Plan, ends: Sequence[FileEnd], fates: Sequence[Fate], done: fr
 
 def _same(then: FileEnd, now: FileEnd) -> bool:
     return now.lands and (then.documents, then.refused) == (now.documents, now.refused)
+
+
+def _alike(then: Sequence[Fate], now: Sequence[Fate]) -> bool:
+    """But for duplicates: where the file of a first copy is gone, another copy is the first one now."""
+    return _but_for_duplicates(then) == _but_for_duplicates(now)
+
+
+def _but_for_duplicates(fates: Sequence[Fate]) -> Counter[Fate]:
+    counted: Counter[Fate] = Counter()
+    for fate in fates:
+        deduped = fate.fate == "write" or (fate.fate == "drop" and DUPLICATE in fate.violated)
+        same = replace(fate, fate="write", violated=(), rows=0) if deduped else replace(fate, rows=0)
+        counted[same] += fate.rows
+    return counted
+
+
+def _together(then: Sequence[Fate], now: Sequence[Fate], done: frozenset[str]) -> list[Fate]:
+    """What a table has it has, and in the others the rows go by the fates of today."""
+    return [*(fate for fate in then if _is_past(fate, done)), *(fate for fate in now if not _is_past(fate, done))]
+
+
+def _is_past(fate: Fate, done: frozenset[str]) -> bool:
+    return _stands(replace(fate, fate="write") if fate.fate == "drop" else fate, done)
 
 
 def _otherwise(then: FileEnd, fates: Sequence[Fate], now: FileEnd, done: frozenset[str]) -> tuple[FileEnd, list[Fate]]:

@@ -116,16 +116,23 @@ class Writing:
                 unwritten[table] = TABLE_FAILED
         self.write_held(landing, ends, unwritten, fates, superseded, released)
         if dedupe is not None and dedupe.wanted:
-            self.remember(landing, unwritten, fates, dedupe)
+            self.remember(landing, unwritten, fates, dedupe, [earlier.earlier.file.file_id for earlier in superseded])
         return unwritten
 
     def remember(
-        self, rows: DataFrame | None, unwritten: Mapping[str, str], fates: Sequence[Fate], dedupe: Dedupe
+        self,
+        rows: DataFrame | None,
+        unwritten: Mapping[str, str],
+        fates: Sequence[Fate],
+        dedupe: Dedupe,
+        leaving: Sequence[str] = (),
     ) -> None:
-        """The ids of what was written, for the batches to come."""
-        ids = None if rows is None else dedupe.ids(rows, unwritten)
-        if ids is not None and (count := ids.count()) > 0:
-            self.write_own("ids", ids, count)
+        """The ids of what was written, for the batches to come; those of files that were replaced leave."""
+        standing = {f.table: f.declared for f in fates if f.fate == "write" and f.file_id in dedupe.unread}
+        ids = dedupe.ids(rows, unwritten, {t: n for t, n in standing.items() if t is not None and n is not None})
+        count = 0 if ids is None else ids.count()
+        if count or leaving:
+            self.write_own("ids", ids if count else None, count, leaving)
         if self.txn.version % FORGET_EVERY == 0:
             dedupe.forget()
         dropped: dict[str, int] = {}

@@ -1,0 +1,87 @@
+"""A record is a duplicate of one that stands: never of one whose file was replaced, or could not be read."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.batch.world import Died, World, unread
+
+SERVICE = """
+name = "studio"
+overwritten = "replace"
+[[tables]]
+name = "{game}"
+columns = [{ name = "event_id" }]
+dedupe = { by = ["event_id"], days = 3 }
+"""
+
+
+@pytest.fixture
+def world(spark: SparkSession, lake: str, monkeypatch: pytest.MonkeyPatch) -> World:
+    return World(spark, lake, monkeypatch, service=SERVICE)
+
+
+def events(*ids: str, game: str = "alpha") -> bytes:
+    return "".join(json.dumps({"game": game, "event_id": one}) + "\n" for one in ids).encode()
+
+
+def put(world: World, key: str, version: int, *ids: str) -> None:
+    world.answers[key] = events(*ids)
+    world.etags[key] = f"{key}-{version}"
+
+
+def standing(world: World) -> list[tuple[str, str]]:
+    """Which file each record of the table is of."""
+    keys = {row["file_id"]: row["etag"] for row in world.entries()}
+    return sorted((keys[row["_file_id"]], row["event_id"]) for row in world._table("alpha"))
+
+
+def test_the_records_of_replaced_versions_are_known_no_more(world: World) -> None:
+    for version, ids in enumerate((["x", "y"], ["x", "y"], ["x"]), 1):
+        put(world, "a.json", version, *ids)
+        world.try_batch(version, [world.file("a.json", version)])
+    assert standing(world) == [("a.json-3", "x")]
+    put(world, "b.json", 4, "x", "y")
+    with pytest.raises(Died):
+        world.try_batch(4, [world.file("b.json", 4)], dies_after=2)
+    world.try_batch(4, [world.file("b.json", 4)])
+    assert standing(world) == [("a.json-3", "x"), ("b.json-4", "y")]
+    world.tables_agree_with_the_ledger("alpha")
+
+
+def test_a_version_that_cannot_be_read_frees_none_of_the_records_that_stay(world: World) -> None:
+    put(world, "a.json", 1, "x")
+    world.try_batch(0, [world.file("a.json", 1)])
+    put(world, "a.json", 2, "x")
+    world.answers["a.json"] = unread("denied")
+    put(world, "b.json", 1, "x", "y")
+    world.try_batch(1, [world.file("a.json", 2), world.file("b.json", 1)])
+    assert standing(world) == [("a.json-1", "x"), ("b.json-1", "y")]
+
+
+def test_a_duplicate_whose_first_copy_is_gone_before_the_second_try_does_not_stop_the_batch(world: World) -> None:
+    both = events("x") + events("x", game="beta")
+    world.answers = {"a.json": both, "b.json": both}
+    files = [world.file("a.json"), world.file("b.json")]
+    first, second = sorted(files, key=lambda file: file.file_id)
+    with pytest.raises(Died):
+        world.try_batch(0, files, dies_after=1)
+    world.answers[first.key] = unread("missing")
+    world.try_batch(0, files)
+    assert world.rows_of("alpha") == {first.key: 1}
+    assert world.rows_of("beta") == {second.key: 1}
+    world.tables_agree_with_the_ledger("alpha", "beta")
+
+
+def test_the_records_of_a_file_that_only_the_first_try_could_read_are_known_all_the_same(world: World) -> None:
+    put(world, "a.json", 1, "x", "y")
+    with pytest.raises(Died):
+        world.try_batch(0, [world.file("a.json")], dies_after=1)
+    world.answers["a.json"] = unread("missing")
+    world.try_batch(0, [world.file("a.json")])
+    put(world, "b.json", 1, "x", "z")
+    world.try_batch(1, [world.file("b.json")])
+    assert standing(world) == [("a.json-1", "x"), ("a.json-1", "y"), ("b.json-1", "z")]

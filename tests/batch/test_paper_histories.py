@@ -1,0 +1,194 @@
+"""Thousands of histories of the batch's protocol, on paper: overwritten by each rule, deduplicated, with tables that fail,
+drivers that die after any effect, and new checkpoints. Every record stands once, and the ledger says where.
+
+FOREBAY_PAPER_HISTORIES=100000 plays so many; a failing one is named by its number, and played alone with FOREBAY_PAPER_HISTORY.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from datetime import UTC, datetime, timedelta
+from random import Random
+from typing import Any
+
+import pytest
+
+from forebay.declaration.service import Service, parse_service
+from forebay.errors import Halt
+from forebay.lake.layout import LEDGER, PARKED, QUARANTINE
+from forebay.landed_file import LandedFile
+from forebay.ledger.entry import NOT_FINAL
+from tests.batch.model import Model, Put
+from tests.batch.paper import Lake, Record, lay_out
+from tests.batch.world import Died
+
+AT = datetime(2026, 11, 21, 10, tzinfo=UTC)
+KEYS = ("add/a", "add/b", "new/a", "new/b")
+TABLES = ("alpha", "beta")
+HELD = {QUARANTINE: "quarantined", PARKED: "parked"}
+
+
+def service(dedupe: bool) -> Service:
+    again = 'dedupe = { by = ["event_id"], days = 3 }' if dedupe else ""
+    columns = 'columns = [{ name = "event_id" }]'
+    text = (
+        f'name = "s"\noverwritten_below = {{ "new/" = "replace" }}\n[[tables]]\nname = "{{game}}"\n{columns}\n{again}'
+    )
+    return parse_service({"service.toml": text})
+
+
+class Play:
+    """The bucket, the queue and the drivers of one history."""
+
+    def __init__(self, seed: int, patch: pytest.MonkeyPatch) -> None:
+        self.draw, self.patch, self.lake, self.model = Random(seed), patch, Lake(), Model()
+        self.dedupe = self.draw.random() < 0.5
+        self.tables_fail = not self.dedupe and self.draw.random() < 0.3
+        self.keys = KEYS[:2] if self.tables_fail else KEYS
+        self.service = service(self.dedupe)
+        self.contents: dict[str, list[Record]] = {}
+        self.versions: Counter[str] = Counter()
+        self.batch, self.generation = 0, "g0"
+        self.taken: list[LandedFile] = []
+        self.waiting: list[LandedFile] = []
+        self.said: list[str] = []
+
+    def play(self) -> None:
+        for key in self.keys:
+            self.put(key)
+        deeds = {self.put: 4, self.delete: 1, self.withhold: 3, self.mend: 3, self.announce_again: 2}
+        deeds |= {self.fail: 5} if self.tables_fail else {}
+        for _ in range(self.draw.randint(3, 14)):
+            if self.draw.random() < 0.45:
+                self.attempt(self.draw.choice((None, *range(12))))
+            elif self.draw.random() < 0.1:
+                self.new_checkpoint()
+            else:
+                deed = self.draw.choices(list(deeds), list(deeds.values()))[0]
+                key = self.draw.choice(self.keys)
+                self.said.append(f"{deed.__name__} {key}")
+                deed(key)
+        self.end()
+        self.check()
+
+    def put(self, key: str) -> None:
+        """Files may hold the same records; but what a replaced version held, only later versions of its key do."""
+        number = self.versions[key] = self.versions[key] + 1
+        at = AT + timedelta(seconds=sum(self.versions.values()))
+        file = LandedFile("landing", key, 1, f"{key}-{number}", None, f"{self.versions.total():016X}", at)
+        ids = self.draw.sample(range(4), self.draw.randint(1, 4))
+        shared = "add" if key.startswith("add/") else key
+        records = [Record(self.draw.choice(TABLES), f"{shared} {n}") for n in ids]
+        records += [Record(None, "", broken=True), Record(None, "")]
+        self.contents[file.file_id] = self.lake.answers[file.file_id] = records  # type: ignore[assignment]
+        if before := self.model.newest.get(key):
+            self.lake.answers[before.file.file_id] = "changed"
+        tables = Counter(record.game for record in records if record.game)
+        self.model.put(Put(file, dict(tables), held=2, replaces=key.startswith("new/")))
+        self.waiting.append(file)
+
+    def delete(self, key: str) -> None:
+        if key in self.model.newest:
+            self.lake.answers[self.model.newest[key].file.file_id] = "missing"
+            self.model.delete(key)
+
+    def withhold(self, key: str) -> None:
+        if key in self.model.newest:
+            self.lake.answers[self.model.newest[key].file.file_id] = self.draw.choice(("denied", "unavailable"))
+
+    def mend(self, key: str) -> None:
+        if put := self.model.newest.get(key):
+            self.lake.answers[put.file.file_id] = self.contents[put.file.file_id]
+
+    def announce_again(self, key: str) -> None:
+        self.waiting.append(self.draw.choice([put.file for put in self.model.puts.values() if put.file.key == key]))
+
+    def fail(self, key: str) -> None:
+        self.lake.failing = {self.draw.choice(TABLES)} if not self.lake.failing else set()
+
+    def driver(self, dies_after: int | None = None) -> Any:
+        self.lake.dies_after = dies_after
+        return lay_out(self.patch, self.lake, self.service, self.generation)
+
+    def attempt(self, dies_after: int | None = None) -> None:
+        """Spark replays a batch before it asks for more."""
+        if not self.taken:
+            self.taken, self.waiting = self.waiting, []
+        if not self.taken:
+            return
+        self.said.append(
+            f"attempt {self.generation} {self.batch} dies after {dies_after}: {[f.etag for f in self.taken]}"
+        )
+        try:
+            self.driver(dies_after).process_files(self.batch, self.taken)
+        except Died:
+            self.said.append("died")
+        except Halt as halted:
+            self.said.append(f"halted: {halted}")
+        else:
+            self.taken, self.batch = [], self.batch + 1
+
+    def new_checkpoint(self) -> None:
+        """It counts from 0 again, and the queue still has what was not committed."""
+        self.said.append("new checkpoint")
+        before, self.generation = self.generation, f"g{int(self.generation[1:]) + 1}"
+        try:
+            self.driver(self.draw.choice((None, None, 1, 2, 3, 5))).finish_earlier(None)
+        except (Died, Halt) as stopped:
+            self.said.append(f"stopped: {stopped}")
+            self.generation = before
+            return
+        self.waiting, self.taken, self.batch = [*self.taken, *self.waiting], [], 0
+
+    def end(self) -> None:
+        self.lake.failing = set()
+        for key in self.keys:
+            self.mend(key)
+        for _ in range(3):
+            self.attempt()
+        assert self.taken + self.waiting == [], "a batch does not end, although all is mended"
+        withheld = {row["file_id"] for row in self.lake.rows(LEDGER) if row["outcome"] in NOT_FINAL}
+        self.waiting = [put.file for one, put in self.model.puts.items() if one in withheld]
+        self.attempt()
+
+    def check(self) -> None:
+        ledger = self.lake.rows(LEDGER)
+        assert len({row["file_id"] for row in ledger}) == len(ledger), "two rows of one file in the ledger"
+        assert [name for name in self.lake.objects if "/plans/" in name] == []
+        told: dict[str, Counter[str]] = {name: Counter() for name in (*TABLES, *HELD)}
+        for row in ledger:
+            for name, rows in {**row["tables"], **{name: row[column] for name, column in HELD.items()}}.items():
+                told[name][row["file_id"]] += rows
+        there = {name: Counter(row["_file_id"] for row in self.lake.rows(name)) for name in told}
+        assert {name: +counts for name, counts in told.items()} == there
+        records = Counter((row["_file_id"], row["byte_offset"]) for name in told for row in self.lake.rows(name))
+        assert [one for one, times in records.items() if times > 1] == []
+        assert self.model.wrong(ledger, by_table=not self.tables_fail and not self.dedupe) == []
+        if self.dedupe:
+            self.every_id_stands_once()
+
+    def every_id_stands_once(self) -> None:
+        for name in TABLES:
+            ids = Counter(row["id"] for row in self.lake.rows(name))
+            assert [one for one, times in ids.items() if times > 1] == []
+        stand = {(name, row["id"]) for name in TABLES for row in self.lake.rows(name)}
+        for put in self.model.newest.values():
+            wanted = {(record.game, record.id) for record in self.contents[put.file.file_id] if record.game}
+            assert wanted <= stand, f"{put.file.etag} lacks {wanted - stand}"
+
+
+def played(seed: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        play = Play(seed, patch)
+        try:
+            play.play()
+        except BaseException as wrong:
+            wrong.add_note(f"history {seed}:\n" + "\n".join(play.said))
+            raise
+
+
+def test_thousands_of_histories_end_with_every_record_once() -> None:
+    alone = os.environ.get("FOREBAY_PAPER_HISTORY")
+    for seed in [int(alone)] if alone else range(int(os.environ.get("FOREBAY_PAPER_HISTORIES", "300"))):
+        played(seed)
