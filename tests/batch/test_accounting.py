@@ -68,6 +68,24 @@ def test_the_rows_of_a_failed_table_are_counted_as_quarantined() -> None:
 
 
 @pytest.mark.parametrize(
+    ("fates", "tables", "quarantined"),
+    [
+        ([Fate(ID, "write", 3, "alpha", 0), Fate(ID, "write", 2, "beta", 0)], {"alpha": 3, "beta": 7}, 0),
+        ([Fate(ID, "write", 5, "alpha", 0)], {"alpha": 5, "beta": 7}, 0),
+        ([Fate(ID, "write", 3, "gamma", 0), Fate(ID, "write", 2, "beta", 0)], {"beta": 7}, 3),
+    ],
+)
+def test_the_earlier_rows_of_a_replayed_file_are_counted_where_its_new_ones_cannot_be_written(
+    fates: list[Fate], tables: dict[str, int], quarantined: int
+) -> None:
+    """They stand in `beta`, which fails; a table in which nothing of the file stands has its rows in the quarantine."""
+    failed, stand = {"beta": "table-failed", "gamma": "table-failed"}, {ID: {"alpha": 1, "beta": 7}}
+    (entry,) = entries_of([end(documents=5)], fates, failed, stand)
+    assert (entry.tables, entry.quarantined, entry.reason) == (tables, quarantined, "table-failed")
+    assert entry.records == sum(tables.values()) + quarantined
+
+
+@pytest.mark.parametrize(
     ("outcome", "in_ledger"),
     [("missing", "missing"), ("changed", "missing"), ("denied", "denied"), ("unavailable", "unavailable")],
 )
