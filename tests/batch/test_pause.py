@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from pyspark.sql import SparkSession
 
-from forebay.batch.retry import Choice, Retried, Retry
+from forebay.batch.retry import Retried, Retry
+from forebay.batch.retry_plan import Choice
 from forebay.declaration.service import parse_service
 from forebay.lake.paused import pause, resume
 from tests.batch.world import Died, World, records

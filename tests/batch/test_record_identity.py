@@ -12,7 +12,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from forebay.batch.batch import Batch
-from forebay.batch.retry import Choice, Retry
+from forebay.batch.retry import Retry
+from forebay.batch.retry_plan import Choice
 from forebay.declaration.service import Service, parse_service
 from forebay.landed_file import LandedFile
 from forebay.ledger.ledger import Ledger

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from forebay.batch.retry import Choice, _Plan
+from forebay.batch.retry_plan import Choice, RetryPlan
 from forebay.errors import Halt
 
-PLAN = _Plan(3, 17, "2026-05-05T00:00:00+00:00", Choice("parked", table="alpha"), {"name": "studio"}, 4)
+PLAN = RetryPlan(3, 17, "2026-05-05T00:00:00+00:00", Choice("parked", table="alpha"), {"name": "studio"}, 4)
 
 
 def by_newer_code(**more: Any) -> bytes:
@@ -20,12 +20,12 @@ def by_newer_code(**more: Any) -> bytes:
 
 
 def test_a_plan_is_read_as_it_was_written() -> None:
-    assert _Plan.of_json(PLAN.as_json()) == PLAN
+    assert RetryPlan.of_json(PLAN.as_json()) == PLAN
 
 
 @pytest.mark.parametrize("more", [{"colour": None}, {"colours": []}, {"choice": {"colour": None}}], ids=str)
 def test_what_is_empty_does_not_stop_older_code(more: dict[str, Any]) -> None:
-    assert _Plan.of_json(by_newer_code(**more)) == PLAN
+    assert RetryPlan.of_json(by_newer_code(**more)) == PLAN
 
 
 @pytest.mark.parametrize("more", [{"colour": "blue"}, {"choice": {"colour": "blue"}}], ids=str)
@@ -33,4 +33,4 @@ def test_what_may_decide_is_refused_with_the_remedy(more: dict[str, Any]) -> Non
     with pytest.raises(
         Halt, match=r"a retry of held records .*does not understand colour of it; start that version again"
     ):
-        _Plan.of_json(by_newer_code(**more))
+        RetryPlan.of_json(by_newer_code(**more))

@@ -12,7 +12,8 @@ from pyspark.sql import SparkSession
 
 from forebay.batch.batch import Batch
 from forebay.batch.events import DuplicatesDropped
-from forebay.batch.retry import Choice, Retried, Retry, _Carrying
+from forebay.batch.retry import Retried, Retry, _Carrying
+from forebay.batch.retry_plan import Choice
 from forebay.batch.writing import Writing
 from forebay.declaration.service import load_service
 from forebay.landed_file import LandedFile

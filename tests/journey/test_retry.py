@@ -12,7 +12,8 @@ from pyspark.sql import SparkSession
 
 from forebay.batch import retry
 from forebay.batch.events import TableFailed
-from forebay.batch.retry import Choice, Retried, Retry
+from forebay.batch.retry import Retried, Retry
+from forebay.batch.retry_plan import Choice
 from forebay.declaration.service import load_service
 from forebay.operate.held import piles
 from forebay.operate.lake_view import LakeView

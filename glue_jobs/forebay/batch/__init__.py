@@ -8,7 +8,7 @@
 * `record_fields` the fields of a record, as they were written      * `attempt` declared SQL that may fail on a row
 * `expectations` what must hold of a row      * `dedupe` records that came before
 * `recent_ids` the ids of the last days, in memory
-* `retry` of held records: quarantined or parked
+* `retry` of held records: quarantined or parked      * `retry_plan` which ones, durable before anything happens
 * `writing` rows into tables      * `new_tables` how many may come into being      * `held` what is kept beside them
 * `accounting` the counts of a batch, made to add up      * `reporting` what is said about it, in the words of `events`
 """

@@ -11,13 +11,12 @@ Whole files that could not be read are not among them: those are loaded by annou
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from forebay.batch.accounting import Fate
 from forebay.batch.dedupe import RETRY, Dedupe
@@ -26,9 +25,10 @@ from forebay.batch.expectations import checked
 from forebay.batch.new_tables import NewTables
 from forebay.batch.reading import until
 from forebay.batch.reasons import TABLE_FAILED
+from forebay.batch.retry_plan import PLAN, THIS_RETRY, Choice, RetryPlan
 from forebay.batch.routing import routed, with_final_fates
 from forebay.batch.writing import Writing
-from forebay.declaration.pinned import other_code_needed, pinned, unpinned
+from forebay.declaration.pinned import pinned, unpinned
 from forebay.declaration.service import Service
 from forebay.errors import Halt
 from forebay.events import Emit
@@ -46,25 +46,11 @@ from forebay.table.replace import replace
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["Choice", "Retried", "Retry"]
+__all__ = ["Retried", "Retry"]
 
-PLAN = "plan.json"
-THIS_RETRY = "a retry of held records"
-EMPTY: tuple[Any, ...] = (None, False, "", 0, [], {})
 ATTEMPTS = 8
 KEYS = ("file_id", "byte_offset")
 """What a held record is known by. Never its line: many records may stand on one."""
-
-
-@dataclass(frozen=True)
-class Choice:
-    """Which of the held records: those meant for a table, those with a reason; of parked ones, those that a table takes now.
-    `give_up` leaves them out for good."""
-
-    held: Literal["quarantine", "parked"]
-    table: str | None = None
-    reason: str | None = None
-    give_up: bool = False
 
 
 @dataclass(frozen=True)
@@ -78,33 +64,6 @@ class Retried:
     @property
     def moved(self) -> int:
         return sum(self.tables.values()) + self.dropped
-
-
-@dataclass(frozen=True)
-class _Plan:
-    number: int
-    version: int
-    at: str
-    choice: Choice
-    service: dict[str, Any]
-    ids_version: int | None = None
-    """Of the ids of records that came before: a try that is finished after a crash must come to the same fates."""
-
-    def as_json(self) -> bytes:
-        return json.dumps(asdict(self)).encode()
-
-    @classmethod
-    def of_json(cls, text: bytes) -> _Plan:
-        plain = _known(json.loads(text), cls)
-        return cls(**{**plain, "choice": Choice(**_known(plain["choice"], Choice))})
-
-
-def _known(plain: dict[str, Any], kind: type[Any]) -> dict[str, Any]:
-    """Newer code may have written more. What is empty decides nothing."""
-    names = {of_kind.name for of_kind in fields(kind)}
-    if decide := sorted(name for name, value in plain.items() if name not in names and value not in EMPTY):
-        raise other_code_needed(THIS_RETRY, decide[0])
-    return {name: value for name, value in plain.items() if name in names}
 
 
 class Retry:
@@ -142,7 +101,7 @@ class Retry:
         seen = self.logs.look(self._path(choice.held), again=True)
         if seen is None:
             return Retried()
-        plan = _Plan(
+        plan = RetryPlan(
             self._last_number() + 1,
             seen.version,
             self.clock().isoformat(),
@@ -157,9 +116,9 @@ class Retry:
     def _finish_earlier(self) -> None:
         found = self.plans.read(PLAN)
         if found is not None:
-            self._carry_out(_Plan.of_json(found))
+            self._carry_out(RetryPlan.of_json(found))
 
-    def _carry_out(self, plan: _Plan) -> Retried:
+    def _carry_out(self, plan: RetryPlan) -> Retried:
         service = unpinned(plan.service, THIS_RETRY)
         dedupe = self._dedupe(plan, service)
         with ExitStack() as cached:
@@ -172,7 +131,7 @@ class Retry:
         self.emit(RecordsRetried(service=service.name, held=plan.choice.held, **told))
         return tried
 
-    def _dedupe(self, plan: _Plan, service: Service) -> Dedupe:
+    def _dedupe(self, plan: RetryPlan, service: Service) -> Dedupe:
         shared = {"service": service.name, "generation": RETRY, "batch": plan.number}
         day = datetime.fromisoformat(plan.at).date()
         return Dedupe(
@@ -185,7 +144,7 @@ class Retry:
             as_of=plan.ids_version,
         )
 
-    def _routed(self, plan: _Plan, service: Service) -> DataFrame:
+    def _routed(self, plan: RetryPlan, service: Service) -> DataFrame:
         """The chosen records with the fates that they have today; `_line` and the rest as when they came."""
         from pyspark.sql import functions as F
 
@@ -236,7 +195,7 @@ def app_id(service: Service) -> str:
 class _Carrying:
     """One plan on its way."""
 
-    def __init__(self, tries: Retry, plan: _Plan, service: Service, rows: DataFrame, dedupe: Dedupe) -> None:
+    def __init__(self, tries: Retry, plan: RetryPlan, service: Service, rows: DataFrame, dedupe: Dedupe) -> None:
         self.tries, self.plan, self.service, self.rows, self.dedupe = tries, plan, service, rows, dedupe
         self.spark, self.logs, self.lake = tries.spark, tries.logs, tries.lake
         self.txn = Txn(app_id(service), plan.number)

@@ -184,7 +184,8 @@ def retry_records(
 ) -> None:
     """Starts Spark, carries the choice out, and says what became of the records."""
     from forebay.batch.expectations import check_expressions
-    from forebay.batch.retry import Choice, Retry
+    from forebay.batch.retry import Retry
+    from forebay.batch.retry_plan import Choice
     from forebay.events import to_log
     from forebay.lake.safety import session_for
 

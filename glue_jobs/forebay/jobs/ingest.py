@@ -23,7 +23,8 @@ from forebay.batch.declarations import Declarations
 from forebay.batch.events import RecordsNotRetried
 from forebay.batch.expectations import check_expressions
 from forebay.batch.reasons import PAUSED_TABLE, TABLE_FAILED
-from forebay.batch.retry import Choice, Retry
+from forebay.batch.retry import Retry
+from forebay.batch.retry_plan import Choice
 from forebay.content.limits import Limits
 from forebay.declaration.service import Service, load_service
 from forebay.errors import ForebayError, Halt

@@ -26,7 +26,7 @@ import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable
 from deltalake.exceptions import CommitFailedError, DeltaError
 
-from forebay.batch.retry import PLAN as RETRY_PLAN
+from forebay.batch.retry_plan import PLAN as RETRY_PLAN
 from forebay.errors import Halt, InvalidConfiguration
 from forebay.lake.layout import LEDGER, PLANS, lease_of, plans_of, rollback_of, table_path, writer_of
 from forebay.lake.lease import hold

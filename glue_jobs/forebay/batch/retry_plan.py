@@ -1,0 +1,57 @@
+"""The plan of a retry of held records, durable before anything happens.
+
+In: which records (`Choice`), the version of the table that holds them, and the declarations. Out: the same again after a
+crash, also in older code. Where newer code wrote something that decides, it is a `Halt`.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Literal
+
+from forebay.declaration.pinned import other_code_needed
+
+__all__ = ["PLAN", "THIS_RETRY", "Choice", "RetryPlan"]
+
+PLAN = "plan.json"
+THIS_RETRY = "a retry of held records"
+EMPTY: tuple[Any, ...] = (None, False, "", 0, [], {})
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Which of the held records: those meant for a table, those with a reason; of parked ones, those that a table takes now.
+    `give_up` leaves them out for good."""
+
+    held: Literal["quarantine", "parked"]
+    table: str | None = None
+    reason: str | None = None
+    give_up: bool = False
+
+
+@dataclass(frozen=True)
+class RetryPlan:
+    number: int
+    version: int
+    at: str
+    choice: Choice
+    service: dict[str, Any]
+    ids_version: int | None = None
+    """Of the ids of records that came before: a try that is finished after a crash must come to the same fates."""
+
+    def as_json(self) -> bytes:
+        return json.dumps(asdict(self)).encode()
+
+    @classmethod
+    def of_json(cls, text: bytes) -> RetryPlan:
+        plain = _known(json.loads(text), cls)
+        return cls(**{**plain, "choice": Choice(**_known(plain["choice"], Choice))})
+
+
+def _known(plain: dict[str, Any], kind: type[Any]) -> dict[str, Any]:
+    """Newer code may have written more. What is empty decides nothing."""
+    names = {of_kind.name for of_kind in fields(kind)}
+    if decide := sorted(name for name, value in plain.items() if name not in names and value not in EMPTY):
+        raise other_code_needed(THIS_RETRY, decide[0])
+    return {name: value for name, value in plain.items() if name in names}
