@@ -6,7 +6,7 @@ import json
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -103,6 +103,14 @@ def test_several_tables_go_back_to_one_moment_and_their_files_are_announced_agai
         "in/c.json": "replay",
     }
     assert accounts(LakeView(lake)).differences() == []
+
+
+def test_records_whose_rows_left_are_no_duplicates_when_they_come_again(lake: str) -> None:
+    known: dict[str, Any] = {"day": [date(2026, 11, 21)] * 2, "id": [b"1" * 16, b"2" * 16]}
+    known["file_id"] = [file_id("in/a.json"), file_id("in/b.json")]
+    write_deltalake(f"{lake}/_forebay/ids", pa.table(known), partition_by=["day"])
+    ran("rollback", "alpha", "--to", "0", "--lake", lake, "--yes")
+    assert DeltaTable(f"{lake}/_forebay/ids").to_pyarrow_table()["file_id"].to_pylist() == [file_id("in/a.json")]
 
 
 class Killed(BaseException):

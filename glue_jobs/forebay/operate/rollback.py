@@ -28,7 +28,7 @@ from deltalake.exceptions import CommitFailedError, DeltaError
 
 from forebay.batch.retry_plan import PLAN as RETRY_PLAN
 from forebay.errors import Halt, InvalidConfiguration
-from forebay.lake.layout import LEDGER, PLANS, lease_of, plans_of, rollback_of, table_path, writer_of
+from forebay.lake.layout import IDS, LEDGER, PLANS, lease_of, plans_of, rollback_of, table_path, writer_of
 from forebay.lake.lease import hold
 from forebay.lake.log.listing import LOG
 from forebay.lake.objects import Objects, open_objects
@@ -118,8 +118,28 @@ def _carry_out(view: LakeView, plan: Rollback, store: Objects) -> Rollback:
     done = replace(plan, tables=tuple(one for one in plan.tables if one.table not in stay), stay=stay)
     if done.files and not _has(_there(view, LEDGER), plan.number):
         _change_ledger(view, done)
+    _forget_ids(view, done)
     store.delete([NAME])
     return done
+
+
+def _forget_ids(view: LakeView, plan: Rollback) -> None:
+    """A record whose row left is no longer known, or `dedupe` would drop it when it comes again. Ids do not name their table:
+    rows of these files that stay elsewhere are forgotten, too. Said again it changes nothing."""
+    left = sorted({file for one in plan.tables for file, rows in one.changes.items() if rows < 0})
+    for at in range(0, len(left), ASKED_AT_ONCE):
+        where = f"file_id in ({', '.join(map(quoted, left[at : at + ASKED_AT_ONCE]))})"
+        for attempt in range(ATTEMPTS):
+            ids = view.table(IDS)
+            if ids is None:
+                return
+            try:
+                ids.delete(where)
+                break
+            except CommitFailedError:
+                time.sleep(0.1 * 2**attempt)
+        else:
+            raise Halt("the tables are back, but the ids of their records are written all the time; say it again")
 
 
 def _restore(view: LakeView, one: TableBack, number: str) -> str:
