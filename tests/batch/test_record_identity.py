@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from random import Random
 from typing import Any
 
 import pytest
@@ -23,6 +26,7 @@ from forebay_local.twin.twin import Twin
 
 BEFORE = """
 name = "studio"
+overwritten = "replace"
 [[tables]]
 name = "alpha"
 where = { event = "tick" }
@@ -80,7 +84,7 @@ class Lake:
         rows = [(f.bucket, f.key, f.size, f.etag, None, None, None) for f in landed]
         self.batch.process(self.spark.createDataFrame(rows, columns), number)
 
-    def try_again(self, choice: Choice) -> int:
+    def retry(self, choice: Choice) -> int:
         tries = Retry(self.spark, service(AFTER), lake=self.lake, emit=lambda event: None)
         try:
             return tries.run(choice).moved
@@ -90,9 +94,17 @@ class Lake:
     def rows(self, table: str, column: str) -> Counter[Any]:
         return Counter(row[column] for row in LakeView(self.lake).query(table, f"select {column} from t"))
 
-    def kept(self, pile: str, field: str) -> Counter[Any]:
+    def held(self, pile: str, field: str) -> Counter[Any]:
+        """The values of a field in the records that are whole."""
+        found = (json.loads(text) for text in self._held(pile) if text.endswith("}"))
+        return Counter(record[field] for record in found)
+
+    def torn(self) -> int:
+        return sum(not text.endswith("}") for text in self._held("quarantine"))
+
+    def _held(self, pile: str) -> list[str]:
         rows = LakeView(self.lake).query(f"_forebay/{pile}", "select record from t where line is not null")
-        return Counter(json.loads(row["record"])[field] for row in rows)
+        return [row["record"].rstrip() for row in rows]
 
 
 @pytest.fixture
@@ -102,23 +114,85 @@ def made(spark: SparkSession, twin: Twin, lake: str) -> Iterator[Lake]:
     made.batch.close()
 
 
-def test_records_that_share_a_line_are_told_apart_by_every_verb(made: Lake) -> None:
-    made.load(0, {"known": tick("known")})
-    files = {}
-    for name, layout in LAYOUTS.items():
-        texts = [tick(f"{name} 1"), tick("known"), tick(f"{name} 2"), tick(f"{name} 2"), tick("shared")]
-        files[name] = layout([*texts, tick(f"{name} 3", 500), tick(f"{name} 4", 5000), buy(1), buy(2)])
-    made.load(1, files)
-    wanted = {f"{name} {n}" for name in LAYOUTS for n in (1, 2)} | {"known", "shared"}
-    assert made.rows("alpha", "id") == Counter(dict.fromkeys(wanted, 1))
-    count = len(LAYOUTS)
-    assert made.kept("quarantine", "level") == {500: count, 5000: count}
-    assert made.kept("parked", "price") == {1: count, 2: count}
+TORN = ('{"torn": [1, 2', '{"torn": "x', "oops", '{"torn":')
 
-    assert made.try_again(Choice("parked", table="cheap")) == count
-    assert made.kept("parked", "price") == {2: count}
-    assert made.rows("cheap", "price") == {1: count}
-    assert made.try_again(Choice("quarantine")) == count
-    assert made.kept("quarantine", "level") == {5000: count}
-    assert made.rows("alpha", "level") == {1: len(wanted), 500: count}
+
+@dataclass
+class Told:
+    """What a file holds, and where each of its records belongs before anything is retried."""
+
+    text: str
+    ticks: list[str] = field(default_factory=list)
+    high: list[str] = field(default_factory=list)
+    higher: list[str] = field(default_factory=list)
+    prices: list[int] = field(default_factory=list)
+    torn: int = 0
+
+
+def told(draw: Random, name: str) -> Told:
+    """A file of several parts, each in a layout of its own; what is broken stands before any of them, on its own line."""
+    made, parts = Told(""), []
+    for part in range(draw.randint(1, 4)):
+        if draw.random() < 0.4:
+            parts.append(draw.choice(TORN))
+            made.torn += 1
+        texts = [text for n in range(draw.randint(3, 6)) for text in some(draw, f"{name} {part} {n}", made)]
+        parts.append(LAYOUTS[draw.choice(sorted(LAYOUTS))](texts))
+    made.text = "\n".join(parts)
+    return made
+
+
+def some(draw: Random, name: str, made: Told) -> list[str]:
+    kind = draw.choice(("new", "new", "known", "twice", "high", "higher", "buy"))
+    if kind == "buy":
+        made.prices.append(draw.choice((1, 2)))
+        return [buy(made.prices[-1])]
+    if kind == "known":
+        return [tick("known")]
+    {"high": made.high, "higher": made.higher}.get(kind, made.ticks).append(name)
+    one = tick(name, {"high": 500, "higher": 5000}.get(kind, 1))
+    return [one, one] if kind == "twice" else [one]
+
+
+@pytest.mark.parametrize("seed", range(int(os.environ.get("FOREBAY_LAYOUTS", "1"))))
+def test_every_layout_goes_through_every_verb(made: Lake, seed: int) -> None:
+    """Ingest, dedupe, quarantine, replace, adopt, retry, replace again, drop. FOREBAY_LAYOUTS=50 draws so many times."""
+    draw = Random(seed)
+    files = {f"{n}.json": told(draw, f"{n}") for n in range(10)}
+
+    def load(number: int, keys: Iterable[str]) -> None:
+        made.load(number, {key: files[key].text for key in keys})
+
+    def everything(*names: str) -> Counter[Any]:
+        return Counter(one for file in files.values() for name in names for one in getattr(file, name))
+
+    made.load(0, {"known": tick("known")})
+    load(1, files)
+    replaced = draw.sample(sorted(files), 4)
+    for key in replaced:
+        again = files[key].ticks[:2]  # the same records as before are no duplicates: those leave
+        files[key] = told(draw, f"{key} again")
+        files[key].ticks += again
+        files[key].text += "".join(f"\n{tick(one)}" for one in again)
+    load(2, replaced)
+    assert made.rows("alpha", "id") == everything("ticks") + Counter(["known"])
+    assert made.held("quarantine", "id") == everything("high", "higher")
+    assert made.torn() == sum(file.torn for file in files.values())
+    assert made.held("parked", "price") == everything("prices")
+
+    assert made.retry(Choice("parked", table="cheap")) == everything("prices")[1]
+    assert made.retry(Choice("quarantine")) == everything("high").total()
+    replaced = draw.sample(sorted(files), 4)
+    high = [one for key, file in files.items() if key not in replaced for one in file.high]
+    cheap = [one for key, file in files.items() if key not in replaced for one in file.prices if one == 1]
+    files |= {key: told(draw, f"{key} once more") for key in replaced}
+    load(3, replaced)
+    assert made.rows("alpha", "id") == everything("ticks") + Counter(["known", *high])
+    assert made.rows("cheap", "price") == Counter(cheap)
+    held = made.held("quarantine", "id")
+    assert held == everything("high", "higher") - Counter(high)
+    assert made.held("parked", "price") == everything("prices") - Counter(cheap)
+
+    assert made.retry(Choice("quarantine", give_up=True)) == held.total() + made.torn()
+    assert made.held("quarantine", "id").total() == made.torn() == 0
     assert accounts(LakeView(made.lake)).differences() == []

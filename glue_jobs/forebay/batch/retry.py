@@ -219,6 +219,8 @@ class _Carrying:
         return Retried(sum(r["count"] for r in counted), tables, dropped)
 
     def _write(self, fates: Sequence[Fate]) -> None:
+        if self.plan.choice.give_up:
+            return
         writing = Writing(
             spark=self.spark,
             service=self.service,

@@ -123,7 +123,7 @@ def retry_at_start(batch: Batch) -> None:
         for choice in (Choice("quarantine", reason=reason) for reason in reasons):
             if tries.concerns_any(choice):
                 tries.run(choice)
-    except ForebayError as problem:
+    except Exception as problem:  # whatever is wrong with held records, new files are taken in
         batch.emit(RecordsNotRetried(service=batch.service.name, error=str(problem)))
 
 

@@ -1,0 +1,30 @@
+"""What is wrong with held records never keeps a job from taking in new files."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+import forebay.jobs.ingest as job
+from forebay.batch.events import RecordsNotRetried
+from forebay.events import Event
+
+
+@pytest.mark.parametrize("wrong", [ValueError("a plan that is no JSON"), RuntimeError("Spark does not know a column")])
+def test_a_retry_that_cannot_be_carried_out_is_told_and_the_job_goes_on(
+    monkeypatch: pytest.MonkeyPatch, wrong: Exception
+) -> None:
+    class Broken:
+        def __init__(self, *_: object, **__: object) -> None:
+            pass
+
+        def concerns_any(self, choice: object) -> bool:
+            raise wrong
+
+    told: list[Event] = []
+    monkeypatch.setattr(job, "Retry", Broken)
+    batch: Any = SimpleNamespace(spark=None, service=SimpleNamespace(name="s"), lake="l", emit=told.append, logs=None)
+    job.retry_at_start(batch)
+    assert told == [RecordsNotRetried(service="s", error=str(wrong))]
