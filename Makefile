@@ -8,7 +8,7 @@ PYTEST := $(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile --no-loadscop
 ONE_JOURNEY := tests/journey/test_happy_path.py::test_nothing_is_dropped_silently
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test quick check format bench synth bundle lock clean
+.PHONY: help setup demo test quick check format bench soak synth bundle lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -36,6 +36,9 @@ format: setup ## put all files into the house style
 
 bench: setup ## one bench, NAME=source|reader|cli|index|fanout|skew|pipeline|history|endurance|compaction|stress: one JSON line with figures, and bars that hold or do not
 	@$(BIN)/python -m tests.bench.$(NAME)
+
+soak: setup ## the service in the twin for hours (SOAK_MINUTES=120), all at random: every sum must hold, and no memory grow
+	@$(BIN)/python -m tests.bench.soak
 
 synth: setup ## the CloudFormation template, into cdk.out/ (offline)
 	@$(BIN)/python -m infra.app

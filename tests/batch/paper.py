@@ -248,11 +248,7 @@ class PaperWriting(Writing):
 class PaperLedger(Ledger):
     def __init__(self, lake: Lake) -> None:
         super().__init__(None, PLACE)  # type: ignore[arg-type]
-        self.lake = lake
-
-    def _load(self) -> Index:
-        rows = self.lake.rows(LEDGER)
-        return Index([row["file_hash"] for row in rows], [row["key_hash"] for row in rows])
+        self.lake, self._index = lake, Index()
 
     def _same(self, *_: Any) -> frozenset[Any]:
         return frozenset()

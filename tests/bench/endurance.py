@@ -26,7 +26,7 @@ from forebay.settings import IngestSettings
 from forebay_local.fabricate import body
 from forebay_local.twin.twin import Twin, running
 
-__all__ = ["run"]
+__all__ = ["PAUSE_S", "measured", "run"]
 
 BUCKET = "bench-landing"
 MIB = 1 << 20
@@ -81,28 +81,29 @@ class _Watch:
             return
         self.done += 1
         if self.done == max(1, self.batches // 5):
-            self.early = self.measured()
+            self.early = measured(self.spark)
         if self.done == self.batches:
-            self.late = self.measured()
+            self.late = measured(self.spark)
             self.seconds = round(time.monotonic() - self.began, 1)
             self.stop.set()
         self.next.release()
 
-    def measured(self) -> dict[str, float]:
-        """The driver's own heap in Python and in the JVM, after a collection, and all that its helpers hold."""
-        time.sleep(PAUSE_S)
-        gc.collect()
-        runtime = self.spark._jvm.java.lang.Runtime.getRuntime()
-        for _ in range(3):
-            runtime.gc()
-            time.sleep(0.2)
-        heap = runtime.totalMemory() - runtime.freeMemory()
-        planner = [pid for pid in _descendants(os.getpid()) if "python_streaming_source_runner" in _command(pid)]
-        return {
-            "driver in Python": round(_resident(os.getpid()) / MIB, 1),
-            "driver in the JVM": round(heap / MIB, 1),
-            "planner of the source": round(sum(map(_resident, planner)) / MIB, 1),
-        }
+
+def measured(spark: Any, pause_s: float = PAUSE_S) -> dict[str, float]:
+    """The driver's own heap in Python and in the JVM, after a collection, and all that its helpers hold."""
+    time.sleep(pause_s)
+    gc.collect()
+    runtime = spark._jvm.java.lang.Runtime.getRuntime()
+    for _ in range(3):
+        runtime.gc()
+        time.sleep(0.2)
+    heap = runtime.totalMemory() - runtime.freeMemory()
+    planner = [pid for pid in _descendants(os.getpid()) if "python_streaming_source_runner" in _command(pid)]
+    return {
+        "driver in Python": round(_resident(os.getpid()) / MIB, 1),
+        "driver in the JVM": round(heap / MIB, 1),
+        "planner of the source": round(sum(map(_resident, planner)) / MIB, 1),
+    }
 
 
 def _run(twin: Twin, lake: str, batches: int, watch: _Watch, service: str) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 
 from forebay.events import Event
 from forebay.jobs.ingest import ingest
+from forebay.landed_file import LandedFile
 from forebay.operate.accounts import Accounts, accounts
 from forebay.operate.lake_view import LakeView
 from forebay.settings import IngestSettings
@@ -51,23 +52,28 @@ class Story:
         self.announce(name, len(body), answer["ETag"], answer.get("VersionId"))
 
     def announce(self, name: str, size: int, etag: str, version: str | None = None) -> None:
-        from forebay.landed_file import LandedFile
+        self.announce_files(LandedFile(self.bucket, f"in/{name}", size, etag.strip('"'), version))
+
+    def announce_files(self, *files: LandedFile) -> None:
         from forebay_local.fabricate import body
 
-        file = LandedFile(self.bucket, f"in/{name}", size, etag.strip('"'), version)
-        self.twin.client("sqs").send_message(QueueUrl=self.queue_url, MessageBody=body([file]))
+        for file in files:
+            self.twin.client("sqs").send_message(QueueUrl=self.queue_url, MessageBody=body([file]))
 
     @property
     def bucket(self) -> str:
         return f"landing-{self.name}"
 
     def run(self, *, wait_s: int = 0, **more: Any) -> Accounts:
-        """Takes everything in, in drain mode. The twin's queue tells all that it has at once: no poll needs to wait."""
+        self.take_in(wait_s=wait_s, **more)
+        return self.accounts()
+
+    def take_in(self, *, wait_s: int = 0, **more: Any) -> None:
+        """Everything, in drain mode. The twin's queue tells all that it has at once: no poll needs to wait."""
         settings = IngestSettings(
             lake=self.lake, queue_url=self.queue_url, service=self.service, drain=True, wait_s=wait_s, **more
         )
         ingest(settings, emit=self.events.append, stop=threading.Event())
-        return self.accounts()
 
     def accounts(self) -> Accounts:
         return accounts(LakeView(self.lake))
