@@ -6,6 +6,7 @@
 * `fields` what the declarations name, parsed once      * `routing` which record belongs to which table, as one expression
 * `columns` the columns that rows get      * `reasons` why a record is in the quarantine: every reason, once
 * `record_fields` the fields of a record, as they were written      * `attempt` declared SQL that may fail on a row
+* `bound` how large declared SQL may make a value
 * `expectations` what must hold of a row      * `dedupe` records that came before
 * `recent_ids` the ids of the last days, in memory
 * `retry` of held records: quarantined or parked      * `retry_plan` which ones, durable before anything happens

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from forebay.batch.accounting import Fate
 from forebay.batch.attempt import attempt
+from forebay.batch.bound import node_of, unsafe
 from forebay.batch.columns import spark_type, with_declared_columns
 from forebay.batch.reasons import BAD_PARTITION_VALUE, EVENT_IN_THE_FUTURE, EVENT_TOO_OLD
 from forebay.declaration.column import Column
@@ -248,6 +249,8 @@ def _faults(rows: DataFrame, check: str, wanted: str) -> Iterator[str]:
     forbidden = sorted({FORBIDDEN[kind] for kind in _classes(expression) if kind in FORBIDDEN})
     if not forbidden and not expression.deterministic():
         forbidden = ["gives another answer every time"]
+    if not forbidden and (why := unsafe(node_of(expression))) is not None:
+        forbidden = [f"is not safe for every record: {why}"]
     yield from forbidden
     if not forbidden and (why := _refused(rows, attempt(check, wanted, F.rand() < 2))) is not None:
         yield f"cannot be computed for any row: {why}"

@@ -1,0 +1,265 @@
+"""Declared SQL with which a record could kill a worker, known before the first record.
+
+Pure, but for `node_of`. In: an expression as Spark analysed it. Out: what is wrong with it, if a record could make it take
+a worker's memory: `repeat(name, level)`, or `aggregate` that doubles its text with each element. `TryEval` catches no
+OutOfMemoryError. Nor does it catch a segmentation fault: `element_at` reads outside of the array at -2147483648 (Spark 4.1).
+
+A value has at most `fixed + times * R` characters, where `R` is the size of the record's columns. Both are computed from the
+leaves up. What has no such bound is refused, and so is a bound that is too large. Numbers, dates and the like have a size of
+their own. A function that is not named here gives no more than its arguments hold together.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+__all__ = ["MOST_FIXED", "MOST_TIMES", "RULES", "Node", "node_of", "unsafe"]
+
+MOST_TIMES = 64
+MOST_FIXED = 1 << 20
+OF_A_NUMBER = 16
+
+SIZED = ("string", "binary", "array", "map", "variant", "char")
+COLUMN, LITERAL, VARIABLE, LAMBDA = "AttributeReference", "Literal", "NamedLambdaVariable", "LambdaFunction"
+
+
+@dataclass(frozen=True)
+class Node:
+    """A part of an expression: Spark's name of its class, its type in SQL's words, its parts; a literal's value, and the name
+    of a column or of a lambda's variable."""
+
+    kind: str
+    type: str
+    parts: tuple[Node, ...] = ()
+    value: Any = None
+    name: str = ""
+
+    @property
+    def sized(self) -> bool:
+        """Whether a record decides how large it is. A struct of numbers is not."""
+        return any(word in self.type for word in SIZED)
+
+    @property
+    def all(self) -> Iterator[Node]:
+        yield self
+        for part in self.parts:
+            yield from part.all
+
+
+@dataclass(frozen=True)
+class Size:
+    """`of` says how often each column is in it. The columns together are no larger than the record."""
+
+    fixed: int = 0
+    of: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def times(self) -> int:
+        return max(self.of.values(), default=0)
+
+    def __add__(self, other: Size) -> Size:
+        names = self.of.keys() | other.of.keys()
+        return Size(self.fixed + other.fixed, {name: self.of.get(name, 0) + other.of.get(name, 0) for name in names})
+
+    def __mul__(self, count: int) -> Size:
+        return Size(self.fixed * count, {name: times * count for name, times in self.of.items()})
+
+
+class Unbounded(Exception):
+    """Its text says why."""
+
+
+def unsafe(expression: Node) -> str | None:
+    """Why a record could kill a worker with this expression; None if none can."""
+    try:
+        _size(expression)
+    except Unbounded as why:
+        return str(why)
+    return None
+
+
+def _size(node: Node) -> Size:
+    """Of the node's value. Values on the way to it are bounded as well."""
+    rule = RULES.get(node.kind) or RULES.get(node.kind.partition(".")[0], _sum)
+    size = rule(node)
+    if not node.sized:
+        size = Size(OF_A_NUMBER)
+    if size.times > MOST_TIMES or size.fixed > MOST_FIXED:
+        raise Unbounded(
+            f"could make a value of {size.fixed:,} characters and {size.times:,} times the record; "
+            f"{MOST_FIXED:,} and {MOST_TIMES} times are the most"
+        )
+    return size
+
+
+def _sum(node: Node) -> Size:
+    return _total(node.parts)
+
+
+def _total(parts: tuple[Node, ...]) -> Size:
+    size = Size()
+    for part in parts:
+        size += _size(part)
+    return size
+
+
+def _literal(node: Node) -> Size:
+    return Size(len(str(node.value)))
+
+
+def _record(node: Node) -> Size:
+    """A column, or an element of an argument: no more than what it comes from."""
+    return Size(0, {node.name: 1})
+
+
+def _grows(factor: int) -> Callable[[Node], Size]:
+    return lambda node: _sum(node) * factor
+
+
+def _element(node: Node) -> Size:
+    """Spark takes the absolute value of the place, and that of the smallest integer is negative."""
+    array, place = node.parts[:2]
+    if array.type.startswith("array"):
+        if place.kind not in (LITERAL, "UnaryMinus", "Cast"):
+            raise Unbounded("the place in an array must be a constant; get(array, index), from 0, takes any")
+        _count(place, "is a place in an array")
+    return _sum(node)
+
+
+def _repeated(node: Node) -> Size:
+    what, count = node.parts
+    return _size(what) * _count(count, "says how often")
+
+
+def _padded(node: Node) -> Size:
+    return _sum(node) + Size(_count(node.parts[1], "is padded to"))
+
+
+def _spaces(node: Node) -> Size:
+    return Size(_count(node.parts[0], "is a number of spaces"))
+
+
+def _inserted(node: Node) -> Size:
+    return _sum(node) + Size(_count(node.parts[1], "is a place in an array"))
+
+
+def _sequence(node: Node) -> Size:
+    start, stop, *step = [_count(part, "is a bound of a sequence") for part in node.parts[:3] if part.type != "void"]
+    return Size(OF_A_NUMBER * (abs(stop - start) // max(1, abs(step[0]) if step else 1) + 1))
+
+
+def _replaced(node: Node) -> Size:
+    """In the worst case something stands in the place of each character."""
+    text, _, by, *_ = node.parts
+    return _size(text) * (1 + _length(by, "takes the place of something"))
+
+
+def _joined(node: Node) -> Size:
+    between = node.parts[0] if node.kind == "ConcatWs" else node.parts[1]
+    return _sum(node) * (1 + _length(between, "stands between elements"))
+
+
+def _format(node: Node) -> Size:
+    """Each argument may be named often, and filled up to a width."""
+    if not node.parts or node.parts[0].kind != LITERAL:
+        raise Unbounded("its format must be a constant, since a width in it may be any number")
+    text = str(node.parts[0].value)
+    widths = [int(number) for number in re.findall(r"\d+", text)]
+    return _total(node.parts[1:]) * max(1, text.count("%")) + Size(len(text) + sum(widths))
+
+
+def _number_format(node: Node) -> Size:
+    decimals = node.parts[1]
+    if decimals.type == "string":
+        return Size(_length(decimals, "is the pattern of a number") + OF_A_NUMBER * 32)
+    return Size(_count(decimals, "is a number of decimals") + OF_A_NUMBER * 32)
+
+
+def _of_each(node: Node) -> Size:
+    """A value made for each element. What comes from outside of the lambda would be there once for each."""
+    *arguments, function = node.parts
+    _captures_nothing(function)
+    each = _size(function.parts[0])
+    return _total(tuple(arguments)) * (each.times + each.fixed)
+
+
+def _aggregate(node: Node) -> Size:
+    """A number is fine. A text could double with each element."""
+    argument, zero, merge, finish = node.parts
+    if zero.sized:
+        raise Unbounded(
+            "aggregates into a text, array or map, which could double with each element; use concat_ws or array_join"
+        )
+    for part in (argument, merge.parts[0]):
+        _size(part)
+    return _size(finish.parts[0])
+
+
+def _captures_nothing(function: Node) -> None:
+    body, *own = function.parts
+    names = {variable.name for variable in own}
+    for node in body.all:
+        if node.kind == LAMBDA:
+            names |= {variable.name for variable in node.parts[1:]}
+    for node in body.all:
+        if node.kind in (COLUMN, VARIABLE) and node.sized and node.name not in names:
+            raise Unbounded(
+                f"makes something of {node.name} for each element; only the element itself may be used there"
+            )
+
+
+def _count(node: Node, what: str) -> int:
+    if node.kind == "Cast":
+        node = node.parts[0]
+    if node.kind == "UnaryMinus" and node.parts[0].kind == LITERAL:
+        return -_count(node.parts[0], what)
+    if node.kind != LITERAL or not isinstance(node.value, int) or node.value <= -(2**31):
+        raise Unbounded(f"what {what} must be a constant number, since a record may hold any")
+    return abs(node.value) if what != "is a bound of a sequence" else node.value
+
+
+def _length(node: Node, what: str) -> int:
+    if node.kind != LITERAL:
+        raise Unbounded(f"what {what} must be a constant, since a record may hold any")
+    return len(str(node.value or ""))
+
+
+RULES: Mapping[str, Callable[[Node], Size]] = {
+    LITERAL: _literal,
+    COLUMN: _record,
+    VARIABLE: _record,
+    "ElementAt": _element,
+    "StringRepeat": _repeated,
+    "ArrayRepeat": _repeated,
+    "StringSpace": _spaces,
+    **dict.fromkeys(("StringLPad", "StringRPad", "StaticInvoke.lpad", "StaticInvoke.rpad"), _padded),
+    "Sequence": _sequence,
+    "ArrayInsert": _inserted,
+    **dict.fromkeys(("StringReplace", "RegExpReplace"), _replaced),
+    **dict.fromkeys(("ConcatWs", "ArrayJoin"), _joined),
+    "FormatString": _format,
+    "FormatNumber": _number_format,
+    **dict.fromkeys(("ArrayTransform", "ZipWith", "TransformKeys", "TransformValues", "MapZipWith"), _of_each),
+    "ArrayAggregate": _aggregate,
+    **dict.fromkeys(("Hex", "Base64", "StructsToCsv", "Quote"), _grows(2)),
+    **dict.fromkeys(("Upper", "Lower", "InitCap", "StaticInvoke", "Invoke"), _grows(3)),
+    **dict.fromkeys(("StructsToJson", "StructsToXml", "Encode"), _grows(6)),
+}
+
+
+def node_of(expression: Any) -> Node:
+    """Of an analysed expression of the JVM."""
+    kind = str(expression.getClass().getSimpleName())
+    children = expression.children()
+    parts = tuple(node_of(children.apply(at)) for at in range(children.size()))
+    value: Any = None
+    if kind == LITERAL:
+        value = expression.value()
+        value = value if isinstance(value, int) and not isinstance(value, bool) else str(value)
+    name = str(expression.name()) + str(expression.exprId()) if kind in (COLUMN, VARIABLE) else ""
+    if kind.endswith("Invoke"):
+        kind += f".{expression.functionName()}"
+    return Node(kind, str(expression.dataType().simpleString()), parts, value, name)
