@@ -1,5 +1,6 @@
 """Everything on AWS, as one CDK app: `python -m infra.app` synthesizes it offline, `cdk deploy` puts it there.
 
-`stack.py` wires on one screen; `foundation.py` is what jobs and functions stand on; `jobs/` and `functions/` have each job and
-function with its settings and rights; every other module is one capability. Nothing here imports Spark.
+`forebay.py` wires on one screen, as a construct for any stack; `stack.py` is the app's own; `foundation.py` is what jobs and
+functions stand on; `jobs/` and `functions/` have each job and function with its settings and rights; every other module is one
+capability. Nothing here imports Spark.
 """

@@ -16,7 +16,6 @@ import aws_cdk as cdk
 
 from forebay.declaration.service import Service
 from forebay.errors import InvalidConfiguration
-from infra.budget import TAG
 from infra.declarations import declared
 from infra.regions import problems_of_region, said_region
 from infra.review import review
@@ -42,7 +41,6 @@ def build(context: Mapping[str, Any], *, outdir: str | None = None, region: str 
         synthesizer=cdk.DefaultStackSynthesizer(
             generate_bootstrap_version_rule=False, bucket_prefix=f"{settings.name}/"
         ),
-        tags={"service": "forebay", "environment": settings.env, TAG: settings.name},
     )
     review(app)
     return app, stack

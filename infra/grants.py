@@ -191,9 +191,12 @@ def read_health(role: iam.IGrantable, bucket_arn: str) -> None:
 
 
 def read_assets(role: iam.IGrantable, bucket: s3.IBucket, prefix: str) -> None:
-    """Of any version: a worker that joins a run which began before a deploy fetches the code of then."""
+    """Of any version: a worker that joins a run which began before a deploy fetches the code of then. A stack whose synthesizer
+    has no `bucket_prefix` keeps its assets beside all others, and then no prefix can be told."""
     because = "workers that join an older run fetch its older code, whose hash this template no longer knows"
-    allow(role, "ReadCode", ["s3:GetObject"], [bucket.arn_for_objects(f"{prefix}/*")], because=because)
+    allow(
+        role, "ReadCode", ["s3:GetObject"], [bucket.arn_for_objects(f"{prefix}/*" if prefix else "*")], because=because
+    )
 
 
 def use_key(role: iam.IGrantable, sid: str, *keys: kms.IKey) -> None:

@@ -14,7 +14,7 @@ import cdk_nag
 from aws_cdk import Acknowledgment, App, Stack, Validations
 from constructs import IConstruct
 
-__all__ = ["acknowledge", "acknowledge_wildcards", "review"]
+__all__ = ["acknowledge", "acknowledge_shared_name", "acknowledge_wildcards", "review"]
 
 
 def review(app: App) -> None:
@@ -23,6 +23,11 @@ def review(app: App) -> None:
 
 def acknowledge(what: IConstruct, rule: str, reason: str) -> None:
     Validations.of(what).acknowledge(Acknowledgment(id=f"AwsSolutions::AwsSolutions-{rule}", reason=reason))
+
+
+def acknowledge_shared_name(what: IConstruct, reason: str) -> None:
+    """Where CloudFormation's own rules take a name for unique that is so within something else."""
+    Validations.of(what).acknowledge(Acknowledgment(id="CloudFormation-Validate::E3019", reason=reason))
 
 
 def acknowledge_wildcards(role: IConstruct, resources: Iterable[str], reason: str) -> None:

@@ -18,6 +18,7 @@ from forebay.declaration.schedule import Schedule
 from infra import grants
 from infra.engines import Engine, Glue
 from infra.jobs.job import Job
+from infra.review import acknowledge_shared_name
 from infra.settings import Settings
 
 __all__ = ["Schedules", "cron", "when_a_job_ends"]
@@ -56,6 +57,7 @@ class Schedules(Construct):
         )
         # Scheduler tries the role when the schedule is made.
         schedule.node.add_dependency(self._role)
+        acknowledge_shared_name(schedule, "a schedule's name is unique within its group, and each service has its own")
 
     def runs(self, name: str, declared: Schedule, job: Job, by: lam.IFunction | None = None) -> None:
         """A run of a job by the clock. Glue is asked directly, and leaves it out where one is at work already; with another
@@ -83,6 +85,7 @@ class Schedules(Construct):
             ),
         )
         schedule.node.add_dependency(self._role)
+        acknowledge_shared_name(schedule, "a schedule's name is unique within its group, and each service has its own")
         schedule.node.add_dependency(job.resource)
 
 

@@ -1,120 +1,32 @@
-"""The whole service on one screen: what there is, what wakes what, and what a person sees."""
+"""The stack of this repository's app: one service, and nothing else."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
-from aws_cdk import CfnOutput, Stack
-from aws_cdk import aws_lambda as lam
+from infra import node  # noqa: F401  isort: skip
+from aws_cdk import Stack
 from constructs import Construct
 
-from forebay.declaration.schedule import schedules_of
 from forebay.declaration.service import Service
-from infra.alarm_topic import alarm_topic
-from infra.alarms import Alarms
-from infra.buckets import access_logs_bucket, arn_of
-from infra.budget import budget
-from infra.dashboard import dashboard
-from infra.engines import engine_of
-from infra.foundation import Foundation
-from infra.functions import each
-from infra.functions.function import Functions
-from infra.jobs.code import JobCode
-from infra.jobs.ingest import ingest_job
-from infra.jobs.job import Job
-from infra.jobs.upkeep import upkeep_jobs
-from infra.keys import Keys
-from infra.lake import Lake
-from infra.landing import Landing, landing_bucket_name, topic_arn_of
-from infra.schedules import Schedules, when_a_job_ends
+from infra.forebay import Forebay, tags_of
 from infra.settings import Settings
 
 __all__ = ["ForebayStack"]
 
 
-@dataclass(frozen=True)
-class Jobs:
-    ingest: Job
-    upkeep: dict[str, Job]
-
-    @property
-    def all(self) -> list[Job]:
-        return [self.ingest, *self.upkeep.values()]
-
-
 class ForebayStack(Stack):
+    """CloudFormation gives the stack's tags to all that it makes."""
+
     def __init__(
         self, scope: Construct, construct_id: str, *, settings: Settings, service: Service, **more: Any
     ) -> None:
-        super().__init__(scope, construct_id, termination_protection=settings.termination_protection, **more)
-        on = self._foundation(settings, service)
-        jobs = Jobs(ingest_job(self, on), upkeep_jobs(self, on))
-        functions = Functions(self, "Functions", settings=settings, key=on.keys.data)
-        start = each.start_ingest(functions, on, jobs.ingest)
-        self._wake(on, jobs, functions, start)
-        self._show(on, jobs, functions, start)
-        self._tell(on, jobs)
-
-    def _foundation(self, settings: Settings, service: Service) -> Foundation:
-        bucket_arn, topic_arn = arn_of(landing_bucket_name(settings)), topic_arn_of(settings)
-        keys = Keys(self, "Keys", settings=settings, landing_bucket_arn=bucket_arn, topic_arn=topic_arn)
-        access_logs = access_logs_bucket(self, settings=settings)
-        return Foundation(
-            settings=settings,
-            service=service,
-            keys=keys,
-            landing=Landing(self, "Landing", settings=settings, key=keys.data, access_logs=access_logs),
-            lake=Lake(self, "Lake", settings=settings, keys=keys, access_logs=access_logs),
-            engine=engine_of(self, settings),
-            code=JobCode(self, "Code", service=service),
-            alarms_to=alarm_topic(self, settings=settings, key=keys.data),
+        super().__init__(
+            scope,
+            construct_id,
+            termination_protection=settings.termination_protection,
+            tags=tags_of(settings),
+            **more,
         )
-
-    def _wake(self, on: Foundation, jobs: Jobs, functions: Functions, start: lam.Function) -> None:
-        """What runs by the clock, when a job ends, or when a person asks."""
-        settings, schedules = on.settings, Schedules(self, "Schedules", settings=on.settings)
-        freshness = each.publish_freshness(functions, on, jobs.ingest)
-        planner = each.plan_compaction(functions, on, jobs.upkeep["compact"])
-        schedules.every(settings.start_every_minutes, "start_ingest", start)
-        schedules.every(5, "publish_freshness", freshness)
-        schedules.every(60, "measure_trend", freshness, {"trend": True})
-        schedules.every(settings.plan_compaction_every_minutes, "plan_compaction", planner)
-        schedules.every(settings.status_page_every_minutes, "status_page", each.status_page(functions, on, jobs.all))
-        by = None if settings.engine == "glue" else each.start_job(functions, on, jobs.all)
-        # Small files daily or sooner, by the planner; the rest by the clock, in the hours that the declarations say.
-        for name, declared in schedules_of(on.service.schedules).items():
-            schedules.runs(name, declared, jobs.upkeep[declared.job], by=by)
-        ended = each.job_ended(functions, on, jobs.all)
-        when_a_job_ends(self, settings=settings, engine=on.engine, jobs=jobs.all, function=ended)
-        each.announce_files(functions, on)
-
-    def _show(self, on: Foundation, jobs: Jobs, functions: Functions, start: lam.Function) -> None:
-        """What a person sees."""
-        settings, landing, service = on.settings, on.landing, on.service.name
-        alarms = Alarms(self, "Alarms", settings=settings, topic=on.alarms_to, service=service)
-        alarms.watch_landing(landing)
-        alarms.watch_batches(landing.queue)
-        alarms.watch_notifications()
-        alarms.watch_trends()
-        alarms.watch_the_watchers(functions.all, settings.name)
-        for table in settings.watched:
-            alarms.watch_table(table)
-        if settings.monthly_budget_usd:
-            budget(self, settings=settings, topic=on.alarms_to)
-        if settings.mode != "continuous":
-            alarms.wake(start, landing.queue)
-        dashboard(self, settings=settings, service=service, landing=landing, jobs=jobs.all, alarms=alarms.all)
-
-    def _tell(self, on: Foundation, jobs: Jobs) -> None:
-        """What other tools look up."""
-        for name, value in {
-            "LandingBucket": landing_bucket_name(on.settings),
-            "LandingPrefix": on.settings.landing_prefix or "/",
-            "QueueUrl": on.landing.queue.queue_url,
-            "DeadUrls": on.landing.dead_urls,
-            "LakeUri": on.lake.uri,
-            "IngestJob": jobs.ingest.name,
-            "AlarmTopicArn": on.alarms_to.topic_arn,
-        }.items():
-            CfnOutput(self, name, value=value)
+        # The CDK leaves this id out of logical ids.
+        Forebay(self, "Default", settings=settings, service=service, tags={})

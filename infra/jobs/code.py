@@ -11,7 +11,7 @@ import shutil
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from aws_cdk import FileAssetLocation, FileAssetPackaging, Stack, Stage
+from aws_cdk import FileAssetLocation, FileAssetPackaging, IStackSynthesizer, Stack, Stage
 from aws_cdk import aws_s3_assets as assets
 from constructs import Construct
 
@@ -65,9 +65,17 @@ def _named(scope: Construct, file: Path) -> FileAssetLocation:
     digest = hashlib.sha256(file.read_bytes()).hexdigest()
     staged = Path(Stage.of(scope).outdir, f"asset.{digest}{SUFFIX}")  # type: ignore[union-attr]  # an app is a stage
     shutil.copyfile(file, staged)
-    stack = Stack.of(scope)
-    # Through jsii `stack.synthesizer` is the one that was given to the stack, not the copy which is bound to it.
-    stack.synthesizer.bind(stack)
-    return stack.synthesizer.add_file_asset(
+    return _synthesizer(Stack.of(scope)).add_file_asset(
         source_hash=f"{digest}{SUFFIX.removesuffix('.zip')}", file_name=staged.name, packaging=FileAssetPackaging.FILE
     )
+
+
+def _synthesizer(stack: Stack) -> IStackSynthesizer:
+    """Through jsii `stack.synthesizer` is the one that was given to the stack, not the copy which is bound to it. Where none
+    was given it is the bound one."""
+    try:
+        stack.synthesizer.bind(stack)
+    except RuntimeError as refused:
+        if "StackSynthesizerOneStack" not in str(refused):
+            raise
+    return stack.synthesizer

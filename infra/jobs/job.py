@@ -80,7 +80,7 @@ class Job(Construct):
             because = "Spark names what it leaves there"
             grants.write_objects(self.role, sid, on.lake.artefacts.bucket_arn, prefix, because=because)
         grants.use_key(self.role, "UseDataKey", on.keys.data)
-        grants.read_assets(self.role, self.script.bucket, on.settings.name)
+        grants.read_assets(self.role, self.script.bucket, self.script.s3_object_key.rpartition("/")[0])
         on.engine.may_write_logs(self.role, [group.log_group_arn for group in self.log_groups])
         grants.publish_metrics(self.role, on.settings.namespace)
         if on.settings.python_modules.startswith("s3://"):

@@ -694,3 +694,8 @@ def test_the_policy_that_the_command_needs_is_printed(on: Deployment, environmen
     (statement,) = json.loads(ran("doctor", "--stack", on.stack, "--rights"))["Statement"]
     assert "glue:GetJobRuns" in statement["Action"]
     assert not [action for action in statement["Action"] if action.partition(":")[2].startswith(("Put", "Delete"))]
+
+
+def test_a_construct_that_the_stack_does_not_have_is_named(on: Deployment, environment: None) -> None:
+    said = failed(2, "doctor", "--stack", on.stack, "--within", "Shop")
+    assert f"stack {on.stack} Shop: has no outputs of forebay" in said

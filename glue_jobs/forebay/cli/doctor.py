@@ -26,6 +26,9 @@ def doctor(
         str,
         typer.Option(envvar="FOREBAY_STACK", help="The stack's name, such as forebay-prod.", show_default=False),
     ],
+    within: Annotated[
+        str, typer.Option(help="The construct's id, where the service is a part of a stack of your own.")
+    ] = "",
     probe: Annotated[
         bool, typer.Option("--probe", help="Also send one object through everything; it is removed again.")
     ] = False,
@@ -50,7 +53,10 @@ def doctor(
     if rights:
         print_json([policy_for_doctor()])
         return
-    on = look_up(stack, client)
+    on = look_up(stack, client, within=within)
+    if on.status in ("CREATE_COMPLETE", "UPDATE_COMPLETE") and not on.is_deployed:
+        hint = "is it forebay's? In a stack of your own, --within names the construct"
+        raise InvalidConfiguration.one(f"stack {stack} {within}".strip(), "has no outputs of forebay", hint)
     if not (on.status or before):
         where = f"account {on.account}, {on.region}"
         hint = "is the name right, and the region? Before the first deployment, add --before"

@@ -15,7 +15,7 @@ PENDING = ("PendingConfirmation", "Deleted")
 
 def actions(on: Deployment) -> Iterator[Finding]:
     wanted = on.of("CloudWatch::Alarm")
-    pages = on.client("cloudwatch").get_paginator("describe_alarms").paginate(AlarmNamePrefix=f"{on.stack}-")
+    pages = on.client("cloudwatch").get_paginator("describe_alarms").paginate(AlarmNamePrefix=f"{on.name}-")
     found = {one["AlarmName"]: one for page in pages for one in page["MetricAlarms"]}
     for name in wanted:
         if name not in found:
@@ -45,7 +45,7 @@ def listeners(on: Deployment) -> Iterator[Finding]:
         mend = f"aws sns subscribe --topic-arn {topic} --protocol {one['Protocol']} --notification-endpoint {one['Endpoint']}"
         yield warning("alarms.listeners", what, why, mend)
     policy = sns.get_topic_attributes(TopicArn=topic)["Attributes"].get("Policy", "")
-    alarm = f"arn:{on.partition}:cloudwatch:{on.region}:{on.account}:alarm:{on.stack}-any"
+    alarm = f"arn:{on.partition}:cloudwatch:{on.region}:{on.account}:alarm:{on.name}-any"
     if not lets_in(policy, "cloudwatch.amazonaws.com", "sns:Publish", source=alarm, account=on.account):
         what = f"the policy of {topic} does not let CloudWatch publish"
         yield error("alarms.listeners", what, "Alarms ring, and nobody hears them.")

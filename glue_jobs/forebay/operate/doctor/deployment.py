@@ -13,6 +13,7 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
+ANY_OUTPUT = "AlarmTopicArn"
 OUTPUTS = {"LandingBucket", "LandingPrefix", "QueueUrl", "DeadUrls", "LakeUri", "IngestJob", "AlarmTopicArn"}
 
 __all__ = ["Deployment", "Resource", "look_up"]
@@ -54,6 +55,11 @@ class Deployment:
 
     def owns(self, name: str) -> bool:
         return any(one.name == name for one in self.resources)
+
+    @property
+    def name(self) -> str:
+        """What all names of the service begin with."""
+        return self.outputs["IngestJob"].removesuffix("-ingest")
 
     @property
     def landing_bucket(self) -> str:
@@ -102,8 +108,10 @@ class Deployment:
         return f"arn:{self.partition}:kms:{self.region}:{self.account}:key/{key}"
 
 
-def look_up(stack: str, client: Callable[[str], Any], *, now: Callable[[], datetime] = _now) -> Deployment:
-    """Raises what boto3 raises where nobody may ask."""
+def look_up(
+    stack: str, client: Callable[[str], Any], *, within: str = "", now: Callable[[], datetime] = _now
+) -> Deployment:
+    """`within` is the id of the construct, in a stack of one's own. Raises what boto3 raises where nobody may ask."""
     account = client("sts").get_caller_identity()["Account"]
     cloudformation = client("cloudformation")
     region = cloudformation.meta.region_name
@@ -114,14 +122,24 @@ def look_up(stack: str, client: Callable[[str], Any], *, now: Callable[[], datet
             raise
         return Deployment(client, stack, account, region, now=now)
     pages = cloudformation.get_paginator("list_stack_resources").paginate(StackName=stack)
-    listed = [one for page in pages for one in page["StackResourceSummaries"]]
+    outputs = {one["OutputKey"]: one["OutputValue"] for one in found.get("Outputs", ())}
+    # An id may begin as another one does: what belongs to the longer one is not ours.
+    others = [key.removesuffix(ANY_OUTPUT) for key in outputs if key.endswith(ANY_OUTPUT)]
+    others = [other for other in others if other.startswith(within) and other != within]
+    listed = [
+        one
+        for page in pages
+        for one in page["StackResourceSummaries"]
+        if one["LogicalResourceId"].startswith(within)
+        and not any(one["LogicalResourceId"].startswith(other) for other in others)
+    ]
     return Deployment(
         client=client,
         stack=stack,
         account=account,
         region=region,
         status=found["StackStatus"],
-        outputs={one["OutputKey"]: one["OutputValue"] for one in found.get("Outputs", ())},
+        outputs={key.removeprefix(within): value for key, value in outputs.items() if key.startswith(within)},
         resources=tuple(
             Resource(
                 one["ResourceType"].removeprefix("AWS::"), one["LogicalResourceId"], one.get("PhysicalResourceId", "")

@@ -29,7 +29,7 @@ def services(on: Deployment) -> Iterator[Finding]:
     if not key:
         return
     policy = on.client("kms").get_key_policy(KeyId=key, PolicyName="default")["Policy"]
-    alarm = f"arn:{on.partition}:cloudwatch:{on.region}:{on.account}:alarm:{on.stack}-any"
+    alarm = f"arn:{on.partition}:cloudwatch:{on.region}:{on.account}:alarm:{on.name}-any"
     users = [("sns.amazonaws.com", on.arrivals_topic, "SNS cannot put notifications into the queue.")]
     if on.owns(on.arrivals_topic):
         why = "S3 cannot publish to the encrypted topic, and drops its notifications."
@@ -46,7 +46,7 @@ def services(on: Deployment) -> Iterator[Finding]:
 def _logs_may_use_it(on: Deployment, policy: str) -> bool:
     """Under a condition on the log group, which is read as far as it names ours."""
     principal = f"logs.{on.region}.amazonaws.com"
-    ours = f"arn:{on.partition}:logs:{on.region}:{on.account}:log-group:/{on.stack}/any"
+    ours = f"arn:{on.partition}:logs:{on.region}:{on.account}:log-group:/{on.name}/any"
     for one in statements(policy):
         who = one.get("Principal", {})
         if one["Effect"] == "Allow" and isinstance(who, dict) and principal in listed(who.get("Service", ())):

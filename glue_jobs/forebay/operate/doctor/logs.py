@@ -28,7 +28,7 @@ def groups(on: Deployment) -> Iterator[Finding]:
             mend = f"aws logs put-retention-policy --log-group-name {group} --retention-in-days 30"
             yield warning("logs.groups", f"{group} is kept for ever", "Its cost grows with every day.", mend)
     for job in on.of("Glue::Job"):
-        ours = [group for group in on.of("Logs::LogGroup") if group.startswith(f"/{on.stack}/{_short(on, job)}/")]
+        ours = [group for group in on.of("Logs::LogGroup") if group.startswith(f"/{on.name}/{_short(on, job)}/")]
         ran = [run for run in _runs(on, job) if run["JobRunState"] not in AT_WORK]
         if ran and ours and not any(_has_streams(on, group) for group in ours):
             what = f"the job {job} ran, and {' and '.join(sorted(ours))} are empty"
@@ -68,11 +68,11 @@ def _reports_in(on: Deployment, group: str) -> list[dict[str, Any]]:
 
 
 def _groups_of(on: Deployment, job: str) -> list[str]:
-    return [group for group in on.of("Logs::LogGroup") if group.startswith(f"/{on.stack}/{job}/")]
+    return [group for group in on.of("Logs::LogGroup") if group.startswith(f"/{on.name}/{job}/")]
 
 
 def _short(on: Deployment, job: str) -> str:
-    return job.removeprefix(f"{on.stack}-")
+    return job.removeprefix(f"{on.name}-")
 
 
 def _runs(on: Deployment, job: str) -> list[dict[str, Any]]:

@@ -97,6 +97,6 @@ def _of_ingest(on: Deployment) -> Iterator[tuple[str, str, dict[str, str]]]:
     if key := key_of_queue(on):
         for action in ("Decrypt", "GenerateDataKey"):
             yield f"kms:{action}", key if key.startswith("arn:") else on.key_arn(key), {}
-    group = f"arn:{on.partition}:logs:{on.region}:{on.account}:log-group:/{on.stack}/ingest/output:log-stream:a"
+    group = f"arn:{on.partition}:logs:{on.region}:{on.account}:log-group:/{on.name}/ingest/output:log-stream:a"
     yield "logs:PutLogEvents", group, {}
-    yield "cloudwatch:PutMetricData", "*", {"cloudwatch:namespace": on.stack}
+    yield "cloudwatch:PutMetricData", "*", {"cloudwatch:namespace": on.name}

@@ -1,0 +1,104 @@
+"""`Forebay` in a stack of one's own: beside other things, and beside another service."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from infra import node  # noqa: F401  isort: skip
+import aws_cdk as cdk
+from aws_cdk import aws_s3 as s3
+
+from forebay.errors import InvalidConfiguration
+from infra.forebay import Forebay
+from infra.settings import Settings
+from tests.infra.synthesized import FLAGS
+
+pytestmark = pytest.mark.xdist_group("cdk")
+
+NAMED_BY = {
+    "AWS::S3::Bucket": "BucketName",
+    "AWS::SQS::Queue": "QueueName",
+    "AWS::SNS::Topic": "TopicName",
+    "AWS::Glue::Job": "Name",
+    "AWS::Glue::Database": "DatabaseInput",
+    "AWS::Lambda::Function": "FunctionName",
+    "AWS::Logs::LogGroup": "LogGroupName",
+    "AWS::KMS::Alias": "AliasName",
+    "AWS::CloudWatch::Alarm": "AlarmName",
+    "AWS::CloudWatch::Dashboard": "DashboardName",
+    "AWS::Scheduler::ScheduleGroup": "Name",
+    "AWS::Events::Rule": "Name",
+}
+"""Names that an account or a region has once."""
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """A stack with a bucket of its own and two services."""
+    outdir = tmp_path_factory.mktemp("own")
+    app = cdk.App(outdir=str(outdir), context=FLAGS, analytics_reporting=False)
+    stack = cdk.Stack(app, "studio")
+    s3.Bucket(stack, "Mine")
+    games = Forebay(stack, "Games", settings=Settings(env="prod", prefix="games"))
+    Forebay(stack, "Games2", settings=Settings(env="prod", prefix="games-eu", mode="drain"))
+    assert games.foundation.lake.uri.startswith("s3://")
+    app.synth()
+    found: dict[str, Any] = json.loads((outdir / "studio.template.json").read_text())
+    return found
+
+
+def resources(template: dict[str, Any], within: str) -> dict[str, Any]:
+    return {name: one for name, one in template["Resources"].items() if name.startswith(within)}
+
+
+def test_two_services_in_one_stack_share_no_name(template: dict[str, Any]) -> None:
+    taken: dict[tuple[str, str], str] = {}
+    for logical_id, resource in template["Resources"].items():
+        if named_by := NAMED_BY.get(resource["Type"]):
+            name = resource.get("Properties", {}).get(named_by)
+            if name is not None:
+                key = (resource["Type"], json.dumps(name))
+                assert key not in taken, f"{logical_id} and {taken[key]} have one name"
+                taken[key] = logical_id
+    assert {kind for kind, _ in taken} == set(NAMED_BY)
+
+
+def test_each_service_tells_its_outputs_under_its_own_id(template: dict[str, Any]) -> None:
+    names = ("LandingBucket", "LandingPrefix", "QueueUrl", "DeadUrls", "LakeUri", "IngestJob", "AlarmTopicArn")
+    assert {f"{within}{name}" for within in ("Games", "Games2") for name in names} <= set(template["Outputs"])
+    assert template["Outputs"]["GamesIngestJob"]["Value"] == "games-ingest"
+    assert template["Outputs"]["Games2IngestJob"]["Value"] == "games-eu-ingest"
+
+
+def test_all_that_can_be_tagged_is_tagged_with_its_own_service(template: dict[str, Any]) -> None:
+    for kind in ("AWS::S3::Bucket", "AWS::Glue::Job", "AWS::Lambda::Function", "AWS::SQS::Queue", "AWS::KMS::Key"):
+        for logical_id, resource in resources(template, "Games").items():
+            if resource["Type"] == kind:
+                tags = resource["Properties"]["Tags"]
+                tags = tags if isinstance(tags, dict) else {tag["Key"]: tag["Value"] for tag in tags}
+                assert tags["deployment"] == ("games-eu" if logical_id.startswith("Games2") else "games"), logical_id
+    (mine,) = [one for name, one in template["Resources"].items() if name.startswith("Mine")]
+    assert "deployment" not in json.dumps(mine)
+
+
+def test_a_job_may_read_its_code_where_the_stack_keeps_it(template: dict[str, Any]) -> None:
+    """The stack's synthesizer has no prefix for assets."""
+    statements = [
+        statement
+        for resource in resources(template, "GamesIngest").values()
+        if resource["Type"] == "AWS::IAM::Policy"
+        for statement in resource["Properties"]["PolicyDocument"]["Statement"]
+        if statement["Sid"] == "ReadCode"
+    ]
+    assert json.dumps(statements[0]["Resource"]).endswith('"/*"]]}')
+
+
+def test_declarations_that_make_no_sense_are_refused_as_everywhere(tmp_path: Path) -> None:
+    (tmp_path / "service.toml").write_text('name = "shop"\nwher = 1\n')
+    stack = cdk.Stack(cdk.App(outdir=str(tmp_path / "out"), analytics_reporting=False), "studio")
+    with pytest.raises(InvalidConfiguration, match="wher"):
+        Forebay(stack, "Shop", settings=Settings(service=str(tmp_path)))

@@ -1,0 +1,54 @@
+"""What belongs to a service, where a stack has several and other things besides."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from forebay.operate.doctor.deployment import Deployment, look_up
+
+NAMES = ("LandingBucket", "LandingPrefix", "QueueUrl", "DeadUrls", "LakeUri", "IngestJob", "AlarmTopicArn")
+
+
+class Stack:
+    """CloudFormation and STS, as far as they are asked."""
+
+    meta = SimpleNamespace(region_name="eu-west-1")
+
+    def get_caller_identity(self) -> dict[str, Any]:
+        return {"Account": "123456789012"}
+
+    def describe_stacks(self, **_: Any) -> dict[str, Any]:
+        found = [
+            {"OutputKey": f"{within}{name}", "OutputValue": f"{prefix}-ingest" if name == "IngestJob" else name}
+            for within, prefix in (("Games", "games"), ("Games2", "games-eu"))
+            for name in NAMES
+        ]
+        return {"Stacks": [{"StackStatus": "CREATE_COMPLETE", "Outputs": found}]}
+
+    def get_paginator(self, _: str) -> Any:
+        ids = ("GamesIngestJob1", "Games2IngestJob2", "MyOwnJob3")
+        listed = [
+            {"ResourceType": "AWS::Glue::Job", "LogicalResourceId": one, "PhysicalResourceId": one} for one in ids
+        ]
+        return SimpleNamespace(paginate=lambda **_: [{"StackResourceSummaries": listed}])
+
+
+def found(within: str) -> Deployment:
+    return look_up("studio", lambda service: Stack(), within=within)
+
+
+@pytest.mark.parametrize(
+    ("within", "name", "job"), [("Games", "games", "GamesIngestJob1"), ("Games2", "games-eu", "Games2IngestJob2")]
+)
+def test_a_construct_of_a_larger_stack_is_looked_at_alone(within: str, name: str, job: str) -> None:
+    on = found(within)
+    assert on.is_deployed
+    assert (on.name, on.of("Glue::Job")) == (name, [job])
+
+
+def test_a_construct_that_is_not_there_is_not_deployed() -> None:
+    assert not found("Shop").is_deployed
+    assert not found("").is_deployed
