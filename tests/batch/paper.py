@@ -17,7 +17,7 @@ import pytest
 
 import forebay.batch.batch as heart
 import forebay.batch.writing as writing
-from forebay.batch.accounting import Fate
+from forebay.batch.accounting import Fate, Standing
 from forebay.batch.dedupe import DUPLICATE, Dedupe
 from forebay.batch.reading import Read
 from forebay.batch.reasons import OF_WHOLE_TABLES
@@ -184,13 +184,14 @@ class PaperDedupe(Dedupe):
 
 
 class PaperHeld:
-    def __init__(self, rows: Any, spark: Any, unwritten: Mapping[str, str], shared: Mapping[str, Any], _: Any) -> None:
-        self.rows, self.unwritten, self.shared = rows or (), unwritten, shared
+    def __init__(self, rows: Any, spark: Any, unwritten: Mapping[str, str], shared: Any, standing: Standing) -> None:
+        self.rows, self.unwritten, self.shared, self.standing = rows or (), unwritten, shared, standing
 
     def quarantined(self, files: Sequence[FileEnd]) -> Rows:
         kept = []
         for row in self.rows:
-            why = self.unwritten.get(row["table"]) if row["fate"] == "write" else None
+            stands = row["table"] in self.standing.get(row["_file_id"], {})
+            why = self.unwritten.get(row["table"]) if row["fate"] == "write" and not stands else None
             if row["fate"] == "quarantine" or why:
                 kept.append({**row, **self.shared, "file_id": row["_file_id"], "reason": why or "not-json"})
         return Rows(kept)

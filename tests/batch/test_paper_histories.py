@@ -1,5 +1,6 @@
 """Thousands of histories of the batch's protocol, on paper: overwritten by each rule, deduplicated, with tables that fail,
-drivers that die after any effect, and new checkpoints. Every record stands once, and the ledger says where.
+drivers that die after any effect, files that are replayed, and new checkpoints. Every record stands once, and the ledger says
+where.
 
 FOREBAY_PAPER_HISTORIES=100000 plays so many; a failing one is named by its number, and played alone with FOREBAY_PAPER_HISTORY.
 """
@@ -8,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Any
@@ -18,7 +20,7 @@ from forebay.declaration.service import Service, parse_service
 from forebay.errors import Halt
 from forebay.lake.layout import LEDGER, PARKED, QUARANTINE
 from forebay.landed_file import LandedFile
-from forebay.ledger.entry import NOT_FINAL
+from forebay.ledger.entry import NOT_FINAL, REPLAY
 from tests.batch.model import Model, Put
 from tests.batch.paper import Lake, Record, lay_out
 from tests.batch.world import Died
@@ -58,7 +60,8 @@ class Play:
         for key in self.keys:
             self.put(key)
         deeds = {self.put: 4, self.delete: 1, self.withhold: 3, self.mend: 3, self.announce_again: 2}
-        deeds |= {self.fail: 5} if self.tables_fail else {}
+        deeds[self.replay] = 3
+        deeds |= {self.fail: 5, self.pause: 3} if self.tables_fail else {}
         for _ in range(self.draw.randint(3, 14)):
             if self.draw.random() < 0.45:
                 self.attempt(self.draw.choice((None, *range(12))))
@@ -104,6 +107,18 @@ class Play:
     def announce_again(self, key: str) -> None:
         self.waiting.append(self.draw.choice([put.file for put in self.model.puts.values() if put.file.key == key]))
 
+    def replay(self, key: str) -> None:
+        """As `forebay replay` does: the mark in the ledger, then the announcement."""
+        loaded = [row for row in self.lake.rows(LEDGER) if row["key"] == key and row["outcome"] == "loaded"]
+        if loaded:
+            row = self.draw.choice(loaded)
+            row["outcome"] = "replay"
+            self.waiting.append(self.model.puts[row["file_id"]].file)
+
+    def pause(self, key: str) -> None:
+        """Or resume; what is held meanwhile is for a retry."""
+        self.service = self.service.with_paused(() if self.service.paused else [self.draw.choice(TABLES)])
+
     def fail(self, key: str) -> None:
         self.lake.failing = {self.draw.choice(TABLES)} if not self.lake.failing else set()
 
@@ -142,14 +157,19 @@ class Play:
         self.waiting, self.taken, self.batch = [*self.taken, *self.waiting], [], 0
 
     def end(self) -> None:
-        self.lake.failing = set()
+        self.lake.failing, self.service = set(), self.service.with_paused(())
         for key in self.keys:
             self.mend(key)
         for _ in range(3):
             self.attempt()
         assert self.taken + self.waiting == [], "a batch does not end, although all is mended"
-        withheld = {row["file_id"] for row in self.lake.rows(LEDGER) if row["outcome"] in NOT_FINAL}
-        self.waiting = [put.file for one, put in self.model.puts.items() if one in withheld]
+        self.announce_what_ended_as(NOT_FINAL)
+        # A replay that came beside a later version, which could not be read, waits for its next turn.
+        self.announce_what_ended_as((REPLAY,))
+
+    def announce_what_ended_as(self, outcomes: Sequence[str]) -> None:
+        found = {row["file_id"] for row in self.lake.rows(LEDGER) if row["outcome"] in outcomes}
+        self.waiting = [put.file for one, put in self.model.puts.items() if one in found]
         self.attempt()
 
     def check(self) -> None:

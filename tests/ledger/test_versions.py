@@ -215,3 +215,12 @@ def test_a_replay_that_cannot_be_read_is_what_it_was(outcome: str, becomes: str)
     row = one.not_replayed(outcome, "gone")
     assert (row["outcome"], row["reason"], row["detail"]) == (becomes, "not-replayed", f"{outcome}: gone")
     assert (row["tables"], row["records"]) == ({"alpha": 4, "beta": 3}, 10)
+
+
+def test_what_was_lost_before_a_replay_stays_said() -> None:
+    torn = loaded(version(1), outcome="replay", reason="gone-midway", detail="2 were lost")
+    (one,) = decided([version(1)], [torn], "append").superseded
+    row = one.not_replayed("missing", "gone")
+    assert (row["reason"], row["detail"]) == ("gone-midway", "2 were lost; not-replayed: missing: gone")
+    again = replace(one, earlier=Earlier(version(1), {**row, "outcome": "replay"}))
+    assert again.not_replayed("missing", "gone")["detail"] == row["detail"]

@@ -74,7 +74,11 @@ class Superseded:
         the file."""
         row = self.earlier.row
         before = REPLAY if outcome in WITHHELD else "loaded" if row["records"] else "empty"
-        return {**row, "outcome": before, "reason": NOT_REPLAYED, "detail": f"{outcome}: {why}"}
+        if row.get("reason") in (None, NOT_REPLAYED):
+            return {**row, "outcome": before, "reason": NOT_REPLAYED, "detail": f"{outcome}: {why}"}
+        # What happened to it before, such as records that were lost, stays said.
+        said = (row["detail"] or "").partition(f"; {NOT_REPLAYED}")[0]
+        return {**row, "outcome": before, "detail": f"{said}; {NOT_REPLAYED}: {outcome}: {why}"}
 
     def row(self, unwritten: Iterable[str]) -> dict[str, Any]:
         """The ledger's row as it is from now on: nothing of the file is left but in tables that could not be written."""
