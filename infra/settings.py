@@ -138,13 +138,13 @@ class Settings(BaseModel):
     keep_landed_days: int = Field(400, ge=0, le=36_500, description="days until a landed file is deleted; 0: never")
 
     log_days: Literal[7, 14, 30, 60, 90, 180, 365] = Field(30, description="days that logs are kept")
-    alarm_email: Email = Field("", description="who is told of alarms; empty: subscribe to the alarm topic yourself")
-    alarm_url: Url = Field(
-        "", description="an https:// address that is told of alarms, such as that of an on-call service"
+    alarm_email: Email = Field(
+        "", description="the e-mail address for alarms; empty: subscribe to the alarm topic yourself"
     )
+    alarm_url: Url = Field("", description="an https:// address for alarms, such as that of an on-call service")
     alarm_slack: Slack = Field(
         "",
-        description="a Slack channel that is told of alarms: <workspace>/<channel>, by their ids; let the workspace in by hand",
+        description="a Slack channel for alarms: <workspace>/<channel>, by their ids; authorize the workspace by hand",
     )
     runbook_url: str = Field(
         "", description="where the runbook is; empty: infra/README.md of the code that was deployed"

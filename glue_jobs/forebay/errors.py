@@ -2,7 +2,7 @@
 
 * `InvalidConfiguration`: a person must edit a file, a setting or a permission. All problems at once. Exit status 2.
 * `Unreachable`: AWS did not answer, or does not let us in: no network, no credentials, no permission. Exit status 3.
-* `Quarantined`: this file or record is bad; it is kept with its reason and the rest goes on.
+* `Quarantined`: this file or record is bad; it is kept with its reason, and the rest is processed.
 * `TryAgain`: nothing is wrong with the data; leave the message on the queue and meet it again.
 * `Halt`: going on would lose or repeat data; stop, say why, delete nothing. Exit status 1.
 
@@ -19,7 +19,7 @@ __all__ = ["ForebayError", "Halt", "InvalidConfiguration", "Problem", "Quarantin
 
 
 class ForebayError(Exception):
-    """Whatever forebay raises on purpose; its text is meant for a person."""
+    """What forebay raises on purpose; its text is meant for a person."""
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ def why(health: dict[str, Any], now: datetime) -> str:
     if waiting >= health["wakes_at"] and cold:
         return f"{waiting} small files wait, and nothing came lately"
     if health["small_files"] > 1 and cold and age(health["measured_at"], now) >= NOT_LOOKED_AT:
-        return "nobody looked for a week"
+        return "not checked for a week"
     return ""
 
 

@@ -102,10 +102,10 @@ WEEK = timedelta(days=8)
         (health(waiting=200, quiet_minutes=0), "200 small files wait"),
         (health(waiting=5000, quiet_minutes=0, hot_wakes_at=None), ""),
         (health(waiting=3, wakes_at=3), "3 small files wait, and nothing came lately"),
-        (health(small_files=2, measured_at=NOW - WEEK), "nobody looked for a week"),
+        (health(small_files=2, measured_at=NOW - WEEK), "not checked for a week"),
         (health(small_files=1, measured_at=NOW - WEEK), ""),
         (health(small_files=2, measured_at=NOW - WEEK, quiet_minutes=5), ""),
-        (health(small_files=2, measured_at=None, newest_at=None), "nobody looked for a week"),
+        (health(small_files=2, measured_at=None, newest_at=None), "not checked for a week"),
     ],
 )
 def test_a_table_needs_it_for_a_reason(one: Health, reason: str) -> None:

@@ -49,7 +49,7 @@ def test_one_look_tells_the_job_its_last_batch_today_and_the_age_of_tables(lake:
         "last batch  7 of games, 5 min ago: 3 files, 6 records",
         "today       2 loaded, 1 unreadable; 6 records",
         "ledger      4 files",
-        "set aside   0 quarantined, 0 parked, 0 messages not understood",
+        "held        0 quarantined, 0 parked, 0 messages not understood",
         "tables      2; newest rows 5 min ago (alpha), oldest 2 d ago (beta)",
     ]
     assert "job         none runs" in ran("status", "--lake", lake)

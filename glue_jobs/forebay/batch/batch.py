@@ -220,7 +220,7 @@ class Batch:
         begun = {end.file.file_id for end in plan.ends}
         if done and {file.file_id for file in split.as_begun(begun).fresh} != begun:
             raise Halt(
-                f"batch {plan.batch} of generation {plan.generation} was begun with other files than the ledger calls new "
+                f"batch {plan.batch} of generation {plan.generation} was started with other files than the ledger calls new "
                 "now: does another job write this lake? Nothing was marked as done"
             )
         return done

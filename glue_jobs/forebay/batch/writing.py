@@ -98,7 +98,7 @@ class Writing:
         released: Sequence[LandedFile] = (),
         dedupe: Dedupe | None = None,
     ) -> dict[str, str]:
-        """Tables first, then what is set aside, which takes in the rows of tables that were not written. Returns those,
+        """Tables first, then held records, which include the rows of tables that were not written. Returns those,
         with the reason of each. `landing` are the rows of files that land; None where none does. `released` are files that
         leave the quarantine."""
         names = {fate.table for fate in fates if fate.fate == "write" and fate.table is not None}
@@ -281,7 +281,7 @@ class Writing:
         if isinstance(result, Failed):
             if result.may_be_in:
                 raise Halt(
-                    f"{table}: nobody can say whether its commit arrived, so the batch is repeated: {result.error}"
+                    f"{table}: it is unknown whether its commit arrived, so the batch is repeated: {result.error}"
                 )
             self.emit(TableFailed(**where, rows=wanted, error=str(result.error)))
             return True

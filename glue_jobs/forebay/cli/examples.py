@@ -80,7 +80,7 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
     "replay": (
         ("forebay replay --table alpha --since 2026-05-01 --dry-run", "which rows would be replaced"),
         ("forebay replay --quarantined --batch 812", "files of a batch with refused records; shows them, and asks"),
-        ("forebay replay --resume", "go on after an interruption"),
+        ("forebay replay --resume", "continue after an interruption"),
     ),
     "rollback": (
         ("forebay rollback alpha --to 41 --dry-run", "which rows would leave"),

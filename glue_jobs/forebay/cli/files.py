@@ -61,7 +61,7 @@ def tail(
     lake: Lake,
     table: Annotated[str, typer.Option(help="Only files with rows in this table.")] = "",
     outcome: Annotated[str, typer.Option(help="Only those with this outcome, such as loaded or unreadable.")] = "",
-    last: Annotated[int, typer.Option(min=1, help="So many that were loaded before.")] = 10,
+    last: Annotated[int, typer.Option(min=1, help="How many that were loaded before.")] = 10,
     every_s: Annotated[float, typer.Option(min=0.1, help="Seconds between two looks.")] = 2,
     as_json: AsJson = False,
 ) -> None:
@@ -127,7 +127,7 @@ def skip_files(
     """Leave a file out: no batch reads it, and the ledger says `skipped`.
 
     For a file that is announced or pending, such as one that stops the job. With an address, all versions of the object are
-    left out, also those to come. What is loaded already stays. Said again, it changes nothing. Undo: `forebay files retry
+    left out, also those to come. What is loaded already stays. Repeating it changes nothing. Undo: `forebay files retry
     --skipped`.
     """
     from forebay.aws.preflight import check_lake

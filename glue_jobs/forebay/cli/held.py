@@ -175,7 +175,7 @@ def _try_again(
     if dry_run:
         return
     if give_up and not yes:
-        typer.confirm("These records will be in no table and in no quarantine. Go on?", abort=True)
+        typer.confirm("These records will be in no table and in no quarantine. Continue?", abort=True)
     retry_records(lake, service, held, table, reason, give_up=give_up)
 
 

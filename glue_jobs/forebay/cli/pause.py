@@ -24,7 +24,7 @@ def pause(lake: Lake, tables: Tables, service: Service = "", dry_run: DryRun = F
     """Let the rows of tables wait, from the next batch on.
 
     Files are read as ever, and other tables get their rows. Those of a paused table are held in the quarantine with the reason
-    paused, and are counted. A batch that runs ends as it began. Said again, it changes nothing. Undo: `forebay resume`.
+    paused, and are counted. A batch that runs ends as it began. Repeating it changes nothing. Undo: `forebay resume`.
     """
     from forebay.lake.paused import pause as pause_tables
     from forebay.lake.paused import paused_tables

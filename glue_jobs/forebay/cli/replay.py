@@ -46,7 +46,8 @@ def replay(
 
     Shows what would leave the tables, and asks. The ingest job then reads the files with the declarations in force. It replaces
     their rows file by file, in one commit per table, so nothing stands twice. A file that S3 no longer has keeps its rows, and
-    the ledger says not-replayed. Interrupted, --resume goes on. Undo: push the earlier declarations, and say it again.
+    the ledger says not-replayed. After an interruption --resume continues. Undo: push the earlier declarations, and repeat the
+    command.
     """
     from forebay.aws.client import client
     from forebay.aws.preflight import check_queue

@@ -17,7 +17,7 @@ def report(
     lake: Lake,
     queue_url: QueueUrl = "",
     checkpoint: Checkpoint = "",
-    hours: Annotated[int, typer.Option(min=2, max=24 * 90, help="So many hours back.")] = 48,
+    hours: Annotated[int, typer.Option(min=2, max=24 * 90, help="How many hours to look back.")] = 48,
     out: Annotated[Path, typer.Option(help="The file to write.")] = Path("forebay-report.html"),
 ) -> None:
     """Write how it is going into one HTML file.

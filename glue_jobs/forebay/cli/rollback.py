@@ -24,7 +24,7 @@ def rollback(
     lake: Lake,
     tables: Annotated[list[str], typer.Argument(metavar="TABLE...", help="Names of tables.")],
     to: Annotated[str, typer.Option(help="A version of the table, or a moment in UTC, such as 2026-05-01T12:00.")],
-    and_replay: Annotated[bool, typer.Option("--and-replay", help="Read the files again of which rows leave.")] = False,
+    and_replay: Annotated[bool, typer.Option("--and-replay", help="Read the files again whose rows leave.")] = False,
     queue_url: QueueUrl = "",
     checkpoint: Checkpoint = "",
     wait_s: Annotated[float, typer.Option(min=0, help="So long a running job may take to end its batch.")] = 300,
@@ -36,7 +36,7 @@ def rollback(
 
     Stops a running ingest job after its batch, shows which rows leave and come, and asks. No job can start meanwhile. In the
     ledger, rows that left are dropped, with the reason rolled-back; with --and-replay their files are announced again.
-    Interrupted, and said again, it is finished first. Undo: `forebay rollback` to the version that it names.
+    An interrupted rollback is finished first when you repeat it. Undo: `forebay rollback` to the version that it names.
     """
     from forebay.operate.lake_view import view_of
     from forebay.operate.rollback import finish_earlier, plan_rollback, roll_back

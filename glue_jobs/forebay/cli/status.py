@@ -28,7 +28,7 @@ def status(
 ) -> None:
     """Show how it is going.
 
-    The queue and its oldest message, the running job and its last batch, files of today, what was set aside, and how old each
+    The queue and its oldest message, the running job and its last batch, files of today, held records, and how old each
     table's newest rows are. Exit status 1 if somebody must look at something.
     """
     from forebay.operate.lake_view import view_of
@@ -67,7 +67,7 @@ def _lines(now: Status, before: Status | None) -> Iterator[str]:
     today = ", ".join(f"{count:,} {outcome}" for outcome, count in sorted(now.today.items())) or "none"
     yield f"today       {today}; {now.records_today:,} records"
     yield f"ledger      {now.files:,} files{_rate(now, before)}"
-    yield f"set aside   {now.quarantined:,} quarantined, {now.parked:,} parked, {now.refused:,} messages not understood"
+    yield f"held        {now.quarantined:,} quarantined, {now.parked:,} parked, {now.refused:,} messages not understood"
     if now.now_paused or now.paused:
         names = ", ".join("all tables" if name == "_all" else name for name in sorted(now.now_paused)) or "none"
         yield f"paused      {names}; {sum(now.paused.values()):,} rows wait"

@@ -1,4 +1,4 @@
-"""How is it going? One look at the queue, the job, the ledger and what was set aside. No JVM, and no table's data is read.
+"""How is it going? One look at the queue, the job, the ledger and held records. No JVM, and no table's data is read.
 
 In: a view of the lake, and what is known of the queue and the checkpoint. Out: a `Status`, with the problems that a person must
 look at, in sentences. A ledger of a million files is counted in well under a second.
