@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from infra import node  # noqa: F401  isort: skip
 from aws_cdk import CfnOutput, Tags
+from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lam
 from constructs import Construct
 
@@ -68,6 +69,9 @@ class Forebay(Construct):
     ) -> None:
         super().__init__(scope, construct_id)
         on = self.foundation = self._foundation(settings, service or declared(settings.service))
+        if settings.permissions_boundary:
+            boundary = iam.ManagedPolicy.from_managed_policy_arn(self, "Boundary", settings.permissions_boundary)
+            iam.PermissionsBoundary.of(self).apply(boundary)
         for name, value in (tags_of(settings) if tags is None else tags).items():
             Tags.of(self).add(name, value)
         jobs = Jobs(ingest_job(self, on), upkeep_jobs(self, on))

@@ -99,6 +99,9 @@ class Landing(Construct):
         )
         raw = bucket.node.default_child
         assert isinstance(raw, s3.CfnBucket)
+        # The CDK writes a number where CloudFormation's schema has a text.
+        size = "LifecycleConfiguration.Rules.1.ObjectSizeGreaterThan"
+        raw.add_property_override(size, str(NOT_WORTH_MOVING_BYTES))
         raw.notification_configuration = s3.CfnBucket.NotificationConfigurationProperty(
             topic_configurations=[
                 s3.CfnBucket.TopicConfigurationProperty(

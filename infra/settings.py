@@ -49,6 +49,9 @@ Bucket = Annotated[
 ]
 TopicArn = Annotated[str, _words(r"(|arn:[\w-]+:sns:[\w-]+:\d{12}:[\w.-]+)", "the ARN of an SNS topic")]
 KeyArn = Annotated[str, _words(r"(|arn:[\w-]+:kms:[\w-]+:\d{12}:key/[\w-]+)", "the ARN of a KMS key")]
+PolicyArn = Annotated[
+    str, _words(r"(|arn:[\w-]+:iam::(\d{12}|aws):policy/[\w+=,.@/-]+)", "the ARN of a managed policy")
+]
 Release = Annotated[str, _words(r"emr-[a-z0-9-]+\.\d+\.\d+", "a release of EMR, such as emr-spark-8.1.0")]
 Folder = Annotated[str, _words(r"(|[^/].*/)", "empty, or a key prefix that ends with /, such as in/")]
 Email = Annotated[str, _words(r"(|[^@\s]+@[^@\s]+)", "an e-mail address")]
@@ -191,6 +194,9 @@ class Settings(BaseModel):
         ge=0,
         le=3650,
         description="days for which a deleted object of the lake can be restored, by versions; 0: none",
+    )
+    permissions_boundary: PolicyArn = Field(
+        "", description="the managed policy that bounds what every role made here may do; empty: none"
     )
     termination_protection: bool = Field(
         False,

@@ -375,7 +375,7 @@ def test_landed_files_are_versioned_and_age_as_declared(made: Synthesized) -> No
     assert rules["landed-files"]["ExpirationInDays"] == 400
     moved = rules["large-landed-files"]
     assert moved["Transitions"] == [{"StorageClass": "STANDARD_IA", "TransitionInDays": 60}]
-    assert int(moved["ObjectSizeGreaterThan"]) == 128 * 1024, "a small file pays for the move, and then for 128 KB"
+    assert moved["ObjectSizeGreaterThan"] == "131072", "a small file pays for the move, and then for 128 KB"
     assert [name for name, rule in rules.items() if "Transitions" in rule] == ["large-landed-files"]
 
 
@@ -654,6 +654,14 @@ def test_only_watched_and_chosen_tables_have_metrics_of_their_own(made: Synthesi
     arguments = [s.one("Glue::Job", "IngestJob")["DefaultArguments"] for s in (made, adopted)]
     assert [one.get("--metrics_of_tables") for one in arguments] == [None, "orders"]
     assert Settings(watched_tables="orders", table_metrics="*").measured_tables == "*"
+
+
+def test_every_role_is_within_the_boundary_that_an_account_wants(tmp_path: Path) -> None:
+    arn = "arn:aws:iam::123456789012:policy/studio-boundary"
+    bounded = synthesized(tmp_path, env="dev", permissions_boundary=arn)
+    boundaries = {name: role["Properties"].get("PermissionsBoundary") for name, role in bounded.of("IAM::Role").items()}
+    assert len(boundaries) > 8
+    assert set(boundaries.values()) == {arn}
 
 
 def test_a_quarter_worker_is_for_the_streaming_job_alone(tmp_path: Path) -> None:
