@@ -251,9 +251,6 @@ class PaperLedger(Ledger):
         super().__init__(None, PLACE)  # type: ignore[arg-type]
         self.lake, self._index = lake, Index()
 
-    def _same(self, *_: Any) -> frozenset[Any]:
-        return frozenset()
-
     def _versions_of(self, files: Sequence[LandedFile]) -> dict[Any, list[Earlier]]:
         found: dict[Any, list[Earlier]] = {}
         asked = {key_hash(file) for file in files}
@@ -276,7 +273,7 @@ class PaperBatch(heart.Batch):
         made = super().dedupe(*given)
         return PaperDedupe(**{f.name: getattr(made, f.name) for f in fields(made)})
 
-    def read(self, files: Sequence[LandedFile], dedupe: Any, cached: ExitStack) -> Read:
+    def read(self, files: Sequence[LandedFile], cached: ExitStack) -> Read:
         lake: Lake = self.logs.lake  # type: ignore[attr-defined]
         ends, rows = [], []
         for file in files:
@@ -284,6 +281,13 @@ class PaperBatch(heart.Batch):
             ends.append(_end(file, answer))
             if not isinstance(answer, str):
                 rows += [_row(file, n, record) for n, record in enumerate(answer)]
+        return PaperRead(Rows(rows), ends, ())  # type: ignore[arg-type]
+
+    def decided(self, read: Read, split: Any, dedupe: Any, cached: ExitStack) -> Read:
+        lake: Lake = self.logs.lake  # type: ignore[attr-defined]
+        fresh = {file.file_id for file in split.fresh}
+        ends = [end for end in read.ends if end.file.file_id in fresh]
+        rows = [row for row in read.rows or () if row["_file_id"] in fresh]
         if dedupe.wanted:
             _drop_duplicates(rows, dedupe.known_to(lake, {row["_file_id"] for row in rows}))
         told = Counter((r["_file_id"], r["fate"], r["table"], r["declared"], r["violated"], r["reason"]) for r in rows)

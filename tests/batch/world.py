@@ -82,7 +82,7 @@ class World:
     generation: str = "first"
     paused: tuple[str, ...] = ()
     answers: dict[str, bytes | Unread] = field(default_factory=dict)
-    """What each key answers now."""
+    """What each key, or the content with this etag, answers now."""
     etags: dict[str, str] = field(default_factory=dict)
     """The content that a key has now, where it had several."""
     events: list[Event] = field(default_factory=list)
@@ -192,7 +192,7 @@ class World:
         return sorted(Path(f"{self.lake.removeprefix('file://')}/_forebay/plans").rglob("*.json.gz"))
 
     def _get(self, file: LandedFile, start: int = 0, stop: int | None = None) -> bytes | Unread:
-        answer = self.answers[file.key]
+        answer = self.answers[file.key] if file.etag not in self.answers else self.answers[file.etag]
         if file.etag != self.etags.get(file.key, file.etag):
             return unread("changed")
         return answer if isinstance(answer, Unread) else answer[start:stop]

@@ -115,3 +115,11 @@ def test_a_piece_whose_end_is_lost_or_doubled_halts() -> None:
         file_ends(pieces, ends[:1])
     with pytest.raises(Halt, match="twice"):
         file_ends(pieces, [*ends, ends[0]])
+
+
+@pytest.mark.parametrize("piece_bytes", [100_000, 2_000_000])
+def test_equal_bytes_have_equal_hashes_in_however_many_pieces_they_are_read(piece_bytes: int) -> None:
+    other = LINES[:-100] + LINES[-100:].replace(b"x", b"y")
+    found = read({"f": LINES, "same": LINES, "other": other}, Limits(piece_bytes=piece_bytes)).files
+    assert found["f"].content_hash == found["same"].content_hash != found["other"].content_hash
+    assert found["f"].content_hash

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from pyspark.sql import SparkSession
 
 from forebay.batch.events import BatchCommitted
@@ -65,12 +66,19 @@ def test_a_file_announced_twice_is_loaded_once(told: Story) -> None:
     assert told.waiting() == (0, 0)
 
 
-def test_a_key_put_again_with_the_same_bytes_is_a_duplicate_and_with_others_is_loaded(told: Story) -> None:
-    versioned = {"Status": "Enabled"}
-    told.twin.client("s3").put_bucket_versioning(Bucket=told.bucket, VersioningConfiguration=versioned)
+@pytest.mark.parametrize("versioned", [True, False])
+def test_on_a_bucket_with_a_key_the_same_bytes_are_a_duplicate_and_others_are_loaded(
+    told: Story, versioned: bool
+) -> None:
+    """Each put has an etag of its own there, in the twin as in S3."""
+    s3, rule = told.twin.client("s3"), {"ApplyServerSideEncryptionByDefault": {"SSEAlgorithm": "aws:kms"}}
+    s3.put_bucket_encryption(Bucket=told.bucket, ServerSideEncryptionConfiguration={"Rules": [rule]})
+    if versioned:
+        s3.put_bucket_versioning(Bucket=told.bucket, VersioningConfiguration={"Status": "Enabled"})
     told.put("a.json", lines([event("alpha", 1)]))
     told.run()
     told.put("a.json", lines([event("alpha", 1)]))
+    told.run()
     told.put("a.json", lines([event("alpha", 2), event("alpha", 3)]))
     sums = told.run()
     assert sums.rows["alpha"] == 3

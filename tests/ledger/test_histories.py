@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from forebay.landed_file import LandedFile
-from forebay.ledger.versions import Earlier, Key, Overwritten, sort
+from forebay.ledger.versions import Claim, Earlier, Key, Overwritten
 
 AT = datetime(2026, 11, 21, 10, tzinfo=UTC)
 FILES = [(key, version) for key in "ab" for version in (1, 2, 3)]
@@ -42,7 +42,9 @@ class Lake:
 
     def batch(self, coming: list[tuple[tuple[str, int], str]], rule: Overwritten) -> None:
         reads = {file_of(*one).file_id: how for one, how in coming}
-        split = sort([file_of(*one) for one, _ in coming], self.earlier(), lambda key: rule)
+        claim = Claim([file_of(*one) for one, _ in coming], self.earlier(), lambda key: rule)
+        assert {file.file_id for file in claim.to_read().fresh} <= reads.keys()
+        split = claim.decided({file_id: "" for file_id, how in reads.items() if how == "loaded"})
         landed = {file.file_id for file in split.fresh if reads[file.file_id] == "loaded"}
         superseded = split.superseded_by(landed)
         for one in superseded:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import pytest
 
 from forebay.landed_file import LandedFile
-from forebay.ledger.versions import Earlier, Overwritten, Sorted, sort, standing
+from forebay.ledger.versions import Claim, Earlier, Overwritten, Sorted, standing
 
 AT = datetime(2026, 11, 21, 10, tzinfo=UTC)
 
@@ -30,8 +31,12 @@ def loaded(file: LandedFile, **more: Any) -> Earlier:
     return Earlier(file, {"file_id": file.file_id, "outcome": "loaded", **counts, **more})
 
 
-def decided(files: list[LandedFile], earlier: list[Earlier], rule: Overwritten) -> Sorted:
-    return sort(files, {("landing", "in/a.json"): earlier}, lambda key: rule)
+def decided(
+    files: list[LandedFile], earlier: list[Earlier], rule: Overwritten, *, broken: Sequence[LandedFile] = ()
+) -> Sorted:
+    """Once all files were read, but the `broken` ones."""
+    readable = {file.file_id: "" for file in files if file not in broken}
+    return Claim(files, {("landing", "in/a.json"): earlier}, lambda key: rule).decided(readable)
 
 
 @pytest.mark.parametrize("rule", ["append", "ignore", "replace"])
@@ -115,7 +120,7 @@ def test_the_ledger_says_of_a_superseded_file_that_all_its_records_were_dropped_
 def test_each_key_goes_by_its_own_rule_in_the_same_batch() -> None:
     rules: dict[str, Overwritten] = {"in/fixes.json": "replace", "in/first.json": "ignore", "in/log.json": "append"}
     earlier = {("landing", key): [loaded(version(1, key))] for key in rules}
-    found = sort([version(2, key) for key in rules], earlier, rules.__getitem__)
+    found = Claim([version(2, key) for key in rules], earlier, rules.__getitem__).to_read()
     assert [file.key for file in found.fresh] == ["in/fixes.json", "in/log.json"]
     assert [entry.file.key for entry in found.left_out] == ["in/first.json"]
     assert [one.by.key for one in found.superseded] == ["in/fixes.json"]
@@ -146,7 +151,7 @@ def test_what_an_operator_wants_left_out_gets_one_row_whatever_became_of_it_befo
         for file, (outcome, reason) in ended.items()
     }
     files = [new, withheld, done, before, standing]
-    found = sort(files, earlier, lambda key: "append", skipped={file.file_id for file in files})
+    found = Claim(files, earlier, lambda key: "append", {file.file_id for file in files}).to_read()
     assert [(entry.file, entry.outcome, entry.reason) for entry in found.left_out] == [
         (new, "skipped", "by-operator"),
         (withheld, "skipped", "by-operator"),
@@ -224,3 +229,77 @@ def test_what_was_lost_before_a_replay_stays_said() -> None:
     assert (row["reason"], row["detail"]) == ("gone-midway", "2 were lost; not-replayed: missing: gone")
     again = replace(one, earlier=Earlier(version(1), {**row, "outcome": "replay"}))
     assert again.not_replayed("missing", "gone")["detail"] == row["detail"]
+
+
+@pytest.mark.parametrize("order", [(1, 2), (2, 1)])
+def test_of_two_new_versions_of_which_the_later_is_broken_the_earlier_one_is_loaded(order: tuple[int, int]) -> None:
+    files = [version(n) for n in order]
+    found = decided(files, [loaded(version(0))], "replace", broken=[version(2)])
+    assert (set(found.fresh), found.left_out) == ({version(1), version(2)}, ())
+    assert version(1) in {one.by for one in found.superseded}
+
+
+def test_equal_bytes_in_one_batch_are_no_duplicate_of_a_file_that_could_not_be_read() -> None:
+    again = replace(version(2), etag="etag1")
+    found = decided([version(1), again], [], "append", broken=[version(1)])
+    assert (found.fresh, found.left_out) == ((version(1), again), ())
+    both = decided([version(1), again], [], "append")
+    assert (both.fresh, [entry.outcome for entry in both.left_out]) == ((version(1),), ["duplicate"])
+
+
+def test_under_ignore_the_first_version_that_can_be_read_is_the_one() -> None:
+    found = decided([version(1), version(2), version(3)], [], "ignore", broken=[version(1)])
+    assert found.fresh == (version(1), version(2))
+    assert [(entry.file, entry.outcome) for entry in found.left_out] == [(version(3), "skipped")]
+
+
+def test_all_new_versions_of_a_key_are_read_and_a_lone_duplicate_is_not() -> None:
+    earlier = {("landing", "in/a.json"): [loaded(version(1))]}
+    several = Claim([version(2), version(3)], earlier, lambda key: "replace").to_read()
+    assert (several.fresh, several.left_out) == ((version(2), version(3)), ())
+    alone = Claim([replace(version(2), etag="etag1")], earlier, lambda key: "replace").to_read()
+    assert (alone.fresh, [entry.outcome for entry in alone.left_out]) == ((), ["duplicate"])
+
+
+def unversioned(n: int, etag: str) -> LandedFile:
+    return replace(version(n), version_id=None, etag=etag)
+
+
+def test_without_versions_a_key_that_gets_its_first_bytes_back_ends_with_them() -> None:
+    first, second, back = unversioned(1, "A"), unversioned(2, "B"), unversioned(3, "A")
+    outdone = loaded(first, outcome="superseded", written=0, tables={}, quarantined=0, parked=0, dropped=10)
+    found = decided([back], [outdone, loaded(second)], "replace")
+    assert (found.fresh, found.retried, found.known) == ((back,), (back,), ())
+    assert [(one.earlier.file, one.by) for one in found.superseded] == [(second, back)]
+    for late in (first, replace(first, sequencer=None)):  # its first notice once more, and ours without a sequencer
+        assert decided([late], [outdone, loaded(second)], "replace").known == (late,)
+
+
+def test_a_version_that_left_all_tables_but_one_leaves_that_one_with_the_next_version() -> None:
+    left = loaded(version(1), outcome="superseded", written=3, tables={"beta": 3})
+    found = decided([version(3)], [left, loaded(version(2))], "replace")
+    assert [one.earlier.file for one in found.superseded] == [version(1), version(2)]
+    assert found.superseded[0].row(unwritten=[])["tables"] == {}
+    assert decided([version(1)], [left, loaded(version(2))], "replace").known == (version(1),)
+
+
+@pytest.mark.parametrize("rule", ["append", "replace"])
+@pytest.mark.parametrize("versioned", [True, False])
+def test_a_producers_retry_on_a_bucket_with_a_kms_key_is_a_duplicate(rule: Overwritten, versioned: bool) -> None:
+    """Its etag is another one, and on a bucket without versions the first object is gone by then."""
+    file, again, other = (version(n) if versioned else unversioned(n, f"etag{n}") for n in (1, 2, 3))
+    hashes = {file.file_id: "same", again.file_id: "same", other.file_id: "else"}
+    claim = Claim([again], {("landing", "in/a.json"): [loaded(file, content_hash="same")]}, lambda key: rule)
+    assert claim.to_read().fresh == (again,)
+    found = claim.decided(hashes)
+    assert (found.fresh, [entry.outcome for entry in found.left_out], found.superseded) == ((), ["duplicate"], ())
+    in_one_batch = Claim([file, again, other], {}, lambda key: rule).decided(hashes)
+    assert (again in in_one_batch.fresh, len(in_one_batch.fresh)) == (False, 2 if rule == "append" else 1)
+
+
+def test_files_that_were_read_without_a_hash_are_no_duplicates_of_each_other() -> None:
+    rows = [loaded(version(1), content_hash=None), loaded(version(2))]
+    found = Claim([version(3)], {("landing", "in/a.json"): rows}, lambda key: "append").decided(
+        {version(3).file_id: ""}
+    )
+    assert found.fresh == (version(3),)

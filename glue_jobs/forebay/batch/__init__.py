@@ -10,6 +10,7 @@
 * `expectations` what must hold of a row      * `dedupe` records that came before
 * `recent_ids` the ids of the last days, in memory
 * `retry` of held records: quarantined or parked      * `retry_plan` which ones, durable before anything happens
+* `leftovers` of superseded files, in tables that could not be written
 * `writing` rows into tables      * `new_tables` how many may come into being      * `held` what is kept beside them
 * `accounting` the counts of a batch, made to add up      * `reporting` what is said about it, in the words of `events`
 """

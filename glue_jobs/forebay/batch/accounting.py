@@ -111,6 +111,7 @@ def _entry(end: FileEnd, fates: Sequence[Fate], unwritten: Mapping[str, str], st
         parked=rows["park"],
         dropped=rows["drop"],
         tables=dict(sorted(tables.items())),
+        content_hash=end.content_hash,
     )
 
 

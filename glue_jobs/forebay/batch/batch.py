@@ -23,7 +23,7 @@ from forebay.batch.plan import Plan, Plans
 from forebay.batch.reading import Read, fates_of, read_contents
 from forebay.batch.recent_ids import RecentIds
 from forebay.batch.reporting import Stages, reports_of
-from forebay.batch.resume import Resumed, resumed
+from forebay.batch.resume import Resumed, as_planned, resumed
 from forebay.batch.retry import app_id
 from forebay.batch.writing import Writing
 from forebay.content.end import FileEnd
@@ -40,7 +40,7 @@ from forebay.ledger.entry import COLUMNS as LEDGER_COLUMNS
 from forebay.ledger.entry import Entry
 from forebay.ledger.ledger import Ledger, utc
 from forebay.ledger.skips import Skips
-from forebay.ledger.versions import Sorted, Superseded, standing
+from forebay.ledger.versions import Claim, Sorted, Superseded, standing
 from forebay.table.catalog import Catalog
 from forebay.table.commit import Txn
 from forebay.table.in_arrow import arrow_rows
@@ -119,7 +119,7 @@ class Batch:
         before = self.service
         self.service = unpinned(plan.service, f"batch {plan.batch}")
         writing = self.writing(txn, plan)
-        if self.done(writing, plan, self.ledger.sort(plan.files, self.service.rule_of, plan.skipped)):
+        if self.done(writing, plan, self.ledger.claim(plan.files, self.service.rule_of, plan.skipped).to_read()):
             self.steps(plan.files, writing, plan, Stages())
         else:
             self.plans.forget(plan.generation, plan.batch)
@@ -159,12 +159,14 @@ class Batch:
     def steps(self, files: Sequence[LandedFile], writing: Writing, plan: Plan | None, stages: Stages) -> None:
         """A plan without effect binds nobody: the batch begins anew, and may read its files otherwise."""
         with stages.stage("claim"):
-            split, done = self.claim(files, writing, plan)
+            claim, done = self.claim(files, writing, plan)
         with ExitStack() as cached:
             with stages.stage("read"):
                 again = plan if done else None
+                read = self.read(again.landing if again else claim.to_read().fresh, cached)
+                split = as_planned(again, claim) if again else claim.decided(read.landed)
                 dedupe = self.dedupe(writing, split, again)
-                read = self.read(again.landing if again else split.fresh, dedupe, cached)
+                read = self.decided(read, split, dedupe, cached)
                 going = self.planned(files, split, writing, plan, read, done, dedupe)
             self.still_ours()
             with stages.stage("write"):
@@ -205,32 +207,34 @@ class Batch:
         if reasons := quarantined_by_reason(ends, arriving(plan.fates, unwritten, stand), unwritten):
             self.emit(RecordsQuarantined.of(name, batch, reasons))
 
-    def claim(self, files: Sequence[LandedFile], writing: Writing, plan: Plan | None) -> tuple[Sorted, frozenset[str]]:
+    def claim(self, files: Sequence[LandedFile], writing: Writing, plan: Plan | None) -> tuple[Claim, frozenset[str]]:
         """Which files to load, and what an earlier attempt wrote. If it wrote anything, its plan says what is skipped."""
         if plan is not None:
-            split = self.ledger.sort(files, self.service.rule_of, plan.skipped)
-            if done := self.done(writing, plan, split):
-                return split.as_begun({end.file.file_id for end in plan.ends}), done
-        return self.ledger.sort(files, self.service.rule_of, self.skips.among(files)), frozenset()
+            claim = self.ledger.claim(files, self.service.rule_of, plan.skipped)
+            if done := self.done(writing, plan, claim.to_read()):
+                return claim, done
+        return self.ledger.claim(files, self.service.rule_of, self.skips.among(files)), frozenset()
 
     def done(self, writing: Writing, plan: Plan, split: Sorted) -> frozenset[str]:
         """What an earlier attempt at this batch wrote."""
         leaving = {table for earlier in split.superseded for table in earlier.tables}
         done = writing.done(plan.tables | leaving)
-        begun = {end.file.file_id for end in plan.ends}
-        if done and {file.file_id for file in split.as_begun(begun).fresh} != begun:
+        if done and not {end.file.file_id for end in plan.ends} <= split.new:
             raise Halt(
                 f"batch {plan.batch} of generation {plan.generation} was started with other files than the ledger calls new "
                 "now: does another job write this lake? Nothing was marked as done"
             )
         return done
 
-    def read(self, files: Sequence[LandedFile], dedupe: Dedupe, cached: ExitStack) -> Read:
-        read = read_contents(self.spark, self.service, self.limits, files, cached)
+    def read(self, files: Sequence[LandedFile], cached: ExitStack) -> Read:
+        return read_contents(self.spark, self.service, self.limits, files, cached)
+
+    def decided(self, read: Read, split: Sorted, dedupe: Dedupe, cached: ExitStack) -> Read:
+        """Without the files that were left out once they were read, and without records that came before."""
+        read = read.only({file.file_id for file in split.fresh})
         if read.rows is None or not dedupe.wanted:
             return read
-        landed = {end.file.file_id for end in read.ends if end.lands}
-        rows = dedupe.without_duplicates(read.rows, landing(read.ends), cached, landed)
+        rows = dedupe.without_duplicates(read.rows, landing(read.ends), cached, read.landed)
         return Read(rows, read.ends, fates_of(rows))
 
     def planned(
@@ -250,7 +254,7 @@ class Batch:
                 self.plans.change(going.plan)
                 self.tell_lost(going.lost, earlier.batch)
             return going
-        landed = {end.file.file_id for end in read.ends if end.lands}
+        landed = read.landed
         plan = Plan(
             generation=writing.generation,
             batch=writing.txn.version,
@@ -261,6 +265,7 @@ class Batch:
             fates=tuple(fate for fate in read.fates if fate.file_id in landed),
             tries_until=dedupe.tries_until,
             skipped=split.skipped,
+            left_out=split.left_out,
         )
         if earlier is not None:
             self.plans.change(plan)

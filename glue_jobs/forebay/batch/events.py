@@ -19,6 +19,7 @@ __all__ = [
     "ExpectationFailed",
     "ExpectationViolated",
     "FileHeld",
+    "LeftoversRemoved",
     "NewTablesRefused",
     "OwnRowsAppended",
     "RecordsLost",
@@ -182,6 +183,15 @@ class RecordsLost(Event):
     batch: int
     uri: str
     records: int = metric()
+
+
+@dataclass(frozen=True, kw_only=True)
+class LeftoversRemoved(Event):
+    """Rows of superseded files left a table that could not be written when the newer versions came."""
+
+    service: str
+    table: str
+    files: int
 
 
 @dataclass(frozen=True, kw_only=True)

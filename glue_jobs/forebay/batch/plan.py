@@ -20,6 +20,7 @@ from forebay.declaration.pinned import other_code_needed
 from forebay.errors import Halt
 from forebay.lake.objects import Objects
 from forebay.landed_file import LandedFile
+from forebay.ledger.entry import Entry
 
 __all__ = ["Plan", "Plans"]
 
@@ -31,7 +32,8 @@ SUFFIX = ".json.gz"
 class Plan:
     """`files` are all of the batch, `ends` and `fates` those of the files that the ledger did not know. `service` are the
     declarations, pinned; `tries_until` the last try of kept records whose ids the batch looks at. `skipped` are the ids of
-    files that an operator wanted left out."""
+    files that an operator wanted left out. `left_out` are the entries of these, and of files that a rule left out, perhaps only
+    once others of their key were read; None in plans of earlier versions of this code."""
 
     generation: str
     batch: int
@@ -42,6 +44,7 @@ class Plan:
     fates: tuple[Fate, ...]
     tries_until: int | None = None
     skipped: tuple[str, ...] = ()
+    left_out: tuple[Entry, ...] | None = None
 
     @property
     def landing(self) -> tuple[LandedFile, ...]:
@@ -62,6 +65,7 @@ class Plan:
             "ends": [{"file": at[end.file.file_id], **_end_out(end)} for end in self.ends],
             "fates": [{**asdict(fate), "file_id": at[fate.file_id]} for fate in self.fates],
             "skipped": self.skipped,
+            "left_out": self.left_out and [_entry_out(entry, at[entry.file.file_id]) for entry in self.left_out],
         }
         return gzip.compress(json.dumps(told, separators=(",", ":")).encode(), compresslevel=1, mtime=0)
 
@@ -81,6 +85,7 @@ class Plan:
             fates=tuple(_fate_in(files[fate["file_id"]].file_id, fate) for fate in told["fates"]),
             tries_until=told["tries_until"],
             skipped=tuple(told.get("skipped", ())),
+            left_out=None if (left_out := told.get("left_out")) is None else _entries_in(files, left_out),
         )
 
 
@@ -137,6 +142,14 @@ def _end_in(file: LandedFile, told: dict[str, Any]) -> FileEnd:
 
 def _fate_in(file_id: str, told: dict[str, Any]) -> Fate:
     return Fate(**_known(Fate, told) | {"file_id": file_id, "violated": tuple(told["violated"])})
+
+
+def _entry_out(entry: Entry, at: int) -> dict[str, Any]:
+    return {"file": at, "outcome": entry.outcome, "reason": entry.reason}
+
+
+def _entries_in(files: Sequence[LandedFile], told: Iterable[dict[str, Any]]) -> tuple[Entry, ...]:
+    return tuple(Entry(file=files[one["file"]], outcome=one["outcome"], reason=one["reason"]) for one in told)
 
 
 def _known(of: type, told: dict[str, Any]) -> dict[str, Any]:

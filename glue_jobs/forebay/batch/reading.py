@@ -6,7 +6,7 @@ Spark's cache during the batch, so each file is fetched and parsed once.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -40,15 +40,32 @@ class Read:
     ends: Sequence[FileEnd]
     fates: Sequence[Fate]
 
+    @property
+    def landed(self) -> Mapping[str, str]:
+        """The ids of the files that could be read, with the hash of what was read."""
+        return {end.file.file_id: end.content_hash for end in self.ends if end.lands}
+
+    def only(self, file_ids: Collection[str]) -> Read:
+        """Without the other files."""
+        others = [end.file.file_id for end in self.ends if end.file.file_id not in file_ids]
+        ends = [end for end in self.ends if end.file.file_id in file_ids]
+        fates = [fate for fate in self.fates if fate.file_id in file_ids]
+        return Read(_without(self.rows, others), ends, fates)
+
     def landing(self, usable: Collection[str]) -> DataFrame | None:
         """The rows of the files that land, of those that may be used."""
-        from pyspark.sql import functions as F
-
         if self.rows is None:
             return None
-        rows = landing_rows(self.rows, self.ends)
         others = [end.file.file_id for end in self.ends if end.lands and end.file.file_id not in usable]
-        return rows.where(~F.col("_file_id").isin(others)) if others else rows
+        return _without(landing_rows(self.rows, self.ends), others)
+
+
+def _without(rows: DataFrame | None, file_ids: Sequence[str]) -> DataFrame | None:
+    if rows is None or not file_ids:
+        return rows
+    from pyspark.sql import functions as F
+
+    return rows.where(~F.col("_file_id").isin(list(file_ids)))
 
 
 def read_contents(

@@ -23,8 +23,9 @@ from forebay.content.end import FileEnd
 from forebay.errors import Halt
 from forebay.lake.layout import PARKED, QUARANTINE
 from forebay.landed_file import LandedFile
+from forebay.ledger.versions import Claim, Sorted
 
-__all__ = ["Resumed", "resumed"]
+__all__ = ["Resumed", "as_planned", "resumed"]
 
 GONE = ("missing", "changed")
 GONE_MIDWAY = "gone-midway"
@@ -37,6 +38,14 @@ class Resumed:
     plan: Plan
     usable: frozenset[str]
     lost: Mapping[LandedFile, int] = field(default_factory=dict)
+
+
+def as_planned(plan: Plan, claim: Claim) -> Sorted:
+    """Which files are loaded, as the first try decided, whatever could be read or compared now."""
+    fresh, split = tuple(end.file for end in plan.ends), claim.to_read()
+    left_out = split.left_out if plan.left_out is None else plan.left_out
+    begun = split.as_begun({file.file_id for file in fresh})
+    return replace(begun, fresh=fresh, left_out=left_out, superseded=tuple(claim.superseded(fresh)))
 
 
 def resumed(plan: Plan, ends: Sequence[FileEnd], fates: Sequence[Fate], done: frozenset[str]) -> Resumed:

@@ -12,7 +12,7 @@ Whole files that could not be read are not among them: those are loaded by annou
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -22,6 +22,7 @@ from forebay.batch.accounting import Fate
 from forebay.batch.dedupe import RETRY, Dedupe
 from forebay.batch.events import RecordsRetried
 from forebay.batch.expectations import checked
+from forebay.batch.leftovers import Leftover, left_behind, leftovers_by_table
 from forebay.batch.new_tables import NewTables
 from forebay.batch.reading import until
 from forebay.batch.reasons import TABLE_FAILED
@@ -233,7 +234,7 @@ class _Carrying:
             tables_at_once=self.tries.tables_at_once,
             emit=self.tries.emit,
         )
-        writing.write_again(self.rows, fates)
+        writing.write_again(self.rows, fates, leftovers_by_table(self._leftovers({fate.file_id for fate in fates})))
         if self.dedupe.wanted:
             written = self._written(names := {f.table for f in fates if f.fate == "write" and f.table is not None})
             writing.remember(self.rows, dict.fromkeys(names - written, TABLE_FAILED), fates, self.dedupe)
@@ -257,7 +258,14 @@ class _Carrying:
         rows = [self._settled({**dict.fromkeys(NAMES), **row.asDict()}, by_file[row["file_id"]]) for row in found]
         if len(rows) != len(by_file):
             raise Halt(f"{len(by_file)} files have held records, but the ledger has {len(rows)} of them")
+        written = {r["_table"] for r in moved if r["_fate"] == "write"}
+        rows += [one.without(written) for one in self._leftovers(by_file.keys()) if one.tables.keys() & written]
         self._change_ledger(rows)
+
+    def _leftovers(self, file_ids: Collection[str]) -> list[Leftover]:
+        """Of earlier versions of these files: they leave a table together with the coming of the newer version's rows."""
+        ledger = self.spark.read.format("delta").load(table_path(self.lake, LEDGER))
+        return left_behind(ledger, self.service, sorted(file_ids))
 
     def _change_ledger(self, told: Sequence[dict[str, Any]]) -> None:
         rows = self.spark.createDataFrame([*told], LEDGER_COLUMNS)

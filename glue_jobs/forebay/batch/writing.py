@@ -142,14 +142,16 @@ class Writing:
         for table, count in sorted(dropped.items()):
             self.emit(DuplicatesDropped(service=self.service.name, table=table, batch=self.txn.version, rows=count))
 
-    def write_again(self, rows: DataFrame, fates: Sequence[Fate]) -> None:
-        """Held records that are retried. What cannot be written stays where it is."""
+    def write_again(self, rows: DataFrame, fates: Sequence[Fate], leaving: Mapping[str, Sequence[str]]) -> None:
+        """Held records that are retried. What cannot be written stays where it is. Rows of the files that are `leaving` a table
+        leave it in the same commit."""
         names = {fate.table for fate in fates if fate.fate == "write" and fate.table is not None}
         paused = self.paused(names)
         refused = paused | self.too_new(names - paused) | self.unfit(fates)
+        leaving = {name: ids for name, ids in leaving.items() if self.is_there(name)}
         for declared, tables in self.by_declaration(fates).items():
             wanted = {table: rows for table, rows in tables.items() if table not in refused}
-            self.write_tables(rows, self.service.tables[declared], wanted, {})
+            self.write_tables(rows, self.service.tables[declared], wanted, leaving)
 
     def leaving(self, superseded: Sequence[Superseded]) -> dict[str, list[str]]:
         """The files whose rows are to leave, by table; a table that is gone has none."""

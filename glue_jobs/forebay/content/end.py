@@ -9,20 +9,22 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
+from hashlib import blake2b
 
 from forebay.content.outcome import ReadOutcome
 from forebay.content.piece import Piece
 from forebay.errors import Halt
 from forebay.landed_file import LandedFile
 
-__all__ = ["FileEnd", "PieceEnd", "file_ends"]
+__all__ = ["FileEnd", "PieceEnd", "file_ends", "hash_of"]
 
 _COLUMNS_OF_THEIR_OWN = ("piece", "reason", "detail")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PieceEnd:
-    """The last word on one piece. `head` is how a file begins that was not taken; `requests` counts GETs."""
+    """The last word on one piece. `head` is how a file begins that was not taken; `requests` counts GETs. `content_hash` is of
+    the bytes that belong to the piece, as they lie in S3."""
 
     piece: int
     outcome: ReadOutcome
@@ -35,6 +37,7 @@ class PieceEnd:
     expanded_bytes: int = 0
     requests: int = 0
     head: str = ""
+    content_hash: str = ""
 
     def value(self) -> str:
         """What of it has no column of its own."""
@@ -47,7 +50,8 @@ class PieceEnd:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileEnd:
-    """The last word on one file; `first_lines` tells for each of its pieces how many lines lie before it."""
+    """The last word on one file; `lines_before` tells for each of its pieces how many lines lie before it. Files that land with
+    the same `content_hash` hold the same bytes."""
 
     file: LandedFile
     outcome: ReadOutcome
@@ -60,6 +64,7 @@ class FileEnd:
     requests: int
     head: str
     lines_before: dict[int, int] = field(default_factory=dict)
+    content_hash: str = ""
 
     @property
     def lands(self) -> bool:
@@ -100,4 +105,14 @@ def _file_end(file: LandedFile, ends: list[PieceEnd]) -> FileEnd:
         requests=sum(e.requests for e in ends),
         head=said.head,
         lines_before=lines_before,
+        content_hash="" if worst else _hash_of([end.content_hash for end in ends]),
     )
+
+
+def hash_of(content: bytes) -> str:
+    return blake2b(content, digest_size=16).hexdigest()
+
+
+def _hash_of(pieces: Sequence[str]) -> str:
+    """Equal bytes are cut into equal pieces, as long as `piece_bytes` stays what it is. No task has all of a large file."""
+    return pieces[0] if len(pieces) == 1 else hash_of("".join(pieces).encode())

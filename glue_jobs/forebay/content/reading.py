@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from forebay.content.elements import Keys
 from forebay.content.encoding import Text, decoded
-from forebay.content.end import PieceEnd
+from forebay.content.end import PieceEnd, hash_of
 from forebay.content.fetch import Get, Metadata
 from forebay.content.limits import Limits
 from forebay.content.outcome import FileReason, TooMany, Unread, kept_text
@@ -93,14 +93,16 @@ def _rows_of_content(
 ) -> Iterator[pa.RecordBatch]:
     if fetched.content == NO_ROOM:
         raise MemoryError
-    content = (
-        fetched.content if isinstance(fetched.content, Unread) or fetched.lines else expand(fetched.content, limits)
-    )
+    raw = fetched.content
+    if isinstance(raw, Unread):
+        yield end_batch(_end_unread(piece, fetched, raw))
+        return
+    content = raw if fetched.lines else expand(raw, limits)
     if isinstance(content, Unread):
         yield end_batch(_end_unread(piece, fetched, content))
         return
     text = Text(content) if fetched.lines and fetched.offset else decoded(content)
-    if content is not fetched.content:
+    if content is not raw:
         limits = limits.of_archive(fetched.bytes_read)
     try:
         records = (split_json_lines if fetched.lines else split)(text.utf8, limits, inside)
@@ -109,15 +111,15 @@ def _rows_of_content(
         yield end_batch(_end_unread(piece, fetched, Unread("unreadable", too_many.reason, too_many.detail, head)))
         return
     if records is None:
-        named_falsely = is_named_archive(piece.file.key) and content is fetched.content
+        named_falsely = is_named_archive(piece.file.key) and content is raw
         yield end_batch(_end_unread(piece, fetched, _not_json(content, named_falsely)))
         return
     yield from document_batches(piece.number, records, text, fetched.offset)
     yield from refused_batches(piece.number, records.refused, text, fetched.offset, limits.raw_bytes)
-    yield end_batch(_end(piece, fetched, len(content), records))
+    yield end_batch(_end(piece, fetched, len(content), records, hash_of(raw)))
 
 
-def _end(piece: Piece, fetched: Fetched, expanded_bytes: int, records: Split) -> PieceEnd:
+def _end(piece: Piece, fetched: Fetched, expanded_bytes: int, records: Split, content_hash: str) -> PieceEnd:
     documents, refused = len(records.starts), len(records.refused)
     return PieceEnd(
         piece=piece.number,
@@ -128,6 +130,7 @@ def _end(piece: Piece, fetched: Fetched, expanded_bytes: int, records: Split) ->
         bytes_read=fetched.bytes_read,
         expanded_bytes=expanded_bytes,
         requests=fetched.requests,
+        content_hash=content_hash,
     )
 
 

@@ -127,6 +127,11 @@ class Service(Declared):
         fit = [prefix for prefix in self.overwritten_below if key.startswith(prefix)]
         return self.overwritten_below[max(fit, key=len)] if fit else self.overwritten
 
+    @property
+    def replaces(self) -> bool:
+        """Whether a version of some key may take the place of an earlier one."""
+        return "replace" in (self.overwritten, *self.overwritten_below.values())
+
     @field_validator("name")
     @classmethod
     def _plain_name(cls, value: str) -> str:

@@ -12,6 +12,7 @@ import re
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,7 @@ from forebay.batch.batch import Batch
 from forebay.batch.declarations import Declarations
 from forebay.batch.events import RecordsNotRetried
 from forebay.batch.expectations import check_expressions
+from forebay.batch.leftovers import remove_leftovers
 from forebay.batch.reasons import PAUSED_TABLE, TABLE_FAILED
 from forebay.batch.retry import Retry
 from forebay.batch.retry_plan import Choice
@@ -116,13 +118,16 @@ def batch_of(
 
 def retry_at_start(batch: Batch) -> None:
     """Rows whose table could not be written are in the quarantine. A job that starts retries them, and also those of a paused
-    table that was resumed. What still fails stays there, and is no reason to take in nothing else."""
+    table that was resumed. Rows of superseded files leave such tables, too. What still fails stays there, and is no reason to
+    take in nothing else."""
     tries = Retry(batch.spark, batch.service, lake=batch.lake, emit=batch.emit, logs=batch.logs)
     reasons = (TABLE_FAILED,) if paused_tables(batch.lake) else (TABLE_FAILED, PAUSED_TABLE)
     try:
         for choice in (Choice("quarantine", reason=reason) for reason in reasons):
             if tries.concerns_any(choice):
                 tries.run(choice)
+        more: dict[str, Any] = {"logs": batch.logs, "emit": batch.emit, "now": datetime.now(UTC)}
+        remove_leftovers(batch.spark, batch.service, batch.lake, paused=paused_tables(batch.lake), **more)
     except Exception as problem:  # whatever is wrong with held records, new files are taken in
         batch.emit(RecordsNotRetried(service=batch.service.name, error=str(problem)))
 

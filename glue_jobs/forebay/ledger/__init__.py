@@ -2,7 +2,6 @@
 
 * `entry` the row and its words                              * `versions` which files of a batch are loaded
 * `skips` files that an operator wants left out
-* `same_bytes` do two versions of a key hold the same bytes, whatever their etags?
 * `index` which files are known, in the driver's memory      * `ledger` the Delta table
 * `withheld` files that S3 did not give, and when each is to be tried again      * `data_files` read without Spark
 """

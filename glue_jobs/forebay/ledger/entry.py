@@ -59,7 +59,7 @@ COLUMNS = (
     "size long, event_time timestamp, claimed_at timestamp, committed_at timestamp, service string, service_version string, "
     "generation string, batch long, outcome string, reason string, detail string, records long, written long, "
     "quarantined long, parked long, dropped long, tables map<string, long>, sequencer string, superseded_by string, "
-    "tries long"
+    "tries long, content_hash string"
 )
 
 
@@ -78,6 +78,8 @@ class Entry:
     tables: dict[str, int] = field(default_factory=dict)
     tries: int = 1
     """How often S3 was asked for the file, in batches."""
+    content_hash: str = ""
+    """Of its bytes as they were read; empty where it did not land."""
 
     def __post_init__(self) -> None:
         accounted = self.written + self.quarantined + self.parked + self.dropped
@@ -118,6 +120,7 @@ class Entry:
             "sequencer": self.file.sequencer,
             "superseded_by": None,
             "tries": self.tries,
+            "content_hash": self.content_hash or None,
             **of_the_batch,
         }
 

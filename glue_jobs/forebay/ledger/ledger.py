@@ -8,21 +8,19 @@ batch is done.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from forebay.aws.client import client
 from forebay.lake.layout import LEDGER, table_path
 from forebay.lake.objects import open_objects
 from forebay.landed_file import LandedFile
 from forebay.ledger.entry import COLUMNS, Entry, key_hash
 from forebay.ledger.index import Index, load_index, packed
-from forebay.ledger.same_bytes import Pair, pairs_to_compare, same_bytes
-from forebay.ledger.versions import Earlier, Key, Overwritten, Sorted, sort
+from forebay.ledger.versions import Claim, Earlier, Key, Overwritten
 from forebay.ledger.withheld import Withheld
 
 if TYPE_CHECKING:
@@ -51,14 +49,12 @@ class Ledger:
             self._index = load_index(open_objects(self.path))
         return self._index
 
-    def sort(
+    def claim(
         self, files: Sequence[LandedFile], rule_of: Callable[[str], Overwritten], skipped: Collection[str] = ()
-    ) -> Sorted:
-        """Tells new files from known ones, by the batch's rules for keys that get other bytes. Those with an id among `skipped`
-        are left out. Run twice it says the same, until `remember` is told otherwise."""
-        earlier = self._versions_of(files)
-        read = [file for file in files if file.file_id not in skipped]
-        return sort(files, earlier, rule_of, self._same(read, earlier), skipped)
+    ) -> Claim:
+        """All that tells new files from known ones, with the batch's rules for keys that get other bytes. Those with an id
+        among `skipped` are left out. Run twice it is the same, until `remember` is told otherwise."""
+        return Claim(files, self._versions_of(files), rule_of, skipped)
 
     def frame(self, entries: Iterable[Entry], changed: Iterable[dict[str, Any]], **of_the_batch: object) -> DataFrame:
         """The entries as rows for the commit, and those of earlier files as they are from now on."""
@@ -83,14 +79,6 @@ class Ledger:
         versions = self._versions_of(files).values()
         known = {seen.file.file_id for earlier in versions for seen in earlier}
         return [file for file in files if file.file_id not in known]
-
-    def _same(self, files: Sequence[LandedFile], earlier: Mapping[Key, Sequence[Earlier]]) -> frozenset[Pair]:
-        """Versions that hold the same bytes, though their etags differ."""
-        seen_before = [seen for versions in earlier.values() for seen in versions]
-        known = {seen.file.file_id for seen in seen_before if seen.final or seen.wants_replay}
-        loaded = {key: [seen.file for seen in versions if seen.loaded] for key, versions in earlier.items()}
-        pairs = [*pairs_to_compare([file for file in files if file.file_id not in known], loaded)]
-        return same_bytes(pairs, client("s3")) if pairs else frozenset()
 
     def _versions_of(self, files: Sequence[LandedFile]) -> dict[Key, list[Earlier]]:
         """Exactly what the ledger has of these keys. The index only hints; it says which days to read."""

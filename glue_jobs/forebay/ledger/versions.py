@@ -1,8 +1,8 @@
 """Which files of a batch are loaded: what the ledger has of their keys, and the service's rule for keys that get other
 bytes, decide. All versions of a key go by the same rule.
 
-Pure. In: the files of a batch, in its order, and the earlier versions of their keys, exactly as the ledger has them. Out:
-`Sorted`. Asked twice it says the same, so a replayed batch does the same again.
+Pure. In: a `Claim`, which is the files of a batch, in its order, and the earlier versions of their keys, exactly as the ledger
+has them. Out: `Sorted`, before the files are read and after it. Asked twice it says the same.
 
 * `append`: other bytes are loaded beside the earlier ones.   * `ignore`: they are left out.
 * `replace`: they take the place of the earlier ones, unless they are themselves the older ones, announced late.
@@ -12,7 +12,7 @@ A file that an operator wants replayed takes its own place, whatever the rule.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import Any, Literal
@@ -21,7 +21,7 @@ from forebay.landed_file import LandedFile
 from forebay.ledger.entry import REPLAY, SKIPPED_BY_OPERATOR, WITHHELD, Entry, is_final
 from forebay.notification.order import newer
 
-__all__ = ["Earlier", "Key", "Overwritten", "Sorted", "Superseded", "sort", "standing"]
+__all__ = ["Claim", "Earlier", "Key", "Overwritten", "Sorted", "Superseded", "standing"]
 
 Overwritten = Literal["append", "ignore", "replace"]
 Key = tuple[str, str]
@@ -40,6 +40,11 @@ class Earlier:
     @property
     def loaded(self) -> bool:
         return self.row["outcome"] in LOADED
+
+    @property
+    def stands(self) -> bool:
+        """Whether rows of it may be somewhere: of a superseded one, in tables that could not be written when it left."""
+        return self.loaded or (self.row["outcome"] == "superseded" and bool(self.row.get("written")))
 
     @property
     def wants_replay(self) -> bool:
@@ -118,6 +123,11 @@ class Sorted:
         """The ids of those that an operator wants left out."""
         return tuple(entry.file.file_id for entry in self.left_out if entry.reason == SKIPPED_BY_OPERATOR)
 
+    @property
+    def new(self) -> frozenset[str]:
+        """The ids of the files that get an end with this batch."""
+        return frozenset(file.file_id for file in self.fresh) | {entry.file.file_id for entry in self.left_out}
+
     def superseded_by(self, landed: Iterable[str]) -> list[Superseded]:
         """Those that leave, once it is known which files landed."""
         ids = set(landed)
@@ -139,87 +149,159 @@ def standing(superseded: Iterable[Superseded]) -> dict[str, Mapping[str, int]]:
     return {one.by.file_id: one.tables for one in superseded if one.is_replay}
 
 
-def sort(
-    files: Sequence[LandedFile],
-    earlier: Mapping[Key, Sequence[Earlier]],
-    rule_of: Callable[[str], Overwritten],
-    same: frozenset[tuple[str, str]] = frozenset(),
-    skipped: Collection[str] = (),
-) -> Sorted:
-    """Tells new files from known ones; `rule_of` says the rule of a key. Where several versions of a key are new and `replace`
-    is the rule, only the latest of them is loaded. `same` are pairs of files that hold the same bytes, whatever their etags.
-    `skipped` are ids of files that an operator wants left out."""
-    fresh: dict[Key, list[LandedFile]] = {}
-    order: list[LandedFile] = []
-    known: list[LandedFile] = []
-    left_out: list[Entry] = []
-    retried: list[LandedFile] = []
-    tries: dict[str, int] = {}
-    released: list[LandedFile] = []
-    here: set[str] = set()
-    replays: set[str] = set()
-    for file in files:
-        key = (file.bucket, file.key)
-        rule = rule_of(file.key)
-        versions = earlier.get(key, [])
-        his = [seen for seen in versions if seen.file.file_id == file.file_id]
-        others = [seen.file for seen in versions if seen.loaded and seen not in his]
-        rivals = others + fresh.get(key, [])
-        skip = file.file_id in skipped
+@dataclass(frozen=True)
+class Claim:
+    """The files of a batch, and all that decides which of them are loaded. `skipped` are ids of files that an operator wants
+    left out."""
+
+    files: Sequence[LandedFile]
+    earlier: Mapping[Key, Sequence[Earlier]]
+    rule_of: Callable[[str], Overwritten]
+    skipped: Collection[str] = ()
+
+    def to_read(self) -> Sorted:
+        """Before anything is read. Where a key has several new versions, all of them are to be read: only then is it known
+        which of them is the one to load."""
+        return self.decided({})
+
+    def decided(self, readable: Mapping[str, str]) -> Sorted:
+        """`readable` are the ids of the files that could be read, with the hashes of what was read. Of several new versions of
+        a key, one that could not be read neither takes the place of another one nor makes it a duplicate."""
+        deciding = _Deciding(self, readable)
+        for file in self.files:
+            deciding.take(file)
+        return deciding.sorted()
+
+    def superseded(self, fresh: Iterable[LandedFile]) -> Iterator[Superseded]:
+        """The earlier versions that are to leave for these files, once they land; also those that have left all tables but
+        some, which could not be written."""
+        for file in fresh:
+            for seen in self.earlier.get((file.bucket, file.key), ()):
+                itself = seen.file.file_id == file.file_id
+                if seen.stands and (itself or (self.rule_of(file.key) == "replace" and not _later(seen.file, file))):
+                    yield Superseded(seen, file)
+
+
+class _Deciding:
+    def __init__(self, claim: Claim, readable: Mapping[str, str]) -> None:
+        self.claim, self.readable = claim, readable
+        self.here: set[str] = set()
+        self.hashes = {
+            seen.file.file_id: seen.row.get("content_hash") for some in claim.earlier.values() for seen in some
+        } | dict(readable)
+        self.fresh: dict[Key, list[LandedFile]] = {}
+        self.order: dict[str, LandedFile] = {}
+        self.known: list[LandedFile] = []
+        self.left_out: list[Entry] = []
+        self.retried: dict[str, LandedFile] = {}
+        self.replays: set[str] = set()
+        self.tries: dict[str, int] = {}
+        self.released: list[LandedFile] = []
+        versions: dict[Key, set[str]] = {}
+        for file in claim.files:
+            versions.setdefault((file.bucket, file.key), set()).add(file.file_id)
+        self.contested = {key for key, ids in versions.items() if len(ids) > 1}
+
+    def take(self, file: LandedFile) -> None:
+        his = [seen for seen in self._earlier(file) if seen.file.file_id == file.file_id]
+        skip = file.file_id in self.claim.skipped
         stays = skip and any(seen.skipped_by_operator or seen.wants_replay for seen in his)
-        if file.file_id in here or stays or any(seen.final for seen in his):
-            known.append(file)
-            continue
-        here.add(file.file_id)
-        if any(seen.wants_replay for seen in his):
-            if rule == "replace" and any(_later(rival, file) for rival in fresh.get(key, [])):
-                continue  # it leaves for the later one
-            replays.add(file.file_id)
-            rivals = []
-        retried += [file] if his else []
+        final = any(seen.final for seen in his) and not self._is_back(file, his)
+        if file.file_id in self.here or stays or final:
+            self.known.append(file)
+            return
+        self.here.add(file.file_id)
         for seen in his:
-            tries[file.file_id] = seen.row.get("tries") or 1
-        released += [file] if any(seen.row["outcome"] == "unreadable" for seen in his) else []
+            self.retried[file.file_id] = file
+            self.tries[file.file_id] = seen.row.get("tries") or 1
+        if any(seen.wants_replay for seen in his):
+            self.replays.add(file.file_id)
+        if any(seen.row["outcome"] == "unreadable" for seen in his):
+            self.released.append(file)
         if skip:
-            left_out.append(Entry(file=file, outcome="skipped", reason=SKIPPED_BY_OPERATOR))
-        elif _is_duplicate(file, rivals, rule, same):
-            left_out.append(Entry(file=file, outcome="duplicate", reason="same-key-same-bytes"))
+            self.left_out.append(Entry(file=file, outcome="skipped", reason=SKIPPED_BY_OPERATOR))
+            return
+        unread = self._key(file) in self.contested and file.file_id not in self.readable
+        if unread or (file.file_id in self.replays and self._is_outdone(file)):
+            self.order[file.file_id] = file
+        else:
+            self._decide(file)
+
+    def _decide(self, file: LandedFile) -> None:
+        rule, rivals = self.claim.rule_of(file.key), self._rivals(file)
+        if self._is_duplicate(file, rivals, rule):
+            self.left_out.append(Entry(file=file, outcome="duplicate", reason="same-key-same-bytes"))
         elif rivals and rule == "ignore":
-            left_out.append(Entry(file=file, outcome="skipped", reason="overwritten"))
+            self.left_out.append(Entry(file=file, outcome="skipped", reason="overwritten"))
         elif rule == "replace" and any(_later(rival, file) for rival in rivals):
-            left_out.append(Entry(file=file, outcome="superseded", reason="announced-late"))
+            self.left_out.append(Entry(file=file, outcome="superseded", reason="announced-late"))
         else:
             if rule == "replace":
-                for outdone in fresh.pop(key, []):
-                    order.remove(outdone)
-                    if outdone.file_id in replays:  # its row changes with those of the other versions
-                        retried.remove(outdone)
-                    else:
-                        left_out.append(Entry(file=outdone, outcome="superseded", reason="overwritten"))
-            fresh.setdefault(key, []).append(file)
-            order.append(file)
-    superseded = _superseded(order, earlier, rule_of)
-    again = (tuple(retried), tries, tuple(released))
-    return Sorted(tuple(order), tuple(known), tuple(left_out), tuple(superseded), *again)
+                for outdone in self.fresh.pop(self._key(file), []):
+                    self._outdo(outdone)
+            self.fresh.setdefault(self._key(file), []).append(file)
+            self.order[file.file_id] = file
 
+    def _outdo(self, file: LandedFile) -> None:
+        """The row of a replay changes with those of the other versions that leave."""
+        del self.order[file.file_id]
+        if file.file_id in self.replays:
+            del self.retried[file.file_id]
+        else:
+            self.left_out.append(Entry(file=file, outcome="superseded", reason="overwritten"))
 
-def _is_duplicate(
-    file: LandedFile, rivals: Sequence[LandedFile], rule: Overwritten, same: frozenset[tuple[str, str]]
-) -> bool:
-    """Under `replace` only the newest version stands, so only its bytes count: A, B, A ends at A."""
-    if rule == "replace" and rivals:
-        rivals = [reduce(lambda a, b: a if _later(a, b) else b, rivals)]
-    return any((file.etag and file.etag == rival.etag) or (file.file_id, rival.file_id) in same for rival in rivals)
+    def _is_duplicate(self, file: LandedFile, rivals: Sequence[LandedFile], rule: Overwritten) -> bool:
+        """Under `replace` only the newest version stands, so only its bytes count: A, B, A ends at A."""
+        if rule == "replace" and rivals:
+            rivals = [reduce(lambda a, b: a if _later(a, b) else b, rivals)]
+        return any(self._same_bytes(file, rival) for rival in rivals)
 
+    def _same_bytes(self, file: LandedFile, rival: LandedFile) -> bool:
+        """Equal etags say so before anything is read. Different ones say nothing: with a KMS key, or after a multipart upload,
+        a producer's retry has another etag."""
+        hash_ = self.hashes.get(file.file_id)
+        return bool((file.etag and file.etag == rival.etag) or (hash_ and hash_ == self.hashes.get(rival.file_id)))
 
-def _superseded(
-    fresh: Iterable[LandedFile], earlier: Mapping[Key, Sequence[Earlier]], rule_of: Callable[[str], Overwritten]
-) -> Iterable[Superseded]:
-    for file in fresh:
-        for seen in earlier.get((file.bucket, file.key), []):
-            itself = seen.file.file_id == file.file_id
-            if seen.loaded and (itself or (rule_of(file.key) == "replace" and not _later(seen.file, file))):
-                yield Superseded(seen, file)
+    def _is_back(self, file: LandedFile, his: Sequence[Earlier]) -> bool:
+        """Without versions, a key that gets its first bytes back is the same file again: under `replace` it takes the place of
+        what came between. A version of its own is never back. Neither are bytes of which a table still has rows."""
+        versioned = bool(file.version_id and file.version_id != "null")
+        outdone = all(seen.row["outcome"] == "superseded" and not seen.stands for seen in his)
+        if versioned or not outdone or self.claim.rule_of(file.key) != "replace":
+            return False
+        others = [seen.file for seen in self._earlier(file) if seen in his or seen.loaded]
+        return all(_later(file, other) for other in others)
+
+    def _earlier(self, file: LandedFile) -> Sequence[Earlier]:
+        return self.claim.earlier.get(self._key(file), ())
+
+    def _rivals(self, file: LandedFile) -> list[LandedFile]:
+        """Of a replay there are none: it takes its own place."""
+        if file.file_id in self.replays:
+            return []
+        loaded = [seen.file for seen in self._earlier(file) if seen.loaded and seen.file.file_id != file.file_id]
+        return loaded + self.fresh.get(self._key(file), [])
+
+    @staticmethod
+    def _key(file: LandedFile) -> Key:
+        return file.bucket, file.key
+
+    def _leave_replays_to_later_versions(self) -> None:
+        """A replay that is outdone leaves with the other versions, whether it can be read or not."""
+        for file in [self.order[file_id] for file_id in self.replays & self.order.keys()]:
+            if self._is_outdone(file):
+                self._outdo(file)
+
+    def _is_outdone(self, file: LandedFile) -> bool:
+        here = self.fresh.get(self._key(file), [])
+        return self.claim.rule_of(file.key) == "replace" and any(_later(other, file) for other in here)
+
+    def sorted(self) -> Sorted:
+        self._leave_replays_to_later_versions()
+        fresh = tuple(self.order.values())
+        superseded = tuple(self.claim.superseded(fresh))
+        again = (tuple(self.retried.values()), self.tries, tuple(self.released))
+        return Sorted(fresh, tuple(self.known), tuple(self.left_out), superseded, *again)
 
 
 def _later(a: LandedFile, b: LandedFile) -> bool:

@@ -1,0 +1,148 @@
+"""Rows of superseded files that a table still has, because it could not be written when the newer version came.
+
+In: the ledger, which says in which tables they are. Out: their removal. Where the newer version's rows for the table wait in
+the quarantine, both change places when those are retried (`batch.retry`). Where it has none, `remove_leftovers` takes them out
+at the start of a job. Run again, it finds nothing to do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from forebay.batch.events import LeftoversRemoved
+from forebay.declaration.service import Service
+from forebay.errors import Halt
+from forebay.events import Emit
+from forebay.lake.layout import LEDGER, QUARANTINE, table_path
+from forebay.ledger.entry import COLUMNS as LEDGER_COLUMNS
+from forebay.ledger.ledger import NAMES
+from forebay.table.commit import Txn
+from forebay.table.destination import Appended, Destination
+from forebay.table.kernel import TableLogs
+from forebay.table.replace import replace
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["Leftover", "left_behind", "leftovers_by_table", "remove_leftovers"]
+
+
+@dataclass(frozen=True)
+class Leftover:
+    """A superseded file's row in the ledger. `tables` are those that still have rows of it."""
+
+    row: Mapping[str, Any]
+
+    @property
+    def file_id(self) -> str:
+        return str(self.row["file_id"])
+
+    @property
+    def by(self) -> str | None:
+        """The file that took its place."""
+        found: str | None = self.row["superseded_by"]
+        return found
+
+    @property
+    def tables(self) -> Mapping[str, int]:
+        return dict(self.row["tables"] or {})
+
+    def without(self, tables: Collection[str]) -> dict[str, Any]:
+        """The row once the file's rows have left these tables."""
+        left = {name: rows for name, rows in self.tables.items() if name not in tables}
+        gone = sum(self.tables.values()) - sum(left.values())
+        return {
+            **self.row,
+            "tables": left,
+            "written": self.row["written"] - gone,
+            "dropped": self.row["dropped"] + gone,
+        }
+
+
+def left_behind(ledger: DataFrame, service: Service, by: Sequence[str] | None = None) -> list[Leftover]:
+    """Those of a service; only those superseded `by` these files, if they are given."""
+    from pyspark.sql import functions as F
+
+    if not service.replaces:
+        return []
+    rows = ledger.where(
+        (F.col("outcome") == "superseded") & (F.col("written") > 0) & (F.col("service") == service.name)
+    )
+    if by is not None:
+        rows = rows.where(F.col("superseded_by").isin(list(by)))
+    return [Leftover({**dict.fromkeys(NAMES), **row.asDict()}) for row in rows.collect()]
+
+
+def leftovers_by_table(leftovers: Iterable[Leftover]) -> dict[str, list[str]]:
+    """The ids of the files that a table has leftovers of."""
+    files: dict[str, list[str]] = {}
+    for one in leftovers:
+        for table in one.tables:
+            files.setdefault(table, []).append(one.file_id)
+    return files
+
+
+def remove_leftovers(
+    spark: SparkSession,
+    service: Service,
+    lake: str,
+    *,
+    paused: Collection[str],
+    logs: TableLogs,
+    emit: Emit,
+    now: datetime,
+) -> None:
+    """What cannot be removed now stays, and the ledger goes on saying so; so does what is in a paused table."""
+    ledger = table_path(lake, LEDGER)
+    if not service.replaces or logs.look(ledger, again=True) is None:
+        return
+    found = left_behind(spark.read.format("delta").load(ledger), service)
+    waiting = _waiting_in_quarantine(spark, lake, logs, found)
+    # Each removal has a number of its own: a table that is asked twice must not take the second one for the first.
+    txn = Txn(f"forebay/{service.name}/leftovers", int(now.timestamp() * 1000))
+    gone: dict[str, set[str]] = {}
+    for table, file_ids in sorted(leftovers_by_table(found).items()):
+        ready = {one.file_id for one in found if one.file_id in file_ids and (one.by, table) not in waiting}
+        if ready and table not in paused and _removed(spark, lake, table, ready, txn, logs):
+            emit(LeftoversRemoved(service=service.name, table=table, files=len(ready)))
+            for file_id in ready:
+                gone.setdefault(file_id, set()).add(table)
+    changed = [one.without(gone[one.file_id]) for one in found if one.file_id in gone]
+    if changed:
+        _change_ledger(spark, ledger, changed, txn, logs)
+
+
+def _waiting_in_quarantine(
+    spark: SparkSession, lake: str, logs: TableLogs, leftovers: Sequence[Leftover]
+) -> set[tuple[str | None, str]]:
+    """Newer versions, and the tables that they have quarantined rows for."""
+    from pyspark.sql import functions as F
+
+    path, newer = table_path(lake, QUARANTINE), sorted({one.by for one in leftovers if one.by})
+    if not newer or logs.look(path, again=True) is None:
+        return set()
+    held = spark.read.format("delta").load(path).where(F.col("file_id").isin(newer) & F.col("table").isNotNull())
+    return {(row.file_id, row.table) for row in held.select("file_id", "table").distinct().collect()}
+
+
+def _removed(spark: SparkSession, lake: str, table: str, file_ids: Collection[str], txn: Txn, logs: TableLogs) -> bool:
+    path = table_path(lake, table)
+    if logs.look(path, again=True) is None:
+        return True
+    return isinstance(replace(spark, Destination(table, path), file_ids, None, txn=txn, logs=logs), Appended)
+
+
+def _change_ledger(
+    spark: SparkSession, path: str, changed: Sequence[dict[str, Any]], txn: Txn, logs: TableLogs
+) -> None:
+    rows = spark.createDataFrame([*changed], LEDGER_COLUMNS)
+    leaving = [row["file_id"] for row in changed]
+    table = Destination("ledger", path, ("day",))
+    result = replace(spark, table, leaving, lambda seen: rows, txn=txn, logs=logs, id_column="file_id")
+    if not isinstance(result, Appended):
+        raise Halt(
+            f"{path} could not be written; start again, and the removal of superseded rows is finished: {result}"
+        )

@@ -1,0 +1,161 @@
+"""A key that gets other bytes, under `replace`, while something fails: the newest version that can be read stands in every
+table, and the ledger explains each version."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+import forebay.batch.writing as writing
+from forebay.batch.leftovers import remove_leftovers
+from forebay.batch.reasons import TABLE_FAILED
+from forebay.batch.retry import Retry
+from forebay.batch.retry_plan import Choice
+from forebay.errors import TryAgain
+from forebay.landed_file import LandedFile
+from forebay.table.destination import AppendResult, Failed
+from tests.batch.world import SERVICE, Died, World, records, unread
+
+FIRST, SECOND = records(alpha=2, beta=2), records(alpha=1, beta=1)
+TORN = b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 4
+
+
+@pytest.fixture
+def world(spark: SparkSession, lake: str, monkeypatch: pytest.MonkeyPatch) -> World:
+    return World(spark, lake, monkeypatch, service=f'overwritten = "replace"\n{SERVICE}')
+
+
+@contextmanager
+def failing(world: World, table: str) -> Iterator[None]:
+    real = writing.replace
+
+    def fails(spark: SparkSession, destination: Any, *args: Any, **more: Any) -> AppendResult:
+        if destination.name == table:
+            return Failed(TryAgain("said the test"))
+        return real(spark, destination, *args, **more)
+
+    with world.monkeypatch.context() as patched:
+        patched.setattr(writing, "replace", fails)
+        yield
+
+
+def starts_again(world: World) -> None:
+    """What a job does at its start."""
+    batch = world.batch()
+    tries = Retry(world.spark, batch.service, lake=world.lake, emit=world.events.append)
+    tries.run(Choice("quarantine", reason=TABLE_FAILED))
+    more: dict[str, Any] = {"paused": (), "logs": batch.logs, "emit": world.events.append, "now": datetime.now(UTC)}
+    remove_leftovers(world.spark, batch.service, world.lake, **more)
+    batch.close()
+
+
+def rows_of(world: World, table: str) -> dict[str, int]:
+    """By etag."""
+    etags = {row["file_id"]: row["etag"] for row in world.entries()}
+    counts: dict[str, int] = {}
+    for row in world._table(table):
+        counts[etags[row["_file_id"]]] = counts.get(etags[row["_file_id"]], 0) + 1
+    return counts
+
+
+def outcomes(world: World) -> dict[str, str]:
+    return {row["etag"]: row["outcome"] for row in world.entries()}
+
+
+def versions(world: World, *contents: Any) -> list[LandedFile]:
+    files = [world.file("a.json", n + 1) for n in range(len(contents))]
+    world.answers = {file.etag: content for file, content in zip(files, contents, strict=True)}
+    return files
+
+
+@pytest.mark.parametrize("newer", ["has rows for the table", "has none"])
+def test_a_table_that_failed_while_a_key_was_replaced_ends_with_the_newer_version_alone(
+    world: World, newer: str
+) -> None:
+    first, second = versions(world, FIRST, SECOND if newer == "has rows for the table" else records(alpha=1))
+    world.try_batch(0, [first])
+    with failing(world, "beta"):
+        world.try_batch(1, [second])
+    assert rows_of(world, "alpha") == {second.etag: 1}
+    assert rows_of(world, "beta") == {first.etag: 2}
+    world.tables_agree_with_the_ledger("alpha", "beta")
+    starts_again(world)
+    assert rows_of(world, "beta") == ({second.etag: 1} if newer == "has rows for the table" else {})
+    assert outcomes(world) == {first.etag: "superseded", second.etag: "loaded"}
+    world.tables_agree_with_the_ledger("alpha", "beta")
+
+
+def test_the_version_after_the_next_takes_the_place_of_all_that_a_failed_table_has(world: World) -> None:
+    first, second, third = versions(world, FIRST, SECOND, SECOND)
+    world.try_batch(0, [first])
+    with failing(world, "beta"):
+        world.try_batch(1, [second])
+    world.try_batch(2, [third])
+    assert rows_of(world, "alpha") == rows_of(world, "beta") == {third.etag: 1}
+    assert world.kept("quarantine") == {}
+    world.tables_agree_with_the_ledger("alpha", "beta")
+
+
+def test_of_two_versions_in_one_batch_the_newest_that_can_be_read_is_loaded(world: World) -> None:
+    first, second, third = versions(world, FIRST, SECOND, TORN)
+    world.try_batch(0, [first])
+    world.try_batch(1, [second, third])
+    assert outcomes(world) == {first.etag: "superseded", second.etag: "loaded", third.etag: "unreadable"}
+    assert rows_of(world, "alpha") == rows_of(world, "beta") == {second.etag: 1}
+    world.tables_agree_with_the_ledger("alpha", "beta")
+
+
+def test_the_choice_among_versions_is_kept_when_the_batch_is_tried_again(world: World) -> None:
+    first, second, third = versions(world, FIRST, SECOND, unread("unavailable"))
+    with pytest.raises(Died):
+        world.try_batch(0, [first, second, third], dies_after=1)
+    world.answers = {first.etag: unread("changed"), second.etag: SECOND, third.etag: FIRST}
+    world.try_batch(0, [first, second, third])
+    assert outcomes(world) == {first.etag: "superseded", second.etag: "loaded", third.etag: "unavailable"}
+    assert rows_of(world, "alpha") == rows_of(world, "beta") == {second.etag: 1}
+    world.tables_agree_with_the_ledger("alpha", "beta")
+
+
+def test_on_a_bucket_without_versions_a_key_that_gets_its_first_bytes_back_ends_with_them(world: World) -> None:
+    first, second = versions(world, FIRST, SECOND)
+    back = replace(world.file("a.json", 3), etag=first.etag)
+    for number, file in enumerate([first, second, back]):
+        world.try_batch(number, [file])
+    assert outcomes(world) == {first.etag: "loaded", second.etag: "superseded"}
+    assert rows_of(world, "alpha") == rows_of(world, "beta") == {first.etag: 2}
+    world.tables_agree_with_the_ledger("alpha", "beta")
+
+
+def test_equal_bytes_in_one_batch_land_once_whichever_of_them_can_be_read(world: World) -> None:
+    files = [replace(world.file("a.json", n), etag="same", version_id=f"v{n}") for n in (1, 2)]
+    seen = iter([unread("denied"), FIRST])
+    world.monkeypatch.setattr(world, "_get", lambda file, start=0, stop=None: next(seen))
+    world.try_batch(0, files)
+    assert sorted(row["outcome"] for row in world.entries()) == ["denied", "loaded"]
+    assert rows_of(world, "alpha") == {"same": 2}
+    world.monkeypatch.setattr(world, "_get", lambda file, start=0, stop=None: FIRST)
+    world.try_batch(1, [replace(files[0], sequencer=None)])
+    assert sorted(row["outcome"] for row in world.entries()) == ["duplicate", "loaded"]
+    assert rows_of(world, "alpha") == {"same": 2}
+
+
+@pytest.mark.parametrize("rule", ["append", "replace"])
+def test_a_producers_retry_under_another_etag_doubles_nothing_although_the_first_object_is_gone(
+    world: World, rule: str
+) -> None:
+    world.service = f'overwritten = "{rule}"\n{SERVICE}'
+    first, again = versions(world, FIRST, FIRST)
+    world.try_batch(0, [first])
+    world.answers[first.etag] = unread("changed")
+    with pytest.raises(Died):
+        world.try_batch(1, [again], dies_after=0)
+    world.try_batch(1, [again])
+    assert outcomes(world) == {first.etag: "loaded", again.etag: "duplicate"}
+    assert rows_of(world, "alpha") == rows_of(world, "beta") == {first.etag: 2}
+    world.tables_agree_with_the_ledger("alpha", "beta")

@@ -1,0 +1,168 @@
+"""The steps of a batch without Spark: which files of several versions are loaded, and that a repeated batch keeps to it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from forebay.batch.accounting import Fate
+from forebay.batch.batch import Batch
+from forebay.batch.plan import Plans
+from forebay.batch.reading import Read
+from forebay.batch.reporting import Stages
+from forebay.content.end import FileEnd
+from forebay.content.outcome import ReadOutcome
+from forebay.declaration.service import parse_service
+from forebay.lake.objects import open_objects
+from forebay.landed_file import LandedFile
+from forebay.ledger.entry import Entry
+from forebay.ledger.skips import Skips
+from forebay.ledger.versions import Claim, Earlier
+from forebay.table.commit import Txn
+
+AT = datetime(2026, 11, 22, tzinfo=UTC)
+
+
+class Died(BaseException):
+    """The driver is no more."""
+
+
+def version(n: int) -> LandedFile:
+    return LandedFile("landing", "in/a.json", 10, f"e{n}", f"v{n}", f"{n:016X}", AT + timedelta(seconds=n))
+
+
+class Tables:
+    """In the place of `Writing`: which files' rows came to the one table, and which left it."""
+
+    generation, began_at, txn, shared = "g", AT, Txn("a", 7), {"service": "studio", "generation": "g", "batch": 7}
+
+    def __init__(self) -> None:
+        self.rows: dict[str, int] = {}
+        self.left: list[str] = []
+        self.dies = False
+        self.has_batch = False
+
+    def done(self, tables: object) -> frozenset[str]:
+        return frozenset({"alpha"} if self.has_batch else ())
+
+    def write(
+        self, rows: object, ends: object, fates: Sequence[Fate], superseded: Any, released: object, dedupe: object
+    ) -> dict[str, str]:
+        if not self.has_batch:
+            self.rows = {fate.file_id: fate.rows for fate in fates}
+            self.left = [one.earlier.file.file_id for one in superseded]
+            self.has_batch = True
+        if self.dies:
+            raise Died
+        return {}
+
+
+class Known:
+    """In the place of the ledger."""
+
+    def __init__(self, driver: Driver) -> None:
+        self.driver = driver
+
+    def claim(self, files: Sequence[LandedFile], rule_of: Any, skipped: Collection[str] = ()) -> Claim:
+        return Claim(files, {("landing", "in/a.json"): self.driver.earlier}, rule_of, skipped)
+
+
+class Driver(Batch):
+    """Files end as a test says; what would go to the ledger is kept."""
+
+    def __init__(self, lake: Path, rule: str, earlier: Sequence[Earlier] = ()) -> None:
+        text = f'name = "studio"\noverwritten = "{rule}"\n[[tables]]\nname = "{{game}}"\n'
+        self.service = parse_service({"service.toml": text})
+        self.lake, self.plans = str(lake), Plans(open_objects(str(lake)), "studio")
+        self.ledger, self.skips = Known(self), Skips(open_objects(f"{lake}/skips"))  # type: ignore[assignment]
+        self.emit, self.clock, self.still_ours = (lambda event: None), (lambda: AT), (lambda: None)
+        self.spark: Any = None
+        self.logs: Any = None
+        self.recent_ids: Any = None
+        self.earlier, self.tables = earlier, Tables()
+        self.ends: Mapping[str, ReadOutcome] = {}
+        self.hashes: Mapping[str, str] = {}
+        self.entries: dict[str, str] = {}
+
+    def read(self, files: Sequence[LandedFile], cached: object) -> Read:
+        ends = [self.end(file) for file in files]
+        return Read(None, ends, [Fate(end.file.file_id, "write", 2, "alpha", 0) for end in ends if end.lands])
+
+    def end(self, file: LandedFile) -> FileEnd:
+        outcome = self.ends.get(file.etag, "loaded")
+        counts: dict[str, int] = {"documents": 2 if outcome == "loaded" else 0, "refused": 0}
+        counts |= dict.fromkeys(("bytes_read", "expanded_bytes", "requests"), 0)
+        told: dict[str, Any] = {"reason": None, "detail": None, "head": "", **counts}
+        return FileEnd(file=file, outcome=outcome, content_hash=self.hashes.get(file.etag, ""), **told)
+
+    def commit(self, writing: object, entries: Sequence[Entry], changed: Any, retried: object) -> None:
+        self.entries = {entry.file.etag: entry.outcome for entry in entries}
+        self.entries |= {row["etag"]: row["outcome"] for row in changed}
+
+    def runs(self, *files: LandedFile, dies: bool = False) -> dict[str, str]:
+        self.tables.dies = dies
+        plan = self.plans.of("g", 7)
+        self.steps(files, self.tables, plan, Stages())  # type: ignore[arg-type]
+        return self.entries
+
+    @property
+    def loaded(self) -> set[str]:
+        return {file.etag for file in map(version, range(9)) if file.file_id in self.tables.rows}
+
+
+def loaded(file: LandedFile, content_hash: str = "") -> Earlier:
+    counts = {"records": 2, "written": 2, "quarantined": 0, "parked": 0, "dropped": 0, "tables": {"alpha": 2}}
+    return Earlier(file, {"etag": file.etag, "outcome": "loaded", "content_hash": content_hash, **counts})
+
+
+def test_of_several_versions_the_newest_that_can_be_read_is_loaded_and_each_has_its_outcome(tmp_path: Path) -> None:
+    driver = Driver(tmp_path, "replace", [loaded(version(0))])
+    driver.ends = {"e3": "unreadable"}
+    found = driver.runs(version(1), version(2), version(3))
+    assert found == {"e0": "superseded", "e1": "superseded", "e2": "loaded", "e3": "unreadable"}
+    assert (driver.loaded, driver.tables.left) == ({"e2"}, [version(0).file_id])
+
+
+def test_a_repeated_batch_keeps_the_choice_although_its_files_read_otherwise(tmp_path: Path) -> None:
+    driver = Driver(tmp_path, "replace")
+    driver.ends = {"e3": "unavailable"}
+    with pytest.raises(Died):
+        driver.runs(version(1), version(2), version(3), dies=True)
+    driver.ends = {"e1": "missing"}
+    assert driver.runs(version(1), version(2), version(3)) == {
+        "e1": "superseded",
+        "e2": "loaded",
+        "e3": "unavailable",
+    }
+    assert (driver.loaded, list(driver.plans.left())) == ({"e2"}, [])
+
+
+@pytest.mark.parametrize("rule", ["append", "replace"])
+def test_a_producers_retry_is_a_duplicate_by_its_bytes_and_no_row_of_it_is_written(tmp_path: Path, rule: str) -> None:
+    driver = Driver(tmp_path, rule, [loaded(version(0), "same")])
+    driver.hashes = {"e1": "same", "e2": "else"}
+    assert driver.runs(version(1))["e1"] == "duplicate"
+    assert (driver.loaded, driver.tables.left) == (set(), [])
+
+
+def test_equal_bytes_of_a_file_that_could_not_be_read_are_loaded(tmp_path: Path) -> None:
+    driver = Driver(tmp_path, "append")
+    driver.hashes, driver.ends = {"e1": "same", "e2": "same", "e3": "same"}, {"e1": "denied"}
+    assert driver.runs(version(1), version(2), version(3)) == {"e1": "denied", "e2": "loaded", "e3": "duplicate"}
+    assert driver.loaded == {"e2"}
+
+
+def test_a_replay_and_a_later_version_in_one_batch_end_as_the_later_one(tmp_path: Path) -> None:
+    replay = loaded(version(1))
+    driver = Driver(tmp_path, "replace", [Earlier(version(1), {**replay.row, "outcome": "replay"})])
+    for unreadable in ({}, {"e1": "missing"}):
+        driver.tables, driver.ends = Tables(), unreadable  # type: ignore[assignment]
+        assert driver.runs(version(1), version(2)) == {"e1": "superseded", "e2": "loaded"}
+        assert driver.loaded == {"e2"}
+    driver.tables, driver.ends = Tables(), {"e2": "denied"}
+    assert driver.runs(version(1), version(2)) == {"e1": "loaded", "e2": "denied"}
+    assert driver.loaded == {"e1"}
