@@ -11,7 +11,6 @@ from forebay.batch.events import DeclarationsChanged, DeclarationsRefused
 from forebay.declaration.service import Service, load_service
 from forebay.errors import InvalidConfiguration
 from forebay.events import Event
-from forebay.lake.objects import Objects, open_objects
 from forebay.lake.paused import ALL
 
 TEXT = 'name = "studio"\n[[tables]]\nname = "{game}"\n'
@@ -25,104 +24,76 @@ def place(tmp_path: Path) -> Path:
     return tmp_path / "service"
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> Objects:
-    return open_objects(str(tmp_path / "checkpoint"))
-
-
-def declarations(place: Path, store: Objects, told: list[Event] | None = None, **more: object) -> Declarations:
+def declarations(place: Path, told: list[Event] | None = None, **more: object) -> Declarations:
     emit = told.append if told is not None else lambda event: None
-    return Declarations(load_service(str(place)), str(place), store, emit=emit, **more)  # type: ignore[arg-type]
+    return Declarations(load_service(str(place)), str(place), emit=emit, **more)  # type: ignore[arg-type]
 
 
 def names(service: Service) -> list[str]:
     return [table.name for table in service.tables]
 
 
-def test_what_is_changed_is_in_force_from_the_next_batch_on(place: Path, store: Objects) -> None:
+def test_what_is_changed_is_in_force_from_the_next_batch_on(place: Path) -> None:
     told: list[Event] = []
-    known = declarations(place, store, told)
-    assert names(known.of_batch("g", 0)) == ["{game}"]
+    known = declarations(place, told)
+    assert names(known.in_force()) == ["{game}"]
     (place / "service.toml").write_text(OTHER)
-    assert names(known.of_batch("g", 1)) == ["{game}", "other"]
+    assert names(known.in_force()) == ["{game}", "other"]
     assert [type(event) for event in told] == [DeclarationsChanged]
 
 
-def test_a_replayed_batch_works_by_those_of_its_first_try(place: Path, store: Objects) -> None:
-    first = declarations(place, store).of_batch("g", 7)
-    (place / "service.toml").write_text(OTHER)
-    after_a_restart = declarations(place, store)
-    assert after_a_restart.of_batch("g", 7) == first
-    assert names(after_a_restart.of_batch("g", 8)) == ["{game}", "other"]
-
-
-def test_a_new_stream_in_the_same_checkpoint_does_not_go_by_those_of_the_old_one(place: Path, store: Objects) -> None:
-    """Its batches are counted from 0 again."""
-    declarations(place, store).of_batch("old", 0)
-    (place / "service.toml").write_text(OTHER)
-    assert names(declarations(place, store).of_batch("new", 0)) == ["{game}", "other"]
-
-
-def test_a_replayed_batch_goes_by_the_tables_that_were_paused_in_its_first_try(place: Path, store: Objects) -> None:
+def test_a_batch_that_begins_knows_the_tables_that_are_paused_now(place: Path) -> None:
     now = {"alpha"}
-    known = declarations(place, store, paused=lambda: frozenset(now))
-    first = known.of_batch("g", 7)
+    known = declarations(place, paused=lambda: frozenset(now))
+    first = known.in_force()
     assert (first.is_paused("alpha"), first.is_paused("beta")) == (True, False)
     now.clear()
-    assert declarations(place, store, paused=lambda: frozenset(now)).of_batch("g", 7).is_paused("alpha")
-    assert not known.of_batch("g", 8).is_paused("alpha")
+    assert not known.in_force().is_paused("alpha")
     now.add(ALL)
-    assert known.of_batch("g", 9).is_paused("whatever")
+    assert known.in_force().is_paused("whatever")
 
 
 @pytest.mark.parametrize("text", ["name =", TEXT.replace("studio", "renamed"), 'name = "studio"', "\udcff"])
-def test_what_makes_no_sense_is_refused_once_and_the_old_stay_in_force(place: Path, store: Objects, text: str) -> None:
+def test_what_makes_no_sense_is_refused_once_and_the_old_stay_in_force(place: Path, text: str) -> None:
     told: list[Event] = []
-    known = declarations(place, store, told)
-    before = known.of_batch("g", 0)
+    known = declarations(place, told)
+    before = known.in_force()
     (place / "service.toml").write_bytes(text.encode("utf-8", "surrogateescape"))
-    assert [known.of_batch("g", batch) for batch in (1, 2, 3)] == [before] * 3
+    assert [known.in_force() for _ in range(3)] == [before] * 3
     assert [(type(event), event.level) for event in told] == [(DeclarationsRefused, "error")]
     (place / "service.toml").write_text(OTHER)
-    assert names(known.of_batch("g", 4)) == ["{game}", "other"]
+    assert names(known.in_force()) == ["{game}", "other"]
 
 
-def test_so_is_what_spark_does_not_take(place: Path, store: Objects) -> None:
+def test_so_is_what_spark_does_not_take(place: Path) -> None:
     def check(service: Service) -> None:
         raise InvalidConfiguration.one("table a: expectations.x", "is not understood")
 
     told: list[Event] = []
-    known = declarations(place, store, told, check=check)
-    before = known.of_batch("g", 0)
+    known = declarations(place, told, check=check)
+    before = known.in_force()
     (place / "service.toml").write_text(OTHER)
-    assert known.of_batch("g", 1) == before
+    assert known.in_force() == before
     assert "is not understood" in told[0].problems  # type: ignore[attr-defined]
 
 
-def test_declarations_that_are_gone_stay_in_force(place: Path, store: Objects) -> None:
+def test_declarations_that_are_gone_stay_in_force(place: Path) -> None:
     told: list[Event] = []
-    known = declarations(place, store, told)
-    before = known.of_batch("g", 0)
+    known = declarations(place, told)
+    before = known.in_force()
     (place / "service.toml").unlink()
-    assert known.of_batch("g", 1) == before
+    assert known.in_force() == before
     assert len(told) == 1
 
 
-def test_those_of_batches_that_are_over_are_tidied_away(place: Path, store: Objects) -> None:
-    known = declarations(place, store)
-    for batch in range(5):
-        known.of_batch("g", batch)
-    assert store.names("declarations") == ["g-3.json", "g-4.json"]
-
-
-def test_they_are_read_only_where_they_changed(place: Path, store: Objects) -> None:
+def test_they_are_read_only_where_they_changed(place: Path) -> None:
     reads: list[str] = []
 
     def load(where: str) -> Service:
         reads.append(where)
         return load_service(where)
 
-    known = declarations(place, store, load=load)
-    for batch in range(5):
-        known.of_batch("g", batch)
+    known = declarations(place, load=load)
+    for _ in range(5):
+        known.in_force()
     assert len(reads) == 1

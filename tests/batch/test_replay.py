@@ -116,6 +116,20 @@ def test_a_file_that_s3_did_not_give_lands_when_it_is_announced_again(world: Wor
     world.tables_agree_with_the_ledger("alpha", "beta")
 
 
+def test_a_batch_that_is_tried_again_goes_by_the_declarations_of_its_first_commit(world: World) -> None:
+    files = [world.file("a.json")]
+    world.answers = {"a.json": BOTH}
+    with pytest.raises(Died):
+        world.try_batch(0, files, dies_after=1)
+    world.service = 'name = "studio"\n[[tables]]\nname = "other"\n'
+    world.try_batch(0, files)
+    assert world.rows_of("alpha") == world.rows_of("beta") == {"a.json": 2}
+    assert world.rows_of("other") == {}
+    world.answers["b.json"] = BOTH
+    world.try_batch(1, [world.file("b.json")])
+    assert world.rows_of("other") == {"b.json": 4}
+
+
 def test_a_new_checkpoint_after_a_crash_between_table_and_ledger_doubles_nothing(world: World) -> None:
     files = [world.file("a.json"), world.file("b.json")]
     world.answers = {"a.json": BOTH, "b.json": unread("unavailable")}

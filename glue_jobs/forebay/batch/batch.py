@@ -101,7 +101,7 @@ class Batch:
         if plan is not None:
             self.service = unpinned(plan.service, f"batch {plan.batch}")
         elif self.declarations is not None:
-            self.service = self.declarations.of_batch(self.generation, batch_id)
+            self.service = self.declarations.in_force()
         self.steps(files, self.writing(txn, plan), plan, Stages())
 
     def finish_earlier(self, current: str | None) -> None:

@@ -108,7 +108,6 @@ def batch_of(
         declarations=Declarations(
             service,
             settings.service,
-            store,
             emit=emit,
             check=partial(check_expressions, spark),
             paused=partial(paused_tables, settings.lake),
