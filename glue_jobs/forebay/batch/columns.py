@@ -56,6 +56,8 @@ NO_TEXT = f"_parsed.`{HALVES}`"
 
 OWN_COLUMNS = ("_file_id", "_line", "_batch", "_ingested_at")
 
+JAVA_LITERAL = r"[0-9.][dDfF][\x00-\x20]*$|[xX]"
+
 SPARK_TYPES = {
     "string": "STRING",
     "json": "STRING",
@@ -184,10 +186,11 @@ def column_of_text(text: Expression, column: Column) -> Expression:
 
 
 def _finite(text: Expression, kind: str) -> Expression:
-    """The nearest double or float. A number beyond them all has none; a text that says infinity is infinite."""
+    """The nearest double or float. A number beyond them all has none; a text that says infinity is infinite. Spark takes `7d`
+    for 7, and hexadecimal digits, as Java does in its source code: here these are no numbers."""
     from pyspark.sql import functions as F
 
-    value = text.try_cast(SPARK_TYPES[kind])
+    value = F.when(~text.rlike(JAVA_LITERAL), text.try_cast(SPARK_TYPES[kind]))
     return F.when((F.abs(value) != F.lit(math.inf)) | is_exact(text, single=kind == "float"), value)
 
 

@@ -157,10 +157,11 @@ public final class RecordFields {
   /** The number that the text is, if that many digits hold it without rounding; else null. */
   public static Decimal decimal(UTF8String text, int precision, int scale) {
     BigDecimal number = number(text);
-    if (number == null || number.precision() - (long) number.scale() > precision - scale) {
+    boolean isZero = number != null && number.signum() == 0; // of however many digits it is written with
+    if (number == null || (!isZero && number.precision() - (long) number.scale() > precision - scale)) {
       return null;
     }
-    BigDecimal plain = number.signum() == 0 ? BigDecimal.ZERO : number.stripTrailingZeros();
+    BigDecimal plain = isZero ? BigDecimal.ZERO : number.stripTrailingZeros();
     return plain.scale() > scale ? null : Decimal.apply(plain.setScale(scale), precision, scale);
   }
 
