@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 import threading
-import time
-from pathlib import Path
 
 import pytest
 
@@ -57,32 +53,3 @@ def test_another_thread_leaves_signals_alone() -> None:
     thread.start()
     thread.join()
     assert seen == [before]
-
-
-@pytest.mark.jvm
-def test_ctrl_c_while_spark_starts_is_two_lines_and_leaves_no_process(tmp_path: Path) -> None:
-    declared = """
-name = "games"
-[[tables]]
-name = "a"
-columns = [{ name = "n", type = "long" }]
-[tables.expectations]
-x = "n > 0"
-"""
-    (tmp_path / "service.toml").write_text(declared)
-    command = [sys.executable, "-m", "forebay.cli.main", "tables", "check", str(tmp_path)]
-    started = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
-    children = Path(f"/proc/{started.pid}/task/{started.pid}/children")
-    while not (born := children.read_text().split()):
-        assert started.poll() is None
-        time.sleep(0.01)
-
-    os.killpg(started.pid, signal.SIGINT)  # as a terminal does
-
-    _, said = started.communicate(timeout=120)
-    assert said.splitlines() == ["forebay: stops as soon as Spark has started; once more: at once", "forebay: stopped"]
-    assert started.returncode == 130
-    until = time.monotonic() + 60
-    while (left := [pid for pid in born if Path(f"/proc/{pid}").exists()]) and time.monotonic() < until:
-        time.sleep(0.1)
-    assert left == []

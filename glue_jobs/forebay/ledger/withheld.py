@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import heapq
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -24,7 +24,7 @@ from forebay.landed_file import LandedFile
 from forebay.ledger.data_files import data_files
 from forebay.ledger.entry import REPLAY, WITHHELD, Entry
 
-__all__ = ["FIRST_PAUSE", "LONGEST_PAUSE", "Waiting", "Withheld", "withheld_in"]
+__all__ = ["FIRST_PAUSE", "LONGEST_PAUSE", "Waiting", "Withheld", "plain", "withheld_in"]
 
 FIRST_PAUSE, LONGEST_PAUSE = timedelta(minutes=5), timedelta(hours=6)
 MOST_KNOWN = 100_000
@@ -92,14 +92,25 @@ def withheld_in(ledger: Objects, service: str) -> Iterator[Waiting]:
 
 def _withheld_rows(parquet: pq.ParquetFile, service: str) -> Iterator[Waiting]:
     """The outcomes first: nearly all data files hold no such file, and their other columns are not fetched."""
-    outcomes = parquet.read(columns=["outcome"])["outcome"]
+    outcomes = _read(parquet, ["outcome"])["outcome"]
     chosen = pc.is_in(outcomes, value_set=pa.array([*WITHHELD, REPLAY]))
     if not pc.any(chosen).as_py():
         return
     there = [name for name in COLUMNS if name in parquet.schema_arrow.names]
-    for row in parquet.read(columns=there).filter(chosen).to_pylist():
+    for row in _read(parquet, there).filter(chosen).to_pylist():
         if row.get("service") in (None, service):
             yield _waiting(row)
+
+
+def plain(schema: pa.Schema) -> pa.Schema:
+    """delta-rs writes texts as views, for which Arrow lacks functions."""
+    kinds = [(f.name, pa.string() if pa.types.is_string_view(f.type) else f.type) for f in schema]
+    return pa.schema(kinds)
+
+
+def _read(parquet: pq.ParquetFile, columns: Sequence[str]) -> pa.Table:
+    table = parquet.read(columns=list(columns))
+    return table.cast(plain(table.schema))
 
 
 def _waiting(row: dict[str, Any]) -> Waiting:

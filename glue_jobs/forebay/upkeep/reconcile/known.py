@@ -21,6 +21,7 @@ from forebay.lake.log.listing import NoTable
 from forebay.lake.log.live_file import LiveFile
 from forebay.lake.log.snapshot import read_snapshot
 from forebay.lake.objects import Objects
+from forebay.ledger.withheld import plain
 
 __all__ = ["known_since"]
 
@@ -50,7 +51,8 @@ def _rows(
         content = ledger.read(path)
         if content is None:
             raise TryAgain(f"{ledger.place}/{path} went away while it was looked at")
-        return pq.read_table(pa.BufferReader(content), columns=columns, filters=wanted)
+        table = pq.ParquetFile(pa.BufferReader(content)).read(columns=[*columns, "outcome"])
+        return table.cast(plain(table.schema)).filter(wanted).select(columns)
 
     with ThreadPoolExecutor(READ_AT_ONCE, "known") as threads:
         return list(threads.map(rows, (unquote(file.path) for file in files if looked_at(file))))
