@@ -1,8 +1,8 @@
 """Records that were set aside, and verdicts on rows, that are past the time for which they are kept.
 
 In: the quarantine, the parked records or the verdicts, and for how long they are kept. Out: the rows of the days before are
-deleted, whole partitions. The day is written down before the first row goes. So the accounts, which compare held records with
-the ledger, never miss an expired row. The next run repeats a run that was killed.
+deleted, but for rows of a paused table, which are to land. The day is written down before the first row goes. So the accounts,
+which compare held records with the ledger, never miss an expired row. The next run repeats a run that was killed.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from dataclasses import replace
 from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING
 
+from forebay.batch.reasons import PAUSED_TABLE
 from forebay.declaration.service import Service
 from forebay.lake.health import HealthRecords
 from forebay.lake.layout import PARKED, QUALITY, QUARANTINE
@@ -47,7 +48,8 @@ def expire(
     if not keep_days or not _has_older(snapshot, until):
         return None
     records.update(name, lambda was: replace(was, expired_until=max(was.expired_until or "", until.isoformat())))
-    spark.sql(f"DELETE FROM delta.`{path.replace('`', '``')}` WHERE day < DATE'{until}'")
+    waits = f" AND NOT reason <=> '{PAUSED_TABLE}'" if name == QUARANTINE else ""
+    spark.sql(f"DELETE FROM delta.`{path.replace('`', '``')}` WHERE day < DATE'{until}'{waits}")
     return until
 
 
