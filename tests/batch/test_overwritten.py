@@ -22,7 +22,7 @@ from forebay.landed_file import LandedFile
 from forebay.table.destination import AppendResult, Failed
 from tests.batch.world import SERVICE, Died, World, records, unread
 
-FIRST, SECOND = records(alpha=2, beta=2), records(alpha=1, beta=1)
+FIRST, SECOND, THIRD = records(alpha=2, beta=2), records(alpha=1, beta=1), records(alpha=3, beta=3)
 TORN = b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 4
 
 
@@ -92,12 +92,12 @@ def test_a_table_that_failed_while_a_key_was_replaced_ends_with_the_newer_versio
 
 
 def test_the_version_after_the_next_takes_the_place_of_all_that_a_failed_table_has(world: World) -> None:
-    first, second, third = versions(world, FIRST, SECOND, SECOND)
+    first, second, third = versions(world, FIRST, SECOND, THIRD)
     world.try_batch(0, [first])
     with failing(world, "beta"):
         world.try_batch(1, [second])
     world.try_batch(2, [third])
-    assert rows_of(world, "alpha") == rows_of(world, "beta") == {third.etag: 1}
+    assert rows_of(world, "alpha") == rows_of(world, "beta") == {third.etag: 3}
     assert world.kept("quarantine") == {}
     world.tables_agree_with_the_ledger("alpha", "beta")
 

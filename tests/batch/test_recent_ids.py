@@ -52,6 +52,12 @@ def test_ids_that_came_are_found_on_their_days_whoever_wrote_them(tmp_path: Path
     assert recent.days_of(pa.chunked_array([], pa.binary()), LONG_AGO) == {}
 
 
+@pytest.mark.parametrize("chunks", [[], [pa.array([], pa.binary())]])
+def test_a_batch_may_have_no_ids_at_all(tmp_path: Path, chunks: list[pa.Array]) -> None:
+    write(tmp_path, TODAY, "a")
+    assert RecentIds(open_objects(str(tmp_path))).days_of(pa.chunked_array(chunks, pa.binary()), LONG_AGO) == {}
+
+
 def test_each_file_is_read_once_also_after_a_compaction(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[str] = []
     real = RecentIds._hashes

@@ -76,11 +76,9 @@ class RecentIds:
 
 def _hashes_of(ids: pa.ChunkedArray) -> npt.NDArray[np.int64]:
     """The first eight bytes of each."""
-    fixed = (
-        pa.concat_arrays(ids.cast(pa.binary(ID_BYTES)).chunks) if ids.num_chunks else pa.array([], pa.binary(ID_BYTES))
-    )
-    first, _ = fixed.offset * ID_BYTES, fixed
-    content = np.frombuffer(fixed.buffers()[1] or b"", np.uint8)[first : first + len(fixed) * ID_BYTES]
+    fixed = ids.cast(pa.binary(ID_BYTES)).combine_chunks()
+    begin = fixed.offset * ID_BYTES
+    content = np.frombuffer(fixed.buffers()[1] or b"", np.uint8)[begin : begin + len(fixed) * ID_BYTES]
     return np.ascontiguousarray(content.reshape(-1, ID_BYTES)[:, :8]).view(np.int64).reshape(-1)
 
 
