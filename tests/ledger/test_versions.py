@@ -247,6 +247,16 @@ def test_equal_bytes_in_one_batch_are_no_duplicate_of_a_file_that_could_not_be_r
     assert (both.fresh, [entry.outcome for entry in both.left_out]) == ((version(1),), ["duplicate"])
 
 
+@pytest.mark.parametrize("newest_first", [False, True])
+def test_an_older_version_that_is_gone_is_superseded_by_the_newer_one_of_its_batch(newest_first: bool) -> None:
+    files = [version(2), version(3)][:: -1 if newest_first else 1]
+    found = decided(files, [loaded(version(1))], "replace", broken=[version(2)])
+    assert found.fresh == (version(3),)
+    assert [(entry.file, entry.outcome) for entry in found.left_out] == [(version(2), "superseded")]
+    newest_is_gone = decided(files, [loaded(version(1))], "replace", broken=[version(3)])
+    assert set(newest_is_gone.fresh) == {version(2), version(3)}
+
+
 def test_under_ignore_the_first_version_that_can_be_read_is_the_one() -> None:
     found = decided([version(1), version(2), version(3)], [], "ignore", broken=[version(1)])
     assert found.fresh == (version(1), version(2))

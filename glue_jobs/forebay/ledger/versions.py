@@ -221,8 +221,7 @@ class _Deciding:
         if skip:
             self.left_out.append(Entry(file=file, outcome="skipped", reason=SKIPPED_BY_OPERATOR))
             return
-        unread = self._key(file) in self.contested and file.file_id not in self.readable
-        if unread or (file.file_id in self.replays and self._is_outdone(file)):
+        if self._is_unread(file) or (file.file_id in self.replays and self._is_outdone(file)):
             self.order[file.file_id] = file
         else:
             self._decide(file)
@@ -286,18 +285,23 @@ class _Deciding:
     def _key(file: LandedFile) -> Key:
         return file.bucket, file.key
 
-    def _leave_replays_to_later_versions(self) -> None:
-        """A replay that is outdone leaves with the other versions, whether it can be read or not."""
-        for file in [self.order[file_id] for file_id in self.replays & self.order.keys()]:
-            if self._is_outdone(file):
+    def _leave_unread_to_later_versions(self) -> None:
+        """A replay, and a version that could not be read: they are outdone whether somebody can read them or not."""
+        for file in [*self.order.values()]:
+            waits = file.file_id in self.replays or self._is_unread(file)
+            if waits and self._is_outdone(file):
                 self._outdo(file)
+
+    def _is_unread(self, file: LandedFile) -> bool:
+        """Of several new versions of a key, one that was not read, or could not be."""
+        return self._key(file) in self.contested and file.file_id not in self.readable
 
     def _is_outdone(self, file: LandedFile) -> bool:
         here = self.fresh.get(self._key(file), [])
         return self.claim.rule_of(file.key) == "replace" and any(_later(other, file) for other in here)
 
     def sorted(self) -> Sorted:
-        self._leave_replays_to_later_versions()
+        self._leave_unread_to_later_versions()
         fresh = tuple(self.order.values())
         superseded = tuple(self.claim.superseded(fresh))
         again = (tuple(self.retried.values()), self.tries, tuple(self.released))
