@@ -253,6 +253,9 @@ def test_an_older_version_that_is_gone_is_superseded_by_the_newer_one_of_its_bat
     found = decided(files, [loaded(version(1))], "replace", broken=[version(2)])
     assert found.fresh == (version(3),)
     assert [(entry.file, entry.outcome) for entry in found.left_out] == [(version(2), "superseded")]
+    untold = [replace(file, sequencer=None, event_time=None) for file in (version(2), version(3))]
+    assert decided(untold, [], "replace", broken=untold[:1]).fresh == (untold[1],)
+    assert decided(untold, [], "replace", broken=untold[1:]).fresh == tuple(untold)
     newest_is_gone = decided(files, [loaded(version(1))], "replace", broken=[version(3)])
     assert set(newest_is_gone.fresh) == {version(2), version(3)}
 
