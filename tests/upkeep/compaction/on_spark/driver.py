@@ -67,7 +67,7 @@ def between_two_commits(patch: Patch) -> None:
 
 
 def before_it_is_told(patch: Patch) -> None:
-    patch(job, "_tell", raise_killed)
+    patch(job, "_report", raise_killed)
 
 
 def while_files_are_deleted(lake: Path) -> None:
