@@ -171,9 +171,10 @@ def test_objects_and_queue_may_be_on_two_servers(twin: Twin, tmp_path: Path, mon
     with local.running(tmp_path / "other") as other:
         for name, value in local.aws_environment(s3=twin, sqs=other).items():
             monkeypatch.setenv(name, value)
-        boto3.client("s3").put_object(Bucket=twin.landing_bucket, Key="in/two/a.json", Body=b"{}")
+        session = boto3.Session()  # the default one keeps the credentials of an earlier test
+        session.client("s3").put_object(Bucket=twin.landing_bucket, Key="in/two/a.json", Body=b"{}")
         assert local.relay(twin, other) == 1
-        got = boto3.client("sqs").receive_message(QueueUrl=other.queue_url)["Messages"]
+        got = session.client("sqs").receive_message(QueueUrl=other.queue_url)["Messages"]
         assert [json.loads(message["Body"])["Records"][0]["s3"]["object"]["key"] for message in got] == [
             "in/two/a.json"
         ]
