@@ -63,7 +63,7 @@ def test_a_run_is_starting_until_its_workers_are_there(monkeypatch: pytest.Monke
         raise OSError("no workers here")
 
     monkeypatch.setenv(glue.STARTS_AFTER, "90")
-    monkeypatch.setattr(glue.time, "sleep", sleep)
+    monkeypatch.setattr(glue, "time", SimpleNamespace(sleep=sleep))  # not of every thread of this process
     monkeypatch.setattr(glue, "Submitted", refuse)
     monkeypatch.setattr(
         glue, "_here", SimpleNamespace(endpoint="http://127.0.0.1:9", folder=glue.Path("nowhere")), False
