@@ -39,16 +39,16 @@ def publish(
 ) -> None:
     raw = self.protocol == "sqs" and str(self.attributes.get("RawMessageDelivery", "")).lower() == "true"
     if raw and len(message_attributes or ()) > RAW_ATTRIBUTES:
-        _set_aside(self, message)
+        _send_to_dead_letters(self, message)
         return
     rest = (subject, message_attributes, group_id, deduplication_id, message_structure)
     try:
         _publish(self, message, message_id, *rest)
     except QueueDoesNotExist:
-        _set_aside(self, message)
+        _send_to_dead_letters(self, message)
 
 
-def _set_aside(subscription: Any, message: str) -> None:
+def _send_to_dead_letters(subscription: Any, message: str) -> None:
     """Into the dead-letter queue; without one it is lost, as on AWS."""
     policy = json.loads(subscription.attributes.get("RedrivePolicy") or "{}")
     if arn := policy.get("deadLetterTargetArn"):

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
-from botocore.exceptions import ClientError
-
+from forebay.operate.doctor.answer import answer_or_none
 from forebay.operate.doctor.deployment import Deployment
 from forebay.operate.doctor.finding import Finding, error, warning
 from forebay.spark.runtime import DPU_OF
@@ -45,11 +44,7 @@ def clock(on: Deployment) -> Iterator[Finding]:
 
 def bootstrap(on: Deployment) -> Iterator[Finding]:
     """Before the first deployment: the bucket and the roles that `cdk deploy` uses."""
-    try:
-        on.client("ssm").get_parameter(Name=BOOTSTRAP)
-    except ClientError as refused:
-        if refused.response["Error"]["Code"] != "ParameterNotFound":
-            raise
+    if answer_or_none(lambda: on.client("ssm").get_parameter(Name=BOOTSTRAP), {"ParameterNotFound"}) is None:
         what = f"the CDK is not bootstrapped in account {on.account}, region {on.region}"
         why = "`cdk deploy` puts the jobs' code into a bucket that `cdk bootstrap` makes."
         yield error("account.bootstrap", what, why, f"cdk bootstrap aws://{on.account}/{on.region}")

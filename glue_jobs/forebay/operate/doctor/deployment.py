@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from botocore.exceptions import ClientError
+from forebay.operate.doctor.answer import answer_or_none
 
 ANY_OUTPUT = "AlarmTopicArn"
 OUTPUTS = {"LandingBucket", "LandingPrefix", "QueueUrl", "DeadUrls", "LakeUri", "IngestJob", "AlarmTopicArn"}
@@ -115,12 +115,10 @@ def look_up(
     account = client("sts").get_caller_identity()["Account"]
     cloudformation = client("cloudformation")
     region = cloudformation.meta.region_name
-    try:
-        (found,) = cloudformation.describe_stacks(StackName=stack)["Stacks"]
-    except ClientError as refused:
-        if refused.response["Error"]["Code"] != "ValidationError":
-            raise
+    described = answer_or_none(lambda: cloudformation.describe_stacks(StackName=stack), {"ValidationError"})
+    if described is None:
         return Deployment(client, stack, account, region, now=now)
+    (found,) = described["Stacks"]
     pages = cloudformation.get_paginator("list_stack_resources").paginate(StackName=stack)
     outputs = {one["OutputKey"]: one["OutputValue"] for one in found.get("Outputs", ())}
     # An id may begin as another one does: what belongs to the longer one is not ours.

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
-from botocore.exceptions import ClientError
-
+from forebay.operate.doctor.answer import answer_or_none
 from forebay.operate.doctor.deployment import Deployment
 from forebay.operate.doctor.finding import Finding, error
 
@@ -29,11 +29,9 @@ def state(on: Deployment) -> Iterator[Finding]:
 def schedules(on: Deployment) -> Iterator[Finding]:
     group = next(iter(on.of("Scheduler::ScheduleGroup")), "")
     for name in on.of("Scheduler::Schedule"):
-        try:
-            said = on.client("scheduler").get_schedule(Name=name, GroupName=group)
-        except ClientError as refused:
-            if refused.response["Error"]["Code"] != "ResourceNotFoundException":
-                raise
+        ask = partial(on.client("scheduler").get_schedule, Name=name, GroupName=group)
+        said = answer_or_none(ask, {"ResourceNotFoundException"})
+        if said is None:
             yield error("functions.schedules", f"the schedule {name} is not there", "What it wakes never runs.")
             continue
         if said["State"] != "ENABLED":

@@ -8,16 +8,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from botocore.exceptions import ClientError
-
+from forebay.operate.doctor.answer import answer_or_none
 from forebay.operate.doctor.deployment import Deployment
 from forebay.operate.doctor.finding import Finding, error, warning
 from forebay.operate.doctor.policy import listed
 from forebay.spark import runtime
 
-__all__ = ["code", "definitions", "roles", "runs"]
+__all__ = ["code", "definitions", "newest_runs", "roles", "runs"]
 
 SHIPPED = ("--extra-py-files", "--extra-jars", "--extra-files", "--additional-python-modules")
+NOT_THERE = ("404", "NoSuchKey", "NoSuchBucket")
 ENDED_BADLY = ("FAILED", "ERROR", "TIMEOUT", "EXPIRED")
 
 
@@ -70,25 +70,27 @@ def code(on: Deployment) -> Iterator[Finding]:
 
 def _is_there(on: Deployment, place: str) -> bool:
     bucket, _, key = place.removeprefix("s3://").partition("/")
-    try:
-        on.client("s3").head_object(Bucket=bucket, Key=key)
-    except ClientError as refused:
-        if refused.response["Error"]["Code"] not in ("404", "NoSuchKey", "NoSuchBucket"):
-            raise
-        return False
-    return True
+    asked = answer_or_none(lambda: on.client("s3").head_object(Bucket=bucket, Key=key), NOT_THERE)
+    return asked is not None
 
 
 def runs(on: Deployment) -> Iterator[Finding]:
     """Of each job the newest run."""
     for name in on.of("Glue::Job"):
-        found = on.client("glue").get_job_runs(JobName=name, MaxResults=1)["JobRuns"]
+        found = newest_runs(on, name)
         if found and found[0]["JobRunState"] in ENDED_BADLY:
             run = found[0]
             what = f"the last run of {name}, {run['Id']}, ended as {run['JobRunState']}"
             why = run.get("ErrorMessage", "").strip() or "Glue gives no reason."
             mend = f"see job-failed in the runbook; aws logs tail {run.get('LogGroupName', '/aws-glue/jobs')}/error"
             yield warning("jobs.runs", what, why, mend)
+
+
+def newest_runs(on: Deployment, job: str) -> list[dict[str, Any]]:
+    """The newest first; none where the engine is not Glue."""
+    if job not in on.of("Glue::Job"):
+        return []
+    return list(on.client("glue").get_job_runs(JobName=job, MaxResults=5)["JobRuns"])
 
 
 def _jobs(on: Deployment) -> Iterator[dict[str, Any]]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any
 
-from botocore.exceptions import ClientError
-
+from forebay.operate.doctor.answer import answer_or_none
 from forebay.operate.doctor.deployment import Deployment
 from forebay.operate.doctor.finding import Finding, error, warning
 from forebay.operate.doctor.landing import lifecycle_rules
@@ -23,12 +23,8 @@ HARMLESS = {"INTELLIGENT_TIERING"}
 
 def commits(on: Deployment) -> Iterator[Finding]:
     """Read from the policy; the jobs try it themselves at their start."""
-    try:
-        policy = on.client("s3").get_bucket_policy(Bucket=on.lake_bucket)["Policy"]
-    except ClientError as refused:
-        if refused.response["Error"]["Code"] != "NoSuchBucketPolicy":
-            raise
-        policy = ""
+    said = answer_or_none(lambda: on.client("s3").get_bucket_policy(Bucket=on.lake_bucket), {"NoSuchBucketPolicy"})
+    policy = said["Policy"] if said else ""
     commit = f"{on.bucket_arn(on.lake_bucket)}/{COMMIT}"
     if not any(_refuses_unconditional(one, commit) for one in statements(policy)):
         what = f"the policy of {on.lake_bucket} does not refuse a commit that is put without a condition"
@@ -63,12 +59,9 @@ def access(on: Deployment) -> Iterator[Finding]:
     for bucket in (on.lake_bucket, on.landing_bucket):
         if not on.owns(bucket):
             continue
-        try:
-            said = on.client("s3").get_public_access_block(Bucket=bucket)["PublicAccessBlockConfiguration"]
-        except ClientError as refused:
-            if refused.response["Error"]["Code"] != "NoSuchPublicAccessBlockConfiguration":
-                raise
-            said = {}
+        ask = partial(on.client("s3").get_public_access_block, Bucket=bucket)
+        answer = answer_or_none(ask, {"NoSuchPublicAccessBlockConfiguration"})
+        said = answer["PublicAccessBlockConfiguration"] if answer else {}
         if len(said) < 4 or not all(said.values()):
             what = f"the bucket {bucket} does not block public access"
             mend = (

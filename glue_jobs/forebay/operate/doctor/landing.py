@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any
 
-from botocore.exceptions import ClientError
-
+from forebay.operate.doctor.answer import answer_or_none
 from forebay.operate.doctor.deployment import Deployment
 from forebay.operate.doctor.finding import Finding, error, warning
 from forebay.operate.doctor.policy import lets_in
@@ -14,6 +14,7 @@ from forebay.operate.doctor.policy import lets_in
 __all__ = ["expiry", "notification", "subscription", "topic"]
 
 CREATED = ("s3:ObjectCreated:*", "s3:ObjectCreated:Put")
+NOT_FOUND = ("NotFound", "NotFoundException")
 LEAST_DAYS = 15
 """SQS keeps a message for 14 days; reconcile looks that far back."""
 
@@ -54,11 +55,8 @@ def topic(on: Deployment) -> Iterator[Finding]:
 
 def subscription(on: Deployment) -> Iterator[Finding]:
     arn = next((name for name in on.of("SNS::Subscription") if name.startswith(f"{on.arrivals_topic}:")), "")
-    try:
-        said = on.client("sns").get_subscription_attributes(SubscriptionArn=arn)["Attributes"]
-    except ClientError as refused:
-        if "NotFound" not in refused.response["Error"]["Code"]:
-            raise
+    answer = answer_or_none(lambda: on.client("sns").get_subscription_attributes(SubscriptionArn=arn), NOT_FOUND)
+    if answer is None:
         what = f"the queue is not subscribed to {on.arrivals_topic}"
         mend = (
             f"aws sns subscribe --topic-arn {on.arrivals_topic} --protocol sqs "
@@ -66,6 +64,7 @@ def subscription(on: Deployment) -> Iterator[Finding]:
         )
         yield error("landing.subscription", what, "Notifications end at the topic.", mend)
         return
+    said = answer["Attributes"]
     if said.get("Endpoint") != on.queue_arn(on.queue_url):
         what = f"the subscription delivers to {said.get('Endpoint')}"
         yield error("landing.subscription", what, f"The job takes from {on.queue_arn(on.queue_url)}.")
@@ -95,9 +94,6 @@ def expiry(on: Deployment) -> Iterator[Finding]:
 
 
 def lifecycle_rules(on: Deployment, bucket: str) -> list[dict[str, Any]]:
-    try:
-        return list(on.client("s3").get_bucket_lifecycle_configuration(Bucket=bucket)["Rules"])
-    except ClientError as refused:
-        if refused.response["Error"]["Code"] != "NoSuchLifecycleConfiguration":
-            raise
-        return []
+    ask = partial(on.client("s3").get_bucket_lifecycle_configuration, Bucket=bucket)
+    answer = answer_or_none(ask, {"NoSuchLifecycleConfiguration"})
+    return list(answer["Rules"]) if answer else []

@@ -8,6 +8,7 @@ from typing import Any
 
 from forebay.operate.doctor.deployment import Deployment
 from forebay.operate.doctor.finding import Finding, error, warning
+from forebay.operate.doctor.jobs import newest_runs
 from forebay.spark import runtime
 
 __all__ = ["groups", "reports"]
@@ -29,7 +30,7 @@ def groups(on: Deployment) -> Iterator[Finding]:
             yield warning("logs.groups", f"{group} is kept for ever", "Its cost grows with every day.", mend)
     for job in on.of("Glue::Job"):
         ours = [group for group in on.of("Logs::LogGroup") if group.startswith(f"/{on.name}/{_short(on, job)}/")]
-        ran = [run for run in _runs(on, job) if run["JobRunState"] not in AT_WORK]
+        ran = [run for run in newest_runs(on, job) if run["JobRunState"] not in AT_WORK]
         if ran and ours and not any(_has_streams(on, group) for group in ours):
             what = f"the job {job} ran, and {' and '.join(sorted(ours))} are empty"
             why = "Its log goes elsewhere, or its role may not write there: trouble would not be seen."
@@ -73,10 +74,6 @@ def _groups_of(on: Deployment, job: str) -> list[str]:
 
 def _short(on: Deployment, job: str) -> str:
     return job.removeprefix(f"{on.name}-")
-
-
-def _runs(on: Deployment, job: str) -> list[dict[str, Any]]:
-    return list(on.client("glue").get_job_runs(JobName=job, MaxResults=5)["JobRuns"])
 
 
 def _has_streams(on: Deployment, group: str) -> bool:

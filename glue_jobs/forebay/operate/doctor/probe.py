@@ -17,6 +17,8 @@ from botocore.exceptions import ClientError
 from forebay.lake.layout import PROBES
 from forebay.operate.doctor.deployment import Deployment
 from forebay.operate.doctor.finding import Finding, error, warning
+from forebay.operate.doctor.jobs import newest_runs
+from forebay.operate.queue import depth_of
 
 __all__ = ["Clock", "conditional_put", "journey"]
 
@@ -85,7 +87,8 @@ def _where_it_is_stuck(on: Deployment, key: str, wait_s: float, lost_before: int
     if _count(on, on.dead_urls[1]) > lost_before:
         what = "the probe reached the topic, and SNS could not deliver it to the queue"
         return error("probe.journey", what, "The policy of the queue or of its key does not let SNS in.")
-    running = [run["JobRunState"] for run in _runs(on) if run["JobRunState"] in AT_WORK]
+    states = [run["JobRunState"] for run in newest_runs(on, on.outputs["IngestJob"])]
+    running = [state for state in states if state in AT_WORK]
     if _count(on, on.queue_url):
         what = f"after {wait_s:g} s the probe is still in the queue"
         if not running:
@@ -103,13 +106,6 @@ def _where_it_is_stuck(on: Deployment, key: str, wait_s: float, lost_before: int
     return error("probe.journey", what, why, "see the findings of landing, queues and keys")
 
 
-def _runs(on: Deployment) -> list[dict[str, str]]:
-    if on.outputs["IngestJob"] not in on.of("Glue::Job"):
-        return []
-    return list(on.client("glue").get_job_runs(JobName=on.outputs["IngestJob"], MaxResults=5)["JobRuns"])
-
-
 def _count(on: Deployment, url: str) -> int:
-    names = ["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"]
-    said = on.client("sqs").get_queue_attributes(QueueUrl=url, AttributeNames=names)["Attributes"]
-    return sum(int(said[name]) for name in names)
+    depth = depth_of(url, sqs=on.client("sqs"))
+    return depth.waiting + depth.in_flight

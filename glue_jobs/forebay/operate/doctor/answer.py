@@ -1,0 +1,22 @@
+"""What AWS answers of a thing that may not be there. A refusal for another reason is raised."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import TypeVar
+
+from botocore.exceptions import ClientError
+
+__all__ = ["answer_or_none"]
+
+Answer = TypeVar("Answer")
+
+
+def answer_or_none(ask: Callable[[], Answer], absent: Collection[str]) -> Answer | None:
+    """None where AWS refuses with one of the codes `absent`: the thing is not there."""
+    try:
+        return ask()
+    except ClientError as refused:
+        if refused.response["Error"]["Code"] not in absent:
+            raise
+        return None
