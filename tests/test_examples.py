@@ -31,7 +31,7 @@ PARKED = {"cloudwatch-logs": 1}
 
 def tried(name: str) -> Trial:
     service = load_service(str(EXAMPLES / name))
-    return try_out(service, read_samples([str(EXAMPLES / name / "samples")], inside=service.envelope.inside))
+    return try_out(service, read_samples([str(EXAMPLES / name / "samples")], form=service.envelope.form))
 
 
 def test_every_example_is_tried() -> None:

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from forebay.content.end import FileEnd, PieceEnd, file_ends
@@ -13,6 +13,7 @@ from forebay.content.limits import Limits
 from forebay.content.outcome import Unread
 from forebay.content.piece import cut
 from forebay.content.reading import read_pieces
+from forebay.declaration.form import FOUND, Form
 from forebay.landed_file import LandedFile
 
 __all__ = ["Memory", "Reading", "read", "read_one"]
@@ -71,13 +72,13 @@ def read(
     objects: Mapping[str, bytes | Unread],
     limits: Limits | None = None,
     memory: Memory | None = None,
-    inside: Sequence[tuple[str, ...]] = (),
+    form: Form = FOUND,
 ) -> Reading:
     """Reads all objects as one batch; the lines of cut files are counted through, as the batch does it."""
     limits = limits or Limits()
     memory = memory or Memory(objects)
     pieces = cut(memory.files(), limits)
-    rows = [row for batch in read_pieces(pieces, memory, limits, inside=inside) for row in batch.to_pylist()]
+    rows = [row for batch in read_pieces(pieces, memory, limits, form=form) for row in batch.to_pylist()]
     ends = [PieceEnd.from_row(r["piece"], r["value"], r["problem"], r["detail"]) for r in rows if r["line"] is None]
     files = {end.file.key: end for end in file_ends(pieces, ends)}
     documents: list[Document] = []

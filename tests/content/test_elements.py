@@ -12,14 +12,15 @@ from hypothesis import strategies as st
 
 from forebay.content import elements
 from forebay.content.limits import Limits
+from forebay.declaration.form import Form
 from tests.content.memory import Reading, read
 from tests.content.test_layouts import OBJECTS
 
-RECORDS = [("Records",), ("detail", "items")]
+RECORDS = Form(inside=(("Records",), ("detail", "items")))
 
 
 def read_inside(text: str | bytes, limits: Limits | None = None) -> Reading:
-    return read({"a.json": text.encode() if isinstance(text, str) else text}, limits, inside=RECORDS)
+    return read({"a.json": text.encode() if isinstance(text, str) else text}, limits, form=RECORDS)
 
 
 def records_of(reading: Reading) -> list[Any]:

@@ -94,4 +94,4 @@ def test_arrays_of_records_are_named_by_keys(records: str, says: str) -> None:
     several = parse_service(
         {"service.toml": 'name = "s"\nenvelope = { records = ["a", "b.\\"c.d\\""] }\n[[tables]]\nname = "a"'}
     )
-    assert several.envelope.inside == (("a",), ("b", "c.d"))
+    assert several.envelope.form.inside == (("a",), ("b", "c.d"))

@@ -114,8 +114,8 @@ def read_routed(
     """The rows of the files with their fates, so that each file is fetched and parsed once."""
     from pyspark.sql import functions as F
 
-    metadata, inside = metadata_is_asked_for(service), service.envelope.inside
-    content = read_content(spark, files, limits, metadata=metadata, inside=inside)
+    metadata = metadata_is_asked_for(service)
+    content = read_content(spark, files, limits, metadata=metadata, form=service.envelope.form)
     columns = "_piece int, _file_id string, bucket string, key string, version_id string, _landed_at timestamp"
     known = [
         (p.number, p.file.file_id, p.file.bucket, p.file.key, p.file.version_id, p.file.event_time) for p in pieces

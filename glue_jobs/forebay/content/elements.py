@@ -24,8 +24,9 @@ from forebay.content.lines import Records, lines_of
 from forebay.content.outcome import FileReason, TooMany
 from forebay.content.skeleton import skeleton
 from forebay.content.structure import WHITE, structure_of
+from forebay.declaration.form import Keys
 
-__all__ = ["PARENT", "Keys", "taken_apart", "with_parent"]
+__all__ = ["PARENT", "taken_apart", "with_parent"]
 
 PARENT = "@parent"
 SHORT_BYTES = 64 << 10
@@ -39,7 +40,6 @@ _KEY_IN_TEXT = re.compile(_KEY.pattern.decode(), re.DOTALL)
 # Only borders are wanted, so numbers stay text; read as Latin-1, a byte is a character, and places need no translation.
 _DECODER = json.JSONDecoder(strict=False, parse_int=str, parse_float=str, parse_constant=str)
 
-Keys = tuple[str, ...]
 Span = tuple[int, int]
 Member = tuple[Span, str, int]
 """The place of a member of an object, its key, and where its value begins."""

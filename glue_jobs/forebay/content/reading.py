@@ -7,12 +7,11 @@ each piece, as `rows` describes them. A bad file or record is a row; what is rai
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from functools import partial
 
 import pyarrow as pa
 
-from forebay.content.elements import Keys
 from forebay.content.encoding import Text, decoded
 from forebay.content.end import PieceEnd, hash_of
 from forebay.content.fetch import Get, Metadata
@@ -25,6 +24,7 @@ from forebay.content.split import split, split_json_lines
 from forebay.content.unpack import expand, is_named_archive
 from forebay.content.vetting import Split
 from forebay.content.window import fetch_all
+from forebay.declaration.form import FOUND, Form
 from forebay.landed_file import LandedFile
 
 __all__ = ["read_files", "read_pieces"]
@@ -45,22 +45,22 @@ def read_pieces(
     get: Get,
     limits: Limits,
     metadata: Metadata | None = None,
-    inside: Sequence[Keys] = (),
+    form: Form = FOUND,
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of pieces that were dealt to this task; with what `get` writes into `metadata`, if that is given. Records lie
-    inside of documents, in the arrays that `inside` names, where a document has such."""
-    return joined(_rows(pieces, get, limits, metadata, inside))
+    """The rows of pieces that were dealt to this task; with what `get` writes into `metadata`, if that is given. `form` says
+    how the records lie in the files."""
+    return joined(_rows(pieces, get, limits, metadata, form))
 
 
 def _rows(
-    pieces: Iterable[Piece], get: Get, limits: Limits, metadata: Metadata | None, inside: Sequence[Keys]
+    pieces: Iterable[Piece], get: Get, limits: Limits, metadata: Metadata | None, form: Form
 ) -> Iterator[pa.RecordBatch]:
     fetch = partial(_take, get=get, limits=limits)
     crowded: list[Piece] = []
     for piece, fetched in fetch_all(pieces, fetch, limits):
-        yield from _with_metadata(_rows_of_piece(piece, fetched, limits, inside, crowded), piece, metadata)
+        yield from _with_metadata(_rows_of_piece(piece, fetched, limits, form, crowded), piece, metadata)
     for piece in crowded:  # what found no room beside others is read again, alone
-        yield from _with_metadata(_rows_of_piece(piece, fetch(piece), limits, inside, None), piece, metadata)
+        yield from _with_metadata(_rows_of_piece(piece, fetch(piece), limits, form, None), piece, metadata)
 
 
 def _with_metadata(rows: Iterator[pa.RecordBatch], piece: Piece, metadata: Metadata | None) -> Iterator[pa.RecordBatch]:
@@ -72,13 +72,13 @@ def _with_metadata(rows: Iterator[pa.RecordBatch], piece: Piece, metadata: Metad
 
 
 def _rows_of_piece(
-    piece: Piece, fetched: Fetched, limits: Limits, inside: Sequence[Keys], crowded: list[Piece] | None
+    piece: Piece, fetched: Fetched, limits: Limits, form: Form, crowded: list[Piece] | None
 ) -> Iterator[pa.RecordBatch]:
     """Where memory is not enough, the piece is left for later, if nothing of it was handed on. Else its end says so; that
     comes last, so what came before it does not count."""
     began = False
     try:
-        for batch in _rows_of_content(piece, fetched, limits, inside):
+        for batch in _rows_of_content(piece, fetched, limits, form):
             began = True
             yield batch
     except MemoryError:
@@ -88,9 +88,7 @@ def _rows_of_piece(
             crowded.append(piece)
 
 
-def _rows_of_content(
-    piece: Piece, fetched: Fetched, limits: Limits, inside: Sequence[Keys]
-) -> Iterator[pa.RecordBatch]:
+def _rows_of_content(piece: Piece, fetched: Fetched, limits: Limits, form: Form) -> Iterator[pa.RecordBatch]:
     if fetched.content == NO_ROOM:
         raise MemoryError
     raw = fetched.content
@@ -105,7 +103,7 @@ def _rows_of_content(
     if content is not raw:
         limits = limits.of_archive(fetched.bytes_read)
     try:
-        records = (split_json_lines if fetched.lines else split)(text.utf8, limits, inside)
+        records = (split_json_lines if fetched.lines else split)(text.utf8, limits, form.inside)
     except TooMany as too_many:
         head = kept_text(content[:HEAD_CHARACTERS], HEAD_CHARACTERS)
         yield end_batch(_end_unread(piece, fetched, Unread("unreadable", too_many.reason, too_many.detail, head)))

@@ -1,10 +1,9 @@
 """The batch data source `forebay-content`: the rows of many files, read by many tasks at once.
 
-In: options. `files` is a JSON array of objects with the fields of `LandedFile`, or `in_pieces`. `inside` is a JSON array of
-paths of arrays of records, each an array of keys. `metadata` is true where rows shall have their object's. There are also
-`tasks`, and any of `Limits`. Out: the rows that `rows` describes. The executors' environment says which S3
-(`AWS_ENDPOINT_URL`, `AWS_REGION`, credentials). A bad file is a row; a wrong option is `InvalidConfiguration`; what is wrong
-with our credentials fails the task.
+In: options. `files` is a JSON array of objects with the fields of `LandedFile`. `form` is the JSON of a `Form`. `metadata`
+is true where rows shall have their object's. There are also `tasks`, and any of `Limits`. Out: the rows that `rows` describes.
+The executors' environment says which S3 (`AWS_ENDPOINT_URL`, `AWS_REGION`, credentials). A bad file is a row; a wrong option is
+`InvalidConfiguration`; what is wrong with our credentials fails the task.
 """
 
 from __future__ import annotations
@@ -19,12 +18,12 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from forebay.content.ceiling import ceiling
-from forebay.content.elements import Keys
 from forebay.content.fetch import Metadata, Retrying, s3_of_this_process
 from forebay.content.limits import Limits
 from forebay.content.piece import Piece, cut, deal
 from forebay.content.reading import read_pieces
 from forebay.content.rows import COLUMNS
+from forebay.declaration.form import FOUND, Form
 from forebay.errors import InvalidConfiguration, Problem
 from forebay.landed_file import LandedFile
 from forebay.spark.python_worker import spare_repeats
@@ -48,13 +47,13 @@ def read_content(
     tasks: int | None = None,
     *,
     metadata: bool = False,
-    inside: Sequence[Keys] = (),
+    form: Form = FOUND,
 ) -> DataFrame:
     """The rows of the files, by `tasks` tasks (the session's parallelism unless said). Their pieces are `cut(files,
-    limits)`. `inside` are the paths of arrays of records."""
+    limits)`. `form` says how the records lie in them."""
     reader = spark.read.format(FORMAT).option("files", _to_json(files))
     reader = reader.option("tasks", tasks or spark.sparkContext.defaultParallelism).option("metadata", metadata)
-    reader = reader.option("inside", json.dumps([list(keys) for keys in inside]))
+    reader = reader.option("form", form.to_json())
     for name, value in asdict(limits).items():
         reader = reader.option(name, value)
     return reader.load()
@@ -82,7 +81,7 @@ class ContentSource(DataSource):
         pieces = cut(_from_json(options.get("files", "")), limits)
         hands = deal(pieces, _tasks(options.get("tasks", "1")))
         metadata = _switch("metadata", options.get("metadata", "false"))
-        return ContentReader(hands, limits, metadata, _paths(options.get("inside", "[]")))
+        return ContentReader(hands, limits, metadata, Form.from_json(options.get("form", FOUND.to_json())))
 
 
 @dataclass(frozen=True)
@@ -96,11 +95,11 @@ class ContentReader(DataSourceReader):
     """Plans on the driver's side and reads on the executors'. Spark sends it to every task, so the plan stays
     behind."""
 
-    def __init__(self, hands: list[list[Piece]], limits: Limits, metadata: bool, inside: list[Keys]) -> None:
-        self.hands, self.limits, self.metadata, self.inside = hands, limits, metadata, inside
+    def __init__(self, hands: list[list[Piece]], limits: Limits, metadata: bool, form: Form) -> None:
+        self.hands, self.limits, self.metadata, self.form = hands, limits, metadata, form
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"hands": [], "limits": self.limits, "metadata": self.metadata, "inside": self.inside}
+        return {"hands": [], "limits": self.limits, "metadata": self.metadata, "form": self.form}
 
     def partitions(self) -> Sequence[InputPartition]:
         return [Hand(pieces) for pieces in self.hands] or [Hand([])]
@@ -111,7 +110,7 @@ class ContentReader(DataSourceReader):
         get = Retrying.over_s3(s3_of_this_process(self.limits.files_in_flight), self.limits, metadata)
         spare_repeats()
         with ceiling(self.limits.task_memory_bytes):
-            yield from read_pieces(partition.pieces, get, self.limits, metadata, self.inside)
+            yield from read_pieces(partition.pieces, get, self.limits, metadata, self.form)
 
 
 def _to_json(files: Sequence[LandedFile]) -> str:
@@ -155,25 +154,13 @@ def _switch(name: str, text: str) -> bool:
     return text.lower() == "true"
 
 
-def _paths(text: str) -> list[Keys]:
-    try:
-        paths = [tuple(keys) for keys in json.loads(text)]
-    except (ValueError, TypeError) as error:
-        raise InvalidConfiguration.one(
-            "inside", f"not a JSON array of paths: {error}", 'such as [["Records"]]'
-        ) from error
-    if not all(keys and all(isinstance(key, str) for key in keys) for keys in paths):
-        raise InvalidConfiguration.one("inside", "a path is an array of keys", 'such as [["Records"]]')
-    return paths
-
-
 def _refuse_unknown(options: Mapping[str, str]) -> None:
-    unknown = sorted(options.keys() - Limits.names() - {"files", "tasks", "metadata", "inside"})
+    unknown = sorted(options.keys() - Limits.names() - {"files", "tasks", "metadata", "form"})
     if unknown:
         known = ", ".join(sorted(Limits.names()))
         raise InvalidConfiguration(
             [
-                Problem(name, f"no option of {FORMAT}", f"there are files, tasks, metadata, inside, {known}")
+                Problem(name, f"no option of {FORMAT}", f"there are files, tasks, metadata, form, {known}")
                 for name in unknown
             ]
         )

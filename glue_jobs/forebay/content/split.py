@@ -19,13 +19,14 @@ from itertools import islice
 
 import numpy as np
 
-from forebay.content.elements import Keys, taken_apart
+from forebay.content.elements import taken_apart
 from forebay.content.limits import Limits
 from forebay.content.lines import SHORT_BYTES, Records, Span, decoded_places, lines_of, split_lines
 from forebay.content.outcome import TooMany
 from forebay.content.salvage import salvaged
 from forebay.content.structure import WHITE, Structure, structure_of
 from forebay.content.vetting import Split, vetted
+from forebay.declaration.form import Keys
 
 __all__ = ["HEAD_BYTES", "is_json_lines", "split", "split_json_lines"]
 

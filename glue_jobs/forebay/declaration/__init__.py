@@ -3,6 +3,7 @@
 * `service` a whole service, loaded from a folder or from S3      * `table` one table, or one pattern of tables
 * `column` a declared column and its type                         * `expectation` what must hold of a row
 * `path` how a field is named            * `condition` what a field must be, for a table to want its record
+* `form` how the records lie in a file
 * `event_time` the moment of a record                             * `schedule` when upkeep runs
 * `pinned` the declarations of work that may be repeated
 * `object_key`, `object_metadata` fields that come from the object instead of the record

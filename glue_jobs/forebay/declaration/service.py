@@ -23,6 +23,7 @@ from forebay.aws.client import client
 from forebay.declaration import object_key
 from forebay.declaration.column import Column, Declared, RecordPath
 from forebay.declaration.condition import Condition
+from forebay.declaration.form import Form
 from forebay.declaration.path import parse_path
 from forebay.declaration.schedule import Schedule
 from forebay.declaration.table import Compaction, Table
@@ -66,9 +67,9 @@ class Envelope(Declared):
     )
 
     @property
-    def inside(self) -> tuple[tuple[str, ...], ...]:
-        """The paths of these arrays, key by key."""
-        return tuple(parse_path(path).keys for path in self.records)
+    def form(self) -> Form:
+        """How the records lie in the files."""
+        return Form(inside=tuple(parse_path(path).keys for path in self.records))
 
     @field_validator("records")
     @classmethod

@@ -6,19 +6,19 @@ A sample is read whole into memory. What is not there is `InvalidConfiguration`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from forebay.aws.client import client
-from forebay.content.elements import Keys
 from forebay.content.end import FileEnd, PieceEnd, file_ends
 from forebay.content.fetch import GetObject, Metadata
 from forebay.content.limits import Limits
 from forebay.content.outcome import Unread
 from forebay.content.piece import cut
 from forebay.content.reading import read_pieces
+from forebay.declaration.form import FOUND, Form
 from forebay.errors import InvalidConfiguration
 from forebay.landed_file import LandedFile
 
@@ -52,11 +52,9 @@ class Samples:
     ends: tuple[FileEnd, ...]
 
 
-def read_samples(
-    places: Iterable[str], *, inside: Sequence[Keys] = (), limits: Limits | None = None, s3: Any = None
-) -> Samples:
-    """The records of all files that land; those of a file that is not read whole are left out, as the job does. `inside` are
-    the arrays of documents in which records lie."""
+def read_samples(places: Iterable[str], *, form: Form = FOUND, limits: Limits | None = None, s3: Any = None) -> Samples:
+    """The records of all files that land; those of a file that is not read whole are left out, as the job does. `form` says
+    how the records lie in them."""
     files = [file for place in places for file in _files_at(place, s3)]
     limits = limits or Limits(attempts=2)
     metadata: Metadata = {}
@@ -64,7 +62,7 @@ def read_samples(
     of_piece = {piece.number: piece.file for piece in pieces}
     rows = [
         row
-        for batch in read_pieces(pieces, _Get(s3, limits, metadata), limits, metadata, inside)
+        for batch in read_pieces(pieces, _Get(s3, limits, metadata), limits, metadata, form)
         for row in batch.to_pylist()
     ]
     said = [row for row in rows if row["line"] is None]
