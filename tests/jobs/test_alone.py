@@ -7,8 +7,11 @@ from pathlib import Path
 import pytest
 
 from forebay.declaration.service import Service, parse_service
+from forebay.errors import Halt
 from forebay.jobs.ingest import alone
+from forebay.lake.layout import ROLLBACK_PLAN, rollback_of
 from forebay.lake.lease import LeaseHeld
+from forebay.lake.objects import open_objects
 from forebay.settings import IngestSettings
 
 
@@ -36,3 +39,13 @@ def test_a_job_that_is_refused_leaves_its_own_checkpoint_free(tmp_path: Path) ->
             pass
         with alone(service("other"), settings(tmp_path, "two")):
             pass
+
+
+def test_no_job_starts_while_a_rollback_is_half_done(tmp_path: Path) -> None:
+    plan = open_objects(rollback_of(str(tmp_path)))
+    plan.write(ROLLBACK_PLAN, b"{}")
+    with pytest.raises(Halt, match="is half done: repeat the `forebay rollback`"):
+        alone(service("studio"), settings(tmp_path, "one")).__enter__()
+    plan.delete([ROLLBACK_PLAN])
+    with alone(service("studio"), settings(tmp_path, "one")):
+        pass

@@ -212,6 +212,35 @@ def test_an_earlier_version_of_an_object_is_in_force_again_when_its_rows_come_ba
     assert accounts(LakeView(lake)).differences() == []
 
 
+def replayed(lake: str, *, rows: int, parked: int) -> None:
+    """Of five records all were written; when the file was replayed some were parked, and it may be empty now."""
+    append(lake, "gamma", "in/r.json", 5)
+    DeltaTable(f"{lake}/gamma").delete()
+    append(lake, "gamma", "in/r.json", rows)
+    held = pa.table({"file_id": [file_id("in/r.json")] * parked, "line": [1] * parked})
+    write_deltalake(f"{lake}/_forebay/parked", held)
+    outcome, tables = ("loaded", {"gamma": rows}) if rows else ("empty", {})
+    write_ledger(lake, entry("in/r.json", outcome=outcome, tables=tables, parked=parked, records=rows + parked))
+
+
+@pytest.mark.parametrize(("rows_now", "parked"), [(3, 2), (3, 0), (0, 0)])
+def test_the_rows_that_a_replay_took_away_come_back_and_the_sums_hold(lake: str, rows_now: int, parked: int) -> None:
+    replayed(lake, rows=rows_now, parked=parked)
+    assert accounts(LakeView(lake)).differences() == []
+    ran("rollback", "gamma", "--to", "0", "--lake", lake, "--yes")
+    assert ledger(lake)["in/r.json"] == ("loaded", "rolled-back", 5, 0, {"gamma": 5})
+    assert accounts(LakeView(lake)).differences() == []
+    ran("rollback", "gamma", "--to", "2", "--lake", lake, "--yes")
+    assert ledger(lake)["in/r.json"][2:4] == (rows_now, 5 - rows_now)
+    assert accounts(LakeView(lake)).differences() == []
+
+
+def test_a_file_whose_earlier_reading_comes_back_is_read_again_where_that_is_wanted(lake: str) -> None:
+    replayed(lake, rows=3, parked=2)
+    roll_back(LakeView(lake), plan_rollback(LakeView(lake), ["gamma"], 0, replay=True))
+    assert ledger(lake)["in/r.json"][0] == "replay"
+
+
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [

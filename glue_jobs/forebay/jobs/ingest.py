@@ -33,7 +33,7 @@ from forebay.errors import ForebayError, Halt
 from forebay.events import Emit
 from forebay.jobs.generation import generation_of, known_generation
 from forebay.jobs.withheld import Announcer
-from forebay.lake.layout import LEDGER, table_path, writer_of
+from forebay.lake.layout import LEDGER, ROLLBACK_PLAN, rollback_of, table_path, writer_of
 from forebay.lake.lease import hold
 from forebay.lake.objects import open_objects
 from forebay.lake.paused import paused_tables
@@ -81,12 +81,21 @@ def alone(service: Service, settings: IngestSettings) -> Iterator[Callable[[], N
         for place in (writer_of(settings.lake, service.name), settings.checkpoint_folder):
             held.append(hold(place, wait_s=settings.lease_wait_s))
             leases.callback(held[-1].let_go)
+        must_not_be_half_rolled_back(settings.lake)
 
         def still_ours() -> None:
             for lease in held:
                 lease.check()
 
         yield still_ours
+
+
+def must_not_be_half_rolled_back(lake: str) -> None:
+    """Tables are back, and the ledger does not say so yet. A batch would go by counts that do not hold."""
+    if open_objects(rollback_of(lake)).read(ROLLBACK_PLAN) is not None:
+        raise Halt(
+            f"a rollback of {lake} is half done: repeat the `forebay rollback`, which finishes it, then start again"
+        )
 
 
 def batch_of(

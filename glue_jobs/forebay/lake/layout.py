@@ -19,6 +19,7 @@ __all__ = [
     "PROBES",
     "QUALITY",
     "QUARANTINE",
+    "ROLLBACK_PLAN",
     "backfill_of",
     "is_own",
     "lease_of",
@@ -51,6 +52,8 @@ PROBES = f"{HOME}/probe"
 PAUSED = f"{HOME}/paused"
 PLANS = f"{HOME}/plans"
 """Of batches that are on their way, by service."""
+ROLLBACK_PLAN = "plan.json"
+"""Of a rollback that is on its way, in `rollback_of` the lake."""
 
 
 def table_path(lake: str, table: str) -> str:

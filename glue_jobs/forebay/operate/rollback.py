@@ -5,8 +5,8 @@ one RESTORE for each table and one commit to the ledger. Rows that left are coun
 and their files are marked for a replay if that is wanted. No JVM is needed.
 
 The leases of the services and of the tables keep every writer away meanwhile. The plan is durable before the first effect, and
-each commit carries its number. So an interrupted rollback is finished when the command is said again. A table that somebody
-else changed since the plan stays as it is, and so do its counts.
+each commit carries its number. So an interrupted rollback is finished when the command is said again, and until then no job
+ingests. A table that somebody else changed since the plan stays as it is, and so do its counts.
 """
 
 from __future__ import annotations
@@ -28,7 +28,17 @@ from deltalake.exceptions import CommitFailedError, DeltaError
 
 from forebay.batch.retry_plan import PLAN as RETRY_PLAN
 from forebay.errors import Halt, InvalidConfiguration
-from forebay.lake.layout import IDS, LEDGER, PLANS, lease_of, plans_of, rollback_of, table_path, writer_of
+from forebay.lake.layout import (
+    IDS,
+    LEDGER,
+    PLANS,
+    ROLLBACK_PLAN,
+    lease_of,
+    plans_of,
+    rollback_of,
+    table_path,
+    writer_of,
+)
 from forebay.lake.lease import hold
 from forebay.lake.log.listing import LOG
 from forebay.lake.objects import Objects, open_objects
@@ -38,14 +48,13 @@ from forebay.operate.lake_view import LakeView, known_table, quoted, rows_of
 
 __all__ = ["Rollback", "TableBack", "finish_earlier", "plan_rollback", "roll_back"]
 
-NAME = "plan.json"
 MARK = "forebay-rollback"
 ROLLED_BACK = "rolled-back"
 UNDERSTOOD = {"appendOnly", "invariants", "checkConstraints", "timestampNtz"}
 """Features of tables that delta-rs writes."""
 ASKED_AT_ONCE = 5000
 ATTEMPTS = 10
-CHANGED = ("outcome", "reason", "written", "dropped", "superseded_by", "tables")
+CHANGED = ("outcome", "reason", "records", "written", "dropped", "superseded_by", "tables")
 """Columns of the ledger."""
 LOOKED_BACK = 1000
 """Commits in which a commit of ours is looked for."""
@@ -96,7 +105,7 @@ def roll_back(view: LakeView, plan: Rollback) -> Rollback:
     """What was done: without tables that stay, such as one that somebody changed since the plan."""
     with _alone(view, [one.table for one in plan.tables]):
         store = open_objects(rollback_of(view.lake))
-        if not store.write_over(NAME, json.dumps(asdict(plan)).encode(), None):
+        if not store.write_over(ROLLBACK_PLAN, json.dumps(asdict(plan)).encode(), None):
             raise Halt("another rollback was begun meanwhile; say it again when that has ended")
         return _carry_out(view, plan, store)
 
@@ -104,7 +113,7 @@ def roll_back(view: LakeView, plan: Rollback) -> Rollback:
 def finish_earlier(view: LakeView) -> Rollback | None:
     """Finishes what was interrupted; None where nothing was."""
     store = open_objects(rollback_of(view.lake))
-    text = store.read(NAME)
+    text = store.read(ROLLBACK_PLAN)
     if text is None:
         return None
     told = json.loads(text)
@@ -119,7 +128,7 @@ def _carry_out(view: LakeView, plan: Rollback, store: Objects) -> Rollback:
     if done.files and not _has(_there(view, LEDGER), plan.number):
         _change_ledger(view, done)
     _forget_ids(view, done)
-    store.delete([NAME])
+    store.delete([ROLLBACK_PLAN])
     return done
 
 
@@ -158,7 +167,7 @@ def _restore(view: LakeView, one: TableBack, number: str) -> str:
 
 def _change_ledger(view: LakeView, plan: Rollback) -> None:
     """Read and changed as of one version: a commit in between is a conflict, and it begins again."""
-    kinds = {"tables": pa.map_(pa.string(), pa.int64()), "written": pa.int64(), "dropped": pa.int64()}
+    kinds = {"tables": pa.map_(pa.string(), pa.int64()), **dict.fromkeys(("records", "written", "dropped"), pa.int64())}
     schema = pa.schema([(name, kinds.get(name, pa.string())) for name in ("file_id", *CHANGED)])
     for attempt in range(ATTEMPTS):
         ledger = _there(view, LEDGER)
@@ -186,27 +195,29 @@ def _entries_after(ledger: DeltaTable, plan: Rollback) -> list[dict[str, Any]]:
 
 
 def _entry_after(file: LedgerFile, plan: Rollback) -> dict[str, Any]:
+    """Rows that come were dropped before. Those beyond that are of an earlier reading: the file was replayed since then."""
     changes = {one.table: one.changes[file.file_id] for one in plan.tables if file.file_id in one.changes}
     tables = Counter(file.tables)
     for table, rows in changes.items():
         tables[table] += rows
-    dropped = file.dropped - sum(changes.values())
-    if dropped < 0 or any(rows < 0 for rows in tables.values()):
+    beyond = max(0, sum(changes.values()) - file.dropped)
+    if any(rows < 0 for rows in tables.values()):
         raise Halt(
-            f"{file.uri}: the ledger has {dict(file.tables)} rows of it and {file.dropped} dropped, and a change of {changes} "
-            "does not fit; `forebay accounts` says what differs. Nothing was done"
+            f"{file.uri}: the ledger has {dict(file.tables)} rows of it, and a change of {changes} does not fit; "
+            "`forebay accounts` says what differs. Nothing was done"
         )
     left = {table: rows for table, rows in sorted(tables.items()) if rows}
-    loses = any(rows < 0 for rows in changes.values())
-    back = file.outcome == "superseded" and not loses
-    again = plan.replay and loses and file.outcome == "loaded"
+    loses = bool(beyond) or any(rows < 0 for rows in changes.values())
+    back = file.outcome == "empty" or (file.outcome == "superseded" and not loses)
+    again = plan.replay and loses and file.outcome in ("loaded", "empty")
     return {
         "file_id": file.file_id,
         "outcome": REPLAY if again else "loaded" if back else file.outcome,
         "reason": ROLLED_BACK if loses else None if back or file.reason == ROLLED_BACK else file.reason,
         "superseded_by": None if back else file.superseded_by,
+        "records": file.records + beyond,
         "written": sum(left.values()),
-        "dropped": dropped,
+        "dropped": file.dropped + beyond - sum(changes.values()),
         "tables": list(left.items()),
     }
 

@@ -116,6 +116,32 @@ def test_a_file_loaded_twice_and_another_one_lost_do_not_make_up_for_each_other(
     ]
 
 
+def test_a_file_that_was_loaded_twice_and_has_two_rows_in_the_ledger_is_told(lake: Lake) -> None:
+    """Two jobs that do not know of each other: every number is doubled alike."""
+    lake.entry("new", {"alpha": 1, "beta": 1}, quarantined=1, parked=1)
+    lake.rows("alpha", "new")
+    lake.rows("beta", "new")
+    lake.aside("new", NEW)
+    found = lake.accounts()
+    assert (found.expected, found.records) == (found.rows, 12)
+    assert found.differences() == [
+        "s3://landing/new: has more than one row in the ledger, so it may have been loaded twice"
+    ]
+
+
+def test_files_whose_numbers_are_wrong_do_not_make_up_for_each_other(lake: Lake) -> None:
+    for key, records, written in (("more", 4, 3), ("less", 2, 3), ("by table", 3, 2)):
+        lake.entry(key, {"alpha": 3})
+        lake.rows("alpha", key, key, key)
+        lake.ledger[-1] |= {"records": records, "written": written}
+    lake.ledger[-1] |= {"dropped": 1}
+    assert [said.partition(": ")[0] for said in lake.accounts().differences()] == [
+        "s3://landing/by table",
+        "s3://landing/less",
+        "s3://landing/more",
+    ]
+
+
 def test_rows_of_a_superseded_version_that_stayed_in_a_table_are_told(lake: Lake) -> None:
     lake.entry("earlier", {}, outcome="superseded", dropped=1)
     lake.rows("beta", "earlier")

@@ -1,7 +1,7 @@
 """Do the numbers add up? What the ledger says of each file, held against what the tables hold of it.
 
 In: the place of a lake. Out: `Accounts`, with a list of what does not add up; it is empty when all is well. No JVM, no
-delta-rs: it runs on Glue as on a laptop. Memory grows with the tables, not with files or rows.
+delta-rs: it runs on Glue as on a laptop. Memory grows with the tables, and by eight bytes for each file, not with rows.
 
 A batch in flight has rows in tables, but not yet in the ledger. `lasting` tells such differences from those that stay.
 """
@@ -76,7 +76,10 @@ class Accounts:
     tables_apart: frozenset[str] = frozenset()
     uncounted: Mapping[str, str] = field(default_factory=dict)
     """Tables that could not be counted, and why."""
-    written_by_table: int = 0
+    uneven: tuple[str, ...] = ()
+    """Files of which the ledger's own numbers do not add up; a sample where they are many."""
+    twice: tuple[str, ...] = ()
+    """Files that have more than one row in the ledger; a sample where they are many."""
 
     @property
     def all_files(self) -> int:
@@ -84,12 +87,10 @@ class Accounts:
 
     def differences(self) -> list[str]:
         """Every sum that does not hold, in a sentence."""
-        found = []
-        accounted = self.written + self.quarantined + self.parked + self.dropped
-        if self.records != accounted:
-            found.append(f"{self.records} records were read, but {accounted} are accounted for")
-        if self.written != self.written_by_table:
-            found.append(f"{self.written} rows were written, but by table they are {self.written_by_table}")
+        found = [f"{file}: its records in the ledger are not the sum of what became of them" for file in self.uneven]
+        found += [
+            f"{file}: has more than one row in the ledger, so it may have been loaded twice" for file in self.twice
+        ]
         found += [f"{name}: cannot be counted: {why}" for name, why in sorted(self.uncounted.items())]
         return found + [self._sentence(name) for name in sorted(self.tables_apart)]
 
@@ -124,7 +125,7 @@ class _Count:
     def accounts(self, among: frozenset[Where] | None) -> Accounts:
         names = [*tables_of(self._lake, s3=self._s3), *ASIDE]
         held, uncounted = self._tables(names)
-        told, sums, files, by_table = self._ledger()
+        told, sums, files, own = self._ledger()
         apart = {
             name: buckets
             for name in sorted({*held, *told} - uncounted.keys())
@@ -142,7 +143,7 @@ class _Count:
             sampled=frozenset(sampled),
             tables_apart=frozenset(apart),
             uncounted=uncounted,
-            written_by_table=by_table,
+            **own,
         )
 
     # --- sums ---
@@ -174,17 +175,28 @@ class _Count:
         must_have = "line" if name == QUARANTINE else None
         return rows_by_file(table, column="file_id", must_have=must_have, since=self._since[name])
 
-    def _ledger(self) -> tuple[dict[str, Tally], dict[str, int], dict[str, int], int]:
+    def _ledger(self) -> tuple[dict[str, Tally], dict[str, int], dict[str, int], dict[str, tuple[str, ...]]]:
+        """By table, in sum, by outcome; and what is wrong within the ledger itself."""
         told: dict[str, Tally] = {}
-        sums, files, by_table = dict.fromkeys(COUNTS, 0), Counter[str](), 0
+        sums, files, uneven = dict.fromkeys(COUNTS, 0), Counter[str](), list[str]()
+        all_hashes: list[Any] = []
         for rows in self._ledger_rows():
+            all_hashes.append(rows.hashes)
             files.update(rows.outcomes())
+            uneven += [rows.uri(int(at)) for at in np.flatnonzero(rows.uneven())[: SAMPLED - len(uneven)]]
             for name in COUNTS:
                 sums[name] += int(rows.counts(name).sum())
             for name, hashes, counts in self._by_table(rows):
                 told.setdefault(name, Tally()).add(hashes, counts)
-                by_table += 0 if name in ASIDE else int(counts.sum())
-        return told, sums, dict(files), by_table
+        twice = self._uris(_repeated(all_hashes)[:SAMPLED])
+        return told, sums, dict(files), {"uneven": tuple(sorted(uneven)), "twice": twice}
+
+    def _uris(self, hashes: Any) -> tuple[str, ...]:
+        """A file that was loaded twice has rows for both in the table, and both in the ledger: no sum shows it."""
+        found: set[str] = set()
+        for rows in self._ledger_rows() if len(hashes) else ():
+            found |= {rows.uri(int(at)) for at in np.flatnonzero(np.isin(rows.hashes, hashes))}
+        return tuple(sorted(found))
 
     def _ledger_rows(self) -> Iterator[LedgerRows]:
         return ledger_rows(open_objects(table_path(self._lake, LEDGER), s3=self._s3))
@@ -233,6 +245,14 @@ class _Count:
                 of_interest |= np.isin(rows.hashes, hashes[inside])
             names |= {int(rows.hashes[at]): rows.uri(int(at)) for at in np.flatnonzero(of_interest)}
         return told
+
+
+def _repeated(hashes: list[Any]) -> Any:
+    """Those that are there more than once."""
+    if not hashes:
+        return np.zeros(0, np.int64)
+    ordered = np.sort(np.concatenate(hashes))
+    return np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
 
 
 def _hashes(found: RowsByFile) -> Any:

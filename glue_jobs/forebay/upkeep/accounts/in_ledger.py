@@ -43,18 +43,29 @@ class LedgerRows:
         days = pc.fill_null(pc.cast(self._rows["claimed_at"], pa.date32()), day)
         return np.asarray(pc.greater_equal(days, pa.scalar(day)), dtype=bool)
 
+    def uneven(self) -> npt.NDArray[np.bool_]:
+        """Of which the numbers do not add up."""
+        records, written, *others = (self.counts(name) for name in COUNTS)
+        maps, rows = self._maps()
+        by_table = np.zeros(len(records) + 1, dtype=np.int64)
+        np.add.at(by_table, np.repeat(np.arange(len(records)), np.diff(np.asarray(maps.offsets))), rows)
+        return np.asarray((records != sum(others, written)) | (written != by_table[:-1]), dtype=bool)
+
     def by_table(self) -> Iterator[tuple[str, npt.NDArray[np.int64], npt.NDArray[np.int64]]]:
         """Each table that these files have rows in: the hashes of the files, and their rows there."""
-        maps = pc.if_else(pc.is_valid(self._rows["tables"]), self._rows["tables"], None)
-        lengths = np.diff(np.asarray(maps.offsets))
-        hashes = np.repeat(self.hashes, lengths)
-        begin, end = maps.offsets[0].as_py(), maps.offsets[-1].as_py()
-        names = maps.keys[begin:end].dictionary_encode()
-        rows = np.asarray(pc.fill_null(maps.items[begin:end], 0), dtype=np.int64)
+        maps, rows = self._maps()
+        hashes = np.repeat(self.hashes, np.diff(np.asarray(maps.offsets)))
+        names = maps.keys[maps.offsets[0].as_py() : maps.offsets[-1].as_py()].dictionary_encode()
         which = np.asarray(names.indices)
         for at, name in enumerate(names.dictionary.to_pylist()):
             chosen = which == at
             yield name, hashes[chosen], rows[chosen]
+
+    def _maps(self) -> tuple[pa.MapArray, npt.NDArray[np.int64]]:
+        """The column of rows by table, and its values one after the other."""
+        maps = pc.if_else(pc.is_valid(self._rows["tables"]), self._rows["tables"], None)
+        begin, end = maps.offsets[0].as_py(), maps.offsets[-1].as_py()
+        return maps, np.asarray(pc.fill_null(maps.items[begin:end], 0), dtype=np.int64)
 
     def uri(self, at: int) -> str:
         return f"s3://{self._rows['bucket'][at].as_py()}/{self._rows['key'][at].as_py()}"
