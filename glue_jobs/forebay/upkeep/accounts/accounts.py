@@ -37,6 +37,7 @@ SAMPLED = 64
 SUCH_AS = 3
 
 Where = tuple[str, int]
+Names = tuple[tuple[str, ...], tuple[str, ...]]
 
 
 @dataclass(frozen=True, order=True)
@@ -125,7 +126,7 @@ class _Count:
     def accounts(self, among: frozenset[Where] | None) -> Accounts:
         names = [*tables_of(self._lake, s3=self._s3), *ASIDE]
         held, uncounted = self._tables(names)
-        told, sums, files, own = self._ledger()
+        told, sums, files, (uneven, twice) = self._ledger()
         apart = {
             name: buckets
             for name in sorted({*held, *told} - uncounted.keys())
@@ -143,7 +144,8 @@ class _Count:
             sampled=frozenset(sampled),
             tables_apart=frozenset(apart),
             uncounted=uncounted,
-            **own,
+            uneven=uneven,
+            twice=twice,
         )
 
     # --- sums ---
@@ -175,8 +177,8 @@ class _Count:
         must_have = "line" if name == QUARANTINE else None
         return rows_by_file(table, column="file_id", must_have=must_have, since=self._since[name])
 
-    def _ledger(self) -> tuple[dict[str, Tally], dict[str, int], dict[str, int], dict[str, tuple[str, ...]]]:
-        """By table, in sum, by outcome; and what is wrong within the ledger itself."""
+    def _ledger(self) -> tuple[dict[str, Tally], dict[str, int], dict[str, int], Names]:
+        """By table, in sum, by outcome; and the files that the ledger itself has wrong."""
         told: dict[str, Tally] = {}
         sums, files, uneven = dict.fromkeys(COUNTS, 0), Counter[str](), list[str]()
         all_hashes: list[Any] = []
@@ -189,7 +191,7 @@ class _Count:
             for name, hashes, counts in self._by_table(rows):
                 told.setdefault(name, Tally()).add(hashes, counts)
         twice = self._uris(_repeated(all_hashes)[:SAMPLED])
-        return told, sums, dict(files), {"uneven": tuple(sorted(uneven)), "twice": twice}
+        return told, sums, dict(files), (tuple(sorted(uneven)), twice)
 
     def _uris(self, hashes: Any) -> tuple[str, ...]:
         """A file that was loaded twice has rows for both in the table, and both in the ledger: no sum shows it."""
