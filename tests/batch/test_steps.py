@@ -67,8 +67,10 @@ class Known:
     def __init__(self, driver: Driver) -> None:
         self.driver = driver
 
-    def claim(self, files: Sequence[LandedFile], rule_of: Any, skipped: Collection[str] = ()) -> Claim:
-        return Claim(files, {("landing", "in/a.json"): self.driver.earlier}, rule_of, skipped)
+    def claim(
+        self, files: Sequence[LandedFile], rule_of: Any, skipped: Collection[str] = (), service: str | None = None
+    ) -> Claim:
+        return Claim(files, {("landing", "in/a.json"): self.driver.earlier}, rule_of, skipped, service)
 
 
 class Driver(Batch):

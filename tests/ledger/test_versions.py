@@ -316,3 +316,13 @@ def test_files_that_were_read_without_a_hash_are_no_duplicates_of_each_other() -
         {version(3).file_id: ""}
     )
     assert found.fresh == (version(3),)
+
+
+@pytest.mark.parametrize("rule", ["append", "ignore", "replace"])
+def test_a_replay_that_comes_into_another_services_queue_takes_no_row_away(rule: Overwritten) -> None:
+    marked = loaded(version(1), outcome="replay", service="casual")
+    key = ("landing", "in/a.json")
+    foreign = Claim([version(1)], {key: [marked]}, lambda key: rule, (), "studio").to_read()
+    assert (foreign.fresh, foreign.known, foreign.superseded) == ((), (version(1),), ())
+    own = Claim([version(1)], {key: [marked]}, lambda key: rule, (), "casual").to_read()
+    assert own.fresh == (version(1),)

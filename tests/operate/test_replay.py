@@ -94,6 +94,24 @@ def test_wrong_use_is_told_before_anything_is_marked(lake: str) -> None:
     assert "table beta: is paused" in failed(2, "replay", "--table", "beta", "--lake", lake, "--dry-run")
 
 
+def test_files_of_two_services_are_not_announced_into_one_queue(lake: str, queue: str) -> None:
+    """The one whose queue it is would load the other's files by its own declarations, and take their rows away."""
+    write_ledger(lake, entry("in/c.json", tables={"alpha": 1}, service="casual"))
+    choose = ("replay", "--table", "alpha", "--lake", lake, "--queue-url", queue, "--yes")
+    assert "are of the services casual, games: choose one with --of" in given(choose, "")[2].replace(" (", ": ")
+    assert "replay" not in outcomes(lake).values()
+    for service, keys in (("casual", ["in/c.json"]), ("games", ["in/a.json", "in/b.json"])):
+        status, _, said = given((*choose, "--of", service), "")
+        assert (status, f"{len(keys)} of {len(keys)} files are announced" in said) == (0, True)
+    assert "choose one with --of" in failed(2, "replay", "--resume", "--lake", lake, "--queue-url", queue)
+    _, _, said = given(("replay", "--resume", "--of", "casual", "--lake", lake, "--queue-url", queue), "")
+    assert "1 of 1 files are announced" in said
+    DeltaTable(f"{lake}/_forebay/ledger").update(updates={"outcome": "'denied'"})
+    retry = ("files", "retry", "--lake", lake, "--queue-url", queue, "--dry-run")
+    assert "choose one with --of" in failed(2, *retry)
+    assert "1 files would be announced" in ran(*retry, "--of", "casual")
+
+
 def test_a_file_that_became_something_else_since_the_plan_is_left(lake: str) -> None:
     view = LakeView(lake)
     found = replay_of(view, FileChoice(table="alpha"))

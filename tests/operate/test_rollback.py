@@ -282,3 +282,15 @@ def test_a_change_of_the_ledger_meanwhile_is_not_lost(lake: str, monkeypatch: py
     roll_back(view, plan)
     (row,) = [row for row in view.query("_forebay/ledger", "select * from t") if row["key"] == "in/b.json"]
     assert (row["records"], row["parked"], row["dropped"], row["written"]) == (4, 2, 2, 0)
+
+
+def test_files_of_two_services_are_marked_but_not_announced_into_one_queue(lake: str, s3: str) -> None:
+    queue = boto3.client("sqs", endpoint_url=s3, region_name="eu-west-1").create_queue(QueueName="two")["QueueUrl"]
+    DeltaTable(f"{lake}/_forebay/ledger").update(predicate="key = 'in/c.json'", updates={"service": "'casual'"})
+    (alpha,) = plan_rollback(LakeView(lake), ["alpha"], 0, replay=True).tables
+    roll_back(LakeView(lake), Rollback("first", (alpha,), replay=True))
+    command = ("rollback", "beta", "--to", "0", "--lake", lake, "--and-replay", "--yes", "--queue-url", queue)
+    said = failed(1, *command)
+    assert "the tables are back, but no file was announced" in said
+    assert "choose one with --of" in said
+    assert [row[0] for row in ledger(lake).values()].count("replay") == 2

@@ -7,7 +7,7 @@ file or table never stops the others; `Halt` stops everything, before anything i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -119,7 +119,7 @@ class Batch:
         before = self.service
         self.service = unpinned(plan.service, f"batch {plan.batch}")
         writing = self.writing(txn, plan)
-        if self.done(writing, plan, self.ledger.claim(plan.files, self.service.rule_of, plan.skipped).to_read()):
+        if self.done(writing, plan, self.claimed(plan.files, plan.skipped).to_read()):
             self.steps(plan.files, writing, plan, Stages())
         else:
             self.plans.forget(plan.generation, plan.batch)
@@ -210,10 +210,13 @@ class Batch:
     def claim(self, files: Sequence[LandedFile], writing: Writing, plan: Plan | None) -> tuple[Claim, frozenset[str]]:
         """Which files to load, and what an earlier attempt wrote. If it wrote anything, its plan says what is skipped."""
         if plan is not None:
-            claim = self.ledger.claim(files, self.service.rule_of, plan.skipped)
+            claim = self.claimed(files, plan.skipped)
             if done := self.done(writing, plan, claim.to_read()):
                 return claim, done
-        return self.ledger.claim(files, self.service.rule_of, self.skips.among(files)), frozenset()
+        return self.claimed(files, self.skips.among(files)), frozenset()
+
+    def claimed(self, files: Sequence[LandedFile], skipped: Collection[str]) -> Claim:
+        return self.ledger.claim(files, self.service.rule_of, skipped, self.service.name)
 
     def done(self, writing: Writing, plan: Plan, split: Sorted) -> frozenset[str]:
         """What an earlier attempt at this batch wrote."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from forebay.cli.options import AsJson, DryRun, Lake
+from forebay.cli.options import AsJson, DryRun, Lake, OfService
 from forebay.cli.show import at, columns, console, error_console, print_json, size
 from forebay.errors import InvalidConfiguration
 
@@ -91,6 +91,7 @@ def retry_files(
     key: Annotated[str, typer.Option(help="Only those with such a key; * stands for any text.")] = "",
     skipped: Annotated[bool, typer.Option("--skipped", help="Take back `forebay files skip` instead.")] = False,
     file_id: Annotated[str, typer.Option(help="With --skipped: only this version.")] = "",
+    of: OfService = "",
     dry_run: DryRun = False,
 ) -> None:
     """Announce files again that were not read: denied, unavailable, missing and poison ones.
@@ -105,10 +106,10 @@ def retry_files(
 
     view = view_of(lake)
     if skipped:
-        found = skipped_files(view, key=key or None, file_id=file_id or None)
+        found = skipped_files(view, key=key or None, file_id=file_id or None, service=of or None)
         _take_back(lake, key, file_id, dry_run)
     else:
-        found = retried_files(view, key=key or None)
+        found = retried_files(view, key=key or None, service=of or None)
     for file in found:
         console.print(file.uri, highlight=False, soft_wrap=True, markup=False)
     refused = [] if dry_run else announce(client("sqs"), queue_url, found)

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-__all__ = ["AsJson", "Checkpoint", "DryRun", "Lake", "QueueUrl", "Service", "Yes"]
+__all__ = ["AsJson", "Checkpoint", "DryRun", "Lake", "OfService", "QueueUrl", "Service", "Yes"]
 
 Lake = Annotated[
     str,
@@ -22,6 +22,7 @@ Service = Annotated[
         show_default=False,
     ),
 ]
+OfService = Annotated[str, typer.Option("--of", help="Only files of this service, by its name.", show_default=False)]
 AsJson = Annotated[bool, typer.Option("--json", help="For machines: one JSON object a line.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and do nothing.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")]

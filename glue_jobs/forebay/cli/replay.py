@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,7 +10,7 @@ import typer
 
 from forebay.cli.files import TIMES
 from forebay.cli.history import leave_record
-from forebay.cli.options import AsJson, DryRun, Lake, QueueUrl, Yes
+from forebay.cli.options import AsJson, DryRun, Lake, OfService, QueueUrl, Yes
 from forebay.cli.show import columns, console, error_console, print_json
 from forebay.errors import InvalidConfiguration
 
@@ -31,6 +32,7 @@ def replay(
     table: Annotated[str, typer.Option(help="Files with rows in this table.")] = "",
     batch: Annotated[int | None, typer.Option(help="Files of this batch.")] = None,
     quarantined: Annotated[bool, typer.Option("--quarantined", help="Files with records in the quarantine.")] = False,
+    of: OfService = "",
     resume: Annotated[
         bool, typer.Option("--resume", help="Announce again what an earlier replay has not loaded yet.")
     ] = False,
@@ -57,6 +59,7 @@ def replay(
 
     choice = FileChoice(None, None, table or None, key or None, batch, since, until, quarantined)
     chosen = choice != FileChoice() or bool(files)
+    choice = replace(choice, service=of or None)
     if resume == chosen:
         raise InvalidConfiguration.one(
             "replay", "choose files, or --resume", "such as --table alpha --since 2026-05-01"
@@ -64,7 +67,7 @@ def replay(
     if not queue_url and not dry_run:
         raise InvalidConfiguration.one("--queue-url", "has no value", "or set FOREBAY_QUEUE_URL")
     view = view_of(lake)
-    found = waiting(view) if resume else replay_of(view, choice, files or ())
+    found = waiting(view, of or None) if resume else replay_of(view, choice, files or ())
     if as_json:
         told = {"files": len(found.files), "records": found.records, "rows": found.rows, **found.held}
         print_json([{**told, "left_out": found.left_out, "dry_run": dry_run}])

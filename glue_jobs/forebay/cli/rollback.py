@@ -124,6 +124,11 @@ def _announce(view: LakeView, queue_url: str) -> None:
     from forebay.aws.client import client
     from forebay.operate.replay import announce_replay, waiting
 
-    found = waiting(view)
+    try:
+        found = waiting(view)
+    except InvalidConfiguration as why:
+        said = f"the tables are back, but no file was announced: {why}; then `forebay replay --resume` announces them"
+        error_console.print(said, markup=False)
+        raise typer.Exit(1) from None
     for so_far in announce_replay(found.files, sqs=client("sqs"), queue_url=queue_url, most_waiting=200):
         error_console.print(f"{so_far:,} of {len(found.files):,} files are announced")

@@ -50,11 +50,15 @@ class Ledger:
         return self._index
 
     def claim(
-        self, files: Sequence[LandedFile], rule_of: Callable[[str], Overwritten], skipped: Collection[str] = ()
+        self,
+        files: Sequence[LandedFile],
+        rule_of: Callable[[str], Overwritten],
+        skipped: Collection[str] = (),
+        service: str | None = None,
     ) -> Claim:
         """All that tells new files from known ones, with the batch's rules for keys that get other bytes. Those with an id
         among `skipped` are left out. Run twice it is the same, until `remember` is told otherwise."""
-        return Claim(files, self._versions_of(files), rule_of, skipped)
+        return Claim(files, self._versions_of(files), rule_of, skipped, service)
 
     def frame(self, entries: Iterable[Entry], changed: Iterable[dict[str, Any]], **of_the_batch: object) -> DataFrame:
         """The entries as rows for the commit, and those of earlier files as they are from now on."""

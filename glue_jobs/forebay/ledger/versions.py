@@ -54,6 +54,10 @@ class Earlier:
     def final(self) -> bool:
         return is_final(self.row["outcome"], self.row.get("reason"))
 
+    def is_of_another(self, service: str | None) -> bool:
+        """Whether another service loaded it: a replay by these declarations would take its rows out of that one's tables."""
+        return None not in (service, his := self.row.get("service")) and his != service
+
     @property
     def skipped_by_operator(self) -> bool:
         return self.row.get("reason") == SKIPPED_BY_OPERATOR
@@ -152,12 +156,13 @@ def standing(superseded: Iterable[Superseded]) -> dict[str, Mapping[str, int]]:
 @dataclass(frozen=True)
 class Claim:
     """The files of a batch, and all that decides which of them are loaded. `skipped` are ids of files that an operator wants
-    left out."""
+    left out. `service` is whose batch it is: what another one loaded is not replayed here."""
 
     files: Sequence[LandedFile]
     earlier: Mapping[Key, Sequence[Earlier]]
     rule_of: Callable[[str], Overwritten]
     skipped: Collection[str] = ()
+    service: str | None = None
 
     def to_read(self) -> Sorted:
         """Before anything is read. Where a key has several new versions, all of them are to be read: only then is it known
@@ -207,7 +212,8 @@ class _Deciding:
         skip = file.file_id in self.claim.skipped
         stays = skip and any(seen.skipped_by_operator or seen.wants_replay for seen in his)
         final = any(seen.final for seen in his) and not self._is_back(file, his)
-        if file.file_id in self.here or stays or final:
+        foreign = any(seen.wants_replay and seen.is_of_another(self.claim.service) for seen in his)
+        if file.file_id in self.here or stays or final or foreign:
             self.known.append(file)
             return
         self.here.add(file.file_id)

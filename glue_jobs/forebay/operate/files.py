@@ -7,18 +7,28 @@ take well under a second, and no data file of another table is opened.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from datetime import datetime, timedelta
 from typing import Any
 
 from forebay.content.outcome import POISON
+from forebay.errors import InvalidConfiguration
 from forebay.lake.layout import LEDGER
 from forebay.landed_file import LandedFile
 from forebay.ledger.entry import NOT_FINAL, SKIPPED_BY_OPERATOR, key_hash
 from forebay.operate.lake_view import LakeView, quoted
 
-__all__ = ["FileChoice", "LedgerFile", "follow", "list_files", "retried_files", "skipped_files", "versions_of"]
+__all__ = [
+    "FileChoice",
+    "LedgerFile",
+    "follow",
+    "list_files",
+    "of_one_service",
+    "retried_files",
+    "skipped_files",
+    "versions_of",
+]
 
 OVERLAP = timedelta(minutes=1)
 MOST_AT_ONCE = 100_000
@@ -84,10 +94,13 @@ class FileChoice:
     since: datetime | None = None
     until: datetime | None = None
     quarantined: bool = False
+    service: str | None = None
 
     def where(self) -> str:
         conditions = [
-            f"{name} = {quoted(value)}" for name, value in (("outcome", self.outcome), ("reason", self.reason)) if value
+            f"{name} = {quoted(value)}"
+            for name, value in (("outcome", self.outcome), ("reason", self.reason), ("service", self.service))
+            if value
         ]
         if self.key is not None:
             like = self.key.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_").replace("*", "%")
@@ -129,22 +142,35 @@ def follow(
         newest = list_files(view, replace(choice, since=since), limit=MOST_AT_ONCE)[::-1]
 
 
-def retried_files(view: LakeView, *, key: str | None = None) -> list[LandedFile]:
+def of_one_service(files: Iterable[LedgerFile]) -> None:
+    """Each service has a queue of its own: `InvalidConfiguration` where files are of several."""
+    names = sorted({file.service for file in files if file.service})
+    if len(names) > 1:
+        raise InvalidConfiguration.one(
+            "the chosen files", f"are of the services {', '.join(names)}", "choose one with --of, and its queue"
+        )
+
+
+def retried_files(view: LakeView, *, key: str | None = None, service: str | None = None) -> list[LandedFile]:
     """Those that were not read, for a reason that may have passed, as an announcement names them."""
     chosen = " or ".join([*(f"outcome = {quoted(outcome)}" for outcome in NOT_FINAL), f"reason = {quoted(POISON)}"])
-    return _announced(view, chosen, key)
+    return _announced(view, chosen, FileChoice(key=key, service=service))
 
 
-def skipped_files(view: LakeView, *, key: str | None = None, file_id: str | None = None) -> list[LandedFile]:
+def skipped_files(
+    view: LakeView, *, key: str | None = None, file_id: str | None = None, service: str | None = None
+) -> list[LandedFile]:
     """Those that an operator wanted left out, as an announcement names them."""
     chosen = f"reason = {quoted(SKIPPED_BY_OPERATOR)}" + (f" and file_id = {quoted(file_id)}" if file_id else "")
-    return _announced(view, chosen, key)
+    return _announced(view, chosen, FileChoice(key=key, service=service))
 
 
-def _announced(view: LakeView, chosen: str, key: str | None) -> list[LandedFile]:
-    like = FileChoice(key=key).where()
+def _announced(view: LakeView, chosen: str, choice: FileChoice) -> list[LandedFile]:
+    like = choice.where()
     sql = f"select * from t {like} {'and' if like else 'where'} ({chosen}) order by committed_at, key"
-    return [LedgerFile.of(row).landed for row in view.query(LEDGER, sql)]
+    found = [LedgerFile.of(row) for row in view.query(LEDGER, sql)]
+    of_one_service(found)
+    return [file.landed for file in found]
 
 
 def versions_of(view: LakeView, bucket: str, key: str) -> list[LedgerFile]:

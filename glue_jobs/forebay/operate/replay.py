@@ -24,7 +24,7 @@ from forebay.errors import Halt, InvalidConfiguration, Problem
 from forebay.lake.layout import LEDGER
 from forebay.lake.paused import ALL, paused_tables
 from forebay.ledger.entry import REPLAY
-from forebay.operate.files import FileChoice, LedgerFile
+from forebay.operate.files import FileChoice, LedgerFile, of_one_service
 from forebay.operate.lake_view import LakeView, quoted
 
 __all__ = ["Replay", "announce_replay", "mark", "replay_of", "waiting"]
@@ -61,7 +61,8 @@ class Replay:
 
 
 def replay_of(view: LakeView, choice: FileChoice, uris: Sequence[str] = ()) -> Replay:
-    """`InvalidConfiguration` where a file is not known, or where a table that would change is paused."""
+    """`InvalidConfiguration` where a file is not known, where files are of several services, or where a table that would change
+    is paused."""
     where = choice.where()
     if uris:
         chosen = f"concat('s3://', bucket, '/', key) in ({', '.join(map(quoted, uris))})"
@@ -73,15 +74,16 @@ def replay_of(view: LakeView, choice: FileChoice, uris: Sequence[str] = ()) -> R
         tuple(file for file in found if file.outcome in REPLAYED),
         dict(Counter(file.outcome for file in found if file.outcome not in REPLAYED)),
     )
+    of_one_service(replay.files)
     paused = paused_tables(view.lake)
     if stopped := [table for table in replay.rows if table in paused or ALL in paused]:
         raise InvalidConfiguration.one(f"table {stopped[0]}", "is paused", "`forebay resume` it first")
     return replay
 
 
-def waiting(view: LakeView) -> Replay:
+def waiting(view: LakeView, service: str | None = None) -> Replay:
     """Files that were marked, and that no batch has read yet."""
-    return replay_of(view, FileChoice(outcome=REPLAY))
+    return replay_of(view, FileChoice(outcome=REPLAY, service=service))
 
 
 def mark(view: LakeView, replay: Replay) -> int:
