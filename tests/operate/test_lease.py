@@ -23,11 +23,18 @@ def test_the_lease_of_a_job_that_is_gone_is_broken_and_the_next_one_takes_it(s3:
     following = hold(f"{LAKE}/_forebay/checkpoints/ingest", wait_s=0)
     told = json.loads(ran("lease", "show", "--lake", LAKE, "--json"))
     assert told["holder"]["epoch"] == following.epoch == 2
-    # The one that was thought gone finds out before it marks a batch as done.
-    gone._renew()  # type: ignore[attr-defined]
+    # The one that was thought gone finds out before it marks a batch as done, also before it renews its lease.
     with pytest.raises(Halt, match="was lost"):
         gone.check()
     following.let_go()
+
+
+def test_a_job_whose_lease_was_broken_halts_at_once_also_before_another_one_comes(s3: str) -> None:
+    lives = hold(f"{LAKE}/_forebay/writers/halts", wait_s=0)
+    lives.check()
+    ran("lease", "break", "--lake", LAKE, "--writer", "halts", "--yes")
+    with pytest.raises(Halt, match="was lost: somebody ended it"):
+        lives.check()
 
 
 def test_a_tables_lease_is_another_one(s3: str) -> None:

@@ -19,6 +19,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from email.utils import parsedate_to_datetime
 from pathlib import Path
@@ -143,8 +144,11 @@ class S3Lease:
             sleep(min(1.0, max(0.05, there.left_s if there else 0.05)))
 
     def check(self) -> None:
+        """Asks S3 each time: a lease that was broken may be another driver's seconds later, long before it is renewed."""
         if time.monotonic() - self._renewed > self._holder.lasts_s:
             self._renew()
+        else:
+            self._look_again()
         if self._lost:
             raise Halt(
                 f"the lease on s3://{self._bucket}/{self._key} was lost: {self._lost}; the new holder processes this batch"
@@ -158,6 +162,12 @@ class S3Lease:
             if not self._lost:
                 _write(self._s3, self._bucket, self._key, Holder(self._holder.who, self.epoch, 0), self._etag)
                 self._lost = "it was let go"
+
+    def _look_again(self) -> None:
+        with suppress(ClientError, BotoCoreError):  # nobody can take it before it is due
+            there = _look(self._s3, self._bucket, self._key)
+            if not self._lost and (there is None or there.holder != self._holder):
+                self._lost = _why(there)
 
     def _renew_for_ever(self) -> None:
         while not self._gone.wait(self._holder.lasts_s / 3):
@@ -176,7 +186,7 @@ class S3Lease:
             if etag is None:
                 there = _look(self._s3, self._bucket, self._key)
                 if there is None or there.holder != self._holder:
-                    self._lost = f"{there.holder.who} has it" if there else "somebody deleted it"
+                    self._lost = _why(there)
                     return
                 etag = there.etag  # our own renewal got through, and its answer did not
             self._etag, self._renewed = etag, time.monotonic()
@@ -191,6 +201,13 @@ class _There:
     @property
     def left_s(self) -> float:
         return self.holder.lasts_s - self.age_s
+
+
+def _why(there: _There | None) -> str:
+    """A lease was lost, as it is there now."""
+    if there is None:
+        return "somebody deleted it"
+    return f"{there.holder.who} has it" if there.left_s > 0 else "somebody ended it"
 
 
 def _place(folder: str) -> tuple[str, str]:
