@@ -37,6 +37,7 @@ REASONS = {
     NOT_JSON: "the record is not JSON",
     SEVERAL_DOCUMENTS: "more follows the record's first JSON document",
     "not-an-object": "the record is JSON, but not an object",
+    "not-a-row": "the row has other fields than its header, or quotes where none belong",
     "not-utf8": "the record's bytes are not UTF-8",
     "record-too-large": "the record is larger than a record may be",
     "too-deep": "the record is nested deeper than a record may be",

@@ -11,6 +11,8 @@ and Arrow; `source` hands it to Spark as the batch data source `forebay-content`
 * `unpack`, `snappy` archives, and bombs                * `encoding` everything to UTF-8, places kept
 * `lines`, `skeleton`, `structure`, `salvage`, `split` text into records: by lines, by brackets, around broken lines
 * `elements` records inside documents                   * `vetting` records that are refused
+* `signature` what a content is                         * `parts` contents of any format, as `part`s with their records
+* `fields`, `delimited` CSV, TSV and plain lines        * `json_text` columns become JSON
 * `end` what became of a piece, and of its file
 * `reading` all of that, in order                       * `rows` what leaves
 """

@@ -9,11 +9,19 @@ from __future__ import annotations
 
 import codecs
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
-__all__ = ["Text", "decoded"]
+__all__ = ["Located", "Text", "decoded"]
+
+
+class Located(Protocol):
+    """A text of which every record has a place in its file."""
+
+    @property
+    def utf8(self) -> bytes: ...
+    def offsets(self, positions: Any) -> Any: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +39,13 @@ class Text:
         widths = _WIDTHS[self.unit_bytes][np.frombuffer(self.utf8, np.uint8)]
         before = np.concatenate(([0], np.add.reduceat(widths, positions, dtype=np.int64)[:-1])).cumsum()
         return before + int(widths[: positions[0]].sum(dtype=np.int64)) + self.offset
+
+    @property
+    def original_bytes(self) -> int:
+        """How many bytes of the original the text takes."""
+        if self.unit_bytes == 1:
+            return len(self.utf8)
+        return int(_WIDTHS[self.unit_bytes][np.frombuffer(self.utf8, np.uint8)].sum(dtype=np.int64))
 
 
 def decoded(data: bytes) -> Text:

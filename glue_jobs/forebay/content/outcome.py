@@ -14,6 +14,7 @@ __all__ = [
     "POISON",
     "RECORD_REASONS",
     "FileReason",
+    "NotTaken",
     "ReadOutcome",
     "RecordReason",
     "Refused",
@@ -48,6 +49,10 @@ FileReason = Literal[
     "too-many-records",
     "too-many-refused",
     "not-json",
+    "wrong-format",
+    "corrupt-file",
+    "bad-header",
+    "encrypted",
     "range-refused",
     "refused-by-s3",
     "poison",
@@ -56,7 +61,7 @@ FileReason = Literal[
 POISON: FileReason = "poison"
 """Reading the file ended its worker, whatever else the worker read."""
 
-RecordReason = Literal["not-json", "not-an-object", "not-utf8", "record-too-large", "too-deep"]
+RecordReason = Literal["not-json", "not-an-object", "not-a-row", "not-utf8", "record-too-large", "too-deep"]
 
 FILE_REASONS: tuple[str, ...] = get_args(FileReason)
 RECORD_REASONS: tuple[str, ...] = get_args(RecordReason)
@@ -70,6 +75,14 @@ class Unread:
     reason: FileReason
     detail: str = ""
     head: str = ""
+
+
+class NotTaken(Exception):
+    """A file, or a member of it, that cannot be taken."""
+
+    def __init__(self, reason: FileReason, detail: str, head: str = "") -> None:
+        super().__init__(detail)
+        self.why = Unread("unreadable", reason, detail, head)
 
 
 class TooMany(Exception):

@@ -14,8 +14,10 @@ from forebay.content.fetch import Get
 from forebay.content.limits import Limits
 from forebay.content.outcome import Unread
 from forebay.content.piece import Piece
+from forebay.content.signature import looks_like
 from forebay.content.split import HEAD_BYTES, is_json_lines
 from forebay.content.unpack import is_archive
+from forebay.declaration.form import FOUND, Form
 from forebay.landed_file import LandedFile
 
 __all__ = ["Fetched", "can_be_cut", "take"]
@@ -34,20 +36,22 @@ class Fetched:
     requests: int = 1
 
 
-def take(piece: Piece, get: Get, limits: Limits) -> Fetched:
+def take(piece: Piece, get: Get, limits: Limits, form: Form = FOUND) -> Fetched:
     """The bytes of a piece."""
     if piece.stop is None:
         content = get(piece.file)
         return Fetched(content, bytes_read=0 if isinstance(content, Unread) else len(content))
     counted = _Counted(get, piece.file)
-    content, offset, lines = _range(piece, piece.stop, counted, limits)
+    content, offset, lines = _range(piece, piece.stop, counted, limits, form)
     return Fetched(content, offset, lines, counted.bytes_read, counted.requests)
 
 
-def can_be_cut(head: bytes) -> bool:
-    """Whether a file that begins so may be cut at newlines."""
+def can_be_cut(head: bytes, form: Form) -> bool:
+    """Whether a file that begins so may be cut at newlines. CSV has a header, and newlines within quotes."""
     text = decoded(head)
-    return text.unit_bytes == 1 and not is_archive(head) and is_json_lines(text.utf8)
+    if text.unit_bytes > 1 or is_archive(head):
+        return False
+    return looks_like(head) is None if form.format == "lines" else form.may_be_json and is_json_lines(text.utf8)
 
 
 @dataclass(slots=True)
@@ -79,18 +83,18 @@ class _Stretch:
         return None if found < 0 else self.at + found
 
 
-def _range(piece: Piece, stop: int, get: _Counted, limits: Limits) -> tuple[bytes | Unread, int, bool]:
+def _range(piece: Piece, stop: int, get: _Counted, limits: Limits, form: Form) -> tuple[bytes | Unread, int, bool]:
     if piece.start:
         head = get(0, HEAD_BYTES)
         if isinstance(head, Unread):
             return head, 0, False
-        if not can_be_cut(head):
+        if not can_be_cut(head, form):
             return b"", piece.start, True
     at = max(piece.start - 1, 0)
     data = get(at, stop + OVERRUN_BYTES)
     if isinstance(data, Unread):
         return data, 0, False
-    if not piece.start and not can_be_cut(data[:HEAD_BYTES]):
+    if not piece.start and not can_be_cut(data[:HEAD_BYTES], form):
         return get(), 0, False
     stretch = _Stretch(at, data, len(data) < stop + OVERRUN_BYTES - at)
     return _owned(piece, stop, stretch, get, limits)

@@ -8,28 +8,26 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from functools import partial
 
 import pyarrow as pa
 
-from forebay.content.encoding import Text, decoded
 from forebay.content.end import PieceEnd, hash_of
 from forebay.content.fetch import Get, Metadata
 from forebay.content.limits import Limits
-from forebay.content.outcome import FileReason, TooMany, Unread, kept_text
+from forebay.content.outcome import NotTaken, Unread
+from forebay.content.part import Part
+from forebay.content.parts import Content, parts_of
 from forebay.content.piece import Piece, cut
 from forebay.content.ranges import Fetched, take
 from forebay.content.rows import document_batches, end_batch, joined, refused_batches, with_metadata
-from forebay.content.split import split, split_json_lines
-from forebay.content.unpack import expand, is_named_archive
-from forebay.content.vetting import Split
+from forebay.content.unpack import expand
 from forebay.content.window import fetch_all
 from forebay.declaration.form import FOUND, Form
 from forebay.landed_file import LandedFile
 
 __all__ = ["read_files", "read_pieces"]
-
-HEAD_CHARACTERS = 1024
 
 NO_ROOM = Unread("unreadable", "too-large")
 """There was no memory to fetch it, beside others or at all."""
@@ -55,7 +53,7 @@ def read_pieces(
 def _rows(
     pieces: Iterable[Piece], get: Get, limits: Limits, metadata: Metadata | None, form: Form
 ) -> Iterator[pa.RecordBatch]:
-    fetch = partial(_take, get=get, limits=limits)
+    fetch = partial(_take, get=get, limits=limits, form=form)
     crowded: list[Piece] = []
     for piece, fetched in fetch_all(pieces, fetch, limits):
         yield from _with_metadata(_rows_of_piece(piece, fetched, limits, form, crowded), piece, metadata)
@@ -95,38 +93,58 @@ def _rows_of_content(piece: Piece, fetched: Fetched, limits: Limits, form: Form)
     if isinstance(raw, Unread):
         yield end_batch(_end_unread(piece, fetched, raw))
         return
-    content = raw if fetched.lines else expand(raw, limits)
-    if isinstance(content, Unread):
-        yield end_batch(_end_unread(piece, fetched, content))
-        return
-    text = Text(content) if fetched.lines and fetched.offset else decoded(content)
-    if content is not raw:
-        limits = limits.of_archive(fetched.bytes_read)
+    taken = _Taken()
     try:
-        records = (split_json_lines if fetched.lines else split)(text.utf8, limits, form.inside)
-    except TooMany as too_many:
-        head = kept_text(content[:HEAD_CHARACTERS], HEAD_CHARACTERS)
-        yield end_batch(_end_unread(piece, fetched, Unread("unreadable", too_many.reason, too_many.detail, head)))
+        content = _unpacked(piece, fetched, raw, limits)
+        limits = limits.of_archive(fetched.bytes_read) if content.was_packed else limits
+        taken.expanded_bytes = len(content.data)
+        for part in parts_of(content, form, limits):
+            taken.add(part, limits)
+            yield from document_batches(piece.number, part.records, part.text)
+            yield from refused_batches(piece.number, part.records.refused, part.text, limits.raw_bytes)
+    except NotTaken as refusal:
+        yield end_batch(_end_unread(piece, fetched, refusal.why))
         return
-    if records is None:
-        named_falsely = is_named_archive(piece.file.key) and content is raw
-        yield end_batch(_end_unread(piece, fetched, _not_json(content, named_falsely)))
-        return
-    yield from document_batches(piece.number, records, text, fetched.offset)
-    yield from refused_batches(piece.number, records.refused, text, fetched.offset, limits.raw_bytes)
-    yield end_batch(_end(piece, fetched, len(content), records, hash_of(raw)))
+    yield end_batch(_end(piece, fetched, taken, hash_of(raw)))
 
 
-def _end(piece: Piece, fetched: Fetched, expanded_bytes: int, records: Split, content_hash: str) -> PieceEnd:
-    documents, refused = len(records.starts), len(records.refused)
+@dataclass(slots=True)
+class _Taken:
+    """What the parts so far gave."""
+
+    documents: int = 0
+    refused: int = 0
+    lines: int = 0
+    expanded_bytes: int = 0
+
+    def add(self, part: Part, limits: Limits) -> None:
+        self.documents += len(part.records.starts)
+        self.refused += len(part.records.refused)
+        self.lines += part.records.line_count
+        if self.documents > limits.max_records:
+            raise NotTaken("too-many-records", f"{limits.max_records} is the limit")
+        if self.refused > limits.max_refused:
+            raise NotTaken("too-many-refused", f"{limits.max_refused} is the limit")
+
+
+def _unpacked(piece: Piece, fetched: Fetched, raw: bytes, limits: Limits) -> Content:
+    if fetched.lines:
+        return Content(piece.file.key, raw, cut=True, offset=fetched.offset)
+    content = expand(raw, limits)
+    if isinstance(content, Unread):
+        raise NotTaken(content.reason, content.detail)
+    return Content(piece.file.key, content, was_packed=content is not raw)
+
+
+def _end(piece: Piece, fetched: Fetched, taken: _Taken, content_hash: str) -> PieceEnd:
     return PieceEnd(
         piece=piece.number,
-        outcome="loaded" if documents or refused else "empty",
-        documents=documents,
-        refused=refused,
-        lines=records.line_count,
+        outcome="loaded" if taken.documents or taken.refused else "empty",
+        documents=taken.documents,
+        refused=taken.refused,
+        lines=taken.lines,
         bytes_read=fetched.bytes_read,
-        expanded_bytes=expanded_bytes,
+        expanded_bytes=taken.expanded_bytes,
         requests=fetched.requests,
         content_hash=content_hash,
     )
@@ -150,40 +168,8 @@ def _too_large(limits: Limits) -> Unread:
     )
 
 
-def _take(piece: Piece, get: Get, limits: Limits) -> Fetched:
+def _take(piece: Piece, get: Get, limits: Limits, form: Form) -> Fetched:
     try:
-        return take(piece, get, limits)
+        return take(piece, get, limits, form)
     except MemoryError:
         return Fetched(NO_ROOM)
-
-
-def _not_json(content: bytes, named_falsely: bool) -> Unread:
-    """What calls itself an archive and is neither that nor text is taken for a broken one."""
-    head = kept_text(content[:HEAD_CHARACTERS], HEAD_CHARACTERS)
-    reason: FileReason = "corrupt-archive" if named_falsely else "not-json"
-    return Unread("unreadable", reason, f"it begins as {_looks_like(content)}", head)
-
-
-_SIGNATURES = (
-    (b"\x89PNG", "a PNG image"),
-    (b"\xff\xd8\xff", "a JPEG image"),
-    (b"PK\x03\x04", "a zip archive, which is not read"),
-    (b"\xfd7zXZ\0", "an xz archive, which is not read"),
-    (b"\x04\x22\x4d\x18", "an lz4 archive, which is not read"),
-    (b"\x82SNAPPY\0", "a snappy-java stream, which is not read (the framing format is)"),
-    (b"PAR1", "a Parquet file"),
-    (b"Obj\x01", "an Avro file"),
-    (b"ORC", "an ORC file"),
-    (b"%PDF", "a PDF file"),
-    (b"<", "HTML or XML"),
-)
-
-
-def _looks_like(content: bytes) -> str:
-    head = content[:256].lstrip()
-    for signature, name in _SIGNATURES:
-        if head.startswith(signature):
-            return name
-    if b"\0" in head:
-        return "binary data, or as UTF-16 without a byte order mark"
-    return "text that is no JSON"

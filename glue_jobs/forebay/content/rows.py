@@ -25,7 +25,7 @@ import numpy as np
 import pyarrow as pa
 
 from forebay.content.elements import with_parent
-from forebay.content.encoding import Text
+from forebay.content.encoding import Located
 from forebay.content.end import PieceEnd
 from forebay.content.outcome import Refused, kept_text
 from forebay.content.vetting import Split
@@ -64,7 +64,7 @@ SCHEMA = pa.schema(
 BATCH_ROWS, BATCH_BYTES = 20_000, 8 << 20
 
 
-def document_batches(piece: int, records: Split, text: Text, base: int) -> Iterator[pa.RecordBatch]:
+def document_batches(piece: int, records: Split, text: Located) -> Iterator[pa.RecordBatch]:
     """The records, in batches that are neither too many rows nor too many bytes."""
     count = len(records.starts)
     if not count:
@@ -73,7 +73,7 @@ def document_batches(piece: int, records: Split, text: Text, base: int) -> Itera
     columns = (
         pa.array(np.full(count, piece, np.int32)),
         pa.array(records.lines.astype(np.int64, copy=False)),
-        pa.array((text.offsets(records.starts) + base).astype(np.int64, copy=False)),
+        pa.array(text.offsets(records.starts).astype(np.int64, copy=False)),
         values,
         *(pa.nulls(count, pa.string()) for _ in ("problem", "detail", "metadata")),
     )
@@ -99,12 +99,10 @@ def _with_surroundings(rows: pa.RecordBatch, records: Split, utf8: bytes) -> Ite
         yield rows.slice(first, stop - first).set_column(SCHEMA.get_field_index("value"), "value", column)
 
 
-def refused_batches(
-    piece: int, refused: list[Refused], text: Text, base: int, raw_bytes: int
-) -> Iterator[pa.RecordBatch]:
+def refused_batches(piece: int, refused: list[Refused], text: Located, raw_bytes: int) -> Iterator[pa.RecordBatch]:
     """A row for each refused record, few enough at a time that their kept texts are no burden."""
     view = memoryview(text.utf8)
-    offsets = (text.offsets(np.array([r.start for r in refused], np.int64)) + base).tolist()
+    offsets = text.offsets(np.array([r.start for r in refused], np.int64)).tolist()
     step = max(1, BATCH_BYTES // raw_bytes)
     for at in range(0, len(refused), step):
         some = refused[at : at + step]

@@ -20,7 +20,9 @@ from forebay.content import snappy
 from forebay.content.limits import Limits
 from forebay.content.outcome import Unread
 
-__all__ = ["expand", "is_archive", "is_named_archive"]
+__all__ = ["expand", "is_archive", "is_named_archive", "without_archive_suffix"]
+
+SUFFIXES = (".gz", ".gzip", ".zst", ".zstd", ".bz2", ".sz", ".snappy")
 
 FEED_BYTES = 256 << 10
 CHUNK_BYTES = 4 << 20
@@ -48,7 +50,15 @@ def is_archive(head: bytes) -> bool:
 
 
 def is_named_archive(key: str) -> bool:
-    return key.lower().endswith((".gz", ".gzip", ".zst", ".zstd", ".bz2", ".sz", ".snappy"))
+    return key.lower().endswith(SUFFIXES)
+
+
+def without_archive_suffix(key: str) -> str:
+    """In small letters."""
+    name = key.lower()
+    while suffix := next((s for s in SUFFIXES if name.endswith(s)), None):
+        name = name.removesuffix(suffix)
+    return name
 
 
 def _within_limits(chunks: Chunks, limits: Limits) -> bytes | Unread:

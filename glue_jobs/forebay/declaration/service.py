@@ -16,14 +16,22 @@ from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, ValidationError, field_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    Field,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
 from forebay.address import bucket_and_key, is_s3, local_folder
 from forebay.aws.client import client
 from forebay.declaration import object_key
 from forebay.declaration.column import Column, Declared, RecordPath
 from forebay.declaration.condition import Condition
-from forebay.declaration.form import Form
+from forebay.declaration.form import Form, Format
 from forebay.declaration.path import parse_path
 from forebay.declaration.schedule import Schedule
 from forebay.declaration.table import Compaction, Table
@@ -66,10 +74,46 @@ class Envelope(Declared):
         json_schema_extra={"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]},
     )
 
+    format: Format = Field(
+        "auto",
+        description="json, csv, tsv, or lines, of which each is a record with the field text; auto: found by looking, and csv "
+        "and tsv by the suffix",
+    )
+    delimiter: str = Field("", description="of csv: one ASCII character between fields, where it is no comma")
+    quote: str = Field('"', description="of csv and tsv: the character around fields; empty: quotes are text")
+    header: tuple[str, ...] = Field((), description="of csv and tsv: the columns, where files have no header")
+
     @property
     def form(self) -> Form:
         """How the records lie in the files."""
-        return Form(inside=tuple(parse_path(path).keys for path in self.records))
+        inside = tuple(parse_path(path).keys for path in self.records)
+        return Form(self.format, inside, self.delimiter, self.quote, self.header)
+
+    @field_validator("delimiter", "quote")
+    @classmethod
+    def _one_sign(cls, value: str) -> str:
+        if len(value) > 1 or not value.isascii() or value in ("\n", "\r"):
+            raise ValueError(f"{value!r} is not one ASCII character")
+        return value
+
+    @field_validator("header")
+    @classmethod
+    def _names_once(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        twice = sorted({name for name in value if value.count(name) > 1})
+        if twice or "" in value:
+            raise ValueError(f"names {twice[0]!r} twice" if twice else "has a column without a name")
+        return value
+
+    @model_validator(mode="after")
+    def _for_its_format(self) -> Envelope:
+        if self.records and self.format not in ("auto", "json"):
+            raise ValueError(f"records lie inside of JSON documents, and the format is {self.format}")
+        of_csv = (self.delimiter, self.quote, self.header) != ("", '"', ())
+        if of_csv and self.format not in ("csv", "tsv"):
+            raise ValueError(f'delimiter, quote and header are of CSV: format = "csv", not {self.format}')
+        if self.delimiter and self.delimiter == self.quote:
+            raise ValueError("the delimiter and the quote are the same")
+        return self
 
     @field_validator("records")
     @classmethod

@@ -1,0 +1,165 @@
+"""CSV, TSV and plain lines become records: a JSON object for each row, with the texts that stand in the file.
+
+In: a text, its dialect and, where the file has none, its header. Out: parts. A value is a text, digit for digit: `007` and
+`1e5` are never numbers. CSV has no types, and a column that looks like numbers today may not tomorrow; declared columns have
+their types. A field with nothing in it is null, and `""` is an empty text. A row with other fields than the header is refused
+by itself. A header that names a column twice, or a quote that never closes, refuses the file: `NotTaken`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from forebay.content.encoding import Text
+from forebay.content.fields import Dialect, Rows, Torn, rows_of
+from forebay.content.json_text import documents, escaped, spelt
+from forebay.content.limits import Limits
+from forebay.content.lines import lines_of
+from forebay.content.outcome import NotTaken, RecordReason, Refused, TooMany, kept_text
+from forebay.content.part import Part, part_of_rows
+from forebay.content.vetting import Split
+
+__all__ = ["delimited_parts"]
+
+MADE_BYTES = 16 << 20
+"""How much JSON is made at a time."""
+MOST_COLUMNS = 10_000
+LONGEST_NAME = 1024
+
+
+def delimited_parts(text: Text, dialect: Dialect, header: Sequence[str], limits: Limits) -> Iterator[Part]:
+    """A stretch of the text at a time."""
+    utf8 = text.utf8
+    if b"\n" not in utf8:
+        utf8 = utf8.replace(b"\r", b"\n")
+    at, line, offset = 0, 1, text.offset
+    names = list(header)
+    try:
+        for rows in rows_of(utf8, dialect):
+            window = Text(utf8[at : rows.stop], offset, text.unit_bytes)
+            rows = _counted_from(rows, at)
+            if not names:
+                names, rows = _with_header(rows, window.utf8, dialect)
+            yield from _parts(rows, window, names, dialect, line, limits)
+            at, line, offset = at + rows.stop, line + window.utf8.count(b"\n"), offset + window.original_bytes
+    except Torn as torn:
+        opened = utf8.count(b"\n", 0, torn.at) + 1
+        raise NotTaken("corrupt-file", f"the quote that opens on line {opened} never closes") from torn
+
+
+def _counted_from(rows: Rows, at: int) -> Rows:
+    broken = [(start - at, end - at, why) for start, end, why in rows.broken]
+    return Rows(rows.first, rows.starts - at, rows.ends - at, broken, rows.stop - at)
+
+
+def _with_header(rows: Rows, window: bytes, dialect: Dialect) -> tuple[list[str], Rows]:
+    """The names of the first row that is not blank, and the rows behind it. Without such a row there are no names."""
+    for n, (first, stop) in enumerate(zip(rows.first[:-1].tolist(), rows.first[1:].tolist(), strict=True)):
+        places = list(zip(rows.starts[first:stop].tolist(), rows.ends[first:stop].tolist(), strict=True))
+        if places != [(places[0][0], places[0][0])]:
+            if rows.broken and rows.broken[0][0] < places[0][0]:
+                break
+            return _names(places, window, dialect), Rows(
+                rows.first[n + 1 :], rows.starts, rows.ends, rows.broken, rows.stop
+            )
+    if rows.broken:
+        raise NotTaken(
+            "bad-header", f"the header is no row: {rows.broken[0][2]}", kept_text(window[:LONGEST_NAME], LONGEST_NAME)
+        )
+    return [], Rows(rows.first[-1:], rows.starts, rows.ends, [], rows.stop)
+
+
+def _names(places: Sequence[tuple[int, int]], window: bytes, dialect: Dialect) -> list[str]:
+    """A column without a name is called by its number."""
+    if len(places) > MOST_COLUMNS:
+        raise NotTaken("bad-header", f"it has {len(places)} columns, and {MOST_COLUMNS} is the limit")
+    names = []
+    for number, (start, end) in enumerate(places, 1):
+        name = window[start:end]
+        if dialect.quote and name.startswith(dialect.quote):
+            name = name[1:-1].replace(2 * dialect.quote, dialect.quote)
+        if len(name) > LONGEST_NAME:
+            raise NotTaken("bad-header", f"the name of column {number} has {len(name)} bytes")
+        try:
+            names.append(name.decode() or f"column_{number}")
+        except UnicodeDecodeError as error:
+            raise NotTaken("bad-header", f"the name of column {number} is not UTF-8: {name!r}") from error
+    twice = next((name for name in names if names.count(name) > 1), None) if len(set(names)) < len(names) else None
+    if twice is not None:
+        raise NotTaken("bad-header", f"two columns are called {twice!r}")
+    return names
+
+
+def _parts(
+    rows: Rows, window: Text, names: Sequence[str], dialect: Dialect, line: int, limits: Limits
+) -> Iterator[Part]:
+    counts = np.diff(rows.first)
+    starts, ends = rows.starts[rows.first[:-1]], rows.ends[rows.first[1:] - 1]
+    filled = (counts > 1) | (ends > starts)
+    is_small = ends - starts <= limits.max_record_bytes
+    taken = filled & is_small & (counts == len(names))
+    odd = np.flatnonzero(filled & ~taken)
+    if len(odd) + len(rows.broken) > limits.max_refused:
+        raise TooMany("too-many-refused", f"more than {limits.max_refused} rows are none")
+    refused: list[tuple[int, int, RecordReason, str]] = [
+        (start, end, "not-a-row", why) for start, end, why in rows.broken
+    ]
+    for n in odd.tolist():
+        start, end = int(starts[n]), int(ends[n])
+        if is_small[n]:
+            refused.append((start, end, "not-a-row", f"{counts[n]} fields, and the header has {len(names)}"))
+        else:
+            refused.append(
+                (start, end, "record-too-large", f"{end - start} bytes, and {limits.max_record_bytes} is the limit")
+            )
+    yield _refused_part(sorted(refused), window, line)
+    keys = [spelt(name) for name in names]
+    at_once = max(1, MADE_BYTES // (sum(map(len, keys)) + 1))
+    lines, places = lines_of(window.utf8, starts) + (line - 1), window.offsets(starts)
+    rows_taken = np.flatnonzero(taken)
+    for begin in range(0, len(rows_taken), at_once):
+        some = rows_taken[begin : begin + at_once]
+        fields = (rows.first[some][:, np.newaxis] + np.arange(len(names))).ravel()
+        columns = _columns(window.utf8, rows.starts[fields], rows.ends[fields], len(names), dialect)
+        yield part_of_rows(documents(keys, columns, len(some), of_texts=True), lines[some], places[some], limits, 0)
+
+
+def _refused_part(refused: Sequence[tuple[int, int, RecordReason, str]], window: Text, line: int) -> Part:
+    """It counts the lines of the whole window."""
+    nothing = np.zeros(0, np.int64)
+    lines = lines_of(window.utf8, np.array([start for start, *_ in refused], np.int64)) + (line - 1)
+    rows = [
+        Refused(start, end, n, reason, detail)
+        for (start, end, reason, detail), n in zip(refused, lines.tolist(), strict=True)
+    ]
+    line_count = window.utf8.count(b"\n") + (not window.utf8.endswith(b"\n"))
+    return Part(Split(nothing, nothing, nothing, rows, line_count, True), window)
+
+
+def _columns(window: bytes, starts: Any, ends: Any, count: int, dialect: Dialect) -> list[Any]:
+    """The fields' texts, escaped, by column."""
+    buffer = np.frombuffer(window, np.uint8)
+    is_null = starts == ends
+    is_quoted = np.zeros(len(starts), np.bool_)
+    if dialect.quote:
+        is_quoted = ~is_null & (buffer[np.minimum(starts, len(buffer) - 1)] == dialect.quote[0])
+    borders = np.stack((starts + is_quoted, ends - is_quoted), axis=1).ravel().astype(np.int32)
+    buffers = [None, pa.py_buffer(borders), pa.py_buffer(window)]
+    between = pa.Array.from_buffers(pa.binary(), len(borders) - 1, buffers)
+    texts = between.take(pa.array(np.arange(0, len(borders), 2)))
+    if is_quoted.any() and 2 * dialect.quote in window:
+        single = pc.replace_substring(texts, 2 * dialect.quote, dialect.quote)
+        texts = pc.if_else(pa.array(is_quoted), single, texts)
+    texts = escaped(texts)
+    columns = [texts.take(pa.array(np.arange(n, len(starts), count))) for n in range(count)]
+    return [
+        pc.if_else(pa.array(nulls), pa.scalar(None, pa.binary()), column)
+        if (nulls := is_null[n::count]).any()
+        else column
+        for n, column in enumerate(columns)
+    ]

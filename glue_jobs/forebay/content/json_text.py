@@ -1,0 +1,156 @@
+"""Arrow columns become JSON text, a column at a time: every value as its producer wrote it.
+
+In: arrays of any type that Parquet can hold. Out: binary arrays of JSON, without nulls. Whole numbers and decimals keep their
+digits, floats are the shortest text that gives them back, times are ISO 8601, and bytes are base64. NaN and infinity are bare
+words, as Python writes them, so they fare as in JSON lines. A type that has no text is `Wordless`.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as kinds
+
+__all__ = ["Wordless", "documents", "escaped", "json_of", "spelt"]
+
+QUOTE, BACKSLASH = b'"\\'
+NULL = pa.scalar(b"null")
+NOTHING = pa.scalar(b"")
+ESCAPES = {ord("\n"): b"\\n", ord("\r"): b"\\r", ord("\t"): b"\\t", QUOTE: b'\\"', BACKSLASH: b"\\\\"}
+
+_IS_ESCAPED = np.isin(np.arange(256), [*range(0x20), QUOTE, BACKSLASH])
+_PLAIN_TEXT = (kinds.is_integer, kinds.is_decimal, kinds.is_boolean)
+_QUOTED_TEXT = (kinds.is_date, kinds.is_time)
+_TEXT = (kinds.is_string, kinds.is_large_string, kinds.is_string_view)
+_BYTES = (kinds.is_binary, kinds.is_large_binary, kinds.is_fixed_size_binary, kinds.is_binary_view)
+_LISTS = (kinds.is_list, kinds.is_large_list, kinds.is_fixed_size_list)
+
+
+class Wordless(ValueError):
+    """There is no JSON for values of this type."""
+
+    def __init__(self, kind: Any) -> None:
+        super().__init__(f"values of type {kind} are not read")
+
+
+def spelt(key: str) -> bytes:
+    return json.dumps(key, ensure_ascii=False).encode("utf-8", "surrogatepass")
+
+
+def documents(keys: Sequence[bytes], columns: Sequence[Any], rows: int, *, of_texts: bool = False) -> Any:
+    """An object for each row. Columns are JSON, or texts that are escaped, without their quotes, and may be null."""
+    if not keys:
+        return pa.array([b"{}"] * rows, pa.binary())
+    parts: list[Any] = []
+    before = b"{"
+    for key, column in zip(keys, columns, strict=True):
+        before += key + b":"
+        if of_texts and not column.null_count:
+            parts += [before + b'"', column]
+            before = b'",'
+        else:
+            parts += [before, quoted(column) if of_texts else column]
+            before = b","
+    return pc.binary_join_element_wise(*parts, before.removesuffix(b",") + b"}", b"")
+
+
+def escaped(texts: Any) -> Any:
+    """Texts as they stand between the quotes of JSON."""
+    held = texts.buffers()[2]
+    seen = np.frombuffer(held or b"", np.uint8)
+    there = np.unique(seen[_IS_ESCAPED[seen]]).tolist()
+    for byte in sorted(there, key=lambda byte: byte != BACKSLASH):  # first of all, as the others bring more of it
+        texts = pc.replace_substring(texts, bytes([byte]), ESCAPES.get(byte, b"\\u%04x" % byte))
+    return texts
+
+
+def quoted(texts: Any) -> Any:
+    """Texts that are escaped, in quotes; null where they are."""
+    return _or_null(texts, pc.binary_join_element_wise(b'"', pc.fill_null(texts, b""), b'"', b""))
+
+
+def json_of(values: Any) -> Any:
+    """Raises `Wordless`."""
+    kind = values.type
+    if isinstance(values, pa.ExtensionArray):
+        return json_of(values.storage)
+    if kinds.is_dictionary(kind):
+        return json_of(values.dictionary_decode())
+    if kinds.is_null(kind):
+        return pa.array([b"null"] * len(values), pa.binary())
+    if any(fits(kind) for fits in _PLAIN_TEXT):
+        return _or_null(values, _text(values))
+    if kinds.is_floating(kind):
+        return _or_null(values, _floats(values))
+    if kinds.is_duration(kind):
+        return json_of(values.cast(pa.int64()))
+    if any(fits(kind) for fits in _TEXT):
+        return quoted(escaped(values.cast(pa.binary())))
+    if any(fits(kind) for fits in _QUOTED_TEXT):
+        return quoted(_text(values))
+    if kinds.is_timestamp(kind):
+        return quoted(_moments(values))
+    if any(fits(kind) for fits in _BYTES):
+        encoded = [None if value is None else base64.b64encode(value) for value in values.to_pylist()]
+        return quoted(pa.array(encoded, pa.binary()))
+    if kinds.is_struct(kind):
+        fields = [json_of(child) for child in values.flatten()]
+        return _or_null(values, documents([spelt(field.name) for field in kind], fields, len(values)))
+    if kinds.is_map(kind):
+        return _or_null(values, _objects(values.take(pa.array(np.arange(len(values))))))
+    if any(fits(kind) for fits in _LISTS):
+        lengths = pc.fill_null(pc.list_value_length(values), 0)
+        return _or_null(values, _enclosed(b"[", json_of(values.flatten()), lengths, b"]"))
+    raise Wordless(kind)
+
+
+def _text(values: Any) -> Any:
+    return values.cast(pa.string()).cast(pa.binary())
+
+
+def _or_null(values: Any, texts: Any) -> Any:
+    return pc.if_else(values.is_null(), NULL, texts) if values.null_count else texts
+
+
+def _floats(values: Any) -> Any:
+    """A whole one is 1.0, so that it is not taken for a whole number."""
+    values = values.cast(pa.float32()) if kinds.is_float16(values.type) else values
+    texts = _text(values)
+    is_whole = pc.invert(pc.match_substring_regex(texts, "[.enE]"))
+    texts = pc.binary_join_element_wise(texts, pc.if_else(is_whole, b".0", NOTHING), b"")
+    if pc.all(pc.is_finite(values)).as_py() is False:
+        infinite = pc.if_else(pc.less(values, pa.scalar(0, values.type)), b"-Infinity", pa.scalar(b"Infinity"))
+        texts = pc.if_else(pc.is_inf(values), infinite, texts)
+        texts = pc.if_else(pc.is_nan(values), pa.scalar(b"NaN"), texts)
+    return texts
+
+
+def _moments(values: Any) -> Any:
+    """With a Z where they are moments, and without one where they are the time of a wall clock."""
+    texts = pc.replace_substring_regex(_text(values.cast(pa.timestamp(values.type.unit))), r"^([^< ]+) ", r"\1T")
+    return texts if values.type.tz is None else pc.binary_join_element_wise(texts, b"Z", b"")
+
+
+def _objects(maps: Any) -> Any:
+    kind = maps.type.key_type
+    if any(fits(kind) for fits in _TEXT):
+        keys = json_of(maps.keys)
+    elif any(fits(kind) for fits in (*_PLAIN_TEXT, *_QUOTED_TEXT)):
+        keys = quoted(_text(maps.keys))
+    else:
+        raise Wordless(maps.type)
+    members = pc.binary_join_element_wise(keys, json_of(maps.items), b":")
+    offsets = maps.offsets.to_numpy()
+    return _enclosed(b"{", members, pa.array(offsets[1:] - offsets[:-1]), b"}")
+
+
+def _enclosed(opening: bytes, elements: Any, lengths: Any, closing: bytes) -> Any:
+    offsets = np.concatenate(([0], np.cumsum(lengths.to_numpy(zero_copy_only=False), dtype=np.int64)))
+    lists = pa.LargeListArray.from_arrays(pa.array(offsets), elements)
+    return pc.binary_join_element_wise(opening, pc.binary_join(lists, b","), closing, b"")

@@ -1,0 +1,47 @@
+"""A part of a file's content: records with their text, their lines and their places; what all formats come to.
+
+In: JSON that was made of rows, with the rows' lines and places. Out: `Part`, of which records that are no good were refused.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from forebay.content.encoding import Located
+from forebay.content.limits import Limits
+from forebay.content.lines import Records
+from forebay.content.vetting import Split, vetted
+
+__all__ = ["Made", "Part", "part_of_rows"]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Records, and the text that they are in."""
+
+    records: Split
+    text: Located
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """JSON that was made of rows: what begins at a position of it has a place in the file."""
+
+    utf8: bytes
+    starts: Any
+    places: Any
+
+    def offsets(self, positions: Any) -> Any:
+        return self.places[np.searchsorted(self.starts, positions)]
+
+
+def part_of_rows(documents: Any, lines: Any, places: Any, limits: Limits, line_count: int) -> Part:
+    """Of an array of JSON documents, one for each row."""
+    offsets = np.frombuffer(documents.buffers()[1], np.int32)[documents.offset :][: len(documents) + 1]
+    utf8 = documents.buffers()[2].to_pybytes()
+    starts, ends = offsets[:-1].astype(np.int64), offsets[1:].astype(np.int64)
+    records = Records(starts, ends, lines, [], line_count, tight=True)
+    return Part(vetted(utf8, records, limits), Made(utf8, starts, places))

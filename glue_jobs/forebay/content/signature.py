@@ -1,0 +1,77 @@
+"""What a content is: by its first bytes, by what is declared, and at last by its name.
+
+In: the content, its key, and the declared form. Out: the format that it is read as, or `NotTaken` where it begins as something
+else than is declared. Only CSV and TSV go by the name, since nothing in them says what they are.
+"""
+
+from __future__ import annotations
+
+import re
+
+from forebay.content.outcome import NotTaken, kept_text
+from forebay.content.unpack import without_archive_suffix
+from forebay.declaration.form import Form, Format
+
+__all__ = ["HEAD_CHARACTERS", "format_of", "looks_like"]
+
+HEAD_CHARACTERS = 1024
+
+_SIGNATURES = (
+    (b"\x89PNG", "a PNG image"),
+    (b"\xff\xd8\xff", "a JPEG image"),
+    (b"PK\x03\x04", "a zip archive, which is not read"),
+    (b"\xfd7zXZ\0", "an xz archive, which is not read"),
+    (b"\x04\x22\x4d\x18", "an lz4 archive, which is not read"),
+    (b"7z\xbc\xaf\x27\x1c", "a 7z archive, which is not read"),
+    (b"\x82SNAPPY\0", "a snappy-java stream, which is not read (the framing format is)"),
+    (b"PAR1", "a Parquet file"),
+    (b"PARE", "an encrypted Parquet file, which is not read"),
+    (b"Obj\x01", "an Avro file"),
+    (b"ARROW1", "an Arrow file, which is not read"),
+    (b"ORC", "an ORC file"),
+    (b"%PDF", "a PDF file"),
+    (b"<", "HTML or XML"),
+)
+TEXTUAL = ("HTML or XML",)
+
+_BEGINS_AS_JSON = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:\{|\[\s*\{)")
+
+
+def looks_like(content: bytes) -> str | None:
+    """In words; None for text, whatever it says."""
+    head = content[:256].lstrip()
+    for signature, name in _SIGNATURES:
+        if head.startswith(signature):
+            return name
+    if content[257:262] == b"ustar":
+        return "a tar archive, which is not read"
+    if b"\0" in head.partition(b"\n")[0] and not content.startswith((b"\xff\xfe", b"\xfe\xff", b"\0\0\xfe\xff")):
+        return "binary data, or as UTF-16 without a byte order mark"
+    return None
+
+
+def format_of(content: bytes, key: str, form: Form) -> Format:
+    """Never `auto`."""
+    looks = looks_like(content)
+    if form.format == "auto":
+        return _named(content, key, looks)
+    if form.format == "json" or not content:
+        return "json"
+    if form.format == "lines":
+        looks = None if looks in TEXTUAL else looks
+    elif looks is None and _BEGINS_AS_JSON.match(content):
+        looks = "JSON"
+    if looks is not None:
+        head = kept_text(content[:HEAD_CHARACTERS], HEAD_CHARACTERS)
+        raise NotTaken("wrong-format", f"{form.format} is declared, and it begins as {looks}", head)
+    return form.format
+
+
+def _named(content: bytes, key: str, looks: str | None) -> Format:
+    if looks is None and not _BEGINS_AS_JSON.match(content):
+        name = without_archive_suffix(key)
+        if name.endswith(".csv"):
+            return "csv"
+        if name.endswith((".tsv", ".tab")):
+            return "tsv"
+    return "json"
