@@ -326,3 +326,16 @@ def test_a_replay_that_comes_into_another_services_queue_takes_no_row_away(rule:
     assert (foreign.fresh, foreign.known, foreign.superseded) == ((), (version(1),), ())
     own = Claim([version(1)], {key: [marked]}, lambda key: rule, (), "casual").to_read()
     assert own.fresh == (version(1),)
+
+
+@pytest.mark.parametrize("rule", ["append", "ignore", "replace"])
+def test_bytes_whose_rows_left_with_a_rollback_are_loaded_when_they_are_put_again(rule: Overwritten) -> None:
+    nothing: dict[str, Any] = {"written": 0, "quarantined": 0, "parked": 0, "dropped": 10, "tables": {}}
+    gone = loaded(version(1), reason="rolled-back", **nothing)
+    again = replace(version(2), etag="etag1")
+    assert decided([again], [gone], rule).fresh == (again,)
+    assert decided([version(1)], [gone], rule).known == (version(1),), "a redelivery brings nothing back"
+    if rule == "replace":
+        assert decided([version(0)], [gone], rule).left_out[0].reason == "announced-late"
+    partly = loaded(version(1), reason="rolled-back")
+    assert decided([again], [partly], rule).fresh == (), "what still stands elsewhere would be doubled"

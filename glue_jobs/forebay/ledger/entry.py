@@ -19,6 +19,7 @@ __all__ = [
     "NOT_FINAL",
     "NOT_FINAL_REASONS",
     "REPLAY",
+    "ROLLED_BACK",
     "SKIPPED_BY_OPERATOR",
     "WITHHELD",
     "Entry",
@@ -47,6 +48,9 @@ NOT_FINAL: tuple[Outcome, ...] = ("missing", "denied", "unavailable", REPLAY)
 becomes what it ends as then. All other outcomes are final, except with one of `NOT_FINAL_REASONS`."""
 
 SKIPPED_BY_OPERATOR = "by-operator"
+
+ROLLED_BACK = "rolled-back"
+"""Rows of the file left with a rollback of their table."""
 
 NOT_FINAL_REASONS: tuple[str, ...] = (POISON, SKIPPED_BY_OPERATOR)
 """A file that ended our workers may be read by better code, and an operator may take a skip back."""

@@ -18,7 +18,7 @@ from functools import reduce
 from typing import Any, Literal
 
 from forebay.landed_file import LandedFile
-from forebay.ledger.entry import REPLAY, SKIPPED_BY_OPERATOR, WITHHELD, Entry, is_final
+from forebay.ledger.entry import REPLAY, ROLLED_BACK, SKIPPED_BY_OPERATOR, WITHHELD, Entry, is_final
 from forebay.notification.order import newer
 
 __all__ = ["Claim", "Earlier", "Key", "Overwritten", "Sorted", "Superseded", "standing"]
@@ -45,6 +45,12 @@ class Earlier:
     def stands(self) -> bool:
         """Whether rows of it may be somewhere: of a superseded one, in tables that could not be written when it left."""
         return self.loaded or (self.row["outcome"] == "superseded" and bool(self.row.get("written")))
+
+    @property
+    def rolled_back(self) -> bool:
+        """Whether nothing is left of it since a rollback, so that its bytes may come again under a later version."""
+        left = sum(self.row.get(name) or 0 for name in ("written", "quarantined", "parked"))
+        return self.row["outcome"] == "loaded" and self.row.get("reason") == ROLLED_BACK and not left
 
     @property
     def wants_replay(self) -> bool:
@@ -238,7 +244,7 @@ class _Deciding:
             self.left_out.append(Entry(file=file, outcome="duplicate", reason="same-key-same-bytes"))
         elif rivals and rule == "ignore":
             self.left_out.append(Entry(file=file, outcome="skipped", reason="overwritten"))
-        elif rule == "replace" and any(_later(rival, file) for rival in rivals):
+        elif rule == "replace" and any(_later(rival, file) for rival in [*rivals, *self._rolled_back(file)]):
             self.left_out.append(Entry(file=file, outcome="superseded", reason="announced-late"))
         else:
             if rule == "replace":
@@ -284,8 +290,16 @@ class _Deciding:
         """Of a replay there are none: it takes its own place."""
         if file.file_id in self.replays:
             return []
-        loaded = [seen.file for seen in self._earlier(file) if seen.loaded and seen.file.file_id != file.file_id]
+        loaded = [
+            seen.file
+            for seen in self._earlier(file)
+            if seen.loaded and not seen.rolled_back and seen.file.file_id != file.file_id
+        ]
         return loaded + self.fresh.get(self._key(file), [])
+
+    def _rolled_back(self, file: LandedFile) -> list[LandedFile]:
+        """They are in nobody's way, but an older version does not come back for them."""
+        return [] if file.file_id in self.replays else [seen.file for seen in self._earlier(file) if seen.rolled_back]
 
     @staticmethod
     def _key(file: LandedFile) -> Key:

@@ -42,14 +42,13 @@ from forebay.lake.layout import (
 from forebay.lake.lease import hold
 from forebay.lake.log.listing import LOG
 from forebay.lake.objects import Objects, open_objects
-from forebay.ledger.entry import REPLAY
+from forebay.ledger.entry import REPLAY, ROLLED_BACK
 from forebay.operate.files import LedgerFile
 from forebay.operate.lake_view import LakeView, known_table, quoted, rows_of
 
 __all__ = ["Rollback", "TableBack", "finish_earlier", "plan_rollback", "roll_back"]
 
 MARK = "forebay-rollback"
-ROLLED_BACK = "rolled-back"
 UNDERSTOOD = {"appendOnly", "invariants", "checkConstraints", "timestampNtz"}
 """Features of tables that delta-rs writes."""
 ASKED_AT_ONCE = 5000
