@@ -56,6 +56,9 @@ HARMLESS = {
     "an entry of a map": call("ElementAt", Node("AttributeReference", "map<string,string>", name="m"), TEXT),
     "any place, from 0": call("GetArrayItem", WORDS, NUMBER),
     "words with commas": call("ArrayJoin", WORDS, literal(", ")),
+    "all numbers": call("RegExpExtractAll", TEXT, literal("([0-9]+)"), literal(1), returns="array<string>"),
+    "a thousand's comma": call("RegExpReplace", TEXT, literal("(?<=[0-9])(?=([0-9]{3})+$)"), literal(","), literal(1)),
+    "swapped": call("RegExpReplace", TEXT, literal("(.*)-(.*)"), literal("$2-$1"), literal(1)),
     "a number as text": call("FormatNumber", NUMBER, literal(2)),
     "a format": call("FormatString", literal("%s of %08d"), TEXT, NUMBER),
     "each word in capitals": call("ArrayTransform", WORDS, each(call("Upper", ELEMENT)), returns="array<string>"),
@@ -114,6 +117,11 @@ HARMFUL = {
     ),
     "large on the way to a number": call("Length", call("StringSpace", NUMBER), returns="int"),
     "columns side by side, often": call("Concat", *[TEXT] * (MOST_TIMES + 1)),
+    "the rest of the text at each place": call("RegExpReplace", TEXT, literal("(?=(.*))"), literal("$1"), literal(1)),
+    "all rests of the text": call("RegExpExtractAll", TEXT, literal("x(?=(.*))"), literal(1), returns="array<string>"),
+    "all beginnings of the text": call("RegExpExtractAll", TEXT, literal("(?<=(.{0,99}))"), literal(1)),
+    "what a pattern of the record finds": call("RegExpExtractAll", TEXT, OTHER, literal(1), returns="array<string>"),
+    "a long text for each null": call("ArrayJoin", WORDS, literal(","), literal("x" * 100)),
     "a long constant": literal("x" * (MOST_FIXED + 1)),
 }
 

@@ -68,6 +68,9 @@ class Size:
         return Size(self.fixed * count, {name: times * count for name, times in self.of.items()})
 
 
+LOOKS_AROUND = re.compile(r"\(\?<?=")
+
+
 class Unbounded(Exception):
     """Its text says why."""
 
@@ -153,13 +156,30 @@ def _sequence(node: Node) -> Size:
 
 def _replaced(node: Node) -> Size:
     """In the worst case something stands in the place of each character."""
-    text, _, by, *_ = node.parts
+    text, pattern, by, *_ = node.parts
+    if node.kind == "RegExpReplace" and "$" in str(by.value):
+        _matches_apart(pattern)
     return _size(text) * (1 + _length(by, "takes the place of something"))
 
 
+def _extracted(node: Node) -> Size:
+    _matches_apart(node.parts[1])
+    return _sum(node)
+
+
+def _matches_apart(pattern: Node) -> None:
+    """Matches share no text. But groups of a pattern that looks ahead or behind do: `(?=(.*))` has the rest of the text at each
+    place, which together is the square of it."""
+    if pattern.kind != LITERAL or LOOKS_AROUND.search(str(pattern.value)):
+        raise Unbounded(
+            "its pattern must be a constant without (?= and (?<=, whose groups could be the text at each place"
+        )
+
+
 def _joined(node: Node) -> Size:
-    between = node.parts[0] if node.kind == "ConcatWs" else node.parts[1]
-    return _sum(node) * (1 + _length(between, "stands between elements"))
+    """`array_join` may have a text for null, too."""
+    between = node.parts[:1] if node.kind == "ConcatWs" else node.parts[1:]
+    return _sum(node) * (1 + sum(_length(part, "stands between elements") for part in between))
 
 
 def _format(node: Node) -> Size:
@@ -239,6 +259,7 @@ RULES: Mapping[str, Callable[[Node], Size]] = {
     "Sequence": _sequence,
     "ArrayInsert": _inserted,
     **dict.fromkeys(("StringReplace", "RegExpReplace"), _replaced),
+    "RegExpExtractAll": _extracted,
     **dict.fromkeys(("ConcatWs", "ArrayJoin"), _joined),
     "FormatString": _format,
     "FormatNumber": _number_format,
