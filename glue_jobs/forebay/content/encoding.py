@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import codecs
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -17,10 +17,12 @@ __all__ = ["Located", "Text", "decoded"]
 
 
 class Located(Protocol):
-    """A text of which every record has a place in its file."""
+    """A text of which every record has a place in its file: the number of a byte, or what it `counts` else."""
 
     @property
     def utf8(self) -> bytes: ...
+    @property
+    def counts(self) -> str: ...
     def offsets(self, positions: Any) -> Any: ...
 
 
@@ -31,6 +33,7 @@ class Text:
     utf8: bytes
     offset: int = 0
     unit_bytes: int = 1
+    counts: ClassVar[str] = "byte"
 
     def offsets(self, positions: Any) -> Any:
         """Positions in `utf8`, ascending, as byte offsets in the original."""

@@ -33,15 +33,18 @@ class Made:
     utf8: bytes
     starts: Any
     places: Any
+    counts: str = "byte"
 
     def offsets(self, positions: Any) -> Any:
         return self.places[np.searchsorted(self.starts, positions)]
 
 
-def part_of_rows(documents: Any, lines: Any, places: Any, limits: Limits, line_count: int) -> Part:
-    """Of an array of JSON documents, one for each row."""
+def part_of_rows(
+    documents: Any, lines: Any, places: Any, limits: Limits, line_count: int, *, counts: str = "byte"
+) -> Part:
+    """Of an array of JSON documents, one for each row. `counts` is what their places count."""
     offsets = np.frombuffer(documents.buffers()[1], np.int32)[documents.offset :][: len(documents) + 1]
     utf8 = documents.buffers()[2].to_pybytes()
     starts, ends = offsets[:-1].astype(np.int64), offsets[1:].astype(np.int64)
     records = Records(starts, ends, lines, [], line_count, tight=True)
-    return Part(vetted(utf8, records, limits), Made(utf8, starts, places))
+    return Part(vetted(utf8, records, limits), Made(utf8, starts, places, counts))

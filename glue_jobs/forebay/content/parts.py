@@ -7,58 +7,64 @@ time. A part that came before does not count then.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from forebay.content.delimited import delimited_parts
 from forebay.content.encoding import Text, decoded
 from forebay.content.fields import Dialect
 from forebay.content.limits import Limits
-from forebay.content.outcome import FileReason, NotTaken, TooMany, kept_text
+from forebay.content.members import Content
+from forebay.content.outcome import FileReason, NotTaken, TooMany
+from forebay.content.parquet import parquet_parts
 from forebay.content.part import Part
-from forebay.content.signature import HEAD_CHARACTERS, format_of, looks_like
+from forebay.content.signature import format_of, looks_like
 from forebay.content.split import split, split_json_lines
 from forebay.content.unpack import is_named_archive
 from forebay.declaration.form import Form, Format
 
-__all__ = ["Content", "parts_of"]
+__all__ = ["parts_of"]
 
 LINES = Dialect(b"", b"")
 TEXT = ("text",)
 """The column of plain lines."""
 
 
-@dataclass(frozen=True, slots=True)
-class Content:
-    """Bytes of a file, unpacked. `offset` is not 0 for lines of a larger file, which are `cut` from it."""
-
-    key: str
-    data: bytes
-    was_packed: bool = False
-    cut: bool = False
-    offset: int = 0
-
-    @property
-    def head(self) -> str:
-        return kept_text(self.data[:HEAD_CHARACTERS], HEAD_CHARACTERS)
-
-
 def parts_of(content: Content, form: Form, limits: Limits) -> Iterator[Part]:
     try:
         yield from _parts(content, form, limits)
     except TooMany as too_many:
-        raise NotTaken(too_many.reason, too_many.detail, content.head) from too_many
+        raise NotTaken(too_many.reason, _told(content, too_many.detail), content.head) from too_many
+    except NotTaken as refusal:
+        raise NotTaken(refusal.why.reason, _told(content, refusal.why.detail), refusal.why.head) from refusal
+
+
+def _told(content: Content, detail: str) -> str:
+    return f"in {content.key}: {detail}" if content.is_member else detail
 
 
 def _parts(content: Content, form: Form, limits: Limits) -> Iterator[Part]:
     kind: Format = form.format if content.cut else format_of(content.data, content.key, form)
+    if kind == "parquet":
+        yield from _bounded(parquet_parts(content.data, limits.of_archive(len(content.data))), content, limits)
+        return
     text = Text(content.data, content.offset) if content.cut and content.offset else decoded(content.data)
     if kind == "lines":
         yield from delimited_parts(text, LINES, TEXT, limits)
     elif kind in ("csv", "tsv"):
         delimiter = form.delimiter or ("\t" if kind == "tsv" else ",")
-        yield from delimited_parts(text, Dialect(delimiter.encode(), form.quote.encode()), form.header, limits)
+        dialect = Dialect(delimiter.encode(), form.quote.encode())
+        yield from _bounded(delimited_parts(text, dialect, form.header, limits), content, limits)
     else:
         yield _json(content, text, form, limits)
+
+
+def _bounded(parts: Iterator[Part], content: Content, limits: Limits) -> Iterator[Part]:
+    """Rows repeat the names of their columns, and a Parquet file says a long value once for many rows."""
+    made, most = 0, max(limits.max_expanded_bytes, limits.max_expansion * len(content.data))
+    for part in parts:
+        made += len(part.text.utf8)
+        if made > most:
+            raise NotTaken("expansion-bomb", f"{len(content.data)} bytes become more than {most} bytes of records")
+        yield part
 
 
 def _json(content: Content, text: Text, form: Form, limits: Limits) -> Part:

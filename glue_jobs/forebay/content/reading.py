@@ -16,13 +16,13 @@ import pyarrow as pa
 from forebay.content.end import PieceEnd, hash_of
 from forebay.content.fetch import Get, Metadata
 from forebay.content.limits import Limits
+from forebay.content.members import Content, contents_of
 from forebay.content.outcome import NotTaken, Unread
 from forebay.content.part import Part
-from forebay.content.parts import Content, parts_of
+from forebay.content.parts import parts_of
 from forebay.content.piece import Piece, cut
 from forebay.content.ranges import Fetched, take
-from forebay.content.rows import document_batches, end_batch, joined, refused_batches, with_metadata
-from forebay.content.unpack import expand
+from forebay.content.rows import Member, document_batches, end_batch, joined, of_member, refused_batches, with_metadata
 from forebay.content.window import fetch_all
 from forebay.declaration.form import FOUND, Form
 from forebay.landed_file import LandedFile
@@ -95,27 +95,44 @@ def _rows_of_content(piece: Piece, fetched: Fetched, limits: Limits, form: Form)
         return
     taken = _Taken()
     try:
-        content = _unpacked(piece, fetched, raw, limits)
-        limits = limits.of_archive(fetched.bytes_read) if content.was_packed else limits
-        taken.expanded_bytes = len(content.data)
-        for part in parts_of(content, form, limits):
-            taken.add(part, limits)
-            yield from document_batches(piece.number, part.records, part.text)
-            yield from refused_batches(piece.number, part.records.refused, part.text, limits.raw_bytes)
+        for content in _contents(piece, fetched, raw, limits):
+            yield from _rows_of_parts(piece, content, fetched, limits, form, taken)
+            taken.close(content)
     except NotTaken as refusal:
         yield end_batch(_end_unread(piece, fetched, refusal.why))
         return
     yield end_batch(_end(piece, fetched, taken, hash_of(raw)))
 
 
+def _rows_of_parts(
+    piece: Piece, content: Content, fetched: Fetched, limits: Limits, form: Form, taken: _Taken
+) -> Iterator[pa.RecordBatch]:
+    limits = limits.of_archive(fetched.bytes_read) if content.was_packed else limits
+    member = Member(content.key, taken.base) if content.is_member else None
+    for part in parts_of(content, form, limits):
+        taken.add(part, limits)
+        batches = document_batches(piece.number, part.records, part.text)
+        refused = refused_batches(piece.number, part.records.refused, part.text, limits.raw_bytes)
+        yield from (batches if member is None else (of_member(batch, member) for batch in batches))
+        yield from (refused if member is None else (of_member(batch, member) for batch in refused))
+
+
 @dataclass(slots=True)
 class _Taken:
-    """What the parts so far gave."""
+    """What the parts so far gave. Places of the next member of an archive are counted from `base` on."""
 
     documents: int = 0
     refused: int = 0
     lines: int = 0
     expanded_bytes: int = 0
+    base: int = 0
+    rows: int = 0
+
+    def close(self, content: Content) -> None:
+        """A row of Parquet may take less than a byte."""
+        self.expanded_bytes += len(content.data)
+        self.base += max(len(content.data), self.documents + self.refused - self.rows)
+        self.rows = self.documents + self.refused
 
     def add(self, part: Part, limits: Limits) -> None:
         self.documents += len(part.records.starts)
@@ -127,13 +144,11 @@ class _Taken:
             raise NotTaken("too-many-refused", f"{limits.max_refused} is the limit")
 
 
-def _unpacked(piece: Piece, fetched: Fetched, raw: bytes, limits: Limits) -> Content:
+def _contents(piece: Piece, fetched: Fetched, raw: bytes, limits: Limits) -> Iterator[Content]:
     if fetched.lines:
-        return Content(piece.file.key, raw, cut=True, offset=fetched.offset)
-    content = expand(raw, limits)
-    if isinstance(content, Unread):
-        raise NotTaken(content.reason, content.detail)
-    return Content(piece.file.key, content, was_packed=content is not raw)
+        yield Content(piece.file.key, raw, cut=True, offset=fetched.offset)
+    else:
+        yield from contents_of(piece.file.key, raw, limits)
 
 
 def _end(piece: Piece, fetched: Fetched, taken: _Taken, content_hash: str) -> PieceEnd:

@@ -4,7 +4,7 @@
 | --- | --- | --- | --- |
 | `piece` | the number of the piece | the same | the same |
 | `line` | from 1, counted in the piece | the same | null |
-| `byte_offset` | where it begins, in the file's expanded bytes | the same | null |
+| `byte_offset` | where it begins, in the file's expanded bytes; of Parquet its row, from 0 | the same | null |
 | `value` | the document; white space may follow it | its text, up to `raw_bytes` | the rest of `PieceEnd` |
 | `problem` | null | one of `RECORD_REASONS` | null, or one of `FILE_REASONS` |
 | `detail` | null | for a person | null, or for a person |
@@ -19,14 +19,17 @@ A document begins with `{` and ends with `}`. Not-UTF-8 bytes of refused text ar
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from forebay.content.elements import with_parent
 from forebay.content.encoding import Located
 from forebay.content.end import PieceEnd
+from forebay.content.json_text import spelt
 from forebay.content.outcome import Refused, kept_text
 from forebay.content.vetting import Split
 
@@ -36,9 +39,11 @@ __all__ = [
     "IS_END",
     "IS_REFUSED",
     "SCHEMA",
+    "Member",
     "document_batches",
     "end_batch",
     "joined",
+    "of_member",
     "refused_batches",
     "with_metadata",
 ]
@@ -112,7 +117,10 @@ def refused_batches(piece: int, refused: list[Refused], text: Located, raw_bytes
             offsets[at : at + step],
             [kept_text(view[r.start : r.end], raw_bytes) for r in some],
             [r.reason for r in some],
-            [_detail(r, begin, raw_bytes) for r, begin in zip(some, offsets[at : at + step], strict=True)],
+            [
+                _detail(r, f"{text.counts} {begin}", raw_bytes)
+                for r, begin in zip(some, offsets[at : at + step], strict=True)
+            ],
             [None] * len(some),
         ]
         yield pa.RecordBatch.from_arrays(
@@ -120,12 +128,41 @@ def refused_batches(piece: int, refused: list[Refused], text: Located, raw_bytes
         )
 
 
-def _detail(refused: Refused, begin: int, raw_bytes: int) -> str:
+def _detail(refused: Refused, begin: str, raw_bytes: int) -> str:
     """With its size where its text is cut: the rest of it is in the file, from its byte offset on."""
     size = refused.end - refused.start
     if size <= raw_bytes:
         return refused.detail
-    return f"{refused.detail}; of its {size} bytes from byte {begin} of the content on, the first {raw_bytes} are kept"
+    return f"{refused.detail}; of its {size} bytes from {begin} of the content on, the first {raw_bytes} are kept"
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """Of an archive: its name, which each of its records keeps, and what is added to their places."""
+
+    name: str
+    base: int
+
+
+def of_member(batch: pa.RecordBatch, member: Member) -> pa.RecordBatch:
+    """Documents get the field `@member`, unless they have such a field; refused records have the name in their detail."""
+    places = pc.add(batch.column("byte_offset"), member.base)
+    is_refused = batch.column("problem").is_valid()
+    told = pc.binary_join_element_wise(batch.column("detail"), f"in {member.name}", "; ")
+    values = batch.column("value").cast(pa.binary())
+    head = b'{"@member":' + spelt(member.name)
+    is_empty = pc.match_substring_regex(values, r"^\{\s*\}")
+    named = pc.binary_replace_slice(values, 0, 1, head + b",")
+    named = pc.if_else(is_empty, pc.binary_replace_slice(values, 0, 1, head), named)
+    is_left = pc.or_(is_refused, pc.match_substring(values, b'"@member"'))
+    columns = {
+        "byte_offset": places,
+        "detail": pc.if_else(is_refused, told, batch.column("detail")),
+        "value": pc.if_else(is_left, values, named).cast(pa.string()),
+    }
+    for name, column in columns.items():
+        batch = batch.set_column(SCHEMA.get_field_index(name), SCHEMA.field(name), column)
+    return batch
 
 
 def end_batch(end: PieceEnd) -> pa.RecordBatch:

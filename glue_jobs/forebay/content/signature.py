@@ -8,18 +8,17 @@ from __future__ import annotations
 
 import re
 
+from forebay.content.members import HEAD_CHARACTERS
 from forebay.content.outcome import NotTaken, kept_text
 from forebay.content.unpack import without_archive_suffix
 from forebay.declaration.form import Form, Format
 
-__all__ = ["HEAD_CHARACTERS", "format_of", "looks_like"]
-
-HEAD_CHARACTERS = 1024
+__all__ = ["format_of", "looks_like"]
 
 _SIGNATURES = (
     (b"\x89PNG", "a PNG image"),
     (b"\xff\xd8\xff", "a JPEG image"),
-    (b"PK\x03\x04", "a zip archive, which is not read"),
+    (b"PK\x03\x04", "a zip archive within an archive, which is not read"),
     (b"\xfd7zXZ\0", "an xz archive, which is not read"),
     (b"\x04\x22\x4d\x18", "an lz4 archive, which is not read"),
     (b"7z\xbc\xaf\x27\x1c", "a 7z archive, which is not read"),
@@ -32,6 +31,7 @@ _SIGNATURES = (
     (b"%PDF", "a PDF file"),
     (b"<", "HTML or XML"),
 )
+BINARY: dict[str | None, Format] = {"a Parquet file": "parquet"}
 TEXTUAL = ("HTML or XML",)
 
 _BEGINS_AS_JSON = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:\{|\[\s*\{)")
@@ -54,10 +54,14 @@ def format_of(content: bytes, key: str, form: Form) -> Format:
     """Never `auto`."""
     looks = looks_like(content)
     if form.format == "auto":
-        return _named(content, key, looks)
+        return BINARY[looks] if looks in BINARY else _named(content, key, looks)
     if form.format == "json" or not content:
         return "json"
-    if form.format == "lines":
+    if looks in BINARY and BINARY[looks] == form.format:
+        return form.format
+    if form.format in BINARY.values():
+        looks = looks or "text"
+    elif form.format == "lines":
         looks = None if looks in TEXTUAL else looks
     elif looks is None and _BEGINS_AS_JSON.match(content):
         looks = "JSON"

@@ -20,7 +20,7 @@ from forebay.content import snappy
 from forebay.content.limits import Limits
 from forebay.content.outcome import Unread
 
-__all__ = ["expand", "is_archive", "is_named_archive", "without_archive_suffix"]
+__all__ = ["CHUNK_BYTES", "expand", "is_archive", "is_named_archive", "most_expanded_bytes", "without_archive_suffix"]
 
 SUFFIXES = (".gz", ".gzip", ".zst", ".zstd", ".bz2", ".sz", ".snappy")
 
@@ -30,19 +30,35 @@ CHUNK_BYTES = 4 << 20
 SLACK_BYTES = 16 << 20
 """No archive is a bomb before it has expanded to this much, however small it is."""
 
+MOST_LAYERS = 4
+"""How many times a content may be compressed."""
+
 Chunks = Iterator[tuple[bytes, int]]
 """Expanded bytes, and how many bytes of the archive were used up so far."""
 
 
 def expand(data: bytes, limits: Limits) -> bytes | Unread:
-    """The content; `data` itself where it is no archive."""
-    unpack = _unpacker(data)
-    if unpack is None:
+    """The content; `data` itself where it is no archive. An archive within an archive is unpacked as well: what was compressed
+    twice expands to no more than what was compressed once may."""
+    most = most_expanded_bytes(len(data), limits)
+    for _ in range(MOST_LAYERS):
+        unpack = _unpacker(data)
+        if unpack is None:
+            return data
+        try:
+            content = _within_limits(unpack(data), limits, most)
+        except (ValueError, EOFError, OSError, zlib.error) as error:
+            return Unread("unreadable", "corrupt-archive", str(error))
+        if isinstance(content, Unread):
+            return content
+        data = content
+    if _unpacker(data) is None:
         return data
-    try:
-        return _within_limits(unpack(data), limits)
-    except (ValueError, EOFError, OSError, zlib.error) as error:
-        return Unread("unreadable", "corrupt-archive", str(error))
+    return Unread("unreadable", "expansion-bomb", f"archives lie within archives, more than {MOST_LAYERS} deep")
+
+
+def most_expanded_bytes(archive_bytes: int, limits: Limits) -> int:
+    return min(limits.max_expanded_bytes, SLACK_BYTES + limits.max_expansion * archive_bytes)
 
 
 def is_archive(head: bytes) -> bool:
@@ -61,13 +77,13 @@ def without_archive_suffix(key: str) -> str:
     return name
 
 
-def _within_limits(chunks: Chunks, limits: Limits) -> bytes | Unread:
+def _within_limits(chunks: Chunks, limits: Limits, most: int) -> bytes | Unread:
     parts: list[bytes] = []
     expanded = 0
     for chunk, used in chunks:
         parts.append(chunk)
         expanded += len(chunk)
-        if expanded > min(limits.max_expanded_bytes, SLACK_BYTES + limits.max_expansion * used):
+        if expanded > min(most, most_expanded_bytes(used, limits)):
             return Unread("unreadable", "expansion-bomb", f"{used} bytes of the archive expand to more than {expanded}")
     return parts[0] if len(parts) == 1 else b"".join(parts)
 

@@ -1,0 +1,102 @@
+"""What is packed into a file: its content, or that of each member of a zip archive, one at a time.
+
+In: what S3 gave. Out: `Content`; or `NotTaken`: corrupt-archive, expansion-bomb, encrypted. A zip archive of which one member
+is broken is refused whole, as any archive is. What macOS adds to archives (`__MACOSX/`, `.DS_Store`) is left out.
+"""
+
+from __future__ import annotations
+
+import io
+import lzma
+import struct
+import zipfile
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from forebay.content.limits import Limits
+from forebay.content.outcome import NotTaken, Unread, kept_text
+from forebay.content.unpack import CHUNK_BYTES, expand, most_expanded_bytes
+
+__all__ = ["HEAD_CHARACTERS", "Content", "contents_of", "is_zip"]
+
+HEAD_CHARACTERS = 1024
+LONGEST_NAME = 1024
+"""As long as S3's keys may be. Each record carries it."""
+
+BROKEN = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, OSError, RuntimeError, ValueError, struct.error)
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """Bytes, unpacked. `offset` is not 0 for lines of a larger file, which are `cut` from it. `key` is a member's own name."""
+
+    key: str
+    data: bytes
+    was_packed: bool = False
+    cut: bool = False
+    offset: int = 0
+    is_member: bool = False
+
+    @property
+    def head(self) -> str:
+        return kept_text(self.data[:HEAD_CHARACTERS], HEAD_CHARACTERS)
+
+
+def contents_of(key: str, raw: bytes, limits: Limits) -> Iterator[Content]:
+    content = _expanded(raw, limits)
+    if is_zip(content):
+        yield from _members(content, limits)
+    else:
+        yield Content(key, content, was_packed=content is not raw)
+
+
+def is_zip(data: bytes) -> bool:
+    return data.startswith((b"PK\x03\x04", b"PK\x05\x06"))
+
+
+def _expanded(data: bytes, limits: Limits) -> bytes:
+    content = expand(data, limits)
+    if isinstance(content, Unread):
+        raise NotTaken(content.reason, content.detail)
+    return content
+
+
+def _members(data: bytes, limits: Limits) -> Iterator[Content]:
+    """What all members expand to is held to the limits, not each of them."""
+    most = most_expanded_bytes(len(data), limits)
+    try:
+        archive = zipfile.ZipFile(io.BytesIO(data))
+        for member in _of_interest(archive):
+            packed = _read(archive, member, most)
+            content = _expanded(packed, replace(limits, max_expanded_bytes=max(1, most)))
+            most -= len(content)
+            yield Content(member.filename, content, was_packed=True, is_member=True)
+    except BROKEN as error:
+        raise NotTaken("corrupt-archive", f"a zip archive that cannot be read: {error}") from error
+
+
+def _of_interest(archive: zipfile.ZipFile) -> Iterator[zipfile.ZipInfo]:
+    for member in archive.infolist():
+        if member.filename == "[Content_Types].xml":
+            raise NotTaken("wrong-format", "it is an Office document, such as an Excel workbook, which is not read")
+        if member.flag_bits & 0x1:
+            raise NotTaken("encrypted", f"the member {member.filename} of the zip archive is encrypted")
+        if len(member.filename.encode("utf-8", "surrogatepass")) > LONGEST_NAME:
+            raise NotTaken("corrupt-archive", f"a member's name is longer than {LONGEST_NAME} bytes")
+        name = member.filename.rpartition("/")[2]
+        if not (member.is_dir() or member.filename.startswith("__MACOSX/") or name == ".DS_Store"):
+            yield member
+
+
+def _read(archive: zipfile.ZipFile, member: zipfile.ZipInfo, most: int) -> bytes:
+    """In bounded pieces, whatever the archive says of its member's size."""
+    parts: list[bytes] = []
+    size = 0
+    with archive.open(member) as stream:
+        while chunk := stream.read(CHUNK_BYTES):
+            parts.append(chunk)
+            size += len(chunk)
+            if size > most:
+                raise NotTaken("expansion-bomb", f"the members of the zip archive expand to more than {most} bytes")
+    return b"".join(parts)

@@ -1,0 +1,67 @@
+"""The rows of a Parquet file become records.
+
+In: the file's bytes. Out: parts, a batch of rows at a time; the place of a row is its number, from 0. A file that is torn, or
+has values that are not read, is `NotTaken`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from forebay.content.json_text import Wordless, documents, json_of, spelt
+from forebay.content.limits import Limits
+from forebay.content.outcome import NotTaken, TooMany
+from forebay.content.part import Part, part_of_rows
+
+__all__ = ["parquet_parts"]
+
+BATCH_BYTES, BATCH_ROWS = 8 << 20, 20_000
+
+
+def parquet_parts(data: bytes, limits: Limits) -> Iterator[Part]:
+    try:
+        yield from _parts(data, limits)
+    except MemoryError:  # Arrow's is one of its own errors, too
+        raise
+    except Wordless as wordless:
+        raise NotTaken("wrong-format", str(wordless)) from wordless
+    except RecursionError as deep:
+        raise NotTaken("wrong-format", "its columns are nested too deep") from deep
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise NotTaken("corrupt-file", f"a Parquet file that cannot be read: {error}") from error
+
+
+def _parts(data: bytes, limits: Limits) -> Iterator[Part]:
+    import pyarrow.parquet as pq
+
+    file = pq.ParquetFile(pa.BufferReader(data), page_checksum_verification=True)
+    if file.metadata.num_rows > limits.max_records:
+        raise TooMany("too-many-records", f"{file.metadata.num_rows} rows, and {limits.max_records} is the limit")
+    _refuse_twins(file.schema_arrow)
+    keys = [spelt(name) for name in file.schema_arrow.names]
+    row = 0
+    for batch in file.iter_batches(_rows_at_once(file.metadata, keys), use_threads=False):
+        places = np.arange(row, row + batch.num_rows)
+        texts = documents(keys, [json_of(column) for column in batch.columns], batch.num_rows)
+        yield part_of_rows(texts, places + 1, places, limits, batch.num_rows, counts="row")
+        row += batch.num_rows
+
+
+def _rows_at_once(metadata: Any, keys: list[bytes]) -> int:
+    groups = [metadata.row_group(n) for n in range(metadata.num_row_groups)]
+    largest = max((group.total_byte_size // max(1, group.num_rows) for group in groups), default=0)
+    return max(1, min(BATCH_ROWS, BATCH_BYTES // (1 + largest + sum(map(len, keys)))))
+
+
+def _refuse_twins(fields: Any) -> None:
+    """Of two fields of one name JSON would keep one."""
+    names = [field.name for field in fields]
+    twice = next((name for name in names if names.count(name) > 1), None) if len(set(names)) < len(names) else None
+    if twice is not None:
+        raise NotTaken("bad-header", f"two columns are called {twice!r}")
+    for field in fields:
+        _refuse_twins(field.type.field(n) for n in range(field.type.num_fields))

@@ -1,0 +1,171 @@
+"""Parquet: every row is a record, and every value is the one that was written."""
+
+from __future__ import annotations
+
+import datetime as dt
+import io
+import json
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from forebay.content import parquet
+from forebay.content.limits import Limits
+from forebay.declaration.form import Form
+from tests.content.memory import Reading, read
+
+MOMENT = dt.datetime(2026, 11, 22, 10, 30, 0, 123456, tzinfo=dt.UTC)
+
+
+def file_of(table: pa.Table | dict[str, Any], **options: Any) -> bytes:
+    written = io.BytesIO()
+    pq.write_table(table if isinstance(table, pa.Table) else pa.table(table), written, **options)
+    return written.getvalue()
+
+
+def read_parquet(content: bytes, limits: Limits | None = None) -> Reading:
+    return read({"a.parquet": content}, limits)
+
+
+WRITTEN: dict[str, tuple[Any, str]] = {
+    "a whole number": (pa.array([2**63 - 1]), "9223372036854775807"),
+    "an unsigned one": (pa.array([2**64 - 1], pa.uint64()), "18446744073709551615"),
+    "a double": (pa.array([0.1]), "0.1"),
+    "a whole double": (pa.array([1.0]), "1.0"),
+    "a large double": (pa.array([1e300]), "1e+300"),
+    "a float": (pa.array([0.1], pa.float32()), "0.1"),
+    "no number": (pa.array([float("nan")]), "NaN"),
+    "minus infinity": (pa.array([float("-inf")]), "-Infinity"),
+    "a decimal": (pa.array([Decimal("12345678901234567.890")]), "12345678901234567.890"),
+    "a boolean": (pa.array([True]), "true"),
+    "null": (pa.array([None], pa.int64()), "null"),
+    "a text": (pa.array(['a"b\\c\n\x01é']), '"a\\"b\\\\c\\n\\u0001é"'),
+    "a text of a dictionary": (pa.array(["x"]).dictionary_encode(), '"x"'),
+    "bytes": (pa.array([b"\xff\x00"]), '"/wA="'),
+    "a moment": (pa.array([MOMENT], pa.timestamp("us", "Europe/Berlin")), '"2026-11-22T10:30:00.123456Z"'),
+    "nanoseconds": (pa.array([1], pa.timestamp("ns", "UTC")), '"1970-01-01T00:00:00.000000001Z"'),
+    "the time of a wall clock": (pa.array([MOMENT.replace(tzinfo=None)]), '"2026-11-22T10:30:00.123456"'),
+    "a date": (pa.array([MOMENT.date()]), '"2026-11-22"'),
+    "a time of day": (pa.array([MOMENT.time()]), '"10:30:00.123456"'),
+    "a list": (pa.array([[1, None]]), "[1,null]"),
+    "an empty list": (pa.array([[]], pa.list_(pa.string())), "[]"),
+    "an object": (pa.array([{"a": 1, "b": [{"c": None}]}]), '{"a":1,"b":[{"c":null}]}'),
+    "a map": (pa.array([[("k", 1.5)]], pa.map_(pa.string(), pa.float64())), '{"k":1.5}'),
+    "a map of numbers": (pa.array([[(7, "x")]], pa.map_(pa.int32(), pa.string())), '{"7":"x"}'),
+}
+
+
+@pytest.mark.parametrize(("value", "text"), WRITTEN.values(), ids=WRITTEN.keys())
+def test_a_value_is_the_one_that_was_written(value: Any, text: str) -> None:
+    (row,) = read_parquet(file_of({"v": value})).documents
+    assert row.value == f'{{"v":{text}}}'
+
+
+def test_rows_are_known_by_their_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    content = file_of({"a": list(range(10))}, row_group_size=3)
+    reading = read_parquet(content)
+    assert [(json.loads(row.value)["a"], row.byte_offset, row.line) for row in reading.documents] == [
+        (n, n, n + 1) for n in range(10)
+    ]
+    monkeypatch.setattr(parquet, "BATCH_ROWS", 4)
+    assert read_parquet(content).documents == reading.documents
+    assert read({"a.parquet": content}, Limits(piece_bytes=100)).documents == reading.documents
+
+
+@pytest.mark.parametrize("where", ["the end", "the middle", "the beginning"])
+def test_a_torn_file_is_refused_whole(where: str) -> None:
+    whole = file_of({"a": [f"text {n}" for n in range(1000)]}, write_page_checksum=True)
+    middle = len(whole) // 4
+    torn = {
+        "the end": whole[:-5],
+        "the middle": whole[:middle] + bytes(8) + whole[middle + 8 :],
+        "the beginning": whole[:100],
+    }[where]
+    end = read_parquet(torn).files["a.parquet"]
+    assert (end.lands, end.reason, end.documents) == (False, "corrupt-file", 0)
+    assert "a Parquet file that cannot be read" in str(end.detail)
+
+
+def test_what_is_declared_parquet_and_is_none_is_refused_in_words() -> None:
+    end = read({"a": b'{"a": 1}'}, form=Form(format="parquet")).files["a"]
+    assert (end.reason, end.detail) == ("wrong-format", "parquet is declared, and it begins as text")
+    assert read({"a": b""}, form=Form(format="parquet")).files["a"].outcome == "empty"
+    end = read({"a": file_of({"a": [1]})}, form=Form(format="json")).files["a"]
+    assert (end.reason, end.detail) == ("not-json", "it begins as a Parquet file")
+
+
+def test_two_columns_of_one_name_are_refused() -> None:
+    inner = pa.StructArray.from_arrays([pa.array([1]), pa.array([2])], names=["x", "x"])
+    for table in (pa.table([pa.array([1]), pa.array([2])], names=["x", "x"]), pa.table({"s": inner})):
+        end = read_parquet(file_of(table)).files["a.parquet"]
+        assert (end.reason, end.detail) == ("bad-header", "two columns are called 'x'")
+
+
+def test_files_without_rows_or_columns() -> None:
+    assert read_parquet(file_of({"a": pa.array([], pa.int64())})).files["a.parquet"].outcome == "empty"
+
+
+def test_a_small_file_of_very_many_rows_is_refused() -> None:
+    content = file_of({"a": pa.nulls(2_000_000, pa.int64())})
+    assert len(content) < 10_000
+    assert read_parquet(content).files["a.parquet"].reason == "too-many-records"
+
+
+def test_a_small_file_that_repeats_a_long_value_is_refused() -> None:
+    content = file_of({"a": pa.array(["x" * 100_000]).take(pa.array([0] * 500))})
+    assert len(content) < 20_000
+    end = read_parquet(content, Limits(max_expanded_bytes=10_000_000)).files["a.parquet"]
+    assert (end.lands, end.reason) == (False, "expansion-bomb")
+
+
+def test_a_large_or_unreadable_row_is_refused_by_its_number() -> None:
+    broken = pa.array([b"x", b"\xff", b"y" * 200]).view(pa.string())
+    reading = read_parquet(file_of({"a": broken}), Limits(max_record_bytes=100, raw_bytes=10))
+    assert [row.value for row in reading.documents] == ['{"a":"x"}']
+    assert [(row.problem, row.byte_offset, row.line) for row in reading.refused] == [
+        ("not-utf8", 1, 2),
+        ("record-too-large", 2, 3),
+    ]
+    assert "from row 2 of the content on" in reading.refused[1].detail
+
+
+SCALARS = st.none() | st.integers(-(2**63), 2**63 - 1)
+ROWS = st.lists(
+    st.fixed_dictionaries(
+        {
+            "n": SCALARS,
+            "x": st.none() | st.floats(allow_nan=False),
+            "t": st.none() | st.text(st.characters(exclude_categories=["Cs"]), max_size=8),
+            "b": st.none() | st.booleans(),
+            "l": st.none() | st.lists(st.none() | st.integers(-9, 9), max_size=3),
+            "o": st.none()
+            | st.fixed_dictionaries({"p": SCALARS, "q": st.lists(st.text("ab", max_size=2), max_size=2)}),
+        }
+    ),
+    min_size=1,
+    max_size=6,
+)
+SCHEMA = pa.schema(
+    {
+        "n": pa.int64(),
+        "x": pa.float64(),
+        "t": pa.string(),
+        "b": pa.bool_(),
+        "l": pa.list_(pa.int64()),
+        "o": pa.struct({"p": pa.int64(), "q": pa.list_(pa.string())}),
+    }
+)
+
+
+@given(ROWS, st.integers(1, 4))
+def test_rows_are_those_that_json_lines_would_be(rows: list[dict[str, Any]], at_once: int) -> None:
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(parquet, "BATCH_ROWS", at_once)
+        reading = read_parquet(file_of(pa.Table.from_pylist(rows, SCHEMA)))
+    lines = read({"a.json": "\n".join(map(json.dumps, rows)).encode()})
+    assert [json.loads(r.value) for r in reading.documents] == [json.loads(r.value) for r in lines.documents] == rows
