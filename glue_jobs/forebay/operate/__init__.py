@@ -6,6 +6,7 @@
 * `held` quarantined and parked records      * `quality` verdicts on expectations
 * `files` what the ledger has      * `where` the life of one file
 * `replay` files that are read again      * `rollback` tables that go back to an earlier version
+* `conflict` commits that others may come before
 * `status` how it is going      * `report` hour by hour, and `report_page` as HTML
 * `queue` what waits, and what died      * `sql` queries over tables and ledger
 * `history` what happened when, and what operators did      * `doctor` can the deployed service work?

@@ -17,13 +17,13 @@ from typing import Any
 
 import pyarrow as pa
 from deltalake import CommitProperties
-from deltalake.exceptions import CommitFailedError
 
 from forebay.aws.announce import announce, wait_while_full
 from forebay.errors import Halt, InvalidConfiguration, Problem
 from forebay.lake.layout import LEDGER
 from forebay.lake.paused import ALL, paused_tables
 from forebay.ledger.entry import REPLAY
+from forebay.operate.conflict import commit
 from forebay.operate.files import FileChoice, LedgerFile, of_one_service
 from forebay.operate.lake_view import LakeView, quoted
 
@@ -32,7 +32,6 @@ __all__ = ["Replay", "announce_replay", "mark", "replay_of", "waiting"]
 REPLAYED = ("loaded", "empty", REPLAY)
 """What a file must have ended as: the rows of others do not stand, or `forebay files` handles them."""
 ANNOUNCED_AT_ONCE = 1000
-ATTEMPTS = 10
 
 
 @dataclass(frozen=True)
@@ -95,7 +94,8 @@ def mark(view: LakeView, replay: Replay) -> int:
     days = sorted({file.committed_at.date().isoformat() for file in wanted if file.committed_at is not None})
     in_days = ", ".join(f"date '{day}'" for day in days)
     same = f"t.day in ({in_days}) and t.file_id = s.file_id"
-    for attempt in range(ATTEMPTS):
+
+    def attempt() -> int:
         ledger = view.table(LEDGER)
         assert ledger is not None
         merge = ledger.merge(
@@ -105,12 +105,11 @@ def mark(view: LakeView, replay: Replay) -> int:
             target_alias="t",
             commit_properties=CommitProperties(custom_metadata={"forebay": "replay"}),
         )
-        try:
-            done: dict[str, Any] = merge.when_matched_update({"outcome": f"'{REPLAY}'"}).execute()
-            return len(replay.files) - len(wanted) + int(done["num_target_rows_updated"])
-        except CommitFailedError:
-            time.sleep(0.1 * 2**attempt)
-    raise Halt("the ledger is written all the time, so the files could not be marked; nothing was done. Say it again")
+        done: dict[str, Any] = merge.when_matched_update({"outcome": f"'{REPLAY}'"}).execute()
+        return int(done["num_target_rows_updated"])
+
+    always = "the ledger is written all the time, so the files could not be marked; nothing was done. Say it again"
+    return len(replay.files) - len(wanted) + commit(attempt, refused=always)
 
 
 def announce_replay(

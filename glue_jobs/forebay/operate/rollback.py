@@ -12,19 +12,19 @@ ingests. A table that somebody else changed since the plan stays as it is, and s
 from __future__ import annotations
 
 import json
-import time
 import uuid
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 from urllib.parse import unquote
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable
-from deltalake.exceptions import CommitFailedError, DeltaError
+from deltalake.exceptions import DeltaError
 
 from forebay.batch.retry_plan import PLAN as RETRY_PLAN
 from forebay.errors import Halt, InvalidConfiguration
@@ -43,6 +43,7 @@ from forebay.lake.lease import hold
 from forebay.lake.log.listing import LOG
 from forebay.lake.objects import Objects, open_objects
 from forebay.ledger.entry import REPLAY, ROLLED_BACK
+from forebay.operate.conflict import commit
 from forebay.operate.files import LedgerFile
 from forebay.operate.lake_view import LakeView, known_table, quoted, rows_of
 
@@ -52,7 +53,6 @@ MARK = "forebay-rollback"
 UNDERSTOOD = {"appendOnly", "invariants", "checkConstraints", "timestampNtz"}
 """Features of tables that delta-rs writes."""
 ASKED_AT_ONCE = 5000
-ATTEMPTS = 10
 CHANGED = ("outcome", "reason", "records", "written", "dropped", "superseded_by", "tables")
 """Columns of the ledger."""
 LOOKED_BACK = 1000
@@ -137,17 +137,16 @@ def _forget_ids(view: LakeView, plan: Rollback) -> None:
     left = sorted({file for one in plan.tables for file, rows in one.changes.items() if rows < 0})
     for at in range(0, len(left), ASKED_AT_ONCE):
         where = f"file_id in ({', '.join(map(quoted, left[at : at + ASKED_AT_ONCE]))})"
-        for attempt in range(ATTEMPTS):
-            ids = view.table(IDS)
-            if ids is None:
-                return
-            try:
-                ids.delete(where)
-                break
-            except CommitFailedError:
-                time.sleep(0.1 * 2**attempt)
-        else:
-            raise Halt("the tables are back, but the ids of their records are written all the time; say it again")
+        commit(
+            partial(_forget, view, where),
+            refused="the tables are back, but the ids of their records are written all the time; say it again",
+        )
+
+
+def _forget(view: LakeView, where: str) -> None:
+    ids = view.table(IDS)
+    if ids is not None:
+        ids.delete(where)
 
 
 def _restore(view: LakeView, one: TableBack, number: str) -> str:
@@ -168,18 +167,16 @@ def _change_ledger(view: LakeView, plan: Rollback) -> None:
     """Read and changed as of one version: a commit in between is a conflict, and it begins again."""
     kinds = {"tables": pa.map_(pa.string(), pa.int64()), **dict.fromkeys(("records", "written", "dropped"), pa.int64())}
     schema = pa.schema([(name, kinds.get(name, pa.string())) for name in ("file_id", *CHANGED)])
-    for attempt in range(ATTEMPTS):
+
+    def attempt() -> None:
         ledger = _there(view, LEDGER)
         rows = pa.Table.from_pylist(_entries_after(ledger, plan), schema)
         merge = ledger.merge(
             rows, "t.file_id = s.file_id", source_alias="s", target_alias="t", commit_properties=_mark(plan.number)
         )
-        try:
-            merge.when_matched_update({name: f"s.{name}" for name in CHANGED}).execute()
-            return
-        except CommitFailedError:
-            time.sleep(0.1 * 2**attempt)
-    raise Halt("the tables are back, but the ledger is written all the time; say it again, and it is finished")
+        merge.when_matched_update({name: f"s.{name}" for name in CHANGED}).execute()
+
+    commit(attempt, refused="the tables are back, but the ledger is written all the time; say it again to finish it")
 
 
 def _entries_after(ledger: DeltaTable, plan: Rollback) -> list[dict[str, Any]]:
