@@ -1,8 +1,9 @@
 """What the service uses in a month at four sizes, what that costs, and what a million files cost.
 
-`python -m infra.costs [--prices FILE]` prints two tables. Prices are those of `prices.toml`, which says their date and source,
-or of a file of your own. What is assumed of a size is in `SIZES`, and printed; the rest is counted from how the service works.
-Not in it: queries, transfer out of the region, discounts, free tiers save that of dashboards, and the log of API calls.
+`python -m infra.costs [--prices FILE]` prints two tables. Prices are those of `forebay.aws.prices`, which have a date and a
+source, or of a file of your own. What is assumed of a size is in `SIZES`, and printed; the rest is counted from how the
+service works. Not in it: queries, transfer out of the region, discounts, free tiers save that of dashboards, and the log of
+API calls.
 """
 
 from __future__ import annotations
@@ -10,15 +11,13 @@ from __future__ import annotations
 import argparse
 import math
 import sys
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import date
 from pathlib import Path
-from typing import Any
 
 from infra import node  # noqa: F401  isort: skip
-from forebay.errors import ForebayError, InvalidConfiguration, Problem
+from forebay.aws.prices import PRICES, Prices, read_prices
+from forebay.errors import ForebayError
 from forebay.spark.runtime import DPU_OF
 from infra.engines import OF_FLEX
 from infra.landing import NOT_WORTH_MOVING_BYTES
@@ -29,9 +28,7 @@ from lambdas.publish_freshness.events import FreshnessMeasured
 __all__ = [
     "ALARM_METRICS",
     "DASHBOARD_METRICS",
-    "PRICES",
     "SIZES",
-    "Prices",
     "Size",
     "main",
     "money",
@@ -40,7 +37,6 @@ __all__ = [
     "table",
 ]
 
-PRICES = Path(__file__).with_name("prices.toml")
 DAYS, HOURS = 365 / 12, 730
 MESSAGES_A_RECEIVE = 7
 """On average, of ten at most; a delete takes as many."""
@@ -101,14 +97,6 @@ SIZES = (
     Size("medium", 50_000, 70, 30, 2, 9.6, 144, 15, _DRAINS),
     Size("large", 1_000_000, 70, 100, 4, 24, 0, 90, _BY_DAY),
 )
-
-
-@dataclass(frozen=True)
-class Prices:
-    date: date
-    region: str
-    source: str
-    usd: Mapping[str, float]
 
 
 def month(size: Size) -> dict[str, float]:
@@ -224,9 +212,9 @@ def bill(prices: Prices) -> str:
 
 def main(argv: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m infra.costs", description="what a month takes, and costs")
-    parser.add_argument("--prices", type=Path, default=PRICES, help="a TOML file as infra/prices.toml is")
+    parser.add_argument("--prices", type=Path, default=PRICES, help="a TOML file as forebay/aws/prices.toml is")
     try:
-        prices = read_prices(parser.parse_args(argv).prices)
+        prices = read_prices(parser.parse_args(argv).prices, month(SIZES[0]).keys())
     except ForebayError as refused:
         print(f"forebay: {refused}", file=sys.stderr)
         return 2
@@ -235,31 +223,6 @@ def main(argv: Sequence[str]) -> int:
     print(f"\n{amounts()}\n\nUSD, by prices of {prices.date} in {prices.region}, from {prices.source}:\n")
     print(bill(prices))
     return 0
-
-
-def read_prices(file: Path = PRICES) -> Prices:
-    try:
-        given = tomllib.loads(file.read_text())
-    except (OSError, tomllib.TOMLDecodeError) as why:
-        raise InvalidConfiguration.one(str(file), f"cannot be read: {why}") from why
-    usd: Any = given.get("usd", {})
-    parts = month(SIZES[0]).keys()
-    problems = [Problem(f"{file}: usd.{name}", "has no price") for name in parts - usd.keys()]
-    problems += [Problem(f"{file}: usd.{name}", "is unknown") for name in usd.keys() - parts]
-    problems += [
-        Problem(f"{file}: usd.{name}", f"must be a number; got {price!r}")
-        for name, price in usd.items()
-        if isinstance(price, bool) or not isinstance(price, int | float)
-    ]
-    kinds = {"date": date, "region": str, "source": str}
-    problems += [
-        Problem(f"{file}: {name}", f"must be a {kind.__name__}; got {given.get(name)!r}")
-        for name, kind in kinds.items()
-        if not isinstance(given.get(name), kind)
-    ]
-    if problems:
-        raise InvalidConfiguration(sorted(problems, key=str))
-    return Prices(given["date"], given["region"], given["source"], usd)
 
 
 def _short(amount: float) -> str:

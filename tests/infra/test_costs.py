@@ -12,9 +12,10 @@ from typing import Any
 
 import pytest
 
+from forebay.aws.prices import read_prices
 from infra import costs
 from infra.bundle import ROOT
-from infra.costs import ALARM_METRICS, DASHBOARD_METRICS, PRICES, SIZES, money, month, per_million, read_prices
+from infra.costs import ALARM_METRICS, DASHBOARD_METRICS, SIZES, money, month, per_million
 from infra.metrics import published
 from infra.settings import Settings
 from tests.infra.synthesized import Synthesized, text
@@ -138,4 +139,4 @@ def test_wrong_prices_are_told_all_at_once(tmp_path: Path, capsys: pytest.Captur
 
 
 def test_the_file_of_prices_that_is_here_can_be_read() -> None:
-    assert read_prices(PRICES).usd.keys() == month(SIZES[0]).keys()
+    assert read_prices().usd.keys() == month(SIZES[0]).keys()
