@@ -16,7 +16,7 @@ from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_sqs as sqs
 from constructs import IConstruct
 
-from forebay.lake.layout import CHECKPOINT, HEALTH, LEDGER, OWN
+from forebay.lake.layout import CHECKPOINT, HEALTH, LAST_RECONCILE, LEDGER, OWN
 from infra.lake import LISTS, PAGE
 from infra.review import acknowledge_wildcards
 
@@ -37,6 +37,7 @@ __all__ = [
     "read_with_key",
     "register_tables",
     "remember_code",
+    "remember_reconcile",
     "see_alarms",
     "send_messages",
     "take_messages",
@@ -163,6 +164,10 @@ def ask_to_stop(role: iam.IGrantable, bucket_arn: str) -> None:
 def remember_code(role: iam.IGrantable, bucket_arn: str) -> None:
     allow(role, "RememberCode", ["s3:PutObject", "s3:GetObject"], [f"{bucket_arn}/{CHECKPOINT}/last-good.json"])
     _tell_missing_from_forbidden(role, bucket_arn)
+
+
+def remember_reconcile(role: iam.IGrantable, bucket_arn: str) -> None:
+    allow(role, "RememberReconcile", ["s3:PutObject"], [f"{bucket_arn}/{LAST_RECONCILE}"])
 
 
 def publish_messages(role: iam.IGrantable, topic_arn: str) -> None:

@@ -128,6 +128,8 @@ def status_page(functions: Functions, on: Foundation, jobs: Iterable[Job]) -> la
         "status_page",
         ENGINE=on.engine.said,
         NAME=on.settings.name,
+        SERVICE=on.service.name,
+        NAMESPACE=on.settings.namespace,
         QUEUE_URL=on.landing.queue.queue_url,
         DEAD_URLS=on.landing.dead_urls,
         LAKE_BUCKET=on.lake.bucket.bucket_name,
@@ -140,6 +142,7 @@ def status_page(functions: Functions, on: Foundation, jobs: Iterable[Job]) -> la
     grants.use_key(function, "ReadAndWriteKey", on.keys.data)
     grants.write_page(function, on.lake.artefacts.bucket_arn)
     grants.see_alarms(function, on.settings.name)
+    grants.read_metrics(function)
     on.engine.may_look(function, "SeeRuns", *jobs)
     return function
 

@@ -38,8 +38,20 @@ OF_THE_PACKAGE = (
     "aws/__init__.py",
     "aws/announce.py",
     "aws/cloudwatch.py",
+    "aws/prices.py",
+    "aws/prices.toml",
+    "batch/__init__.py",
+    "batch/events.py",
+    "batch/reasons.py",
     "lake/__init__.py",
     "lake/layout.py",
+    "operate/__init__.py",
+    "operate/cost.py",
+    "operate/page/__init__.py",
+    "operate/page/content.py",
+    "operate/page/pictures.py",
+    "operate/page/rendering.py",
+    "operate/page/style.py",
 )
 DISTRIBUTIONS = ("aws-lambda-powertools", "jmespath", "typing-extensions")
 """boto3 is there already; everything here is pure Python, so it fits any processor."""

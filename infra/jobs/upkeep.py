@@ -45,6 +45,7 @@ def reconcile_job(scope: Construct, on: Foundation) -> Job:
     job = Job(scope, on, Work("reconcile", "glueetl", LEAST_WORKERS, arguments, minutes_at_most=240))
     grants.find_landed_files(job.role, on.landing.bucket_arn)
     grants.read_tables(job.role, on.lake.bucket.bucket_arn)
+    grants.remember_reconcile(job.role, on.lake.bucket.bucket_arn)
     grants.send_messages(job.role, on.landing.queue)
     grants.count_messages(job.role, on.landing.queue)
     return job

@@ -1,6 +1,6 @@
 """Enters: a schedule's tick. Leaves: `status/index.html` in the artefacts bucket, which is private. Who may read there, or
-has a signed address, sees what waits, the tables' health, how the last runs ended and which alarms ring. The page needs
-nothing else. Nothing here decides anything; a page that is old says so by its time."""
+has a signed address, sees the page that `forebay report` writes, from what AWS knows without a look into the tables. The
+page needs nothing else. Nothing here decides anything; a page that is old says so by its time."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from typing import Any
 import boto3
 from aws_lambda_powertools import Logger
 
+from forebay.operate.page.rendering import render
 from lambdas import environment
 from lambdas.engine.jobs import jobs_of
-from lambdas.status_page.looking import Settings, state
-from lambdas.status_page.page import page
+from lambdas.status_page.looking import Settings, page_of
 
 __all__ = ["Settings", "handle"]
 
@@ -25,7 +25,7 @@ KEY = "status/index.html"
 def handle(event: dict[str, Any], context: object) -> str:
     settings = environment.read(Settings, os.environ)
     clients = {name: boto3.client(name) for name in ("s3", "sqs", "cloudwatch")}
-    text = page(state(settings, glue=jobs_of(settings.engine), **clients, now=datetime.now(UTC)))
+    text = render(page_of(settings, glue=jobs_of(settings.engine), **clients, now=datetime.now(UTC)))
     about = {"ContentType": "text/html; charset=utf-8", "CacheControl": "no-store"}
     clients["s3"].put_object(Bucket=settings.page_bucket, Key=KEY, Body=text.encode(), **about)
     log.info("written", bytes=len(text))

@@ -1,24 +1,32 @@
-"""What the page is made of: queues, tables, runs and alarms, as they are now."""
+"""What the page says: queues, tables, runs and alarms as they are now, and what was published of the last two days."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from forebay.aws.prices import read_prices
+from forebay.operate.cost import Hours, cost_of
+from forebay.operate.page.content import Chart, Page, Reason, Run, Station, TableLine, age
 from lambdas.plan_compaction.health_objects import health_objects
 from lambdas.publish_freshness.ledger_log import newest_commit
 from lambdas.publish_freshness.measuring import counts
-from lambdas.status_page.page import Alarm, Run, State, Table
+from lambdas.status_page.published import HOUR, HOURS, Published, published
 
-__all__ = ["Settings", "in_state", "state"]
+__all__ = ["Alarm", "Settings", "in_state", "page_of"]
 
 RUNS_EACH = 5
+WATCHED = ("dead-letters", "undelivered")
+"""Alarms that tell of dead messages."""
 
 
 @dataclass(frozen=True)
 class Settings:
     name: str
+    service: str
+    namespace: str
     queue_url: str
     dead_urls: str
     lake_bucket: str
@@ -27,16 +35,52 @@ class Settings:
     engine: str = "glue"
 
 
-def state(settings: Settings, *, s3: Any, sqs: Any, glue: Any, cloudwatch: Any, now: datetime) -> State:
-    waiting, held = counts(sqs, settings.queue_url)
+@dataclass(frozen=True)
+class Alarm:
+    """`says` is a sentence for a person."""
+
+    name: str
+    says: str = ""
+
+    @classmethod
+    def of(cls, said: Mapping[str, Any]) -> Alarm:
+        return cls(said["AlarmName"], said.get("AlarmDescription", "").partition(" Runbook:")[0])
+
+
+def page_of(settings: Settings, *, s3: Any, sqs: Any, glue: Any, cloudwatch: Any, now: datetime) -> Page:
+    jobs = settings.jobs.split(",")
+    found = {job: glue.get_job_runs(JobName=job, MaxResults=RUNS_EACH)["JobRuns"] for job in jobs}
+    runs = [_run(settings, job, said, now) for job, of_job in found.items() for said in of_job]
+    flex = [job for job, of_job in found.items() if of_job and of_job[0].get("ExecutionClass") == "FLEX"]
+    known = published(cloudwatch, settings.namespace, settings.service, jobs, now=now)
+    health = health_objects(s3, settings.lake_bucket)
     dead = sum(sum(counts(sqs, url)) for url in settings.dead_urls.split(","))
-    found = [(job, glue.get_job_runs(JobName=job, MaxResults=RUNS_EACH)["JobRuns"]) for job in settings.jobs.split(",")]
-    runs = [Run.of(job, run, now) for job, of_job in found for run in of_job]
-    tables = [Table.of(health) for health in health_objects(s3, settings.lake_bucket)]
-    batch = newest_commit(s3, settings.lake_bucket)
     alarms = in_state("ALARM", settings.name, cloudwatch)
-    without_data = len(in_state("INSUFFICIENT_DATA", settings.name, cloudwatch))
-    return State(settings.name, now, waiting, held, dead, batch, tuple(tables), tuple(runs), alarms, without_data)
+    silent = len(in_state("INSUFFICIENT_DATA", settings.name, cloudwatch))
+    hours = Hours(*(sum(known.dpu_hours[job] for job in jobs if (job in flex) == is_flex) for is_flex in (False, True)))
+    size = sum(int(one.get("bytes", 0)) for one in health)
+    return Page(
+        name=settings.name,
+        at=now,
+        troubles=tuple(_troubles(settings, alarms, dead, runs)),
+        notes=(f"Alarms without data yet: {silent:,}.",) if silent else (),
+        journey=tuple(
+            _journey(counts(sqs, settings.queue_url), dead, newest_commit(s3, settings.lake_bucket), runs, known, now)
+        ),
+        charts=tuple(_charts(known)),
+        tables=_tables(health, now),
+        reasons=tuple(Reason(reason, count) for reason, count in known.reasons.items()),
+        runs=tuple(runs),
+        cost=cost_of(hours, known.files_of_month, size, read_prices(), now=now),
+        counts={
+            f"{name}, {len(HOURS)} h": f"{count:,.0f}"
+            for name, count in (
+                ("quarantined", known.total("quarantined")),
+                ("parked", known.total("parked")),
+                ("never announced", known.total("missed")),
+            )
+        },
+    )
 
 
 def in_state(value: str, name: str, cloudwatch: Any) -> tuple[Alarm, ...]:
@@ -47,3 +91,66 @@ def in_state(value: str, name: str, cloudwatch: Any) -> tuple[Alarm, ...]:
     ]
     calling = [Alarm.of(one) for one in found if any(":sns:" in action for action in one.get("AlarmActions", ()))]
     return tuple(sorted(calling, key=lambda alarm: alarm.name))
+
+
+def _run(settings: Settings, job: str, said: Mapping[str, Any], now: datetime) -> Run:
+    began = said["StartedOn"]
+    seconds = max(0.0, ((said.get("CompletedOn") or now) - began).total_seconds())
+    return Run(_short(settings, job), said["JobRunState"], began, seconds, str(said.get("ErrorMessage", "")))
+
+
+def _short(settings: Settings, name: str) -> str:
+    """All names begin with the service's, which stands above them."""
+    return name.removeprefix(f"{settings.name}-")
+
+
+def _troubles(settings: Settings, alarms: tuple[Alarm, ...], dead: int, runs: list[Run]) -> Iterator[str]:
+    """Alarms first, then what they may not have seen yet."""
+    for alarm in alarms:
+        yield f"{_short(settings, alarm.name)}: {alarm.says}".rstrip(": ")
+    if dead and not any(alarm.name.endswith(WATCHED) for alarm in alarms):
+        yield f"{dead:,} messages are dead: received too often and never finished, or never delivered."
+    newest: dict[str, Run] = {}
+    for run in runs:
+        if run.job not in newest or newest[run.job].began_at < run.began_at:
+            newest[run.job] = run
+    yield from (f"{run.job}: the last run failed." for run in newest.values() if run.is_bad)
+
+
+def _journey(
+    queue: tuple[int, int], dead: int, batch: datetime | None, runs: list[Run], known: Published, now: datetime
+) -> Iterator[Station]:
+    waiting, in_flight = queue
+    at_work = any(run.job == "ingest" and run.is_at_work for run in runs)
+    yield Station("messages in the queue", f"{waiting:,}", f"{in_flight:,} in flight")
+    yield Station(
+        "ingest job", "runs" if at_work else "none runs", f"last batch {age(now, batch)}" if batch else "no batch yet"
+    )
+    yield Station("files loaded", f"{known.total('files'):,.0f}", f"in {len(HOURS)} hours")
+    yield Station("records loaded", f"{known.total('records'):,.0f}", f"in {len(HOURS)} hours")
+    yield Station("dead letters", f"{dead:,}", "received too often, or undelivered", is_bad=dead > 0)
+
+
+def _charts(known: Published) -> Iterator[Chart]:
+    yield Chart("Records loaded", known.by_hour("records"))
+    yield Chart("Files loaded", known.by_hour("files"))
+    yield Chart("Latency", known.by_hour("latency"), "{:,.0f} s", "the median of each hour's batches, on average")
+
+
+def _tables(health: list[dict[str, Any]], now: datetime) -> tuple[TableLine, ...]:
+    """Those with most rows first, then those with most small files."""
+    tables = [_table(one, now) for one in health]
+    return tuple(sorted(tables, key=lambda one: (-sum(one.rows), -(one.small_files or 0), one.name)))
+
+
+def _table(said: Mapping[str, Any], now: datetime) -> TableLine:
+    newest, rows = said.get("newest_at"), said.get("rows_by_hour")
+    hours = [f"{now - back:{HOUR}}" for back in HOURS]
+    return TableLine(
+        name=str(said.get("table", "?")),
+        rows=tuple(int(rows.get(hour, 0)) for hour in hours) if isinstance(rows, dict) and rows else (),
+        files=int(said.get("files", 0)),
+        small_files=int(said.get("small_files", 0)),
+        bytes=int(said.get("bytes", 0)),
+        newest_at=datetime.fromisoformat(newest) if newest else None,
+    )

@@ -225,6 +225,7 @@ def test_each_function_may_do_what_it_does_and_no_more(made: Synthesized) -> Non
         "s3:PutObject": {"LakeArtefacts/status/index.html"},
         "glue:GetJobRuns": jobs,
         "cloudwatch:DescribeAlarms": {"cloudwatch:alarm:*"},
+        "cloudwatch:GetMetricData": {"*"},
         "kms:Decrypt": {"KeysData"},
         "kms:GenerateDataKey": {"KeysData"},
     }
@@ -298,6 +299,7 @@ def test_the_job_that_looks_for_missed_files_may_read_the_lake_and_change_no_tab
     writing = ("s3:PutObject", "s3:DeleteObject", "s3:AbortMultipartUpload", "s3:ListMultipartUploadParts")
     assert rights == {
         **dict.fromkeys(writing, written),
+        "s3:PutObject": written | {"Lake/_forebay/last-reconcile.json"},
         "s3:GetObject": written | assets | {"Lake/*"},
         "s3:ListBucket": {"Lake", "LakeArtefacts"},
         "s3:GetBucketLocation": {"LakeArtefacts"},

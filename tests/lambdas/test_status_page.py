@@ -1,163 +1,155 @@
-"""The page says what there is, in HTML that nothing from outside can break, and needs nothing else to be shown."""
+"""What the function puts on the page: queues, alarms, runs, health objects, and what was published. How the page looks is
+tested in `tests/operate/test_page.py`."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+import io
+import json
 from datetime import UTC, datetime, timedelta
-from html.parser import HTMLParser
+from typing import Any
 
 import pytest
 
-from lambdas.status_page.looking import in_state
-from lambdas.status_page.page import Alarm, Run, State, Table, page, size, span
+from forebay.lake.health import HOUR, HOURS_KEPT, Health
+from forebay.operate.page.content import Page
+from infra.metrics import published as all_metrics
+from lambdas.status_page import published
+from lambdas.status_page.looking import Alarm, Settings, in_state, page_of
 
-NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
-EVIL = '<script>alert("x")</script>&amp;'
-VOID = ("meta", "br", "img", "link", "!doctype")
-STATE = State(
-    name="forebay-dev",
-    at=NOW,
-    waiting=1234,
-    held=5,
-    dead=0,
-    last_batch=NOW - timedelta(minutes=4),
-    tables=(Table("calm", 3, 0, 5_000_000, NOW), Table("busy", 900, 880, 12_000, NOW - timedelta(hours=5))),
-    runs=(
-        Run("ingest", "SUCCEEDED", NOW - timedelta(minutes=5), 61, ""),
-        Run("compact", "SUCCEEDED", NOW - timedelta(hours=9), 60, ""),
-        Run("compact", "FAILED", NOW - timedelta(hours=3), 7200, EVIL),
-    ),
-    alarms=(),
+NOW = datetime(2026, 5, 2, 12, 30, tzinfo=UTC)
+SETTINGS = Settings(
+    "forebay-dev", "games", "forebay-dev", "q", "dead,undelivered", "lake", "page", "forebay-dev-ingest"
 )
+SNS = ["arn:aws:sns:eu-west-1:1:alarms"]
 
 
-class Reader(HTMLParser):
-    """Text by row, tags that are open, and whatever is asked for from elsewhere."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.open: list[str] = []
-        self.rows: list[list[str]] = []
-        self.asks: list[str] = []
-        self.texts: list[str] = []
-        self.feed(text)
-        self.close()
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if tag not in VOID:
-            self.open.append(tag)
-        self.asks += [value or "" for name, value in attrs if name in ("src", "href", "action")]
-        if tag == "tr":
-            self.rows.append([])
-        if tag in ("td", "th"):
-            self.rows[-1].append("")
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
-
-    def handle_data(self, data: str) -> None:
-        self.texts.append(data)
-        if {"td", "th"} & set(self.open):
-            self.rows[-1][-1] += data
+class Missing(Exception):
+    pass
 
 
-def said_by(state: State) -> str:
-    return " ".join("".join(Reader(page(state)).texts).split())
+class Aws:
+    """Every client in one: it answers what a test says."""
+
+    def __init__(self, **said: Any) -> None:
+        self.said, self.asked = said, list[str]()
+        self.exceptions = type("Exceptions", (), {"NoSuchKey": Missing})
+
+    def get_queue_attributes(self, *, QueueUrl: str, **_: Any) -> dict[str, Any]:  # noqa: N803
+        waiting = {"q": "1234", "dead": str(self.said.get("dead", 0))}.get(QueueUrl, "0")
+        names = ("ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible")
+        return {"Attributes": {names[0]: waiting, names[1]: "5" if QueueUrl == "q" else "0"}}
+
+    def get_job_runs(self, *, JobName: str, MaxResults: int) -> dict[str, Any]:  # noqa: N803
+        return {"JobRuns": self.said.get("runs", [])}
+
+    def get_object(self, *, Bucket: str, Key: str) -> dict[str, Any]:  # noqa: N803
+        health = self.said.get("health", {})
+        if Key not in health:
+            raise Missing
+        return {"Body": io.BytesIO(health[Key].encode())}
+
+    def get_paginator(self, name: str) -> Any:
+        def paginate(**asked: Any) -> list[dict[str, Any]]:
+            if name == "list_objects_v2":
+                keys = self.said.get("health", {}) if "health" in asked["Prefix"] else {}
+                return [{"Contents": [{"Key": key} for key in keys]}]
+            if name == "describe_alarms":
+                return [{"MetricAlarms": self.said.get(asked["StateValue"], [])}]
+            return [{"MetricDataResults": [self._points(query, asked) for query in asked["MetricDataQueries"]]}]
+
+        return type("Pages", (), {"paginate": staticmethod(paginate)})()
+
+    def _points(self, query: dict[str, Any], asked: dict[str, Any]) -> dict[str, Any]:
+        metric = query["MetricStat"]["Metric"]["MetricName"]
+        self.asked.append(metric)
+        found = [(at, n) for at, n in self.said.get(metric, ()) if asked["StartTime"] <= at < asked["EndTime"]]
+        return {"Id": query["Id"], "Timestamps": [at for at, _ in found], "Values": [n for _, n in found]}
 
 
-def test_the_page_says_how_files_jobs_and_tables_are() -> None:
-    read = Reader(page(STATE))
-    assert read.open == []
-    assert "waiting1,234 in hand5 dead0 last batch4 min ago" in " ".join("".join(read.texts).split())
-    assert read.rows == [
-        ["job", "last run", "began", "took", "before that"],
-        ["ingest", "succeeded", "5 min ago", "61 s", "\u2013"],
-        ["compact", "failed", "3 h ago", "2 h", "succeeded"],
-        [EVIL],
-        ["table", "files", "small", "size", "last rows"],
-        ["busy", "900", "880", "12 KB", "5 h ago"],
-        ["calm", "3", "0", "5 MB", "0 s ago"],
-    ]
+def page(**said: Any) -> Page:
+    aws = Aws(**said)
+    return page_of(SETTINGS, s3=aws, sqs=aws, glue=aws, cloudwatch=aws, now=NOW)
 
 
-def test_the_page_needs_nothing_from_elsewhere_and_runs_nothing() -> None:
-    read = Reader(page(replace(STATE, alarms=(Alarm(EVIL, EVIL),), name=EVIL)))
-    assert (read.asks, "script" in read.open) == ([], False)
-    assert page(STATE).count("<script") == 0
+def run(state: str, minutes_ago: float, **more: Any) -> dict[str, Any]:
+    began = NOW - timedelta(minutes=minutes_ago)
+    return {"JobRunState": state, "StartedOn": began, "CompletedOn": began + timedelta(minutes=1), **more}
 
 
-def test_the_first_line_says_that_all_is_well() -> None:
-    well = replace(STATE, runs=STATE.runs[:1])
-    assert "All is well. No alarm rings" in said_by(well).replace("well.No", "well. No")
-    assert said_by(well).startswith("well: forebay-dev")
-
-
-def test_the_first_line_says_what_somebody_must_look_at_the_alarms_first() -> None:
-    ringing = Alarm.of(
-        {"AlarmName": "forebay-dev-files-wait", "AlarmDescription": "A file waits. Runbook: infra/README.md#files-wait"}
+def test_numbers_by_the_hour_come_from_what_was_published() -> None:
+    hour = NOW.replace(minute=0)
+    found = page(
+        BatchCommittedRecords=[(hour, 70.0), (hour - timedelta(hours=47), 5.0), (hour - timedelta(hours=48), 9.0)],
+        BatchCommittedFiles=[(hour, 7.0), (hour - timedelta(days=2), 100.0)],
+        RecordsQuarantinedNotJson=[(hour, 3.0)],
+        RecordsQuarantinedPaused=[(hour, 8.0)],
+        JobEndedDpuSeconds=[(hour, 7200.0)],
     )
-    said = said_by(replace(STATE, alarms=(ringing,), dead=3))
-    assert said.startswith("3 to look at: forebay-dev")
-    order = [
-        said.index(one) for one in ("files-wait: A file waits.", "3 messages are dead", "compact: the last run failed")
-    ]
-    assert order == sorted(order)
-    assert "All is well" not in said
-    dead = Alarm("forebay-dev-dead-letters", "A message was never finished.")
-    assert said_by(replace(STATE, alarms=(dead,), dead=3)).startswith("2 to look at"), "dead messages are told once"
+    records, files, _ = found.charts
+    assert (records.values[0][1], records.values[-1][1]) == (5, 70)
+    assert len(files.values) == HOURS_KEPT
+    assert [(one.reason, one.records) for one in found.reasons] == [("paused", 8), ("not-json", 3)]
+    assert found.cost is not None
+    assert list(found.cost.usd) == ["jobs: 2.0 DPU-hours", "messages and reads of 7 files", "storage of the tables"]
+    assert found.cost.usd["jobs: 2.0 DPU-hours"] == pytest.approx(2 * 0.44)
+    assert {one.name: one.number for one in found.journey} == {
+        "messages in the queue": "1,234",
+        "ingest job": "none runs",
+        "files loaded": "7",
+        "records loaded": "75",
+        "dead letters": "0",
+    }
 
 
-def test_an_alarm_that_only_wakes_a_function_is_no_trouble() -> None:
-    class CloudWatch:
-        def get_paginator(self, name: str) -> CloudWatch:
-            assert name == "describe_alarms"
-            return self
-
-        def paginate(self, **asked: str) -> list[dict[str, list[dict[str, object]]]]:
-            assert asked == {"AlarmNamePrefix": "forebay-dev-", "StateValue": "ALARM"}
-            told, woken = ["arn:aws:sns:eu-west-1:1:alarms"], ["arn:aws:lambda:eu-west-1:1:function:start"]
-            return [
-                {"MetricAlarms": [{"AlarmName": "forebay-dev-many-wait", "AlarmActions": woken}]},
-                {"MetricAlarms": [{"AlarmName": "forebay-dev-no-batch", "AlarmActions": told}]},
-            ]
-
-    assert in_state("ALARM", "forebay-dev", CloudWatch()) == (Alarm("forebay-dev-no-batch"),)
+def test_it_asks_only_for_metrics_that_are_published() -> None:
+    aws = Aws()
+    published.published(aws, "forebay-dev", "games", ["a"], now=NOW)
+    assert set(aws.asked) - all_metrics().keys() == set()
 
 
-def test_an_alarm_that_has_no_data_is_not_passed_over() -> None:
-    calm = replace(STATE, runs=STATE.runs[:2])
-    assert "without data" not in said_by(calm)
-    assert "Alarms without data yet: 3." in said_by(replace(calm, without_data=3))
+def test_a_table_has_the_rows_by_hour_that_ingest_noted() -> None:
+    before = Health(table="alpha").with_arrivals(1, 10, NOW - timedelta(hours=50), rows=4)
+    noted = before.with_arrivals(1, 10, NOW - timedelta(hours=1), rows=5).with_arrivals(1, 10, NOW, rows=7)
+    old = Health(table="beta", newest_at=NOW).as_json()
+    (alpha, beta) = page(
+        health={"_forebay/health/alpha.json": noted.as_json(), "_forebay/health/beta.json": old}
+    ).tables
+    assert (alpha.rows[-3:], sum(alpha.rows), alpha.files, alpha.newest_at) == ((0, 5, 7), 12, 3, NOW)
+    assert (beta.name, beta.rows) == ("beta", ())
+    assert f"{NOW:{HOUR}}" in noted.rows_by_hour
 
 
-def test_a_job_that_is_at_work_again_shows_why_its_run_before_failed() -> None:
-    again = (
-        Run("ingest", "RUNNING", NOW, 60, ""),
-        Run("ingest", "FAILED", NOW - timedelta(hours=1), 60, "no such queue"),
+def test_what_somebody_must_look_at_comes_first_the_alarms_before_all() -> None:
+    ringing = {
+        "AlarmName": "forebay-dev-files-wait",
+        "AlarmDescription": "A file waits. Runbook: infra/README.md#files-wait",
+        "AlarmActions": SNS,
+    }
+    found = page(ALARM=[ringing], dead=3, runs=[run("FAILED", 5, ErrorMessage="no such queue"), run("SUCCEEDED", 50)])
+    assert found.troubles == (
+        "files-wait: A file waits.",
+        "3 messages are dead: received too often and never finished, or never delivered.",
+        "ingest: the last run failed.",
     )
-    said = said_by(replace(STATE, runs=again))
-    assert "no such queue" in said
-    assert "All is well" in said
+    assert [one.is_bad for one in found.journey][-1]
+    dead = {"AlarmName": "forebay-dev-dead-letters", "AlarmDescription": "A letter is dead.", "AlarmActions": SNS}
+    assert page(ALARM=[dead], dead=3).troubles == ("dead-letters: A letter is dead.",), "dead messages are told once"
 
 
-def test_a_new_service_has_a_page_too_and_one_of_thousands_of_tables_stays_short() -> None:
-    empty = page(replace(STATE, tables=(), runs=(), last_batch=None))
-    assert empty.count("none yet") == 3
-    tables = tuple(Table(f"t{n:05}", n, n, n, None) for n in range(2000))
-    text = page(replace(STATE, tables=tables))
-    assert "Tables (2,000)" in text
-    assert "t01999" in text
-    assert "t00001" not in text
-    assert len(text) < 100_000
+def test_a_job_that_failed_before_its_newest_run_is_no_trouble() -> None:
+    assert page(runs=[run("SUCCEEDED", 5), run("FAILED", 50)]).troubles == ()
 
 
-@pytest.mark.parametrize(
-    ("seconds", "said"), [(0, "0 s"), (119, "119 s"), (120, "2 min"), (7200, "2 h"), (180_000, "2 d")]
-)
-def test_spans_are_short(seconds: float, said: str) -> None:
-    assert span(seconds) == said
+def test_an_alarm_that_only_wakes_a_function_is_no_trouble_and_one_without_data_is_told() -> None:
+    woken = {"AlarmName": "forebay-dev-many-wait", "AlarmActions": ["arn:aws:lambda:eu-west-1:1:function:start"]}
+    calling = {"AlarmName": "forebay-dev-no-batch", "AlarmActions": SNS}
+    assert in_state("ALARM", "forebay-dev", Aws(ALARM=[woken, calling])) == (Alarm("forebay-dev-no-batch"),)
+    assert page(INSUFFICIENT_DATA=[calling, woken]).notes == ("Alarms without data yet: 1.",)
 
 
-@pytest.mark.parametrize(("count", "said"), [(0, "0 B"), (999, "999 B"), (1500, "1.5 KB"), (2.5e15, "2.5e+03 TB")])
-def test_sizes_are_short(count: float, said: str) -> None:
-    assert size(count) == said
+def test_a_new_service_has_a_page_too() -> None:
+    found = page()
+    assert (found.tables, found.runs, found.troubles) == ((), (), ())
+    assert json.dumps(found.counts) == json.dumps(
+        {"quarantined, 48 h": "0", "parked, 48 h": "0", "never announced, 48 h": "0"}
+    )

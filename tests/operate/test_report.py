@@ -1,10 +1,8 @@
-"""`forebay report`: a page of how it is going, which nothing from data can break, and which needs nothing else to be shown."""
+"""`forebay report`: a page of how it is going, from the lake alone, or with what AWS knows of the deployment."""
 
 from __future__ import annotations
 
-import re
 from datetime import UTC, datetime, timedelta
-from html.parser import HTMLParser
 from pathlib import Path
 
 import pyarrow as pa
@@ -13,16 +11,17 @@ from deltalake import write_deltalake
 
 from forebay.batch.held import COLUMNS
 from forebay.lake.health import Health, HealthRecords
+from forebay.lake.paused import pause
 from forebay.operate.lake_view import LakeView
-from forebay.operate.report import Report, report_of
-from forebay.operate.report_page import page
+from forebay.operate.page.content import Page
+from forebay.operate.page.rendering import render
+from forebay.operate.report import report_of
 from forebay.operate.status import status_of
 from tests.operate.command import ran
 from tests.operate.ledger import entry, schema_of, write_ledger
+from tests.operate.reader import EVIL, Reader
 
 NOW = datetime(2026, 11, 21, 12, 30, tzinfo=UTC)
-EVIL = '<script>alert("x")</script>&amp;'
-VOID = ("meta", "rect", "line", "polyline", "!doctype")
 
 
 @pytest.fixture
@@ -45,67 +44,46 @@ def lake(tmp_path: Path) -> str:
     return str(tmp_path)
 
 
-def reported(lake: str) -> Report:
+def reported(lake: str) -> Page:
     view = LakeView(lake)
     return report_of(view, status_of(view, now=NOW), hours=4)
 
 
 def test_each_hour_and_each_table_has_its_numbers(lake: str) -> None:
     found = reported(lake)
-    assert [(hour.at.hour, hour.files, hour.records) for hour in found.hours] == [
-        (9, 0, 0),
-        (10, 2, 6),
-        (11, 0, 0),
-        (12, 1, 7),
-    ]
-    assert (found.hours[1].latency_max_s, found.hours[3].latency_p50_s) == (90, 10)
+    records, files, latency = found.charts
+    assert [(at.hour, value) for at, value in records.values] == [(9, 0), (10, 6), (11, 0), (12, 7)]
+    assert [value for _, value in files.values] == [0, 2, 0, 1]
+    assert [value for _, value in latency.values][3] == 10
+    assert "the slowest file took 90 s" in latency.says
     assert [(table.name, table.rows) for table in found.tables] == [("beta", (0, 1, 0, 7)), ("alpha", (0, 5, 0, 0))]
-    assert [table.health.files if table.health else None for table in found.tables] == [None, 9]
+    assert [table.files for table in found.tables] == [None, 9]
+    assert [(one.reason, one.table, one.records) for one in found.reasons] == [("table-failed", EVIL, 1)]
 
 
-class Reader(HTMLParser):
-    """Tags that are open, and whatever is asked for from elsewhere."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.open: list[str] = []
-        self.asks: list[str] = []
-        self.texts: list[str] = []
-        self.feed(text)
-        self.close()
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        assert tag != "script"
-        if tag not in VOID:
-            self.open.append(tag)
-        self.asks += [value or "" for name, value in attrs if name in ("src", "href", "action")]
-
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        assert tag in VOID
-
-    def handle_endtag(self, tag: str) -> None:
-        if tag not in VOID:
-            assert self.open.pop() == tag
-
-    def handle_data(self, data: str) -> None:
-        self.texts.append(data)
+def test_what_was_not_asked_is_said_and_not_shown_as_nothing(lake: str) -> None:
+    found = reported(lake)
+    assert (found.runs, found.cost) == (None, None)
+    assert [note[:21] for note in found.notes] == ["The queue was not ask", "Alarms, runs of jobs "]
 
 
-def test_the_page_is_whole_asks_for_nothing_and_data_stays_text(lake: str) -> None:
-    text = page(reported(lake))
-    read = Reader(text)
-    assert (read.open, read.asks) == ([], [])
-    assert not re.search(r"url\(|@import|https?:", text)
-    said = " ".join(read.texts)
+def test_a_paused_table_is_marked(lake: str) -> None:
+    pause(lake, ["beta"])
+    assert [(table.name, table.state) for table in reported(lake).tables] == [("beta", "paused"), ("alpha", "")]
+
+
+def test_data_stays_text_on_the_page(lake: str) -> None:
+    said = " ".join(Reader(render(reported(lake))).texts)
     assert EVIL in said
-    assert "1 to look at." in said
+    assert "One thing to look at." in said
     assert "11-21 10:00: 6" in said
 
 
 def test_a_lake_without_batches_has_a_page_too(tmp_path: Path) -> None:
     write_ledger(tmp_path)
-    said = " ".join(Reader(page(reported(str(tmp_path)))).texts)
-    assert "Nothing to look at." in said
+    said = " ".join(Reader(render(reported(str(tmp_path)))).texts)
+    assert "All is well." in said
+    assert "no batch yet" in said
     assert said.count("none") >= 3
 
 

@@ -14,6 +14,7 @@ from deltalake import write_deltalake
 from forebay.batch.held import COLUMNS
 from forebay.lake.health import Health, HealthRecords
 from forebay.lake.lease import hold
+from forebay.upkeep.reconcile.last import LastReconcile, keep
 from tests.operate.command import failed, ran
 from tests.operate.ledger import entry, schema_of, write_ledger
 
@@ -96,3 +97,15 @@ def test_the_same_for_machines(lake: str) -> None:
 def test_a_lake_whose_first_batch_is_still_to_come_has_no_last_one(tmp_path: Path) -> None:
     write_ledger(tmp_path)
     assert "today       none; 0 records" in ran("status", "--lake", str(tmp_path))
+
+
+def test_files_that_s3_had_not_announced_and_the_age_of_each_table_are_told(lake: str) -> None:
+    keep(lake, LastReconcile(datetime.now(UTC) - timedelta(hours=3), 1200, 2, 0, "s3://landing/in/lost.json"))
+    said = ran("status", "--lake", lake, "--tables").splitlines()
+    assert "missed      2 of 1,200 files, 3 h ago; reconcile announced them" in said
+    assert [line.split()[:3] for line in said[-3:]] == [
+        ["table", "newest", "rows"],
+        ["beta", "2", "d"],
+        ["alpha", "5", "min"],
+    ]
+    assert json.loads(ran("status", "--lake", lake, "--json"))["reconciled"]["missed"] == 2

@@ -134,7 +134,8 @@ def test_the_status_page_is_in_the_artefacts_and_says_what_there_is(quick: Twin)
     assert page["ContentType"] == "text/html; charset=utf-8"
     text = page["Body"].read().decode()
     assert f"<h1>{quick.stack}</h1>" in text
-    assert "<dt>last batch</dt><dd>none yet</dd>" in text
+    assert "no batch yet" in text
+    assert "Cost of this month so far" in text
 
 
 def test_averages_are_published_by_the_hour(quick: Twin) -> None:

@@ -16,6 +16,7 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
     "stop": (("forebay stop", "ask the job to stop, and wait"), ("forebay stop --wait-s 0", "ask only")),
     "status": (
         ("forebay status", "one look"),
+        ("forebay status --stack forebay-prod --tables", "with alarms, failed runs, cost, and every table's lag"),
         ("forebay status --watch", "a live view"),
         ("forebay status --json", "for machines"),
     ),
@@ -28,6 +29,7 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
     "report": (
         ("forebay report", "the last two days, into forebay-report.html"),
         ("forebay report --hours 168 --out week.html", "a week"),
+        ("forebay report --stack forebay-prod", "with runs of jobs, alarms and cost"),
     ),
     "tail": (
         ("forebay tail", "the last ten files, then each new one"),
@@ -36,6 +38,7 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
     "history": (
         ("forebay history", "the last day: batches, and what operators did"),
         ("forebay history --days 7 --table alpha", "with what changed about a table"),
+        ("forebay history --all-tables --stack forebay-prod", "with deployments and alarms, and all tables"),
     ),
     "query": (
         ("forebay query 'select outcome, count(*) from ledger group by outcome'", "the ledger"),

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from forebay.cli.options import AsJson, Lake
+from forebay.cli.options import AsJson, Lake, Stack
 from forebay.cli.show import at, columns, console, error_console, is_wide, print_json
 from forebay.errors import ForebayError
 
@@ -19,18 +19,23 @@ def history(
     lake: Lake,
     days: Annotated[float, typer.Option(min=0, help="How many days to look back.")] = 1,
     table: Annotated[str, typer.Option(help="Also what changed about this table.")] = "",
+    all_tables: Annotated[bool, typer.Option("--all-tables", help="Also what changed about any table.")] = False,
+    stack: Stack = "",
     limit: Annotated[int, typer.Option(min=1, help="The largest number of lines to show, the newest.")] = 100,
     as_json: AsJson = False,
 ) -> None:
     """Show what happened when.
 
-    Shows batches and operators' commands on one time line. With --table it adds the table's compactions, deletions and
-    changes of columns. Where something can be undone, the line says how.
+    Shows batches and operators' commands on one time line. --table adds the table's compactions, deletions and changes of
+    columns, --all-tables those of all tables. --stack adds deployments and alarms. Where something can be undone, the line says
+    how.
     """
+    from forebay.cli.status import deployment
     from forebay.operate.history import history_of
     from forebay.operate.lake_view import view_of
 
-    found = history_of(view_of(lake), since=datetime.now(UTC) - timedelta(days=days), table=table)
+    view, since = view_of(lake), datetime.now(UTC) - timedelta(days=days)
+    found = history_of(view, since=since, table=table, all_tables=all_tables, on=deployment(stack))
     if as_json:
         print_json(map(asdict, found[:limit]))
         return

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-__all__ = ["AsJson", "Checkpoint", "DryRun", "Lake", "OfService", "QueueUrl", "Service", "Yes"]
+__all__ = ["AsJson", "Checkpoint", "DryRun", "Lake", "OfService", "QueueUrl", "Service", "Stack", "Yes"]
 
 Lake = Annotated[
     str,
@@ -31,4 +31,12 @@ QueueUrl = Annotated[
 ]
 Checkpoint = Annotated[
     str, typer.Option(help="The ingest job's checkpoint; the lake's own without it.", show_default=False)
+]
+Stack = Annotated[
+    str,
+    typer.Option(
+        envvar="FOREBAY_STACK",
+        help="The deployed stack, such as forebay-prod: adds what AWS knows of its runs and alarms.",
+        show_default=False,
+    ),
 ]

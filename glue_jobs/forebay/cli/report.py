@@ -7,8 +7,9 @@ from typing import Annotated
 
 import typer
 
-from forebay.cli.options import Checkpoint, Lake, QueueUrl
+from forebay.cli.options import Checkpoint, Lake, QueueUrl, Stack
 from forebay.cli.show import console
+from forebay.cli.status import deployment
 
 __all__ = ["report"]
 
@@ -17,20 +18,22 @@ def report(
     lake: Lake,
     queue_url: QueueUrl = "",
     checkpoint: Checkpoint = "",
+    stack: Stack = "",
     hours: Annotated[int, typer.Option(min=2, max=24 * 90, help="How many hours to look back.")] = 48,
     out: Annotated[Path, typer.Option(help="The file to write.")] = Path("forebay-report.html"),
 ) -> None:
     """Write how it is going into one HTML file.
 
-    What somebody must look at, the numbers of `forebay status`, records, files and latency by hour, the tables, and why records
-    are in the quarantine. The file needs no network and no script, so it can be mailed.
+    What somebody must look at, the journey of the files with its numbers, records, files and latency by hour, the tables, and
+    why records are in the quarantine. --stack adds runs, alarms and cost. The file needs no network and no script, so it
+    can be mailed. On AWS a function writes the same page every quarter of an hour.
     """
     from forebay.operate.lake_view import view_of
+    from forebay.operate.page.rendering import render
     from forebay.operate.report import report_of
-    from forebay.operate.report_page import page
     from forebay.operate.status import status_of
 
     view = view_of(lake)
-    now = status_of(view, queue_url=queue_url, checkpoint=checkpoint)
-    out.write_text(page(report_of(view, now, hours=hours)), encoding="utf-8")
+    now = status_of(view, queue_url=queue_url, checkpoint=checkpoint, on=deployment(stack))
+    out.write_text(render(report_of(view, now, hours=hours)), encoding="utf-8")
     console.print(f"wrote {out}")

@@ -9,41 +9,48 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from forebay.cli.options import AsJson, Checkpoint, Lake, QueueUrl
-from forebay.cli.show import ago, console, error_console, print_json, span
+from forebay.cli.options import AsJson, Checkpoint, Lake, QueueUrl, Stack
+from forebay.cli.show import ago, at, columns, console, error_console, print_json, span
 
 if TYPE_CHECKING:
+    from forebay.operate.doctor.deployment import Deployment
     from forebay.operate.status import Status
 
-__all__ = ["status"]
+__all__ = ["deployment", "status"]
 
 
 def status(
     lake: Lake,
     queue_url: QueueUrl = "",
     checkpoint: Checkpoint = "",
+    stack: Stack = "",
+    tables: Annotated[bool, typer.Option("--tables", help="Also how old each table's newest rows are.")] = False,
     watch: Annotated[bool, typer.Option("--watch", help="Refresh, with rates, until Ctrl-C.")] = False,
     every_s: Annotated[float, typer.Option(min=1, help="With --watch: seconds between two refreshes.")] = 5,
     as_json: AsJson = False,
 ) -> None:
     """Show how it is going.
 
-    The queue and its oldest message, the running job and its last batch, files of today, held records, and how old each
-    table's newest rows are. Exit status 1 if somebody must look at something.
+    The queue and its oldest message, the running job and its last batch, files of today, held records, files that S3 had not
+    announced, and how old each table's newest rows are. --stack adds failed runs, alarms that ring, and what this month has
+    cost so far. Exit status 1 if somebody must look at something.
     """
     from forebay.operate.lake_view import view_of
     from forebay.operate.status import status_of
 
-    view, before = view_of(lake), None
+    view, on, before = view_of(lake), deployment(stack), None
     while True:
-        now = status_of(view, queue_url=queue_url, checkpoint=checkpoint)
+        now = status_of(view, queue_url=queue_url, checkpoint=checkpoint, on=on)
         if as_json:
-            print_json([{**asdict(now), "now_paused": sorted(now.now_paused), "problems": now.problems}])
+            more = {"lag_s": now.lag_s, "now_paused": sorted(now.now_paused), "problems": now.problems}
+            print_json([{**asdict(now), **more}])
         else:
             if watch and console.is_terminal:
                 console.clear()
             for line in _lines(now, before):
                 console.print(line)
+            if tables:
+                _show_tables(now)
             for problem in now.problems:
                 error_console.print(f"look at: {problem}", style="red")
         if not watch:
@@ -73,6 +80,12 @@ def _lines(now: Status, before: Status | None) -> Iterator[str]:
         yield f"paused      {names}; {sum(now.paused.values()):,} rows wait"
     if now.replays:
         yield f"replays     {now.replays:,} files wait to be read again"
+    if now.reconciled is not None:
+        looked = f"of {now.reconciled.looked_at:,} files, {ago(now.reconciled.at, now.at)}"
+        yield f"missed      {now.reconciled.missed:,} {looked}; reconcile announced them"
+    if now.cost is not None:
+        parts = ", ".join(f"{part} {usd:,.2f}" for part, usd in now.cost.usd.items())
+        yield f"cost        {now.cost.total:,.2f} USD this month so far ({parts})"
     ordered = sorted(now.newest_rows.items(), key=lambda pair: pair[1], reverse=True)
     if ordered:
         (newest, at), (oldest_name, oldest_at) = ordered[0], ordered[-1]
@@ -80,6 +93,24 @@ def _lines(now: Status, before: Status | None) -> Iterator[str]:
             f"tables      {len(ordered):,}; newest rows {ago(at, now.at)} ({newest}), "
             f"oldest {ago(oldest_at, now.at)} ({oldest_name})"
         )
+
+
+def _show_tables(now: Status) -> None:
+    shown = columns("table", ">newest rows", "=at", "state")
+    for table, lag in now.lag_s.items():
+        state = "paused" if table in now.now_paused else "failed" if table in now.failed else ""
+        shown.add_row(table, f"{span(lag)} ago", at(now.newest_rows[table]), state)
+    console.print(shown)
+
+
+def deployment(stack: str) -> Deployment | None:
+    """None without a name."""
+    if not stack:
+        return None
+    from forebay.aws.client import client
+    from forebay.operate.deployed import deployed
+
+    return deployed(stack, client)
 
 
 def _rate(now: Status, before: Status | None) -> str:

@@ -30,14 +30,14 @@ class Arrivals:
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._records, self._every, self._clock = records, flush_every_s, clock
-        self._pending: dict[str, tuple[int, int]] = {}
+        self._pending: dict[str, tuple[int, int, int]] = {}
         self._flushed = clock()
         self._lock = threading.Lock()
         self._thread = ThreadPoolExecutor(1, "health")
 
     def __call__(self, event: Event) -> None:
         if isinstance(event, RowsAppended | OwnRowsAppended):
-            self._came(event.table, event.files, event.bytes)
+            self._came(event.table, event.files, event.bytes, event.rows)
         elif isinstance(event, BatchCommitted) and (self._clock() - self._flushed).total_seconds() >= self._every:
             self._flushed = self._clock()
             self._thread.submit(self.flush)
@@ -53,10 +53,11 @@ class Arrivals:
         self._thread.shutdown()
         self.flush()
 
-    def _came(self, table: str, files: int, size: int) -> None:
+    def _came(self, table: str, files: int, size: int, rows: int) -> None:
         with self._lock:
-            before = self._pending.get(table, (0, 0))
-            self._pending[table] = before[0] + files, before[1] + size
+            before = self._pending.get(table, (0, 0, 0))
+            self._pending[table] = before[0] + files, before[1] + size, before[2] + rows
 
-    def _write(self, table: str, came: tuple[int, int], at: datetime) -> None:
-        self._records.update(table, lambda health: health.with_arrivals(*came, at))
+    def _write(self, table: str, came: tuple[int, int, int], at: datetime) -> None:
+        files, size, rows = came
+        self._records.update(table, lambda health: health.with_arrivals(files, size, at, rows=rows))

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from forebay.events import Event, metric
@@ -20,11 +20,12 @@ from forebay.lake.log.live_file import Partition
 from forebay.lake.log.snapshot import Snapshot
 from forebay.lake.objects import Objects, open_objects
 
-__all__ = ["Health", "HealthMeasured", "HealthRecords", "seen_in"]
+__all__ = ["HOUR", "HOURS_KEPT", "Health", "HealthMeasured", "HealthRecords", "seen_in"]
 
 SMALL_BELOW_BYTES = 96 << 20
 """What is small to one who does not know the table's policy: three quarters of half of 256 MiB, as its defaults say."""
 ATTEMPTS = 5
+HOUR, HOURS_KEPT = "%Y-%m-%dT%H", 48
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,6 +56,8 @@ class Health:
     small_below_bytes: int = SMALL_BELOW_BYTES
     ordered: Mapping[str, str] = field(default_factory=dict)
     """When each partition was last put in order as a whole; partitions as JSON."""
+    rows_by_hour: Mapping[str, int] = field(default_factory=dict)
+    """What ingest noted in each of the last hours, such as `2026-05-01T12`."""
 
     @property
     def small_share(self) -> float:
@@ -64,7 +67,9 @@ class Health:
     def average_bytes(self) -> int:
         return self.bytes // self.files if self.files else 0
 
-    def with_arrivals(self, files: int, size: int, at: datetime) -> Health:
+    def with_arrivals(self, files: int, size: int, at: datetime, *, rows: int = 0) -> Health:
+        hour, first = f"{at:{HOUR}}", f"{at - timedelta(hours=HOURS_KEPT - 1):{HOUR}}"
+        by_hour = {**self.rows_by_hour, hour: self.rows_by_hour.get(hour, 0) + rows}
         small = files if size < files * self.small_below_bytes else 0
         return replace(
             self,
@@ -73,6 +78,7 @@ class Health:
             bytes=self.bytes + size,
             waiting=self.waiting + small,
             newest_at=max(at, self.newest_at or at),
+            rows_by_hour={one: count for one, count in by_hour.items() if one >= first},
         )
 
     def ordered_partitions(self) -> dict[Partition, datetime]:

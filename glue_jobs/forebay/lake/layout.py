@@ -10,6 +10,7 @@ __all__ = [
     "HEALTH",
     "HOME",
     "IDS",
+    "LAST_RECONCILE",
     "LEDGER",
     "OWN",
     "OWN_TABLES",
@@ -50,6 +51,8 @@ CHECKPOINT = f"{HOME}/checkpoints/ingest"
 HEALTH = f"{HOME}/health"
 PROBES = f"{HOME}/probe"
 PAUSED = f"{HOME}/paused"
+LAST_RECONCILE = f"{HOME}/last-reconcile.json"
+"""What it found."""
 PLANS = f"{HOME}/plans"
 """Of batches that are on their way, by service."""
 ROLLBACK_PLAN = "plan.json"

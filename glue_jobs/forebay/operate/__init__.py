@@ -7,7 +7,8 @@
 * `files` what the ledger has      * `where` the life of one file
 * `replay` files that are read again      * `rollback` tables that go back to an earlier version
 * `conflict` commits that others may come before
-* `status` how it is going      * `report` hour by hour, and `report_page` as HTML
+* `status` how it is going      * `report` hour by hour, as a `page`      * `cost` of this month so far
+* `deployed` what AWS tells of runs, alarms and deployments
 * `queue` what waits, and what died      * `sql` queries over tables and ledger
 * `history` what happened when, and what operators did      * `doctor` can the deployed service work?
 * `health` the state of tables      * `stop` ends a running job

@@ -1,8 +1,8 @@
-"""What happened when: batches, what operators did, and what changed about a table, on one time line.
+"""What happened when: batches, what operators did, what changed about tables, deployments and alarms, on one time line.
 
-In: a view of the lake, a moment, perhaps a table. Out: `Happened`s, the newest first. What operators do is kept as one small
-object each (`record_verb`), written once and never changed: who, what, when, and how to undo it. A table's log is read only
-where the table is named: every batch writes to it, so its commits may be many.
+In: a view of the lake, a moment, perhaps tables and a deployment. Out: `Happened`s, the newest first. What operators do is kept
+as one small object each (`record_verb`), written once and never changed: who, what, when, and how to undo it. Tables' logs are
+read only where that is wanted: every batch writes to them, so their commits may be many.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import json
 import socket
 import uuid
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -19,17 +20,20 @@ from typing import Any
 from forebay.lake.layout import LEDGER, table_path, verbs_of
 from forebay.lake.log.listing import LOG, version_of_commit
 from forebay.lake.objects import open_objects
+from forebay.operate.deployed import alarm_changes, deploys
+from forebay.operate.doctor.deployment import Deployment
 from forebay.operate.lake_view import LakeView, known_table
 
 __all__ = ["Happened", "history_of", "record_verb"]
 
+TABLES_AT_ONCE = 16
 QUIET = ("WRITE", "STREAMING UPDATE")
 """Operations that bring rows: the batches tell of them."""
 
 
 @dataclass(frozen=True)
 class Happened:
-    """`kind` is batch, verb or table; `undo` is what takes it back, where there is such a thing."""
+    """`kind` is batch, verb, table, deploy or alarm; `undo` is what takes it back, where there is such a thing."""
 
     at: datetime
     kind: str
@@ -48,10 +52,18 @@ def record_verb(lake: str, what: str, *, undo: str = "", now: datetime | None = 
     return happened
 
 
-def history_of(view: LakeView, *, since: datetime, table: str = "") -> list[Happened]:
+def history_of(
+    view: LakeView, *, since: datetime, table: str = "", all_tables: bool = False, on: Deployment | None = None
+) -> list[Happened]:
+    """With a deployment, also what was deployed, and when alarms rang."""
     found = [*_batches(view, since), *_verbs(view.lake, since)]
-    if table:
-        found += _of_table(view, known_table(view, table), since)
+    tables = view.tables() if all_tables else [known_table(view, table)] if table else []
+    with ThreadPoolExecutor(TABLES_AT_ONCE, "history") as threads:
+        for of_table in threads.map(lambda name: list(_of_table(view, name, since)), tables):
+            found += of_table
+    if on is not None:
+        found += (Happened(one.at, "deploy", one.what) for one in deploys(on, since))
+        found += (Happened(one.at, "alarm", one.what) for one in alarm_changes(on, since))
     return sorted(found, key=lambda one: one.at, reverse=True)
 
 

@@ -1,87 +1,128 @@
-"""What a report is made of: how it is going now, and hour by hour what came and where it went. No JVM.
+"""What a report says: how it is going now, and hour by hour what came and where it went. No JVM.
 
-In: a view of the lake, a status, and a span. Out: a `Report`, plain values; `report_page` makes a page of it. Two scans of the
-ledger's columns, within the days of the span, and one small object for each table.
+In: a view of the lake, a status, and a span. Out: a `Page`. Two scans of the ledger's columns, within the days of the span, and
+one small object for each table.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
 from datetime import datetime, timedelta
+from typing import Any
 
 from forebay.lake.health import Health
 from forebay.lake.layout import LEDGER
-from forebay.operate.held import Pile, piles
+from forebay.lake.paused import ALL
+from forebay.operate.held import piles
 from forebay.operate.lake_view import LakeView
+from forebay.operate.page.content import Chart, Page, Reason, Station, TableLine, age, span
 from forebay.operate.status import Status, health_objects
 
-__all__ = ["Hour", "Report", "TableHours", "report_of"]
+__all__ = ["report_of"]
 
 HOUR = timedelta(hours=1)
 
 
-@dataclass(frozen=True)
-class Hour:
-    """What batches of this hour loaded. Latency is from S3's clock to the ledger's commit."""
-
-    at: datetime
-    files: int = 0
-    records: int = 0
-    latency_p50_s: float = 0
-    latency_max_s: float = 0
-
-
-@dataclass(frozen=True)
-class TableHours:
-    """Rows by hour, as many numbers as the report has hours; `health` as far as its object knows."""
-
-    name: str
-    rows: tuple[int, ...]
-    health: Health | None = None
-
-
-@dataclass(frozen=True)
-class Report:
-    lake: str
-    status: Status
-    hours: tuple[Hour, ...]
-    tables: tuple[TableHours, ...]
-    quarantine: tuple[Pile, ...]
-
-
-def report_of(view: LakeView, status: Status, *, hours: int) -> Report:
+def report_of(view: LakeView, status: Status, *, hours: int) -> Page:
     """The last hours until now; the tables with most rows first."""
     newest = status.at.replace(minute=0, second=0, microsecond=0)
-    span = [newest - HOUR * n for n in reversed(range(hours))]
-    since = f"day >= date '{span[0].date()}' and committed_at >= timestamp '{span[0].isoformat()}'"
-    return Report(
-        view.lake, status, _hours(view, span, since), _tables(view, span, since), tuple(piles(view, "quarantine"))
+    hours_of = [newest - HOUR * n for n in reversed(range(hours))]
+    since = f"day >= date '{hours_of[0].date()}' and committed_at >= timestamp '{hours_of[0].isoformat()}'"
+    reasons = [
+        Reason(one.reason or "-", one.records + one.whole_files, one.table or "", one.newest)
+        for one in piles(view, "quarantine")
+    ]
+    return Page(
+        view.lake,
+        status.at,
+        tuple(status.problems),
+        tuple(_notes(status)),
+        tuple(_journey(status)),
+        tuple(_charts(view, hours_of, since)),
+        tuple(_tables(view, status, hours_of, since)),
+        tuple(sorted(reasons, key=lambda one: -one.records)),
+        status.runs_of_jobs,
+        status.cost,
+        _counts(status),
     )
 
 
-def _hours(view: LakeView, span: list[datetime], since: str) -> tuple[Hour, ...]:
+def _notes(status: Status) -> Iterator[str]:
+    if status.queue is None:
+        yield "The queue was not asked: --queue-url or --stack names it."
+    if status.alarms is None:
+        yield "Alarms, runs of jobs and the cost were not asked: --stack names the deployment."
+
+
+def _journey(status: Status) -> Iterator[Station]:
+    queue, dead = status.queue, status.dead
+    if queue is None:
+        yield Station("queue", "unknown")
+    else:
+        oldest = f"the oldest for {span(queue.oldest_s)}; " if queue.oldest_s is not None else ""
+        yield Station("messages in the queue", f"{queue.waiting:,}", f"{oldest}{queue.in_flight:,} in flight")
+    batch = f"last batch {age(status.at, status.batch.at)}" if status.batch else "no batch yet"
+    yield Station("ingest job", "runs" if status.runs else "none runs", batch)
+    outcomes = ", ".join(f"{count:,} {outcome}" for outcome, count in sorted(status.today.items()))
+    yield Station("files today", f"{sum(status.today.values()):,}", outcomes or "none")
+    yield Station("records today", f"{status.records_today:,}", f"{len(status.newest_rows):,} tables")
+    if dead is not None:
+        letters = dead.waiting + dead.in_flight
+        yield Station("dead letters", f"{letters:,}", "received too often", is_bad=letters > 0)
+
+
+def _counts(status: Status) -> dict[str, str]:
+    counted = {
+        "files ever": status.files,
+        "quarantined": status.quarantined,
+        "parked": status.parked,
+        "not understood": status.refused,
+        "rows of paused tables": sum(status.paused.values()),
+        "waiting for a replay": status.replays,
+    }
+    told = {name: f"{count:,}" for name, count in counted.items()}
+    found = status.reconciled
+    return {**told, "never announced": f"{found.missed:,}" if found else "unknown"}
+
+
+def _charts(view: LakeView, hours: list[datetime], since: str) -> Iterator[Chart]:
     waited = "cast(extract(epoch from committed_at) - extract(epoch from event_time) as double)"
     sql = (
         "select date_trunc('hour', committed_at) at, count(*) files, sum(records) records, "
         f"approx_percentile_cont({waited}, 0.5) p50, max({waited}) worst from t where {since} group by 1"
     )
-    found = {
-        row["at"]: Hour(row["at"], row["files"], row["records"], row["p50"] or 0, row["worst"] or 0)
-        for row in view.query(LEDGER, sql)
-    }
-    return tuple(found.get(at, Hour(at)) for at in span)
+    found: dict[datetime, dict[str, Any]] = {row["at"]: row for row in view.query(LEDGER, sql)}
+
+    def values(name: str) -> tuple[tuple[datetime, float], ...]:
+        return tuple((at, float(found.get(at, {}).get(name) or 0)) for at in hours)
+
+    yield Chart("Records loaded", values("records"))
+    yield Chart("Files loaded", values("files"))
+    worst = max((value for _, value in values("worst")), default=0)
+    yield Chart("Latency", values("p50"), "{:,.0f} s", f"the median of each hour; the slowest file took {span(worst)}")
 
 
-def _tables(view: LakeView, span: list[datetime], since: str) -> tuple[TableHours, ...]:
+def _tables(view: LakeView, status: Status, hours: list[datetime], since: str) -> list[TableLine]:
     pairs = "unnest(map_keys(tables)) name, unnest(map_values(tables)) n"
     inner = f"select date_trunc('hour', committed_at) at, {pairs} from t where {since}"
     rows: dict[str, dict[datetime, int]] = {}
     for row in view.query(LEDGER, f"select at, name, sum(n) n from ({inner}) x group by at, name"):
         rows.setdefault(row["name"], {})[row["at"]] = row["n"]
-    known: Mapping[str, Health] = {one.table: one for one in health_objects(view.lake)}
-    made = [
-        TableHours(name, tuple(rows.get(name, {}).get(at, 0) for at in span), known.get(name))
-        for name in {*rows, *known}
-    ]
-    return tuple(sorted(made, key=lambda one: (-sum(one.rows), one.name)))
+    known = {one.table: one for one in health_objects(view.lake)}
+    made = [_line(name, rows.get(name, {}), known.get(name), status, hours) for name in {*rows, *known}]
+    return sorted(made, key=lambda one: (-sum(one.rows), one.name))
+
+
+def _line(
+    name: str, rows: dict[datetime, int], health: Health | None, status: Status, hours: list[datetime]
+) -> TableLine:
+    paused = name in status.now_paused or ALL in status.now_paused
+    return TableLine(
+        name,
+        tuple(rows.get(at, 0) for at in hours),
+        health.files if health else None,
+        health.small_files if health else None,
+        health.bytes if health else None,
+        status.newest_rows.get(name),
+        "paused" if paused else "failed" if name in status.failed else "",
+    )

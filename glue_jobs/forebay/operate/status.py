@@ -1,17 +1,19 @@
 """How is it going? One look at the queue, the job, the ledger and held records. No JVM, and no table's data is read.
 
-In: a view of the lake, and what is known of the queue and the checkpoint. Out: a `Status`, with the problems that a person must
-look at, in sentences. A ledger of a million files is counted in well under a second.
+In: a view of the lake, and what is known of the queue, the checkpoint and the deployment. Out: a `Status`, with the problems
+that a person must look at, in sentences. A ledger of a million files is counted in well under a second.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from forebay.aws.client import client
+from forebay.aws.prices import read_prices
 from forebay.batch.reasons import PAUSED_TABLE, TABLE_FAILED
 from forebay.lake.health import Health, HealthRecords
 from forebay.lake.layout import CHECKPOINT, LEDGER, PARKED, QUARANTINE, is_own
@@ -19,8 +21,13 @@ from forebay.lake.lease import holder
 from forebay.lake.objects import open_objects
 from forebay.lake.paused import ALL, paused_tables
 from forebay.ledger.entry import REPLAY
+from forebay.operate.cost import cost_of, hours_of, month_of
+from forebay.operate.deployed import Alarm, alarms_ringing, runs_since
+from forebay.operate.doctor.deployment import Deployment
 from forebay.operate.lake_view import LakeView, quoted
+from forebay.operate.page.content import Cost, Run
 from forebay.operate.queue import Depth, dead_letter_url, depth_of
+from forebay.upkeep.reconcile.last import LastReconcile, last_reconcile
 
 __all__ = ["LastBatch", "Status", "health_objects", "status_of"]
 
@@ -59,7 +66,19 @@ class Status:
     replays: int = 0
     """Files that wait to be read again."""
     newest_rows: Mapping[str, datetime] = field(default_factory=dict)
-    """When each table last got rows, as far as its health object knows."""
+    """When each table last got rows: by the ledger where that was today or yesterday, else by its health object."""
+    reconciled: LastReconcile | None = None
+    alarms: tuple[Alarm, ...] | None = None
+    """Those that ring. None, as are the runs and the cost, where no deployment is named."""
+    runs_of_jobs: tuple[Run, ...] | None = None
+    """Those of this month."""
+    cost: Cost | None = None
+
+    @property
+    def lag_s(self) -> dict[str, float]:
+        """How old each table's newest rows are, the oldest first."""
+        ages = {table: max(0.0, (self.at - at).total_seconds()) for table, at in self.newest_rows.items()}
+        return dict(sorted(ages.items(), key=lambda pair: (-pair[1], pair[0])))
 
     @property
     def problems(self) -> list[str]:
@@ -76,24 +95,39 @@ class Status:
             found.append(f"{dead:,} dead letters (`forebay queue dlq` says why)")
         if self.refused:
             found.append(f"{self.refused:,} messages were not understood")
+        found += [f"alarm {alarm.name}: {alarm.says}".rstrip(": ") for alarm in self.alarms or ()]
+        newest = {run.job: run for run in sorted(self.runs_of_jobs or (), key=lambda run: run.began_at)}
+        found += [
+            f"job {run.job}: the last run failed: {run.error}".rstrip(": ") for run in newest.values() if run.is_bad
+        ]
         return found
 
 
-def status_of(view: LakeView, *, queue_url: str = "", checkpoint: str = "", now: datetime | None = None) -> Status:
-    """Nothing of the queue where its URL is not known."""
+def status_of(
+    view: LakeView,
+    *,
+    queue_url: str = "",
+    checkpoint: str = "",
+    on: Deployment | None = None,
+    now: datetime | None = None,
+) -> Status:
+    """Nothing of the queue where its URL is not known, and nothing of runs, alarms and cost without a deployment."""
     now = now or datetime.now(UTC)
+    queue_url = queue_url or (on.queue_url if on is not None else "")
     folder = checkpoint.rstrip("/") or f"{view.lake}/{CHECKPOINT}"
-    runs = holder(folder)
-    queue, dead = _queues(queue_url) if queue_url else (None, None)
+    holds = holder(folder)
+    queue, dead = _queues(queue_url, on.client if on is not None else client) if queue_url else (None, None)
     outcomes = view.query(
         LEDGER, f"select outcome, count(*) n, sum(records) r from t where day = date '{now.date()}' group by outcome"
     )
+    health = health_objects(view.lake)
+    runs = runs_since(on, month_of(now)) if on is not None else None
     kept = {name: facts.rows if (facts := view.facts(name)) else 0 for name in (LEDGER, QUARANTINE, PARKED)}
     return Status(
         now,
         queue,
         dead,
-        runs.who if runs else None,
+        holds.who if holds else None,
         kept[LEDGER],
         _last_batch(view),
         {row["outcome"]: row["n"] for row in outcomes},
@@ -105,11 +139,30 @@ def status_of(view: LakeView, *, queue_url: str = "", checkpoint: str = "", now:
         _waiting(view, PAUSED_TABLE),
         paused_tables(view.lake),
         sum(row["n"] for row in view.query(LEDGER, f"select count(*) n from t where outcome = {quoted(REPLAY)}")),
-        {one.table: one.newest_at for one in health_objects(view.lake) if one.newest_at is not None},
+        _newest_rows(view, health, now),
+        last_reconcile(view.lake),
+        tuple(alarms_ringing(on)) if on is not None else None,
+        tuple(runs) if runs is not None else None,
+        _cost(view, runs, health, now) if runs is not None else None,
     )
 
 
-def _queues(url: str) -> tuple[Depth, Depth | None]:
+def _newest_rows(view: LakeView, health: list[Health], now: datetime) -> dict[str, datetime]:
+    known = {one.table: one.newest_at for one in health if one.newest_at is not None}
+    day = (now - timedelta(days=1)).date()
+    of_tables = f"select unnest(map_keys(tables)) name, committed_at from t where day >= date '{day}'"
+    for row in view.query(LEDGER, f"select name, max(committed_at) at from ({of_tables}) x group by name"):
+        known[row["name"]] = max(row["at"], known.get(row["name"], row["at"]))
+    return known
+
+
+def _cost(view: LakeView, runs: list[Run], health: list[Health], now: datetime) -> Cost:
+    where = f"day >= date '{month_of(now).date()}'"
+    files = sum(row["n"] for row in view.query(LEDGER, f"select count(*) n from t where {where}"))
+    return cost_of(hours_of(runs, month_of(now)), files, sum(one.bytes for one in health), read_prices(), now=now)
+
+
+def _queues(url: str, client: Callable[[str], Any]) -> tuple[Depth, Depth | None]:
     sqs = client("sqs")
     dead = dead_letter_url(url, sqs=sqs)
     return depth_of(url, sqs=sqs, cloudwatch=client("cloudwatch")), depth_of(dead, sqs=sqs) if dead else None

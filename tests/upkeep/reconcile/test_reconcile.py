@@ -17,8 +17,10 @@ from forebay.landed_file import LandedFile
 from forebay.ledger.entry import file_hash
 from forebay.notification.reading import read_message
 from forebay.settings import ReconcileSettings
+from forebay.upkeep.reconcile import job
 from forebay.upkeep.reconcile.job import find_missed
 from forebay.upkeep.reconcile.landed import prefixes_of
+from forebay.upkeep.reconcile.last import LastReconcile, last_reconcile
 
 NOW = datetime.now(UTC).replace(microsecond=0)
 """The data files of a ledger are as old as their writing, so the story is told backwards from now."""
@@ -99,6 +101,25 @@ def test_files_that_s3_withheld_are_announced_again_however_old(tmp_path: Path, 
     found = find_missed(settings(tmp_path), s3=S3(("in/another", 10), ("in/broken", 10)), now=NOW)
     assert [one.identity for one in found.withheld] == [file(0, "in/withheld").identity]
     assert [one.key for one in found.missed] == ["in/another"]
+
+
+def test_what_the_last_run_found_is_kept_for_whoever_asks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert last_reconcile(str(tmp_path)) is None
+    sent: list[LandedFile] = []
+    for name, answer in (
+        ("check_queue", lambda _: None),
+        ("s3_client", lambda: S3(("in/lost", 24), ("in/loaded", 24))),
+        ("client", lambda _: None),
+        ("announce", lambda sqs, url, files: sent.extend(files) or ()),
+    ):
+        monkeypatch.setattr(job, name, answer)
+    with_entries(tmp_path, file(1, "in/loaded"))
+    for missed_then in (1, 0):
+        job.reconcile(settings(tmp_path), emit=lambda _: None, now=NOW)
+        found = last_reconcile(str(tmp_path))
+        assert found == LastReconcile(NOW, 2, missed_then, 0, "s3://drops/in/lost" if missed_then else "")
+        with_entries(tmp_path, *sent)
+    assert [one.key for one in sent] == ["in/lost"]
 
 
 def test_a_file_that_was_missing_and_is_there_again_was_missed(tmp_path: Path) -> None:

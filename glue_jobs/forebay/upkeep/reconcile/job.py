@@ -29,6 +29,7 @@ from forebay.settings import ReconcileSettings
 from forebay.upkeep.reconcile.events import FilesReconciled
 from forebay.upkeep.reconcile.known import known_since
 from forebay.upkeep.reconcile.landed import landed_files, prefixes_of
+from forebay.upkeep.reconcile.last import LastReconcile, keep
 
 __all__ = ["Reconciled", "reconcile"]
 
@@ -51,14 +52,17 @@ class Reconciled:
 
 def reconcile(settings: ReconcileSettings, *, emit: Emit, now: datetime | None = None) -> Reconciled:
     began, service = time.monotonic(), load_service(settings.service)
+    now = now or datetime.now(UTC)
     check_lake(settings.lake)
     check_queue(settings.queue_url)
-    found = find_missed(settings, s3=s3_client(), now=now or datetime.now(UTC))
+    found = find_missed(settings, s3=s3_client(), now=now)
     sqs = client("sqs")
     refused: list[str] = []
     again = (*found.missed, *found.withheld)
     for at in range(0, len(again), ANNOUNCED_AT_ONCE):
         refused += announce(sqs, settings.queue_url, again[at : at + ANNOUNCED_AT_ONCE])
+    such_as = found.missed[0].uri if found.missed else ""
+    keep(settings.lake, LastReconcile(now, found.looked_at, len(found.missed), len(found.withheld), such_as))
     emit(
         FilesReconciled(
             service=service.name,
@@ -66,7 +70,7 @@ def reconcile(settings: ReconcileSettings, *, emit: Emit, now: datetime | None =
             missed=len(found.missed),
             withheld=len(found.withheld),
             refused=len(refused),
-            such_as=found.missed[0].uri if found.missed else "",
+            such_as=such_as,
             seconds=round(time.monotonic() - began, 3),
         )
     )

@@ -1,0 +1,65 @@
+"""What a month has cost so far, by list prices with a date.
+
+In: the runs of the deployed jobs, how many files were loaded, and what the tables hold. Out: `Cost`. Only what forebay can
+count is in it, and it says what is not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from forebay.aws.prices import Prices
+from forebay.operate.page.content import Cost, Run
+
+__all__ = ["Hours", "cost_of", "hours_of", "month_of"]
+
+MESSAGES_A_RECEIVE = 7
+"""On average, of ten at most; a delete takes as many. `python -m infra.costs` assumes the same."""
+MONTH = timedelta(days=365 / 12)
+NOT_IN_IT = "Not in it: writes to S3, landed files, functions, metrics, alarms, logs and keys"
+
+
+@dataclass(frozen=True)
+class Hours:
+    """DPU-hours. Those of flexible execution cost less."""
+
+    standard: float
+    flex: float
+
+
+def month_of(now: datetime) -> datetime:
+    """When the bill of this month begins."""
+    return now.replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+
+
+def cost_of(dpu_hours: Hours, files: int, table_bytes: int, prices: Prices, *, now: datetime) -> Cost:
+    """Everything of this month: what the jobs took, and how many files were loaded."""
+    usd, share = prices.usd, (now - month_of(now)) / MONTH
+    jobs = dpu_hours.standard * usd["glue_dpu_hour"] + dpu_hours.flex * usd["glue_flex_dpu_hour"]
+    a_file = usd["sns_publish_million"] / 1e6 + 2 / MESSAGES_A_RECEIVE * usd["sqs_request_million"] / 1e6
+    a_file += usd["s3_get_thousand"] / 1e3
+    return Cost(
+        {
+            f"jobs: {dpu_hours.standard + dpu_hours.flex:,.1f} DPU-hours": jobs,
+            f"messages and reads of {files:,} files": files * a_file,
+            "storage of the tables": table_bytes / 1e9 * usd["s3_gb_month"] * share,
+        },
+        f"By list prices of {prices.date} in {prices.region}. {NOT_IN_IT}.",
+    )
+
+
+def hours_of(runs: Iterable[Run], since: datetime) -> Hours:
+    """Of a run that began before, the part that lies after."""
+    standard = flex = 0.0
+    for run in runs:
+        hours = _part_since(run, since) * run.dpu_seconds / 3600
+        standard, flex = (standard, flex + hours) if run.is_flex else (standard + hours, flex)
+    return Hours(standard, flex)
+
+
+def _part_since(run: Run, since: datetime) -> float:
+    if run.began_at >= since or not run.seconds:
+        return 1.0
+    return max(0.0, 1 - (since - run.began_at).total_seconds() / run.seconds)

@@ -1,0 +1,112 @@
+"""What AWS tells of a deployment: how its jobs ran, which alarms ring, and what was deployed when.
+
+In: a `Deployment`, and a moment. Out: plain values, the newest first. With EMR Serverless there are no Glue jobs, so no
+runs are known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from forebay.errors import InvalidConfiguration
+from forebay.operate.doctor.deployment import Deployment, look_up
+from forebay.operate.page.content import Run
+
+__all__ = ["Alarm", "Change", "alarm_changes", "alarms_ringing", "deployed", "deploys", "runs_since"]
+
+
+@dataclass(frozen=True)
+class Change:
+    at: datetime
+    what: str
+
+
+@dataclass(frozen=True)
+class Alarm:
+    """`says` is a sentence for a person."""
+
+    name: str
+    says: str = ""
+
+
+def deployed(stack: str, client: Any) -> Deployment:
+    """`InvalidConfiguration` where there is no such deployment."""
+    on = look_up(stack, client)
+    if not on.is_deployed:
+        where = f"account {on.account}, {on.region}"
+        hint = "is the name right, and the region? `forebay doctor` says more"
+        raise InvalidConfiguration.one(f"stack {stack}", f"has no outputs of forebay in {where}", hint)
+    return on
+
+
+def runs_since(on: Deployment, since: datetime) -> list[Run]:
+    return [run for job in on.of("Glue::Job") for run in _runs(on, job, since)]
+
+
+def _runs(on: Deployment, job: str, since: datetime) -> Iterator[Run]:
+    """Glue lists the newest first. One that began before and ended since is one of them."""
+    glue, now, asked = on.client("glue"), on.now(), {"JobName": job}
+    while True:
+        page = glue.get_job_runs(**asked)
+        for said in page["JobRuns"]:
+            began, ended = said["StartedOn"], said.get("CompletedOn") or now
+            if ended < since:
+                return
+            seconds = max(0.0, (ended - began).total_seconds())
+            yield Run(
+                job.removeprefix(f"{on.name}-"),
+                said["JobRunState"],
+                began,
+                seconds,
+                str(said.get("ErrorMessage", "")),
+                _dpu_seconds(said, seconds),
+                said.get("ExecutionClass") == "FLEX",
+            )
+        if not page.get("NextToken"):
+            return
+        asked["NextToken"] = page["NextToken"]
+
+
+def _dpu_seconds(said: dict[str, Any], seconds: float) -> float:
+    """Glue counts them itself where workers come and go; else they are the workers' for all of the time."""
+    return float(said.get("DPUSeconds") or float(said.get("ExecutionTime") or seconds) * (said.get("MaxCapacity") or 0))
+
+
+def alarms_ringing(on: Deployment) -> list[Alarm]:
+    """Those that call a person; what wakes a function is no trouble."""
+    pages = on.client("cloudwatch").get_paginator("describe_alarms")
+    found = [
+        one
+        for page in pages.paginate(AlarmNamePrefix=f"{on.name}-", StateValue="ALARM")
+        for one in page["MetricAlarms"]
+        if any(":sns:" in action for action in one.get("AlarmActions", ()))
+    ]
+    return [
+        Alarm(one["AlarmName"].removeprefix(f"{on.name}-"), one.get("AlarmDescription", "").partition(" Runbook:")[0])
+        for one in found
+    ]
+
+
+def alarm_changes(on: Deployment, since: datetime) -> Iterator[Change]:
+    """When each alarm began to ring, and when it was over."""
+    pages = on.client("cloudwatch").get_paginator("describe_alarm_history")
+    for page in pages.paginate(HistoryItemType="StateUpdate", StartDate=since, EndDate=on.now()):
+        for one in page["AlarmHistoryItems"]:
+            if one["AlarmName"].startswith(f"{on.name}-"):
+                name = one["AlarmName"].removeprefix(f"{on.name}-")
+                yield Change(one["Timestamp"], f"alarm {name}: {one['HistorySummary']}")
+
+
+def deploys(on: Deployment, since: datetime) -> Iterator[Change]:
+    """How each change of the stack ended, and when it began."""
+    pages = on.client("cloudformation").get_paginator("describe_stack_events")
+    for page in pages.paginate(StackName=on.stack):
+        for one in page["StackEvents"]:
+            if one["Timestamp"] < since:
+                return
+            if one["ResourceType"] == "AWS::CloudFormation::Stack" and one["PhysicalResourceId"] == one["StackId"]:
+                why = f": {one['ResourceStatusReason']}" if one.get("ResourceStatusReason") else ""
+                yield Change(one["Timestamp"], f"deploy of {on.stack}: {one['ResourceStatus']}{why}")
