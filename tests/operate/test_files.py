@@ -116,6 +116,10 @@ def test_a_mistyped_skip_is_refused(tmp_path: Path) -> None:
     assert "is no address of an object" in failed(2, "files", "skip", "in/a.json", "--lake", str(tmp_path))
     for arguments in ((), ("s3://landing/in/a.json", "--file-id", "x")):
         assert "and not both" in failed(2, "files", "skip", *arguments, "--lake", str(tmp_path))
+    write_ledger(tmp_path)
+    for command in (("skip",), ("retry", "--skipped", "--queue-url", "q")):
+        said = failed(2, "files", *command, "--file-id", "3f", "--lake", str(tmp_path))
+        assert "--file-id 3f: is no id of a file" in said, "it would skip nothing, or take back others' skips"
 
 
 def test_the_life_of_a_file_is_told_from_its_landing_to_its_rows(lake: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import sys
 from dataclasses import asdict
@@ -105,6 +106,7 @@ def retry_files(
     from forebay.operate.lake_view import view_of
 
     view = view_of(lake)
+    _must_be_an_id(file_id)
     if skipped:
         found = skipped_files(view, key=key or None, file_id=file_id or None, service=of or None)
         _take_back(lake, key, file_id, dry_run)
@@ -139,6 +141,7 @@ def skip_files(
 
     if bool(address) == bool(file_id):
         raise InvalidConfiguration.one("forebay files skip", "takes an address or --file-id, and not both")
+    _must_be_an_id(file_id)
     bucket, key = _split(address) if address else ("", "")
     skip = Skip(file_id, bucket, key)
     check_lake(lake)
@@ -148,6 +151,12 @@ def skip_files(
     console.print(f"{skip} is left out from the next batch on", highlight=False, soft_wrap=True, markup=False)
     which = f"--file-id {file_id}" if file_id else f"--key {shlex.quote(key)}"
     leave_record(lake, f"files skip: left out {skip}", undo=f"forebay files retry --skipped {which}")
+
+
+def _must_be_an_id(file_id: str) -> None:
+    """A mistyped one would skip nothing, and the beginning of one would take back the skips of other files."""
+    if file_id and not re.fullmatch("[0-9a-f]{32}", file_id):
+        raise InvalidConfiguration.one(f"--file-id {file_id}", "is no id of a file", "`forebay files show` tells it")
 
 
 def _take_back(lake: str, key: str, file_id: str, dry_run: bool) -> None:
