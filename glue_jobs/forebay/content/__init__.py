@@ -12,8 +12,8 @@ and Arrow; `source` hands it to Spark as the batch data source `forebay-content`
 * `lines`, `skeleton`, `structure`, `salvage`, `split` text into records: by lines, by brackets, around broken lines
 * `elements` records inside documents                   * `vetting` records that are refused
 * `signature` what a content is                         * `parts` contents of any format, as `part`s with their records
-* `fields`, `delimited` CSV, TSV and plain lines        * `parquet` rows of Parquet
-* `members` what is packed into a file                  * `json_text` columns become JSON
+* `fields`, `delimited` CSV, TSV and plain lines        * `parquet`, `avro` their rows
+* `members` what is packed into a file                  * `json_text`, `avro_values` columns, and bytes of Avro, become JSON
 * `end` what became of a piece, and of its file
 * `reading` all of that, in order                       * `rows` what leaves
 """

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from forebay.content.avro import avro_parts
 from forebay.content.delimited import delimited_parts
 from forebay.content.encoding import Text, decoded
 from forebay.content.fields import Dialect
@@ -23,6 +24,7 @@ from forebay.declaration.form import Form, Format
 
 __all__ = ["parts_of"]
 
+BINARY = {"parquet": parquet_parts, "avro": avro_parts}
 LINES = Dialect(b"", b"")
 TEXT = ("text",)
 """The column of plain lines."""
@@ -43,8 +45,8 @@ def _told(content: Content, detail: str) -> str:
 
 def _parts(content: Content, form: Form, limits: Limits) -> Iterator[Part]:
     kind: Format = form.format if content.cut else format_of(content.data, content.key, form)
-    if kind == "parquet":
-        yield from _bounded(parquet_parts(content.data, limits.of_archive(len(content.data))), content, limits)
+    if kind in BINARY:
+        yield from _bounded(BINARY[kind](content.data, limits.of_archive(len(content.data))), content, limits)
         return
     text = Text(content.data, content.offset) if content.cut and content.offset else decoded(content.data)
     if kind == "lines":

@@ -31,7 +31,7 @@ _SIGNATURES = (
     (b"%PDF", "a PDF file"),
     (b"<", "HTML or XML"),
 )
-BINARY: dict[str | None, Format] = {"a Parquet file": "parquet"}
+BINARY: dict[str | None, Format] = {"a Parquet file": "parquet", "an Avro file": "avro"}
 TEXTUAL = ("HTML or XML",)
 
 _BEGINS_AS_JSON = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:\{|\[\s*\{)")

@@ -19,6 +19,7 @@ Keys = tuple[str, ...]
 Format = Literal[
     "auto",  # found by looking at the first bytes; CSV and TSV by the suffix .csv or .tsv
     "parquet",
+    "avro",
     "json",  # in any layout
     "csv",
     "tsv",

@@ -76,8 +76,8 @@ class Envelope(Declared):
 
     format: Format = Field(
         "auto",
-        description="json, csv, tsv, parquet, or lines, of which each is a record with the field text; auto: found by looking, "
-        "and csv and tsv by the suffix",
+        description="json, csv, tsv, parquet, avro, or lines, of which each is a record with the field text; auto: found by "
+        "looking, and csv and tsv by the suffix",
     )
     delimiter: str = Field("", description="of csv: one ASCII character between fields, where it is no comma")
     quote: str = Field('"', description="of csv and tsv: the character around fields; empty: quotes are text")
