@@ -22,6 +22,7 @@ from forebay.landed_file import LandedFile
 from forebay.ledger.entry import Entry
 from forebay.ledger.skips import Skips
 from forebay.ledger.versions import Claim, Earlier
+from forebay.ledger.withheld import FIRST_PAUSE, Withheld
 from forebay.table.commit import Txn
 
 AT = datetime(2026, 11, 22, tzinfo=UTC)
@@ -65,7 +66,7 @@ class Known:
     """In the place of the ledger."""
 
     def __init__(self, driver: Driver) -> None:
-        self.driver = driver
+        self.driver, self.withheld = driver, Withheld()
 
     def claim(
         self, files: Sequence[LandedFile], rule_of: Any, skipped: Collection[str] = (), service: str | None = None
@@ -168,3 +169,16 @@ def test_a_replay_and_a_later_version_in_one_batch_end_as_the_later_one(tmp_path
     driver.tables, driver.ends = Tables(), {"e2": "denied"}
     assert driver.runs(version(1), version(2)) == {"e1": "loaded", "e2": "denied"}
     assert driver.loaded == {"e1"}
+
+
+def test_a_replay_that_s3_withholds_comes_again_by_itself_after_growing_pauses(tmp_path: Path) -> None:
+    about = {"bucket": "landing", "key": "in/a.json", "detail": None}
+    replay = Earlier(version(1), {**loaded(version(1)).row, **about, "outcome": "replay", "tries": 2})
+    driver = Driver(tmp_path, "append", [replay])
+    driver.ends = {"e1": "unavailable"}
+    assert driver.runs(version(1)) == {"e1": "replay"}
+    (waits,) = driver.ledger.withheld.take_due(AT + timedelta(days=1), 9)
+    assert (waits.file, waits.tries, waits.due) == (version(1), 3, AT + 4 * FIRST_PAUSE)
+    driver.ends = {"e1": "missing"}
+    assert driver.runs(version(1)) == {"e1": "loaded"}
+    assert len(driver.ledger.withheld) == 0, "what is gone for good is not asked for again"

@@ -32,6 +32,7 @@ class Service:
         self.queue: list[LandedFile] = []
         self.refused: list[str] = []
         self.out_of_reach = False
+        self.trouble: Exception = TryAgain("SQS does not answer")
         self.restart()
 
     def restart(self) -> None:
@@ -43,7 +44,7 @@ class Service:
 
     def announce(self, files: Sequence[LandedFile]) -> list[str]:
         if self.out_of_reach:
-            raise TryAgain("SQS does not answer")
+            raise self.trouble
         self.queue += [file for file in files if file.key not in self.refused]
         return self.refused
 
@@ -120,8 +121,10 @@ def test_a_hundred_thousand_denied_files_come_a_few_at_a_time_and_each_of_them_c
     assert sorted(key for keys in looks for key in keys) == sorted(f"in/{n}.json" for n in range(25))
 
 
-def test_a_queue_that_does_not_answer_ends_no_job_and_loses_no_file(tmp_path: Path) -> None:
+@pytest.mark.parametrize("trouble", [TryAgain("SQS does not answer"), ValueError("Invalid endpoint")])
+def test_a_queue_that_does_not_answer_ends_no_job_and_loses_no_file(tmp_path: Path, trouble: Exception) -> None:
     service = Service(tmp_path)
+    service.trouble = trouble
     service.batch(denied("in/a.json"), denied("in/b.json"))
     service.out_of_reach, service.now = True, AT + timedelta(hours=1)
     assert service.looks(MINUTE) == []

@@ -7,7 +7,7 @@ file or table never stops the others; `Halt` stops everything, before anything i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -37,10 +37,11 @@ from forebay.lake.layout import IDS, PLANS, new_tables_of, skips_of, table_path
 from forebay.lake.objects import open_objects
 from forebay.landed_file import LandedFile
 from forebay.ledger.entry import COLUMNS as LEDGER_COLUMNS
-from forebay.ledger.entry import Entry
+from forebay.ledger.entry import WITHHELD, Entry
 from forebay.ledger.ledger import Ledger, utc
 from forebay.ledger.skips import Skips
 from forebay.ledger.versions import Claim, Sorted, Superseded, standing
+from forebay.ledger.withheld import Waiting
 from forebay.table.catalog import Catalog
 from forebay.table.commit import Txn
 from forebay.table.in_arrow import arrow_rows
@@ -195,6 +196,7 @@ class Batch:
             changed = [earlier.row(unwritten) for earlier in superseded if not earlier.is_replay]
             failed = _failed_replays(plan.ends, split)
             self.commit(writing, [*entries, *split.left_out], [*changed, *failed], split.retried)
+            self.ledger.withheld.add(_withheld_replays(plan.ends, split, self.clock()))
         if plan.ends:
             self.plans.forget(plan.generation, plan.batch)
         name, batch = self.service.name, plan.batch
@@ -330,6 +332,14 @@ def _failed_replays(ends: Iterable[FileEnd], split: Sorted) -> list[dict[str, An
     replays = {one.by.file_id: one for one in split.superseded if one.is_replay}
     failed = [end for end in ends if not end.lands and end.file.file_id in replays]
     return [replays[end.file.file_id].not_replayed(end.outcome, end.detail or end.reason or "") for end in failed]
+
+
+def _withheld_replays(ends: Iterable[FileEnd], split: Sorted, at: datetime) -> Iterator[Waiting]:
+    """They come again by themselves, as other files do that S3 withheld."""
+    replays = {one.by.file_id for one in split.superseded if one.is_replay}
+    for end in ends:
+        if end.outcome in WITHHELD and end.file.file_id in replays:
+            yield Waiting(end.file, split.tries.get(end.file.file_id, 1) + 1, at)
 
 
 def _without_failed_replays(ends: Sequence[FileEnd], split: Sorted) -> tuple[FileEnd, ...]:

@@ -12,9 +12,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import ClassVar
 
-from botocore.exceptions import BotoCoreError, ClientError
-
-from forebay.errors import ForebayError
 from forebay.events import Emit, Event
 from forebay.lake.objects import Objects
 from forebay.landed_file import LandedFile
@@ -74,7 +71,7 @@ class Announcer:
                 self._withheld.add(withheld_in(self._ledger, self._service))
                 self._loaded = True
             self._announce_due(now)
-        except (ForebayError, ClientError, BotoCoreError, OSError) as problem:
+        except Exception as problem:  # whatever is wrong with the ledger's files, the queue or their answers
             self._emit(FilesNotRetried(service=self._service, error=str(problem)))
 
     def _announce_due(self, now: datetime) -> None:

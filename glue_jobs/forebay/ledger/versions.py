@@ -88,6 +88,8 @@ class Superseded:
         """The ledger's row of a replay that could not be read: its rows stand as before. It stays a replay where S3 withholds
         the file."""
         row = self.earlier.row
+        if outcome in WITHHELD:
+            row = {**row, "tries": (row.get("tries") or 1) + 1}
         before = REPLAY if outcome in WITHHELD else "loaded" if row["records"] else "empty"
         if row.get("reason") in (None, NOT_REPLAYED):
             return {**row, "outcome": before, "reason": NOT_REPLAYED, "detail": f"{outcome}: {why}"}
