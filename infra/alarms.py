@@ -54,12 +54,13 @@ class Alarms(Construct):
             "A message was received several times and its batch never finished. The dead-letter queue keeps it for 14 days.",
             above=0,
         )
-        self._add(
-            "undelivered",
-            landing.undelivered.metric(dead, statistic="Maximum", period=MINUTE),
-            "SNS could not deliver a message to the queue. It is kept for 14 days.",
-            above=0,
-        )
+        if landing.undelivered:
+            self._add(
+                "undelivered",
+                landing.undelivered.metric(dead, statistic="Maximum", period=MINUTE),
+                "A notification could not be delivered to the queue. It is kept for 14 days.",
+                above=0,
+            )
 
     def watch_batches(self, queue: sqs.IQueue) -> None:
         freshness, silence = self._settings.freshness_minutes, self._settings.silence_minutes

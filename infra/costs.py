@@ -20,7 +20,7 @@ from forebay.aws.prices import PRICES, Prices, read_prices
 from forebay.errors import ForebayError
 from forebay.spark.runtime import DPU_OF
 from infra.engines import OF_FLEX
-from infra.landing import NOT_WORTH_MOVING_BYTES
+from infra.landing_bucket import NOT_WORTH_MOVING_BYTES
 from infra.metrics import published
 from infra.settings import Settings
 from lambdas.publish_freshness.events import FreshnessMeasured

@@ -19,6 +19,7 @@ from constructs import Construct
 
 from forebay.spark import runtime
 from infra import grants
+from infra.network import Network
 from infra.review import acknowledge
 from infra.settings import Settings
 from lambdas.engine.emr_serverless import AT_WORK as EMR_AT_WORK
@@ -82,7 +83,7 @@ class Engine(Protocol):
 
 
 def engine_of(scope: Construct, settings: Settings) -> Engine:
-    return Glue(settings) if settings.engine == "glue" else EmrServerless(scope, "Engine", settings=settings)
+    return Glue(settings, scope) if settings.engine == "glue" else EmrServerless(scope, "Engine", settings=settings)
 
 
 class Glue:
@@ -92,8 +93,11 @@ class Glue:
     """What the script says, and what Spark and Glue say.
     https://docs.aws.amazon.com/glue/latest/dg/monitor-continuous-logging.html"""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, scope: Construct | None = None) -> None:
+        """`scope` is where connections to a VPC are made; whoever only starts jobs has none."""
         self._settings = settings
+        self._network = Network.of(settings) if scope is not None else None
+        self._connections = self._network.connections(scope) if self._network and scope is not None else []
 
     def define(self, scope: Construct, definition: Definition) -> CfnResource:
         streams = definition.command == "gluestreaming"
@@ -115,10 +119,20 @@ class Glue:
                 name=definition.command, python_version="3", script_location=definition.script
             ),
             default_arguments=definition.arguments,
+            connections=self._reached(definition.role),
         )
+        for connection in self._connections:
+            job.node.add_dependency(connection)
         acknowledge(job, "GL1", "the log groups are encrypted with our key, without a security configuration")
         acknowledge(job, "GL3", "no job of ours uses bookmarks: Spark's checkpoint and the ledger say what is done")
         return job
+
+    def _reached(self, role: iam.IRole) -> glue.CfnJob.ConnectionsListProperty | None:
+        if self._network is None:
+            return None
+        names = [f"{self._network.name}-{subnet}" for subnet in self._network.subnets]
+        self._network.let_glue_in(role, names)
+        return glue.CfnJob.ConnectionsListProperty(connections=names)
 
     def may_write_logs(self, role: iam.IGrantable, log_group_arns: Sequence[str]) -> None:
         grants.write_job_logs(role, log_group_arns)
@@ -168,6 +182,13 @@ class EmrServerless(Construct):
             auto_start_configuration=emr.CfnApplication.AutoStartConfigurationProperty(enabled=True),
             auto_stop_configuration=emr.CfnApplication.AutoStopConfigurationProperty(
                 enabled=True, idle_timeout_minutes=IDLE_MINUTES
+            ),
+            network_configuration=(
+                emr.CfnApplication.NetworkConfigurationProperty(
+                    subnet_ids=network.subnets, security_group_ids=list(network.security_groups)
+                )
+                if (network := Network.of(settings))
+                else None
             ),
             maximum_capacity=emr.CfnApplication.MaximumAllowedResourcesProperty(
                 cpu=f"{vcpus} vCPU", memory=f"{vcpus * GB_OF_A_VCPU} GB"

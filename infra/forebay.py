@@ -24,6 +24,7 @@ from infra.buckets import access_logs_bucket, arn_of
 from infra.budget import TAG, budget
 from infra.dashboard import dashboard
 from infra.declarations import declared
+from infra.deliveries import topic_arns_of
 from infra.engines import engine_of
 from infra.foundation import Foundation
 from infra.functions import each
@@ -34,7 +35,10 @@ from infra.jobs.job import Job
 from infra.jobs.upkeep import upkeep_jobs
 from infra.keys import Keys
 from infra.lake import Lake
-from infra.landing import Landing, landing_bucket_name, topic_arn_of
+from infra.landing import Landing, landing_buckets
+from infra.network import make_endpoints
+from infra.readers import analyst, grant_tables, operator
+from infra.roles import adopt_roles
 from infra.schedules import Schedules, when_a_job_ends
 from infra.settings import Settings
 
@@ -68,6 +72,8 @@ class Forebay(Construct):
         tags: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(scope, construct_id)
+        if settings.existing_roles:
+            adopt_roles(self, settings)
         on = self.foundation = self._foundation(settings, service or declared(settings.service))
         if settings.permissions_boundary:
             boundary = iam.ManagedPolicy.from_managed_policy_arn(self, "Boundary", settings.permissions_boundary)
@@ -77,13 +83,17 @@ class Forebay(Construct):
         jobs = Jobs(ingest_job(self, on), upkeep_jobs(self, on))
         functions = Functions(self, "Functions", settings=settings, key=on.keys.data)
         start = each.start_ingest(functions, on, jobs.ingest)
+        announce = each.announce_files(functions, on)
         self._wake(on, jobs, functions, start)
         self._show(on, jobs, functions, start)
+        self._let_people_in(on, jobs, announce)
+        make_endpoints(self, settings)
         self._tell(on, jobs)
 
     def _foundation(self, settings: Settings, service: Service) -> Foundation:
-        bucket_arn, topic_arn = arn_of(landing_bucket_name(settings)), topic_arn_of(settings)
-        keys = Keys(self, "Keys", settings=settings, landing_bucket_arn=bucket_arn, topic_arn=topic_arn)
+        made = "" if settings.landing_bucket else arn_of(landing_buckets(settings)[0])
+        topics = topic_arns_of(settings)
+        keys = Keys(self, "Keys", settings=settings, landing_bucket_arn=made, topic_arns=topics)
         access_logs = access_logs_bucket(self, settings=settings)
         return Foundation(
             settings=settings,
@@ -112,7 +122,6 @@ class Forebay(Construct):
             schedules.runs(name, said, jobs.upkeep[said.job], by=by)
         ended = each.job_ended(functions, on, jobs.all)
         when_a_job_ends(self, settings=settings, engine=on.engine, jobs=jobs.all, function=ended)
-        each.announce_files(functions, on)
 
     def _show(self, on: Foundation, jobs: Jobs, functions: Functions, start: lam.Function) -> None:
         """What a person sees."""
@@ -131,16 +140,24 @@ class Forebay(Construct):
             alarms.wake(start, landing.queue)
         dashboard(self, settings=settings, service=service, landing=landing, jobs=jobs.all, alarms=alarms.all)
 
+    def _let_people_in(self, on: Foundation, jobs: Jobs, announce: lam.Function) -> None:
+        reader = analyst(self, on)
+        operator(self, on, announce)
+        if on.settings.lake_formation:
+            grant_tables(self, on, jobs.ingest.role, reader)
+
     def _tell(self, on: Foundation, jobs: Jobs) -> None:
         """What other tools look up."""
         for name, value in {
-            "LandingBucket": landing_bucket_name(on.settings),
+            "LandingBucket": ",".join(on.landing.buckets),
             "LandingPrefix": on.settings.landing_prefix or "/",
             "QueueUrl": on.landing.queue.queue_url,
             "DeadUrls": on.landing.dead_urls,
             "LakeUri": on.lake.uri,
             "IngestJob": jobs.ingest.name,
             "AlarmTopicArn": on.alarms_to.topic_arn,
+            "DataKey": on.keys.data.key_arn,
+            "ConditionalCommits": str(on.settings.conditional_commits).lower(),
         }.items():
             CfnOutput(self, name, value=value).override_logical_id(f"{self._within}{name}")
 

@@ -27,6 +27,7 @@ __all__ = [
     "ask_to_stop",
     "count_messages",
     "find_landed_files",
+    "look_up_tables",
     "publish_metrics",
     "read_assets",
     "read_health",
@@ -42,6 +43,7 @@ __all__ = [
     "send_messages",
     "take_messages",
     "use_key",
+    "use_key_of_queue",
     "write_job_logs",
     "write_objects",
     "write_page",
@@ -66,29 +68,29 @@ def allow(
         acknowledge_wildcards(cast(IConstruct, principal), resources, because)
 
 
-def take_messages(role: iam.IGrantable, queue: sqs.IQueue) -> None:
+def take_messages(role: iam.IGrantable, *queues: sqs.IQueue) -> None:
     actions = ("sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:ChangeMessageVisibility", "sqs:GetQueueAttributes")
-    allow(role, "TakeMessages", actions, [queue.queue_arn])
+    allow(role, "TakeMessages", actions, [queue.queue_arn for queue in queues])
 
 
 def count_messages(role: iam.IGrantable, *queues: sqs.IQueue) -> None:
     allow(role, "CountMessages", ["sqs:GetQueueAttributes"], [queue.queue_arn for queue in queues])
 
 
-def announce_landed_files(role: iam.IGrantable, bucket_arn: str, prefix: str, lists_arn: str) -> None:
+def announce_landed_files(role: iam.IGrantable, bucket_arns: Sequence[str], prefix: str, lists_arn: str) -> None:
     """To find files, to ask for one by its name, and to read a list of them. S3 asks for the right to read for a HEAD, too."""
-    allow(role, "ListLandedFiles", ["s3:ListBucket", "s3:ListBucketVersions"], [bucket_arn])
-    because = "any file below the prefix may be announced"
-    allow(role, "LookAtLandedFiles", ["s3:GetObject"], [f"{bucket_arn}/{prefix}*"], because=because)
+    allow(role, "ListLandedFiles", ["s3:ListBucket", "s3:ListBucketVersions"], bucket_arns)
+    because, files = "any file below the prefix may be announced", [f"{arn}/{prefix}*" for arn in bucket_arns]
+    allow(role, "LookAtLandedFiles", ["s3:GetObject"], files, because=because)
     allow(role, "ReadLists", ["s3:GetObject"], [f"{lists_arn}/{LISTS}*"], because="a person names the list")
 
 
-def find_landed_files(role: iam.IGrantable, bucket_arn: str) -> None:
-    allow(role, "FindLandedFiles", ["s3:ListBucketVersions"], [bucket_arn])
+def find_landed_files(role: iam.IGrantable, bucket_arns: Sequence[str]) -> None:
+    allow(role, "FindLandedFiles", ["s3:ListBucketVersions"], bucket_arns)
 
 
-def send_messages(role: iam.IGrantable, queue: sqs.IQueue) -> None:
-    allow(role, "SendMessages", ["sqs:SendMessage"], [queue.queue_arn])
+def send_messages(role: iam.IGrantable, *queues: sqs.IQueue) -> None:
+    allow(role, "SendMessages", ["sqs:SendMessage"], [queue.queue_arn for queue in queues])
 
 
 def register_tables(role: iam.IGrantable, database: str) -> None:
@@ -99,21 +101,29 @@ def register_tables(role: iam.IGrantable, database: str) -> None:
     allow(role, "RegisterTables", actions, places, because="tables are made as their records arrive")
 
 
-def read_landed_files(role: iam.IGrantable, bucket_arn: str, prefix: str) -> None:
+def look_up_tables(role: iam.IGrantable, database: str) -> None:
+    ours = f"arn:{Aws.PARTITION}:glue:{Aws.REGION}:{Aws.ACCOUNT_ID}"
+    places = [f"{ours}:catalog", f"{ours}:database/{database}", f"{ours}:table/{database}/*"]
+    actions = ("GetDatabase", "GetDatabases", "GetTable", "GetTables", "GetPartition", "GetPartitions")
+    because = "tables are made as their records arrive"
+    allow(role, "LookUpTables", [f"glue:{action}" for action in actions], places, because=because)
+
+
+def read_landed_files(role: iam.IGrantable, bucket_arns: Sequence[str], prefix: str) -> None:
     allow(
         role,
         "ReadLandedFiles",
         ["s3:GetObject", "s3:GetObjectVersion"],
-        [f"{bucket_arn}/{prefix}*"],
+        [f"{bucket_arn}/{prefix}*" for bucket_arn in bucket_arns],
         because="any file below the prefix may be announced",
     )
-    _tell_missing_from_forbidden(role, bucket_arn)
+    _tell_missing_from_forbidden(role, *bucket_arns)
 
 
-def _tell_missing_from_forbidden(role: iam.IGrantable, bucket_arn: str) -> None:
+def _tell_missing_from_forbidden(role: iam.IGrantable, *bucket_arns: str) -> None:
     """Without the right to list, S3 says 403 of an object that is not there. A condition on the prefix would take the right
     away again: a GET has no prefix."""
-    allow(role, "TellMissingFromForbidden", ["s3:ListBucket"], [bucket_arn])
+    allow(role, "TellMissingFromForbidden", ["s3:ListBucket"], bucket_arns)
 
 
 def write_objects(
@@ -210,6 +220,12 @@ def use_key(role: iam.IGrantable, sid: str, *keys: kms.IKey) -> None:
 
 def read_with_key(role: iam.IGrantable, sid: str, key: kms.IKey) -> None:
     allow(role, sid, ["kms:Decrypt"], [key.key_arn])
+
+
+def use_key_of_queue(role: iam.IGrantable, key_arn: str) -> None:
+    """Of an adopted queue: to read its messages, and to send some."""
+    if key_arn:
+        allow(role, "UseKeyOfQueue", ["kms:Decrypt", "kms:GenerateDataKey"], [key_arn])
 
 
 def publish_metrics(role: iam.IGrantable, *namespaces: str) -> None:

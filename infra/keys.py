@@ -7,6 +7,7 @@ says which thing it acts for, for that thing alone.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from aws_cdk import Aws
@@ -15,7 +16,8 @@ from aws_cdk import aws_kms as kms
 from constructs import Construct
 
 from infra.buckets import removal_of
-from infra.settings import Settings
+from infra.deliveries import rule_arn_of
+from infra.settings import Settings, listed
 
 __all__ = ["Keys", "log_group_arns"]
 
@@ -24,19 +26,38 @@ USE = ("kms:Decrypt", "kms:GenerateDataKey*")
 
 class Keys(Construct):
     def __init__(
-        self, scope: Construct, construct_id: str, *, settings: Settings, landing_bucket_arn: str, topic_arn: str
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        settings: Settings,
+        landing_bucket_arn: str,
+        topic_arns: Sequence[str],
     ) -> None:
+        """`landing_bucket_arn` is of the bucket that is made here, if one is."""
         super().__init__(scope, construct_id)
-        self.data = self._key("Data", settings, "queues, topics, landed files, tables and logs")
+        self.data = self._data_key(settings)
         self.vault = self._key("Vault", settings, "personal data, kept apart")
         alarms = f"arn:{Aws.PARTITION}:cloudwatch:{Aws.REGION}:{Aws.ACCOUNT_ID}:alarm:{settings.name}-*"
-        self._let_in("s3.amazonaws.com", "LandingBucketPublishes", source=landing_bucket_arn)
-        self._let_in("sns.amazonaws.com", "TopicFillsQueues", source=topic_arn)
+        if landing_bucket_arn:
+            self._let_in("s3.amazonaws.com", "LandingBucketPublishes", source=landing_bucket_arn)
+            self._let_in_producers(settings, landing_bucket_arn)
+        if topic_arns:
+            one = topic_arns[0] if len(topic_arns) == 1 else list(topic_arns)
+            self._let_in("sns.amazonaws.com", "TopicFillsQueues", source=one)
+        if settings.landing_eventbridge:
+            self._let_in("events.amazonaws.com", "RuleFillsQueues", source=rule_arn_of(settings))
         self._let_in("cloudwatch.amazonaws.com", "AlarmsPublish", source=alarms)
         if settings.monthly_budget_usd:
             of_ours = {"StringEquals": {"aws:SourceAccount": Aws.ACCOUNT_ID}}
             self.data.add_to_resource_policy(_statement("BudgetPublishes", "budgets.amazonaws.com", USE, of_ours))
         self._let_in_logs(settings)
+
+    def _data_key(self, settings: Settings) -> kms.IKey:
+        """The policy of an adopted one is its owner's: `forebay doctor` says which services it must let in."""
+        if settings.data_key:
+            return kms.Key.from_key_arn(self, "Data", settings.data_key)
+        return self._key("Data", settings, "queues, topics, landed files, tables and logs")
 
     def _key(self, name: str, settings: Settings, what: str) -> kms.Key:
         return kms.Key(
@@ -48,12 +69,28 @@ class Keys(Construct):
             removal_policy=removal_of(settings),
         )
 
-    def _let_in(self, service: str, sid: str, *, source: str) -> None:
+    def _let_in(self, service: str, sid: str, *, source: str | list[str]) -> None:
         # The ARNs of topics and alarms have their account in them, which for an adopted topic may be another one.
         conditions: dict[str, Any] = {"ArnLike": {"aws:SourceArn": source}}
         if service == "s3.amazonaws.com":
             conditions["StringEquals"] = {"aws:SourceAccount": Aws.ACCOUNT_ID}
         self.data.add_to_resource_policy(_statement(sid, service, USE, conditions))
+
+    def _let_in_producers(self, settings: Settings, bucket_arn: str) -> None:
+        """Whoever puts an object under a key needs the key, and to decrypt where it comes in parts. Only through S3, and
+        for this bucket alone. https://docs.aws.amazon.com/AmazonS3/latest/userguide/UsingKMSEncryption.html"""
+        if accounts := listed(settings.producer_accounts):
+            through = {"kms:ViaService": f"s3.{Aws.REGION}.amazonaws.com"}
+            objects = {"kms:EncryptionContext:aws:s3:arn": [bucket_arn, f"{bucket_arn}/*"]}
+            self.data.add_to_resource_policy(
+                iam.PolicyStatement(
+                    sid="ProducersPut",
+                    principals=[iam.AccountPrincipal(account) for account in accounts],
+                    actions=["kms:Decrypt", "kms:GenerateDataKey"],
+                    resources=["*"],
+                    conditions={"StringEquals": through, "StringLike": objects},
+                )
+            )
 
     def _let_in_logs(self, settings: Settings) -> None:
         conditions = {"ArnLike": {"kms:EncryptionContext:aws:logs:arn": log_group_arns(settings)}}

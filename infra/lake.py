@@ -8,6 +8,7 @@ from __future__ import annotations
 from aws_cdk import Aws, Duration
 from aws_cdk import aws_glue as glue
 from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
@@ -31,15 +32,7 @@ class Lake(Construct):
         self, scope: Construct, construct_id: str, *, settings: Settings, keys: Keys, access_logs: s3.IBucket
     ) -> None:
         super().__init__(scope, construct_id)
-        self.bucket = private_bucket(
-            self,
-            "lake",
-            settings=settings,
-            key=keys.data,
-            access_logs=access_logs,
-            versioned=bool(settings.keep_deleted_days),
-            lifecycle_rules=_deleted_for_good(settings.keep_deleted_days),
-        )
+        self.bucket = self._bucket(settings, keys.data, access_logs)
         self.vault = private_bucket(self, "vault", settings=settings, key=keys.vault, access_logs=access_logs)
         self.artefacts = private_bucket(
             self,
@@ -52,10 +45,29 @@ class Lake(Construct):
                 s3.LifecycleRule(id="spark-events", prefix=SPARK_EVENTS, expiration=Duration.days(settings.log_days)),
             ],
         )
+        self.catalog = settings.catalog
+        if not settings.database:
+            self._make_database()
+
+    def _bucket(self, settings: Settings, key: kms.IKey, access_logs: s3.IBucket) -> s3.IBucket:
+        """The policy of an adopted one is its owner's; infra/README.md has the statement that belongs into it."""
+        if settings.lake_bucket:
+            return s3.Bucket.from_bucket_name(self, "Lake", settings.lake_bucket)
+        bucket = private_bucket(
+            self,
+            "lake",
+            settings=settings,
+            key=key,
+            access_logs=access_logs,
+            versioned=bool(settings.keep_deleted_days),
+            lifecycle_rules=_deleted_for_good(settings.keep_deleted_days),
+        )
         if settings.conditional_commits:
-            self.bucket.add_to_resource_policy(self._no_commit_over_another())
-        self.catalog = settings.name.replace("-", "_")
-        self.database = glue.CfnDatabase(
+            bucket.add_to_resource_policy(_no_commit_over_another(bucket))
+        return bucket
+
+    def _make_database(self) -> None:
+        glue.CfnDatabase(
             self,
             "Database",
             catalog_id=Aws.ACCOUNT_ID,
@@ -75,18 +87,19 @@ class Lake(Construct):
         """Where the ingest job keeps how far it is."""
         return f"{self.uri}/{CHECKPOINT}"
 
-    def _no_commit_over_another(self) -> iam.PolicyStatement:
-        """A writer without our log store would put its commit over another's, and nobody would notice. Parts of a multipart
-        upload cannot carry the condition; its completion can, and must.
-        https://docs.aws.amazon.com/AmazonS3/latest/userguide/conditional-writes-enforce.html"""
-        return iam.PolicyStatement(
-            sid="CommitsAreConditional",
-            effect=iam.Effect.DENY,
-            principals=[iam.AnyPrincipal()],
-            actions=["s3:PutObject"],
-            resources=[self.bucket.arn_for_objects(COMMITS)],
-            conditions={"Null": {"s3:if-none-match": "true"}, "Bool": {"s3:ObjectCreationOperation": "true"}},
-        )
+
+def _no_commit_over_another(bucket: s3.IBucket) -> iam.PolicyStatement:
+    """A writer without our log store would put its commit over another's, and nobody would notice. Parts of a multipart
+    upload cannot carry the condition; its completion can, and must.
+    https://docs.aws.amazon.com/AmazonS3/latest/userguide/conditional-writes-enforce.html"""
+    return iam.PolicyStatement(
+        sid="CommitsAreConditional",
+        effect=iam.Effect.DENY,
+        principals=[iam.AnyPrincipal()],
+        actions=["s3:PutObject"],
+        resources=[bucket.arn_for_objects(COMMITS)],
+        conditions={"Null": {"s3:if-none-match": "true"}, "Bool": {"s3:ObjectCreationOperation": "true"}},
+    )
 
 
 def _deleted_for_good(after_days: int) -> list[s3.LifecycleRule]:

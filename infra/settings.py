@@ -10,14 +10,41 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, Literal, Self
+from typing import Any, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from forebay.errors import InvalidConfiguration, Problem
 from forebay.settings import problems_of
+from infra.forms import (
+    Accounts,
+    Bucket,
+    Buckets,
+    Database,
+    Email,
+    EnvName,
+    Folder,
+    KeyArn,
+    KeyArns,
+    Names,
+    PolicyArn,
+    Prefix,
+    Principals,
+    QueueArn,
+    Release,
+    RolePrefix,
+    RouteTables,
+    SecurityGroups,
+    Slack,
+    Subnets,
+    TableNames,
+    TopicArns,
+    Url,
+    Vpc,
+    Window,
+)
 
-__all__ = ["ENVIRONMENT_KEYS", "SMALLEST_WORKER", "Settings", "engine_in", "place_of_declarations"]
+__all__ = ["ENVIRONMENT_KEYS", "SMALLEST_WORKER", "Settings", "engine_in", "listed", "place_of_declarations"]
 
 ENVIRONMENT_KEYS = ("env", "environments")
 LONGEST_BUCKET_NAME = 63
@@ -25,43 +52,6 @@ SMALLEST_WORKER = "G.025X"
 """Glue gives it to streaming jobs only. https://docs.aws.amazon.com/glue/latest/dg/add-job.html"""
 LONGEST_REST = len("-artefacts-123456789012-ap-southeast-2")
 _OF_THE_CDK = re.compile(r"(@|aws:|aws-|cdk-|.*:account=|acknowledged-issue-numbers$)")
-
-
-def _words(pattern: str, said: str) -> Any:
-    def check(value: Any) -> Any:
-        if not isinstance(value, str) or not re.fullmatch(pattern, value):
-            raise ValueError(f"must be {said}")
-        return value
-
-    return BeforeValidator(check)
-
-
-EnvName = Annotated[str, _words(r"[a-z][a-z0-9]{0,9}", "a small letter, then up to 9 small letters or digits")]
-Prefix = Annotated[
-    str, _words(r"(|[a-z][a-z0-9-]{0,23}[a-z0-9])", "3 to 25 small letters, digits or -, such as forebay-eu")
-]
-Bucket = Annotated[
-    str,
-    _words(
-        r"(|(?!xn--|sthree-|amzn-s3-demo-|.*\.\.|\d+\.\d+\.\d+\.\d+$)[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](?<!-s3alias)(?<!--ol-s3))",
-        "a bucket's name",
-    ),
-]
-TopicArn = Annotated[str, _words(r"(|arn:[\w-]+:sns:[\w-]+:\d{12}:[\w.-]+)", "the ARN of an SNS topic")]
-KeyArn = Annotated[str, _words(r"(|arn:[\w-]+:kms:[\w-]+:\d{12}:key/[\w-]+)", "the ARN of a KMS key")]
-PolicyArn = Annotated[
-    str, _words(r"(|arn:[\w-]+:iam::(\d{12}|aws):policy/[\w+=,.@/-]+)", "the ARN of a managed policy")
-]
-Release = Annotated[str, _words(r"emr-[a-z0-9-]+\.\d+\.\d+", "a release of EMR, such as emr-spark-8.1.0")]
-Folder = Annotated[str, _words(r"(|[^/].*/)", "empty, or a key prefix that ends with /, such as in/")]
-Email = Annotated[str, _words(r"(|[^@\s]+@[^@\s]+)", "an e-mail address")]
-Url = Annotated[str, _words(r"(|https://[^\s/]+\S*)", "an address that begins with https://")]
-Slack = Annotated[str, _words(r"(|T[A-Z0-9]{7,}/[CG][A-Z0-9]{7,})", "such as T01234567/C0123456789")]
-Names = Annotated[str, _words(r"(|\w+(,\w+)*)", "names with commas between, such as pixelfarm,voxelkart")]
-TableNames = Annotated[str, _words(r"(|\*|\w+(,\w+)*)", "names with commas between, or *")]
-Window = Annotated[
-    str, _words(r"(|(Mon|Tue|Wed|Thu|Fri|Sat|Sun):([0-9]|1[0-9]|2[0-3]))", "a day and hour in UTC, such as Sun:2")
-]
 
 
 class Settings(BaseModel):
@@ -124,11 +114,28 @@ class Settings(BaseModel):
 
     status_page_every_minutes: int = Field(15, ge=1, le=1440, description="how often the status page is written anew")
 
-    landing_bucket: Bucket = Field("", description="an existing bucket to adopt; empty: one is made")
-    landing_topic: TopicArn = Field(
-        "", description="the topic that an adopted bucket announces its files to; needed with landing_bucket"
+    landing_bucket: Buckets = Field(
+        "",
+        description="existing buckets to adopt, commas between; empty: one is made. One of the next three says how we hear",
     )
-    landing_key: KeyArn = Field("", description="the KMS key of an adopted bucket's objects, if it has one")
+    landing_topic: TopicArns = Field(
+        "", description="adopted buckets: the SNS topics that they announce their files to, commas between"
+    )
+    landing_eventbridge: bool = Field(
+        False, description="adopted buckets: they announce their files to EventBridge, of which a rule fills our queue"
+    )
+    landing_queue: QueueArn = Field(
+        "", description="adopted buckets: the existing SQS queue that their notifications reach; none is made"
+    )
+    landing_dead_queue: QueueArn = Field("", description="where landing_queue moves what was received too often")
+    landing_queue_key: KeyArn = Field("", description="the KMS key of landing_queue, if it has one")
+    landing_key: KeyArns = Field(
+        "", description="the KMS keys of adopted buckets' objects, commas between, if they have any"
+    )
+    producer_accounts: Accounts = Field(
+        "",
+        description="other AWS accounts that may put files into the landing bucket that is made here, commas between",
+    )
     landing_prefix: Folder = Field("in/", description="only keys that begin so are files to load; empty: all")
     reconcile_below: Folder = Field(
         "",
@@ -139,6 +146,43 @@ class Settings(BaseModel):
         60, ge=30, le=3650, description="days until a landed file moves to a cheaper storage class"
     )
     keep_landed_days: int = Field(400, ge=0, le=36_500, description="days until a landed file is deleted; 0: never")
+
+    lake_bucket: Bucket = Field("", description="an existing bucket for the lake; empty: one is made")
+    data_key: KeyArn = Field(
+        "", description="an existing KMS key for queues, topics, landed files, tables and logs; empty: one is made"
+    )
+    database: Database = Field("", description="an existing Glue database for the tables; empty: one is made")
+    existing_roles: RolePrefix = Field(
+        "",
+        description="what the names of existing roles begin with: jobs and functions run as <this>ingest, <this>start-ingest "
+        "and so on, and no role is made; empty: they are made",
+    )
+
+    vpc_subnets: Subnets = Field(
+        "",
+        description="private subnets that jobs and functions run in, each with its zone; empty: they run outside of any VPC",
+    )
+    vpc_security_groups: SecurityGroups = Field(
+        "", description="what they may reach there; one must let in all TCP from itself, which Glue asks for"
+    )
+    vpc_endpoints: Vpc = Field(
+        "",
+        description="the VPC in which endpoints are made, so that its subnets need no internet; empty: there is a way out",
+    )
+    vpc_route_tables: RouteTables = Field(
+        "", description="with vpc_endpoints: the route tables of the subnets, which get the way to S3"
+    )
+    lake_formation: bool = Field(
+        False, description="grant the ingest job and the analysts what they need of the tables in Lake Formation"
+    )
+    analysts: Principals = Field(
+        "",
+        description="who may take on a role that reads the tables, and nothing of forebay's own; empty: no such role",
+    )
+    operators: Principals = Field(
+        "",
+        description="who may take on a role for all commands of `forebay`, the quarantine and the ledger; empty: no such role",
+    )
 
     log_days: Literal[7, 14, 30, 60, 90, 180, 365] = Field(30, description="days that logs are kept")
     alarm_email: Email = Field(
@@ -222,13 +266,18 @@ class Settings(BaseModel):
         return self.name
 
     @property
+    def catalog(self) -> str:
+        """The Glue database of the tables."""
+        return self.database or self.name.replace("-", "_")
+
+    @property
     def watched(self) -> list[str]:
-        return [name for name in self.watched_tables.split(",") if name]
+        return listed(self.watched_tables)
 
     @property
     def measured_tables(self) -> str:
         """As a job is told of them."""
-        named = [name for name in self.table_metrics.split(",") if name]
+        named = listed(self.table_metrics)
         return "*" if "*" in named else ",".join(dict.fromkeys([*self.watched, *named]))
 
     @property
@@ -268,12 +317,8 @@ class Settings(BaseModel):
         return self
 
     def _do_not_belong_together(self) -> Iterator[str]:
-        if bool(self.landing_bucket) != bool(self.landing_topic):
-            yield "landing_bucket and landing_topic are adopted together: give both, or neither"
-        if self.landing_bucket.startswith(f"{self.name}-"):
-            yield f"landing_bucket {self.landing_bucket!r} is named as the buckets that are made here: that name is taken"
-        if self.landing_key and not self.landing_bucket:
-            yield "landing_key is for an adopted bucket: give landing_bucket, too"
+        yield from self._cannot_be_adopted()
+        yield from self._cannot_be_a_network()
         if self.engine == "emr-serverless":
             yield from self._what_emr_lacks()
         if self.reconcile_below and not self.reconcile_below.startswith(self.landing_prefix):
@@ -289,6 +334,40 @@ class Settings(BaseModel):
         if len(self.name) + LONGEST_REST > LONGEST_BUCKET_NAME:
             yield f"the prefix {self.name!r} is too long for the names of buckets"
 
+    def _cannot_be_adopted(self) -> Iterator[str]:
+        ways = [self.landing_topic, self.landing_eventbridge, self.landing_queue]
+        if bool(self.landing_bucket) != (sum(map(bool, ways)) == 1):
+            yield (
+                "landing_bucket needs just one of landing_topic, landing_eventbridge and landing_queue, "
+                "and none of them is anything without it"
+            )
+        if bool(self.landing_queue) != bool(self.landing_dead_queue):
+            yield "landing_queue and landing_dead_queue are adopted together: give both, or neither"
+        if self.landing_queue_key and not self.landing_queue:
+            yield "landing_queue_key is for an adopted queue: give landing_queue, too"
+        if self.landing_key and not self.landing_bucket:
+            yield "landing_key is for adopted buckets: give landing_bucket, too"
+        if self.producer_accounts and self.landing_bucket:
+            yield "producer_accounts is for the bucket that is made here; the policy of an adopted bucket is yours"
+        for setting in ("landing_bucket", "lake_bucket"):
+            for bucket in listed(getattr(self, setting)):
+                if bucket.startswith(f"{self.name}-"):
+                    yield f"{setting} {bucket!r} is named as the buckets that are made here: that name is taken"
+        if self.lake_bucket in listed(self.landing_bucket) and self.lake_bucket:
+            yield "lake_bucket is a landing bucket, too: what is written to the lake would be announced as files to load"
+        if self.existing_roles and (self.analysts or self.operators):
+            yield "existing_roles makes no roles: give analysts and operators one of your own"
+        if self.existing_roles and self.permissions_boundary:
+            yield "permissions_boundary is for roles that are made here; existing_roles bring theirs"
+
+    def _cannot_be_a_network(self) -> Iterator[str]:
+        if bool(self.vpc_subnets) != bool(self.vpc_security_groups):
+            yield "vpc_subnets and vpc_security_groups belong together: give both, or neither"
+        if bool(self.vpc_endpoints) != bool(self.vpc_route_tables):
+            yield "vpc_endpoints and vpc_route_tables belong together: give both, or neither"
+        if self.vpc_endpoints and not self.vpc_subnets:
+            yield "vpc_endpoints are for jobs and functions in a VPC: give vpc_subnets, too"
+
     def _what_emr_lacks(self) -> Iterator[str]:
         if self.worker_type == SMALLEST_WORKER:
             yield f"worker_type {SMALLEST_WORKER} is Glue's alone: engine emr-serverless needs G.1X or larger"
@@ -299,6 +378,11 @@ class Settings(BaseModel):
                 "engine emr-serverless installs no modules: python_modules must be the s3:// place of a packed virtual "
                 "environment, .tar.gz, with boto3, pydantic and pyarrow"
             )
+
+
+def listed(text: str) -> list[str]:
+    """What stands between commas."""
+    return [one for one in text.split(",") if one]
 
 
 def place_of_declarations(context: Mapping[str, Any]) -> str:

@@ -45,8 +45,11 @@ def _lake(value: Any) -> Any:
 
 
 def _landing(value: Any) -> Any:
-    if not isinstance(value, str) or not re.fullmatch(r"s3://[a-z0-9][a-z0-9.-]+(/.*)?", value):
-        raise ValueError("must be s3://bucket/ or s3://bucket/prefix/, such as s3://studio-drops/in/")
+    one = r"s3://[a-z0-9][a-z0-9.-]+(/[^,]*)?"
+    if not isinstance(value, str) or not re.fullmatch(f"{one}(,{one})*", value):
+        raise ValueError(
+            "must be s3://bucket/ or s3://bucket/prefix/, such as s3://studio-drops/in/; or several, with commas between"
+        )
     return value
 
 
@@ -211,7 +214,8 @@ class ReconcileSettings(JobSettings):
     """What the reconcile job knows."""
 
     landing: Landing = Field(
-        description="where files land: s3://bucket/in/; with %Y, %m, %d for the day in its keys, only such are listed"
+        description="where files land: s3://bucket/in/, or several places, commas between; with %Y, %m, %d for the day in "
+        "its keys, only such are listed"
     )
     queue_url: str = Field(
         min_length=1, description="the SQS queue in which files that S3 never announced are announced"

@@ -12,7 +12,6 @@ from infra.clocked import tables_that_wait
 from infra.foundation import Foundation
 from infra.functions.function import Functions
 from infra.jobs.job import Job
-from infra.landing import landing_bucket_name
 
 __all__ = [
     "announce_files",
@@ -110,13 +109,14 @@ def announce_files(functions: Functions, on: Foundation) -> lam.Function:
     """Announces landed files again, when a person asks."""
     function = functions.make(
         "announce_files",
-        LANDING_BUCKET=landing_bucket_name(on.settings),
+        LANDING_BUCKETS=",".join(on.landing.buckets),
         LANDING_PREFIX=on.settings.landing_prefix,
         QUEUE_URL=on.landing.queue.queue_url,
     )
     lists = on.lake.artefacts.bucket_arn
-    grants.announce_landed_files(function, on.landing.bucket_arn, on.settings.landing_prefix, lists)
+    grants.announce_landed_files(function, on.landing.bucket_arns, on.settings.landing_prefix, lists)
     grants.send_messages(function, on.landing.queue)
+    grants.use_key_of_queue(function, on.settings.landing_queue_key)
     grants.use_key(function, "EncryptNotices", on.keys.data)
     return function
 

@@ -22,6 +22,7 @@ from constructs import Construct
 from forebay.spark import runtime
 from infra import grants
 from infra.logs import kept_for
+from infra.network import Network
 from infra.review import acknowledge
 from infra.settings import Settings
 
@@ -97,6 +98,8 @@ class Functions(Construct):
             timeout=Duration.minutes(MINUTES_AT_MOST.get(name, 1)),
             memory_size=256,
         )
+        if network := Network.of(self._settings):
+            network.put(function)
         acknowledge(function, "L1", f"the Python that Glue {runtime.GLUE} runs, and that the tests run on")
         self.all.append(function)
         return function

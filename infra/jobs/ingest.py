@@ -7,7 +7,7 @@ from constructs import Construct
 from infra import grants
 from infra.foundation import Foundation
 from infra.jobs.job import Job, Work
-from infra.settings import SMALLEST_WORKER
+from infra.settings import SMALLEST_WORKER, listed
 
 __all__ = ["ingest_job"]
 
@@ -19,7 +19,7 @@ def ingest_job(scope: Construct, on: Foundation) -> Job:
     """A streaming job in all modes: only those may run without a timeout, and only they have a maintenance window."""
     arguments = {
         "--queue_url": on.landing.queue.queue_url,
-        "--landing_buckets": on.landing.bucket_name,
+        "--landing_buckets": ",".join(on.landing.buckets),
         "--checkpoint": on.lake.checkpoint,
         "--catalog": on.lake.catalog,
         "--trigger_s": str(on.settings.trigger_s),
@@ -32,8 +32,9 @@ def ingest_job(scope: Construct, on: Foundation) -> Job:
     grants.append_to_tables(job.role, on.lake.bucket.bucket_arn)
     grants.take_messages(job.role, on.landing.queue)
     grants.send_messages(job.role, on.landing.queue)  # files that S3 withheld are announced again
-    grants.read_landed_files(job.role, on.landing.bucket_arn, on.settings.landing_prefix)
-    if on.settings.landing_key:
-        grants.allow(job.role, "ReadAdoptedKey", ["kms:Decrypt"], [on.settings.landing_key])
+    grants.use_key_of_queue(job.role, on.settings.landing_queue_key)
+    grants.read_landed_files(job.role, on.landing.bucket_arns, on.settings.landing_prefix)
+    if keys := listed(on.settings.landing_key):
+        grants.allow(job.role, "ReadAdoptedKey", ["kms:Decrypt"], keys)
     grants.register_tables(job.role, on.lake.catalog)
     return job

@@ -7,7 +7,6 @@ from constructs import Construct
 from infra import grants
 from infra.foundation import Foundation
 from infra.jobs.job import Job, Work
-from infra.landing import landing_bucket_name
 
 __all__ = ["compact_job", "maintain_job", "reconcile_job", "upkeep_jobs"]
 
@@ -39,13 +38,14 @@ def maintain_job(scope: Construct, on: Foundation) -> Job:
 def reconcile_job(scope: Construct, on: Foundation) -> Job:
     below = on.settings.reconcile_below or on.settings.landing_prefix
     arguments = {
-        "--landing": f"s3://{landing_bucket_name(on.settings)}/{below}",
+        "--landing": ",".join(f"s3://{bucket}/{below}" for bucket in on.landing.buckets),
         "--queue_url": on.landing.queue.queue_url,
     }
     job = Job(scope, on, Work("reconcile", "glueetl", LEAST_WORKERS, arguments, minutes_at_most=240))
-    grants.find_landed_files(job.role, on.landing.bucket_arn)
+    grants.find_landed_files(job.role, on.landing.bucket_arns)
     grants.read_tables(job.role, on.lake.bucket.bucket_arn)
     grants.remember_reconcile(job.role, on.lake.bucket.bucket_arn)
     grants.send_messages(job.role, on.landing.queue)
+    grants.use_key_of_queue(job.role, on.settings.landing_queue_key)
     grants.count_messages(job.role, on.landing.queue)
     return job

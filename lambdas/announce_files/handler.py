@@ -1,8 +1,8 @@
 """Enters: which files to announce again: `{"prefix": "in/2026/", "since": ..., "until": ..., "after": ...}` (of each key its
-present version), `{"keys": [...]}`, or `{"manifest": "s3://bucket/key"}` with a key a line. Leaves: notices as S3 writes
-them, in the queue. The answer says how many files were announced and which keys are missing. If time ran out, `after` says
-where the next call continues. Announcing what is loaded already is harmless: the ledger knows it. Notices that the queue
-refuses three times are an error that names them, after all others were sent."""
+present version), `{"keys": [...]}`, or `{"manifest": "s3://bucket/key"}` with a key a line; `"bucket"` where there are several.
+Leaves: notices as S3 writes them, in the queue. The answer says how many files were announced and which keys are missing. If
+time ran out, `after` says where the next call continues. Announcing what is loaded already is harmless: the ledger knows it.
+Notices that the queue refuses three times are an error that names them, after all others were sent."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from aws_lambda_powertools import Logger
 from forebay.aws.announce import announce as send
 from forebay.errors import TryAgain
 from lambdas import environment
-from lambdas.announce_files.listing import asked_for
+from lambdas.announce_files.listing import asked_for, bucket_of
 
 log = Logger(service="announce_files")
 SPARE_MS = 30_000
@@ -25,7 +25,7 @@ SPARE_MS = 30_000
 
 @dataclass(frozen=True)
 class Settings:
-    landing_bucket: str
+    landing_buckets: str
     queue_url: str
     landing_prefix: str = ""
 
@@ -43,7 +43,8 @@ def announce(
     event: dict[str, Any], settings: Settings, *, s3: Any, sqs: Any, time_left: Callable[[], bool]
 ) -> dict[str, Any]:
     announced, missing, refused, after = 0, [], [], None
-    for page in asked_for(event, settings.landing_bucket, settings.landing_prefix, s3):
+    bucket = bucket_of(event, settings.landing_buckets.split(","))
+    for page in asked_for(event, bucket, settings.landing_prefix, s3):
         failed = send(sqs, settings.queue_url, page.files)
         announced += len(page.files) - len(failed)
         refused += failed

@@ -14,7 +14,7 @@ from botocore.exceptions import ClientError
 from forebay.errors import InvalidConfiguration
 from forebay.landed_file import LandedFile
 
-__all__ = ["Page", "asked_for"]
+__all__ = ["Page", "asked_for", "bucket_of"]
 
 AT_ONCE = 16
 A_PAGE = 1000
@@ -27,6 +27,14 @@ class Page:
     files: list[LandedFile]
     missing: list[str] = field(default_factory=list)
     last: str = ""
+
+
+def bucket_of(event: dict[str, Any], buckets: Sequence[str]) -> str:
+    """The one that is named; nobody needs to name the only one."""
+    named = event.get("bucket") or (buckets[0] if len(buckets) == 1 else "")
+    if named not in buckets:
+        raise InvalidConfiguration.one("event.bucket", "names no landing bucket", f"give one of {', '.join(buckets)}")
+    return str(named)
 
 
 def asked_for(event: dict[str, Any], bucket: str, within: str, s3: Any) -> Iterator[Page]:

@@ -1,4 +1,4 @@
-"""Synth takes seconds, so it is done once for each of the two services that the tests look at."""
+"""Synth takes seconds, so it is done once for each of the services that the tests look at."""
 
 from __future__ import annotations
 
@@ -22,12 +22,34 @@ zone = "Asia/Tokyo"
 """
 TOPIC = "arn:aws:sns:eu-west-1:210987654321:studio-drops"
 KEY = "arn:aws:kms:eu-west-1:210987654321:key/1234abcd"
+PRODUCER = "210987654321"
+IN_A_VPC = {
+    "landing_bucket": "studio-drops,studio-more",
+    "landing_eventbridge": True,
+    "vpc_subnets": "subnet-0a1b2c3d:eu-west-1a,subnet-0a1b2c3e:eu-west-1b",
+    "vpc_security_groups": "sg-0a1b2c3d",
+    "vpc_endpoints": "vpc-0a1b2c3d",
+    "vpc_route_tables": "rtb-0a1b2c3d",
+    "lake_formation": True,
+    "analysts": "arn:aws:iam::123456789012:role/analysts",
+    "operators": "arn:aws:iam::123456789012:root",
+}
+BROUGHT = {
+    "landing_bucket": "studio-drops",
+    "landing_queue": "arn:aws:sqs:eu-west-1:123456789012:studio-arrivals",
+    "landing_dead_queue": "arn:aws:sqs:eu-west-1:123456789012:studio-dead",
+    "landing_queue_key": "arn:aws:kms:eu-west-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890aa",
+    "lake_bucket": "studio-lake",
+    "data_key": "arn:aws:kms:eu-west-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab",
+    "database": "studio_games",
+    "existing_roles": "studio-forebay-",
+}
 
 
 @pytest.fixture(scope="session")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Synthesized:
-    """Everything is made anew; it drains."""
-    return synthesized(tmp_path_factory.mktemp("made"), env="dev", mode="drain")
+    """Everything is made anew, and another account puts files there; it drains."""
+    return synthesized(tmp_path_factory.mktemp("made"), env="dev", mode="drain", producer_accounts=PRODUCER)
 
 
 @pytest.fixture(scope="session")
@@ -53,3 +75,15 @@ def adopted(tmp_path_factory: pytest.TempPathFactory) -> Synthesized:
         delete_data="true",
         delete_data_of="forebay-prod",
     )
+
+
+@pytest.fixture(scope="session")
+def in_vpc(tmp_path_factory: pytest.TempPathFactory) -> Synthesized:
+    """In a VPC without internet; several buckets announce by EventBridge; people have roles, and Lake Formation decides."""
+    return synthesized(tmp_path_factory.mktemp("in_vpc"), env="dev", **IN_A_VPC)
+
+
+@pytest.fixture(scope="session")
+def brought(tmp_path_factory: pytest.TempPathFactory) -> Synthesized:
+    """All that can be brought was there already."""
+    return synthesized(tmp_path_factory.mktemp("brought"), env="dev", **BROUGHT)

@@ -45,7 +45,8 @@ class Synthesized:
             for role in policy["Properties"]["Roles"]:
                 rights = found.setdefault(text(role).strip("<>")[:-8], {})
                 for statement in policy["Properties"]["PolicyDocument"]["Statement"]:
-                    assert statement["Effect"] == "Allow"
+                    if statement["Effect"] == "Deny":
+                        continue
                     for action in listed(statement["Action"]):
                         rights.setdefault(action, []).extend(map(text, listed(statement["Resource"])))
         return found

@@ -65,7 +65,7 @@ def test_an_environment_that_is_not_declared_is_refused() -> None:
 @pytest.mark.parametrize(
     ("context", "said"),
     [
-        ({"landing_bucket": "studio-drops"}, "give both, or neither"),
+        ({"landing_bucket": "studio-drops"}, "landing_bucket needs just one of"),
         ({"landing_key": "arn:aws:kms:eu-west-1:123456789012:key/abc"}, "give landing_bucket, too"),
         ({"landing_ia_days": 60, "keep_landed_days": 60}, "must be more than landing_ia_days"),
         (

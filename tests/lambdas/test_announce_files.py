@@ -12,9 +12,10 @@ from botocore.exceptions import ClientError
 from forebay.errors import InvalidConfiguration, TryAgain
 from forebay.notification.reading import read_message
 from lambdas.announce_files.handler import Settings, announce
+from lambdas.announce_files.listing import bucket_of
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
-SETTINGS = Settings(landing_bucket="landing", queue_url="q", landing_prefix="in/")
+SETTINGS = Settings(landing_buckets="landing", queue_url="q", landing_prefix="in/")
 
 
 class S3:
@@ -152,3 +153,11 @@ def test_a_request_that_makes_no_sense_is_refused_before_anything_is_announced(
     with pytest.raises(InvalidConfiguration, match=said):
         done(event, S3("in/a"), sqs)
     assert sqs.bodies == []
+
+
+def test_of_several_buckets_one_must_be_named_and_no_other_is_asked() -> None:
+    assert bucket_of({}, ["only"]) == "only"
+    assert bucket_of({"bucket": "more"}, ["drops", "more"]) == "more"
+    for event in ({}, {"bucket": "elsewhere"}):
+        with pytest.raises(InvalidConfiguration, match="give one of drops, more"):
+            bucket_of(event, ["drops", "more"])

@@ -76,21 +76,21 @@ def the_queue(on: Deployment) -> str:
 
 
 def the_dead(on: Deployment) -> str:
-    return on.dead_urls[0]
+    return on.dead_url
 
 
 def send_dead_letter(on: Deployment) -> Undo:
-    sqs, url = on.client("sqs"), on.dead_urls[0]
+    sqs, url = on.client("sqs"), on.dead_url
     sqs.send_message(QueueUrl=url, MessageBody="{}")
     return partial(sqs.purge_queue, QueueUrl=url)
 
 
 def set_notification(configuration: dict[str, Any]) -> Plant:
     def plant(on: Deployment) -> Undo:
-        s3, bucket = on.client("s3"), on.landing_bucket
+        s3, bucket = on.client("s3"), on.landing_buckets[0]
         before = s3.get_bucket_notification_configuration(Bucket=bucket)
         before.pop("ResponseMetadata")
-        ours = [{"TopicArn": on.arrivals_topic, **configuration}] if configuration else []
+        ours = [{"TopicArn": on.arrivals_topics[0], **configuration}] if configuration else []
         put = partial(s3.put_bucket_notification_configuration, Bucket=bucket)
         put(NotificationConfiguration={"TopicConfigurations": ours})
 
@@ -116,7 +116,7 @@ def set_topic(attribute: str, value: str, topic_of: Callable[[Deployment], str])
 
 def filter_subscription(on: Deployment) -> Undo:
     sns = on.client("sns")
-    arn = next(name for name in on.of("SNS::Subscription") if name.startswith(on.arrivals_topic))
+    arn = next(name for name in on.of("SNS::Subscription") if name.startswith(on.arrivals_topics[0]))
     put = partial(sns.set_subscription_attributes, SubscriptionArn=arn, AttributeName="FilterPolicy")
     put(AttributeValue='{"game": ["alpha"]}')
     return partial(put, AttributeValue="")
@@ -179,7 +179,7 @@ def the_lake(on: Deployment) -> str:
 
 
 def the_landing_bucket(on: Deployment) -> str:
-    return on.landing_bucket
+    return on.landing_buckets[0]
 
 
 def open_lake(on: Deployment) -> Undo:
@@ -360,7 +360,7 @@ FAULTS: list[tuple[str, Plant, str, str]] = [
     ),
     (
         "S3 may not publish",
-        set_topic("Policy", NOBODY, lambda on: on.arrivals_topic),
+        set_topic("Policy", NOBODY, lambda on: on.arrivals_topics[0]),
         "landing.topic",
         "does not let S3 publish",
     ),
@@ -575,7 +575,7 @@ def probed(on: Deployment, outcome: Callable[[str], str | None], wait_s: float =
 
 
 def landed(on: Deployment) -> list[str]:
-    found = on.client("s3").list_object_versions(Bucket=on.landing_bucket).get("Versions", [])
+    found = on.client("s3").list_object_versions(Bucket=on.landing_buckets[0]).get("Versions", [])
     return [one["Key"] for one in found if "forebay-doctor" in one["Key"]]
 
 

@@ -3,6 +3,8 @@
 What was wrong, in moto 5.2.5: `If-None-Match` and `If-Match` are checked first and the object written later, so two writers
 can both win. A multipart upload announces itself twice, as a put and as a completed upload. The notification has no
 sequencer, no version id and no outer fields, and "/" in its key is escaped. It leaves before the object's metadata are set.
+The event for EventBridge has `eTag` for `etag`, one sequencer for all, and a version id where there are no versions. Whether
+a bucket sends such events is not told.
 
 What is changed: writes run one at a time, from the check to the metadata. What they have to announce gets its sequencer
 within the lock, so that sequencers of a key are in the order of its writes, and is delivered after it, so that a
@@ -12,6 +14,7 @@ subscriber which calls back into S3 meets no lock.
 from __future__ import annotations
 
 import itertools
+import re
 import threading
 import time
 from collections.abc import Callable
@@ -21,6 +24,7 @@ from typing import Any
 from urllib.parse import quote_plus
 from uuid import uuid4
 
+from moto.events.models import events_backends
 from moto.s3 import models, notifications, responses
 
 from forebay_local.twin.mend import Mend, lay
@@ -29,6 +33,7 @@ __all__ = ["MENDS", "install", "relied_on"]
 
 _send_event = notifications.send_event
 _stock_record = notifications._get_s3_event
+_get_notification = responses.S3Response.get_bucket_notification
 _put_object = models.S3Backend.put_object
 
 
@@ -126,6 +131,50 @@ def s3_event(event_name: str, bucket: Any, key: _Written, notification_id: str) 
     return event
 
 
+def send_to_eventbridge(account_id: str, bucket: Any, event_name: str, key: _Written) -> None:
+    """https://docs.aws.amazon.com/AmazonS3/latest/userguide/ev-events.html"""
+    about: dict[str, Any] = {"key": key.name, "sequencer": key.sequencer}
+    if key.size is not None:
+        about |= {"size": key.size, "etag": key.etag.strip('"')}
+    if bucket.is_versioned:
+        about["version-id"] = key.version_id
+    said = {"version": "0", "bucket": {"name": bucket.name}, "object": about, "request-id": key.sequencer}
+    said |= {"requester": account_id, "source-ip-address": "127.0.0.1", "reason": _REASONS.get(event_name, "PutObject")}
+    event: Any = {
+        "version": "0",
+        "id": str(uuid4()),
+        "detail-type": notifications._detail_type(event_name),
+        "source": "aws.s3",
+        "account": account_id,
+        "time": time.time(),
+        "region": bucket.region_name,
+        "resources": [bucket.arn],
+        "detail": said,
+    }
+    for rule in list(events_backends[account_id][bucket.region_name].event_buses["default"].rules.values()):
+        rule.send_to_targets(event, transform_input=False)
+
+
+_REASONS = {
+    "s3:ObjectCreated:Copy": "CopyObject",
+    "s3:ObjectCreated:CompleteMultipartUpload": "CompleteMultipartUpload",
+    "s3:ObjectRemoved:Delete": "DeleteObject",
+    "s3:ObjectRemoved:DeleteMarkerCreated": "DeleteObject",
+}
+
+
+def get_bucket_notification(self: Any) -> Any:
+    """With EventBridge, if the bucket sends its events there."""
+    status, headers, body = _get_notification(self)
+    configuration = self.backend.get_bucket_notification_configuration(self.bucket_name)
+    if configuration and configuration.event_bridge is not None:
+        text = body.decode() if isinstance(body, bytes) else body
+        begins = re.sub(r"(/>|</NotificationConfiguration>)\s*$", "", text)
+        begins += ">" if text.rstrip().endswith("/>") else ""
+        body = f"{begins}<EventBridgeConfiguration/></NotificationConfiguration>".encode()
+    return status, headers, body
+
+
 _RESPONSE = responses.S3Response
 
 MENDS = (
@@ -162,6 +211,13 @@ MENDS = (
         put_object,
     ),
     Mend(notifications, "send_event", ("account_id", "event_name", "bucket", "key"), send_event),
+    Mend(
+        notifications,
+        "_send_event_bridge_message",
+        ("account_id", "bucket", "event_name", "key"),
+        send_to_eventbridge,
+    ),
+    Mend(_RESPONSE, "get_bucket_notification", ("self",), get_bucket_notification),
     Mend(notifications, "_get_s3_event", ("event_name", "bucket", "key", "notification_id"), s3_event),
 )
 

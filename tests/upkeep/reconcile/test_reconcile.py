@@ -37,7 +37,7 @@ class S3:
         return self
 
     def paginate(self, *, Bucket: str, Prefix: str, Delimiter: str = "") -> Iterator[dict[str, Any]]:  # noqa: N803
-        assert Bucket == "drops"
+        assert Bucket in ("drops", "more")
         self.asked.append(Prefix)
         inside = [(n, key, hours) for n, (key, hours) in enumerate(self.objects) if key.startswith(Prefix)]
         rest = {key: key.removeprefix(Prefix) for _, key, _ in inside}
@@ -156,6 +156,12 @@ def test_where_keys_name_their_day_only_the_last_days_are_listed(tmp_path: Path)
     s3 = S3((f"in/{at:%Y-%m-%d}/lost", 30), ("in/1999-01-01/old", 30))
     assert missed(tmp_path, s3, landing="s3://drops/in/%Y-%m-%d/") == [f"in/{at:%Y-%m-%d}/lost"]
     assert set(s3.asked) == set(days)
+
+
+def test_where_files_land_in_several_places_all_are_listed(tmp_path: Path) -> None:
+    s3 = S3(("in/lost", 20), ("from/lost", 20), ("elsewhere/lost", 20))
+    found = find_missed(settings(tmp_path, "s3://drops/in/,s3://more/from/"), s3=s3, now=NOW).missed
+    assert [(one.bucket, one.key) for one in found] == [("drops", "in/lost"), ("more", "from/lost")]
 
 
 def test_what_was_missed_is_announced_as_the_source_reads_it(tmp_path: Path) -> None:

@@ -62,8 +62,9 @@ class Deployment:
         return self.outputs["IngestJob"].removesuffix("-ingest")
 
     @property
-    def landing_bucket(self) -> str:
-        return self.outputs["LandingBucket"]
+    def landing_buckets(self) -> list[str]:
+        """Several where existing ones were adopted."""
+        return self.outputs["LandingBucket"].split(",")
 
     @property
     def landing_prefix(self) -> str:
@@ -79,20 +80,41 @@ class Deployment:
         return self.outputs["QueueUrl"]
 
     @property
-    def dead_urls(self) -> tuple[str, str]:
-        """Of messages that were never finished, and of those that the topic could not deliver."""
-        dead, _, undelivered = self.outputs["DeadUrls"].partition(",")
-        return dead, undelivered
+    def dead_url(self) -> str:
+        """Of messages that were never finished."""
+        return self.outputs["DeadUrls"].partition(",")[0]
+
+    @property
+    def undelivered_url(self) -> str:
+        """Of those that could not be delivered to our queue; empty where the queue is somebody else's."""
+        return self.outputs["DeadUrls"].partition(",")[2]
+
+    @property
+    def adopts_queue(self) -> bool:
+        return not self.undelivered_url
 
     @property
     def alarm_topic(self) -> str:
         return self.outputs["AlarmTopicArn"]
 
     @property
-    def arrivals_topic(self) -> str:
-        """The topic that our queue subscribes to; it may belong to somebody else."""
+    def arrivals_topics(self) -> list[str]:
+        """The topics that our queue subscribes to; they may belong to somebody else."""
         topics = (name.rpartition(":")[0] for name in self.of("SNS::Subscription"))
-        return next((topic for topic in topics if topic != self.alarm_topic), "")
+        return [topic for topic in topics if topic not in ("", self.alarm_topic)]
+
+    @property
+    def landed_rule(self) -> str:
+        """The ARN of the rule that fills our queue from EventBridge; empty where topics do."""
+        name = f"{self.name}-landed"
+        return f"arn:{self.partition}:events:{self.region}:{self.account}:rule/{name}" if self.owns(name) else ""
+
+    @property
+    def fillers(self) -> list[tuple[str, str]]:
+        """Who puts notifications into our queue: the service, and the ARN of what it acts for."""
+        if self.landed_rule:
+            return [("events.amazonaws.com", self.landed_rule)]
+        return [("sns.amazonaws.com", topic) for topic in self.arrivals_topics]
 
     def queue_arn(self, url: str) -> str:
         return f"arn:{self.partition}:sqs:{self.region}:{self.account}:{url.rpartition('/')[2]}"
@@ -105,7 +127,7 @@ class Deployment:
         return f"arn:{self.partition}:s3:::{bucket}"
 
     def key_arn(self, key: str) -> str:
-        return f"arn:{self.partition}:kms:{self.region}:{self.account}:key/{key}"
+        return key if key.startswith("arn:") else f"arn:{self.partition}:kms:{self.region}:{self.account}:key/{key}"
 
 
 def look_up(

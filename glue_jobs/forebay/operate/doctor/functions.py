@@ -45,6 +45,12 @@ def rules(on: Deployment) -> Iterator[Finding]:
         said = on.client("events").describe_rule(Name=rule)
         if said["State"] != "ENABLED":
             mend = f"aws events enable-rule --name {rule}"
-            yield error("functions.rules", f"the rule {rule} is {said['State']}", "Nobody hears of failed jobs.", mend)
+            yield error("functions.rules", f"the rule {rule} is {said['State']}", _unheard(on, rule), mend)
         if not on.client("events").list_targets_by_rule(Rule=rule)["Targets"]:
-            yield error("functions.rules", f"the rule {rule} has no target", "Nobody hears of failed jobs.")
+            yield error("functions.rules", f"the rule {rule} has no target", _unheard(on, rule))
+
+
+def _unheard(on: Deployment, rule: str) -> str:
+    if on.landed_rule.endswith(f"/{rule}"):
+        return "Files that land do not get into the queue."
+    return "Nobody hears of failed jobs."

@@ -33,7 +33,7 @@ def definitions(on: Deployment) -> Iterator[Finding]:
         arguments = job.get("DefaultArguments", {})
         wanted = {"--lake": on.outputs["LakeUri"]}
         if job["Name"] == on.outputs["IngestJob"]:
-            wanted |= {"--queue_url": on.queue_url, "--landing_buckets": on.landing_bucket}
+            wanted |= {"--queue_url": on.queue_url, "--landing_buckets": ",".join(on.landing_buckets)}
         for name, value in wanted.items():
             if arguments.get(name) != value:
                 what = f"the job {job['Name']} has {name} {arguments.get(name, '(none)')}, and {value} was deployed"

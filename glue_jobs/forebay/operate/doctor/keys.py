@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from forebay.operate.doctor.deployment import Deployment
 from forebay.operate.doctor.finding import Finding, error
 from forebay.operate.doctor.policy import lets_in, like, listed, statements
-from forebay.operate.doctor.queues import key_of_queue
+from forebay.operate.doctor.queues import key_of_data
 
 __all__ = ["services", "state"]
 
@@ -25,15 +25,15 @@ def state(on: Deployment) -> Iterator[Finding]:
 
 
 def services(on: Deployment) -> Iterator[Finding]:
-    key = key_of_queue(on)
+    key = key_of_data(on)
     if not key:
         return
     policy = on.client("kms").get_key_policy(KeyId=key, PolicyName="default")["Policy"]
     alarm = f"arn:{on.partition}:cloudwatch:{on.region}:{on.account}:alarm:{on.name}-any"
-    users = [("sns.amazonaws.com", on.arrivals_topic, "SNS cannot put notifications into the queue.")]
-    if on.owns(on.arrivals_topic):
+    users = [(service, source, "Notifications cannot be put into the queue.") for service, source in on.fillers]
+    if any(map(on.owns, on.arrivals_topics)):
         why = "S3 cannot publish to the encrypted topic, and drops its notifications."
-        users.append(("s3.amazonaws.com", on.bucket_arn(on.landing_bucket), why))
+        users += [("s3.amazonaws.com", on.bucket_arn(bucket), why) for bucket in on.landing_buckets]
     users.append(("cloudwatch.amazonaws.com", alarm, "Alarms ring, and nobody hears them."))
     for service, source, why in users:
         if not lets_in(policy, service, "kms:GenerateDataKey", source=source, account=on.account):

@@ -11,7 +11,7 @@ from forebay.operate.doctor.deployment import Deployment
 from forebay.operate.doctor.finding import Finding, error, warning
 from forebay.operate.doctor.landing import lifecycle_rules
 from forebay.operate.doctor.policy import like, listed, statements
-from forebay.operate.doctor.queues import key_of_queue
+from forebay.operate.doctor.queues import key_of_data
 
 __all__ = ["access", "commits", "encryption", "lifecycle"]
 
@@ -22,14 +22,19 @@ HARMLESS = {"INTELLIGENT_TIERING"}
 
 
 def commits(on: Deployment) -> Iterator[Finding]:
-    """Read from the policy; the jobs try it themselves at their start."""
+    """Read from the policy; the jobs try it themselves at their start. Whoever declined the statement is not told of it."""
+    if on.outputs.get("ConditionalCommits") == "false":
+        return
     said = answer_or_none(lambda: on.client("s3").get_bucket_policy(Bucket=on.lake_bucket), {"NoSuchBucketPolicy"})
     policy = said["Policy"] if said else ""
     commit = f"{on.bucket_arn(on.lake_bucket)}/{COMMIT}"
     if not any(_refuses_unconditional(one, commit) for one in statements(policy)):
         what = f"the policy of {on.lake_bucket} does not refuse a commit that is put without a condition"
         why = "A foreign writer without a conditional PUT can overwrite a commit, and nobody notices the lost rows."
-        yield warning("lake.commits", what, why, f"cdk deploy -c conditional_commits=true; see {GUIDE}")
+        mend = f"cdk deploy -c conditional_commits=true; see {GUIDE}"
+        if not on.owns(on.lake_bucket):
+            mend = f"add the statement of infra/README.md, Bring your own, to the bucket's policy; see {GUIDE}"
+        yield warning("lake.commits", what, why, mend)
 
 
 def _refuses_unconditional(statement: Mapping[str, Any], commit: str) -> bool:
@@ -56,7 +61,7 @@ def lifecycle(on: Deployment) -> Iterator[Finding]:
 
 
 def access(on: Deployment) -> Iterator[Finding]:
-    for bucket in (on.lake_bucket, on.landing_bucket):
+    for bucket in (on.lake_bucket, *on.landing_buckets):
         if not on.owns(bucket):
             continue
         ask = partial(on.client("s3").get_public_access_block, Bucket=bucket)
@@ -75,7 +80,7 @@ def encryption(on: Deployment) -> Iterator[Finding]:
     """The jobs may use the deployed key, and no other."""
     said = on.client("s3").get_bucket_encryption(Bucket=on.lake_bucket)["ServerSideEncryptionConfiguration"]
     found = [rule["ApplyServerSideEncryptionByDefault"].get("KMSMasterKeyID", "") for rule in said["Rules"]]
-    key = key_of_queue(on)
+    key = key_of_data(on)
     if key and found and found[0] and found[0].rpartition("/")[2] != key.rpartition("/")[2]:
         what = f"the lake {on.lake_bucket} encrypts with {found[0]}, and the deployed key is {key}"
         yield error("lake.encryption", what, "The jobs may not use that key: they can write nothing.")

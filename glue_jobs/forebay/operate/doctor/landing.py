@@ -15,25 +15,46 @@ __all__ = ["expiry", "notification", "subscription", "topic"]
 
 CREATED = ("s3:ObjectCreated:*", "s3:ObjectCreated:Put")
 NOT_FOUND = ("NotFound", "NotFoundException")
+NOT_ANNOUNCED = "Files that land are announced to nobody, and are not loaded before the nightly reconcile."
 LEAST_DAYS = 15
 """SQS keeps a message for 14 days; reconcile looks that far back."""
 
 
 def notification(on: Deployment) -> Iterator[Finding]:
     """A bucket that is not ours may announce its files by another way, which only the probe can tell."""
-    found = on.client("s3").get_bucket_notification_configuration(Bucket=on.landing_bucket)
-    ours = [one for one in found.get("TopicConfigurations", ()) if one["TopicArn"] == on.arrivals_topic]
+    for bucket in on.landing_buckets:
+        found = on.client("s3").get_bucket_notification_configuration(Bucket=bucket)
+        if on.landed_rule:
+            yield from _to_events(bucket, found)
+        else:
+            yield from _to_us(on, bucket, found)
+
+
+def _to_events(bucket: str, found: Mapping[str, Any]) -> Iterator[Finding]:
+    if "EventBridgeConfiguration" not in found:
+        what = f"the bucket {bucket} does not send its events to EventBridge"
+        mend = "switch it on in the bucket's properties; see an adopted landing bucket in infra/README.md"
+        yield error("landing.notification", what, NOT_ANNOUNCED, mend)
+
+
+def _to_us(on: Deployment, bucket: str, found: Mapping[str, Any]) -> Iterator[Finding]:
+    """How notifications reach an adopted queue is its owner's choice. Without any of the bucket's, none does."""
+    if on.adopts_queue:
+        if not any(key.endswith("Configurations") or key == "EventBridgeConfiguration" for key in found):
+            what = f"the bucket {bucket} notifies nobody"
+            yield warning("landing.notification", what, NOT_ANNOUNCED)
+        return
+    ours = [one for one in found.get("TopicConfigurations", ()) if one["TopicArn"] in on.arrivals_topics]
     if not ours:
-        said = error if on.owns(on.landing_bucket) else warning
-        what = f"the bucket {on.landing_bucket} does not notify the topic {on.arrivals_topic}"
-        why = "Files that land are announced to nobody, and are not loaded before the nightly reconcile."
-        yield said("landing.notification", what, why)
+        said = error if on.owns(bucket) else warning
+        what = f"the bucket {bucket} does not notify the topic {' or '.join(on.arrivals_topics)}"
+        yield said("landing.notification", what, NOT_ANNOUNCED)
         return
     if not any(set(CREATED) & set(one["Events"]) for one in ours):
-        what = f"the bucket {on.landing_bucket} notifies of {', '.join(ours[0]['Events'])} only"
+        what = f"the bucket {bucket} notifies of {', '.join(ours[0]['Events'])} only"
         yield error("landing.notification", what, "Files that are put are not among these events.")
     if not any(_reaches(one, on.landing_prefix) for one in ours):
-        what = f"the bucket {on.landing_bucket} does not notify of all keys below {on.landing_prefix or 'its root'}"
+        what = f"the bucket {bucket} does not notify of all keys below {on.landing_prefix or 'its root'}"
         yield error("landing.notification", what, "Files of other keys are never announced.")
 
 
@@ -44,22 +65,27 @@ def _reaches(configuration: Mapping[str, Any], prefix: str) -> bool:
 
 
 def topic(on: Deployment) -> Iterator[Finding]:
-    if not on.owns(on.arrivals_topic):
-        return
-    said = on.client("sns").get_topic_attributes(TopicArn=on.arrivals_topic)["Attributes"]
-    source = on.bucket_arn(on.landing_bucket)
-    if not lets_in(said.get("Policy", ""), "s3.amazonaws.com", "sns:Publish", source=source, account=on.account):
-        what = f"the policy of the topic {on.arrivals_topic} does not let S3 publish for {on.landing_bucket}"
-        yield error("landing.topic", what, "S3 drops notifications that it may not publish.")
+    for topic_arn in filter(on.owns, on.arrivals_topics):
+        policy = on.client("sns").get_topic_attributes(TopicArn=topic_arn)["Attributes"].get("Policy", "")
+        for bucket in on.landing_buckets:
+            source = on.bucket_arn(bucket)
+            if not lets_in(policy, "s3.amazonaws.com", "sns:Publish", source=source, account=on.account):
+                what = f"the policy of the topic {topic_arn} does not let S3 publish for {bucket}"
+                yield error("landing.topic", what, "S3 drops notifications that it may not publish.")
 
 
 def subscription(on: Deployment) -> Iterator[Finding]:
-    arn = next((name for name in on.of("SNS::Subscription") if name.startswith(f"{on.arrivals_topic}:")), "")
+    for topic_arn in on.arrivals_topics:
+        yield from _subscription_to(on, topic_arn)
+
+
+def _subscription_to(on: Deployment, topic_arn: str) -> Iterator[Finding]:
+    arn = next(name for name in on.of("SNS::Subscription") if name.startswith(f"{topic_arn}:"))
     answer = answer_or_none(lambda: on.client("sns").get_subscription_attributes(SubscriptionArn=arn), NOT_FOUND)
     if answer is None:
-        what = f"the queue is not subscribed to {on.arrivals_topic}"
+        what = f"the queue is not subscribed to {topic_arn}"
         mend = (
-            f"aws sns subscribe --topic-arn {on.arrivals_topic} --protocol sqs "
+            f"aws sns subscribe --topic-arn {topic_arn} --protocol sqs "
             f"--notification-endpoint {on.queue_arn(on.queue_url)} --attributes RawMessageDelivery=true"
         )
         yield error("landing.subscription", what, "Notifications end at the topic.", mend)
@@ -85,10 +111,10 @@ def subscription(on: Deployment) -> Iterator[Finding]:
 
 def expiry(on: Deployment) -> Iterator[Finding]:
     """Files that are deleted before they are surely loaded."""
-    for rule in lifecycle_rules(on, on.landing_bucket):
+    for bucket, rule in ((name, rule) for name in on.landing_buckets for rule in lifecycle_rules(on, name)):
         days = rule.get("Expiration", {}).get("Days", LEAST_DAYS)
         if rule["Status"] == "Enabled" and days < LEAST_DAYS:
-            what = f"the rule {rule.get('ID', '(unnamed)')!r} of {on.landing_bucket} deletes files after {days} days"
+            what = f"the rule {rule.get('ID', '(unnamed)')!r} of {bucket} deletes files after {days} days"
             why = "A message may wait for 14 days, and reconcile looks back 15: a file can be gone before it is loaded."
             yield warning("landing.expiry", what, why, f"let the rule wait for {LEAST_DAYS} days or more")
 

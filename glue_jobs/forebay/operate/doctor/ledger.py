@@ -14,7 +14,7 @@ def outcome_in_ledger(on: Deployment) -> Callable[[str], str | None]:
     from forebay.operate.lake_view import LakeView
 
     def outcome(key: str) -> str | None:
-        found = versions_of(LakeView(on.outputs["LakeUri"]), on.landing_bucket, key)
+        found = versions_of(LakeView(on.outputs["LakeUri"]), on.landing_buckets[0], key)
         return found[0].outcome if found else None
 
     return outcome

@@ -60,10 +60,11 @@ def journey(
 ) -> Iterator[Finding]:
     """`outcome_of` gives what the ledger says of a key of the landing bucket, None where it has no row."""
     clock = clock or Clock()
-    s3, key = on.client("s3"), f"{on.landing_prefix}forebay-doctor-{uuid4().hex}.json"
-    put = s3.put_object(Bucket=on.landing_bucket, Key=key, Body=BODY)
+    s3, bucket = on.client("s3"), on.landing_buckets[0]
+    key = f"{on.landing_prefix}forebay-doctor-{uuid4().hex}.json"
+    put = s3.put_object(Bucket=bucket, Key=key, Body=BODY)
     version = {"VersionId": put["VersionId"]} if put.get("VersionId") else {}
-    lost_before = _count(on, on.dead_urls[1])
+    lost_before = _lost(on)
     try:
         outcome, until = None, clock.now_s() + wait_s
         while (outcome := outcome_of(key)) is None and clock.now_s() < until:
@@ -71,22 +72,22 @@ def journey(
         if outcome is None:
             yield _where_it_is_stuck(on, key, wait_s, lost_before)
         elif outcome != "empty":
-            what = f"the ledger calls the probe s3://{on.landing_bucket}/{key} {outcome!r}, and it is empty"
+            what = f"the ledger calls the probe s3://{bucket}/{key} {outcome!r}, and it is empty"
             yield error(
                 "probe.journey",
                 what,
                 "The job cannot read what lands.",
-                f"forebay files show s3://{on.landing_bucket}/{key}",
+                f"forebay files show s3://{bucket}/{key}",
             )
     finally:
-        s3.delete_object(Bucket=on.landing_bucket, Key=key, **version)
+        s3.delete_object(Bucket=bucket, Key=key, **version)
 
 
 def _where_it_is_stuck(on: Deployment, key: str, wait_s: float, lost_before: int) -> Finding:
     """The last place that it is known to have reached."""
-    if _count(on, on.dead_urls[1]) > lost_before:
-        what = "the probe reached the topic, and SNS could not deliver it to the queue"
-        return error("probe.journey", what, "The policy of the queue or of its key does not let SNS in.")
+    if _lost(on) > lost_before:
+        what = "the probe was announced, and could not be delivered to the queue"
+        return error("probe.journey", what, "The policy of the queue or of its key does not let SNS or EventBridge in.")
     states = [run["JobRunState"] for run in newest_runs(on, on.outputs["IngestJob"])]
     running = [state for state in states if state in AT_WORK]
     if _count(on, on.queue_url):
@@ -104,6 +105,10 @@ def _where_it_is_stuck(on: Deployment, key: str, wait_s: float, lost_before: int
     what = "the probe never reached the queue"
     why = f"S3 did not announce {key}, or the topic's policy, its key or a filter stopped the notification."
     return error("probe.journey", what, why, "see the findings of landing, queues and keys")
+
+
+def _lost(on: Deployment) -> int:
+    return _count(on, on.undelivered_url) if on.undelivered_url else 0
 
 
 def _count(on: Deployment, url: str) -> int:

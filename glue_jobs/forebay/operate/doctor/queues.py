@@ -11,23 +11,25 @@ from forebay.operate.doctor.deployment import Deployment
 from forebay.operate.doctor.finding import Finding, error, warning
 from forebay.operate.doctor.policy import lets_in
 
-__all__ = ["dead_letters", "deliveries", "encryption", "key_of_queue", "redrive"]
+__all__ = ["dead_letters", "deliveries", "encryption", "key_of_data", "key_of_queue", "redrive"]
 
 LEAST_RECEIVES = 3
+NAMES = {"sns.amazonaws.com": "SNS", "events.amazonaws.com": "EventBridge"}
 
 
 def deliveries(on: Deployment) -> Iterator[Finding]:
-    """SNS may write to the queue, and to the queue of what it cannot deliver."""
-    for url in (on.queue_url, on.dead_urls[1]):
-        policy = _attributes(on, url).get("Policy", "")
-        if not lets_in(policy, "sns.amazonaws.com", "sqs:SendMessage", source=on.arrivals_topic, account=on.account):
-            what = f"the policy of the queue {_name(url)} does not let SNS send for {on.arrivals_topic}"
-            yield error("queues.deliveries", what, "Notifications do not arrive.")
+    """SNS or EventBridge may write to the queue, and to the queue of what cannot be delivered."""
+    for url in (on.queue_url, on.undelivered_url):
+        for service, source in on.fillers:
+            policy = _attributes(on, url).get("Policy", "")
+            if not lets_in(policy, service, "sqs:SendMessage", source=source, account=on.account):
+                what = f"the policy of the queue {_name(url)} does not let {NAMES[service]} send for {source}"
+                yield error("queues.deliveries", what, "Notifications do not arrive.")
 
 
 def redrive(on: Deployment) -> Iterator[Finding]:
     said = _attributes(on, on.queue_url)
-    policy, dead = json.loads(said.get("RedrivePolicy") or "{}"), on.dead_urls[0]
+    policy, dead = json.loads(said.get("RedrivePolicy") or "{}"), on.dead_url
     fault = partial(error, "queues.redrive")
     if policy.get("deadLetterTargetArn") != on.queue_arn(dead):
         what = f"messages of {_name(on.queue_url)} do not move to {_name(dead)}"
@@ -43,22 +45,27 @@ def redrive(on: Deployment) -> Iterator[Finding]:
 
 
 def dead_letters(on: Deployment) -> Iterator[Finding]:
-    dead, undelivered = on.dead_urls
+    dead = on.dead_url
     for url, why in (
         (dead, "Their files are not loaded: each was received several times and its batch never finished."),
-        (undelivered, "SNS could not deliver them to the queue."),
+        (on.undelivered_url, "They could not be delivered to the queue."),
     ):
-        if count := int(_attributes(on, url)["ApproximateNumberOfMessages"]):
+        if url and (count := int(_attributes(on, url)["ApproximateNumberOfMessages"])):
             mend = f"forebay queue dlq --queue-url {on.queue_url}" if url == dead else "see undelivered in the runbook"
             yield warning("queues.dead_letters", f"{count:,} messages are in {_name(url)}", why, mend)
 
 
 def encryption(on: Deployment) -> Iterator[Finding]:
     """Nobody can give SNS the use of a key that AWS manages."""
-    for url in (on.queue_url, on.dead_urls[1]):
+    for url in filter(None, (on.queue_url, on.undelivered_url)):
         if _attributes(on, url).get("KmsMasterKeyId", "").endswith("alias/aws/sqs"):
             what = f"the queue {_name(url)} is encrypted with alias/aws/sqs"
             yield error("queues.encryption", what, "SNS may not use that key, so nothing arrives.")
+
+
+def key_of_data(on: Deployment) -> str:
+    """What a deployment of older code does not tell is what its queue has."""
+    return on.outputs.get("DataKey") or key_of_queue(on)
 
 
 def key_of_queue(on: Deployment) -> str:

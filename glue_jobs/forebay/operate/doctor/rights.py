@@ -11,7 +11,7 @@ from typing import Any
 from forebay.lake.layout import CHECKPOINT
 from forebay.operate.doctor.deployment import Deployment
 from forebay.operate.doctor.finding import Finding, error
-from forebay.operate.doctor.queues import key_of_queue
+from forebay.operate.doctor.queues import key_of_data, key_of_queue
 
 __all__ = ["NEEDED", "of_ingest", "policy_for_doctor"]
 
@@ -84,19 +84,19 @@ def of_ingest(on: Deployment) -> Iterator[Finding]:
 
 def _of_ingest(on: Deployment) -> Iterator[tuple[str, str, dict[str, str]]]:
     queue, lake = on.queue_arn(on.queue_url), on.bucket_arn(on.lake_bucket)
-    landed = on.bucket_arn(on.landing_bucket)
     for action in ("ReceiveMessage", "DeleteMessage", "ChangeMessageVisibility", "GetQueueAttributes"):
         yield f"sqs:{action}", queue, {}
-    for action in ("GetObject", "GetObjectVersion"):
-        yield f"s3:{action}", f"{landed}/{on.landing_prefix}a.json", {}
-    yield "s3:ListBucket", landed, {}
+    for landed in map(on.bucket_arn, on.landing_buckets):
+        for action in ("GetObject", "GetObjectVersion"):
+            yield f"s3:{action}", f"{landed}/{on.landing_prefix}a.json", {}
+        yield "s3:ListBucket", landed, {}
     for action in ("GetObject", "PutObject"):
         yield f"s3:{action}", f"{lake}/a_table/_delta_log/00000000000000000000.json", {}
     yield "s3:DeleteObject", f"{lake}/{CHECKPOINT}/offsets/0", {}
     yield "s3:ListBucket", lake, {}
-    if key := key_of_queue(on):
+    for key in dict.fromkeys(on.key_arn(one) for one in (key_of_data(on), key_of_queue(on)) if one):
         for action in ("Decrypt", "GenerateDataKey"):
-            yield f"kms:{action}", key if key.startswith("arn:") else on.key_arn(key), {}
+            yield f"kms:{action}", key, {}
     group = f"arn:{on.partition}:logs:{on.region}:{on.account}:log-group:/{on.name}/ingest/output:log-stream:a"
     yield "logs:PutLogEvents", group, {}
     yield "cloudwatch:PutMetricData", "*", {"cloudwatch:namespace": on.name}

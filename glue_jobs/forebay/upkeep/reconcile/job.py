@@ -9,6 +9,7 @@ harmless. Run twice, it announces twice, and what is loaded is not loaded again.
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -80,9 +81,8 @@ def reconcile(settings: ReconcileSettings, *, emit: Emit, now: datetime | None =
 def find_missed(settings: ReconcileSettings, *, s3: Any, now: datetime) -> Reconciled:
     """Announces nothing. The ledger is read after the bucket was listed: what was loaded meanwhile is known."""
     since, until = now - timedelta(hours=settings.look_back_hours), now - timedelta(hours=settings.settle_hours)
-    bucket, _, pattern = settings.landing.removeprefix("s3://").partition("/")
     files, too_new = [], 0
-    for file in landed_files(s3, bucket, prefixes_of(pattern, since, now), since=since, until=now + CLOCKS_DIFFER):
+    for file in _landed(settings, s3, since, now):
         if file.event_time is not None and file.event_time < until:
             files.append(file)
         else:
@@ -94,3 +94,10 @@ def find_missed(settings: ReconcileSettings, *, s3: Any, now: datetime) -> Recon
     missed = tuple(files[n] for n in np.flatnonzero(unknown))
     withheld = tuple(one.file for one in withheld_in(ledger, load_service(settings.service).name))
     return Reconciled(len(files), missed, too_new=too_new, withheld=withheld)
+
+
+def _landed(settings: ReconcileSettings, s3: Any, since: datetime, now: datetime) -> Iterator[LandedFile]:
+    for place in settings.landing.split(","):
+        bucket, _, pattern = place.removeprefix("s3://").partition("/")
+        prefixes = prefixes_of(pattern, since, now)
+        yield from landed_files(s3, bucket, prefixes, since=since, until=now + CLOCKS_DIFFER)

@@ -1,0 +1,91 @@
+"""What a setting that is text may look like: one type each, with the words that refuse another one."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator
+
+__all__ = [
+    "Accounts",
+    "Bucket",
+    "Buckets",
+    "Database",
+    "Email",
+    "EnvName",
+    "Folder",
+    "KeyArn",
+    "KeyArns",
+    "Names",
+    "PolicyArn",
+    "Prefix",
+    "Principals",
+    "QueueArn",
+    "Release",
+    "RolePrefix",
+    "RouteTables",
+    "SecurityGroups",
+    "Slack",
+    "Subnets",
+    "TableNames",
+    "TopicArns",
+    "Url",
+    "Vpc",
+    "Window",
+]
+
+
+def words(pattern: str, said: str) -> Any:
+    def check(value: Any) -> Any:
+        if not isinstance(value, str) or not re.fullmatch(pattern, value):
+            raise ValueError(f"must be {said}")
+        return value
+
+    return BeforeValidator(check)
+
+
+def several(one: str) -> str:
+    return f"(|{one}(,{one})*)"
+
+
+EnvName = Annotated[str, words(r"[a-z][a-z0-9]{0,9}", "a small letter, then up to 9 small letters or digits")]
+Prefix = Annotated[
+    str, words(r"(|[a-z][a-z0-9-]{0,23}[a-z0-9])", "3 to 25 small letters, digits or -, such as forebay-eu")
+]
+_BUCKET = (
+    r"(?!xn--|sthree-|amzn-s3-demo-|[^,]*\.\.|\d+\.\d+\.\d+\.\d+(,|$))"
+    r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](?<!-s3alias)(?<!--ol-s3)"
+)
+_TOPIC, _KEY = r"arn:[\w-]+:sns:[\w-]+:\d{12}:[\w.-]+", r"arn:[\w-]+:kms:[\w-]+:\d{12}:key/[\w-]+"
+Bucket = Annotated[str, words(f"(|{_BUCKET})", "a bucket's name")]
+Buckets = Annotated[str, words(several(_BUCKET), "a bucket's name, or several with commas between")]
+TopicArns = Annotated[str, words(several(_TOPIC), "the ARN of an SNS topic, or several with commas between")]
+QueueArn = Annotated[str, words(r"(|arn:[\w-]+:sqs:[\w-]+:\d{12}:[\w-]+)", "the ARN of an SQS queue")]
+KeyArn = Annotated[str, words(f"(|{_KEY})", "the ARN of a KMS key")]
+KeyArns = Annotated[str, words(several(_KEY), "the ARN of a KMS key, or several with commas between")]
+Accounts = Annotated[str, words(several(r"\d{12}"), "the numbers of AWS accounts, commas between")]
+PolicyArn = Annotated[str, words(r"(|arn:[\w-]+:iam::(\d{12}|aws):policy/[\w+=,.@/-]+)", "the ARN of a managed policy")]
+Release = Annotated[str, words(r"emr-[a-z0-9-]+\.\d+\.\d+", "a release of EMR, such as emr-spark-8.1.0")]
+Folder = Annotated[str, words(r"(|[^/].*/)", "empty, or a key prefix that ends with /, such as in/")]
+Database = Annotated[str, words(r"(|[a-z0-9_]{1,255})", "the name of a Glue database: small letters, digits and _")]
+RolePrefix = Annotated[str, words(r"(|[\w+=,.@-]{1,40})", "what names of roles begin with, such as studio-forebay-")]
+_ID = r"[0-9a-f]{8}([0-9a-f]{9})?"
+"""Of EC2's things."""
+_SUBNET = rf"subnet-{_ID}:[a-z]{{2}}(-[a-z]+)+-\d[a-z]"
+Subnets = Annotated[
+    str, words(several(_SUBNET), "subnets with their zones, commas between, such as subnet-0a1b2c3d:eu-west-1a")
+]
+SecurityGroups = Annotated[str, words(several(f"sg-{_ID}"), "security groups, commas between, such as sg-0a1b2c3d")]
+Vpc = Annotated[str, words(f"(|vpc-{_ID})", "a VPC, such as vpc-0a1b2c3d")]
+RouteTables = Annotated[str, words(several(f"rtb-{_ID}"), "route tables, commas between, such as rtb-0a1b2c3d")]
+_PRINCIPAL = r"arn:[\w-]+:iam::\d{12}:(root|(role|user)/[\w+=.@/-]+)"
+Principals = Annotated[str, words(several(_PRINCIPAL), "ARNs of IAM roles, users or accounts (:root), commas between")]
+Email = Annotated[str, words(r"(|[^@\s]+@[^@\s]+)", "an e-mail address")]
+Url = Annotated[str, words(r"(|https://[^\s/]+\S*)", "an address that begins with https://")]
+Slack = Annotated[str, words(r"(|T[A-Z0-9]{7,}/[CG][A-Z0-9]{7,})", "such as T01234567/C0123456789")]
+Names = Annotated[str, words(r"(|\w+(,\w+)*)", "names with commas between, such as pixelfarm,voxelkart")]
+TableNames = Annotated[str, words(r"(|\*|\w+(,\w+)*)", "names with commas between, or *")]
+Window = Annotated[
+    str, words(r"(|(Mon|Tue|Wed|Thu|Fri|Sat|Sun):([0-9]|1[0-9]|2[0-3]))", "a day and hour in UTC, such as Sun:2")
+]

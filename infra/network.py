@@ -1,0 +1,129 @@
+"""A VPC of somebody's, in which jobs and functions run: what Glue, EMR and Lambda are told of it, and the rights it takes.
+
+With `vpc_endpoints` its subnets need no internet: the services that jobs and functions call get endpoints there. A VPC has one
+endpoint with private DNS for a service. Where some are there already, leave the setting out and make the others.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from aws_cdk import Aws
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_glue as glue
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_lambda as lam
+from constructs import Construct
+
+from infra import grants
+from infra.settings import Settings, listed
+
+__all__ = ["CALLED", "Network", "make_endpoints"]
+
+CALLED = ("sqs", "sns", "glue", "logs", "monitoring", "kms")
+"""The services that jobs and functions call, by the names of their endpoints. S3 has a gateway."""
+CALLED_WITH_EMR = ("emr-serverless", "ssm")
+GLUES_TAG = "aws-glue-service-resource"
+
+
+@dataclass(frozen=True)
+class Network:
+    """`zones`: of each subnet its zone."""
+
+    name: str
+    zones: dict[str, str]
+    security_groups: tuple[str, ...]
+
+    @classmethod
+    def of(cls, settings: Settings) -> Network | None:
+        if not settings.vpc_subnets:
+            return None
+        zones = dict(pair.split(":") for pair in listed(settings.vpc_subnets))
+        return cls(settings.name, zones, tuple(listed(settings.vpc_security_groups)))
+
+    @property
+    def subnets(self) -> list[str]:
+        return list(self.zones)
+
+    def connections(self, scope: Construct) -> list[glue.CfnConnection]:
+        """One for each subnet: Glue takes the next where one has no addresses left."""
+        network = Construct(scope, "Network")
+        return [
+            glue.CfnConnection(
+                network,
+                f"Connection{number or ''}",
+                catalog_id=Aws.ACCOUNT_ID,
+                connection_input=glue.CfnConnection.ConnectionInputProperty(
+                    name=f"{self.name}-{subnet}",
+                    connection_type="NETWORK",
+                    physical_connection_requirements=glue.CfnConnection.PhysicalConnectionRequirementsProperty(
+                        availability_zone=zone,  # the API says that it must be told, although the subnet implies it
+                        subnet_id=subnet,
+                        security_group_id_list=list(self.security_groups),
+                    ),
+                ),
+            )
+            for number, (subnet, zone) in enumerate(self.zones.items())
+        ]
+
+    def let_glue_in(self, role: iam.IGrantable, connections: list[str]) -> None:
+        """https://docs.aws.amazon.com/glue/latest/dg/create-service-policy.html"""
+        here = f"{Aws.PARTITION}:ec2:{Aws.REGION}:{Aws.ACCOUNT_ID}"
+        interfaces = f"arn:{here}:network-interface/*"
+        places = [f"arn:{here}:subnet/{one}" for one in self.subnets]
+        places += [f"arn:{here}:security-group/{one}" for one in self.security_groups]
+        because = "an interface has its number when it is there"
+        allow = grants.allow
+        allow(role, "EnterVpc", ["ec2:CreateNetworkInterface"], [interfaces, *places], because=because)
+        allow(role, "LeaveVpc", ["ec2:DeleteNetworkInterface"], [interfaces], because=because)
+        tagged = {"ForAllValues:StringEquals": {"aws:TagKeys": [GLUES_TAG]}}
+        allow(role, "TagInterfaces", ["ec2:CreateTags", "ec2:DeleteTags"], [interfaces], tagged, because=because)
+        kinds = ("NetworkInterfaces", "RouteTables", "SecurityGroups", "Subnets", "VpcAttribute", "VpcEndpoints")
+        looks = [f"ec2:Describe{kind}" for kind in kinds]
+        allow(role, "LookAtVpc", looks, ["*"], because="what EC2 describes knows no resources")
+        ours = f"arn:{Aws.PARTITION}:glue:{Aws.REGION}:{Aws.ACCOUNT_ID}"
+        places = [f"{ours}:catalog", *(f"{ours}:connection/{name}" for name in connections)]
+        allow(role, "ReadConnections", ["glue:GetConnection"], places)
+
+    def put(self, function: lam.Function) -> None:
+        """Lambda asks for these rights on all interfaces, when the function is made.
+        https://docs.aws.amazon.com/lambda/latest/dg/configuration-vpc.html"""
+        raw = function.node.default_child
+        assert isinstance(raw, lam.CfnFunction)
+        raw.vpc_config = lam.CfnFunction.VpcConfigProperty(
+            subnet_ids=self.subnets, security_group_ids=list(self.security_groups)
+        )
+        actions = ("Create", "Delete", "Describe")
+        named = [f"ec2:{action}NetworkInterface{'s' if action == 'Describe' else ''}" for action in actions]
+        named += ["ec2:DescribeSubnets", "ec2:AssignPrivateIpAddresses", "ec2:UnassignPrivateIpAddresses"]
+        grants.allow(function, "EnterVpc", named, ["*"], because="Lambda accepts the role with these rights alone")
+
+
+def make_endpoints(scope: Construct, settings: Settings) -> None:
+    network = Network.of(settings)
+    if network is None or not settings.vpc_endpoints:
+        return
+    endpoints = Construct(scope, "Endpoints")
+    ec2.CfnVPCEndpoint(
+        endpoints,
+        "S3",
+        vpc_endpoint_type="Gateway",
+        vpc_id=settings.vpc_endpoints,
+        service_name=_service("s3"),
+        route_table_ids=listed(settings.vpc_route_tables),
+    )
+    for name in (*CALLED, *(CALLED_WITH_EMR if settings.engine == "emr-serverless" else ())):
+        ec2.CfnVPCEndpoint(
+            endpoints,
+            name.title().replace("-", ""),
+            vpc_endpoint_type="Interface",
+            vpc_id=settings.vpc_endpoints,
+            service_name=_service(name),
+            subnet_ids=network.subnets,
+            security_group_ids=list(network.security_groups),
+            private_dns_enabled=True,
+        )
+
+
+def _service(name: str) -> str:
+    return f"com.amazonaws.{Aws.REGION}.{name}"

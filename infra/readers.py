@@ -1,0 +1,106 @@
+"""Roles for people: the analyst reads tables, the operator runs every command of `forebay`. And Lake Formation's grants.
+
+Who may take a role on is a setting. Without Lake Formation, IAM alone decides. With it, a table is read where both allow.
+"""
+
+from __future__ import annotations
+
+from aws_cdk import Aws
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_lakeformation as lf
+from aws_cdk import aws_lambda as lam
+from constructs import Construct
+
+from forebay.lake.layout import OWN
+from forebay.operate.doctor.rights import policy_for_doctor
+from infra import grants
+from infra.foundation import Foundation
+from infra.settings import listed
+
+__all__ = ["analyst", "grant_tables", "operator"]
+
+
+def analyst(scope: Construct, on: Foundation) -> iam.Role | None:
+    """Reads tables, through Athena or directly: neither the ledger, nor what was quarantined or parked, nor the vault."""
+    if not on.settings.analysts:
+        return None
+    role = _role(scope, on, "analyst", on.settings.analysts)
+    lake = on.lake.bucket.bucket_arn
+    grants.read_tables(role, lake)
+    role.add_to_policy(
+        iam.PolicyStatement(
+            sid="NothingOfForebaysOwn",
+            effect=iam.Effect.DENY,
+            actions=["s3:GetObject"],
+            resources=[f"{lake}/{OWN}*"],
+        )
+    )
+    grants.look_up_tables(role, on.lake.catalog)
+    grants.read_with_key(role, "ReadTablesKey", on.keys.data)
+    if on.settings.lake_formation:
+        because = "Lake Formation decides by the table, and knows no resources here"
+        grants.allow(role, "AskLakeFormation", ["lakeformation:GetDataAccess"], ["*"], because=because)
+    return role
+
+
+def operator(scope: Construct, on: Foundation, announce: lam.IFunction) -> iam.Role | None:
+    """Reads what landed, the lake and its logs; changes tables as retry, replay and rollback do; moves messages."""
+    if not on.settings.operators:
+        return None
+    role = _role(scope, on, "operator", on.settings.operators)
+    grants.write_tables(role, on.lake.bucket.bucket_arn)
+    grants.read_landed_files(role, on.landing.bucket_arns, on.settings.landing_prefix)
+    grants.find_landed_files(role, on.landing.bucket_arns)
+    grants.take_messages(role, *on.landing.queues)
+    grants.send_messages(role, on.landing.queue)
+    grants.use_key(role, "UseDataKey", on.keys.data)
+    grants.use_key_of_queue(role, on.settings.landing_queue_key)
+    if keys := listed(on.settings.landing_key):
+        grants.allow(role, "ReadAdoptedKey", ["kms:Decrypt"], keys)
+    grants.allow(role, "AnnounceFiles", ["lambda:InvokeFunction"], [announce.function_arn])
+    jobs = [f"arn:{Aws.PARTITION}:glue:{Aws.REGION}:{Aws.ACCOUNT_ID}:job/{on.settings.name}-*"]
+    actions = ("glue:StartJobRun", "glue:BatchStopJobRun", "glue:GetJobRuns")
+    grants.allow(role, "StartAndStopJobs", actions, jobs, because="of all jobs of this service")
+    (looks,) = policy_for_doctor()["Statement"]
+    looks = [*looks["Action"], "cloudwatch:GetMetricStatistics", "sqs:GetQueueUrl"]
+    grants.allow(role, "Look", looks, ["*"], because="`forebay doctor` looks at all parts, and changes none")
+    return role
+
+
+def grant_tables(scope: Construct, on: Foundation, ingest: iam.IRole, analyst: iam.IRole | None) -> None:
+    """In the account's catalog. Whoever deploys must be allowed to grant, as an administrator of Lake Formation is."""
+    grants_made, catalog, name = Construct(scope, "LakeFormation"), Aws.ACCOUNT_ID, on.lake.catalog
+    database = lf.CfnPrincipalPermissions.ResourceProperty(
+        database=lf.CfnPrincipalPermissions.DatabaseResourceProperty(catalog_id=catalog, name=name)
+    )
+    tables = lf.CfnPrincipalPermissions.ResourceProperty(
+        table=lf.CfnPrincipalPermissions.TableResourceProperty(
+            catalog_id=catalog, database_name=name, table_wildcard={}
+        )
+    )
+    wanted = [(ingest, "Ingest", ["CREATE_TABLE", "DESCRIBE"], ["ALTER", "DESCRIBE"])]
+    if analyst is not None:
+        wanted.append((analyst, "Analyst", ["DESCRIBE"], ["DESCRIBE", "SELECT"]))
+    for role, who, of_database, of_tables in wanted:
+        for what, resource, permissions in (("Database", database, of_database), ("Tables", tables, of_tables)):
+            granted = lf.CfnPrincipalPermissions(
+                grants_made,
+                f"{who}{what}",
+                catalog=catalog,
+                principal=lf.CfnPrincipalPermissions.DataLakePrincipalProperty(
+                    data_lake_principal_identifier=role.role_arn
+                ),
+                resource=resource,
+                permissions=permissions,
+                permissions_with_grant_option=[],
+            )
+            granted.node.add_dependency(on.lake)
+
+
+def _role(scope: Construct, on: Foundation, name: str, who: str) -> iam.Role:
+    return iam.Role(
+        scope,
+        name.capitalize(),
+        role_name=f"{on.settings.name}-{name}",
+        assumed_by=iam.CompositePrincipal(*map(iam.ArnPrincipal, listed(who))),
+    )

@@ -1,0 +1,235 @@
+"""A deployment into what is there already: buckets, a queue, a key, a database, roles, a VPC; and who may read."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from forebay.errors import InvalidConfiguration
+from forebay.settings import IngestSettings, ReconcileSettings
+from infra.network import CALLED
+from infra.roles import role_names
+from infra.settings import Settings
+from tests.infra.conftest import BROUGHT, IN_A_VPC, PRODUCER
+from tests.infra.synthesized import Synthesized, listed, text
+
+pytestmark = pytest.mark.xdist_group("cdk")
+
+
+def statements(service: Synthesized, kind: str, name: str, document: str = "PolicyDocument") -> dict[str, Any]:
+    """By Sid."""
+    found = service.one(kind, name)[document]["Statement"]
+    return {one["Sid"]: one for one in found if "Sid" in one}
+
+
+def of_role(service: Synthesized, role: str) -> dict[str, Any]:
+    return statements(service, "IAM::Policy", f"{role}DefaultPolicy")
+
+
+def arguments(service: Synthesized, job: str) -> dict[str, str]:
+    found = service.one("Glue::Job", f"{job}Job")["DefaultArguments"]
+    return {name: text(value) for name, value in found.items()}
+
+
+# --- EventBridge, several buckets, a VPC without internet, Lake Formation, readers ---
+
+
+def test_events_of_several_buckets_reach_our_queue_by_a_rule(in_vpc: Synthesized) -> None:
+    rule = in_vpc.one("Events::Rule", "LandingLanded")
+    assert rule["EventPattern"] == {
+        "source": ["aws.s3"],
+        "detail-type": ["Object Created"],
+        "detail": {"bucket": {"name": ["studio-drops", "studio-more"]}, "object": {"key": [{"prefix": "in/"}]}},
+    }
+    (target,) = rule["Targets"]
+    assert text(target["Arn"]).startswith("<LandingQueue")
+    assert text(target["DeadLetterConfig"]["Arn"]).startswith("<LandingUndelivered")
+    for queue in ("LandingQueuePolicy", "LandingUndeliveredPolicy"):
+        lets_in = statements(in_vpc, "SQS::QueuePolicy", queue)["RuleDelivers"]
+        assert lets_in["Principal"] == {"Service": "events.amazonaws.com"}
+        assert text(lets_in["Condition"]["ArnEquals"]["aws:SourceArn"]).endswith(f":rule/{rule['Name']}")
+    key = statements(in_vpc, "KMS::Key", "KeysData", "KeyPolicy")
+    assert key["RuleFillsQueues"]["Principal"] == {"Service": "events.amazonaws.com"}
+    assert not {"TopicFillsQueues", "LandingBucketPublishes"} & key.keys()
+    assert in_vpc.of("SNS::Subscription") == {}
+
+
+def test_jobs_take_from_all_buckets_and_look_for_missed_files_in_all_of_them(in_vpc: Synthesized) -> None:
+    ingest, reconcile = arguments(in_vpc, "Ingest"), arguments(in_vpc, "Reconcile")
+    assert ingest["--landing_buckets"] == "studio-drops,studio-more"
+    assert reconcile["--landing"] == "s3://studio-drops/in/,s3://studio-more/in/"
+    for settings, told in ((IngestSettings, ingest), (ReconcileSettings, reconcile)):
+        settings.from_argv([word for pair in told.items() for word in pair])
+    reads = of_role(in_vpc, "IngestRole")["ReadLandedFiles"]["Resource"]
+    assert [text(one).rpartition(":::")[2] for one in reads] == ["studio-drops/in/*", "studio-more/in/*"]
+    lists = of_role(in_vpc, "ReconcileRole")["FindLandedFiles"]["Resource"]
+    assert [text(one).rpartition(":::")[2] for one in lists] == ["studio-drops", "studio-more"]
+
+
+def test_jobs_and_functions_run_in_the_subnets(in_vpc: Synthesized) -> None:
+    connections = in_vpc.of("Glue::Connection")
+    reached = [one["Properties"]["ConnectionInput"] for one in connections.values()]
+    zones = {
+        (one["PhysicalConnectionRequirements"]["SubnetId"], one["PhysicalConnectionRequirements"]["AvailabilityZone"])
+        for one in reached
+    }
+    assert zones == {("subnet-0a1b2c3d", "eu-west-1a"), ("subnet-0a1b2c3e", "eu-west-1b")}
+    assert {one["ConnectionType"] for one in reached} == {"NETWORK"}
+    names = [one["Name"] for one in reached]
+    for name, job in in_vpc.of("Glue::Job").items():
+        assert job["Properties"]["Connections"] == {"Connections": names}, name
+        assert any(on.startswith("NetworkConnection") for on in job["DependsOn"]), name
+        role = of_role(in_vpc, name.replace("Job", "Role"))
+        assert role["EnterVpc"]["Action"] == "ec2:CreateNetworkInterface"
+        assert len(role["ReadConnections"]["Resource"]) == 1 + len(names)
+    for name, function in in_vpc.of("Lambda::Function").items():
+        wanted = {"SubnetIds": ["subnet-0a1b2c3d", "subnet-0a1b2c3e"], "SecurityGroupIds": ["sg-0a1b2c3d"]}
+        assert function["Properties"]["VpcConfig"] == wanted, name
+        assert "ec2:DescribeNetworkInterfaces" in of_role(in_vpc, f"{name}Role")["EnterVpc"]["Action"], name
+
+
+def test_without_internet_each_service_that_is_called_has_an_endpoint(in_vpc: Synthesized) -> None:
+    found = {
+        text(one["Properties"]["ServiceName"]).rpartition(".")[2]: one["Properties"]
+        for one in in_vpc.of("EC2::VPCEndpoint").values()
+    }
+    assert set(found) == {"s3", *CALLED}
+    assert (found["s3"]["VpcEndpointType"], found["s3"]["RouteTableIds"]) == ("Gateway", ["rtb-0a1b2c3d"])
+    assert all(found[name]["PrivateDnsEnabled"] for name in CALLED)
+    called = {action.partition(":")[0] for rights in in_vpc.policies().values() for action in rights}
+    named = {"cloudwatch": "monitoring"}
+    outside = {"ec2", "s3", "lambda", "lakeformation", "sts", "cloudformation", "iam", "events", "scheduler"}
+    outside |= {"ssm", "servicequotas"}  # of people, and of services that act for us
+    assert {named.get(one, one) for one in called - outside} <= set(CALLED), "something is called without an endpoint"
+
+
+def test_analysts_read_tables_and_nothing_of_forebays_own(in_vpc: Synthesized) -> None:
+    role = of_role(in_vpc, "Analyst")
+    refused = role["NothingOfForebaysOwn"]
+    assert (refused["Effect"], refused["Action"]) == ("Deny", "s3:GetObject")
+    assert text(refused["Resource"]).endswith("/_forebay/*")
+    allowed = {action for one in role.values() if one["Effect"] == "Allow" for action in listed(one["Action"])}
+    writes = ("Put", "Create", "Delete", "Update", "Send", "Start", "Invoke", "GenerateDataKey")
+    assert not [action for action in allowed if action.partition(":")[2].startswith(writes)]
+    trusts = in_vpc.one("IAM::Role", "Analyst")["AssumeRolePolicyDocument"]["Statement"]
+    assert [one["Principal"] for one in trusts] == [{"AWS": IN_A_VPC["analysts"]}]
+
+
+def test_operators_may_do_what_commands_do_and_not_read_the_vault(in_vpc: Synthesized) -> None:
+    role = of_role(in_vpc, "Operator")
+    rights = {action for one in role.values() for action in listed(one["Action"])}
+    assert {"sqs:ReceiveMessage", "s3:PutObject", "glue:BatchStopJobRun", "lambda:InvokeFunction"} <= rights
+    assert "Vault" not in json.dumps(role)
+
+
+def test_lake_formation_grants_the_ingest_job_and_the_analysts_their_tables(in_vpc: Synthesized) -> None:
+    granted = {
+        name: (one["Properties"]["Permissions"], next(iter(one["Properties"]["Resource"])))
+        for name, one in in_vpc.of("LakeFormation::PrincipalPermissions").items()
+    }
+    assert granted == {
+        "LakeFormationIngestDatabase": (["CREATE_TABLE", "DESCRIBE"], "Database"),
+        "LakeFormationIngestTables": (["ALTER", "DESCRIBE"], "Table"),
+        "LakeFormationAnalystDatabase": (["DESCRIBE"], "Database"),
+        "LakeFormationAnalystTables": (["DESCRIBE", "SELECT"], "Table"),
+    }
+
+
+# --- all of it existing ---
+
+
+def test_nothing_is_made_that_was_brought(brought: Synthesized) -> None:
+    for kind in ("SQS::Queue", "SNS::Subscription", "Glue::Database", "IAM::Role", "IAM::Policy"):
+        assert brought.of(kind) == {}, kind
+    assert set(brought.of("S3::Bucket")) == {"AccessLogs", "LakeArtefacts", "LakeVault"}
+    assert set(brought.of("KMS::Key")) == {"KeysVault"}
+
+
+def test_jobs_and_functions_work_with_what_was_brought(brought: Synthesized) -> None:
+    ingest = arguments(brought, "Ingest")
+    assert ingest["--queue_url"].endswith("/studio-arrivals")
+    assert ingest["--lake"] == "s3://studio-lake"
+    assert ingest["--catalog"] == "studio_games"
+    measures = brought.one("Lambda::Function", "FunctionsPublishFreshness")["Environment"]["Variables"]
+    assert text(measures["DEAD_URLS"]).endswith("/studio-dead")
+    for group in brought.of("Logs::LogGroup").values():
+        assert group["Properties"]["KmsKeyId"] == BROUGHT["data_key"]
+    alarms = {one["Properties"]["AlarmName"] for one in brought.of("CloudWatch::Alarm").values()}
+    assert "forebay-dev-dead-letters" in alarms
+    assert "forebay-dev-undelivered" not in alarms
+
+
+def test_what_each_existing_role_needs_is_in_a_report(brought: Synthesized) -> None:
+    roles = json.loads((brought.outdir / "iam-policy-report.json").read_text())["roles"]
+    report = {one["roleName"]: one for one in roles}
+    assert report.keys() <= set(role_names(Settings(**BROUGHT)).values())
+    said = json.dumps(report["studio-forebay-ingest"]["identityPolicyStatements"])
+    for right in ("sqs:ReceiveMessage", "s3:GetObjectVersion", BROUGHT["landing_queue_key"], BROUGHT["data_key"]):
+        assert right in said, right
+    for name, job in brought.of("Glue::Job").items():
+        assert text(job["Properties"]["Role"]).endswith(f"role/studio-forebay-{name.removesuffix('Job').lower()}")
+
+
+# --- other accounts put files into our bucket ---
+
+
+def test_another_account_may_put_files_below_the_prefix_and_use_the_key_for_it_through_s3(made: Synthesized) -> None:
+    put = statements(made, "S3::BucketPolicy", "LandingPolicy")["ProducersPut"]
+    assert text(put["Principal"]["AWS"]).endswith(f":iam::{PRODUCER}:root")
+    assert "s3:PutObject" in put["Action"]
+    assert not [action for action in put["Action"] if action.startswith(("s3:Get", "s3:Delete"))]
+    assert text(put["Resource"]).endswith("/in/*")
+    key = statements(made, "KMS::Key", "KeysData", "KeyPolicy")["ProducersPut"]
+    assert text(key["Condition"]["StringEquals"]["kms:ViaService"]).startswith("s3.")
+    contexts = key["Condition"]["StringLike"]["kms:EncryptionContext:aws:s3:arn"]
+    assert [text(one).rpartition(":::")[2].partition("-landing-")[0] for one in contexts] == ["forebay-dev"] * 2
+    owner = made.one("S3::Bucket", "Landing")["OwnershipControls"]["Rules"]
+    assert owner == [{"ObjectOwnership": "BucketOwnerEnforced"}]
+
+
+# --- what does not fit together ---
+
+QUEUE = "arn:aws:sqs:eu-west-1:123456789012:q"
+TOPIC = "arn:aws:sns:eu-west-1:123456789012:t"
+
+
+@pytest.mark.parametrize(
+    ("context", "said"),
+    [
+        ({"landing_bucket": "drops", "landing_topic": TOPIC, "landing_eventbridge": True}, "just one of"),
+        ({"landing_eventbridge": True}, "just one of"),
+        ({"landing_bucket": "drops", "landing_queue": QUEUE}, "landing_queue and landing_dead_queue"),
+        ({"landing_dead_queue": QUEUE}, "landing_queue and landing_dead_queue"),
+        ({"landing_bucket": "a-drop,forebay-dev-x", "landing_topic": TOPIC}, "'forebay-dev-x' is named as"),
+        ({"lake_bucket": "forebay-dev-lake"}, "lake_bucket 'forebay-dev-lake' is named as"),
+        ({"landing_bucket": "drops,lake", "landing_topic": TOPIC, "lake_bucket": "lake"}, "is a landing bucket, too"),
+        ({"landing_bucket": "drops", "landing_topic": TOPIC, "producer_accounts": PRODUCER}, "is yours"),
+        ({"existing_roles": "a-", "analysts": "arn:aws:iam::123456789012:root"}, "existing_roles makes no roles"),
+        ({"vpc_subnets": "subnet-0a1b2c3d:eu-west-1a"}, "vpc_subnets and vpc_security_groups"),
+        ({"vpc_endpoints": "vpc-0a1b2c3d"}, "vpc_endpoints and vpc_route_tables"),
+        ({"vpc_endpoints": "vpc-0a1b2c3d", "vpc_route_tables": "rtb-0a1b2c3d"}, "give vpc_subnets, too"),
+    ],
+)
+def test_what_does_not_fit_together_is_refused(context: dict[str, Any], said: str) -> None:
+    with pytest.raises(InvalidConfiguration) as refused:
+        Settings.from_context(context)
+    assert said in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("landing_bucket", "drops,,more"),
+        ("landing_bucket", "drops, more"),
+        ("vpc_subnets", "subnet-0a1b2c3d"),
+        ("vpc_subnets", "subnet-0a1b2c3d:eu-west-1"),
+        ("producer_accounts", "12345"),
+        ("analysts", "*"),
+        ("database", "Games"),
+    ],
+)
+def test_what_looks_wrong_is_refused(name: str, value: str) -> None:
+    with pytest.raises(InvalidConfiguration, match=name):
+        Settings.from_context({name: value})
