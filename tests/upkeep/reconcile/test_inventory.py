@@ -101,6 +101,17 @@ def test_the_newest_version_of_each_key_is_found_wherever_a_run_goes_on(
         assert list(report.pages(s3, "in/", marker)) == pages[n + 1 :]
 
 
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_a_data_file_of_the_report_may_be_empty(place: int) -> None:
+    parts = [as_csv(ROWS[:2]), as_csv(ROWS[2:])]
+    parts.insert(place, gzip.compress(b""))
+    names = [f"{n}.csv.gz" for n in range(3)]
+    s3 = S3(dict(zip(names, parts, strict=True)) | {MANIFEST.split("/", 3)[3]: manifest("CSV", COLUMNS, *names)})
+    pages = [*open_inventory(s3, MANIFEST).pages(s3, "in/", ("", ""))]
+    assert [file.key for files, _, _ in pages for file in files] == ["in/a b+c.json", "in/z.json"]
+    assert [goes_on == ("", "") for _, _, goes_on in pages] == [False] * (len(pages) - 1) + [True]
+
+
 def test_a_report_with_nothing_left_ends() -> None:
     s3 = S3({"m/manifest.json": manifest("Parquet", PARQUET, "1"), "1": as_parquet(ROWS[:1])})
     report = open_inventory(s3, "s3://reports/m/manifest.json")

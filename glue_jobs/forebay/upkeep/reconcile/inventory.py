@@ -54,29 +54,32 @@ class Inventory:
     ) -> Iterator[tuple[list[LandedFile], int, tuple[str, str]]]:
         """The files of a page, how many rows it had, and where the next one begins: a data file and a row; nothing after the
         last."""
-        first, row = (int(after[0] or 0), int(after[1] or 0))
-        marker = after
+        first, row, ended = int(after[0] or 0), int(after[1] or 0), False
         for number in range(first, len(self.files)):
             table = self._table(s3, self.files[number])
             while row < table.num_rows:
                 page = table.slice(row, PAGE).to_pylist()
                 row += len(page)
-                last = row >= table.num_rows and number == len(self.files) - 1
-                marker = ("", "") if last else (str(number), str(row))
+                ended = row >= table.num_rows and number == len(self.files) - 1
+                marker = ("", "") if ended else (str(number), str(row))
                 yield [file for one in page if (file := self._file(one, prefix)) is not None], len(page), marker
             row = 0
-        if marker != ("", "") or not self.files:
-            yield [], 0, ("", "")  # the last data file is empty
+        if not ended:
+            yield [], 0, ("", "")  # the last data file is empty, or there is none
 
     def _table(self, s3: Any, name: str) -> pa.Table:
         content = s3.get_object(Bucket=self.reports, Key=name)["Body"].read()
         if self.format == "Parquet":
             table = pq.read_table(pa.BufferReader(content))
             return table.rename_columns([NAMES.get(column, column) for column in table.column_names])
-        text = pa.BufferReader(gzip.decompress(content))
+        text = gzip.decompress(content)
+        if not text:
+            return pa.table({})
         options = csv.ReadOptions(column_names=list(self.columns))
         return csv.read_csv(
-            text, options, convert_options=csv.ConvertOptions(column_types=dict.fromkeys(self.columns, pa.string()))
+            pa.BufferReader(text),
+            options,
+            convert_options=csv.ConvertOptions(column_types=dict.fromkeys(self.columns, pa.string())),
         )
 
     def _file(self, row: dict[str, Any], prefix: str) -> LandedFile | None:
