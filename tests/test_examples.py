@@ -17,6 +17,7 @@ ROWS = {
     "cloudtrail": {"denied": 1, "events": 5},
     "cloudwatch-logs": {"log_lines": 6},
     "elastic-common-schema": {"errors": 2, "logs": 2},
+    "csv-export": {"orders": 5},
     "eventbridge-archive": {"matches": 2, "others": 2},
     "github-webhooks": {"pull_requests": 2, "issues": 2, "pushes": 1},
     "one-bucket-many-games": {"alpha_events": 2, "beta_events": 2},
@@ -24,6 +25,7 @@ ROWS = {
     "segment": {"identify_calls": 2, "page_calls": 2, "track_calls": 2},
     "snowplow-enriched": {"events": 6},
     "stripe-webhooks": {"invoices": 4, "others": 2},
+    "warehouse-unload": {"players": 10},
 }
 PARKED = {"cloudwatch-logs": 1}
 """A control message."""

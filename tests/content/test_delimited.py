@@ -234,3 +234,10 @@ def found(text: bytes, window: int, *, one_by_one: bool = False) -> Any:
         except Torn as torn:
             return torn.at
     return places, broken
+
+
+@pytest.mark.parametrize("text", ["a,b\n1,2", 'a,b\n1,2\n3,"\n"\n4,5', 'a,b\n1,"\n"\n2,3', "\na,b\n\n1,2\n"])
+def test_lines_are_those_of_the_file_wherever_it_ends(text: str) -> None:
+    reading = read_csv(text)
+    assert [row.line for row in reading.documents] == [text[: r.byte_offset].count("\n") + 1 for r in reading.documents]
+    assert reading.documents

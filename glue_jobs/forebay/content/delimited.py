@@ -26,6 +26,9 @@ from forebay.content.vetting import Split
 
 __all__ = ["delimited_parts"]
 
+_Odd = tuple[int, int, RecordReason, str]
+"""Where a row that is none begins and ends, and why it is none."""
+
 MADE_BYTES = 16 << 20
 """How much JSON is made at a time."""
 MOST_COLUMNS = 10_000
@@ -103,24 +106,11 @@ def _parts(
     filled = (counts > 1) | (ends > starts)
     is_small = ends - starts <= limits.max_record_bytes
     taken = filled & is_small & (counts == len(names))
-    odd = np.flatnonzero(filled & ~taken)
-    if len(odd) + len(rows.broken) > limits.max_refused:
-        raise TooMany("too-many-refused", f"more than {limits.max_refused} rows are none")
-    refused: list[tuple[int, int, RecordReason, str]] = [
-        (start, end, "not-a-row", why) for start, end, why in rows.broken
-    ]
-    for n in odd.tolist():
-        start, end = int(starts[n]), int(ends[n])
-        if is_small[n]:
-            refused.append((start, end, "not-a-row", f"{counts[n]} fields, and the header has {len(names)}"))
-        else:
-            refused.append(
-                (start, end, "record-too-large", f"{end - start} bytes, and {limits.max_record_bytes} is the limit")
-            )
-    yield _refused_part(sorted(refused), window, line)
+    refused = list(_odd_rows(rows, np.flatnonzero(filled & ~taken), len(names), limits))
+    yield _refused_part(refused, window, line)
     keys = [spelt(name) for name in names]
     at_once = max(1, MADE_BYTES // (sum(map(len, keys)) + 1))
-    lines, places = lines_of(window.utf8, starts) + (line - 1), window.offsets(starts)
+    lines, places = _lines_of_rows(starts, window.utf8, dialect) + (line - 1), window.offsets(starts)
     rows_taken = np.flatnonzero(taken)
     for begin in range(0, len(rows_taken), at_once):
         some = rows_taken[begin : begin + at_once]
@@ -129,7 +119,29 @@ def _parts(
         yield part_of_rows(documents(keys, columns, len(some), of_texts=True), lines[some], places[some], limits, 0)
 
 
-def _refused_part(refused: Sequence[tuple[int, int, RecordReason, str]], window: Text, line: int) -> Part:
+def _odd_rows(rows: Rows, odd: Any, count: int, limits: Limits) -> Iterator[_Odd]:
+    """In the order of their places."""
+    if len(odd) + len(rows.broken) > limits.max_refused:
+        raise TooMany("too-many-refused", f"more than {limits.max_refused} rows are none")
+    found: list[_Odd] = [(start, end, "not-a-row", why) for start, end, why in rows.broken]
+    for first, stop in zip(rows.first[odd].tolist(), rows.first[odd + 1].tolist(), strict=True):
+        start, end = int(rows.starts[first]), int(rows.ends[stop - 1])
+        if end - start > limits.max_record_bytes:
+            most = limits.max_record_bytes
+            found.append((start, end, "record-too-large", f"{end - start} bytes, and {most} is the limit"))
+        else:
+            found.append((start, end, "not-a-row", f"{stop - first} fields, and the header has {count}"))
+    yield from sorted(found)
+
+
+def _lines_of_rows(starts: Any, window: bytes, dialect: Dialect) -> Any:
+    """Counted in the window. Where no newline is within a row, and no header came before, each row is a line."""
+    if len(starts) and not starts[0] and not (dialect.quote and dialect.quote in window):
+        return np.arange(1, len(starts) + 1)
+    return lines_of(window, starts)
+
+
+def _refused_part(refused: Sequence[_Odd], window: Text, line: int) -> Part:
     """It counts the lines of the whole window."""
     nothing = np.zeros(0, np.int64)
     lines = lines_of(window.utf8, np.array([start for start, *_ in refused], np.int64)) + (line - 1)

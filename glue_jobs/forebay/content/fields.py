@@ -72,7 +72,8 @@ def _whole_rows(buffer: Any, at: int, stop: int, dialect: Dialect) -> Rows | Non
     borders = np.flatnonzero(is_border)
     quotes = np.flatnonzero(window == dialect.quote[0]) if dialect.quote else borders[:0]
     if len(quotes):
-        borders = borders[np.searchsorted(quotes, borders) & 1 == 0]
+        is_within = np.bitwise_xor.accumulate((window == dialect.quote[0]).view(np.uint8))
+        borders = borders[is_within[borders] == 0]
     newlines = np.flatnonzero(window[borders] == NEWLINE)
     if stop == len(buffer) and len(quotes) & 1 == 0 and window[-1] != NEWLINE:
         newlines, borders = np.append(newlines, len(borders)), np.append(borders, len(window))
