@@ -12,6 +12,7 @@ from forebay.cli.job_options import meaning, options_of
 from forebay.cli.options import Lake
 from forebay.cli.show import console
 from forebay.settings import IngestSettings
+from forebay.spark.signals import leaving_at_once
 
 __all__ = ["ingest", "stop"]
 
@@ -23,11 +24,12 @@ def ingest(settings: IngestSettings) -> None:
     Takes file names from the queue, reads the files, and appends each record to the table it belongs to, exactly once.
     Ctrl-C stops it after the current batch.
     """
-    from forebay.jobs.ingest import ingest as run
-    from forebay.jobs.journal import journal
+    with leaving_at_once():
+        from forebay.jobs.ingest import ingest as run
+        from forebay.jobs.journal import journal
 
-    with journal(settings) as emit:
-        run(settings, emit=emit, stop=threading.Event())
+        with journal(settings) as emit:
+            run(settings, emit=emit, stop=threading.Event())
 
 
 def stop(

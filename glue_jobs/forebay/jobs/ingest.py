@@ -61,14 +61,13 @@ def ingest(settings: IngestSettings, *, emit: Emit, stop: threading.Event) -> No
     spark = session_for(settings.lake, "forebay-ingest", emit=emit)
     check_expressions(spark, service)
 
-    with alone(service, settings) as still_ours:
+    with alone(service, settings) as still_ours, stopping_on_signals(stop):
         batch = batch_of(spark, service, settings, still_ours, emit)
         try:
             batch.finish_earlier(known_generation(open_objects(settings.checkpoint_folder)))
             retry_at_start(batch)
-            with stopping_on_signals(stop):
-                again = announcer(batch, settings)
-                run(names(spark, service, settings), Gate(batch), settings, stop, again)
+            again = announcer(batch, settings)
+            run(names(spark, service, settings), Gate(batch), settings, stop, again)
         finally:
             batch.close()
 

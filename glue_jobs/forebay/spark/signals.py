@@ -1,14 +1,15 @@
-"""A job that is asked to stop, by Ctrl-C or a termination, ends at a good place."""
+"""A job that is asked to stop, by Ctrl-C or a termination, ends at a good place. Before it began anything, it ends at once."""
 
 from __future__ import annotations
 
+import os
 import signal
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import FrameType
 
-__all__ = ["interrupts_wait", "stopping_on_signals"]
+__all__ = ["interrupts_wait", "leaving_at_once", "stopping_on_signals"]
 
 
 @contextmanager
@@ -18,7 +19,13 @@ def stopping_on_signals(stop: threading.Event) -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = {number: signal.signal(number, lambda *_: stop.set()) for number in (signal.SIGINT, signal.SIGTERM)}
+
+    def ask(number: int, frame: FrameType | None) -> None:
+        if number == signal.SIGINT and not stop.is_set():
+            _say("forebay: finishes what it has begun, then stops")
+        stop.set()
+
+    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield
     finally:
@@ -27,21 +34,37 @@ def stopping_on_signals(stop: threading.Event) -> Iterator[None]:
 
 
 @contextmanager
+def leaving_at_once() -> Iterator[None]:
+    """An interrupt ends the process, with one line and status 130, until something else takes over. For a command that has
+    begun nothing yet. Packages swallow a KeyboardInterrupt while they are imported, and PySpark makes a hundred lines of one
+    while it starts. Its JVM ends by itself, because the pipe to it closes."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, _leave)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
 def interrupts_wait() -> Iterator[None]:
     """An interrupt takes effect when the block has ended, a second one at once. While Spark starts, PySpark talks to a JVM that
-    is only half there. Interrupted, it prints a hundred lines of tracebacks, and leaves that JVM running for ever."""
+    is only half there. Interrupted, it prints a hundred lines of tracebacks. Where a command leaves at once, it still does."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
     came = threading.Event()
 
-    def wait(*_: object) -> None:
+    def wait(number: int, frame: FrameType | None) -> None:
         if came.is_set():
-            raise KeyboardInterrupt
+            _leave(number, frame)
         came.set()
-        print("forebay: stops as soon as Spark has started; once more: at once", file=sys.stderr)
+        _say("forebay: stops as soon as Spark has started; once more: at once")
 
-    before = signal.signal(signal.SIGINT, wait)
+    before = signal.getsignal(signal.SIGINT)
+    signal.signal(signal.SIGINT, before if before is _leave else wait)
     try:
         yield
     finally:
@@ -49,3 +72,14 @@ def interrupts_wait() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
     if came.is_set():
         raise KeyboardInterrupt
+
+
+def _leave(number: int, frame: FrameType | None) -> None:
+    """Nothing is cleaned up: whoever unwinds the stack now would ask a JVM that is half there."""
+    _say("forebay: stopped")
+    os._exit(128 + signal.SIGINT)
+
+
+def _say(line: str) -> None:
+    """Past Python's buffers: a handler may interrupt whoever holds their lock. A terminal has echoed `^C`: a new line first."""
+    os.write(2, ("\n" if os.isatty(2) else "").encode() + f"{line}\n".encode())

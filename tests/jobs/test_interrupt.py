@@ -1,0 +1,41 @@
+"""Ctrl-C while `forebay ingest` starts, as a terminal sends it: to the whole group of processes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+STARTS = """
+import sys, time
+import forebay.jobs.ingest as job
+
+def starts(*_, **__):
+    print("starts", flush=True)
+    while True:
+        try:
+            time.sleep(60)  # a session whose JVM does not answer, in code that swallows what it is told
+        except BaseException:
+            pass
+
+for name in ("check_queue", "check_lake"):
+    setattr(job, name, lambda *_: None)
+setattr(job, sys.argv[1], starts)
+from forebay.cli.main import main
+main(["ingest", "--lake", sys.argv[2], "--queue-url", "http://localhost/q"])
+"""
+
+
+@pytest.mark.parametrize("phase", ["load_service", "session_for"])
+def test_an_ingest_that_has_begun_nothing_ends_with_one_line(phase: str, tmp_path: Path) -> None:
+    command = [sys.executable, "-c", STARTS, phase, str(tmp_path)]
+    with subprocess.Popen(command, stdout=-1, stderr=-1, text=True, start_new_session=True) as job:
+        assert job.stdout is not None
+        assert job.stdout.readline() == "starts\n"
+        os.killpg(job.pid, signal.SIGINT)
+        _, said = job.communicate(timeout=60)
+    assert (job.returncode, said) == (130, "forebay: stopped\n")
