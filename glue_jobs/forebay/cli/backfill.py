@@ -89,7 +89,7 @@ def backfill(
         )
     done = run(wanted, s3=s3_client(), sqs=client("sqs"), tell=_Teller(), dry_run=dry_run, again=again)
     if not dry_run and done != before:
-        leave_record(lake, f"backfill: announced {done.announced:,} files of {place}")
+        leave_record(lake, f"backfill: announced {done.announced:,} files of {place}", undo="none: they are loaded")
     if as_json:
         print_json([{**asdict(done), "dry_run": dry_run}])
         return

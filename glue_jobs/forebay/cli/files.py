@@ -102,6 +102,7 @@ def retry_files(
     """
     from forebay.aws.announce import announce
     from forebay.aws.client import client
+    from forebay.cli.history import leave_record
     from forebay.operate.files import retried_files, skipped_files
     from forebay.operate.lake_view import view_of
 
@@ -117,6 +118,9 @@ def retry_files(
     refused = [] if dry_run else announce(client("sqs"), queue_url, found)
     for one in refused:
         error_console.print(f"the queue refused {one}", markup=False)
+    if found and not dry_run and not skipped:
+        what = f"files retry: announced {len(found) - len(refused):,} files, such as {found[0].uri}"
+        leave_record(lake, what, undo="none is needed: a file that is loaded is not loaded again")
     console.print(f"{len(found):,} files " + ("would be announced" if dry_run else "were announced again"))
     raise typer.Exit(1 if refused else 0)
 
@@ -172,7 +176,8 @@ def _take_back(lake: str, key: str, file_id: str, dry_run: bool) -> None:
     if taken and not dry_run:
         skips.remove(taken)
         such_as = ", ".join(map(str, taken[:5]))
-        leave_record(lake, f"files retry --skipped: took back {len(taken)} skips, such as {such_as}")
+        undo = f"forebay files skip for each, such as {taken[0]}"
+        leave_record(lake, f"files retry: took back {len(taken)} skips, such as {such_as}", undo=undo)
 
 
 @app.command("show")

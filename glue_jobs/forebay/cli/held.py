@@ -201,7 +201,13 @@ def retry_records(
     left = tried.chosen - tried.moved
     if tried.moved:
         of = f"{tried.moved:,} records of the {held}, {tried.dropped:,} of them dropped"
-        leave_record(lake, f"{'drop' if give_up else 'adopt' if held == 'parked' else 'retry'}: moved {of}")
+        verb = "quarantine drop" if give_up else "parked adopt" if held == "parked" else "quarantine retry"
+        way = (
+            "none: they are gone"
+            if give_up
+            else f"forebay rollback {' '.join(sorted(tried.tables))} to the version before"
+        )
+        leave_record(lake, f"{verb}: moved {of}", undo=way if tried.tables or give_up else "none: no table got rows")
     console.print(
         f"{tried.chosen:,} records: {tried.moved - tried.dropped:,} written, {tried.dropped:,} dropped, {left:,} left"
     )

@@ -102,7 +102,8 @@ def redrive(
     give_back(dead, found if not go_on else [one for one in found if one not in chosen], sqs=sqs)
     console.print(f"{moved:,} of {len(found):,} dead letters were sent back")
     if moved and lake:
-        leave_record(lake, f"queue redrive: sent {moved:,} dead letters back to {queue_url}")
+        what = f"queue redrive: sent {moved:,} dead letters back to {queue_url}"
+        leave_record(lake, what, undo="none is needed: a file that is loaded is not loaded again")
     raise typer.Exit(1 if go_on and moved < len(chosen) else 0)
 
 

@@ -154,9 +154,9 @@ def _settle(lake: str, table: str, place: str, column: dict[str, str] | None) ->
     if done.partitions is not None:
         console.print(f"  partitions: {', '.join(done.partitions) or 'none'}")
     if done.version is not None:
-        what = "settle" if column is None else f"promote {column['path']} to {column['name']} {column['type']}"
+        what = "settle:" if column is None else f"promote: {column['path']} to {column['name']} {column['type']},"
         undo = f"forebay rollback {table} --to {done.version - 1}"
-        leave_record(lake, f"schema {what}: {table}, {done.rows:,} rows, version {done.version}", undo=undo)
+        leave_record(lake, f"schema {what} {table}, {done.rows:,} rows, version {done.version}", undo=undo)
     if done.version is None:
         console.print(f"{table}: the columns are what the records say; {done.rows:,} rows")
     else:

@@ -44,9 +44,8 @@ def compact(
         ran = run(settings, emit=emit, stop=threading.Event())
     if commits := [commit.effect for table in ran.tables for commit in table.commits]:
         removed, added = sum(one.files_removed for one in commits), sum(one.files_added for one in commits)
-        leave_record(
-            settings.lake, f"compact: {removed:,} files of {len(ran.tables):,} tables became {added:,}; no row changed"
-        )
+        what = f"compact: {removed:,} files of {len(ran.tables):,} tables became {added:,}"
+        leave_record(settings.lake, what, undo="none is needed: no row changed")
     if as_json:
         print(ran.plan.as_json())
     _show_ran(ran)
@@ -65,9 +64,8 @@ def maintain(settings: MaintainSettings, as_json: AsJson = False) -> None:
     with journal(settings) as emit:
         ran = run(settings, emit=emit, stop=threading.Event())
     if deleted := sum(table.cared.files_deleted for table in ran.tables if table.cared is not None):
-        leave_record(
-            settings.lake, f"maintain: {deleted:,} files deleted that no readable version needs; there is no undo"
-        )
+        what = f"maintain: {deleted:,} files deleted that no readable version needs"
+        leave_record(settings.lake, what, undo="none: they are gone")
     if as_json:
         print_json(_maintained_rows(ran))
     else:
@@ -95,6 +93,9 @@ def reconcile(
     else:
         with journal(settings) as emit:
             done = run(settings, emit=emit)
+        if again := len(done.missed) + len(done.withheld):
+            what = f"reconcile: announced {again:,} files, {len(done.missed):,} of them missed"
+            leave_record(settings.lake, what, undo="none is needed: a file that is loaded is not loaded again")
     if as_json:
         uris = {name: [file.uri for file in getattr(done, name)] for name in ("missed", "withheld")}
         counts = {"looked_at": done.looked_at, "too_new": done.too_new, "refused": done.refused}

@@ -1,0 +1,223 @@
+"""Every command that changes something leaves a record: who, what, when, and how to undo it. A new command has a scenario here,
+or is named among those that change nothing in a lake; otherwise a test fails."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import boto3
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+
+from forebay.batch.held import COLUMNS
+from forebay.batch.retry import Retried
+from forebay.lake.lease import Holder
+from forebay.lake.paused import pause
+from forebay.ledger.entry import POISON
+from forebay.operate.settle import Settled
+from forebay.upkeep.reconcile.backfill import Progress
+from forebay.upkeep.reconcile.job import Reconciled
+from tests.operate.command import given
+from tests.operate.ledger import AT, entry, schema_of, write_ledger
+from tests.operate.test_command_line import ALL
+
+LOOKS = """status doctor report where files files~list files~show tail history query queue queue~peek queue~dlq lease lease~show
+accounts tables tables~health tables~check tables~show tables~diff tables~editor-schema try schema schema~show schema~history
+schema~diff quality quarantine quarantine~list quarantine~show parked parked~list parked~show"""
+ELSEWHERE = """tables~init tables~add demo local local~up local~env local~status local~down local~feed local~fire local~alarms
+local~runs"""
+"""They write files of a folder, or the twin's."""
+TELLS_BY_ITS_BATCHES = "ingest"
+WITHOUT_RECORD = {name.replace("~", " ") for name in f"{LOOKS} {ELSEWHERE} {TELLS_BY_ITS_BATCHES}".split()}
+
+Patch = Callable[[str, Any], None]
+Scenario = Callable[[Path, str, Patch], list[str]]
+SCENARIOS: dict[str, Scenario] = {}
+
+
+def scenario(name: str) -> Callable[[Scenario], Scenario]:
+    """Prepares a lake and what a command calls, and gives what is typed."""
+    return lambda prepared: SCENARIOS.setdefault(name, prepared)
+
+
+@scenario("stop")
+def _(lake: Path, queue: str, patch: Patch) -> list[str]:
+    patch("forebay.operate.stop.stop", lambda *_, **__: SimpleNamespace(who="process 7"))
+    return ["stop"]
+
+
+@scenario("files skip")
+def _(lake: Path, queue: str, patch: Patch) -> list[str]:
+    return ["files", "skip", "s3://landing/in/a.json"]
+
+
+@scenario("files retry")
+def _(lake: Path, queue: str, patch: Patch) -> list[str]:
+    write_ledger(lake, entry("in/poison.json", outcome="unreadable", reason=POISON))
+    return ["files", "retry", "--queue-url", queue]
+
+
+@scenario("queue redrive")
+def _(lake: Path, queue: str, patch: Patch) -> list[str]:
+    sqs = boto3.client("sqs", region_name="eu-west-1")
+    dead = sqs.create_queue(QueueName="dead-of-records")["QueueUrl"]
+    arn = sqs.get_queue_attributes(QueueUrl=dead, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
+    policy = json.dumps({"deadLetterTargetArn": arn, "maxReceiveCount": "3"})
+    sqs.set_queue_attributes(QueueUrl=queue, Attributes={"RedrivePolicy": policy})
+    sqs.send_message(QueueUrl=dead, MessageBody="{}")
+    return ["queue", "redrive", "--all", "--yes", "--queue-url", queue]
+
+
+@scenario("lease break")
+def _(lake: Path, queue: str, patch: Patch) -> list[str]:
+    held = [(f"{lake}/_forebay/checkpoints/ingest", Holder("process 7", datetime.now(UTC), "t"))]
+    patch("forebay.cli.lease._held", lambda *_: held)
+    patch("forebay.lake.lease.break_lease", lambda *_: None)
+    return ["lease", "break", "--yes"]
+
+
+@scenario("pause")
+def _(lake: Path, queue: str, patch: Patch) -> list[str]:
+    return ["pause", "alpha"]
+
+
+@scenario("resume")
+def _(lake: Path, queue: str, patch: Patch) -> list[str]:
+    pause(str(lake), ["alpha"])
+    return ["resume", "alpha"]
+
+
+@scenario("replay")
+def _(lake: Path, queue: str, patch: Patch) -> list[str]:
+    return ["replay", "--table", "alpha", "--yes", "--queue-url", queue]
+
+
+@scenario("rollback")
+def _(lake: Path, queue: str, patch: Patch) -> list[str]:
+    return ["rollback", "alpha", "--to", "0", "--yes"]
+
+
+@scenario("tables push")
+def _(lake: Path, queue: str, patch: Patch) -> list[str]:
+    folder = lake / "_service"
+    folder.mkdir()
+    (folder / "service.toml").write_text('name = "games"\n[[tables]]\nname = "alpha"\n')
+    return ["tables", "push", str(folder), str(lake / "_in_force"), "--no-sql"]
+
+
+@scenario("backfill")
+def _(lake: Path, queue: str, patch: Patch) -> list[str]:
+    boto3.client("s3", region_name="us-east-1").create_bucket(Bucket="drops-of-records")
+    done = Progress(announced=3, looked_at=3)
+    patch("forebay.upkeep.reconcile.backfill.backfill", lambda *_, **__: done)
+    return ["backfill", "s3://drops-of-records/in/", "--queue-url", queue]
+
+
+@scenario("reconcile")
+def _(lake: Path, queue: str, patch: Patch) -> list[str]:
+    from forebay.landed_file import LandedFile
+
+    patch("forebay.upkeep.reconcile.job.reconcile", lambda *_, **__: Reconciled(9, (LandedFile("landing", "in/x"),)))
+    return ["reconcile", "--landing", "s3://landing/in/", "--queue-url", queue]
+
+
+def settles(lake: Path, patch: Patch) -> None:
+    without_spark(patch)
+    patch("forebay.table.kernel.TableLogs", lambda *_, **__: SimpleNamespace(close=lambda: None))
+    patch("forebay.operate.settle.settle", lambda *_: Settled(("v: long",), 3, 1, 0, 2))
+
+
+def retries(patch: Patch, done: Retried) -> None:
+    without_spark(patch)
+    patch("forebay.batch.expectations.check_expressions", lambda *_: None)
+    tries = SimpleNamespace(run=lambda _: done, logs=SimpleNamespace(close=lambda: None))
+    patch("forebay.batch.retry.Retry", lambda *_, **__: tries)
+
+
+def without_spark(patch: Patch) -> None:
+    patch("forebay.lake.safety.session_for", lambda *_, **__: None)
+
+
+@scenario("schema settle")
+def _(lake: Path, queue: str, patch: Patch) -> list[str]:
+    settles(lake, patch)
+    return ["schema", "settle", "alpha"]
+
+
+@scenario("schema promote")
+def _(lake: Path, queue: str, patch: Patch) -> list[str]:
+    settles(lake, patch)
+    return ["schema", "promote", "alpha", "price", "--type", "double"]
+
+
+@scenario("quarantine retry")
+def _(lake: Path, queue: str, patch: Patch) -> list[str]:
+    retries(patch, Retried(3, {"alpha": 3}))
+    return ["quarantine", "retry"]
+
+
+@scenario("quarantine drop")
+def _(lake: Path, queue: str, patch: Patch) -> list[str]:
+    retries(patch, Retried(3, {}, 3))
+    return ["quarantine", "drop", "--reason", "not-json", "--yes"]
+
+
+@scenario("parked adopt")
+def _(lake: Path, queue: str, patch: Patch) -> list[str]:
+    retries(patch, Retried(3, {"alpha": 3}))
+    return ["parked", "adopt", "alpha"]
+
+
+@scenario("compact")
+def _(lake: Path, queue: str, patch: Patch) -> list[str]:
+    effect = SimpleNamespace(files_removed=9, files_added=1)
+    table = SimpleNamespace(table="alpha", commits=[SimpleNamespace(effect=effect)], reason="", detail="")
+    patch("forebay.upkeep.compaction.job.compact", lambda *_, **__: SimpleNamespace(tables=[table], status=0))
+    return ["compact"]
+
+
+@scenario("maintain")
+def _(lake: Path, queue: str, patch: Patch) -> list[str]:
+    cared = SimpleNamespace(files_deleted=9)
+    table = SimpleNamespace(table="alpha", cared=cared, retention=None, reason="", detail="")
+    ran = SimpleNamespace(tables=[table], orphans={}, deleted=False, status=0)
+    patch("forebay.upkeep.maintenance.job.maintain", lambda *_, **__: ran)
+    return ["maintain"]
+
+
+def test_every_command_leaves_a_record_here_or_changes_nothing() -> None:
+    assert SCENARIOS.keys() | WITHOUT_RECORD == ALL.keys(), "a new command needs a scenario, or a place in a list above"
+    assert not SCENARIOS.keys() & WITHOUT_RECORD
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Path:
+    for number in range(2):
+        write_deltalake(tmp_path / "alpha", pa.table({"_file_id": ["f"], "v": [number]}), mode="append")
+    write_ledger(tmp_path, entry("in/a.json", tables={"alpha": 2}, file_id="f"))
+    held = {**dict.fromkeys(schema_of(COLUMNS).names), "line": 1, "table": "alpha", "reason": "not-json", "at": AT}
+    held["service"] = "games"
+    for pile in ("quarantine", "parked"):
+        write_deltalake(tmp_path / "_forebay" / pile, pa.Table.from_pylist([held], schema_of(COLUMNS)))
+    return tmp_path
+
+
+@pytest.mark.parametrize("verb", SCENARIOS)
+def test_what_a_verb_did_is_on_the_time_line(verb: str, lake: Path, s3: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    queue = boto3.client("sqs", region_name="eu-west-1").create_queue(QueueName="of-records")["QueueUrl"]
+    before = datetime.now(UTC) - timedelta(seconds=1)
+    command = SCENARIOS[verb](lake, queue, monkeypatch.setattr)
+    status, out, err = given((*command, "--lake", str(lake)), "")
+    assert status == 0, out + err
+    _, out, _ = given(("history", "--lake", str(lake), "--json"), "")
+    told = [one for one in map(json.loads, out.splitlines()) if one["kind"] == "verb"]
+    assert [one["what"].partition(":")[0] for one in told] == [verb], (told, err)
+    assert " on " in told[0]["who"]
+    assert told[0]["undo"]
+    assert datetime.fromisoformat(told[0]["at"]) >= before
