@@ -339,3 +339,14 @@ def test_bytes_whose_rows_left_with_a_rollback_are_loaded_when_they_are_put_agai
         assert decided([version(0)], [gone], rule).left_out[0].reason == "announced-late"
     partly = loaded(version(1), reason="rolled-back")
     assert decided([again], [partly], rule).fresh == (), "what still stands elsewhere would be doubled"
+
+
+def test_a_version_that_was_only_listed_is_not_older_than_one_announced_in_the_same_second() -> None:
+    announced = replace(version(1), event_time=AT + timedelta(milliseconds=400))
+    listed = replace(version(2), sequencer=None, event_time=AT)
+    found = decided([listed], [loaded(announced)], "replace")
+    assert (found.fresh, [one.earlier.file for one in found.superseded]) == ((listed,), [announced])
+    in_one_batch = decided([announced, listed], [], "replace")
+    assert in_one_batch.fresh == (listed,)
+    a_second_before = replace(listed, event_time=AT - timedelta(seconds=1))
+    assert decided([a_second_before], [loaded(announced)], "replace").left_out[0].reason == "announced-late"

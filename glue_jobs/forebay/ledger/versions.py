@@ -337,8 +337,14 @@ class _Deciding:
 
 
 def _later(a: LandedFile, b: LandedFile) -> bool:
-    """Whether `a` was written after `b`: by S3's sequencer, else by its clock; else what came first is the older one."""
+    """Whether `a` was written after `b`: by S3's sequencer, else by its clock; else what came first is the older one. S3 lists
+    objects with whole seconds, and announces them with milliseconds: so a listed one is compared by the second."""
     told = newer(a, b)
     if told is not None:
         return told
-    return bool(a.event_time and b.event_time and a.event_time > b.event_time)
+    if a.event_time is None or b.event_time is None:
+        return False
+    at, than = a.event_time, b.event_time
+    if not (at.microsecond and than.microsecond):
+        at, than = at.replace(microsecond=0), than.replace(microsecond=0)
+    return at > than
