@@ -10,18 +10,16 @@ is kept, and every batch reads the window.
 from __future__ import annotations
 
 from datetime import date
-from urllib.parse import unquote
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from forebay.errors import TryAgain
 from forebay.lake.log.listing import NoTable
 from forebay.lake.log.live_file import LiveFile
 from forebay.lake.log.snapshot import read_snapshot
 from forebay.lake.objects import Objects
+from forebay.ledger.data_files import opened
 from forebay.ledger.index import Index, packed
 
 __all__ = ["RecentIds"]
@@ -67,10 +65,7 @@ class RecentIds:
             self._read = {path: day for path, day in self._read.items() if day >= since}
 
     def _hashes(self, file: LiveFile) -> npt.NDArray[np.int64]:
-        content = self._ids.open(unquote(file.path))
-        if content is None:
-            raise TryAgain(f"{self._ids.place}/{file.path} went away while it was looked at")
-        with content, pq.ParquetFile(content) as parquet:
+        with opened(self._ids, file) as parquet:
             return _hashes_of(parquet.read(columns=["id"])["id"])
 
 

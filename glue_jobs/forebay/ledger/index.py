@@ -13,17 +13,15 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import date, timedelta
 from functools import partial
-from urllib.parse import unquote
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow.parquet as pq
 
-from forebay.errors import TryAgain
 from forebay.lake.log.listing import NoTable
 from forebay.lake.log.live_file import LiveFile
 from forebay.lake.log.snapshot import read_snapshot
 from forebay.lake.objects import Objects
+from forebay.ledger.data_files import opened
 
 __all__ = ["Index", "Packed", "load_index", "packed"]
 
@@ -94,10 +92,7 @@ def packed(hashes: npt.NDArray[np.int64], day: date) -> Packed:
 
 
 def _entries_of(ledger: Objects, file: LiveFile) -> Packed:
-    content = ledger.open(unquote(file.path))
-    if content is None:
-        raise TryAgain(f"{ledger.place}/{file.path} went away while it was looked at")
-    with content, pq.ParquetFile(content) as parquet:
+    with opened(ledger, file) as parquet:
         hashes = parquet.read(columns=["key_hash"])["key_hash"].drop_null().to_numpy()
     return packed(np.asarray(hashes, np.int64), date.fromisoformat(dict(file.partition)["day"] or ""))
 
