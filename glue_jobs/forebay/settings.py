@@ -156,6 +156,13 @@ class IngestSettings(JobSettings):
         le=3600,
         description="how long to wait for another driver of the same checkpoint to leave; a crashed one is gone after 60",
     )
+    late_commit_wait_s: float = Field(
+        960,
+        ge=0,
+        le=3600,
+        description="how long after its start a driver waits before it calls a table failed in a batch that another one began; "
+        "S3 takes the commit of a dead driver for 15 minutes",
+    )
     catalog: str = Field(
         "", description="the database of the Glue Data Catalog in which the tables are registered; empty: none"
     )

@@ -10,17 +10,25 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, fields
+from datetime import datetime
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 
 import forebay.batch.batch as heart
+import forebay.batch.leftovers as leftovers
+import forebay.batch.retry as carrying
 import forebay.batch.writing as writing
 from forebay.batch.accounting import Fate, Standing
-from forebay.batch.dedupe import DUPLICATE, Dedupe
+from forebay.batch.dedupe import DUPLICATE, RETRY, Dedupe
+from forebay.batch.ledger_change import COUNTS, Change
+from forebay.batch.leftovers import Leftover
 from forebay.batch.reading import Read
 from forebay.batch.reasons import OF_WHOLE_TABLES
+from forebay.batch.retry import Retry
+from forebay.batch.retry_plan import RetryPlan
 from forebay.batch.writing import Writing
 from forebay.content.end import FileEnd
 from forebay.content.outcome import ReadOutcome
@@ -33,11 +41,12 @@ from forebay.ledger.index import Index
 from forebay.ledger.ledger import FILE_COLUMNS, Ledger
 from forebay.ledger.versions import Earlier
 from forebay.table.commit import Txn
-from forebay.table.destination import Appended, Failed, Skipped
+from forebay.table.destination import Appended, Destination, Failed, Skipped
 from forebay.table.kernel import NO_VERSION
+from forebay.table.replace import Staying
 from tests.batch.world import Died
 
-__all__ = ["Lake", "Record", "lay_out"]
+__all__ = ["Lake", "Record", "lay_out", "remove_leftovers_in", "retry_in"]
 
 PLACE = "paper"
 
@@ -56,6 +65,16 @@ class Table:
     rows: list[dict[str, Any]] = field(default_factory=list)
     txns: dict[str, int] = field(default_factory=dict)
     commits: dict[Txn, int] = field(default_factory=dict)
+    versions: list[list[dict[str, Any]]] = field(default_factory=list)
+    """Its rows after each commit."""
+
+    @property
+    def version(self) -> int:
+        return len(self.versions) - 1
+
+    def change(self, rows: Sequence[dict[str, Any]]) -> None:
+        self.rows = [*rows]
+        self.versions.append(self.rows)
 
 
 @dataclass
@@ -68,8 +87,15 @@ class Lake:
     failing: set[str] = field(default_factory=set)
     effects: int = 0
     dies_after: int | None = None
+    meanwhile: tuple[int, Callable[[], None]] | None = None
+    """Somebody else does all of his work right before the effect with this number."""
 
     def effect(self, deed: Callable[[], None]) -> None:
+        if self.meanwhile is not None and self.effects >= self.meanwhile[0]:
+            (_, somebody), self.meanwhile = self.meanwhile, None
+            mine = self.effects, self.dies_after
+            somebody()
+            self.effects, self.dies_after = mine
         if self.dies_after is not None and self.effects >= self.dies_after:
             raise Died
         deed()
@@ -85,7 +111,7 @@ class Lake:
     ) -> None:
         def deed() -> None:
             table = self.tables.setdefault(name, Table())
-            table.rows = [row for row in table.rows if row[column] not in leaving] + list(rows)
+            table.change([row for row in table.rows if row[column] not in leaving] + list(rows))
             table.txns[txn.app_id] = txn.version
             table.commits[txn] = len(rows)
 
@@ -119,6 +145,21 @@ class Store:
         if there is None:
             self.write(name, content)
         return there in (None, content)
+
+    def read_tagged(self, name: str) -> tuple[bytes, str] | None:
+        content = self.read(name)
+        return None if content is None else (content, content.hex())
+
+    def write_over(self, name: str, content: bytes, tag: str | None) -> bool:
+        done = []
+
+        def deed() -> None:
+            if ((there := self.read_tagged(name)) and there[1]) == tag:
+                self.lake.objects[f"{self.place}/{name}"] = content
+                done.append(name)
+
+        self.lake.effect(deed)
+        return bool(done)
 
     def delete(self, names: Iterable[str]) -> None:
         for name in names:
@@ -167,20 +208,27 @@ class PaperDedupe(Dedupe):
         written = [row for row in rows or () if row["fate"] == "write"]
         written += [row for table in tables for row in lake.rows(table) if row["_file_id"] in self.unread]
         found = (row for row in written if row["table"] not in unwritten)
-        return Rows({**self.shared, "id": (r["table"], r["id"]), "file_id": r["_file_id"]} for r in found)
+        told = ({"id": (r["table"], r["id"]), "file_id": r["_file_id"], "table": r["table"]} for r in found)
+        return Rows({**self.shared, **row} for row in told)
 
     def forget(self) -> None:
         pass
 
+    def without_duplicates(self, rows: Any, pieces: Any, cached: Any, landed: Collection[str] = ()) -> Any:
+        lake: Lake = self.logs.lake  # type: ignore[attr-defined]
+        _drop_duplicates(rows, self.known_to(lake, landed))
+        return rows
+
     def known_to(self, lake: Lake, landed: Collection[str]) -> set[Any]:
+        if self.as_of == NO_VERSION:
+            return set()
+        ids = lake.rows(IDS) if self.as_of is None else lake.tables[IDS].versions[self.as_of]
+        if (until := self.tries_until) is not None:
+            ids = [row for row in ids if row["generation"] != RETRY or row["batch"] <= until]
         landed = landed if self.landed is None else self.landed
         leaving = {file_id for file_id, by in self.leaving.items() if by in landed}
         own = (self.shared["generation"], self.shared["batch"])
-        return {
-            row["id"]
-            for row in lake.rows(IDS)
-            if (row["generation"], row["batch"]) != own and row["file_id"] not in leaving
-        }
+        return {row["id"] for row in ids if (row["generation"], row["batch"]) != own and row["file_id"] not in leaving}
 
 
 class PaperHeld:
@@ -227,11 +275,15 @@ class PaperWriting(Writing):
         self.paper.commit(name, self.txn, rows, leaving, column)
         return Appended(1, 1, len(rows), 0, 0.0)
 
-    def write_own(self, name: str, rows: Any, wanted: int, leaving: Sequence[str] = ()) -> None:
+    def write_own(
+        self, name: str, rows: Any, wanted: int, leaving: Sequence[str] = (), staying: Staying | None = None
+    ) -> None:
         table = own_table(name)
         if rows is None and not (leaving and table in self.paper.tables):
             return
-        result = self.committed(table, rows or (), wanted, leaving, "file_id")
+        stay = [r for r in self.paper.rows(table) if staying and r["file_id"] in staying.file_ids]
+        kept = [row for row in stay if staying and row["table"] in staying.tables and row["file_id"] in leaving]
+        result = self.committed(table, [*kept, *(rows or ())], wanted + len(kept), leaving, "file_id")
         if isinstance(result, Skipped) and table in (QUARANTINE, PARKED):
             self.must_have_come(table, wanted)
 
@@ -295,6 +347,71 @@ class PaperBatch(heart.Batch):
         return PaperRead(Rows(rows), ends, fates)  # type: ignore[arg-type]
 
 
+class PaperRetry(Retry):
+    @property
+    def paper(self) -> Lake:
+        return self.logs.lake  # type: ignore[attr-defined,no-any-return]
+
+    def _held(self, plan: RetryPlan) -> Any:
+        rows = self.paper.tables[own_table(plan.choice.held)].versions[plan.version]
+        return [
+            row
+            for row in rows
+            if row["file_id"] not in plan.without
+            and plan.choice.table in (None, row["table"])
+            and plan.choice.reason in (None, row["reason"])
+        ]
+
+    def _held_of(self, plan: RetryPlan, files: Collection[LandedFile]) -> list[str]:
+        keys = {file.key for file in files}
+        return sorted({row["file_id"] for row in self._held(plan) if row["key"] in keys})
+
+    def _dedupe(self, plan: RetryPlan, service: Service) -> Dedupe:
+        made = super()._dedupe(plan, service)
+        return PaperDedupe(**{f.name: getattr(made, f.name) for f in fields(made)})
+
+    def _routed(self, plan: RetryPlan, service: Service) -> Any:
+        rows = [{**row, "violated": ()} for row in self._held(plan)]
+        for row in rows:
+            if plan.choice.give_up:
+                row["fate"] = "drop"
+        return Rows(rows)
+
+
+class PaperCarrying(carrying._Carrying):
+    @property
+    def paper(self) -> Lake:
+        return self.logs.lake  # type: ignore[attr-defined,no-any-return]
+
+    def counted(self) -> Sequence[Any]:
+        names = ("_file_id", "fate", "table", "declared", "violated")
+        told = Counter(tuple(row[name] for name in names) for row in self.rows)
+        columns = ("_file_id", "_fate", "_table", "_declared", "_violated")
+        return [{**dict(zip(columns, row, strict=True)), "count": rows} for row, rows in told.items()]
+
+    def ledger_rows(self, file_ids: Collection[str]) -> list[dict[str, Any]]:
+        return [dict(row) for row in self.paper.rows(LEDGER) if row["file_id"] in file_ids]
+
+    def leftovers(self, file_ids: Collection[str]) -> list[Leftover]:
+        return [
+            Leftover(dict(row))
+            for row in self.paper.rows(LEDGER)
+            if row["outcome"] == "superseded" and row["written"] and row["superseded_by"] in file_ids
+        ]
+
+    def change_ledger(self, changes: Any) -> None:
+        change_counts_in(self.paper, changes(), self.txn)
+
+    def let_go(self, in_tables: set[str]) -> None:
+        gone = {
+            (row["_file_id"], row["byte_offset"])
+            for row in self.rows
+            if row["fate"] == "drop" or (row["fate"] == "write" and row["table"] in in_tables)
+        }
+        table = self.paper.tables[own_table(self.plan.choice.held)]
+        self.paper.effect(lambda: table.change([r for r in table.rows if (r["file_id"], r["byte_offset"]) not in gone]))
+
+
 def _end(file: LandedFile, answer: Sequence[Record] | ReadOutcome) -> FileEnd:
     nothing = {"bytes_read": 0, "expanded_bytes": 0, "requests": 1, "head": "", "detail": "said the test"}
     if isinstance(answer, str):
@@ -307,7 +424,14 @@ def _end(file: LandedFile, answer: Sequence[Record] | ReadOutcome) -> FileEnd:
 def _row(file: LandedFile, offset: int, record: Record) -> dict[str, Any]:
     fate = "quarantine" if record.broken else "write" if record.game else "park"
     table = record.game if fate == "write" else None
-    row = {"_file_id": file.file_id, "byte_offset": offset, "id": record.id, "fate": fate, "table": table}
+    row = {
+        "_file_id": file.file_id,
+        "key": file.key,
+        "byte_offset": offset,
+        "id": record.id,
+        "fate": fate,
+        "table": table,
+    }
     reason = "not-json" if record.broken else None
     return {**row, "declared": 0 if table else None, "violated": (), "reason": reason}
 
@@ -321,7 +445,7 @@ def _drop_duplicates(rows: list[dict[str, Any]], known: set[Any]) -> None:
             seen.add((row["table"], row["id"]))
 
 
-def lay_out(patch: pytest.MonkeyPatch, lake: Lake, service: Service, generation: str) -> PaperBatch:
+def lay_out(patch: pytest.MonkeyPatch, lake: Lake, service: Service, generation: str, **more: Any) -> PaperBatch:
     """A driver of its own for this lake; what stood in for Spark stays as long as `patch`."""
     patch.setattr(heart, "TableLogs", lambda *_, **__: Logs(lake))
     patch.setattr(heart, "register", lambda *_: None)
@@ -337,4 +461,59 @@ def lay_out(patch: pytest.MonkeyPatch, lake: Lake, service: Service, generation:
         generation=lambda: generation,
         ledger=PaperLedger(lake),
         emit=lambda event: None,
+        **more,
     )
+
+
+def change_counts_in(lake: Lake, changes: Sequence[Change], txn: Txn) -> None:
+    told = {was["file_id"]: (was, now) for was, now in changes}
+
+    def deed() -> None:
+        table, rows = lake.tables[LEDGER], []
+        for row in table.rows:
+            was, now = told.get(row["file_id"], (row, row))
+            assert all(was[name] == row[name] for name in COUNTS), "the ledger was changed by somebody else"
+            rows.append({**row, **{name: now[name] for name in ("tables", *COUNTS)}})
+        table.change(rows)
+        table.txns[txn.app_id] = txn.version
+
+    lake.effect(deed)
+
+
+def retry_in(patch: pytest.MonkeyPatch, lake: Lake, service: Service) -> Retry:
+    """An operator's process, or that of a job that starts."""
+    patch.setattr(carrying, "open_objects", lambda place: Store(lake, place))
+    patch.setattr(carrying, "until", lambda cached, rows: rows)
+    patch.setattr(carrying, "paused_tables", lambda place: service.paused)
+    patch.setattr(carrying, "Writing", PaperWriting)
+    patch.setattr(carrying, "_Carrying", PaperCarrying)
+    lake.effects = 0
+    logs: Any = Logs(lake)
+    return PaperRetry(None, service, lake=PLACE, emit=lambda event: None, logs=logs)  # type: ignore[arg-type]
+
+
+def remove_leftovers_in(patch: pytest.MonkeyPatch, lake: Lake, service: Service, now: datetime) -> None:
+    """As a job does at its start."""
+
+    def removed(_: Any, table: Destination, file_ids: Any, rows: None, *, txn: Txn, logs: Any) -> Any:
+        lake.commit(table.name, txn, (), file_ids, "_file_id")
+        return Appended(1, 1, 0, 0, 0.0)
+
+    def waiting(_: Any, place: str, logs: Any, found: Any) -> Any:
+        return {(row["file_id"], row["table"]) for row in lake.rows(QUARANTINE)}
+
+    def left(ledger: Any, of: Service) -> list[Leftover]:
+        rows = (row for row in lake.rows(LEDGER) if row["outcome"] == "superseded" and row["written"])
+        return [Leftover(dict(row)) for row in rows]
+
+    def changed(_: Any, path: str, changes: Any, *, txn: Txn, logs: Any) -> None:
+        change_counts_in(lake, changes(), txn)
+
+    patch.setattr(leftovers, "left_behind", left)
+    patch.setattr(leftovers, "_waiting_in_quarantine", waiting)
+    patch.setattr(leftovers, "replace", removed)
+    patch.setattr(leftovers, "change_counts", changed)
+    lake.effects = 0
+    no_spark: Any = MagicMock()
+    told: Any = {"logs": Logs(lake), "emit": lambda event: None, "now": now}
+    leftovers.remove_leftovers(no_spark, service, PLACE, paused=service.paused, **told)

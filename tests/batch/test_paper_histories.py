@@ -16,13 +16,15 @@ from typing import Any
 
 import pytest
 
+from forebay.batch.reasons import OF_WHOLE_TABLES
+from forebay.batch.retry_plan import Choice
 from forebay.declaration.service import Service, parse_service
 from forebay.errors import Halt
 from forebay.lake.layout import LEDGER, PARKED, QUARANTINE
 from forebay.landed_file import LandedFile
 from forebay.ledger.entry import NOT_FINAL, REPLAY
 from tests.batch.model import Model, Put
-from tests.batch.paper import Lake, Record, lay_out
+from tests.batch.paper import Lake, Record, lay_out, remove_leftovers_in, retry_in
 from tests.batch.world import Died
 
 AT = datetime(2026, 11, 21, 10, tzinfo=UTC)
@@ -47,7 +49,7 @@ class Play:
         self.draw, self.patch, self.lake, self.model = Random(seed), patch, Lake(), Model()
         self.dedupe = self.draw.random() < 0.5
         self.tables_fail = not self.dedupe and self.draw.random() < 0.3
-        self.keys = KEYS[:2] if self.tables_fail else KEYS
+        self.keys = KEYS
         self.service = service(self.dedupe)
         self.contents: dict[str, list[Record]] = {}
         self.versions: Counter[str] = Counter()
@@ -55,13 +57,14 @@ class Play:
         self.taken: list[LandedFile] = []
         self.waiting: list[LandedFile] = []
         self.said: list[str] = []
+        self.ending = False
 
     def play(self) -> None:
         for key in self.keys:
             self.put(key)
         deeds = {self.put: 4, self.delete: 1, self.withhold: 3, self.mend: 3, self.announce_again: 2}
         deeds[self.replay] = 3
-        deeds |= {self.fail: 5, self.pause: 3} if self.tables_fail else {}
+        deeds |= {self.fail: 5, self.pause: 3, self.retry: 4} if self.tables_fail else {}
         for _ in range(self.draw.randint(3, 14)):
             if self.draw.random() < 0.45:
                 self.attempt(self.draw.choice((None, *range(12))))
@@ -122,6 +125,18 @@ class Play:
     def fail(self, key: str) -> None:
         self.lake.failing = {self.draw.choice(TABLES)} if not self.lake.failing else set()
 
+    def retry(self, key: str) -> None:
+        """By an operator. Some of them drop what they choose; some of their processes die."""
+        held: Any = self.draw.choice(("quarantine", "parked"))
+        self.retries(Choice(held, give_up=self.draw.random() < 0.2), self.draw.choice((None, None, *range(9))))
+
+    def retries(self, choice: Choice, dies_after: int | None = None) -> None:
+        self.lake.dies_after = dies_after
+        try:
+            retry_in(self.patch, self.lake, self.service).run(choice)
+        except Died:
+            self.said.append(f"a retry died after {dies_after}")
+
     def driver(self, dies_after: int | None = None) -> Any:
         self.lake.dies_after = dies_after
         return lay_out(self.patch, self.lake, self.service, self.generation)
@@ -135,14 +150,21 @@ class Play:
         self.said.append(
             f"attempt {self.generation} {self.batch} dies after {dies_after}: {[f.etag for f in self.taken]}"
         )
+        if self.tables_fail and not self.ending and self.draw.random() < 0.3:
+            at = self.draw.randint(0, 8)
+            self.said.append(f"before effect {at} somebody retries")
+            self.lake.meanwhile = (at, lambda: self.retry(""))
         try:
             self.driver(dies_after).process_files(self.batch, self.taken)
         except Died:
             self.said.append("died")
         except Halt as halted:
             self.said.append(f"halted: {halted}")
+            assert not self.ending, "a batch is halted, although all is mended"
         else:
             self.taken, self.batch = [], self.batch + 1
+        finally:
+            self.lake.meanwhile = None
 
     def new_checkpoint(self) -> None:
         """It counts from 0 again, and the queue still has what was not committed."""
@@ -157,15 +179,24 @@ class Play:
         self.waiting, self.taken, self.batch = [*self.taken, *self.waiting], [], 0
 
     def end(self) -> None:
+        self.ending = True
         self.lake.failing, self.service = set(), self.service.with_paused(())
         for key in self.keys:
             self.mend(key)
+        self.start_again()  # what a dead retry began is finished: until then, files that it concerns are withheld
         for _ in range(3):
             self.attempt()
         assert self.taken + self.waiting == [], "a batch does not end, although all is mended"
         self.announce_what_ended_as(NOT_FINAL)
         # A replay that came beside a later version, which could not be read, waits for its next turn.
         self.announce_what_ended_as((REPLAY,))
+        self.start_again()
+
+    def start_again(self) -> None:
+        """What a job does at its start: whatever failed or was paused lands, and what was superseded leaves."""
+        for reason in ("table-failed", "paused"):
+            self.retries(Choice("quarantine", reason=reason))
+        remove_leftovers_in(self.patch, self.lake, self.service, AT)
 
     def announce_what_ended_as(self, outcomes: Sequence[str]) -> None:
         found = {row["file_id"] for row in self.lake.rows(LEDGER) if row["outcome"] in outcomes}
@@ -185,6 +216,8 @@ class Play:
         records = Counter((row["_file_id"], row["byte_offset"]) for name in told for row in self.lake.rows(name))
         assert [one for one, times in records.items() if times > 1] == []
         assert self.model.wrong(ledger, by_table=not self.tables_fail and not self.dedupe) == []
+        assert [row for row in self.lake.rows(QUARANTINE) if row["reason"] in OF_WHOLE_TABLES] == []
+        assert [row for row in ledger if row["outcome"] == "superseded" and row["written"]] == []
         if self.dedupe:
             self.every_id_stands_once()
 

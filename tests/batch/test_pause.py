@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from pyspark.sql import SparkSession
 
-from forebay.batch.retry import Retried, Retry
+from forebay.batch.ledger_change import change_counts
+from forebay.batch.retry import Retried, Retry, _Carrying
 from forebay.batch.retry_plan import Choice
 from forebay.declaration.service import parse_service
 from forebay.lake.paused import pause, resume
+from forebay.operate.files import FileChoice
+from forebay.operate.lake_view import view_of
+from forebay.operate.replay import mark, replay_of
+from forebay.table.commit import Txn
+from forebay.table.kernel import TableLogs
 from tests.batch.world import Died, World, records
 
 BOTH = records(alpha=2, beta=3)
@@ -62,3 +70,42 @@ def test_a_version_that_is_to_be_replaced_stays_counted_in_a_paused_table(world:
     world.try_batch(1, [world.file("a.json", 2)])
     assert (len(world._table("alpha")), len(world._table("beta"))) == (2, 3)
     world.tables_agree_with_the_ledger("alpha", "beta")
+
+
+def test_held_records_of_a_file_that_a_batch_is_replacing_wait_for_it(world: World, spark: SparkSession) -> None:
+    world.service = world.service.replace("[[tables]]", 'overwritten = "replace"\n[[tables]]')
+    world.paused = ("alpha",)
+    world.try_batch(0, [world.file("a.json")])
+    world.paused, world.answers, world.etags = (), {"a.json": records(alpha=1, beta=3)}, {"a.json": "a.json-2"}
+    with pytest.raises(Died):
+        world.try_batch(1, [world.file("a.json", 2)], dies_after=1)
+    assert retried(world, spark) == Retried(waiting=1)
+    world.try_batch(1, [world.file("a.json", 2)])
+    assert (len(world._table("alpha")), len(world._table("beta")), world.kept("quarantine")) == (1, 3, {})
+    world.tables_agree_with_the_ledger("alpha", "beta")
+
+
+def test_a_replay_that_is_asked_for_beside_a_retry_stays_asked_for(
+    world: World, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.paused = ("alpha",)
+    world.try_batch(0, [world.file("a.json")])
+    reading = _Carrying.ledger_rows
+
+    def read(carrying: _Carrying, file_ids: Any) -> Any:
+        rows = reading(carrying, file_ids)
+        view = view_of(world.lake)
+        assert mark(view, replay_of(view, FileChoice())) == 1
+        return rows
+
+    monkeypatch.setattr(_Carrying, "ledger_rows", read)
+    assert retried(world, spark) == Retried(2, {"alpha": 2})
+    (entry,) = world.entries()
+    assert (entry["outcome"], entry["tables"], entry["quarantined"]) == ("replay", {"alpha": 2, "beta": 3}, 0)
+
+    stale, fresh = {**entry, "quarantined": 7}, {**entry, "parked": 1}
+    asked = iter([[(stale, entry)], [(entry, fresh)]])
+    logs = TableLogs(spark, emit=world.events.append)
+    change_counts(spark, f"{world.lake}/_forebay/ledger", lambda: next(asked), txn=Txn("a", 1), logs=logs)
+    assert world.entries() == [fresh]
+    logs.close()

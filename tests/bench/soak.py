@@ -174,7 +174,7 @@ class _Soak:
     def take_in(self) -> None:
         """A file of which a part stands, and that is denied now, is waited for."""
         try:
-            self.told.take_in(wait_s=1, lease_wait_s=90, **SETTINGS)
+            self.told.take_in(wait_s=1, lease_wait_s=90, late_commit_wait_s=5, **SETTINGS)
         except Halt as halted:
             if "S3 does not give it now" not in str(halted):
                 raise

@@ -10,7 +10,9 @@
 * `expectations` what must hold of a row      * `dedupe` records that came before
 * `recent_ids` the ids of the last days, in memory
 * `retry` of held records: quarantined or parked      * `retry_plan` which ones, durable before anything happens
+* `turns` of a batch and a retry that concern the same file
 * `leftovers` of superseded files, in tables that could not be written
+* `late_commits` of a driver that died      * `ledger_change` counts of files that are in the ledger already
 * `writing` rows into tables      * `new_tables` how many may come into being      * `held` what is kept beside them
 * `accounting` the counts of a batch, made to add up      * `reporting` what is said about it, in the words of `events`
 """

@@ -7,6 +7,7 @@ file or table never stops the others; `Halt` stops everything, before anything i
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
@@ -18,6 +19,7 @@ from forebay.batch.accounting import arriving, entries_of, quarantined_by_reason
 from forebay.batch.declarations import Declarations
 from forebay.batch.dedupe import Dedupe, landing
 from forebay.batch.events import BatchRepeated, FileHeld, RecordsLost, RecordsQuarantined
+from forebay.batch.late_commits import LateCommits
 from forebay.batch.new_tables import NewTables
 from forebay.batch.plan import Plan, Plans
 from forebay.batch.reading import Read, fates_of, read_contents
@@ -25,6 +27,7 @@ from forebay.batch.recent_ids import RecentIds
 from forebay.batch.reporting import Stages, reports_of
 from forebay.batch.resume import Resumed, as_planned, resumed
 from forebay.batch.retry import app_id
+from forebay.batch.turns import Turns, waiting_for_turn
 from forebay.batch.writing import Writing
 from forebay.content.end import FileEnd
 from forebay.content.limits import Limits
@@ -33,7 +36,7 @@ from forebay.declaration.pinned import pinned, unpinned
 from forebay.declaration.service import Service
 from forebay.errors import Halt
 from forebay.events import Emit
-from forebay.lake.layout import IDS, PLANS, new_tables_of, skips_of, table_path
+from forebay.lake.layout import IDS, PLANS, new_tables_of, plans_of, skips_of, table_path
 from forebay.lake.objects import open_objects
 from forebay.landed_file import LandedFile
 from forebay.ledger.entry import COLUMNS as LEDGER_COLUMNS
@@ -72,6 +75,8 @@ class Batch:
         declarations: Declarations | None = None,
         catalog: Catalog | None = None,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+        late_commit_wait_s: float = 0,
+        sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self.spark, self.service, self.lake, self.ledger, self.emit = spark, service, lake, ledger, emit
         self.generation_of, self.limits, self.clock = generation, limits or Limits(), clock
@@ -82,6 +87,10 @@ class Batch:
         self.recent_ids = RecentIds(open_objects(table_path(lake, IDS)))
         self.skips = Skips(open_objects(skips_of(lake)))
         self.plans = Plans(open_objects(f"{lake}/{PLANS}"), service.name)
+        self.late = LateCommits(
+            service=service.name, since=clock(), wait_s=late_commit_wait_s, emit=emit, clock=clock, sleep=sleep
+        )
+        self.turns = Turns(open_objects(plans_of(lake, service.name)))
         register(spark)
 
     @cached_property
@@ -155,6 +164,7 @@ class Batch:
             tables_at_once=self.tables_at_once,
             emit=self.emit,
             catalog=self.catalog,
+            late=self.late if plan else None,
         )
 
     def steps(self, files: Sequence[LandedFile], writing: Writing, plan: Plan | None, stages: Stages) -> None:
@@ -165,10 +175,18 @@ class Batch:
             with stages.stage("read"):
                 again = plan if done else None
                 read = self.read(again.landing if again else claim.to_read().fresh, cached)
+                if again is None:
+                    read = waiting_for_turn(read, self.turns.taken(claim.to_read()))
                 split = as_planned(again, claim) if again else claim.decided(read.landed)
                 dedupe = self.dedupe(writing, split, again)
                 read = self.decided(read, split, dedupe, cached)
+                if again is None and plan is not None and self.came_late(writing, plan, split, read):
+                    self.steps(files, writing, plan, stages)
+                    return
                 going = self.planned(files, split, writing, plan, read, done, dedupe)
+            if again is None and self.turns.lost(split, read.landed, lambda: self.claim(files, writing, None)[0]):
+                self.steps(files, writing, going.plan, stages)
+                return
             self.still_ours()
             with stages.stage("write"):
                 landed = {end.file.file_id for end in going.plan.ends if end.lands}
@@ -230,6 +248,13 @@ class Batch:
                 "now: does another job write this lake? Nothing was marked as done"
             )
         return done
+
+    def came_late(self, writing: Writing, plan: Plan, split: Sorted, read: Read) -> bool:
+        """Before a plan that another driver made gives way to another one: whether a commit of his arrived."""
+        if writing.late is None or plan.reads_like(read.ends, read.fates):
+            return False
+        writing.late.wait_out(plan.batch, "its files read differently now")
+        return bool(self.done(writing, plan, split))
 
     def read(self, files: Sequence[LandedFile], cached: ExitStack) -> Read:
         return read_contents(self.spark, self.service, self.limits, files, cached)
@@ -329,7 +354,7 @@ class Batch:
 
 def _failed_replays(ends: Iterable[FileEnd], split: Sorted) -> list[dict[str, Any]]:
     """The ledger's rows of files that were to be read again, and could not be: what they brought before stands."""
-    replays = {one.by.file_id: one for one in split.superseded if one.is_replay}
+    replays = split.replays
     failed = [end for end in ends if not end.lands and end.file.file_id in replays]
     return [replays[end.file.file_id].not_replayed(end.outcome, end.detail or end.reason or "") for end in failed]
 
@@ -343,7 +368,7 @@ def _withheld_replays(ends: Iterable[FileEnd], split: Sorted, at: datetime) -> I
 
 
 def _without_failed_replays(ends: Sequence[FileEnd], split: Sorted) -> tuple[FileEnd, ...]:
-    replays = {one.by.file_id for one in split.superseded if one.is_replay}
+    replays = split.replays
     return tuple(end for end in ends if end.lands or end.file.file_id not in replays)
 
 

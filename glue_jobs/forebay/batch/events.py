@@ -19,6 +19,7 @@ __all__ = [
     "ExpectationFailed",
     "ExpectationViolated",
     "FileHeld",
+    "LateCommitsAwaited",
     "LeftoversRemoved",
     "NewTablesRefused",
     "OwnRowsAppended",
@@ -236,6 +237,16 @@ class FileHeld(Event):
     outcome: str
     reason: str | None
     detail: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class LateCommitsAwaited(Event):
+    """A driver died in this batch, and a commit of his could still arrive: the next one waits so long before it goes on."""
+
+    service: str
+    batch: int
+    seconds: int = metric("Seconds")
+    why: str
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,11 +13,10 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from forebay.batch.events import LeftoversRemoved
+from forebay.batch.ledger_change import Change, change_counts
 from forebay.declaration.service import Service
-from forebay.errors import Halt
 from forebay.events import Emit
 from forebay.lake.layout import LEDGER, QUARANTINE, table_path
-from forebay.ledger.entry import COLUMNS as LEDGER_COLUMNS
 from forebay.ledger.ledger import NAMES
 from forebay.table.commit import Txn
 from forebay.table.destination import Appended, Destination
@@ -110,9 +109,13 @@ def remove_leftovers(
             emit(LeftoversRemoved(service=service.name, table=table, files=len(ready)))
             for file_id in ready:
                 gone.setdefault(file_id, set()).add(table)
-    changed = [one.without(gone[one.file_id]) for one in found if one.file_id in gone]
-    if changed:
-        _change_ledger(spark, ledger, changed, txn, logs)
+    if gone:
+
+        def changes() -> list[Change]:
+            now = left_behind(spark.read.format("delta").load(ledger), service)
+            return [(one.row, one.without(gone[one.file_id])) for one in now if one.file_id in gone]
+
+        change_counts(spark, ledger, changes, txn=txn, logs=logs)
 
 
 def _waiting_in_quarantine(
@@ -133,16 +136,3 @@ def _removed(spark: SparkSession, lake: str, table: str, file_ids: Collection[st
     if logs.look(path, again=True) is None:
         return True
     return isinstance(replace(spark, Destination(table, path), file_ids, None, txn=txn, logs=logs), Appended)
-
-
-def _change_ledger(
-    spark: SparkSession, path: str, changed: Sequence[dict[str, Any]], txn: Txn, logs: TableLogs
-) -> None:
-    rows = spark.createDataFrame([*changed], LEDGER_COLUMNS)
-    leaving = [row["file_id"] for row in changed]
-    table = Destination("ledger", path, ("day",))
-    result = replace(spark, table, leaving, lambda seen: rows, txn=txn, logs=logs, id_column="file_id")
-    if not isinstance(result, Appended):
-        raise Halt(
-            f"{path} could not be written; start again, and the removal of superseded rows is finished: {result}"
-        )

@@ -55,6 +55,12 @@ class Plan:
         """The tables that rows are meant for."""
         return frozenset(fate.table for fate in self.fates if fate.fate == "write" and fate.table is not None)
 
+    def reads_like(self, ends: Iterable[FileEnd], fates: Iterable[Fate]) -> bool:
+        """Whether these bring the same rows into the same tables."""
+        landed = {end.file.file_id for end in self.ends if end.lands}
+        now = {end.file.file_id for end in ends if end.lands}
+        return landed == now and set(self.fates) == {fate for fate in fates if fate.file_id in now}
+
     def encode(self) -> bytes:
         at = {file.file_id: n for n, file in enumerate(self.files)}
         head = {"format": FORMAT, "began_at": self.began_at.isoformat(), "service": self.service}

@@ -6,6 +6,10 @@ often the driver is killed. Before anything happens, a *plan* is durable: the ve
 choice, and the declarations. An unfinished plan is finished first. Every commit carries the plan's number as its transaction,
 under an application id of its own; a record leaves where it was held last of all.
 
+A batch that replaces or replays a file moves the file's held records, too. Never do both: each makes its plan durable before it
+looks for the other's. A retry leaves out the files of every batch that has a plan. A batch that finds a plan of a retry
+leaves such files for later (`batch.turns`).
+
 Whole files that could not be read are not among them: those are loaded by announcing them again.
 """
 
@@ -14,7 +18,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -22,8 +26,10 @@ from forebay.batch.accounting import Fate
 from forebay.batch.dedupe import RETRY, Dedupe
 from forebay.batch.events import RecordsRetried
 from forebay.batch.expectations import checked
+from forebay.batch.ledger_change import Change, change_counts
 from forebay.batch.leftovers import Leftover, left_behind, leftovers_by_table
 from forebay.batch.new_tables import NewTables
+from forebay.batch.plan import Plans
 from forebay.batch.reading import until
 from forebay.batch.reasons import TABLE_FAILED
 from forebay.batch.retry_plan import PLAN, THIS_RETRY, Choice, RetryPlan
@@ -33,16 +39,14 @@ from forebay.declaration.pinned import pinned, unpinned
 from forebay.declaration.service import Service
 from forebay.errors import Halt
 from forebay.events import Emit
-from forebay.lake.layout import LEDGER, own_table, plans_of, table_path
+from forebay.lake.layout import LEDGER, PLANS, own_table, plans_of, table_path
 from forebay.lake.objects import Objects, open_objects
 from forebay.lake.paused import paused_tables
-from forebay.ledger.entry import COLUMNS as LEDGER_COLUMNS
+from forebay.landed_file import LandedFile
 from forebay.ledger.ledger import NAMES, rows_with
 from forebay.table.commit import Txn
 from forebay.table.conflict import is_conflict
-from forebay.table.destination import Appended, Destination, Failed
 from forebay.table.kernel import NO_VERSION, TableLogs
-from forebay.table.replace import replace
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -50,6 +54,7 @@ if TYPE_CHECKING:
 __all__ = ["Retried", "Retry"]
 
 ATTEMPTS = 8
+ANOTHER = "another retry is running; start this one when it has ended"
 KEYS = ("file_id", "byte_offset")
 """What a held record is known by. Never its line: many records may stand on one."""
 
@@ -61,6 +66,8 @@ class Retried:
     chosen: int = 0
     tables: dict[str, int] = field(default_factory=dict)
     dropped: int = 0
+    waiting: int = 0
+    """Files that a batch is about to replace or to replay. Their records were not chosen."""
 
     @property
     def moved(self) -> int:
@@ -85,6 +92,7 @@ class Retry:
         self.spark, self.service, self.lake, self.emit, self.clock = spark, service, lake, emit, clock
         self.logs = logs or TableLogs(spark, emit=emit)
         self.plans = plans or open_objects(plans_of(lake, service.name))
+        self.batches = Plans(open_objects(f"{lake}/{PLANS}"), service.name)
         self.tables_at_once = tables_at_once
 
     def concerns_any(self, choice: Choice) -> bool:
@@ -99,25 +107,58 @@ class Retry:
     def run(self, choice: Choice) -> Retried:
         """Finishes what was begun before, then does this."""
         self._finish_earlier()
-        seen = self.logs.look(self._path(choice.held), again=True)
-        if seen is None:
+        if self.logs.look(self._path(choice.held), again=True) is None:
             return Retried()
-        plan = RetryPlan(
-            self._last_number() + 1,
-            seen.version,
-            self.clock().isoformat(),
-            choice,
-            pinned(self.service.with_paused(paused_tables(self.lake))),
-            NO_VERSION if (ids := self.logs.look(self._path("ids"), again=True)) is None else ids.version,
-        )
-        if not self.plans.write_over(PLAN, plan.as_json(), None):
-            raise Halt("another retry is running; start this one when it has ended")
-        return self._carry_out(plan)
+        return self._carry_out(self._planned(choice))
 
     def _finish_earlier(self) -> None:
+        if (plan := self._left()) is not None:
+            self._carry_out(self._planned(plan.choice) if plan.intent else plan)
+
+    def _left(self) -> RetryPlan | None:
         found = self.plans.read(PLAN)
-        if found is not None:
-            self._carry_out(RetryPlan.of_json(found))
+        return None if found is None else RetryPlan.of_json(found)
+
+    def _planned(self, choice: Choice) -> RetryPlan:
+        """First the intent, then a look for batches, then the plan: see above."""
+        service = self.service.with_paused(paused_tables(self.lake))
+        number, at = self._last_number() + 1, self.clock().isoformat()
+        intent = RetryPlan(number, NO_VERSION, at, choice, pinned(service), intent=True)
+        earlier = self.plans.read_tagged(PLAN)
+        self._write_over(intent, earlier and earlier[1])
+        tagged = self.plans.read_tagged(PLAN)
+        in_batches = [file for plan in self.batches.left() for file in plan.files]
+        held = self.logs.look(self._path(choice.held), again=True)
+        ids = self.logs.look(self._path("ids"), again=True)
+        assert held is not None
+        plan = replace(
+            intent, version=held.version, ids_version=NO_VERSION if ids is None else ids.version, intent=False
+        )
+        plan = replace(plan, without=tuple(self._held_of(plan, in_batches)))
+        if tagged is None or tagged[0] != intent.as_json():
+            raise Halt(ANOTHER)
+        self._write_over(plan, tagged[1])
+        return plan
+
+    def _write_over(self, plan: RetryPlan, tag: str | None) -> None:
+        if not self.plans.write_over(PLAN, plan.as_json(), tag):
+            raise Halt(ANOTHER)
+
+    def _held_of(self, plan: RetryPlan, files: Collection[LandedFile]) -> list[str]:
+        """The ids of files with chosen records whose keys are those of these files."""
+        if not files:
+            return []
+        from pyspark.sql import functions as F
+
+        keys = sorted({(file.bucket, file.key) for file in files})
+        wanted = F.broadcast(self.spark.createDataFrame(keys, "bucket string, key string"))
+        found = self._held(plan).join(wanted, ["bucket", "key"], "left_semi")
+        return sorted(row.file_id for row in found.select("file_id").distinct().collect())
+
+    def _held(self, plan: RetryPlan) -> DataFrame:
+        held = self.spark.read.format("delta").option("versionAsOf", plan.version).load(self._path(plan.choice.held))
+        chosen = self._chosen(held, plan.choice)
+        return chosen.where(~chosen["file_id"].isin(list(plan.without))) if plan.without else chosen
 
     def _carry_out(self, plan: RetryPlan) -> Retried:
         service = unpinned(plan.service, THIS_RETRY)
@@ -127,7 +168,8 @@ class Retry:
             if dedupe.wanted and not plan.choice.give_up:
                 rows = dedupe.without_duplicates(rows, [0], cached)
             tried = _Carrying(self, plan, service, rows, dedupe).run()
-        self.plans.delete([PLAN])
+        if (left := self._left()) is not None and (left.number, left.at) == (plan.number, plan.at):
+            self.plans.delete([PLAN])  # and no other one: somebody else may have finished this one, too
         told = {"records": tried.chosen, "written": sum(tried.tables.values()), "dropped": tried.dropped}
         self.emit(RecordsRetried(service=service.name, held=plan.choice.held, **told))
         return tried
@@ -150,8 +192,7 @@ class Retry:
         from pyspark.sql import functions as F
 
         choice = plan.choice
-        held = self.spark.read.format("delta").option("versionAsOf", plan.version).load(self._path(choice.held))
-        held = self._chosen(held, choice)
+        held = self._held(plan)
         columns = {"_file_id": "file_id", "_line": "line", "value": "record", "_landed_at": "at"}
         content = held.select(
             F.lit(0).alias("piece"),
@@ -202,22 +243,26 @@ class _Carrying:
         self.txn = Txn(app_id(service), plan.number)
 
     def run(self) -> Retried:
-        counted = self.rows.groupBy("_file_id", "_fate", "_table", "_declared", "_violated").count().collect()
+        counted = self.counted()
+        wanted = {row["_table"] for row in counted if row["_fate"] == "write"}
         if not self._has(table_path(self.lake, LEDGER)):
             self._write(
                 [Fate(r["_file_id"], r["_fate"], r["count"], r["_table"], r["_declared"], _names(r)) for r in counted]
             )
-            in_tables = self._written({r["_table"] for r in counted if r["_fate"] == "write"})
+            in_tables = self._written(wanted)
             self._account([r for r in counted if _moves(r, in_tables)])
         # From here on what is in the ledger counts: a table that failed then may not be tried under this number again.
-        in_tables = self._written({r["_table"] for r in counted if r["_fate"] == "write"})
-        self._let_go(in_tables)
+        in_tables = self._written(wanted)
+        self.let_go(in_tables)
         tables: dict[str, int] = {}
         for r in counted:
             if r["_fate"] == "write" and _moves(r, in_tables):
                 tables[r["_table"]] = tables.get(r["_table"], 0) + r["count"]
         dropped = sum(r["count"] for r in counted if r["_fate"] == "drop")
-        return Retried(sum(r["count"] for r in counted), tables, dropped)
+        return Retried(sum(r["count"] for r in counted), tables, dropped, len(self.plan.without))
+
+    def counted(self) -> Sequence[Any]:
+        return self.rows.groupBy("_file_id", "_fate", "_table", "_declared", "_violated").count().collect()
 
     def _write(self, fates: Sequence[Fate]) -> None:
         if self.plan.choice.give_up:
@@ -234,7 +279,7 @@ class _Carrying:
             tables_at_once=self.tries.tables_at_once,
             emit=self.tries.emit,
         )
-        writing.write_again(self.rows, fates, leftovers_by_table(self._leftovers({fate.file_id for fate in fates})))
+        writing.write_again(self.rows, fates, leftovers_by_table(self.leftovers({fate.file_id for fate in fates})))
         if self.dedupe.wanted:
             written = self._written(names := {f.table for f in fates if f.fate == "write" and f.table is not None})
             writing.remember(self.rows, dict.fromkeys(names - written, TABLE_FAILED), fates, self.dedupe)
@@ -252,32 +297,30 @@ class _Carrying:
         by_file: dict[str, list[Any]] = {}
         for r in moved:
             by_file.setdefault(r["_file_id"], []).append(r)
-        path = table_path(self.lake, LEDGER)
-        ledger = self.spark.read.format("delta").load(path)
-        found = rows_with(ledger, "file_id", "string", by_file).collect()
-        rows = [self._settled({**dict.fromkeys(NAMES), **row.asDict()}, by_file[row["file_id"]]) for row in found]
-        if len(rows) != len(by_file):
-            raise Halt(f"{len(by_file)} files have held records, but the ledger has {len(rows)} of them")
         written = {r["_table"] for r in moved if r["_fate"] == "write"}
-        rows += [one.without(written) for one in self._leftovers(by_file.keys()) if one.tables.keys() & written]
-        self._change_ledger(rows)
 
-    def _leftovers(self, file_ids: Collection[str]) -> list[Leftover]:
+        def changes() -> list[Change]:
+            found = self.ledger_rows(by_file.keys())
+            if len(found) != len(by_file):
+                raise Halt(f"{len(by_file)} files have held records, but the ledger has {len(found)} of them")
+            left = [one for one in self.leftovers(by_file.keys()) if one.tables.keys() & written]
+            settled = [(row, self._settled(row, by_file[row["file_id"]])) for row in found]
+            return settled + [(one.row, one.without(written)) for one in left]
+
+        self.change_ledger(changes)
+
+    def ledger_rows(self, file_ids: Collection[str]) -> list[dict[str, Any]]:
+        ledger = self.spark.read.format("delta").load(table_path(self.lake, LEDGER))
+        found = rows_with(ledger, "file_id", "string", file_ids).collect()
+        return [{**dict.fromkeys(NAMES), **row.asDict()} for row in found]
+
+    def change_ledger(self, changes: Callable[[], list[Change]]) -> None:
+        change_counts(self.spark, table_path(self.lake, LEDGER), changes, txn=self.txn, logs=self.logs)
+
+    def leftovers(self, file_ids: Collection[str]) -> list[Leftover]:
         """Of earlier versions of these files: they leave a table together with the coming of the newer version's rows."""
         ledger = self.spark.read.format("delta").load(table_path(self.lake, LEDGER))
         return left_behind(ledger, self.service, sorted(file_ids))
-
-    def _change_ledger(self, told: Sequence[dict[str, Any]]) -> None:
-        rows = self.spark.createDataFrame([*told], LEDGER_COLUMNS)
-        table = Destination("ledger", table_path(self.lake, LEDGER), ("day",))
-        leaving = [row["file_id"] for row in told]
-        result = replace(
-            self.spark, table, leaving, lambda seen: rows, txn=self.txn, logs=self.logs, id_column="file_id"
-        )
-        if isinstance(result, Failed):
-            raise Halt(f"the ledger could not be written; run it again, and it is finished: {result.error}")
-        if isinstance(result, Appended) and result.rows != len(told):
-            raise Halt(f"{len(told)} rows of the ledger change, but Delta's commit counts {result.rows}")
 
     def _settled(self, row: dict[str, Any], moved: Sequence[Any]) -> dict[str, Any]:
         tables = dict(row["tables"] or {})
@@ -292,7 +335,7 @@ class _Carrying:
         made = {**row, held: row[held] - count, "dropped": row["dropped"] + dropped, "tables": tables}
         return {**made, "written": sum(tables.values())}
 
-    def _let_go(self, in_tables: set[str]) -> None:
+    def let_go(self, in_tables: set[str]) -> None:
         """Those that moved leave the table where they were held; run again, there are none left."""
         from delta.tables import DeltaTable
         from pyspark.sql import functions as F

@@ -39,6 +39,11 @@ class RetryPlan:
     service: dict[str, Any]
     ids_version: int | None = None
     """Of the ids of records that came before: a try that is finished after a crash must come to the same fates."""
+    intent: bool = False
+    """Written before anything is chosen. A batch that sees it moves no held records; a batch that does not see it has its own
+    plan in the lake by then, and its files are among those left out."""
+    without: tuple[str, ...] = ()
+    """Ids of files that a batch is about to replace. Their records stay where they are."""
 
     def as_json(self) -> bytes:
         return json.dumps(asdict(self)).encode()
@@ -46,7 +51,8 @@ class RetryPlan:
     @classmethod
     def of_json(cls, text: bytes) -> RetryPlan:
         plain = _known(json.loads(text), cls)
-        return cls(**{**plain, "choice": Choice(**_known(plain["choice"], Choice))})
+        choice = Choice(**_known(plain["choice"], Choice))
+        return cls(**{**plain, "choice": choice, "without": tuple(plain.get("without", ()))})
 
 
 def _known(plain: dict[str, Any], kind: type[Any]) -> dict[str, Any]:

@@ -29,6 +29,7 @@ from forebay.batch.events import (
 from forebay.batch.expectations import COLUMNS as QUALITY_COLUMNS
 from forebay.batch.expectations import verdicts
 from forebay.batch.held import Held
+from forebay.batch.late_commits import LateCommits
 from forebay.batch.new_tables import NewTables
 from forebay.batch.reasons import EXPECTATION_FAILED, OF_WHOLE_TABLES, PAUSED_TABLE, TABLE_FAILED, TOO_MANY_NEW_TABLES
 from forebay.content.end import FileEnd
@@ -48,7 +49,7 @@ from forebay.table.fan_out import append, append_from_driver
 from forebay.table.from_records import with_record_columns
 from forebay.table.in_arrow import arrow_rows
 from forebay.table.kernel import Seen, TableLogs
-from forebay.table.replace import replace
+from forebay.table.replace import Staying, replace
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -77,6 +78,8 @@ class Writing:
     tables_at_once: int
     emit: Emit
     catalog: Catalog | None = None
+    late: LateCommits | None = None
+    """Where another driver began this batch."""
 
     @property
     def shared(self) -> dict[str, Any]:
@@ -116,7 +119,7 @@ class Writing:
                 unwritten[table] = TABLE_FAILED
         self.write_held(landing, ends, unwritten, fates, superseded, released)
         if dedupe is not None and dedupe.wanted:
-            self.remember(landing, unwritten, fates, dedupe, [earlier.earlier.file.file_id for earlier in superseded])
+            self.remember(landing, unwritten, fates, dedupe, superseded)
         return unwritten
 
     def remember(
@@ -125,14 +128,17 @@ class Writing:
         unwritten: Mapping[str, str],
         fates: Sequence[Fate],
         dedupe: Dedupe,
-        leaving: Sequence[str] = (),
+        superseded: Sequence[Superseded] = (),
     ) -> None:
-        """The ids of what was written, for the batches to come; those of files that were replaced leave."""
-        standing = {f.table: f.declared for f in fates if f.fate == "write" and f.file_id in dedupe.unread}
-        ids = dedupe.ids(rows, unwritten, {t: n for t, n in standing.items() if t is not None and n is not None})
+        """The ids of what was written, for the batches to come; those of files that were replaced leave. Where a file is
+        replayed, but its rows stay in a table that could not be written, their ids stay."""
+        leaving = [earlier.earlier.file.file_id for earlier in superseded]
+        staying = Staying(standing(superseded).keys(), unwritten.keys())
+        unread = {f.table: f.declared for f in fates if f.fate == "write" and f.file_id in dedupe.unread}
+        ids = dedupe.ids(rows, unwritten, {t: n for t, n in unread.items() if t is not None and n is not None})
         count = 0 if ids is None else ids.count()
         if count or leaving:
-            self.write_own("ids", ids if count else None, count, leaving)
+            self.write_own("ids", ids if count else None, count, leaving, staying)
         if self.txn.version % FORGET_EVERY == 0:
             dedupe.forget()
         dropped: dict[str, int] = {}
@@ -280,6 +286,8 @@ class Writing:
 
     def failed(self, table: str, wanted: int, result: AppendResult) -> bool:
         where: dict[str, Any] = {"service": self.service.name, "table": table, "batch": self.txn.version}
+        if isinstance(result, Failed) and not result.may_be_in and self.came_late(table):
+            result = Skipped()
         if isinstance(result, Failed):
             if result.may_be_in:
                 raise Halt(
@@ -296,6 +304,20 @@ class Writing:
             self.emit(RowsAppended(**where, **counts, version=result.version))
             self.register(table)
         return False
+
+    def came_late(self, table: str) -> bool:
+        """Whether a commit arrived that an earlier driver sent before it died. What nobody can read is told as it failed."""
+        if self.late is None:
+            return False
+        self.late.wait_out(self.txn.version, f"table {table} could not be written")
+        try:
+            return self.logs.has(table_path(self.lake, table), self.txn, again=True)
+        except LogFailed as unknown:
+            if unknown.lasts:
+                return False
+            raise Halt(
+                f"{table}: it is unknown whether its commit arrived, so the batch is repeated: {unknown}"
+            ) from unknown
 
     def register(self, table: str) -> None:
         """In the catalog, if there is one. What cannot be read now is registered with the next rows."""
@@ -354,7 +376,14 @@ class Writing:
                 "parked", rows_held.toArrow() if few and rows_held is not None else rows_held, parked, leaving
             )
 
-    def write_own(self, name: str, rows: DataFrame | pa.Table | None, wanted: int, leaving: Sequence[str] = ()) -> None:
+    def write_own(
+        self,
+        name: str,
+        rows: DataFrame | pa.Table | None,
+        wanted: int,
+        leaving: Sequence[str] = (),
+        staying: Staying | None = None,
+    ) -> None:
         """One of our own tables; if it cannot be written, nothing may be marked as done. Rows in Arrow need no Spark job, and
         let no earlier ones leave."""
         from pyspark.sql import functions as F
@@ -366,7 +395,8 @@ class Writing:
             result = append_from_driver(rows, table, expected=wanted, **more)
         elif leaving and self.logs.look(table.path) is not None:
             coming = None if rows is None else lambda seen: rows
-            result = replace(self.spark, table, leaving, coming, txn=self.txn, logs=self.logs, id_column="file_id")
+            more = {"txn": self.txn, "logs": self.logs, "id_column": "file_id", "staying": staying}
+            result = replace(self.spark, table, leaving, coming, **more)
         elif rows is not None:
             named = rows.withColumn("_table", F.lit(name))
             result = append(self.spark, named, [table], expected={name: wanted}, **more)[name]

@@ -198,6 +198,10 @@ def retry_records(
         tries.logs.close()
     for name, rows in sorted(tried.tables.items()):
         console.print(f"{name}: {rows:,} rows")
+    if tried.waiting:
+        console.print(
+            f"{tried.waiting:,} files are being replaced or replayed by a batch: their records were left. Repeat later"
+        )
     left = tried.chosen - tried.moved
     if tried.moved:
         of = f"{tried.moved:,} records of the {held}, {tried.dropped:,} of them dropped"

@@ -112,6 +112,7 @@ def batch_of(
         limits=Limits(task_memory_bytes=settings.task_memory_bytes),
         tables_at_once=settings.tables_at_once,
         still_ours=still_ours,
+        late_commit_wait_s=settings.late_commit_wait_s,
         catalog=Catalog(client("glue"), settings.catalog, emit=emit) if settings.catalog else None,
         declarations=Declarations(
             service,

@@ -140,6 +140,11 @@ class Sorted:
         """The ids of the files that get an end with this batch."""
         return frozenset(file.file_id for file in self.fresh) | {entry.file.file_id for entry in self.left_out}
 
+    @property
+    def replays(self) -> dict[str, Superseded]:
+        """What leaves for itself: the earlier rows of files that are replayed, by file id."""
+        return {one.by.file_id: one for one in self.superseded if one.is_replay}
+
     def superseded_by(self, landed: Iterable[str]) -> list[Superseded]:
         """Those that leave, once it is known which files landed."""
         ids = set(landed)
@@ -147,7 +152,7 @@ class Sorted:
 
     def as_begun(self, file_ids: Collection[str]) -> Sorted:
         """For a batch of which a part is in: a replay that was asked for since then is none of it."""
-        late = {one.by.file_id for one in self.superseded if one.is_replay} - set(file_ids)
+        late = self.replays.keys() - set(file_ids)
         if not late:
             return self
         fresh, retried = (tuple(f for f in some if f.file_id not in late) for some in (self.fresh, self.retried))

@@ -12,7 +12,8 @@ This is the rare way in: a key that got other bytes, where the service says that
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from forebay.errors import ForebayError
@@ -25,11 +26,22 @@ from forebay.table.kernel import Seen, TableLogs
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["replace"]
+__all__ = ["Staying", "replace"]
 
 ATTEMPTS = 5
 ROWS_MUST_FIT = "spark.databricks.delta.replaceWhere.constraintCheck.enabled"
 CONFLICTS = ("ConcurrentModification", "ConcurrentAppend", "ConcurrentDelete", "ConcurrentWrite", "MetadataChanged")
+
+
+@dataclass(frozen=True)
+class Staying:
+    """Rows of these files stay all the same, if their column `table` names one of these."""
+
+    file_ids: Collection[str]
+    tables: Collection[str]
+
+    def __bool__(self) -> bool:
+        return bool(self.file_ids and self.tables)
 
 
 class NotReplaced(ForebayError):
@@ -45,6 +57,7 @@ def replace(
     txn: Txn,
     logs: TableLogs,
     id_column: str = "_file_id",
+    staying: Staying | None = None,
 ) -> AppendResult:
     """The table must exist. Rows whose `id_column` is among `file_ids` leave it, and `rows` come."""
     began, seen = time.monotonic(), None
@@ -54,7 +67,8 @@ def replace(
                 return Skipped()
             seen = logs.look(table.path)
             try:
-                _commit(spark, table, file_ids, rows(seen) if rows else None, txn, id_column)
+                leaves = _leaves(id_column, file_ids, staying if seen and "table" in seen.schema.names else None)
+                _commit(spark, table, leaves, rows(seen) if rows else None, txn)
                 return _appended(spark, table, txn, time.monotonic() - began)
             except LogFailed:
                 raise
@@ -81,13 +95,22 @@ def _columns(seen: Seen) -> tuple[object, ...]:
     return seen.schema, seen.partition_columns
 
 
-def _commit(
-    spark: SparkSession, table: Destination, file_ids: Iterable[str], rows: DataFrame | None, txn: Txn, id_column: str
-) -> None:
+def _leaves(id_column: str, file_ids: Iterable[str], staying: Staying | None) -> str:
+    leaves = f"{id_column} IN ({_texts(file_ids)})"
+    if not staying:
+        return leaves
+    stays = f"{id_column} IN ({_texts(staying.file_ids)}) AND coalesce(table, '') IN ({_texts(staying.tables)})"
+    return f"{leaves} AND NOT ({stays})"
+
+
+def _texts(texts: Iterable[str]) -> str:
+    return ", ".join(f"'{text}'" for text in sorted(set(texts)))
+
+
+def _commit(spark: SparkSession, table: Destination, leaves: str, rows: DataFrame | None, txn: Txn) -> None:
     if rows is None:
         rows = spark.read.format("delta").load(table.path).where("false")
-    leaves = ", ".join(f"'{file_id}'" for file_id in sorted(set(file_ids)))
-    writer = rows.write.format("delta").mode("overwrite").option("replaceWhere", f"{id_column} IN ({leaves})")
+    writer = rows.write.format("delta").mode("overwrite").option("replaceWhere", leaves)
     writer = writer.option("txnAppId", txn.app_id).option("txnVersion", txn.version).option("mergeSchema", "true")
     # The rows that come are of other files than those that leave, which Delta would take for a mistake.
     spark.conf.set(ROWS_MUST_FIT, "false")

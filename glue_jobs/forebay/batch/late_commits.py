@@ -1,0 +1,34 @@
+"""A commit of a driver that died may still arrive: S3 takes a signed request for 15 minutes.
+
+In: when this driver started, which is after the other one died. Out: a wait, once, until nothing can arrive any more. Only a
+batch that another driver began needs it, and only before it settles on something that such a commit would contradict.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from forebay.batch.events import LateCommitsAwaited
+from forebay.events import Emit
+
+__all__ = ["LateCommits"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LateCommits:
+    """For one service. `wait_s` counts from `since`; 0 where no commit can be late."""
+
+    service: str
+    since: datetime
+    wait_s: float
+    emit: Emit
+    clock: Callable[[], datetime]
+    sleep: Callable[[float], None]
+
+    def wait_out(self, batch: int, why: str) -> None:
+        left = (self.since + timedelta(seconds=self.wait_s) - self.clock()).total_seconds()
+        if left > 0:
+            self.emit(LateCommitsAwaited(service=self.service, batch=batch, seconds=round(left), why=why))
+            self.sleep(left)

@@ -1,0 +1,88 @@
+"""Counts of files that are in the ledger already change: held records moved, or rows of a superseded file left a table.
+
+In: rows of the ledger, as they were and as they are from now on. Out: one commit with the given transaction. Only counts are
+written. What else was said of a file meanwhile, such as that it is to be replayed, stays. If one of the counts is another one
+by then, nothing is committed, and the change is made anew. The rows travel as a table, so their number does not matter.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from forebay.errors import Halt
+from forebay.table.commit import Txn
+from forebay.table.conflict import is_conflict
+from forebay.table.kernel import TableLogs
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["COUNTS", "Change", "change_counts"]
+
+Change = tuple[Mapping[str, Any], Mapping[str, Any]]
+"""A row as it was read, and as it is from now on."""
+
+COUNTS = ("written", "quarantined", "parked", "dropped")
+COLUMNS = ", ".join(
+    ["day date, file_id string, tables map<string, long>", *(f"{name} long, was_{name} long" for name in COUNTS)]
+)
+ATTEMPTS = 8
+OTHERWISE = "the ledger counts it otherwise by now"
+TXN = "spark.databricks.delta.write.txn"
+
+
+def change_counts(
+    spark: SparkSession, path: str, changes: Callable[[], Sequence[Change]], *, txn: Txn, logs: TableLogs
+) -> None:
+    """`changes` is asked again before each attempt. Run again, it finds its transaction and does nothing."""
+    why: Exception | None = None
+    for attempt in range(ATTEMPTS):
+        if logs.has(path, txn, again=True):
+            return
+        try:
+            if now := changes():
+                _merge(spark, path, now, txn)
+            return
+        except Exception as refused:
+            if not is_conflict(refused) and OTHERWISE not in str(refused):
+                raise
+            why = refused
+        time.sleep(0.2 * 2**attempt)
+    raise Halt(f"{path} was changed by others {ATTEMPTS} times; run it again, and it is finished: {why}")
+
+
+def _merge(spark: SparkSession, path: str, changes: Sequence[Change], txn: Txn) -> None:
+    from delta.tables import DeltaTable
+    from pyspark.sql import functions as F
+
+    told = spark.createDataFrame([_told(was, now) for was, now in changes], COLUMNS)
+    days = ", ".join(sorted({f"date '{was['day']}'" for was, _ in changes}))
+    same = " AND ".join(f"l.{name} = n.was_{name}" for name in COUNTS)
+    guarded = F.expr(f"CASE WHEN {same} THEN n.written ELSE raise_error(concat(n.file_id, ': {OTHERWISE}')) END")
+    ledger = DeltaTable.forPath(spark, path).alias("l")
+    merge = ledger.merge(told.alias("n"), f"l.day IN ({days}) AND l.day = n.day AND l.file_id = n.file_id")
+    others = {name: f"n.{name}" for name in ("tables", *COUNTS) if name != "written"}
+    with _transaction(spark, txn):
+        done = merge.whenMatchedUpdate(set={**others, "written": guarded}).execute().first()
+    if done is None or done["num_updated_rows"] != len(changes):
+        raise Halt(f"{len(changes)} rows of {path} change, but Delta's commit says {done}")
+
+
+def _told(was: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
+    before = {f"was_{name}": was[name] for name in COUNTS}
+    return {**{name: now[name] for name in ("day", "file_id", "tables", *COUNTS)}, **before}
+
+
+@contextmanager
+def _transaction(spark: SparkSession, txn: Txn) -> Iterator[None]:
+    """MERGE has no options of its own; Delta takes the transaction from the session, for one statement."""
+    spark.conf.set(f"{TXN}AppId", txn.app_id)
+    spark.conf.set(f"{TXN}Version", str(txn.version))
+    try:
+        yield
+    finally:
+        spark.conf.unset(f"{TXN}AppId")
+        spark.conf.unset(f"{TXN}Version")

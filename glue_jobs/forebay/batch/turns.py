@@ -1,0 +1,59 @@
+"""Held records of a file that a batch replaces or replays, and that a retry may be moving: never both at once.
+
+In: what a batch read, and the plan of a retry, if there is one. Out: the files that wait. A batch makes its own plan durable
+before its last look, and a retry does the same the other way round, so one of them sees the other. A file that waits counts
+as one that S3 withholds: its earlier rows stay, and it comes again by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import replace
+from typing import Any
+
+from forebay.batch.reading import Read
+from forebay.batch.retry_plan import PLAN
+from forebay.lake.objects import Objects
+from forebay.ledger.versions import Claim, Sorted, Superseded
+
+__all__ = ["RETRY_UNDER_WAY", "Turns", "waiting_for_turn"]
+
+RETRY_UNDER_WAY = "retry-under-way"
+DETAIL = (
+    "a retry of held records is under way, and it may move records of the version that this one replaces. "
+    "If that retry died, `forebay quarantine retry` finishes it"
+)
+
+
+class Turns:
+    """`tries` is where a service's retries keep their plan."""
+
+    def __init__(self, tries: Objects) -> None:
+        self._tries = tries
+
+    def taken(self, split: Sorted) -> frozenset[str]:
+        """The ids of new files that would let records go which a retry may be moving."""
+        ids = frozenset(one.by.file_id for one in _held(split.superseded))
+        return ids if ids and self._tries.read(PLAN) is not None else frozenset()
+
+    def lost(self, split: Sorted, landed: Collection[str], claim_again: Callable[[], Claim]) -> bool:
+        """Once the batch's plan is durable: whether a retry is under way, or moved records since the claim."""
+        held = _held(split.superseded_by(landed))
+        if not held or self._tries.read(PLAN) is not None:
+            return bool(held)
+        rows = {seen.file.file_id: seen.row for some in claim_again().earlier.values() for seen in some}
+        return any(rows.get(one.earlier.file.file_id) != one.earlier.row for one in held)
+
+
+def waiting_for_turn(read: Read, file_ids: Collection[str]) -> Read:
+    """The same, but these files could not be had."""
+    if not file_ids:
+        return read
+    nothing: dict[str, Any] = {"documents": 0, "refused": 0, "content_hash": "", "head": ""}
+    withheld = {"outcome": "unavailable", "reason": RETRY_UNDER_WAY, "detail": DETAIL, **nothing}
+    ends = [replace(e, **withheld) if e.lands and e.file.file_id in file_ids else e for e in read.ends]
+    return replace(read, ends=ends)
+
+
+def _held(superseded: Iterable[Superseded]) -> list[Superseded]:
+    return [one for one in superseded if one.earlier.row["quarantined"] or one.earlier.row["parked"]]

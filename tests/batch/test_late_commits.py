@@ -1,0 +1,97 @@
+"""The commit of a dead driver that arrives while the next one works on the same batch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from forebay.declaration.service import parse_service
+from forebay.lake.layout import LEDGER, QUARANTINE
+from forebay.landed_file import LandedFile
+from forebay.table.commit import Txn
+from tests.batch.paper import Lake, Record, lay_out
+from tests.batch.world import Died
+
+SERVICE = parse_service({"service.toml": 'name = "s"\n[[tables]]\nname = "{game}"\n'})
+AT = datetime(2026, 11, 21, 10, tzinfo=UTC)
+FILE, OTHER = (LandedFile("landing", key, 1, key, None, "0", AT) for key in "ab")
+RECORDS = [Record("alpha", "1"), Record("alpha", "2"), Record("beta", "3")]
+BEFORE_BETA = 3
+"""Effects: the plan, the names of new tables, alpha."""
+
+
+class Scene:
+    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+        self.patch, self.lake, self.now, self.waited = patch, Lake(), AT, list[float]()
+        self.lake.answers = {FILE.file_id: RECORDS, OTHER.file_id: "denied"}
+        self.late: tuple[str, int] | None = None
+
+    def batch(self, dies_after: int | None = None, wait_s: float = 960) -> None:
+        self.lake.dies_after = dies_after
+        more: dict[str, Any] = {"late_commit_wait_s": wait_s, "sleep": self.sleep, "clock": lambda: self.now}
+        lay_out(self.patch, self.lake, SERVICE, "g0", **more).process_files(0, [FILE, OTHER])
+
+    def driver_dies(self, after: int) -> None:
+        with pytest.raises(Died):
+            self.batch(after)
+
+    def sleep(self, seconds: float) -> None:
+        """Meanwhile the dead driver's commit arrives, if one is on its way."""
+        self.waited.append(seconds)
+        self.now += timedelta(seconds=seconds)
+        if self.late is not None:
+            table, rows = self.late
+            of_file = [{"_file_id": FILE.file_id, "byte_offset": n} for n in range(rows)]
+            self.lake.commit(table, Txn("forebay/s/g0", 0), of_file, (), "_file_id")
+
+    def tables(self) -> Any:
+        return {entry["key"]: (entry["outcome"], entry["tables"]) for entry in self.lake.rows(LEDGER)}
+
+
+@pytest.fixture
+def scene(monkeypatch: pytest.MonkeyPatch) -> Scene:
+    return Scene(monkeypatch)
+
+
+def held(lake: Lake) -> Sequence[str]:
+    return [row["table"] for row in lake.rows(QUARANTINE)]
+
+
+def test_a_commit_that_arrives_after_the_next_driver_was_refused_leaves_no_rows_in_both_places(scene: Scene) -> None:
+    scene.driver_dies(BEFORE_BETA)
+    scene.lake.failing, scene.late = {"beta"}, ("beta", 1)
+    scene.batch()
+    assert (scene.tables()["a"], held(scene.lake)) == (("loaded", {"alpha": 2, "beta": 1}), [])
+
+
+def test_a_table_fails_once_nothing_can_arrive_any_more(scene: Scene) -> None:
+    scene.driver_dies(BEFORE_BETA)
+    scene.lake.failing = {"alpha", "beta"}
+    scene.batch()
+    assert scene.waited == [960], "once for the batch"
+    assert (scene.tables()["a"], held(scene.lake)) == (("loaded", {"alpha": 2}), ["beta"])
+
+
+def test_a_driver_that_began_the_batch_itself_waits_for_nobody(scene: Scene) -> None:
+    scene.lake.failing = {"beta"}
+    scene.batch()
+    assert (scene.waited, held(scene.lake)) == ([], ["beta"])
+
+
+def test_before_files_that_read_differently_get_another_plan_the_first_one_s_commits_are_awaited(scene: Scene) -> None:
+    """Its rows are in then, so the file that nobody could read in the first attempt comes another time."""
+    scene.driver_dies(1)
+    scene.lake.answers[OTHER.file_id] = RECORDS
+    scene.late = ("alpha", 2)
+    scene.batch()
+    assert scene.waited == [960]
+    assert scene.tables() == {"a": ("loaded", {"alpha": 2, "beta": 1}), "b": ("denied", {})}
+
+
+def test_files_that_read_as_before_are_not_held_up(scene: Scene) -> None:
+    scene.driver_dies(1)
+    scene.batch()
+    assert (scene.waited, scene.tables()["a"]) == ([], ("loaded", {"alpha": 2, "beta": 1}))

@@ -1,0 +1,125 @@
+"""A retry of held records while a batch replays or replaces the file that they came from, stopped and mixed at every effect:
+no row stands twice, none is lost, and the ledger says where each is."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import suppress
+from datetime import UTC, datetime
+from functools import partial
+
+import pytest
+
+from forebay.batch.retry import Retried
+from forebay.batch.retry_plan import Choice
+from forebay.batch.turns import RETRY_UNDER_WAY
+from forebay.declaration.service import parse_service
+from forebay.lake.layout import LEDGER, QUARANTINE
+from forebay.landed_file import LandedFile
+from tests.batch.paper import Lake, Record, lay_out, retry_in
+from tests.batch.world import Died
+
+SERVICE = parse_service({"service.toml": 'name = "s"\noverwritten = "replace"\n[[tables]]\nname = "{game}"\n'})
+AT = datetime(2026, 11, 21, 10, tzinfo=UTC)
+FIRST, SECOND = (LandedFile("landing", "a", 1, f"a-{n}", None, f"{n:016X}", AT) for n in (1, 2))
+RECORDS = [Record("alpha", "1"), Record("beta", "2"), Record("beta", "3"), Record(None, "", broken=True)]
+FAILED = Choice("quarantine", reason="table-failed")
+MOST_EFFECTS = 8
+
+
+class Scene:
+    """The first version is loaded, but for its rows of table beta. Then it is to be read again, or it has a newer version."""
+
+    def __init__(self, patch: pytest.MonkeyPatch, how: str) -> None:
+        self.patch, self.lake, self.numbers = patch, Lake(), 0
+        self.lake.answers = {FIRST.file_id: RECORDS, SECOND.file_id: RECORDS[:2]}
+        self.lake.failing = {"beta"}
+        self.batch(FIRST)
+        self.lake.failing = set()
+        if how == "replays":
+            self.lake.rows(LEDGER)[0]["outcome"] = "replay"
+        self.newest = FIRST if how == "replays" else SECOND
+
+    def batch(self, file: LandedFile, dies_after: int | None = None) -> None:
+        self.lake.dies_after = dies_after
+        lay_out(self.patch, self.lake, SERVICE, "g0").process_files(self.numbers, [file])
+        self.numbers += 1
+
+    def dying(self, dies_after: int | None) -> None:
+        with suppress(Died):
+            self.batch(self.newest, dies_after)
+
+    def retry(self, dies_after: int | None = None, choice: Choice = FAILED) -> None:
+        self.lake.dies_after = dies_after
+        with suppress(Died):
+            retry_in(self.patch, self.lake, SERVICE).run(choice)
+
+    def end(self) -> None:
+        """The batch is repeated until it ends, what was begun is finished, and what waits for a retry comes again."""
+        self.lake.meanwhile = None
+        if self.numbers == 1:
+            self.batch(self.newest)
+        self.retry()
+        self.batch(self.newest)
+
+    def check(self) -> None:
+        (row,) = [row for row in self.lake.rows(LEDGER) if row["file_id"] == self.newest.file_id]
+        there = {name: Counter(r["_file_id"] for r in self.lake.rows(name)) for name in ("alpha", "beta")}
+        newest, beta = self.newest.file_id, 2 if self.newest == FIRST else 1
+        assert there == {"alpha": {newest: 1}, "beta": {newest: beta}}
+        assert (row["outcome"], row["tables"], row["quarantined"]) == ("loaded", {"alpha": 1, "beta": beta}, beta - 1)
+        assert Counter(r["_file_id"] for r in self.lake.rows(QUARANTINE)) == ({newest: 1} if beta == 2 else {})
+        assert [name for name in self.lake.objects if "/plans/" in name or "/tries/" in name] == []
+
+
+def scenes(how: str) -> Iterator[tuple[Scene, int, int | None]]:
+    """One for every effect before which the other one comes, and after which it dies."""
+    for at in range(MOST_EFFECTS):
+        for dies_after in (None, *range(MOST_EFFECTS)):
+            with pytest.MonkeyPatch.context() as patch:
+                yield Scene(patch, how), at, dies_after
+
+
+@pytest.mark.parametrize("how", ["replays", "replaces"])
+def test_a_retry_in_the_middle_of_a_batch(how: str) -> None:
+    for scene, at, dies_after in scenes(how):
+        scene.lake.meanwhile = (at, partial(scene.retry, dies_after))
+        scene.batch(scene.newest)
+        scene.end()
+        scene.check()
+
+
+@pytest.mark.parametrize("how", ["replays", "replaces"])
+def test_a_batch_in_the_middle_of_a_retry(how: str) -> None:
+    for scene, at, dies_after in scenes(how):
+        scene.lake.meanwhile = (at, partial(scene.dying, dies_after))
+        scene.retry()
+        scene.end()
+        scene.check()
+
+
+@pytest.mark.parametrize("how", ["replays", "replaces"])
+def test_a_batch_whose_driver_dies_and_a_retry_before_the_next_one(how: str) -> None:
+    for scene, dies, dies_too in scenes(how):
+        scene.dying(dies)
+        scene.retry(dies_too)
+        scene.end()
+        scene.check()
+
+
+def test_a_file_whose_records_are_being_moved_waits_for_its_turn() -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        scene = Scene(patch, "replaces")
+        scene.retry(dies_after=2)
+        scene.batch(SECOND)
+        outcomes = {row["etag"]: (row["outcome"], row["reason"]) for row in scene.lake.rows(LEDGER)}
+        assert outcomes == {"a-1": ("loaded", "table-failed"), "a-2": ("unavailable", RETRY_UNDER_WAY)}
+
+
+def test_records_of_a_file_that_a_batch_has_begun_to_replace_are_left_out() -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        scene = Scene(patch, "replaces")
+        scene.dying(2)
+        scene.lake.dies_after = None
+        assert retry_in(patch, scene.lake, SERVICE).run(FAILED) == Retried(waiting=1)
