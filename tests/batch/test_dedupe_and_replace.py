@@ -7,6 +7,10 @@ import json
 import pytest
 from pyspark.sql import SparkSession
 
+from forebay.operate.files import FileChoice
+from forebay.operate.lake_view import view_of
+from forebay.operate.replay import mark, replay_of
+from tests.batch.test_overwritten import failing
 from tests.batch.world import Died, World, unread
 
 SERVICE = """
@@ -85,3 +89,15 @@ def test_the_records_of_a_file_that_only_the_first_try_could_read_are_known_all_
     put(world, "b.json", 1, "x", "z")
     world.try_batch(1, [world.file("b.json")])
     assert standing(world) == [("a.json-1", "x"), ("a.json-1", "y"), ("b.json-1", "z")]
+
+
+def test_a_replay_that_one_table_refuses_leaves_its_records_known_there(world: World) -> None:
+    world.answers = {key: events("x") + events("y", game="beta") for key in ("a.json", "b.json")}
+    world.try_batch(0, [world.file("a.json")])
+    view = view_of(world.lake)
+    mark(view, replay_of(view, FileChoice()))
+    with failing(world, "alpha"):
+        world.try_batch(1, [world.file("a.json")])
+    world.try_batch(2, [world.file("b.json")])
+    assert (world.rows_of("alpha"), world.rows_of("beta")) == ({"a.json": 1}, {"a.json": 1})
+    world.tables_agree_with_the_ledger("alpha", "beta")

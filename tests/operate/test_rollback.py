@@ -113,6 +113,14 @@ def test_records_whose_rows_left_are_no_duplicates_when_they_come_again(lake: st
     assert DeltaTable(f"{lake}/_forebay/ids").to_pyarrow_table()["file_id"].to_pylist() == [file_id("in/a.json")]
 
 
+def test_a_rollback_of_one_table_forgets_no_records_of_the_others(lake: str) -> None:
+    known: dict[str, Any] = {"day": [date(2026, 11, 21)] * 3, "id": [b"1" * 16, b"2" * 16, b"3" * 16]}
+    known |= {"file_id": [file_id("in/b.json")] * 3, "table": ["alpha", "beta", None]}
+    write_deltalake(f"{lake}/_forebay/ids", pa.table(known), partition_by=["day"])
+    ran("rollback", "alpha", "--to", "0", "--lake", lake, "--yes")
+    assert DeltaTable(f"{lake}/_forebay/ids").to_pyarrow_table()["table"].to_pylist() == ["beta"]
+
+
 class Killed(BaseException):
     """What no handler takes for an error."""
 

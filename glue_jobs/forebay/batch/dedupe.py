@@ -121,6 +121,7 @@ class Dedupe:
             *(v.alias(n) for n, v in same.items()),
             F.col(ID).alias("id"),
             F.col("_file_id").alias("file_id"),
+            F.col("_table").alias("table"),
         ]
         return reduce(lambda a, b: a.unionByName(b), (some.select(*columns) for some in made))
 
@@ -134,7 +135,8 @@ class Dedupe:
         rows = self.spark.read.format("delta").load(f"{self.path.removesuffix(IDS)}{table}")
         rows = rows.where(F.col("_file_id").isin(sorted(self.unread)))
         parts = _parts(dedupe.by)
-        return rows.where(F.coalesce(*parts).isNotNull()).select("_file_id", _id_of(F.lit(table), parts).alias(ID))
+        same, of_table = _id_of(F.lit(table), parts).alias(ID), F.lit(table).alias("_table")
+        return rows.where(F.coalesce(*parts).isNotNull()).select("_file_id", same, of_table)
 
     def forget(self) -> None:
         """Days that no window reaches are removed, whole partitions of them; again is harmless, and so is another time, where

@@ -132,21 +132,25 @@ def _carry_out(view: LakeView, plan: Rollback, store: Objects) -> Rollback:
 
 
 def _forget_ids(view: LakeView, plan: Rollback) -> None:
-    """A record whose row left is no longer known, or `dedupe` would drop it when it comes again. Ids do not name their table:
-    rows of these files that stay elsewhere are forgotten, too. Said again it changes nothing."""
-    left = sorted({file for one in plan.tables for file, rows in one.changes.items() if rows < 0})
-    for at in range(0, len(left), ASKED_AT_ONCE):
-        where = f"file_id in ({', '.join(map(quoted, left[at : at + ASKED_AT_ONCE]))})"
-        commit(
-            partial(_forget, view, where),
-            refused="the tables are back, but the ids of their records are written all the time; say it again",
-        )
+    """A record whose row left is no longer known, or `dedupe` would drop it when it comes again. Of ids without a table, which
+    earlier code wrote, all of the file go. Said again it changes nothing."""
+    for one in plan.tables:
+        left = sorted(file for file, rows in one.changes.items() if rows < 0)
+        for at in range(0, len(left), ASKED_AT_ONCE):
+            where = f"file_id in ({', '.join(map(quoted, left[at : at + ASKED_AT_ONCE]))})"
+            commit(
+                partial(_forget, view, one.table, where),
+                refused="the tables are back, but the ids of their records are written all the time; say it again",
+            )
 
 
-def _forget(view: LakeView, where: str) -> None:
+def _forget(view: LakeView, table: str, where: str) -> None:
     ids = view.table(IDS)
-    if ids is not None:
-        ids.delete(where)
+    if ids is None:
+        return
+    named = "table" in ids.schema().to_arrow().names
+    of_table = f' and coalesce("table", {quoted(table)}) = {quoted(table)}' if named else ""
+    ids.delete(where + of_table)
 
 
 def _restore(view: LakeView, one: TableBack, number: str) -> str:
