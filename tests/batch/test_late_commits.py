@@ -29,10 +29,13 @@ class Scene:
         self.lake.answers = {FILE.file_id: RECORDS, OTHER.file_id: "denied"}
         self.late: tuple[str, int] | None = None
 
-    def batch(self, dies_after: int | None = None, wait_s: float = 960) -> None:
+    def batch(self, dies_after: int | None = None) -> None:
+        self.driver(dies_after).process_files(0, [FILE, OTHER])
+
+    def driver(self, dies_after: int | None = None) -> Any:
         self.lake.dies_after = dies_after
-        more: dict[str, Any] = {"late_commit_wait_s": wait_s, "sleep": self.sleep, "clock": lambda: self.now}
-        lay_out(self.patch, self.lake, SERVICE, "g0", **more).process_files(0, [FILE, OTHER])
+        more: dict[str, Any] = {"late_commit_wait_s": 960, "sleep": self.sleep, "clock": lambda: self.now}
+        return lay_out(self.patch, self.lake, SERVICE, "g0", **more)
 
     def driver_dies(self, after: int) -> None:
         with pytest.raises(Died):
@@ -89,6 +92,13 @@ def test_before_files_that_read_differently_get_another_plan_the_first_one_s_com
     scene.batch()
     assert scene.waited == [960]
     assert scene.tables() == {"a": ("loaded", {"alpha": 2, "beta": 1}), "b": ("denied", {})}
+
+
+def test_before_a_new_checkpoint_gives_up_a_plan_its_commits_are_awaited(scene: Scene) -> None:
+    scene.driver_dies(1)
+    scene.late = ("alpha", 2)
+    scene.driver().finish_earlier("g1")
+    assert (scene.waited, scene.tables()["a"]) == ([960], ("loaded", {"alpha": 2, "beta": 1}))
 
 
 def test_files_that_read_as_before_are_not_held_up(scene: Scene) -> None:

@@ -14,6 +14,7 @@ from forebay.batch.batch import Batch
 from forebay.batch.plan import Plans
 from forebay.batch.reading import Read
 from forebay.batch.reporting import Stages
+from forebay.batch.turns import Turns
 from forebay.content.end import FileEnd
 from forebay.content.outcome import ReadOutcome
 from forebay.declaration.service import parse_service
@@ -39,6 +40,7 @@ def version(n: int) -> LandedFile:
 class Tables:
     """In the place of `Writing`: which files' rows came to the one table, and which left it."""
 
+    late = None
     generation, began_at, txn, shared = "g", AT, Txn("a", 7), {"service": "studio", "generation": "g", "batch": 7}
 
     def __init__(self) -> None:
@@ -82,6 +84,7 @@ class Driver(Batch):
         self.service = parse_service({"service.toml": text})
         self.lake, self.plans = str(lake), Plans(open_objects(str(lake)), "studio")
         self.ledger, self.skips = Known(self), Skips(open_objects(f"{lake}/skips"))  # type: ignore[assignment]
+        self.turns = Turns(open_objects(f"{lake}/tries"))
         self.emit, self.clock, self.still_ours = (lambda event: None), (lambda: AT), (lambda: None)
         self.spark: Any = None
         self.logs: Any = None

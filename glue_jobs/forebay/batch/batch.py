@@ -129,7 +129,8 @@ class Batch:
         before = self.service
         self.service = unpinned(plan.service, f"batch {plan.batch}")
         writing = self.writing(txn, plan)
-        if self.done(writing, plan, self.claimed(plan.files, plan.skipped).to_read()):
+        claim = self.claimed(plan.files, plan.skipped).to_read()
+        if self.done(writing, plan, claim) or self.came_late(writing, plan, claim, "it is given up"):
             self.steps(plan.files, writing, plan, Stages())
         else:
             self.plans.forget(plan.generation, plan.batch)
@@ -180,7 +181,7 @@ class Batch:
                 split = as_planned(again, claim) if again else claim.decided(read.landed)
                 dedupe = self.dedupe(writing, split, again)
                 read = self.decided(read, split, dedupe, cached)
-                if again is None and plan is not None and self.came_late(writing, plan, split, read):
+                if again is None and plan is not None and self.must_resume(writing, plan, split, read):
                     self.steps(files, writing, plan, stages)
                     return
                 going = self.planned(files, split, writing, plan, read, done, dedupe)
@@ -249,11 +250,16 @@ class Batch:
             )
         return done
 
-    def came_late(self, writing: Writing, plan: Plan, split: Sorted, read: Read) -> bool:
-        """Before a plan that another driver made gives way to another one: whether a commit of his arrived."""
-        if writing.late is None or plan.reads_like(read.ends, read.fates):
+    def must_resume(self, writing: Writing, plan: Plan, split: Sorted, read: Read) -> bool:
+        """Before another driver's plan gives way to one of our own: whether a commit of his arrived."""
+        if plan.reads_like(read.ends, read.fates):
             return False
-        writing.late.wait_out(plan.batch, "its files read differently now")
+        return self.came_late(writing, plan, split, "its files read differently now")
+
+    def came_late(self, writing: Writing, plan: Plan, split: Sorted, why: str) -> bool:
+        if writing.late is None:
+            return False
+        writing.late.wait_out(plan.batch, why)
         return bool(self.done(writing, plan, split))
 
     def read(self, files: Sequence[LandedFile], cached: ExitStack) -> Read:
