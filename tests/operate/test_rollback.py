@@ -274,6 +274,17 @@ def test_a_ledger_that_does_not_fit_is_told_and_nothing_is_done(lake: str) -> No
         plan_rollback(LakeView(lake), ["alpha"], 0, replay=False)
 
 
+def test_a_ledger_that_fits_no_more_when_it_begins_stops_it_before_anything_is_done(lake: str) -> None:
+    view = LakeView(lake)
+    plan = plan_rollback(view, ["alpha"], 0, replay=False)
+    ledger_table = DeltaTable(f"{lake}/_forebay/ledger")
+    ledger_table.delete("key = 'in/b.json'")
+    with pytest.raises(Halt, match="the ledger has 0 of them"):
+        roll_back(view, plan)
+    assert rows(lake, "alpha") == 5
+    assert finish_earlier(view) is None, "no job is kept from starting"
+
+
 def test_a_change_of_the_ledger_meanwhile_is_not_lost(lake: str, monkeypatch: pytest.MonkeyPatch) -> None:
     view, real, changes = LakeView(lake), rollback._entries_after, [2, 1]
     plan = plan_rollback(view, ["alpha"], 0, replay=False)

@@ -103,6 +103,7 @@ def plan_rollback(view: LakeView, tables: Sequence[str], to: int | datetime, *, 
 def roll_back(view: LakeView, plan: Rollback) -> Rollback:
     """What was done: without tables that stay, such as one that somebody changed since the plan."""
     with _alone(view, [one.table for one in plan.tables]):
+        _entries_after(_there(view, LEDGER), plan)  # again: a job may have ended its batch since the plan was shown
         store = open_objects(rollback_of(view.lake))
         if not store.write_over(ROLLBACK_PLAN, json.dumps(asdict(plan)).encode(), None):
             raise Halt("another rollback was begun meanwhile; say it again when that has ended")
