@@ -22,6 +22,7 @@ ROWS = {
     "github-webhooks": {"pull_requests": 2, "issues": 2, "pushes": 1},
     "one-bucket-many-games": {"alpha_events": 2, "beta_events": 2},
     "sdk-batches": {"move_events": 6, "purchase_events": 6},
+    "several-feeds": {"alpha_events": 2, "audit": 2, "invoices": 2},
     "segment": {"identify_calls": 2, "page_calls": 2, "track_calls": 2},
     "snowplow-enriched": {"events": 6},
     "stripe-webhooks": {"invoices": 4, "others": 2},
@@ -33,7 +34,7 @@ PARKED = {"cloudwatch-logs": 1}
 
 def tried(name: str) -> Trial:
     service = load_service(str(EXAMPLES / name))
-    return try_out(service, read_samples([str(EXAMPLES / name / "samples")], form=service.envelope.form))
+    return try_out(service, read_samples([str(EXAMPLES / name / "samples")], service))
 
 
 def test_every_example_is_tried() -> None:

@@ -16,30 +16,57 @@ from forebay.record.route import Origin, route_of
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-KEY, METADATA = "in/alpha/2026/a.json", {"studio": "north", "empty": ""}
+METADATA = {"studio": "north", "empty": ""}
+PLACES = [
+    ("ours", "in/alpha/2026/a.json"),
+    ("ours", "in/x.json"),
+    ("theirs", "in/beta/a.json"),
+    ("ours", "out/c/d.json"),
+]
 COLUMNS = (
-    "piece int, line long, byte_offset long, value string, problem string, detail string, key string, metadata string"
+    "piece int, line long, byte_offset long, value string, problem string, detail string, bucket string, key string, "
+    "metadata string"
 )
+ENVELOPE = 'envelope = { key = "in/{game}/" }'
+FEEDS = """
+[[feeds]]
+name = "a"
+prefix = "in/"
+key = "in/{game}/"
+[[feeds]]
+name = "b"
+prefix = "in/"
+bucket = "theirs"
+key = "in/{studio}/{game}."
+[[feeds]]
+name = "c"
+key = "{kind}/"
+"""
 
 
 def routes_by_spark(spark: SparkSession, service: Service, texts: list[str]) -> list[tuple[Any, ...]]:
-    rows = [(0, n, n, text, None, None, KEY, json.dumps(METADATA)) for n, text in enumerate(texts)]
+    rows = [(0, n, n, text, None, None, *_place(n), json.dumps(METADATA)) for n, text in enumerate(texts)]
     made = routed(spark.createDataFrame(rows, COLUMNS), service).orderBy("line")
     return [tuple(row) for row in made.select("_fate", "_table", "_declared", "_reason").collect()]
 
 
 def routes_by_python(service: Service, texts: list[str]) -> list[tuple[Any, ...]]:
-    routes = [route_of(service, read_json(text), Origin(KEY, METADATA)) for text in texts]
+    origins = (Origin(key, bucket, METADATA) for bucket, key in map(_place, range(len(texts))))
+    routes = [route_of(service, read_json(text), origin) for text, origin in zip(texts, origins, strict=True)]
     return [(route.fate, route.table, route.declared, route.reason) for route in routes]
 
 
-def service_of(wheres: list[Any]) -> Service:
+def _place(number: int) -> tuple[str, str]:
+    return PLACES[number % len(PLACES)]
+
+
+def service_of(wheres: list[Any], feeds: str) -> Service:
     tables = [{"name": f"t{n}" if n % 3 else f"t{n}_{{a}}", "where": where} for n, where in enumerate(wheres)]
     last = {"name": "{@key.game}_{@metadata.studio}", "where": {"@type": ["x", "y"]}}
     text = "\n".join(
         f"[[tables]]\nname = {json.dumps(t['name'])}\nwhere = {toml_of(t['where'])}" for t in [*tables, last]
     )
-    return parse_service({"service.toml": f'name = "s"\nenvelope = {{ key = "in/{{game}}/" }}\n{text}'})
+    return parse_service({"service.toml": f'name = "s"\n{feeds}\n{text}'})
 
 
 def toml_of(value: Any) -> str:
@@ -48,10 +75,11 @@ def toml_of(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-TEXTS = ["x", "y", "", "x.y", "7", "7.5", "x\n", "é"]
+TEXTS = ["x", "y", "", "x.y", "7", "7.5", "x\n", "é", "a", "b", "c", "a.json", "ours"]
 VALUES = [*TEXTS, None, True, 7, -1, 7.5]
 NUMBERS = [7, -1, 7.5, 0]
 PATHS = ["a", "@type", '"a.b"', "items[1]", "items[0].a", "@metadata.studio", "@metadata.empty", "@key.game"]
+PATHS += ["@key", "@file", "@bucket", "@feed", "@feed"]
 
 
 def any_condition(draw: Random) -> Any:
@@ -74,11 +102,11 @@ def any_record(draw: Random) -> dict[str, Any]:
     return made | {"items": draw.choice([draw.choice(VALUES), [item() for _ in range(draw.randint(0, 3))]])}
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_spark_routes_a_record_as_the_definition_does(spark: SparkSession, seed: int) -> None:
+@pytest.mark.parametrize(("seed", "feeds"), [(0, ENVELOPE), (1, ENVELOPE), (2, FEEDS), (3, FEEDS)])
+def test_spark_routes_a_record_as_the_definition_does(spark: SparkSession, seed: int, feeds: str) -> None:
     draw = Random(seed)
     wheres = [{path: any_condition(draw) for path in draw.sample(PATHS, draw.randint(1, 2))} for _ in range(8)]
-    service, texts = service_of(wheres), [json.dumps(any_record(draw)) for _ in range(200)]
+    service, texts = service_of(wheres, feeds), [json.dumps(any_record(draw)) for _ in range(200)]
     by_spark, by_python = routes_by_spark(spark, service, texts), routes_by_python(service, texts)
     assert [(t, s, p) for t, s, p in zip(texts, by_spark, by_python, strict=True) if s != p][:3] == []
     assert len(set(by_python)) > 2

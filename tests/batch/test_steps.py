@@ -17,7 +17,7 @@ from forebay.batch.reporting import Stages
 from forebay.batch.turns import Turns
 from forebay.content.end import FileEnd
 from forebay.content.outcome import ReadOutcome
-from forebay.declaration.service import parse_service
+from forebay.declaration.service import Service, parse_service
 from forebay.lake.objects import open_objects
 from forebay.landed_file import LandedFile
 from forebay.ledger.entry import Entry
@@ -70,10 +70,9 @@ class Known:
     def __init__(self, driver: Driver) -> None:
         self.driver, self.withheld = driver, Withheld()
 
-    def claim(
-        self, files: Sequence[LandedFile], rule_of: Any, skipped: Collection[str] = (), service: str | None = None
-    ) -> Claim:
-        return Claim(files, {("landing", "in/a.json"): self.driver.earlier}, rule_of, skipped, service)
+    def claim(self, files: Sequence[LandedFile], service: Service, skipped: Collection[str] = ()) -> Claim:
+        earlier = {("landing", "in/a.json"): self.driver.earlier}
+        return Claim(files, earlier, service.rule_of, skipped, service.name)
 
 
 class Driver(Batch):

@@ -13,7 +13,7 @@ from forebay.content.limits import Limits
 from forebay.content.outcome import Unread
 from forebay.content.piece import cut
 from forebay.content.reading import read_pieces
-from forebay.declaration.form import FOUND, Form
+from forebay.declaration.form import FOUND, Form, Forms
 from forebay.landed_file import LandedFile
 
 __all__ = ["Memory", "Reading", "read", "read_one"]
@@ -73,12 +73,17 @@ def read(
     limits: Limits | None = None,
     memory: Memory | None = None,
     form: Form = FOUND,
+    forms: Forms | None = None,
 ) -> Reading:
     """Reads all objects as one batch; the lines of cut files are counted through, as the batch does it."""
     limits = limits or Limits()
     memory = memory or Memory(objects)
     pieces = cut(memory.files(), limits)
-    rows = [row for batch in read_pieces(pieces, memory, limits, form=form) for row in batch.to_pylist()]
+    rows = [
+        row
+        for batch in read_pieces(pieces, memory, limits, forms=forms or Forms(forms=(form,)))
+        for row in batch.to_pylist()
+    ]
     ends = [PieceEnd.from_row(r["piece"], r["value"], r["problem"], r["detail"]) for r in rows if r["line"] is None]
     files = {end.file.key: end for end in file_ends(pieces, ends)}
     documents: list[Document] = []

@@ -12,15 +12,15 @@ from hypothesis import strategies as st
 
 from forebay.content import elements
 from forebay.content.limits import Limits
-from forebay.declaration.form import Form
+from forebay.declaration.form import Form, Forms
 from tests.content.memory import Reading, read
 from tests.content.test_layouts import OBJECTS
 
-RECORDS = Form(inside=(("Records",), ("detail", "items")))
+RECORDS = Forms(forms=(Form(inside=(("Records",), ("detail", "items"))),))
 
 
 def read_inside(text: str | bytes, limits: Limits | None = None) -> Reading:
-    return read({"a.json": text.encode() if isinstance(text, str) else text}, limits, form=RECORDS)
+    return read({"a.json": text.encode() if isinstance(text, str) else text}, limits, forms=RECORDS)
 
 
 def records_of(reading: Reading) -> list[Any]:

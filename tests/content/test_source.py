@@ -176,7 +176,7 @@ def test_a_person_may_use_the_format_without_our_python(spark: SparkSession, s3:
         ({"files": '[{"key": "k"}]'}, "a file has bucket and key"),
         ({"files": "[]", "max_depth": "deep"}, "'deep' is not a whole number"),
         ({"files": "[]", "tasks": "many"}, "'many' is not a whole number"),
-        ({"files": "[]", "form": '{"inside": ["Records"]}'}, "not the form of a file"),
+        ({"files": "[]", "forms": '[[{}, {"inside": ["Records"]}]]'}, "not the forms of files"),
     ],
 )
 def test_a_wrong_option_is_refused_with_a_sentence(spark: SparkSession, options: dict[str, str], said: str) -> None:

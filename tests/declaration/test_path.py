@@ -29,6 +29,12 @@ CASES: list[tuple[str, Path]] = [
     ("x.@key.game", Path("record", ("x", "@key", "game"))),
     ("@keys", Path("record", ("@keys",))),
     ("@key.game", Path("key", ("game",))),
+    ("@key", Path("object", ("key",))),
+    ("@file", Path("object", ("file",))),
+    ("@bucket", Path("object", ("bucket",))),
+    ("@feed", Path("object", ("feed",))),
+    ('"@file"', Path("record", ("@file",))),
+    ('"@feed".x', Path("record", ("@feed", "x"))),
     ("@metadata.upload-id", Path("metadata", ("upload-id",))),
 ]
 
@@ -61,7 +67,9 @@ def test_a_path_is_understood_and_written_again(text: str, path: Path) -> None:
         ("@key.a.b", "@key. takes one plain name", 5),
         ("@metadata.A", "@metadata. takes one plain name", 10),
         ("@key.", "a key is missing here", 5),
-        ("@key", 'the record\'s own key is written "@key"', 0),
+        ("@metadata", 'the record\'s own key is written "@metadata"', 0),
+        ("@file.name", 'the record\'s own key is written "@file"', 0),
+        ("@key[0]", 'the record\'s own key is written "@key"', 0),
     ],
 )
 def test_a_mistake_is_shown_with_a_caret(text: str, why: str, at: int) -> None:

@@ -106,8 +106,8 @@ def test_parked_records_are_counted_by_what_their_key_and_metadata_say(lake: str
     asked = ("parked", "list", "--lake", lake, "--service", str(service), "--by")
     assert sorted(listed(*asked, "@key.number")[1:]) == [["1", "1"], ["2", "1"]]
     assert listed(*asked, "@metadata.studio") == [["@metadata.studio", "records"], ["north", "2"]]
-    assert "[envelope] is 'in/{number}.'" in failed(2, *asked, "@key.game")
-    assert "[envelope] declares no `key`" in failed(2, *asked[:4], "--by", "@key.game")
+    assert "the declared `key` is 'in/{number}.'" in failed(2, *asked, "@key.game")
+    assert "no `key` is declared" in failed(2, *asked[:4], "--by", "@key.game")
 
 
 def test_the_same_as_json(lake: str) -> None:

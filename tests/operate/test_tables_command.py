@@ -44,6 +44,15 @@ def test_the_declarations_that_the_environment_names_are_meant_where_none_are(
     assert json.loads(ran("tables", "show", "crashes"))["where"] == {"event": "crash"}
 
 
+def test_check_says_which_files_are_of_which_feed(tmp_path: Path) -> None:
+    trail = '[[feeds]]\nname = "trail"\nprefix = "AWSLogs/"\nrecords = "Records"\n'
+    other = '[[feeds]]\nname = "a"\nbucket = "b"\nkey = "{game}/"\n'
+    (tmp_path / "service.toml").write_text(f'name = "s"\n{trail}{other}[[tables]]\nname = "t"\n')
+    said = ran("tables", "check", str(tmp_path))
+    assert "feed trail: s3://*/AWSLogs/*, records in Records\n" in said
+    assert "feed a: s3://b/*, key {game}/\n" in said
+
+
 def test_every_mistake_is_one_line_and_the_status_is_two(mine: str) -> None:
     (Path(mine) / "tables").mkdir()
     (Path(mine) / "tables" / "a.toml").write_text('name = "A"\nfoo = 1\n')

@@ -75,6 +75,51 @@ def test_every_record_of_a_sample_has_a_fate(samples: Path) -> None:
     ]
 
 
+FEEDS = """
+name = "s"
+[[feeds]]
+name = "trail"
+prefix = "AWSLogs/"
+key = "AWSLogs/{account}/"
+records = "Records"
+[[feeds]]
+name = "app"
+prefix = "app/"
+key = "app/{game}/"
+[[tables]]
+name = "audit"
+where = { "@feed" = "trail" }
+columns = [{ name = "account", path = "@key.account" }, { name = "file_name", path = "@file" }]
+[[tables]]
+name = "{@key.game}_events"
+where = { "@feed" = "app" }
+columns = [{ name = "account", path = "@key.account" }, { name = "object_key", path = "@key" }]
+"""
+
+
+def test_each_feed_has_its_own_envelope_and_a_file_of_none_is_ignored(tmp_path: Path) -> None:
+    for name, text in {
+        "AWSLogs/7/a.json": '{"Records": [{"n": 1}, {"n": 2}]}',
+        "app/alpha/b.json": '{"Records": [{"n": 1}, {"n": 2}]}',
+        "app/.hidden.json": "{}",
+        "elsewhere/c.json": "{}",
+    }.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    trial = try_out(service_of(FEEDS), read_samples([str(tmp_path)], service_of(FEEDS)))
+    assert {table.name: table.rows for table in trial.tables} == {"audit": 2, "alpha_events": 1}
+    alpha, audit = sorted(trial.tables, key=lambda table: table.name)
+    assert {c.name: c.filled for c in audit.columns if c.source} == {"account": 2, "file_name": 2}
+    assert {c.name: c.filled for c in alpha.columns if c.source} == {"account": 0, "object_key": 1}
+    assert {file["file"]: file.get("reason", file["outcome"]) for file in trial.files} == {
+        "AWSLogs/7/a.json": "loaded",
+        "app/alpha/b.json": "loaded",
+        "app/.hidden.json": "hidden",
+        "elsewhere/c.json": "no-feed",
+    }
+    assert trial.is_clean
+
+
 def test_columns_have_their_types_and_what_does_not_fit_is_told(samples: Path) -> None:
     sales, gift = tried(samples).tables
     assert [(c.name, c.type, c.filled, c.misfits) for c in sales.columns] == [

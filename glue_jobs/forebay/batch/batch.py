@@ -237,7 +237,7 @@ class Batch:
         return self.claimed(files, self.skips.among(files)), frozenset()
 
     def claimed(self, files: Sequence[LandedFile], skipped: Collection[str]) -> Claim:
-        return self.ledger.claim(files, self.service.rule_of, skipped, self.service.name)
+        return self.ledger.claim(files, self.service, skipped)
 
     def done(self, writing: Writing, plan: Plan, split: Sorted) -> frozenset[str]:
         """What an earlier attempt at this batch wrote."""

@@ -115,7 +115,7 @@ def read_routed(
     from pyspark.sql import functions as F
 
     metadata = metadata_is_asked_for(service)
-    content = read_content(spark, files, limits, metadata=metadata, form=service.envelope.form)
+    content = read_content(spark, files, limits, metadata=metadata, forms=service.forms)
     columns = "_piece int, _file_id string, bucket string, key string, version_id string, _landed_at timestamp"
     known = [
         (p.number, p.file.file_id, p.file.bucket, p.file.key, p.file.version_id, p.file.event_time) for p in pieces

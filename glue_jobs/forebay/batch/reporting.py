@@ -16,7 +16,7 @@ from forebay.batch.accounting import Totals, percentile
 from forebay.batch.events import BatchCommitted, FileHeld
 from forebay.content.end import FileEnd
 from forebay.events import Event
-from forebay.ledger.entry import WITHHELD, Entry
+from forebay.ledger.entry import IGNORED, WITHHELD, Entry
 from forebay.ledger.versions import Sorted, standing
 
 __all__ = ["Stages", "reports_of"]
@@ -68,6 +68,7 @@ def reports_of(
         known_files=len(split.known),
         duplicate_files=sum(e.outcome == "duplicate" for e in split.left_out),
         superseded_files=superseded + sum(e.outcome == "superseded" for e in split.left_out),
+        ignored_files=sum(e.outcome == IGNORED for e in split.left_out),
         missing_files=sum(e.outcome == "missing" for e in entries),
         withheld_files=sum(e.outcome in WITHHELD for e in entries),
         refused_files=sum(e.outcome == "unreadable" for e in entries),

@@ -98,7 +98,7 @@ def retry_files(
     """Announce files again that were not read: denied, unavailable, missing and poison ones.
 
     The ingest job reads them with its next batch. Repeat the command for those that are still not read. Skipped files are
-    announced only with --skipped.
+    announced only with --skipped, ignored ones only with --key.
     """
     from forebay.aws.announce import announce
     from forebay.aws.client import client

@@ -124,8 +124,7 @@ def _list_by(lake: str, field: str, limit: int, service: str, as_json: bool) -> 
     from forebay.operate.held import values_in
     from forebay.operate.lake_view import view_of
 
-    template = (load_service(service).envelope.key or "") if field.startswith("@") else ""
-    counted = values_in(view_of(lake), "parked", field, limit=limit, key_template=template)
+    counted = values_in(view_of(lake), "parked", field, limit=limit, service=load_service(service))
     found = counted.most_common(MOST_VALUES)
     if as_json:
         print_json({"value": value, "records": count} for value, count in found)

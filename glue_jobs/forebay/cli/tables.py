@@ -145,6 +145,7 @@ def _checked(place: str, lake: str, *, sql: bool) -> Iterator[_Said]:
         _check_sql(service)
     yield from (_Said("note", said) for table in service.tables for said in declared.who_reads(table))
     yield from (_Said("note", said) for said in declared.gets_few(service))
+    yield from (_Said("note", said) for said in declared.feeds_of(service))
     well = f"{len(service.tables)} declarations, nothing wrong"
     yield _Said("sum", f"service {service.name}, version {service.version}: {well}")
     if lake:

@@ -34,7 +34,7 @@ def try_out(
 
     def of(place: str) -> Trial:
         declared = load_service(place)
-        return tried(declared, read_samples(samples, form=declared.envelope.form))
+        return tried(declared, read_samples(samples, declared))
 
     trial = of(service)
     changed = differences(of(against), trial) if against else None

@@ -24,7 +24,7 @@ from forebay.content.piece import Piece, cut
 from forebay.content.ranges import Fetched, take
 from forebay.content.rows import Member, document_batches, end_batch, joined, of_member, refused_batches, with_metadata
 from forebay.content.window import fetch_all
-from forebay.declaration.form import FOUND, Form
+from forebay.declaration.form import Form, Forms
 from forebay.landed_file import LandedFile
 
 __all__ = ["read_files", "read_pieces"]
@@ -33,9 +33,11 @@ NO_ROOM = Unread("unreadable", "too-large")
 """There was no memory to fetch it, beside others or at all."""
 
 
-def read_files(files: Iterable[LandedFile], get: Get, limits: Limits) -> Iterator[pa.RecordBatch]:
+def read_files(
+    files: Iterable[LandedFile], get: Get, limits: Limits, forms: Forms | None = None
+) -> Iterator[pa.RecordBatch]:
     """The rows of the files. Reading again gives the same rows, perhaps in another order."""
-    return read_pieces(cut(list(files), limits), get, limits)
+    return read_pieces(cut(list(files), limits), get, limits, forms=forms)
 
 
 def read_pieces(
@@ -43,21 +45,23 @@ def read_pieces(
     get: Get,
     limits: Limits,
     metadata: Metadata | None = None,
-    form: Form = FOUND,
+    forms: Forms | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of pieces that were dealt to this task; with what `get` writes into `metadata`, if that is given. `form` says
-    how the records lie in the files."""
-    return joined(_rows(pieces, get, limits, metadata, form))
+    """The rows of pieces that were dealt to this task; with what `get` writes into `metadata`, if that is given. `forms`
+    say how the records lie in the files."""
+    return joined(_rows(pieces, get, limits, metadata, forms or Forms()))
 
 
 def _rows(
-    pieces: Iterable[Piece], get: Get, limits: Limits, metadata: Metadata | None, form: Form
+    pieces: Iterable[Piece], get: Get, limits: Limits, metadata: Metadata | None, forms: Forms
 ) -> Iterator[pa.RecordBatch]:
-    fetch = partial(_take, get=get, limits=limits, form=form)
+    fetch = partial(_take, get=get, limits=limits, forms=forms)
     crowded: list[Piece] = []
     for piece, fetched in fetch_all(pieces, fetch, limits):
+        form = forms.of(piece.file.bucket, piece.file.key)
         yield from _with_metadata(_rows_of_piece(piece, fetched, limits, form, crowded), piece, metadata)
     for piece in crowded:  # what found no room beside others is read again, alone
+        form = forms.of(piece.file.bucket, piece.file.key)
         yield from _with_metadata(_rows_of_piece(piece, fetch(piece), limits, form, None), piece, metadata)
 
 
@@ -183,8 +187,8 @@ def _too_large(limits: Limits) -> Unread:
     )
 
 
-def _take(piece: Piece, get: Get, limits: Limits, form: Form) -> Fetched:
+def _take(piece: Piece, get: Get, limits: Limits, forms: Forms) -> Fetched:
     try:
-        return take(piece, get, limits, form)
+        return take(piece, get, limits, forms.of(piece.file.bucket, piece.file.key))
     except MemoryError:
         return Fetched(NO_ROOM)

@@ -1,6 +1,6 @@
 """The batch data source `forebay-content`: the rows of many files, read by many tasks at once.
 
-In: options. `files` is a JSON array of objects with the fields of `LandedFile`. `form` is the JSON of a `Form`. `metadata`
+In: options. `files` is a JSON array of objects with the fields of `LandedFile`. `forms` is the JSON of `Forms`. `metadata`
 is true where rows shall have their object's. There are also `tasks`, and any of `Limits`. Out: the rows that `rows` describes.
 The executors' environment says which S3 (`AWS_ENDPOINT_URL`, `AWS_REGION`, credentials). A bad file is a row; a wrong option is
 `InvalidConfiguration`; what is wrong with our credentials fails the task.
@@ -23,7 +23,7 @@ from forebay.content.limits import Limits
 from forebay.content.piece import Piece, cut, deal
 from forebay.content.reading import read_pieces
 from forebay.content.rows import COLUMNS
-from forebay.declaration.form import FOUND, Form
+from forebay.declaration.form import Forms
 from forebay.errors import InvalidConfiguration, Problem
 from forebay.landed_file import LandedFile
 from forebay.spark.python_worker import spare_repeats
@@ -47,13 +47,13 @@ def read_content(
     tasks: int | None = None,
     *,
     metadata: bool = False,
-    form: Form = FOUND,
+    forms: Forms | None = None,
 ) -> DataFrame:
     """The rows of the files, by `tasks` tasks (the session's parallelism unless said). Their pieces are `cut(files,
-    limits)`. `form` says how the records lie in them."""
+    limits)`. `forms` say how the records lie in them."""
     reader = spark.read.format(FORMAT).option("files", _to_json(files))
     reader = reader.option("tasks", tasks or spark.sparkContext.defaultParallelism).option("metadata", metadata)
-    reader = reader.option("form", form.to_json())
+    reader = reader.option("forms", (forms or Forms()).to_json())
     for name, value in asdict(limits).items():
         reader = reader.option(name, value)
     return reader.load()
@@ -81,7 +81,7 @@ class ContentSource(DataSource):
         pieces = cut(_from_json(options.get("files", "")), limits)
         hands = deal(pieces, _tasks(options.get("tasks", "1")))
         metadata = _switch("metadata", options.get("metadata", "false"))
-        return ContentReader(hands, limits, metadata, Form.from_json(options.get("form", FOUND.to_json())))
+        return ContentReader(hands, limits, metadata, Forms.from_json(options.get("forms", Forms().to_json())))
 
 
 @dataclass(frozen=True)
@@ -95,11 +95,11 @@ class ContentReader(DataSourceReader):
     """Plans on the driver's side and reads on the executors'. Spark sends it to every task, so the plan stays
     behind."""
 
-    def __init__(self, hands: list[list[Piece]], limits: Limits, metadata: bool, form: Form) -> None:
-        self.hands, self.limits, self.metadata, self.form = hands, limits, metadata, form
+    def __init__(self, hands: list[list[Piece]], limits: Limits, metadata: bool, forms: Forms) -> None:
+        self.hands, self.limits, self.metadata, self.forms = hands, limits, metadata, forms
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"hands": [], "limits": self.limits, "metadata": self.metadata, "form": self.form}
+        return {"hands": [], "limits": self.limits, "metadata": self.metadata, "forms": self.forms}
 
     def partitions(self) -> Sequence[InputPartition]:
         return [Hand(pieces) for pieces in self.hands] or [Hand([])]
@@ -110,7 +110,7 @@ class ContentReader(DataSourceReader):
         get = Retrying.over_s3(s3_of_this_process(self.limits.files_in_flight), self.limits, metadata)
         spare_repeats()
         with ceiling(self.limits.task_memory_bytes):
-            yield from read_pieces(partition.pieces, get, self.limits, metadata, self.form)
+            yield from read_pieces(partition.pieces, get, self.limits, metadata, self.forms)
 
 
 def _to_json(files: Sequence[LandedFile]) -> str:
@@ -155,12 +155,12 @@ def _switch(name: str, text: str) -> bool:
 
 
 def _refuse_unknown(options: Mapping[str, str]) -> None:
-    unknown = sorted(options.keys() - Limits.names() - {"files", "tasks", "metadata", "form"})
+    unknown = sorted(options.keys() - Limits.names() - {"files", "tasks", "metadata", "forms"})
     if unknown:
         known = ", ".join(sorted(Limits.names()))
         raise InvalidConfiguration(
             [
-                Problem(name, f"no option of {FORMAT}", f"there are files, tasks, metadata, form, {known}")
+                Problem(name, f"no option of {FORMAT}", f"there are files, tasks, metadata, forms, {known}")
                 for name in unknown
             ]
         )

@@ -2,6 +2,8 @@
 
 * `service` a whole service, loaded from a folder or from S3      * `table` one table, or one pattern of tables
 * `column` a declared column and its type                         * `expectation` what must hold of a row
+* `feed` files of one kind, and what lies around their records    * `place` where files lie
+* `agreement` what is wrong between the parts of a service
 * `path` how a field is named            * `condition` what a field must be, for a table to want its record
 * `form` how the records lie in a file
 * `event_time` the moment of a record                             * `schedule` when upkeep runs

@@ -1,7 +1,7 @@
 """The form of a file: how its records lie in it, as a service declares it and the reader of contents takes it.
 
-In: what an envelope declares, or the JSON of a form, as it travels to the tasks. Out: a frozen `Form`. A text that is no
-form is `InvalidConfiguration`.
+In: what the feeds declare, or the JSON of that, as it travels to the tasks. Out: frozen `Forms`, which know that of each
+file. A text that is none is `InvalidConfiguration`.
 """
 
 from __future__ import annotations
@@ -10,9 +10,10 @@ import json
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, get_args
 
+from forebay.declaration.place import Place, deciding
 from forebay.errors import InvalidConfiguration
 
-__all__ = ["FOUND", "Form", "Format", "Keys"]
+__all__ = ["FOUND", "Form", "Format", "Forms", "Keys"]
 
 Keys = tuple[str, ...]
 
@@ -42,17 +43,34 @@ class Form:
     def may_be_json(self) -> bool:
         return self.format in ("auto", "json")
 
+
+FOUND = Form()
+"""Nothing is declared: what a file is, is found by looking."""
+
+
+@dataclass(frozen=True, slots=True)
+class Forms:
+    """A form for each place. What a file is that lies elsewhere, is found by looking."""
+
+    places: tuple[Place, ...] = (Place(),)
+    forms: tuple[Form, ...] = (FOUND,)
+
+    def of(self, bucket: str, key: str) -> Form:
+        number = deciding(self.places, bucket, key)
+        return FOUND if number is None else self.forms[number]
+
     def to_json(self) -> str:
-        return json.dumps(asdict(self))
+        return json.dumps([[asdict(place), asdict(form)] for place, form in zip(self.places, self.forms, strict=True)])
 
     @classmethod
-    def from_json(cls, text: str) -> Form:
+    def from_json(cls, text: str) -> Forms:
         try:
-            return _checked(**json.loads(text))
+            pairs = [(Place(**place), _checked(**form)) for place, form in json.loads(text)]
         except (ValueError, TypeError) as error:
             raise InvalidConfiguration.one(
-                "form", f"not the form of a file: {error}", f"such as {FOUND.to_json()}"
+                "forms", f"not the forms of files: {error}", f"such as {cls().to_json()}"
             ) from error
+        return cls(tuple(place for place, _ in pairs), tuple(form for _, form in pairs))
 
 
 def _checked(*, inside: Any = (), header: Any = (), **others: Any) -> Form:
@@ -63,7 +81,3 @@ def _checked(*, inside: Any = (), header: Any = (), **others: Any) -> Form:
     if form.format not in get_args(Format):
         raise ValueError(f"there is no format {form.format!r}")
     return form
-
-
-FOUND = Form()
-"""Nothing is declared: what a file is, is found by looking."""

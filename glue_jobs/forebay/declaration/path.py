@@ -3,11 +3,12 @@
 In: text such as `player.id`, `items[0].sku`, `"a.b".c` or `@key.game`. Out: a frozen `Path`. A mistake is a ValueError that
 shows the place with a caret. The grammar:
 
-    path  = [ "@key." | "@metadata." ] step { "." step | "[" digits "]" }
+    path  = [ "@key." | "@metadata." ] step { "." step | "[" digits "]" } | "@key" | "@file" | "@bucket" | "@feed"
     step  = text without . " [ ] { }, and without a space at either end
           | text in double quotes, with \\" for a quote and \\\\ for a backslash
 
-The prefixes name fields of the object; all other fields are the record's. A record's own key `@key` is written `"@key"`.
+The prefixes name fields of the object; all other fields are the record's. `@key` alone is the object's whole key, `@file` the
+last part of it, `@feed` the name of the feed that it belongs to. A record's own key `@key` is written `"@key"`.
 """
 
 from __future__ import annotations
@@ -21,10 +22,12 @@ from forebay.declaration import object_key, object_metadata
 
 __all__ = ["Origin", "Path", "parse_path"]
 
-Origin = Literal["record", "key", "metadata"]
+Origin = Literal["record", "key", "metadata", "object"]
 
 PREFIXES: dict[str, Origin] = {object_key.PREFIX: "key", object_metadata.PREFIX: "metadata"}
-RESERVED = tuple(prefix.removesuffix(".") for prefix in PREFIXES)
+OF_OBJECT = ("@key", "@file", "@bucket", "@feed")
+"""What an object is, whole: the origin of these is `object`."""
+RESERVED = tuple({*OF_OBJECT, *(prefix.removesuffix(".") for prefix in PREFIXES)})
 OBJECT_NAME = {"key": re.compile(r"[A-Za-z_]\w*"), "metadata": re.compile(object_metadata.NAME)}
 
 BARE = re.compile(r'[^."\[\]{}\x00-\x1f]+')
@@ -54,6 +57,8 @@ class Path:
         return len(self.keys) < len(self.steps)
 
     def __str__(self) -> str:
+        if self.origin == "object":
+            return f"@{self.steps[0]}"
         prefix = next((prefix for prefix, origin in PREFIXES.items() if origin == self.origin), "")
         first, *others = self.steps
         text = f'"{first}"' if self.of_record and first in RESERVED else _written(first)
@@ -63,6 +68,8 @@ class Path:
 @lru_cache(maxsize=10_000)
 def parse_path(text: str) -> Path:
     """ValueError shows where the text is no path."""
+    if text in OF_OBJECT:
+        return Path("object", (text.removeprefix("@"),))
     prefix = next((prefix for prefix in PREFIXES if text.startswith(prefix)), "")
     origin = PREFIXES.get(prefix, "record")
     first, at = _key(text, len(prefix))
@@ -72,8 +79,10 @@ def parse_path(text: str) -> Path:
         steps.append(step)
     if origin != "record" and (len(steps) > 1 or not OBJECT_NAME[origin].fullmatch(str(steps[0]))):
         raise _mistake(text, len(prefix), f"{prefix} takes one plain name, such as {prefix}game")
-    if text in RESERVED:
-        raise _mistake(text, 0, f'{text}. begins a field of the object; the record\'s own key is written "{text}"')
+    if not prefix and first in RESERVED and text.startswith(str(first)):
+        raise _mistake(
+            text, 0, f"{first} is the object's, whole or not at all; the record's own key is written \"{first}\""
+        )
     return Path(origin, tuple(steps))
 
 

@@ -14,25 +14,18 @@ import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from importlib import resources
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal, get_args
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    Field,
-    ValidationError,
-    field_validator,
-    model_validator,
-)
+from pydantic import BaseModel, Field, ValidationError, field_validator
 
 from forebay.address import bucket_and_key, is_s3, local_folder
 from forebay.aws.client import client
-from forebay.declaration import object_key
-from forebay.declaration.column import Column, Declared, RecordPath
+from forebay.declaration.agreement import disagreements
+from forebay.declaration.column import Column, Declared
 from forebay.declaration.condition import Condition
-from forebay.declaration.form import Form, Format
-from forebay.declaration.path import parse_path
+from forebay.declaration.feed import EVERYTHING, Envelope, Feed
+from forebay.declaration.form import Forms
+from forebay.declaration.place import deciding
 from forebay.declaration.schedule import Schedule
 from forebay.declaration.table import Compaction, Table
 from forebay.errors import InvalidConfiguration, Problem
@@ -41,7 +34,7 @@ from forebay.settings import problems_of
 
 __all__ = [
     "FILLED",
-    "Envelope",
+    "Ignorable",
     "Service",
     "builtin_service",
     "declaration_of",
@@ -53,75 +46,11 @@ __all__ = [
 
 Overwritten = Literal["append", "ignore", "replace"]
 
+Ignorable = Literal["folder-marker", "success-marker", "commit-marker", "temporary", "hidden"]
+"""Kinds of objects that frameworks leave beside data, told by their names (`notification.debris`)."""
+
 FILLED = {"version": "remove it", "paused": "remove it; `forebay pause TABLE` pauses a table"}
 """Fields of a service that nobody declares."""
-
-
-def _one_or_several(value: Any) -> Any:
-    return (value,) if isinstance(value, str) else value
-
-
-class Envelope(Declared):
-    """What lies around the records of a file."""
-
-    key: Annotated[str, AfterValidator(object_key.checked)] = Field(
-        "", description="what the objects' keys say of their records: in/{game}/ makes a field @key.game"
-    )
-    records: Annotated[tuple[RecordPath, ...], BeforeValidator(_one_or_several)] = Field(
-        (),
-        description="arrays whose objects are the records, such as Records or detail.items; the rest of the document is each "
-        "record's field @parent; a document without such an array is a record",
-        json_schema_extra={"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]},
-    )
-
-    format: Format = Field(
-        "auto",
-        description="json, csv, tsv, parquet, avro, or lines, of which each is a record with the field text; auto: found by "
-        "looking, and csv and tsv by the suffix",
-    )
-    delimiter: str = Field("", description="of csv: one ASCII character between fields, where it is no comma")
-    quote: str = Field('"', description="of csv and tsv: the character around fields; empty: quotes are text")
-    header: tuple[str, ...] = Field((), description="of csv and tsv: the columns, where files have no header")
-
-    @property
-    def form(self) -> Form:
-        """How the records lie in the files."""
-        inside = tuple(parse_path(path).keys for path in self.records)
-        return Form(self.format, inside, self.delimiter, self.quote, self.header)
-
-    @field_validator("delimiter", "quote")
-    @classmethod
-    def _one_sign(cls, value: str) -> str:
-        if len(value) > 1 or not value.isascii() or value in ("\n", "\r"):
-            raise ValueError(f"{value!r} is not one ASCII character")
-        return value
-
-    @field_validator("header")
-    @classmethod
-    def _names_once(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        twice = sorted({name for name in value if value.count(name) > 1})
-        if twice or "" in value:
-            raise ValueError(f"names {twice[0]!r} twice" if twice else "has a column without a name")
-        return value
-
-    @model_validator(mode="after")
-    def _for_its_format(self) -> Envelope:
-        if self.records and self.format not in ("auto", "json"):
-            raise ValueError(f"records lie inside of JSON documents, and the format is {self.format}")
-        of_csv = (self.delimiter, self.quote, self.header) != ("", '"', ())
-        if of_csv and self.format not in ("csv", "tsv"):
-            raise ValueError(f'delimiter, quote and header are of CSV: format = "csv", not {self.format}')
-        if self.delimiter and self.delimiter == self.quote:
-            raise ValueError("the delimiter and the quote are the same")
-        return self
-
-    @field_validator("records")
-    @classmethod
-    def _made_of_keys(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        for path in map(parse_path, value):
-            if path.has_position or not path.of_record:
-                raise ValueError(f"{path}: the array must be named by keys alone, such as detail.items")
-        return value
 
 
 class Service(Declared):
@@ -129,6 +58,15 @@ class Service(Declared):
 
     name: str = Field(description="the service's name; it is part of every transaction id, so it must not change")
     envelope: Envelope = Field(default_factory=lambda: Envelope(), description="what lies around the records of a file")
+    feeds: tuple[Feed, ...] = Field(
+        (),
+        description="instead of one envelope: kinds of files by prefix and bucket, each with what lies around its records; "
+        "a file of none of them is ignored",
+    )
+    ignored: tuple[Ignorable, ...] = Field(
+        get_args(Ignorable),
+        description="objects that are not read, told by their names; the ledger has each as ignored; [] reads all",
+    )
     tables: tuple[Table, ...] = Field(
         description="the destinations, tried in order: the first that fits takes the record"
     )
@@ -167,6 +105,22 @@ class Service(Declared):
         plain_first = sorted(self.tables, key=lambda declared: bool(declared.fields))
         return next((declared for declared in plain_first if declared.makes(table)), None)
 
+    @property
+    def all_feeds(self) -> tuple[Feed, ...]:
+        """Those that are declared, or the one of all files."""
+        return self.feeds or (Feed(name=EVERYTHING, **dict(self.envelope)),)
+
+    @property
+    def forms(self) -> Forms:
+        """How the records lie in the files of each feed."""
+        return Forms(tuple(feed.place for feed in self.all_feeds), tuple(feed.form for feed in self.all_feeds))
+
+    def feed_of(self, bucket: str, key: str) -> Feed | None:
+        """The feed that a file belongs to."""
+        feeds = self.all_feeds
+        number = deciding([feed.place for feed in feeds], bucket, key)
+        return None if number is None else feeds[number]
+
     def rule_of(self, key: str) -> Overwritten:
         """What becomes of this key's other bytes."""
         fit = [prefix for prefix in self.overwritten_below if key.startswith(prefix)]
@@ -182,6 +136,19 @@ class Service(Declared):
     def _plain_name(cls, value: str) -> str:
         if not re.fullmatch(r"[a-z][a-z0-9\-]{0,30}", value):
             raise ValueError("must be a small letter, then up to 30 small letters, digits or -")
+        return value
+
+    @field_validator("feeds")
+    @classmethod
+    def _told_apart(cls, value: tuple[Feed, ...]) -> tuple[Feed, ...]:
+        for what in ("name", "place"):
+            seen: dict[Any, Feed] = {}
+            for feed in value:
+                other = seen.setdefault(getattr(feed, what), feed)
+                if other is not feed:
+                    raise ValueError(
+                        f"{other.name} and {feed.name} have the same {'name' if what == 'name' else 'files'}"
+                    )
         return value
 
     @field_validator("schedules")
@@ -250,7 +217,6 @@ def parse_service(texts: Mapping[str, str]) -> Service:
             good.append(Table.model_validate(table))
         except ValidationError as refused:
             problems += _explained(refused, where, table, Table)
-    problems += _twins(good)
     problems += [
         Problem(f"service.toml: {name}", "is filled by forebay", hint) for name, hint in FILLED.items() if name in main
     ]
@@ -266,10 +232,7 @@ def parse_service(texts: Mapping[str, str]) -> Service:
         service = Service.model_validate({"name": "unnamed", **left, "tables": good})
     if "service.toml" in parsed and not tables:
         problems.append(Problem("service.toml: tables", "no table is declared", "add a [[tables]] with a name"))
-    if len(good) == len(tables):  # of a table that could not be read nobody knows the group
-        problems += _groups_of_nobody(service)
-    if "envelope" not in wrong:  # nor what its keys say
-        problems += _not_in_the_key(service)
+    problems += disagreements(service, main, wrong, all_tables=len(good) == len(tables))
     if problems:
         raise InvalidConfiguration(problems)
     return service
@@ -285,37 +248,7 @@ def _explained(refused: ValidationError, where: str, given: Any, model: type[Bas
 
 
 def _all_keys(model: type[BaseModel]) -> set[str]:
-    return {key for m in (model, Envelope, Column, Compaction, Condition, Schedule) for key in m.model_fields}
-
-
-def _twins(tables: list[Table]) -> Iterable[Problem]:
-    seen: dict[tuple[str, frozenset[tuple[str, Condition]], str | None], Table] = {}
-    for table in tables:
-        key = (table.name, frozenset(table.where.items()), table.where_sql)
-        if key in seen:
-            yield Problem(f"tables: {table.name}", "is declared twice with the same `where`", "remove one")
-        seen[key] = table
-
-
-def _groups_of_nobody(service: Service) -> Iterable[Problem]:
-    known = sorted({"default", "own", *(table.compaction.group for table in service.tables)})
-    for name, schedule in service.schedules.items():
-        if schedule.group and schedule.group not in known:
-            near = difflib.get_close_matches(schedule.group, known, 1)
-            hint = f"did you mean {near[0]}?" if near else f"groups are {', '.join(known)}"
-            yield Problem(f"service.toml: schedules.{name}.group", f"no table is of the group {schedule.group!r}", hint)
-
-
-def _not_in_the_key(service: Service) -> Iterable[Problem]:
-    said = {f"{object_key.PREFIX}{name}" for name in object_key.names(service.envelope.key)}
-    for table in service.tables:
-        used = {*table.fields, *table.where, *(c.source for c in table.columns if c.expression is None)}
-        for path in sorted(used):
-            if path.startswith(object_key.PREFIX) and path not in said:
-                name = path.removeprefix(object_key.PREFIX)
-                yield Problem(
-                    f"tables: {table.name}", f"{path} is not in the key", f'such as envelope.key = "in/{{{name}}}/"'
-                )
+    return {key for m in (model, Envelope, Feed, Column, Compaction, Condition, Schedule) for key in m.model_fields}
 
 
 def _from_folder(place: Path) -> dict[str, str]:

@@ -154,6 +154,7 @@ def names(spark: SparkSession, service: Service, settings: IngestSettings) -> Da
         "queueUrl": settings.queue_url,
         "manifestPath": manifest_path(settings),
         "bucketAllowList": settings.landing_buckets,
+        "withDebris": "true",  # the ledger says of each that it is ignored
         "maxFilesPerBatch": settings.max_files_per_batch,
         "maxBytesPerBatch": settings.max_bytes_per_batch,
         "visibilityTimeoutS": settings.visibility_timeout_s,

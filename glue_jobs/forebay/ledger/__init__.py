@@ -1,7 +1,7 @@
 """The ledger: one row per file and what became of it. It is the truth about what was loaded.
 
 * `entry` the row and its words                              * `versions` which files of a batch are loaded
-* `skips` files that an operator wants left out
+* `skips` files that an operator wants left out             * `ignored` files that the declarations leave out
 * `index` which files are known, in the driver's memory      * `ledger` the Delta table
 * `withheld` files that S3 did not give, and when each is to be tried again      * `data_files` read without Spark
 """

@@ -16,6 +16,7 @@ from forebay.landed_file import LandedFile
 
 __all__ = [
     "COLUMNS",
+    "IGNORED",
     "NOT_FINAL",
     "NOT_FINAL_REASONS",
     "REPLAY",
@@ -39,10 +40,12 @@ Outcome = Literal[
     "duplicate",  # this key was already loaded with these very bytes
     "skipped",  # a rule says that later versions of a key are not loaded
     "superseded",  # a rule says that the latest version of a key takes the place of this one
+    "ignored",  # a rule says that it is no data, or it belongs to no feed
     "replay",  # its rows stand; an operator wants it read again, in their place
 ]
 
 REPLAY: Outcome = "replay"
+IGNORED: Outcome = "ignored"
 NOT_FINAL: tuple[Outcome, ...] = ("missing", "denied", "unavailable", REPLAY)
 """These can change without anything being wrong with the file: whoever announces it again has it read again, and its row
 becomes what it ends as then. All other outcomes are final, except with one of `NOT_FINAL_REASONS`."""

@@ -8,19 +8,22 @@ batch is done.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from forebay.declaration.service import Service
 from forebay.lake.layout import LEDGER, table_path
 from forebay.lake.objects import open_objects
 from forebay.landed_file import LandedFile
 from forebay.ledger.entry import COLUMNS, Entry, key_hash
+from forebay.ledger.ignored import why_ignored
 from forebay.ledger.index import Index, load_index, packed
-from forebay.ledger.versions import Claim, Earlier, Key, Overwritten
+from forebay.ledger.versions import Claim, Earlier, Key
 from forebay.ledger.withheld import Withheld
 
 if TYPE_CHECKING:
@@ -49,16 +52,12 @@ class Ledger:
             self._index = load_index(open_objects(self.path))
         return self._index
 
-    def claim(
-        self,
-        files: Sequence[LandedFile],
-        rule_of: Callable[[str], Overwritten],
-        skipped: Collection[str] = (),
-        service: str | None = None,
-    ) -> Claim:
-        """All that tells new files from known ones, with the batch's rules for keys that get other bytes. Those with an id
-        among `skipped` are left out. Run twice it is the same, until `remember` is told otherwise."""
-        return Claim(files, self._versions_of(files), rule_of, skipped, service)
+    def claim(self, files: Sequence[LandedFile], service: Service, skipped: Collection[str] = ()) -> Claim:
+        """All that tells new files from known ones, with the service's rules. Those with an id among `skipped` are left out.
+        Run twice it is the same, until `remember` is told otherwise."""
+        return Claim(
+            files, self._versions_of(files), service.rule_of, skipped, service.name, partial(why_ignored, service)
+        )
 
     def frame(self, entries: Iterable[Entry], changed: Iterable[dict[str, Any]], **of_the_batch: object) -> DataFrame:
         """The entries as rows for the commit, and those of earlier files as they are from now on."""

@@ -18,7 +18,8 @@ from functools import reduce
 from typing import Any, Literal
 
 from forebay.landed_file import LandedFile
-from forebay.ledger.entry import REPLAY, ROLLED_BACK, SKIPPED_BY_OPERATOR, WITHHELD, Entry, is_final
+from forebay.ledger.entry import IGNORED, REPLAY, ROLLED_BACK, SKIPPED_BY_OPERATOR, WITHHELD, Entry, is_final
+from forebay.ledger.ignored import RULES
 from forebay.notification.order import newer
 
 __all__ = ["Claim", "Earlier", "Key", "Overwritten", "Sorted", "Superseded", "standing"]
@@ -63,6 +64,11 @@ class Earlier:
     def is_of_another(self, service: str | None) -> bool:
         """Whether another service loaded it: a replay by these declarations would take its rows out of that one's tables."""
         return None not in (service, his := self.row.get("service")) and his != service
+
+    @property
+    def ignored(self) -> bool:
+        """Not final: the rule may be another one by now."""
+        return bool(self.row["outcome"] == IGNORED)
 
     @property
     def skipped_by_operator(self) -> bool:
@@ -169,13 +175,15 @@ def standing(superseded: Iterable[Superseded]) -> dict[str, Mapping[str, int]]:
 @dataclass(frozen=True)
 class Claim:
     """The files of a batch, and all that decides which of them are loaded. `skipped` are ids of files that an operator wants
-    left out. `service` is whose batch it is: what another one loaded is not replayed here."""
+    left out. `service` is whose batch it is: what another one loaded is not replayed here. `ignored` gives the rule by which a
+    file is not read, if there is one."""
 
     files: Sequence[LandedFile]
     earlier: Mapping[Key, Sequence[Earlier]]
     rule_of: Callable[[str], Overwritten]
     skipped: Collection[str] = ()
     service: str | None = None
+    ignored: Callable[[LandedFile], str] = lambda file: ""
 
     def to_read(self) -> Sorted:
         """Before anything is read. Where a key has several new versions, all of them are to be read: only then is it known
@@ -222,9 +230,10 @@ class _Deciding:
 
     def take(self, file: LandedFile) -> None:
         his = [seen for seen in self._earlier(file) if seen.file.file_id == file.file_id]
-        skip = file.file_id in self.claim.skipped
+        skip, rule = file.file_id in self.claim.skipped, self.claim.ignored(file)
         stays = skip and any(seen.skipped_by_operator or seen.wants_replay for seen in his)
-        final = any(seen.final for seen in his) and not self._is_back(file, his)
+        stays = stays or (bool(rule) and any(seen.ignored or seen.wants_replay for seen in his))
+        final = any(seen.final and not seen.ignored for seen in his) and not self._is_back(file, his)
         foreign = any(seen.wants_replay and seen.is_of_another(self.claim.service) for seen in his)
         if file.file_id in self.here or stays or final or foreign:
             self.known.append(file)
@@ -239,6 +248,9 @@ class _Deciding:
             self.released.append(file)
         if skip:
             self.left_out.append(Entry(file=file, outcome="skipped", reason=SKIPPED_BY_OPERATOR))
+            return
+        if rule:
+            self.left_out.append(Entry(file=file, outcome=IGNORED, reason=rule, detail=RULES[rule]))
             return
         if self._is_unread(file) or (file.file_id in self.replays and self._is_outdone(file)):
             self.order[file.file_id] = file

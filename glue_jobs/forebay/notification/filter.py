@@ -1,4 +1,4 @@
-"""Which files are wanted: a list of buckets, a prefix, a suffix and a glob, all of which must agree."""
+"""Which files are wanted: a list of buckets, a prefix, a suffix and a glob, all of which must agree. Debris rarely is."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from forebay.landed_file import LandedFile
+from forebay.notification.debris import debris
 from forebay.notification.glob import Glob
 from forebay.notification.outcome import Ignored
 
@@ -14,12 +15,13 @@ __all__ = ["EVERYTHING", "Filter"]
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """Which files are wanted; what is empty does not restrict."""
+    """Which files are wanted; what is empty does not restrict. `with_debris` also takes what frameworks leave beside data."""
 
     buckets: frozenset[str] = frozenset()
     prefix: str = ""
     suffix: str = ""
     glob: str = ""
+    with_debris: bool = False
 
     def __post_init__(self) -> None:
         if self.glob:
@@ -27,6 +29,8 @@ class Filter:
 
     def refuses(self, file: LandedFile) -> Ignored | None:
         """Why this file is not wanted; None for one that is."""
+        if not self.with_debris and (left_behind := debris(file)):
+            return left_behind
         if self.buckets and file.bucket not in self.buckets:
             return Ignored("bucket-not-allowed", file.uri)
         if file.key.startswith(self.prefix) and file.key.endswith(self.suffix) and self._globs(file.key):

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from forebay.landed_file import LandedFile
-from forebay.notification.debris import debris
 from forebay.notification.event import read_eventbridge_event, read_s3_event
 from forebay.notification.filter import EVERYTHING, Filter
 from forebay.notification.outcome import Ignored, NotUnderstood, shown
@@ -46,7 +45,7 @@ def read_message(body: str | bytes, only: Filter = EVERYTHING) -> Reading:
     refused: list[str] = []
     for outcome in _in_text(body, "", 0):
         if isinstance(outcome, LandedFile):
-            unwanted = debris(outcome) or only.refuses(outcome)
+            unwanted = only.refuses(outcome)
             if unwanted:
                 ignored.append(unwanted)
             else:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from forebay.declaration.column import widens
+from forebay.declaration.feed import Feed
 from forebay.declaration.service import FILLED, Service, parse_service
 from forebay.declaration.table import Table
 from forebay.errors import InvalidConfiguration
@@ -23,6 +24,7 @@ from forebay.lake.objects import Objects
 __all__ = [
     "begin",
     "editor_schema",
+    "feeds_of",
     "gets_few",
     "impact",
     "push",
@@ -82,6 +84,20 @@ def gets_few(service: Service) -> list[str]:
                 said.append(f"table {table.name}: {earlier.name} is tried before and takes of its records {those}")
                 break
     return said
+
+
+def feeds_of(service: Service) -> list[str]:
+    """Which files are of which feed; nothing where all are one."""
+    return [f"feed {feed.name}: {_files_of(feed)}{_lying(feed)}" for feed in service.feeds]
+
+
+def _files_of(feed: Feed) -> str:
+    return f"s3://{feed.bucket or '*'}/{feed.prefix}*"
+
+
+def _lying(feed: Feed) -> str:
+    arrays = f", records in {' and '.join(feed.records)}" if feed.records else ""
+    return arrays + (f", key {feed.key}" if feed.key else "")
 
 
 def push(texts: Mapping[str, str], place: Objects) -> None:

@@ -16,7 +16,7 @@ from forebay.content.outcome import POISON
 from forebay.errors import InvalidConfiguration
 from forebay.lake.layout import LEDGER
 from forebay.landed_file import LandedFile
-from forebay.ledger.entry import NOT_FINAL, SKIPPED_BY_OPERATOR, key_hash
+from forebay.ledger.entry import IGNORED, NOT_FINAL, SKIPPED_BY_OPERATOR, key_hash
 from forebay.operate.lake_view import LakeView, quoted
 
 __all__ = [
@@ -152,8 +152,10 @@ def of_one_service(files: Iterable[LedgerFile]) -> None:
 
 
 def retried_files(view: LakeView, *, key: str | None = None, service: str | None = None) -> list[LandedFile]:
-    """Those that were not read, for a reason that may have passed, as an announcement names them."""
-    chosen = " or ".join([*(f"outcome = {quoted(outcome)}" for outcome in NOT_FINAL), f"reason = {quoted(POISON)}"])
+    """Those that were not read, for a reason that may have passed, as an announcement names them. With a key also those that
+    were ignored: the rule may be another one now."""
+    outcomes = [*NOT_FINAL, *([IGNORED] if key else [])]
+    chosen = " or ".join([*(f"outcome = {quoted(outcome)}" for outcome in outcomes), f"reason = {quoted(POISON)}"])
     return _announced(view, chosen, FileChoice(key=key, service=service))
 
 

@@ -5,7 +5,6 @@ In: a view of the lake, `quarantine` or `parked`, perhaps a table or a reason. O
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -13,12 +12,13 @@ from datetime import datetime
 from typing import Any, Literal
 
 from forebay.declaration import object_key
-from forebay.declaration.path import Path, parse_path
+from forebay.declaration.path import parse_path
+from forebay.declaration.service import Service
 from forebay.errors import InvalidConfiguration
 from forebay.lake.layout import own_table
 from forebay.operate.lake_view import LakeView, quoted
-from forebay.record.field import text_at
 from forebay.record.number import read_json
+from forebay.record.route import Origin, text_of
 
 __all__ = ["Held", "Pile", "chosen_of", "held_records", "piles", "values_in"]
 
@@ -71,35 +71,36 @@ def chosen_of(view: LakeView, held: Held, service: str, *, table: str | None, re
     return count
 
 
-def values_in(view: LakeView, held: Held, field: str, *, limit: int, key_template: str = "") -> Counter[str | None]:
-    """How many of the newest records have which value of the field at a path; None where they have none.
-    `@key.x` is the part x of the key, which the declared template names; `@metadata.x` comes from the object's metadata."""
-    read = _reader(field, key_template)
+def values_in(view: LakeView, held: Held, field: str, *, limit: int, service: Service) -> Counter[str | None]:
+    """How many of the newest records have which value of the field at a path; None where they have none. The service says
+    which parts a key has, and which feeds there are."""
+    read = _reader(field, service)
     rows = view.query(own_table(held), f"select * from t where line is not null order by at desc limit {limit}")
     return Counter(map(read, rows))
 
 
-def _reader(field: str, key_template: str) -> Callable[[Mapping[str, Any]], str | None]:
+def _reader(field: str, service: Service) -> Callable[[Mapping[str, Any]], str | None]:
     try:
         path = parse_path(field)
     except ValueError as mistake:
         raise InvalidConfiguration.one("--by", str(mistake)) from None
-    if path.origin != "key":
-        column = "record" if path.of_record else "metadata"
-        return lambda row: _value(row.get(column), path)
-    names, part = object_key.names(key_template), str(path.steps[0])
-    if part not in names:
-        of_key = f"`key` under [envelope] is {key_template!r}" if key_template else "[envelope] declares no `key`"
+    templates = [feed.key for feed in service.all_feeds if feed.key]
+    if path.origin == "key" and path.steps[0] not in {name for each in templates for name in object_key.names(each)}:
+        of_key = f"the declared `key` is {' or '.join(map(repr, templates))}" if templates else "no `key` is declared"
         raise InvalidConfiguration.one(
             f"--by {field}", "is no part of the key", f"{of_key}; name the declarations with --service"
         )
-    pattern, group = re.compile(object_key.pattern(key_template)), names.index(part) + 1
-    return lambda row: (found := pattern.match(row["key"])) and found[group]
+    return lambda row: text_of(
+        service,
+        field,
+        _value(row["record"]) if path.of_record else None,
+        Origin(row["key"], row["bucket"], _value(row.get("metadata")) or {}),
+    )
 
 
-def _value(record: str | None, path: Path) -> str | None:
+def _value(text: str | None) -> Any:
     try:
-        return text_at(read_json(record or "null"), path)
+        return read_json(text or "null")
     except ValueError:
         return None
 

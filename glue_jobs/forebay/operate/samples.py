@@ -18,9 +18,10 @@ from forebay.content.limits import Limits
 from forebay.content.outcome import Unread
 from forebay.content.piece import cut
 from forebay.content.reading import read_pieces
-from forebay.declaration.form import FOUND, Form
+from forebay.declaration.service import Service
 from forebay.errors import InvalidConfiguration
 from forebay.landed_file import LandedFile
+from forebay.ledger.ignored import why_ignored
 
 __all__ = ["Sample", "Samples", "read_samples"]
 
@@ -46,23 +47,30 @@ class Sample:
 
 @dataclass(frozen=True)
 class Samples:
-    """In the order of the files and of their lines; `ends` has one for each file."""
+    """In the order of the files and of their lines; `ends` has one for each file that was read. `ignored` files were not, by
+    the rule that is named."""
 
     records: tuple[Sample, ...]
     ends: tuple[FileEnd, ...]
+    ignored: tuple[tuple[LandedFile, str], ...] = ()
 
 
-def read_samples(places: Iterable[str], *, form: Form = FOUND, limits: Limits | None = None, s3: Any = None) -> Samples:
-    """The records of all files that land; those of a file that is not read whole are left out, as the job does. `form` says
-    how the records lie in them."""
-    files = [file for place in places for file in _files_at(place, s3)]
+def read_samples(
+    places: Iterable[str], service: Service | None = None, *, limits: Limits | None = None, s3: Any = None
+) -> Samples:
+    """The records of all files that land; those of a file that is not read whole are left out, as the job does. The service
+    says how the records lie in them, and which files are ignored."""
+    found = [file for place in places for file in _files_at(place, s3)]
+    rules = {file: why_ignored(service, file) if service else "" for file in found}
+    files = [file for file in found if not rules[file]]
+    forms = service.forms if service else None
     limits = limits or Limits(attempts=2)
     metadata: Metadata = {}
     pieces = cut(files, limits)
     of_piece = {piece.number: piece.file for piece in pieces}
     rows = [
         row
-        for batch in read_pieces(pieces, _Get(s3, limits, metadata), limits, metadata, form)
+        for batch in read_pieces(pieces, _Get(s3, limits, metadata), limits, metadata, forms)
         for row in batch.to_pylist()
     ]
     said = [row for row in rows if row["line"] is None]
@@ -81,7 +89,7 @@ def read_samples(places: Iterable[str], *, form: Form = FOUND, limits: Limits | 
         )
         for row in rows
     )
-    return Samples(tuple(records), tuple(ends))
+    return Samples(tuple(records), tuple(ends), tuple((file, rule) for file, rule in rules.items() if rule))
 
 
 def name_of(file: LandedFile) -> str:

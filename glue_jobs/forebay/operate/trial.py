@@ -17,6 +17,9 @@ import pyarrow as pa
 from forebay.batch.columns import rules_of
 from forebay.declaration.service import Service
 from forebay.declaration.table import Table
+from forebay.landed_file import LandedFile
+from forebay.ledger.entry import IGNORED
+from forebay.ledger.ignored import RULES
 from forebay.operate.samples import Sample, Samples, name_of
 from forebay.record.conform import Records, writable
 from forebay.record.declared import fits
@@ -67,7 +70,7 @@ class Trial:
     @property
     def is_clean(self) -> bool:
         """Whether every file was read and no record refused."""
-        return not self.refused and all(file["outcome"] in ("loaded", "empty") for file in self.files)
+        return not self.refused and all(file["outcome"] in ("loaded", "empty", IGNORED) for file in self.files)
 
     def as_json(self) -> dict[str, Any]:
         told = asdict(self)
@@ -83,7 +86,7 @@ def try_out(service: Service, samples: Samples) -> Trial:
         record, reason, detail = _read(sample)
         table = None
         if reason is None:
-            route = route_of(service, record, Origin(sample.file.key, sample.metadata))
+            route = route_of(service, record, _origin(sample))
             table, reason = route.table, route.reason
             if table is not None and route.declared is not None:
                 taken.setdefault((route.declared, table), []).append((sample, record))
@@ -93,7 +96,7 @@ def try_out(service: Service, samples: Samples) -> Trial:
             refused.append({"place": sample.place, "reason": reason, "detail": detail, "record": sample.text})
         fates[f"{sample.place} #{sample.byte_offset}"] = table or ("parked" if reason is None else f"refused, {reason}")
     tables = tuple(_tried(service, service.tables[n], name, rows) for (n, name), rows in sorted(taken.items()))
-    files = tuple(_told(end) for end in samples.ends)
+    files = (*map(_told, samples.ends), *(_not_read(file, rule) for file, rule in samples.ignored))
     return Trial(files, tables, tuple(parked), tuple(refused), fates)
 
 
@@ -146,11 +149,15 @@ def _declared(
 ) -> tuple[TrialColumn, list[int]]:
     """The column, and the rows whose value does not fit it."""
     column = next(column for column in table.columns if column.name == name)
-    texts = [text_of(service, column.source, record, Origin(s.file.key, s.metadata)) for s, record in rows]
+    texts = [text_of(service, column.source, record, _origin(s)) for s, record in rows]
     odd = [at for at, text in enumerate(texts) if text is not None and not fits(text, column)]
     filled = sum(text is not None for text in texts) - len(odd)
     example = f"{rows[odd[0]][0].place}: {texts[odd[0]]}" if odd else None
     return TrialColumn(column.name, column.type, column.source, filled, len(odd), example), odd
+
+
+def _origin(sample: Sample) -> Origin:
+    return Origin(sample.file.key, sample.file.bucket, sample.metadata)
 
 
 def _sql_of(table: Table) -> Iterator[str]:
@@ -163,6 +170,11 @@ def _sql_of(table: Table) -> Iterator[str]:
 def _told(end: Any) -> dict[str, Any]:
     said = {"file": name_of(end.file), "outcome": end.outcome, "records": end.documents, "refused": end.refused}
     return {**said, **({"reason": end.reason, "detail": end.detail} if end.reason else {})}
+
+
+def _not_read(file: LandedFile, rule: str) -> dict[str, Any]:
+    nothing = {"outcome": IGNORED, "records": 0, "refused": 0}
+    return {"file": name_of(file), **nothing, "reason": rule, "detail": RULES[rule]}
 
 
 def _moved(before: Trial, after: Trial) -> Iterator[str]:

@@ -25,6 +25,7 @@ class Origin:
     """The object that a record came in."""
 
     key: str = ""
+    bucket: str = ""
     metadata: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -57,9 +58,14 @@ def text_of(service: Service, path: str, record: Any, origin: Origin) -> str | N
     name = str(wanted.steps[0])
     if wanted.origin == "metadata":
         return origin.metadata.get(name) or None
-    template = service.envelope.key
-    found = re.match(object_key.pattern(template), origin.key)
-    return found[object_key.names(template).index(name) + 1] if found else None
+    feed = service.feed_of(origin.bucket, origin.key)
+    if wanted.origin == "object":
+        said = {"key": origin.key, "file": origin.key.rpartition("/")[2], "bucket": origin.bucket}
+        return (said | {"feed": feed.name if feed else ""})[name] or None
+    if feed is None or name not in object_key.names(feed.key):
+        return None
+    found = re.match(object_key.pattern(feed.key), origin.key)
+    return found[object_key.names(feed.key).index(name) + 1] if found else None
 
 
 def _wants(service: Service, table: Table, record: Any, origin: Origin) -> bool:

@@ -25,7 +25,7 @@ from forebay.content.fetch import Get
 from forebay.content.limits import ARROW_STRINGS, Limits
 from forebay.content.piece import cut, deal
 from forebay.content.reading import read_pieces
-from forebay.declaration.form import Form
+from forebay.declaration.form import Form, Forms
 from forebay.errors import Halt, InvalidConfiguration, Quarantined
 from forebay.events import Emit
 from forebay.landed_file import LandedFile
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 __all__ = ["LIMITS", "Layout", "dealt", "landed", "rows_of"]
 
-JSON = Form(format="json")
+JSON = Forms(forms=(Form(format="json"),))
 LIMITS = Limits(piece_bytes=ARROW_STRINGS)
 """Whole files: half a file cannot be taken back once its rows are with Spark."""
 
@@ -78,7 +78,7 @@ def rows_of(
     """The rows of the files."""
     total = ContentsRead(files=len(files), records=0, misfits=0, bytes=0)
     pieces = cut(files, LIMITS)
-    for batch in read_pieces(pieces, get, LIMITS, form=JSON):
+    for batch in read_pieces(pieces, get, LIMITS, forms=JSON):
         found = _Found.of(batch)
         for end in found.ends:
             total = replace(total, bytes=total.bytes + end.bytes_read)

@@ -65,6 +65,7 @@ class SourceOptions:
     wait_s: int
     bucket_allow_list: frozenset[str]
     path_filter: str
+    with_debris: bool
     order: str
     drain: bool
     drain_cap_s: int
@@ -102,7 +103,7 @@ class SourceOptions:
 
     @property
     def only(self) -> Filter:
-        return Filter(buckets=self.bucket_allow_list, glob=self.path_filter)
+        return Filter(buckets=self.bucket_allow_list, glob=self.path_filter, with_debris=self.with_debris)
 
     @property
     def region_of_queue(self) -> str | None:
@@ -198,6 +199,14 @@ OPTIONS = (
     ),
     Option(
         "pathFilter", "glob", "", "a glob over the whole key", "Only files whose key fits, e.g. `in/**/*.json`.", glob
+    ),
+    Option(
+        "withDebris",
+        "bool",
+        "false",
+        "`true` or `false`",
+        "Also objects that frameworks leave beside data, such as `_SUCCESS` and dot-files.",
+        yes_or_no,
     ),
     Option(
         "order",

@@ -24,7 +24,6 @@ from forebay.lake.layout import LEDGER, backfill_of, table_path
 from forebay.lake.objects import open_objects
 from forebay.landed_file import LandedFile
 from forebay.ledger.entry import file_hash
-from forebay.notification.debris import debris
 from forebay.upkeep.reconcile.inventory import open_inventory
 from forebay.upkeep.reconcile.known import known_since
 
@@ -154,7 +153,7 @@ def _pages(
 
 
 def _file(wanted: Backfill, one: dict[str, Any]) -> LandedFile | None:
-    """None of an older version, of one that was written at another time, and of what is no data."""
+    """None of an older version, and of one that was written at another time."""
     written = one["LastModified"]
     if not one["IsLatest"]:
         return None
@@ -173,8 +172,7 @@ def _file(wanted: Backfill, one: dict[str, Any]) -> LandedFile | None:
 def _is_wanted(wanted: Backfill, file: LandedFile) -> bool:
     written = file.event_time
     assert written is not None
-    in_time = (not wanted.since or written >= wanted.since) and (not wanted.until or written < wanted.until)
-    return in_time and debris(file) is None
+    return (not wanted.since or written >= wanted.since) and (not wanted.until or written < wanted.until)
 
 
 def _unknown(files: list[LandedFile], known: Any) -> list[LandedFile]:

@@ -1,6 +1,6 @@
 """What lies in the landing bucket, by its own listing.
 
-In: a bucket, prefixes, a span of time. Out: every version of every object that was written in it and could be a file. S3 lists
+In: a bucket, prefixes, a span of time. Out: every version of every object that was written in it. S3 lists
 by key alone, so all below a prefix is listed; the folders directly below it are listed at the same time.
 """
 
@@ -12,7 +12,6 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from forebay.landed_file import LandedFile
-from forebay.notification.debris import debris
 
 __all__ = ["landed_files", "prefixes_of"]
 
@@ -60,5 +59,4 @@ def _files(bucket: str, page: dict[str, Any], since: datetime, until: datetime) 
                 version if version != "null" else None,
                 event_time=one["LastModified"],
             )
-            if debris(file) is None:
-                yield file
+            yield file

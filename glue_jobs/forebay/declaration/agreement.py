@@ -1,0 +1,76 @@
+"""What is wrong between the parts of a service, each of which is right by itself.
+
+In: a service and its tables. Out: problems, each with a suggestion.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Collection, Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from forebay.declaration import object_key
+from forebay.declaration.condition import Condition
+from forebay.declaration.table import Table
+from forebay.errors import Problem
+
+if TYPE_CHECKING:
+    from forebay.declaration.service import Service
+
+__all__ = ["disagreements"]
+
+
+def disagreements(
+    service: Service, given: Collection[str], wrong: Collection[str], *, all_tables: bool
+) -> Iterable[Problem]:
+    """`given` are the sections that were declared, and `wrong` those that could not be read: they are compared with nothing.
+    `all_tables` says whether every table could be read."""
+    yield from _twins(service.tables)
+    if all_tables:  # of a table that could not be read nobody knows the group
+        yield from _groups_of_nobody(service)
+    if service.feeds and "envelope" in given:
+        yield Problem("service.toml: envelope", "stands beside feeds", "say it in each of the [[feeds]] instead")
+    if not {"envelope", "feeds"} & set(wrong):  # nor what their keys say
+        yield from _not_in_the_key(service)
+        yield from _of_no_feed(service)
+
+
+def _twins(tables: Sequence[Table]) -> Iterable[Problem]:
+    seen: dict[tuple[str, frozenset[tuple[str, Condition]], str | None], Table] = {}
+    for table in tables:
+        key = (table.name, frozenset(table.where.items()), table.where_sql)
+        if key in seen:
+            yield Problem(f"tables: {table.name}", "is declared twice with the same `where`", "remove one")
+        seen[key] = table
+
+
+def _groups_of_nobody(service: Service) -> Iterable[Problem]:
+    known = sorted({"default", "own", *(table.compaction.group for table in service.tables)})
+    for name, schedule in service.schedules.items():
+        if schedule.group and schedule.group not in known:
+            near = difflib.get_close_matches(schedule.group, known, 1)
+            hint = f"did you mean {near[0]}?" if near else f"groups are {', '.join(known)}"
+            yield Problem(f"service.toml: schedules.{name}.group", f"no table is of the group {schedule.group!r}", hint)
+
+
+def _not_in_the_key(service: Service) -> Iterable[Problem]:
+    where = "feeds.0.key" if service.feeds else "envelope.key"
+    said = {f"{object_key.PREFIX}{name}" for feed in service.all_feeds for name in object_key.names(feed.key)}
+    for table in service.tables:
+        used = {*table.fields, *table.where, *(c.source for c in table.columns if c.expression is None)}
+        for path in sorted(used):
+            if path.startswith(object_key.PREFIX) and path not in said:
+                name = path.removeprefix(object_key.PREFIX)
+                yield Problem(
+                    f"tables: {table.name}", f"{path} is not in the key", f'such as {where} = "in/{{{name}}}/"'
+                )
+
+
+def _of_no_feed(service: Service) -> Iterable[Problem]:
+    known = sorted(feed.name for feed in service.all_feeds)
+    for table in service.tables:
+        wanted = table.where.get("@feed", Condition(exists=True))
+        for name in sorted({*wanted.one_of, *wanted.none_of} - set(known)):
+            near = difflib.get_close_matches(name, known, 1)
+            hint = f"did you mean {near[0]}?" if near else f"feeds are {', '.join(known)}"
+            yield Problem(f"tables: {table.name}: where.@feed", f"there is no feed {name}", hint)

@@ -1,0 +1,107 @@
+"""A feed: files of one kind, told by where they lie, and how their records lie in them."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BeforeValidator, Field, field_validator, model_validator
+
+from forebay.declaration import object_key
+from forebay.declaration.column import Declared, RecordPath
+from forebay.declaration.form import Form, Format
+from forebay.declaration.path import parse_path
+from forebay.declaration.place import Place
+
+__all__ = ["EVERYTHING", "Envelope", "Feed"]
+
+EVERYTHING = "all"
+"""The name of the one feed of a service that declares none."""
+
+
+def _one_or_several(value: Any) -> Any:
+    return (value,) if isinstance(value, str) else value
+
+
+class Envelope(Declared):
+    """What lies around the records of a file."""
+
+    key: Annotated[str, AfterValidator(object_key.checked)] = Field(
+        "", description="what the objects' keys say of their records: in/{game}/ makes a field @key.game"
+    )
+    records: Annotated[tuple[RecordPath, ...], BeforeValidator(_one_or_several)] = Field(
+        (),
+        description="arrays whose objects are the records, such as Records or detail.items; the rest of the document is each "
+        "record's field @parent; a document without such an array is a record",
+        json_schema_extra={"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]},
+    )
+
+    format: Format = Field(
+        "auto",
+        description="json, csv, tsv, parquet, avro, or lines, of which each is a record with the field text; auto: found by "
+        "looking, and csv and tsv by the suffix",
+    )
+    delimiter: str = Field("", description="of csv: one ASCII character between fields, where it is no comma")
+    quote: str = Field('"', description="of csv and tsv: the character around fields; empty: quotes are text")
+    header: tuple[str, ...] = Field((), description="of csv and tsv: the columns, where files have no header")
+
+    @property
+    def form(self) -> Form:
+        """How the records lie in the files."""
+        inside = tuple(parse_path(path).keys for path in self.records)
+        return Form(self.format, inside, self.delimiter, self.quote, self.header)
+
+    @field_validator("delimiter", "quote")
+    @classmethod
+    def _one_sign(cls, value: str) -> str:
+        if len(value) > 1 or not value.isascii() or value in ("\n", "\r"):
+            raise ValueError(f"{value!r} is not one ASCII character")
+        return value
+
+    @field_validator("header")
+    @classmethod
+    def _names_once(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        twice = sorted({name for name in value if value.count(name) > 1})
+        if twice or "" in value:
+            raise ValueError(f"names {twice[0]!r} twice" if twice else "has a column without a name")
+        return value
+
+    @model_validator(mode="after")
+    def _for_its_format(self) -> Envelope:
+        if self.records and self.format not in ("auto", "json"):
+            raise ValueError(f"records lie inside of JSON documents, and the format is {self.format}")
+        of_csv = (self.delimiter, self.quote, self.header) != ("", '"', ())
+        if of_csv and self.format not in ("csv", "tsv"):
+            raise ValueError(f'delimiter, quote and header are of CSV: format = "csv", not {self.format}')
+        if self.delimiter and self.delimiter == self.quote:
+            raise ValueError("the delimiter and the quote are the same")
+        return self
+
+    @field_validator("records")
+    @classmethod
+    def _made_of_keys(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for path in map(parse_path, value):
+            if path.has_position or not path.of_record:
+                raise ValueError(f"{path}: the array must be named by keys alone, such as detail.items")
+        return value
+
+
+class Feed(Envelope):
+    """Files below one prefix, and what lies around their records."""
+
+    name: str = Field(description="the feed's name, which its records have as the field @feed")
+    prefix: str = Field(
+        "", description="its files' keys begin so; of several feeds that fit, the longest prefix decides"
+    )
+    bucket: str = Field("", description="its files lie in this bucket; in any where not given")
+
+    @property
+    def place(self) -> Place:
+        return Place(self.prefix, self.bucket)
+
+    @field_validator("name")
+    @classmethod
+    def _plain_name(cls, value: str) -> str:
+        if not re.fullmatch(r"[a-z][a-z0-9_\-]{0,62}", value):
+            raise ValueError("must be a small letter, then up to 62 small letters, digits, - or _")
+        return value

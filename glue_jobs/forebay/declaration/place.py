@@ -1,0 +1,33 @@
+"""Where files lie: keys that begin so, in one bucket or in any. Of several places the most specific one decides.
+
+Pure, and light enough for tasks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+__all__ = ["Place", "deciding", "most_specific_first"]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What is empty does not restrict."""
+
+    prefix: str = ""
+    bucket: str = ""
+
+    def holds(self, bucket: str, key: str) -> bool:
+        """A file of this machine is in no bucket: its key alone decides."""
+        return key.startswith(self.prefix) and (not self.bucket or bucket in (self.bucket, ""))
+
+
+def deciding(places: Sequence[Place], bucket: str, key: str) -> int | None:
+    """The number of the place that decides about this file; None where none holds it."""
+    return next((n for n in most_specific_first(places) if places[n].holds(bucket, key)), None)
+
+
+def most_specific_first(places: Sequence[Place]) -> list[int]:
+    """By number: the longest prefix first; of equal ones, one that names its bucket."""
+    return sorted(range(len(places)), key=lambda n: (-len(places[n].prefix), not places[n].bucket))

@@ -1,0 +1,28 @@
+"""Files that are not read, by the declarations: what frameworks leave beside data, and what belongs to no feed.
+
+Pure. In: a service and a file. Out: the rule by which it is ignored. The ledger says it of each such file.
+"""
+
+from __future__ import annotations
+
+from forebay.declaration.service import Service
+from forebay.landed_file import LandedFile
+from forebay.notification import REASONS
+from forebay.notification.debris import debris
+
+__all__ = ["NO_FEED", "RULES", "why_ignored"]
+
+NO_FEED = "no-feed"
+
+RULES = {**REASONS, NO_FEED: "no declared feed has a prefix and a bucket that fit"}
+"""What each rule means."""
+
+
+def why_ignored(service: Service, file: LandedFile) -> str:
+    """The name of the rule; empty for a file to read."""
+    found = debris(file)
+    if found is not None and found.reason in service.ignored:
+        return found.reason
+    if service.feeds and service.feed_of(file.bucket, file.key) is None:
+        return NO_FEED
+    return ""
