@@ -96,7 +96,7 @@ def _batches(metrics: ServiceMetrics) -> list[cw.IWidget]:
         for name in ("claim", "read", "write", "ledger")
     ]
     return [
-        _graph("Files taken", sums("files", "known_files", "duplicate_files", "ignored_files", *NOT_LOADED)),
+        _graph("Files taken", sums("files", "known_files", "duplicate_files", *NOT_LOADED)),
         _graph("Records", sums("records", "written", "quarantined", "parked", "dropped")),
         _graph("A batch, seconds by stage", stages, stacked=True),
     ]

@@ -24,6 +24,7 @@ ROWS = {
     "sdk-batches": {"move_events": 6, "purchase_events": 6},
     "several-feeds": {"alpha_events": 2, "audit": 2, "invoices": 2},
     "segment": {"identify_calls": 2, "page_calls": 2, "track_calls": 2},
+    "shop-orders": {"orders": 3, "order_lines": 3},
     "snowplow-enriched": {"events": 6},
     "stripe-webhooks": {"invoices": 4, "others": 2},
     "warehouse-unload": {"players": 10},

@@ -27,6 +27,17 @@ COLUMNS = (
     "piece int, line long, byte_offset long, value string, problem string, detail string, bucket string, key string, "
     "metadata string"
 )
+EXPLODES = """
+[[tables]]
+name = "lines"
+explode = "items"
+where = { a = ["x", "y", "7"] }
+columns = [{ name = "id", path = "@parent.id" }]
+[[tables]]
+name = "{a}_tags"
+explode = "tags"
+columns = [{ name = "id", path = "@parent.id" }]
+"""
 ENVELOPE = 'envelope = { key = "in/{game}/" }'
 FEEDS = """
 [[feeds]]
@@ -79,10 +90,10 @@ TEXTS = ["x", "y", "", "x.y", "7", "7.5", "x\n", "é", "a", "b", "c", "a.json", 
 VALUES = [*TEXTS, None, True, 7, -1, 7.5]
 NUMBERS = [7, -1, 7.5, 0]
 PATHS = ["a", "@type", '"a.b"', "items[1]", "items[0].a", "@metadata.studio", "@metadata.empty", "@key.game"]
-PATHS += ["@key", "@file", "@bucket", "@feed", "@feed"]
+PATHS += ["@key", "@file", "@bucket", "@feed"]
 
 
-def any_condition(draw: Random) -> Any:
+def any_condition(draw: Random, path: str) -> Any:
     tests = {
         "one_of": draw.sample(TEXTS, draw.randint(1, 3)),
         "not": draw.choice([draw.choice(TEXTS), draw.sample(TEXTS, 2)]),
@@ -91,6 +102,9 @@ def any_condition(draw: Random) -> Any:
         "matches": draw.choice(["x|y", "[0-9.]+", ".*", "x.y"]),
         **{name: draw.choice(NUMBERS) for name in ("above", "at_least", "below", "at_most")},
     }
+    if path == "@feed":  # a feed that nobody declared is refused
+        tests |= {"one_of": ["a"], "not": ["a"]}
+        return {name: tests[name] for name in draw.sample(sorted(tests), draw.randint(1, 2))}
     return draw.choice(
         [draw.choice(TEXTS), {name: tests[name] for name in draw.sample(sorted(tests), draw.randint(1, 2))}]
     )
@@ -99,13 +113,16 @@ def any_condition(draw: Random) -> Any:
 def any_record(draw: Random) -> dict[str, Any]:
     item = lambda: draw.choice([draw.choice(VALUES), {"a": draw.choice(VALUES)}])  # noqa: E731
     made = {key: draw.choice(VALUES) for key in ("a", "@type", "a.b") if draw.random() < 0.7}
+    for field, values in {"@exploded": ("items", "tags", "others"), "@ordinal": (0, 1, None)}.items():
+        made |= {field: draw.choice(values)} if draw.random() < 0.5 else {}
     return made | {"items": draw.choice([draw.choice(VALUES), [item() for _ in range(draw.randint(0, 3))]])}
 
 
-@pytest.mark.parametrize(("seed", "feeds"), [(0, ENVELOPE), (1, ENVELOPE), (2, FEEDS), (3, FEEDS)])
+@pytest.mark.parametrize(("seed", "feeds"), [(0, ENVELOPE), (1, ENVELOPE), (2, FEEDS), (3, FEEDS + EXPLODES)])
 def test_spark_routes_a_record_as_the_definition_does(spark: SparkSession, seed: int, feeds: str) -> None:
     draw = Random(seed)
-    wheres = [{path: any_condition(draw) for path in draw.sample(PATHS, draw.randint(1, 2))} for _ in range(8)]
+    paths = [path for path in PATHS if feeds != ENVELOPE or path != "@feed"]
+    wheres = [{path: any_condition(draw, path) for path in draw.sample(paths, draw.randint(1, 2))} for _ in range(8)]
     service, texts = service_of(wheres, feeds), [json.dumps(any_record(draw)) for _ in range(200)]
     by_spark, by_python = routes_by_spark(spark, service, texts), routes_by_python(service, texts)
     assert [(t, s, p) for t, s, p in zip(texts, by_spark, by_python, strict=True) if s != p][:3] == []

@@ -179,7 +179,7 @@ class World:
     def _read_content(
         self, spark: SparkSession, files: Sequence[LandedFile], limits: Limits, *args: Any, **more: Any
     ) -> DataFrame:
-        batches: Iterable[pa.RecordBatch] = read_files(files, self._get, limits)
+        batches: Iterable[pa.RecordBatch] = read_files(files, self._get, limits, more.get("forms"))
         found = [row for batch in batches for row in batch.to_pylist()]
         names = [column.split()[0] for column in COLUMNS.split(", ")]
         return spark.createDataFrame([tuple(row[name] for name in names) for row in found], COLUMNS)

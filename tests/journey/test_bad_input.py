@@ -45,6 +45,13 @@ BAD_RECORDS = {
     "a-dirty-name.json": (raw('{"game": "../../etc"}'), "bad-table-name"),
 }
 
+LEFT_BESIDE = {
+    ".x.json": "hidden",
+    "_started_7": "commit-marker",
+    "_committed_7": "commit-marker",
+    "_SUCCESS": "success-marker",
+}
+
 ODD_BUT_GOOD = {
     "lone-surrogate.json": raw(IN_ALPHA + '"x": "\\ud800"}'),
     "duplicate-keys.json": raw(IN_ALPHA + '"x": 1, "x": 2}'),
@@ -58,6 +65,8 @@ def test_every_bad_file_and_record_is_kept_with_its_reason_and_all_others_land(t
         told.put(name, content)
     for name, content in ODD_BUT_GOOD.items():
         told.put(name, content)
+    for name in LEFT_BESIDE:
+        told.put(name, GOOD)
     for n in range(3):
         told.put(f"good-{n}.json", GOOD)
     s3 = told.twin.client("s3")
@@ -82,6 +91,10 @@ def test_every_bad_file_and_record_is_kept_with_its_reason_and_all_others_land(t
     assert {name: ledger[name]["written"] for name in ODD_BUT_GOOD} == dict.fromkeys(ODD_BUT_GOOD, 3)
     assert {ledger[f"good-{n}.json"]["written"] for n in range(3)} == {3}
     assert [ledger[name]["outcome"] for name in ("deleted-since.json", "replaced-since.json")] == ["missing"] * 2
+    assert {name: (ledger[name]["outcome"], ledger[name]["reason"]) for name in LEFT_BESIDE} == {
+        name: ("ignored", rule) for name, rule in LEFT_BESIDE.items()
+    }
+    assert sums.files["ignored"] == len(LEFT_BESIDE)
     assert told.waiting() == (0, 0)
 
     kept = told.rows(

@@ -7,9 +7,12 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from forebay.declaration.service import Service, parse_service
 from forebay.errors import InvalidConfiguration
@@ -118,6 +121,48 @@ def test_each_feed_has_its_own_envelope_and_a_file_of_none_is_ignored(tmp_path: 
         "elsewhere/c.json": "no-feed",
     }
     assert trial.is_clean
+
+
+SHOP = """
+name = "s"
+[[tables]]
+name = "orders"
+where = { id = { exists = true } }
+[[tables]]
+name = "lines"
+explode = "cart.items"
+where = { "@parent.kind" = "sale" }
+columns = [{ name = "order_id", path = "@parent.id" }, { name = "position", type = "int", path = "@ordinal" }]
+"""
+ITEMS = st.lists(
+    st.fixed_dictionaries({}, optional={"sku": st.text(), "@parent.id": st.just(1)}) | st.none() | st.floats(0, 9)
+)
+ORDERS = st.lists(st.tuples(st.sampled_from(["sale", "gift"]), st.booleans(), ITEMS), max_size=6)
+
+
+@settings(max_examples=40, deadline=None)
+@given(ORDERS)
+def test_every_element_of_an_exploded_array_has_one_fate_and_all_sums_hold(
+    drawn: list[tuple[str, bool, list[Any]]],
+) -> None:
+    orders = [
+        {"kind": kind, "cart": {"items": items}} | ({"id": n} if has_id else {})
+        for n, (kind, has_id, items) in enumerate(drawn)
+    ]
+    with TemporaryDirectory() as folder:
+        Path(folder, "a.json").write_text("".join(f"{json.dumps(order)}\n" for order in orders))
+        trial = try_out(service_of(SHOP), read_samples([folder], service_of(SHOP)))
+    rows = {table.name: table.rows for table in trial.tables}
+    elements = [(order["kind"], one) for order in orders for one in order["cart"]["items"]]
+    sold = sum(kind == "sale" and isinstance(one, dict) for kind, one in elements)
+    given_away = sum(kind == "gift" and isinstance(one, dict) for kind, one in elements)
+    assert rows.get("orders", 0) == sum("id" in order for order in orders)
+    assert (rows.get("lines", 0), list(trial.fates.values()).count("dropped")) == (sold, given_away)
+    assert len(trial.parked) == len(orders) - rows.get("orders", 0)
+    assert len(trial.refused) == len(elements) - sold - given_away
+    (file,) = trial.files
+    assert file["records"] == len(orders) + sold + given_away
+    assert file["refused"] == len(trial.refused)
 
 
 def test_columns_have_their_types_and_what_does_not_fit_is_told(samples: Path) -> None:

@@ -28,6 +28,7 @@ from forebay.batch.record_fields import (
     written_fields,
 )
 from forebay.declaration.column import Column
+from forebay.declaration.form import EXPLODED, PARENT
 from forebay.declaration.path import parse_path
 from forebay.declaration.service import Service
 from forebay.declaration.table import Table
@@ -150,6 +151,9 @@ def rules_of(table: Table) -> Rules:
     undeclared = table.undeclared
     tree: dict[str, Any] = {}
     paths = [parse_path(column.source) for column in table.columns if column.of_record]
+    if table.explode is not None:
+        _plant(tree, (EXPLODED,))
+        _plant(tree, (PARENT,))
     # An array of which an element is read stays whole beside it: without the element, the others would move up.
     for keys in sorted(path.keys for path in paths if not path.has_position):
         _plant(tree, keys)

@@ -43,7 +43,7 @@ class BatchCommitted(Event):
     known_files: int = metric(default=0)
     duplicate_files: int = metric(default=0)
     superseded_files: int = metric(default=0)
-    ignored_files: int = metric(default=0)
+    ignored_files: int = 0
     missing_files: int = metric(default=0)
     withheld_files: int = metric(default=0)
     refused_files: int = metric(default=0)

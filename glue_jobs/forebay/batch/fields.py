@@ -14,6 +14,7 @@ from forebay.batch.record_fields import read_fields
 from forebay.declaration import object_key
 from forebay.declaration.column import of_the_file
 from forebay.declaration.feed import Feed
+from forebay.declaration.form import EXPLODED, ORDINAL
 from forebay.declaration.path import parse_path
 from forebay.declaration.place import most_specific_first
 from forebay.declaration.service import Service
@@ -95,10 +96,8 @@ def metadata_is_asked_for(service: Service) -> bool:
 
 
 def _named(service: Service) -> set[str]:
-    named: set[str] = set()
-    for table in service.tables:
-        named |= {*table.fields, *table.where, *(c.source for c in table.columns if c.expression is None)}
-    return named
+    named = {EXPLODED, ORDINAL} if service.exploded else set()
+    return named.union(*(table.named for table in service.tables))
 
 
 def _in_order(service: Service) -> list[str]:

@@ -3,8 +3,9 @@
 In: the rows of `forebay.content`. Out: the same rows with `_fate`, `_table`, `_declared` (which of the service's
 declarations made the table), `_reason`, and the fields that declared columns are read from (`fields`).
 
-Fates: `write` (to `_table`), `quarantine` (with `_reason`), `park`, and `end` for a piece's end. What the rows violate makes
-`drop` of some, and `quarantine` of others (`with_final_fates`).
+Fates: `write` (to `_table`), `quarantine` (with `_reason`), `park`, and `end` for a piece's end. `drop` is an element of an
+exploded array that no table wants: its record has it. What the rows violate makes `drop` of some, and `quarantine` of others
+(`with_final_fates`).
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from forebay.batch.reasons import BAD_TABLE_NAME, EXPECTATION, NOT_JSON, SEVERAL
 from forebay.batch.record_fields import PROBLEM
 from forebay.content.rows import IS_DOCUMENT, IS_END
 from forebay.declaration.condition import NUMBER, Condition
+from forebay.declaration.form import EXPLODED, ORDINAL
 from forebay.declaration.service import Service
 from forebay.declaration.table import RESERVED, Table
 
@@ -61,6 +63,7 @@ def routed(content: DataFrame, service: Service) -> DataFrame:
     fate = (
         F.when(F.expr(IS_END), "end")
         .when(F.col("_reason").isNotNull(), "quarantine")
+        .when(F.col("_table").isNull() & _is_element(service, *service.exploded), "drop")
         .when(F.col("_table").isNull(), "park")
         .otherwise("write")
     )
@@ -95,6 +98,17 @@ def _wish(number: int) -> str:
     return f"_wish_{number}"
 
 
+def _is_element(service: Service, *arrays: str) -> Expression:
+    """Whether the record lay in an array that was exploded: in one of these, or in any; never null."""
+    from pyspark.sql import functions as F
+
+    if not service.exploded:
+        return F.lit(False)
+    array = field(service, EXPLODED)
+    known = array.isin(*arrays) if arrays else array.isNotNull()
+    return F.coalesce(known & field(service, ORDINAL).isNotNull(), F.lit(False))
+
+
 def _route(service: Service) -> Expression:
     """The first declaration that wants the record, and the table's name that it gives."""
     from pyspark.sql import functions as F
@@ -118,6 +132,10 @@ def _name_by(service: Service, number: int) -> Expression:
         name = F.concat(*_parts(service, table))
         made = F.when(fits & name.rlike(_NO_FOLDER_OF_OURS), name).otherwise(F.lit(_DIRTY))
         wanted = reduce(lambda a, b: a & b, (field(service, f).isNotNull() for f in table.fields))
+    if table.explode is not None:
+        wanted = wanted & _is_element(service, table.explode)
+    elif service.exploded:
+        wanted = wanted & ~_is_element(service)
     for path, condition in table.where.items():
         wanted = wanted & _holds(field(service, path), condition)
     if table.where_sql is not None:

@@ -10,7 +10,8 @@ and Arrow; `source` hands it to Spark as the batch data source `forebay-content`
 * `fetch` one GET, its meaning, and trying again        * `ranges` the lines that belong to a part of a large file
 * `unpack`, `snappy` archives, and bombs                * `encoding` everything to UTF-8, places kept
 * `lines`, `skeleton`, `structure`, `salvage`, `split` text into records: by lines, by brackets, around broken lines
-* `elements` records inside documents                   * `vetting` records that are refused
+* `elements` records inside documents                   * `exploded` arrays inside records
+* `vetting` records that are refused
 * `signature` what a content is                         * `parts` contents of any format, as `part`s with their records
 * `fields`, `delimited` CSV, TSV and plain lines        * `parquet`, `avro` their rows
 * `members` what is packed into a file                  * `json_text`, `avro_values` columns, and bytes of Avro, become JSON

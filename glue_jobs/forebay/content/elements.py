@@ -19,16 +19,26 @@ from typing import Any
 
 import numpy as np
 
+from forebay.content.json_text import spelt
 from forebay.content.limits import Limits
 from forebay.content.lines import Records, lines_of
 from forebay.content.outcome import FileReason, TooMany
 from forebay.content.skeleton import skeleton
 from forebay.content.structure import WHITE, structure_of
-from forebay.declaration.form import Keys
+from forebay.declaration.form import PARENT, Keys
 
-__all__ = ["PARENT", "taken_apart", "with_parent"]
+__all__ = [
+    "ARRAY",
+    "OBJECT",
+    "Member",
+    "Span",
+    "members_of",
+    "objects_in",
+    "taken_apart",
+    "with_members",
+    "with_parent",
+]
 
-PARENT = "@parent"
 SHORT_BYTES = 64 << 10
 
 _NAMED = f'"{PARENT}"'.encode()
@@ -55,7 +65,7 @@ class _Object:
 
 def taken_apart(text: bytes, documents: Records, paths: Sequence[Keys], limits: Limits) -> Records:
     """The documents, or in place of each one that has such arrays their elements. Raises `TooMany`."""
-    if not any(_spelt(path[0]) in text for path in paths):
+    if not any(spelt(path[0]) in text for path in paths):
         return documents
     places: list[Any] = []
     parents: list[Any] = []
@@ -111,19 +121,22 @@ def _records(
 
 def with_parent(record: bytes, parent: bytes) -> bytes:
     """A record that has such a field stays as it is."""
-    if _NAMED in record:
-        return record
+    return record if _NAMED in record else with_members(record, _NAMED + b":" + parent)
+
+
+def with_members(record: bytes, members: bytes) -> bytes:
+    """The record with these before its own."""
     rest = record[1:].lstrip(WHITE)
-    return b"{" + _NAMED + b":" + parent + (b"" if rest == b"}" else b",") + rest
+    return b"{" + members + (b"" if rest == b"}" else b",") + rest
 
 
 def _without_arrays(text: bytes, start: int, end: int, paths: Sequence[Keys]) -> _Object:
     """Looks closer only where a document names what is wanted: for most documents of most texts this is one search."""
-    wanted = [path for path in paths if text.find(_spelt(path[0]), start, end) >= 0]
+    wanted = [path for path in paths if text.find(spelt(path[0]), start, end) >= 0]
     arrays: list[Span] = []
     left: list[bytes] = []
     taken = False
-    for (first, last), key, value in _members(text, start, end) if wanted else ():
+    for (first, last), key, value in members_of(text, start, end) if wanted else ():
         below = [path[1:] for path in wanted if path[0] == key]
         inner = _Object(None, [])
         if () in below and text[value] == ARRAY:
@@ -137,7 +150,7 @@ def _without_arrays(text: bytes, start: int, end: int, paths: Sequence[Keys]) ->
     return _Object(b"{" + b",".join(left) + b"}" if taken else None, arrays)
 
 
-def _members(text: bytes, start: int, end: int) -> list[Member]:
+def members_of(text: bytes, start: int, end: int) -> list[Member]:
     """Of an object; none where they cannot be told."""
     if end - start <= SHORT_BYTES:
         try:
@@ -176,16 +189,12 @@ def _members_of_long(text: bytes, start: int, end: int) -> list[Member]:
     return members
 
 
-def _spelt(key: str) -> bytes:
-    return json.dumps(key, ensure_ascii=False).encode()
-
-
 def _objects_in_all(text: bytes, arrays: list[Span], limits: Limits) -> tuple[list[Span], list[Span]]:
-    both = [_objects_in(text, first, last, limits) for first, last in arrays]
+    both = [objects_in(text, first, last, limits) for first, last in arrays]
     return [place for objects, _ in both for place in objects], [place for _, others in both for place in others]
 
 
-def _objects_in(text: bytes, first: int, last: int, limits: Limits) -> tuple[list[Span], list[Span]]:
+def objects_in(text: bytes, first: int, last: int, limits: Limits) -> tuple[list[Span], list[Span]]:
     """The objects of an array, and what else is in it."""
     if last - first <= SHORT_BYTES:
         try:

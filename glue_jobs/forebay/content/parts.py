@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from forebay.content.avro import avro_parts
 from forebay.content.delimited import delimited_parts
 from forebay.content.encoding import Text, decoded
+from forebay.content.exploded import with_exploded
 from forebay.content.fields import Dialect
 from forebay.content.limits import Limits
 from forebay.content.members import Content
@@ -73,7 +74,7 @@ def _json(content: Content, text: Text, form: Form, limits: Limits) -> Part:
     records = (split_json_lines if content.cut else split)(text.utf8, limits, form.inside)
     if records is None:
         raise _not_json(content)
-    return Part(records, text)
+    return Part(with_exploded(text.utf8, records, form.exploded, limits), text)
 
 
 def _not_json(content: Content) -> NotTaken:

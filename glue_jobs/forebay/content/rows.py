@@ -26,12 +26,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from forebay.content.elements import with_parent
+from forebay.content.elements import with_members, with_parent
 from forebay.content.encoding import Located
 from forebay.content.end import PieceEnd
 from forebay.content.json_text import spelt
 from forebay.content.outcome import Refused, kept_text
-from forebay.content.vetting import Split
+from forebay.content.vetting import Elements, Split
+from forebay.declaration.form import EXPLODED, ORDINAL
 
 __all__ = [
     "COLUMNS",
@@ -66,6 +67,7 @@ SCHEMA = pa.schema(
     ]
 )
 
+_ORDINAL, _EXPLODED = ORDINAL.encode(), EXPLODED.encode()
 BATCH_ROWS, BATCH_BYTES = 20_000, 8 << 20
 
 
@@ -100,8 +102,22 @@ def _with_surroundings(rows: pa.RecordBatch, records: Split, utf8: bytes) -> Ite
             utf8[start:end] if parent < 0 else with_parent(utf8[start:end], records.surroundings[parent])
             for start, end, parent in places
         ]
+        if records.elements is not None:
+            values = _marked(values, records.elements, first)
         column = pa.array(values, pa.binary()).cast(pa.string())
         yield rows.slice(first, stop - first).set_column(SCHEMA.get_field_index("value"), "value", column)
+
+
+def _marked(values: list[bytes], elements: Elements, first: int) -> list[bytes]:
+    """Elements of exploded arrays say which they are."""
+    these = slice(first, first + len(values))
+    numbers = zip(elements.ordinals[these].tolist(), elements.arrays[these].tolist(), strict=True)
+    return [
+        value
+        if ordinal < 0
+        else with_members(value, b'"%s":%d,"%s":%s' % (_ORDINAL, ordinal, _EXPLODED, elements.names[array]))
+        for value, (ordinal, array) in zip(values, numbers, strict=True)
+    ]
 
 
 def refused_batches(piece: int, refused: list[Refused], text: Located, raw_bytes: int) -> Iterator[pa.RecordBatch]:

@@ -18,7 +18,7 @@ from forebay.content.lines import SHORT_BYTES, Records
 from forebay.content.outcome import FileReason, RecordReason, Refused, TooMany
 from forebay.content.skeleton import skeleton
 
-__all__ = ["Split", "vetted"]
+__all__ = ["Elements", "Split", "vetted", "why_no_record"]
 
 AT_ONCE = 100_000
 """How many places are Python's numbers at a time."""
@@ -30,8 +30,19 @@ _DECODER = json.JSONDecoder(strict=False, parse_int=str, parse_float=str, parse_
 
 
 @dataclass(frozen=True, slots=True)
+class Elements:
+    """Of each record its position in the exploded array that it lies in, and the number of that array's name, in JSON; -1 of a
+    record that lies in none."""
+
+    ordinals: Any
+    arrays: Any
+    names: Sequence[bytes]
+
+
+@dataclass(frozen=True, slots=True)
 class Split:
-    """Where the records are, ascending, and which were refused. `tight`: between two records is only white space."""
+    """Where the records are, ascending, and which were refused. `tight`: between two records is only white space. `parents` are
+    numbers of their `surroundings`, -1 where a record has none."""
 
     starts: Any
     ends: Any
@@ -41,6 +52,7 @@ class Split:
     tight: bool
     parents: Any = None
     surroundings: Sequence[bytes] = ()
+    elements: Elements | None = None
 
 
 def vetted(text: bytes, records: Records, limits: Limits) -> Split:
@@ -52,7 +64,7 @@ def vetted(text: bytes, records: Records, limits: Limits) -> Split:
         why.setdefault(n, reason)
         _refuse_too_many(len(why) + len(records.leftovers) > limits.max_refused, "too-many-refused", limits.max_refused)
     _refuse_too_many(len(records.leftovers) > limits.max_refused, "too-many-refused", limits.max_refused)
-    refused = [Refused(a, b, line, *_why_no_record(text[a:b], limits)) for a, b, line in records.leftovers]
+    refused = [Refused(a, b, line, *why_no_record(text[a:b], limits)) for a, b, line in records.leftovers]
     if not why:
         return Split(
             starts, ends, lines, refused, records.line_count, records.tight, records.parents, records.surroundings
@@ -82,7 +94,8 @@ def _reasons(text: bytes, starts: Any, ends: Any, limits: Limits) -> Iterator[tu
         yield n, ("not-utf8", detail)
 
 
-def _why_no_record(part: bytes, limits: Limits) -> Reason:
+def why_no_record(part: bytes, limits: Limits) -> Reason:
+    """Of a part of a text that is no object, or no JSON."""
     if len(part) > limits.max_record_bytes:
         return "record-too-large", f"more than {limits.max_record_bytes} bytes without a border"
     if len(part) > SHORT_BYTES:

@@ -36,9 +36,9 @@ def disagreements(
 
 
 def _twins(tables: Sequence[Table]) -> Iterable[Problem]:
-    seen: dict[tuple[str, frozenset[tuple[str, Condition]], str | None], Table] = {}
+    seen: dict[tuple[object, ...], Table] = {}
     for table in tables:
-        key = (table.name, frozenset(table.where.items()), table.where_sql)
+        key = (table.name, frozenset(table.where.items()), table.where_sql, table.explode)
         if key in seen:
             yield Problem(f"tables: {table.name}", "is declared twice with the same `where`", "remove one")
         seen[key] = table
@@ -57,8 +57,7 @@ def _not_in_the_key(service: Service) -> Iterable[Problem]:
     where = "feeds.0.key" if service.feeds else "envelope.key"
     said = {f"{object_key.PREFIX}{name}" for feed in service.all_feeds for name in object_key.names(feed.key)}
     for table in service.tables:
-        used = {*table.fields, *table.where, *(c.source for c in table.columns if c.expression is None)}
-        for path in sorted(used):
+        for path in sorted(table.named):
             if path.startswith(object_key.PREFIX) and path not in said:
                 name = path.removeprefix(object_key.PREFIX)
                 yield Problem(

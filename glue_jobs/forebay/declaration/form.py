@@ -13,7 +13,7 @@ from typing import Any, Literal, get_args
 from forebay.declaration.place import Place, deciding
 from forebay.errors import InvalidConfiguration
 
-__all__ = ["FOUND", "Form", "Format", "Forms", "Keys"]
+__all__ = ["EXPLODED", "FOUND", "ORDINAL", "PARENT", "Explosion", "Form", "Format", "Forms", "Keys"]
 
 Keys = tuple[str, ...]
 
@@ -28,16 +28,29 @@ Format = Literal[
 ]
 
 
+PARENT, ORDINAL, EXPLODED = "@parent", "@ordinal", "@exploded"
+"""Fields of a record that lies in an array: what surrounds it; of an exploded array also its position there, and the array."""
+
+
+@dataclass(frozen=True, slots=True)
+class Explosion:
+    """An array whose objects become records beside the one that they lie in; `kept` are the members of that which they keep."""
+
+    path: Keys
+    kept: tuple[str, ...] = ()
+
+
 @dataclass(frozen=True, slots=True)
 class Form:
-    """`inside` are the paths of arrays of documents, key by key, in which the records lie. The others are of CSV: where no
-    `delimiter` is named, it is a comma, of TSV a tab; a file has its header unless it is given."""
+    """`inside` are the paths of arrays of documents, key by key, in which the records lie; `exploded` are arrays of records.
+    Others are of CSV: where no `delimiter` is named, it is a comma, of TSV a tab; a file has its header unless it is given."""
 
     format: Format = "auto"
     inside: tuple[Keys, ...] = ()
     delimiter: str = ""
     quote: str = '"'
     header: Keys = ()
+    exploded: tuple[Explosion, ...] = ()
 
     @property
     def may_be_json(self) -> bool:
@@ -66,18 +79,22 @@ class Forms:
     def from_json(cls, text: str) -> Forms:
         try:
             pairs = [(Place(**place), _checked(**form)) for place, form in json.loads(text)]
-        except (ValueError, TypeError) as error:
+        except (ValueError, TypeError, KeyError) as error:
             raise InvalidConfiguration.one(
                 "forms", f"not the forms of files: {error}", f"such as {cls().to_json()}"
             ) from error
         return cls(tuple(place for place, _ in pairs), tuple(form for _, form in pairs))
 
 
-def _checked(*, inside: Any = (), header: Any = (), **others: Any) -> Form:
-    paths = tuple(tuple(keys) for keys in inside if not isinstance(keys, str))
-    if len(paths) < len(inside) or not all(keys and all(isinstance(key, str) for key in keys) for keys in paths):
-        raise ValueError("a path of `inside` is an array of keys")
-    form = Form(inside=paths, header=tuple(header), **others)
+def _checked(*, inside: Any = (), header: Any = (), exploded: Any = (), **others: Any) -> Form:
+    explosions = tuple(Explosion(_keys(one["path"]), tuple(map(str, one["kept"]))) for one in exploded)
+    form = Form(inside=tuple(map(_keys, inside)), header=tuple(header), exploded=explosions, **others)
     if form.format not in get_args(Format):
         raise ValueError(f"there is no format {form.format!r}")
     return form
+
+
+def _keys(given: Any) -> Keys:
+    if isinstance(given, str) or not given or not all(isinstance(key, str) for key in given):
+        raise ValueError("a path is an array of keys")
+    return tuple(given)

@@ -12,6 +12,7 @@ import hashlib
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -24,7 +25,7 @@ from forebay.declaration.agreement import disagreements
 from forebay.declaration.column import Column, Declared
 from forebay.declaration.condition import Condition
 from forebay.declaration.feed import EVERYTHING, Envelope, Feed
-from forebay.declaration.form import Forms
+from forebay.declaration.form import Explosion, Forms, Keys
 from forebay.declaration.place import deciding
 from forebay.declaration.schedule import Schedule
 from forebay.declaration.table import Compaction, Table
@@ -113,7 +114,23 @@ class Service(Declared):
     @property
     def forms(self) -> Forms:
         """How the records lie in the files of each feed."""
-        return Forms(tuple(feed.place for feed in self.all_feeds), tuple(feed.form for feed in self.all_feeds))
+        feeds = self.all_feeds
+        forms = (replace(feed.form, exploded=self._explosions(feed)) for feed in feeds)
+        return Forms(tuple(feed.place for feed in feeds), tuple(forms))
+
+    @property
+    def exploded(self) -> tuple[str, ...]:
+        """The arrays that tables explode."""
+        return tuple(sorted({table.explode for table in self.tables if table.explode is not None}))
+
+    def _explosions(self, feed: Feed) -> tuple[Explosion, ...]:
+        """Those of tables that may take elements of the feed; an array that several explode keeps what any of them reads."""
+        kept: dict[Keys, set[str]] = {}
+        for table in self.tables:
+            wanted = table.where.get("@feed")
+            if table.explosion is not None and (wanted is None or wanted.holds(feed.name)):
+                kept.setdefault(table.explosion.path, set()).update(table.explosion.kept)
+        return tuple(Explosion(path, tuple(sorted(keys))) for path, keys in sorted(kept.items()))
 
     def feed_of(self, bucket: str, key: str) -> Feed | None:
         """The feed that a file belongs to."""

@@ -12,6 +12,8 @@ from forebay.declaration.column import Column, Declared, Dedupe, RecordPath, Und
 from forebay.declaration.condition import Condition
 from forebay.declaration.event_time import EventTime
 from forebay.declaration.expectation import Expectation
+from forebay.declaration.form import PARENT, Explosion
+from forebay.declaration.path import parse_path
 
 __all__ = ["RESERVED", "Compaction", "Table"]
 
@@ -63,6 +65,11 @@ class Table(Declared):
     where: dict[RecordPath, Condition] = Field(
         default_factory=dict,
         description="what fields of a record must be: a value, a list of values, or a table of tests; all must hold",
+    )
+    explode: RecordPath | None = Field(
+        None,
+        description="an array within records, such as cart.items: its objects become rows of this table, beside the record; "
+        "@parent.id is a field of their record, @ordinal their position",
     )
     where_sql: str | None = Field(
         None,
@@ -145,6 +152,29 @@ class Table(Declared):
                 raise ValueError(f"{key} {why}")
         return given
 
+    @property
+    def explosion(self) -> Explosion | None:
+        """The array that it explodes, and what it reads of the records that the elements lie in."""
+        if self.explode is None:
+            return None
+        paths = (parse_path(path) for path in self.named)
+        kept = {
+            str(path.steps[1]) for path in paths if path.of_record and len(path.steps) > 1 and path.steps[0] == PARENT
+        }
+        return Explosion(parse_path(self.explode).keys, tuple(sorted(kept)))
+
+    @property
+    def named(self) -> set[str]:
+        """The paths of all fields that it reads."""
+        return {*self.fields, *self.where, *(c.source for c in self.columns if c.expression is None)}
+
+    @field_validator("explode")
+    @classmethod
+    def _made_of_keys(cls, value: str | None) -> str | None:
+        if value is not None and (not (path := parse_path(value)).of_record or path.has_position):
+            raise ValueError(f"{value}: the array must be named by keys alone, such as cart.items")
+        return value
+
     @field_validator("values")
     @classmethod
     def _is_a_pattern(cls, value: str) -> str:
@@ -162,6 +192,7 @@ class Table(Declared):
             self._is_put_apart_by_its_columns(),
             self._is_clustered_as_delta_can(),
             self._names_its_columns(),
+            self._knows_its_parents(),
         )
         if wrong := [said for check in checks for said in check]:
             raise ValueError("\n".join(wrong))
@@ -215,6 +246,13 @@ class Table(Declared):
                 yield f"cluster_by: {name} is {kinds[name]}, for which Delta keeps no minimum and maximum"
             elif name not in indexed:
                 yield f"cluster_by: {name} must be among the first {INDEXED_COLUMNS} columns"
+
+    def _knows_its_parents(self) -> Iterator[str]:
+        if self.explosion is not None and not self.explosion.kept:
+            yield (
+                "explode: no column says which record a row lay in; add one of its fields, such as "
+                '{ name = "order_id", path = "@parent.order_id" }'
+            )
 
     def _names_its_columns(self) -> Iterator[str]:
         kinds = {column.name: column.type for column in self.columns}

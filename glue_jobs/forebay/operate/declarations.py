@@ -79,7 +79,8 @@ def gets_few(service: Service) -> list[str]:
     said = []
     for at, table in enumerate(service.tables):
         for earlier in service.tables[:at]:
-            if earlier.where.items() <= table.where.items() and earlier.where_sql in (None, table.where_sql):
+            alike = earlier.explode == table.explode
+            if alike and earlier.where.items() <= table.where.items() and earlier.where_sql in (None, table.where_sql):
                 those = f"those that have {' and '.join(earlier.fields)}" if earlier.fields else "all of them"
                 said.append(f"table {table.name}: {earlier.name} is tried before and takes of its records {those}")
                 break
@@ -206,5 +207,8 @@ def _said(value: Any) -> str:
     return json.dumps(plain, default=lambda inner: inner.model_dump(exclude_defaults=True), ensure_ascii=False)
 
 
-def _by_key(service: Service) -> dict[tuple[str, str, str | None], Table]:
-    return {(table.name, _said(dict(sorted(table.where.items()))), table.where_sql): table for table in service.tables}
+def _by_key(service: Service) -> dict[tuple[str | None, ...], Table]:
+    return {
+        (table.name, _said(dict(sorted(table.where.items()))), table.where_sql, table.explode): table
+        for table in service.tables
+    }

@@ -59,7 +59,7 @@ class TrialTable:
 
 @dataclass(frozen=True)
 class Trial:
-    """`fates` says for each record, by its place, which table takes it, or `parked`, or `refused`."""
+    """`fates` says for each record, by its place, which table takes it, or `parked`, `dropped` or `refused`."""
 
     files: tuple[dict[str, Any], ...]
     tables: tuple[TrialTable, ...]
@@ -84,17 +84,19 @@ def try_out(service: Service, samples: Samples) -> Trial:
     parked, refused, fates = [], [], {}
     for sample in samples.records:
         record, reason, detail = _read(sample)
-        table = None
+        table, fate = None, "parked"
         if reason is None:
             route = route_of(service, record, _origin(sample))
             table, reason = route.table, route.reason
             if table is not None and route.declared is not None:
                 taken.setdefault((route.declared, table), []).append((sample, record))
+            elif route.fate == "drop":
+                fate = "dropped"
             elif reason is None:
                 parked.append({"place": sample.place, "record": sample.text})
         if reason is not None:
             refused.append({"place": sample.place, "reason": reason, "detail": detail, "record": sample.text})
-        fates[f"{sample.place} #{sample.byte_offset}"] = table or ("parked" if reason is None else f"refused, {reason}")
+        fates[f"{sample.place} #{sample.byte_offset}"] = f"refused, {reason}" if reason else table or fate
     tables = tuple(_tried(service, service.tables[n], name, rows) for (n, name), rows in sorted(taken.items()))
     files = (*map(_told, samples.ends), *(_not_read(file, rule) for file, rule in samples.ignored))
     return Trial(files, tables, tuple(parked), tuple(refused), fates)

@@ -1,7 +1,8 @@
 """The table of one record, in plain Python: the definition of what `batch.routing` has Spark do for a batch.
 
 In: a service, a record as `field` gives it, and what is known of its object. Out: its `Route`: written to a table, parked
-because no declaration wants it, or refused because a value may not name a table.
+because no declaration wants it, refused because a value may not name a table, or dropped: an element of an exploded array that
+no table wants.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from forebay.declaration import object_key
+from forebay.declaration.form import EXPLODED, ORDINAL
 from forebay.declaration.path import parse_path
 from forebay.declaration.service import Service
 from forebay.declaration.table import Table
@@ -33,7 +35,7 @@ class Origin:
 class Route:
     """`declared` is the number of the declaration that made the table."""
 
-    fate: Literal["write", "park", "quarantine"]
+    fate: Literal["write", "park", "quarantine", "drop"]
     table: str | None = None
     declared: int | None = None
     reason: str | None = None
@@ -47,7 +49,7 @@ def route_of(service: Service, record: Any, origin: Origin) -> Route:
             if name is None:
                 return Route("quarantine", declared=number, reason="bad-table-name")
             return Route("write", name, number)
-    return Route("park")
+    return Route("drop" if _array_of(service, record) in service.exploded else "park")
 
 
 def text_of(service: Service, path: str, record: Any, origin: Origin) -> str | None:
@@ -68,7 +70,16 @@ def text_of(service: Service, path: str, record: Any, origin: Origin) -> str | N
     return found[object_key.names(feed.key).index(name) + 1] if found else None
 
 
+def _array_of(service: Service, record: Any) -> str | None:
+    """The exploded array that the record lay in. Two fields say so: a record may have one of them by chance."""
+    if not service.exploded or text_at(record, parse_path(ORDINAL)) is None:
+        return None
+    return text_at(record, parse_path(EXPLODED))
+
+
 def _wants(service: Service, table: Table, record: Any, origin: Origin) -> bool:
+    if _array_of(service, record) != table.explode:
+        return False
     if any(text_of(service, path, record, origin) is None for path in table.fields):
         return False
     return all(condition.holds(text_of(service, path, record, origin)) for path, condition in table.where.items())

@@ -1,0 +1,148 @@
+"""Nested arrays that a table explodes: their objects become records of their own, beside the record that they lie in.
+
+In: the records of a text, and which arrays of theirs are exploded. Out: the same records, and the elements among them, each
+with its own place. An element carries what its table reads of the record (`@parent`), its position in the array from 0
+(`@ordinal`), and which array it is of (`@exploded`). So one that is kept can be retried by itself. One that is no object is
+refused by itself.
+
+The record stays as it is, with its array. Raises `TooMany`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from forebay.content.elements import ARRAY, OBJECT, Member, Span, members_of, objects_in
+from forebay.content.json_text import spelt
+from forebay.content.limits import Limits
+from forebay.content.lines import lines_of
+from forebay.content.outcome import FileReason, Refused, TooMany
+from forebay.content.vetting import Elements, Split, why_no_record
+from forebay.declaration.form import PARENT, Explosion, Keys
+from forebay.declaration.path import Path
+
+__all__ = ["with_exploded"]
+
+MOST_KEPT = 64 << 10
+"""Bytes that a record may give each element of an array; with more, ten thousand elements would be gigabytes."""
+
+
+@dataclass
+class _Found:
+    """What has been found so far, in lists that belong together."""
+
+    starts: list[int] = field(default_factory=list)
+    ends: list[int] = field(default_factory=list)
+    parents: list[int] = field(default_factory=list)
+    ordinals: list[int] = field(default_factory=list)
+    arrays: list[int] = field(default_factory=list)
+    surroundings: list[bytes] = field(default_factory=list)
+    refused: list[tuple[int, int, str]] = field(default_factory=list)
+
+
+def with_exploded(text: bytes, records: Split, explosions: Sequence[Explosion], limits: Limits) -> Split:
+    """The records, and the elements of these arrays."""
+    # Of an ordinary text this is one search for each array.
+    wanted = [(n, one) for n, one in enumerate(explosions) if spelt(one.path[0]) in text]
+    if not wanted:
+        return records
+    found = _Found(surroundings=[*records.surroundings])
+    parents = np.full(len(records.starts), -1, np.int32) if records.parents is None else records.parents
+    places = zip(records.starts.tolist(), records.ends.tolist(), parents.tolist(), strict=True)
+    for start, end, parent in places:
+        here = [(n, one) for n, one in wanted if text.find(spelt(one.path[0]), start, end) >= 0]
+        members = members_of(text, start, end) if here else []
+        around = b"" if parent < 0 else records.surroundings[parent]
+        for n, one in here:
+            for array in _arrays_at(text, members, one.path):
+                _add(found, text, array, n, _kept(text, members, one.kept, around), limits)
+        _refuse_too_many(len(records.starts) + len(found.starts), "too-many-records", limits.max_records)
+        _refuse_too_many(len(records.refused) + len(found.refused), "too-many-refused", limits.max_refused)
+    return _together(text, records, parents, found, explosions, limits)
+
+
+def _arrays_at(text: bytes, members: list[Member], path: Keys) -> Iterator[Span]:
+    first, *rest = path
+    for (_, last), key, value in members:
+        if key != first:
+            continue
+        if not rest and text[value] == ARRAY:
+            yield value, last
+        elif rest and text[value] == OBJECT:
+            yield from _arrays_at(text, members_of(text, value, last), tuple(rest))
+
+
+def _kept(text: bytes, members: list[Member], keys: Sequence[str], around: bytes) -> bytes:
+    """The record's members with these keys, as they are written; with what surrounds the record itself, if that is wanted."""
+    kept = [text[first:last] for (first, last), key, _ in members if key in keys]
+    if around and PARENT in keys:
+        kept.append(spelt(PARENT) + b":" + around)
+    return b"{" + b",".join(kept) + b"}"
+
+
+def _add(found: _Found, text: bytes, array: Span, number: int, kept: bytes, limits: Limits) -> None:
+    objects, others = objects_in(text, *array, limits)
+    ordinals = {start: n for n, (start, _) in enumerate(sorted([*objects, *others]))}
+    found.refused += [(start, end, "") for start, end in others]
+    if len(kept) > MOST_KEPT:
+        detail = f"its record gives each element {len(kept)} bytes, and {MOST_KEPT} is the limit"
+        found.refused += [(start, end, detail) for start, end in objects]
+        return
+    for start, end in objects:
+        found.starts.append(start)
+        found.ends.append(end)
+        found.parents.append(len(found.surroundings))
+        found.ordinals.append(ordinals[start])
+        found.arrays.append(number)
+    found.surroundings.append(kept)
+
+
+def _refuse_too_many(count: int, reason: FileReason, most: int) -> None:
+    if count > most:
+        raise TooMany(reason, f"{most} is the limit, with the elements of exploded arrays")
+
+
+def _together(
+    text: bytes, records: Split, parents: Any, found: _Found, explosions: Sequence[Explosion], limits: Limits
+) -> Split:
+    """In the order of their places. An element begins behind the record that it lies in, and before the next one."""
+    starts = np.concatenate((records.starts, np.array(found.starts, np.int64)))
+    order = np.argsort(starts, kind="stable")
+    no_element = np.full(len(records.starts), -1, np.int32)
+
+    def ordered(of_records: Any, of_elements: list[int]) -> Any:
+        return np.concatenate((of_records, np.array(of_elements, of_records.dtype)))[order]
+
+    elements = Elements(
+        ordered(no_element, found.ordinals), ordered(no_element, found.arrays), [_name(one.path) for one in explosions]
+    )
+    refused = sorted(found.refused)
+    lines = lines_of(text, np.array([start for start, *_ in refused], np.int64)).tolist()
+    others = [_refused(text, *one, line, limits) for one, line in zip(refused, lines, strict=True)]
+    return replace(
+        records,
+        starts=starts[order],
+        ends=ordered(records.ends.astype(np.int64, copy=False), found.ends),
+        lines=lines_of(text, starts[order]),
+        refused=sorted([*records.refused, *others], key=lambda one: one.start),
+        tight=False,
+        parents=ordered(parents, found.parents),
+        surroundings=found.surroundings,
+        elements=elements,
+    )
+
+
+def _name(path: Keys) -> bytes:
+    """As the declaration writes the path, in JSON."""
+    return json.dumps(str(Path("record", path)), ensure_ascii=False).encode()
+
+
+def _refused(text: bytes, start: int, end: int, detail: str, line: int, limits: Limits) -> Refused:
+    if detail:
+        return Refused(start, end, line, "record-too-large", detail)
+    return Refused(start, end, line, *why_no_record(text[start:end], limits))
