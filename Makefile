@@ -4,11 +4,11 @@ BIN := .venv/bin
 NAME ?= source
 WORKERS ?= 2
 # Each worker has one Spark session and one twin; a file's tests stay on one worker, and the longest files begin.
-PYTEST := $(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder --durations=10
+PYTEST := $(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder --durations=10 --ignore=tests/cluster
 ONE_JOURNEY := tests/journey/test_happy_path.py::test_nothing_is_dropped_silently
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test quick check format bench soak synth bundle lock clean
+.PHONY: help setup demo test test-cluster quick check format bench soak synth bundle lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -21,6 +21,10 @@ demo: setup ## the whole story on this machine, in one to two minutes: files in 
 
 test: setup ## the whole test suite, with the ten slowest tests (WORKERS=2 processes)
 	@$(PYTEST)
+
+# Fetches and packs 100 MB, and needs a Python of Glue's version: not for every run of the suite.
+test-cluster: setup ## the environments in which jobs run on AWS: built, and started clean
+	@$(BIN)/python -m pytest -q tests/cluster
 
 quick: setup ## all tests that need no JVM, and one journey: two minutes
 	@$(PYTEST) -m "not jvm" & tests=$$!; $(BIN)/python -m pytest -q $(ONE_JOURNEY); journey=$$?; wait $$tests && exit $$journey
@@ -43,7 +47,7 @@ soak: setup ## the service in the twin for hours (SOAK_MINUTES=120), all at rand
 synth: setup ## the CloudFormation template, into cdk.out/ (offline)
 	@$(BIN)/python -m infra.app
 
-bundle: setup ## what jobs ship with, into dist/: the package as zip and wheel, the log store; the same bytes each time
+bundle: setup ## what jobs ship with, into dist/: the package as zip and wheel, the log store, the Python environment for EMR; the same bytes each time
 	@$(BIN)/python -m infra.bundle
 
 lock: setup ## resolve requirements.lock anew from pyproject.toml

@@ -2,7 +2,8 @@
 
 * `forebay.zip`: the package, for `--extra-py-files`;
 * `forebay-<version>-py3-none-any.whl`: the same as a wheel, for pip;
-* `forebay-logstore.jar`: the log store, and Delta Kernel's two jars, for `--extra-jars`.
+* `forebay-logstore.jar`: the log store, and Delta Kernel's two jars, for `--extra-jars`;
+* `forebay-emr-python.tar.gz`: the Python environment for EMR Serverless (`emr_environment`), for `python_modules`.
 
 The same sources give the same bytes, on whatever day and in whatever folder, so that a hash says what runs. The template ships
 this zip and these jars. `SHA256SUMS` beside them has the hashes.
@@ -22,6 +23,7 @@ from tempfile import TemporaryDirectory
 
 from forebay.errors import InvalidConfiguration
 from forebay.spark import runtime
+from infra.emr_environment import emr_environment
 
 __all__ = ["KERNEL_JARS", "LOG_STORE_JAR", "built", "bundle", "package_zip"]
 
@@ -45,9 +47,13 @@ def bundle(folder: Path, *, root: Path = ROOT, log_store_jar: Path = LOG_STORE_J
     made = [package_zip(folder / "forebay.zip", root / "glue_jobs" / "forebay"), wheel(folder, root)]
     for jar in (log_store_jar, *KERNEL_JARS):
         made.append(Path(shutil.copyfile(built(jar), folder / jar.name)))
+    write_sums(folder, made)
+    return made
+
+
+def write_sums(folder: Path, made: Iterable[Path]) -> None:
     sums = [f"{hashlib.sha256(file.read_bytes()).hexdigest()}  {file.name}\n" for file in made]
     (folder / "SHA256SUMS").write_text("".join(sums))
-    return made
 
 
 def package_zip(to: Path, package: Path = PACKAGE) -> Path:
@@ -91,6 +97,11 @@ def files_of(package: Path) -> Iterable[Path]:
     return sorted(path for path in package.rglob("*") if path.is_file() and path.suffix != ".pyc")
 
 
+def main(folder: Path) -> None:
+    made = [*bundle(folder), emr_environment(folder)]
+    write_sums(folder, made)
+    print(*made, sep="\n")
+
+
 if __name__ == "__main__":
-    for path in bundle(Path(sys.argv[1] if len(sys.argv) > 1 else "dist")):
-        print(path)
+    main(Path(sys.argv[1] if len(sys.argv) > 1 else "dist"))

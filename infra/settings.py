@@ -376,7 +376,7 @@ class Settings(BaseModel):
         if not (self.python_modules.startswith("s3://") and self.python_modules.endswith(".tar.gz")):
             yield (
                 "engine emr-serverless installs no modules: python_modules must be the s3:// place of a packed virtual "
-                "environment, .tar.gz, with boto3, pydantic and pyarrow"
+                "environment, .tar.gz, such as `make bundle` makes"
             )
 
 

@@ -27,6 +27,9 @@ CLASSES = "classes.jsa"
 DPU_OF = {"G.025X": 0.25, "G.1X": 1, "G.2X": 2, "G.4X": 4, "G.8X": 8}
 """Of one worker, by its type: what Glue bills for."""
 
+GLUE_HAS = ("boto3>=1.40", "numpy==2.4.*", "pyarrow==23.*")
+"""What Glue's own Python brings of what the jobs import; the cluster test runs them on it."""
+
 GLUE_LACKS = ("annotated-types", "pydantic", "pydantic-core", "typing-extensions", "typing-inspection")
 """What the jobs import and Glue does not bring. Jobs ship these packages as wheels and need no package index."""
 PLATFORM = "x86_64-manylinux2014"

@@ -1,0 +1,90 @@
+"""The Python environment that jobs bring to EMR Serverless, which installs nothing: one archive, for `python_modules`.
+
+Enters `requirements.lock`; leaves `forebay-emr-python.tar.gz`, the same bytes each time: what jobs import, for EMR's
+Python and platform, each checked by its hash. EMR unpacks it beside the job. `bin/python` starts EMR's own interpreter of that
+version with these packages, and says so where there is none. PySpark is EMR's. The package index is asked when it is built, and
+never by a job. https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/using-python-libraries.html
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import re
+import shutil
+import subprocess
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from forebay.errors import InvalidConfiguration
+from forebay.spark import runtime
+
+__all__ = ["NAME", "NEEDED", "emr_environment"]
+
+ROOT = Path(__file__).resolve().parent.parent
+NAME = "forebay-emr-python.tar.gz"
+PLATFORM = "x86_64-manylinux_2_28"
+"""Of Amazon Linux 2023, in uv's words: numpy's wheels want no older one."""
+NEEDED = (
+    *("boto3", "botocore", "jmespath", "python-dateutil", "s3transfer", "six", "urllib3"),
+    *("delta-spark", "importlib-metadata", "zipp"),
+    *("numpy", "pyarrow"),
+    *runtime.GLUE_LACKS,
+)
+"""What jobs import, with what that needs. A test starts with just these and imports everything."""
+START = f"""#!/bin/sh
+# EMR's own interpreter, with the packages that lie beside this file.
+here=$(cd "$(dirname "$0")/.." && pwd)
+export PYTHONPATH="$here/lib${{PYTHONPATH:+:$PYTHONPATH}}"
+command -v python{runtime.PYTHON} >/dev/null || {{
+  echo "forebay: this environment is for Python {runtime.PYTHON}, which is not here: choose another emr_release" >&2
+  exit 1
+}}
+exec python{runtime.PYTHON} "$@"
+"""
+
+
+def emr_environment(folder: Path, *, lock: Path = ROOT / "requirements.lock") -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory() as scratch:
+        root = Path(scratch, "environment")
+        _install(root / "lib", Path(scratch, "part.lock"), lock.read_text())
+        start = root / "bin" / "python"
+        start.parent.mkdir()
+        start.write_text(START)
+        return _packed(root, folder / NAME)
+
+
+def _install(to: Path, part: Path, lock: str) -> None:
+    part.write_text("".join(entry for name in NEEDED for entry in _locked(name, lock)))
+    uv = shutil.which("uv") or str(ROOT / ".forebay" / "uv" / "bin" / "uv")
+    command = [uv, "pip", "install", "--quiet", "--require-hashes", "--no-deps", "--only-binary", ":all:"]
+    command += ["--python-version", runtime.PYTHON, "--python-platform", PLATFORM]
+    command += ["--link-mode", "copy", "--target", str(to), "-r", str(part)]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False)
+    if ran.returncode:
+        hint = "is the package index reachable? `make setup` fetches uv"
+        raise InvalidConfiguration.one("the environment for EMR", f"cannot be built: {ran.stderr.strip()[-500:]}", hint)
+
+
+def _locked(name: str, lock: str) -> Iterator[str]:
+    """A package's entries, of which the markers choose one."""
+    found = re.findall(rf"^{re.escape(name)}==.*?(?=^\S|\Z)", lock, re.MULTILINE | re.DOTALL)
+    if not found:
+        raise InvalidConfiguration.one("requirements.lock", f"does not name {name}", "`make lock` resolves it")
+    yield from found
+
+
+def _packed(root: Path, to: Path) -> Path:
+    body = io.BytesIO()
+    with tarfile.open(fileobj=body, mode="w") as archive:
+        for file in sorted(path for path in root.rglob("*") if path.is_file() and path.suffix != ".pyc"):
+            entry = tarfile.TarInfo(file.relative_to(root).as_posix())
+            entry.size, entry.mode = file.stat().st_size, 0o755 if file.parent.name == "bin" else 0o644
+            with file.open("rb") as content:
+                archive.addfile(entry, content)
+    with to.open("wb") as packed, gzip.GzipFile(fileobj=packed, mode="wb", compresslevel=3, mtime=0) as zipped:
+        zipped.write(body.getvalue())
+    return to

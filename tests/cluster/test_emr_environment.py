@@ -1,0 +1,53 @@
+"""The environment for EMR starts clean: unpacked where its Python is and nothing else, it imports all that jobs do."""
+
+from __future__ import annotations
+
+import subprocess
+import tarfile
+from pathlib import Path
+
+from forebay.spark import runtime
+from infra.bundle import package_zip
+from infra.emr_environment import emr_environment
+from tests.cluster.glue_python import ROOT, glue_python
+
+WITHOUT_SPARK = (
+    "import boto3, numpy, pyarrow.parquet, pydantic, sys, importlib.metadata as m\n"
+    "from forebay.settings import CompactSettings, IngestSettings\n"
+    "import forebay.aws.client, forebay.ledger.entry, forebay.upkeep.reconcile.job, forebay.content.reading\n"
+    "assert m.version('delta-spark')\n"
+    "print(sys.version_info[:2], [p for p in sys.path if 'site-packages' in p])"
+)
+
+
+def test_the_environment_starts_clean_and_imports_what_jobs_import(tmp_path: Path) -> None:
+    packed = emr_environment(tmp_path / "dist")
+    with tarfile.open(packed) as archive:
+        archive.extractall(tmp_path / "environment", filter="data")
+    interpreter = tmp_path / "bin" / f"python{runtime.PYTHON}"
+    interpreter.parent.mkdir()
+    interpreter.write_text(f'#!/bin/sh\nexec {glue_python().resolve()} -S "$@"\n')  # without anything installed there
+    interpreter.chmod(0o755)
+    package = package_zip(tmp_path / "forebay.zip")
+    ran = subprocess.run(
+        [str(tmp_path / "environment" / "bin" / "python"), "-c", WITHOUT_SPARK],
+        cwd=tmp_path,
+        env={"PATH": f"{interpreter.parent}:/usr/bin:/bin", "PYTHONPATH": str(package)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    wanted = tuple(map(int, runtime.PYTHON.split(".")))
+    assert (ran.stdout.strip(), ran.returncode) == (f"{wanted} []", 0), ran.stderr
+    assert str(ROOT) not in ran.stderr
+
+
+def test_without_its_python_the_environment_says_so(tmp_path: Path) -> None:
+    start = tmp_path / "bin" / "python"
+    start.parent.mkdir()
+    from infra.emr_environment import START
+
+    start.write_text(START)
+    start.chmod(0o755)
+    ran = subprocess.run([str(start), "-V"], env={"PATH": "/usr/bin:/bin"}, capture_output=True, text=True, check=False)
+    assert (ran.returncode, f"is for Python {runtime.PYTHON}" in ran.stderr) == (1, True)
