@@ -10,6 +10,7 @@ from aws_cdk import aws_cloudwatch as cw
 
 import forebay.batch.events as batch_events
 import forebay.lake.health as health
+import forebay.merge.events as merge_events
 import forebay.source.events as file_events
 import forebay.table.events as table_events
 import forebay.upkeep.accounts.events as accounts_events
@@ -29,6 +30,7 @@ SOURCES = (
     compaction_events,
     maintenance_events,
     reconcile_events,
+    merge_events,
     accounts_events,
     health,
     freshness_events,

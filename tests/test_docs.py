@@ -14,7 +14,14 @@ import pytest
 from typer.main import get_command
 
 from forebay.declaration.service import parse_service
-from forebay.settings import CompactSettings, IngestSettings, JobSettings, MaintainSettings, ReconcileSettings
+from forebay.settings import (
+    CompactSettings,
+    IngestSettings,
+    JobSettings,
+    MaintainSettings,
+    MergeSettings,
+    ReconcileSettings,
+)
 from tests.source.notebook import NOTEBOOK
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -126,6 +133,7 @@ def test_a_reason_of_the_quarantine_is_spelt_in_one_place() -> None:
         ("ingest", IngestSettings, set()),
         ("compact", CompactSettings, {"plan", "as_json"}),
         ("maintain", MaintainSettings, {"as_json"}),
+        ("merge", MergeSettings, {"as_json"}),
         ("reconcile", ReconcileSettings, {"plan", "as_json"}),
     ],
 )

@@ -34,6 +34,7 @@ ORDER = [
     "table",
     "batch",
     "upkeep",
+    "merge",
     "jobs",
     "operate",
     "cli",

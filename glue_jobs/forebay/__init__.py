@@ -18,6 +18,7 @@ The map, in the order of the journey. A room imports only from rooms above it, a
 | `table` | rows for many tables | one commit per table, each exactly once |
 | `batch` | file names | rows in tables, and the ledger's entries |
 | `upkeep` | small, old or missed files | compact, tidy and complete tables |
+| `merge` | changes | the current state of what they are about |
 | `jobs` | settings | the ingest job |
 | `operate` | an operator's question | an answer |
 | `cli` | a command line | text on a terminal |

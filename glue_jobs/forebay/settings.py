@@ -29,7 +29,15 @@ from forebay.errors import InvalidConfiguration, Problem
 from forebay.events import where_numbers_go
 from forebay.lake.layout import CHECKPOINT
 
-__all__ = ["CompactSettings", "IngestSettings", "JobSettings", "MaintainSettings", "ReconcileSettings", "problems_of"]
+__all__ = [
+    "CompactSettings",
+    "IngestSettings",
+    "JobSettings",
+    "MaintainSettings",
+    "MergeSettings",
+    "ReconcileSettings",
+    "problems_of",
+]
 
 
 AS_MISSPELT = 0.75
@@ -163,6 +171,12 @@ class IngestSettings(JobSettings):
         description="how long after its start a driver waits before it calls a table failed in a batch that another one began; "
         "S3 takes the commit of a dead driver for 15 minutes",
     )
+    merge_every_s: float = Field(
+        60,
+        ge=0,
+        le=86_400,
+        description="seconds between merges of tables in mode merge; 0: `forebay merge` does it elsewhere",
+    )
     catalog: str = Field(
         "", description="the database of the Glue Data Catalog in which the tables are registered; empty: none"
     )
@@ -210,6 +224,19 @@ class MaintainSettings(JobSettings):
     )
     checkpoint_after: int = Field(100, ge=1, description="commits after which a table's log gets a checkpoint")
     yes: bool = Field(False, description="delete the orphans that are found, instead of only naming them")
+    tables_at_once: int = Field(2, ge=1, le=64, description="tables that are worked on at the same time")
+
+    @property
+    def table_names(self) -> list[str]:
+        return names_in(self.tables)
+
+
+class MergeSettings(JobSettings):
+    """What the merge job knows."""
+
+    tables: str = Field(
+        "", description="names of tables of changes or of states, with commas between; empty: all that are declared"
+    )
     tables_at_once: int = Field(2, ge=1, le=64, description="tables that are worked on at the same time")
 
     @property

@@ -57,7 +57,7 @@ def test_the_version_changes_with_any_text() -> None:
         ("overwriten = 'append'\n" + GOOD, r"overwriten: is unknown \(did you mean overwritten\?\)"),
         (GOOD + 'overwritten = "replace"', r"overwritten is decided for files, .* declare it in service\.toml"),
         (GOOD + 'personal = ["player.email"]', r"personal data is not kept apart yet, .* become = \"ignored\""),
-        (GOOD + 'mode = "merge"', r"mode: .*'append'; got 'merge'"),
+        (GOOD + 'mode = "merge"', r"mode: .*needs a section `merge`"),
         ('overwritten_below = {"in/" = "never"}\n' + GOOD, r"overwritten_below\.in/: .*'replace'; got 'never'"),
         ('overwritten = "never"\n' + GOOD, r"overwritten: .*'append', 'ignore' or 'replace'; got 'never'"),
         (

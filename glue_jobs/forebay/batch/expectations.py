@@ -11,13 +11,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from forebay.batch.accounting import Fate
 from forebay.batch.attempt import attempt
 from forebay.batch.bound import node_of, unsafe
 from forebay.batch.columns import spark_type, with_declared_columns
-from forebay.batch.reasons import BAD_PARTITION_VALUE, EVENT_IN_THE_FUTURE, EVENT_TOO_OLD
+from forebay.batch.reasons import BAD_PARTITION_VALUE, EVENT_IN_THE_FUTURE, EVENT_TOO_OLD, NO_KEY, NO_SEQUENCE
 from forebay.declaration.column import Column
 from forebay.declaration.service import Service
 from forebay.declaration.table import Table
@@ -80,7 +81,7 @@ def checked(rows: DataFrame, service: Service) -> DataFrame:
 
     rows = rows.select("*", F.lit(None).cast("array<string>").alias(VIOLATED), *_nothing("_refused", "_checked_fate"))
     for number, table in enumerate(service.tables):
-        if not (table.expectations or table.partitions or table.event_time):
+        if not (table.expectations or table.partitions or table.event_time or table.merge):
             continue
         mine = F.col("_row._declared") == number
         names = F.array_compact(F.array(*_violated_names(table, mine), F.lit(None).cast("string")))
@@ -112,7 +113,18 @@ def _refusal(table: Table) -> Expression:
             why = F.when(dirty, BAD_PARTITION_VALUE).otherwise(why)
     if table.event_time is not None and table.event_time.outside == "quarantine":
         why = F.when(F.col("_too_old"), EVENT_TOO_OLD).when(F.col("_too_new"), EVENT_IN_THE_FUTURE).otherwise(why)
+    if table.merge is not None:
+        why = F.when(_any_null(table.merge.sequence_by), NO_SEQUENCE).otherwise(why)
+        why = F.when(_any_null(table.merge.keys), NO_KEY).otherwise(why)
+        for name in (one for one in table.merge.partitions if kinds[one] == "string"):
+            why = F.when(F.col(name) == "", NO_KEY).otherwise(why)  # Delta reads a folder without a name as null
     return why
+
+
+def _any_null(names: Iterable[str]) -> Expression:
+    from pyspark.sql import functions as F
+
+    return reduce(lambda a, b: a | b, (F.col(name).isNull() for name in names))
 
 
 def _fate(table: Table) -> Expression:
@@ -170,6 +182,8 @@ def _problems(spark: SparkSession, table: Table) -> Iterator[Problem]:
     checks = {f"expectations.{name}": expectation.check for name, expectation in table.expectations.items()}
     if table.where_sql is not None:
         checks["where_sql"] = table.where_sql
+    if table.merge is not None and table.merge.delete_when is not None:
+        checks["merge.delete_when"] = table.merge.delete_when
     for name, check in checks.items():
         faults = _faults(nobody, check, "boolean")
         yield from (Problem(f"table {table.name}: {name}", what, check) for what in faults)

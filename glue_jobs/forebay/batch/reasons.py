@@ -13,6 +13,8 @@ __all__ = [
     "EXPECTATION",
     "EXPECTATION_FAILED",
     "NOT_JSON",
+    "NO_KEY",
+    "NO_SEQUENCE",
     "OF_WHOLE_TABLES",
     "PAUSED_TABLE",
     "REASONS",
@@ -27,6 +29,8 @@ BAD_TABLE_NAME = "bad-table-name"
 BAD_PARTITION_VALUE = "bad-partition-value"
 EVENT_TOO_OLD = "event-too-old"
 EVENT_IN_THE_FUTURE = "event-in-the-future"
+NO_KEY = "no-key"
+NO_SEQUENCE = "no-sequence"
 EXPECTATION = "expectation"
 TABLE_FAILED = "table-failed"
 TOO_MANY_NEW_TABLES = "too-many-new-tables"
@@ -45,6 +49,8 @@ REASONS = {
     BAD_PARTITION_VALUE: "the value that partitions the table cannot name a folder",
     EVENT_TOO_OLD: "the event time is older than the table takes",
     EVENT_IN_THE_FUTURE: "the event time is further ahead than the table takes",
+    NO_KEY: "the change has no value for a key of its table, or one that does not fit the key's type",
+    NO_SEQUENCE: "the change has no value that orders it among the changes of its key",
     EXPECTATION: "the record violates an expectation whose violations are quarantined",
     EXPECTATION_FAILED: "too many of the table's records in this batch violate an expectation",
     TABLE_FAILED: "the table could not be written; the next start of the job retries it",

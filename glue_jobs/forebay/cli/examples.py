@@ -138,6 +138,10 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("forebay compact --plan", "what would be done, why, and at what cost"),
         ("forebay compact alpha --now", "one table, ignoring thresholds"),
     ),
+    "merge": (
+        ("forebay merge", "all states that are behind their changes"),
+        ("forebay merge players --json", "one, for machines"),
+    ),
     "maintain": (
         ("forebay maintain", "every day"),
         ("forebay maintain --vacuum full", "every week: also names files that no log knows"),

@@ -71,6 +71,7 @@ COMMANDS = {
     "quarantine": Command("forebay.cli.held", "quarantine", "Look at records that were refused, and retry them."),
     "parked": Command("forebay.cli.held", "parked", "Look at records that no table wanted, and load them."),
     "compact": Command("forebay.cli.upkeep", "compact", "Rewrite small files into large ones; no row changes."),
+    "merge": Command("forebay.cli.upkeep", "merge", "Bring the states of tables in mode merge up to date."),
     "maintain": Command("forebay.cli.upkeep", "maintain", "Delete files that no readable version needs."),
     "reconcile": Command("forebay.cli.upkeep", "reconcile", "Find files that S3 never announced, and announce them."),
 }

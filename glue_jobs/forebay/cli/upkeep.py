@@ -14,15 +14,17 @@ from forebay.cli.history import leave_record
 from forebay.cli.job_options import options_of
 from forebay.cli.options import AsJson
 from forebay.cli.show import columns, console, error_console, is_wide, print_json, size, styled
-from forebay.settings import CompactSettings, MaintainSettings, ReconcileSettings
+from forebay.settings import CompactSettings, MaintainSettings, MergeSettings, ReconcileSettings
 
 if TYPE_CHECKING:
+    from forebay.merge.job import TableMerge
     from forebay.upkeep.compaction.job import CompactionResult
     from forebay.upkeep.compaction.plan import Plan
     from forebay.upkeep.maintenance.job import MaintenanceResult
     from forebay.upkeep.reconcile.job import Reconciled
+    from forebay.upkeep.run import RunResult
 
-__all__ = ["compact", "maintain", "reconcile"]
+__all__ = ["compact", "maintain", "merge", "reconcile"]
 
 
 @options_of(CompactSettings)
@@ -73,6 +75,30 @@ def maintain(settings: MaintainSettings, as_json: AsJson = False) -> None:
     raise typer.Exit(ran.status)
 
 
+@options_of(MergeSettings)
+def merge(settings: MergeSettings, as_json: AsJson = False) -> None:
+    """Bring the states of tables in mode merge up to date.
+
+    The ingest job does it beside its batches. Here it is done at once, or by a job of its own.
+    """
+    from forebay.jobs.journal import journal
+    from forebay.merge.job import merge as run
+
+    with journal(settings) as emit:
+        ran = run(settings, emit=emit, stop=threading.Event())
+    if as_json:
+        steps = [(table, one) for table in ran.tables for one in (table.steps or (None,))]
+        print_json(
+            [
+                {"table": table.table, "reason": table.reason, "detail": table.detail, **(asdict(one) if one else {})}
+                for table, one in steps
+            ]
+        )
+    else:
+        _show_merged(ran)
+    raise typer.Exit(ran.status)
+
+
 @options_of(ReconcileSettings)
 def reconcile(
     settings: ReconcileSettings,
@@ -120,6 +146,20 @@ def _show_reconciled(done: Reconciled, settings: ReconcileSettings, *, plan: boo
             f"{done.too_new:,} files of the newest {settings.settle_hours:g} hours were left out: they may be on their way "
             "(--settle-hours 0 takes them in)"
         )
+
+
+def _show_merged(ran: RunResult[TableMerge]) -> None:
+    for table in ran.tables:
+        for one in table.steps:
+            anew = f"; computed anew: {one.anew}" if one.anew else ""
+            console.print(
+                f"{table.table}: {one.inserted:,} rows inserted, {one.updated:,} updated, {one.deleted:,} deleted, by "
+                f"changes of {one.keys:,} keys{anew}"
+            )
+        if table.reason:
+            error_console.print(styled(f"{table.table}: {table.reason}", "red", f" {table.detail}"))
+    if not any(table.steps or table.reason for table in ran.tables):
+        error_console.print("nothing to merge: all states are up to date, or no table is in mode merge")
 
 
 def _plan_only(settings: CompactSettings, *, as_json: bool) -> int:

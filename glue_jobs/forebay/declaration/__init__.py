@@ -7,6 +7,7 @@
 * `path` how a field is named            * `condition` what a field must be, for a table to want its record
 * `form` how the records lie in a file
 * `event_time` the moment of a record                             * `schedule` when upkeep runs
+* `merge` what the changes of a table are merged into
 * `pinned` the declarations of work that may be repeated
 * `object_key`, `object_metadata` fields that come from the object instead of the record
 """

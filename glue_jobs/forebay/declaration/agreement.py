@@ -6,6 +6,7 @@ In: a service and its tables. Out: problems, each with a suggestion.
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING
 
@@ -26,6 +27,7 @@ def disagreements(
     """`given` are the sections that were declared, and `wrong` those that could not be read: they are compared with nothing.
     `all_tables` says whether every table could be read."""
     yield from _twins(service.tables)
+    yield from _states_of_others(service.tables)
     if all_tables:  # of a table that could not be read nobody knows the group
         yield from _groups_of_nobody(service)
     if service.feeds and "envelope" in given:
@@ -42,6 +44,19 @@ def _twins(tables: Sequence[Table]) -> Iterable[Problem]:
         if key in seen:
             yield Problem(f"tables: {table.name}", "is declared twice with the same `where`", "remove one")
         seen[key] = table
+
+
+def _states_of_others(tables: Sequence[Table]) -> Iterable[Problem]:
+    """A state that records or another merge would write to as well."""
+    merged = [(table, table.merge) for table in tables if table.merge is not None]
+    for table, merge in merged:
+        sample = re.sub(r"\{[^{}]*\}", "x", merge.into)
+        for other in tables:
+            if other.makes(sample) or other.glob == merge.glob:
+                what = f"{merge.into} is also a table that the declaration of {other.name} writes"
+                yield Problem(f"tables: {table.name}: merge.into", what, "give the state a name of its own")
+        if any(other is not table and again.glob == merge.glob for other, again in merged):
+            yield Problem(f"tables: {table.name}: merge.into", f"{merge.into} is the state of two tables", "name two")
 
 
 def _groups_of_nobody(service: Service) -> Iterable[Problem]:

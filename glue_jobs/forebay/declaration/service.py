@@ -26,6 +26,7 @@ from forebay.declaration.column import Column, Declared
 from forebay.declaration.condition import Condition
 from forebay.declaration.feed import EVERYTHING, Envelope, Feed
 from forebay.declaration.form import Explosion, Forms, Keys
+from forebay.declaration.merge import Merge
 from forebay.declaration.place import deciding
 from forebay.declaration.schedule import Schedule
 from forebay.declaration.table import Compaction, Table
@@ -265,7 +266,7 @@ def _explained(refused: ValidationError, where: str, given: Any, model: type[Bas
 
 
 def _all_keys(model: type[BaseModel]) -> set[str]:
-    return {key for m in (model, Envelope, Feed, Column, Compaction, Condition, Schedule) for key in m.model_fields}
+    return {key for m in (model, Envelope, Feed, Column, Compaction, Condition, Merge, Schedule) for key in m.model_fields}
 
 
 def _from_folder(place: Path) -> dict[str, str]:

@@ -13,6 +13,7 @@ from forebay.declaration.condition import Condition
 from forebay.declaration.event_time import EventTime
 from forebay.declaration.expectation import Expectation
 from forebay.declaration.form import PARENT, Explosion
+from forebay.declaration.merge import Merge
 from forebay.declaration.path import parse_path
 
 __all__ = ["RESERVED", "Compaction", "Table"]
@@ -111,7 +112,11 @@ class Table(Declared):
         default_factory=dict, description="what must hold of each row, by name; a text is a predicate to warn about"
     )
     dedupe: Dedupe | None = Field(None, description="drop records that came before, by what makes them the same")
-    mode: Literal["append"] = Field("append", description="how rows get into the table")
+    mode: Literal["append", "merge"] = Field(
+        "append",
+        description="append: the rows are the table; merge: they are changes, and `merge` says where their state is",
+    )
+    merge: Merge | None = Field(None, description="with mode = merge: what the changes are merged into, and how")
     keep_record: bool = Field(False, description="keep each record's text as it came, in _record")
     values: str = Field(
         "[a-z0-9][a-z0-9_]{0,62}", description="the pattern that each {field} must match before it may name a table"
@@ -127,12 +132,22 @@ class Table(Declared):
     def has_sql(self) -> bool:
         """Whether Spark must evaluate anything that is declared here."""
         derived = any(column.expression is not None for column in self.columns)
-        return bool(derived or self.expectations or self.where_sql)
+        deletes = self.merge is not None and self.merge.delete_when is not None
+        return bool(derived or self.expectations or self.where_sql or deletes)
 
     @property
     def glob(self) -> str:
         """The pattern of the names that it may give: * for each {field}."""
         return re.sub(r"\{[^{}]*\}", "*", self.name)
+
+    @property
+    def globs(self) -> tuple[str, ...]:
+        """The same, with the pattern of the states that its changes are merged into."""
+        return (self.glob,) if self.merge is None else (self.glob, self.merge.glob)
+
+    def state_of(self, table: str) -> str | None:
+        """The name of the state that this table's changes are merged into; None where they are not."""
+        return None if self.merge is None else self.merge.state_of(self.name, table, self.values)
 
     def makes(self, table: str) -> bool:
         """Whether a table of this name can be one of its."""
@@ -193,6 +208,7 @@ class Table(Declared):
             self._is_clustered_as_delta_can(),
             self._names_its_columns(),
             self._knows_its_parents(),
+            self._says_how_it_is_merged(),
         )
         if wrong := [said for check in checks for said in check]:
             raise ValueError("\n".join(wrong))
@@ -264,3 +280,9 @@ class Table(Declared):
                 yield f"expectations: {name} begins with _, as forebay's own names do"
         if self.event_time is not None and kinds.get(self.event_time.column) != "timestamp":
             yield f"event_time: {self.event_time.column} is no declared column of type timestamp"
+
+    def _says_how_it_is_merged(self) -> Iterator[str]:
+        if (self.mode == "merge") != (self.merge is not None):
+            yield 'mode: "merge" needs a section `merge`, and such a section needs mode = "merge"'
+        if self.merge is not None:
+            yield from self.merge.problems(self.name, {column.name: column.type for column in self.columns})

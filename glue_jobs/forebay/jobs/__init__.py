@@ -2,5 +2,6 @@
 
 * `ingest` the streaming job      * `generation` the name of its stream
 * `withheld` files that S3 did not give are announced again
+* `merging` merges beside the batches
 * `journal` where the events of a job go      * `arrivals` counts new files in health objects
 """

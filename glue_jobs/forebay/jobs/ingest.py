@@ -32,6 +32,7 @@ from forebay.declaration.service import Service, load_service
 from forebay.errors import ForebayError, Halt
 from forebay.events import Emit
 from forebay.jobs.generation import generation_of, known_generation
+from forebay.jobs.merging import merging
 from forebay.jobs.withheld import Announcer
 from forebay.lake.layout import LEDGER, ROLLBACK_PLAN, rollback_of, table_path, writer_of
 from forebay.lake.lease import hold
@@ -40,6 +41,7 @@ from forebay.lake.paused import paused_tables
 from forebay.lake.safety import session_for
 from forebay.lake.stop import StopRequest
 from forebay.ledger.ledger import Ledger
+from forebay.merge.job import Merger
 from forebay.settings import IngestSettings
 from forebay.source.drain import Drain
 from forebay.source.source import register
@@ -51,6 +53,9 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 __all__ = ["ingest"]
+
+MERGED_AT_ONCE = 1
+"""States, beside the batches: merges take what the stream leaves."""
 
 
 def ingest(settings: IngestSettings, *, emit: Emit, stop: threading.Event) -> None:
@@ -67,7 +72,9 @@ def ingest(settings: IngestSettings, *, emit: Emit, stop: threading.Event) -> No
             batch.finish_earlier(known_generation(open_objects(settings.checkpoint_folder)))
             retry_at_start(batch)
             again = announcer(batch, settings)
-            run(names(spark, service, settings), Gate(batch), settings, stop, again)
+            merger = Merger(spark, settings.lake, logs=batch.logs, emit=emit, at_once=MERGED_AT_ONCE)
+            with merging(merger, lambda: batch.service, settings.merge_every_s, emit=emit):
+                run(names(spark, service, settings), Gate(batch), settings, stop, again)
         finally:
             batch.close()
 

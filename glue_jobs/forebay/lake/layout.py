@@ -7,6 +7,7 @@ from __future__ import annotations
 
 __all__ = [
     "CHECKPOINT",
+    "DERIVED_FROM",
     "HEALTH",
     "HOME",
     "IDS",
@@ -21,6 +22,7 @@ __all__ = [
     "QUALITY",
     "QUARANTINE",
     "ROLLBACK_PLAN",
+    "TOMBSTONES",
     "backfill_of",
     "is_own",
     "lease_of",
@@ -30,6 +32,7 @@ __all__ = [
     "rollback_of",
     "skips_of",
     "table_path",
+    "tombstones_of",
     "verbs_of",
     "writer_of",
     "writers_of",
@@ -53,6 +56,10 @@ PROBES = f"{HOME}/probe"
 PAUSED = f"{HOME}/paused"
 LAST_RECONCILE = f"{HOME}/last-reconcile.json"
 """What it found."""
+TOMBSTONES = f"{HOME}/tombstones"
+"""Tables of deleted keys, by the name of the state that lacks them."""
+DERIVED_FROM = "forebay.derivedFrom"
+"""The property of a table that is computed from another one, which it names. No file's rows are counted in it."""
 PLANS = f"{HOME}/plans"
 """Of batches that are on their way, by service."""
 ROLLBACK_PLAN = "plan.json"
@@ -111,6 +118,11 @@ def plans_of(lake: str, service: str) -> str:
 def skips_of(lake: str) -> str:
     """Where is kept which files an operator wants left out."""
     return f"{lake.rstrip('/')}/{HOME}/skips"
+
+
+def tombstones_of(state: str) -> str:
+    """The table of the deleted keys of a state, relative to the lake."""
+    return f"{TOMBSTONES}/{state}"
 
 
 def verbs_of(lake: str) -> str:

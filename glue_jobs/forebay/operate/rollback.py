@@ -29,6 +29,7 @@ from deltalake.exceptions import DeltaError
 from forebay.batch.retry_plan import PLAN as RETRY_PLAN
 from forebay.errors import Halt, InvalidConfiguration
 from forebay.lake.layout import (
+    DERIVED_FROM,
     IDS,
     LEDGER,
     PLANS,
@@ -225,6 +226,9 @@ def _entry_after(file: LedgerFile, plan: Rollback) -> dict[str, Any]:
 
 def _table_back(view: LakeView, name: str, to: int | datetime) -> TableBack:
     table, then = _there(view, name), _there(view, name)
+    if (log := table.metadata().configuration.get(DERIVED_FROM)) is not None:
+        what = f"is computed from {log}"
+        raise InvalidConfiguration.one(f"table {name}", what, f"take {log} back, and the next merge does the same here")
     try:
         then.load_as_version(to)
     except (DeltaError, ValueError) as refused:

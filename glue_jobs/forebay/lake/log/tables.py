@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from forebay.lake.layout import OWN_TABLES
+from forebay.lake.layout import OWN_TABLES, TOMBSTONES
 from forebay.lake.log.listing import LOG
 from forebay.lake.objects import open_objects
 
@@ -20,6 +20,7 @@ def tables_of(lake: str, *, s3: Any = None) -> list[str]:
 def own_tables(lake: str, *, s3: Any = None) -> Iterator[str]:
     """Those of our own tables that there are."""
     objects = open_objects(lake, s3=s3)
-    for name in OWN_TABLES:
+    tombstones = (f"{TOMBSTONES}/{state}" for state in open_objects(f"{lake}/{TOMBSTONES}", s3=s3).folders())
+    for name in (*OWN_TABLES, *tombstones):
         if next(iter(objects.found(f"{name}/{LOG}")), None) is not None:
             yield name

@@ -24,7 +24,7 @@ from forebay.lake.log.listing import BrokenLog, NoTable, UnsupportedTable
 from forebay.lake.log.tables import tables_of
 from forebay.lake.objects import open_objects, s3_client_for
 from forebay.upkeep.accounts.in_ledger import COUNTS, LedgerRows, ledger_rows
-from forebay.upkeep.accounts.in_tables import RowsByFile, rows_by_file
+from forebay.upkeep.accounts.in_tables import DerivedTable, RowsByFile, rows_by_file
 from forebay.upkeep.accounts.tally import BUCKETS, Tally, bucket_of, hash_of
 
 __all__ = ["Accounts", "Apart", "accounts", "lasting"]
@@ -163,6 +163,8 @@ class _Count:
             except NoTable:
                 if name in ASIDE:
                     held[name] = tally
+            except DerivedTable:
+                pass  # the table that it is computed from is counted
             except (BrokenLog, UnsupportedTable) as why:
                 uncounted[name] = str(why)
 
@@ -228,7 +230,7 @@ class _Count:
     def _held(self, wanted: Mapping[str, set[int]], names: dict[int, str]) -> Counter[tuple[str, int]]:
         held = Counter[tuple[str, int]]()
         for name, buckets in wanted.items():
-            with suppress(NoTable):
+            with suppress(NoTable, DerivedTable):
                 for file_id, count in (one for found in self._rows_of(name) for one in found.items()):
                     one = hash_of(file_id)
                     if one % BUCKETS in buckets:

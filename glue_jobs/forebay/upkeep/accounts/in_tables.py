@@ -1,7 +1,8 @@
 """What a table holds of each file: the one column that names the file is read, from each live data file.
 
 In: the table's objects. Out: batches of (file ids, rows). A file that went away while it was looked at is `TryAgain`. Rows
-that a deletion vector deletes cannot be told by file here; the table is `UnsupportedTable` then.
+that a deletion vector deletes cannot be told by file here; the table is `UnsupportedTable` then. A table that is computed from
+another one is `DerivedTable`: its rows are counted where they came from.
 """
 
 from __future__ import annotations
@@ -16,18 +17,23 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from forebay.errors import TryAgain
+from forebay.errors import ForebayError, TryAgain
+from forebay.lake.layout import DERIVED_FROM
 from forebay.lake.log.listing import UnsupportedTable
 from forebay.lake.log.live_file import LiveFile
 from forebay.lake.log.snapshot import read_snapshot
 from forebay.lake.objects import Objects
 
-__all__ = ["RowsByFile", "rows_by_file"]
+__all__ = ["DerivedTable", "RowsByFile", "rows_by_file"]
 
 FILES_AT_ONCE = 16
 IN_FLIGHT = 256
 
 RowsByFile = dict[str | None, int]
+
+
+class DerivedTable(ForebayError):
+    """The state that another table's changes are merged into. A record need not have a row in it."""
 
 
 @dataclass(frozen=True)
@@ -69,8 +75,11 @@ class _Look:
 def rows_by_file(
     table: Objects, *, column: str = "_file_id", must_have: str | None = None, since: str = ""
 ) -> Iterator[RowsByFile]:
-    """One answer for each data file. `NoTable` where there is none."""
-    files = iter(read_snapshot(table).files)
+    """One answer for each data file. `NoTable` where there is none, `DerivedTable` where it is no table of records."""
+    snapshot = read_snapshot(table)
+    if (log := snapshot.configuration.get(DERIVED_FROM)) is not None:
+        raise DerivedTable(f"{table.place} is computed from {log}")
+    files = iter(snapshot.files)
     look = _Look(table, column, must_have, since)
     with ThreadPoolExecutor(FILES_AT_ONCE, "rows") as threads:
         while some := list(islice(files, IN_FLIGHT)):

@@ -30,8 +30,8 @@ def _group(table: Table) -> Group:
     thresholds = _thresholds(table.compaction)
     wrong = tuple(thresholds.problems(f"tables.{table.name}.compaction"))
     if wrong:
-        return Group(table.compaction.group, (table.glob,), Thresholds(), invalid=wrong)
-    return Group(table.compaction.group, (table.glob,), thresholds)
+        return Group(table.compaction.group, table.globs, Thresholds(), invalid=wrong)
+    return Group(table.compaction.group, table.globs, thresholds)
 
 
 def _thresholds(declared: Compaction) -> Thresholds:

@@ -177,7 +177,7 @@ class _Run:
         """As declared; where several declarations may give the name, as long as the longest of them."""
         from fnmatch import fnmatchcase
 
-        days = [t.time_travel_days for t in self._service.tables if fnmatchcase(name, t.glob)]
+        days = [t.time_travel_days for t in self._service.tables if any(fnmatchcase(name, g) for g in t.globs)]
         return max((timedelta(days=n) for n in days), default=USUAL_TIME_TRAVEL)
 
     def _remember(self, name: str, path: str, *, vacuumed: bool) -> None:

@@ -1,0 +1,97 @@
+"""The declaration of a merge: which table keeps the current state of the keys whose changes another table collects."""
+
+from __future__ import annotations
+
+import re
+
+from pydantic import Field
+
+from forebay.declaration.column import Declared
+
+__all__ = ["KEY_TYPES", "SEQUENCE_TYPES", "Merge"]
+
+KEY_TYPES = ("string", "long", "int", "boolean", "date", "timestamp", "decimal")
+"""Types whose values are equal or not, in every reader. A double is neither: 0.1 + 0.2 is no key."""
+SEQUENCE_TYPES = ("string", "long", "int", "date", "timestamp", "decimal")
+
+
+class Merge(Declared):
+    """The rows of the declared table are changes. Another table holds, for each key, the row of its latest change."""
+
+    into: str = Field(
+        description="the name of the table with the current state; it has the same {fields} as the table's own name"
+    )
+    keys: tuple[str, ...] = Field(min_length=1, description="declared columns that together name one thing, such as id")
+    sequence_by: tuple[str, ...] = Field(
+        min_length=1,
+        description="declared columns that order the changes of a key; the greatest wins, whenever it arrives",
+    )
+    delete_when: str | None = Field(
+        None,
+        min_length=1,
+        description="SQL over the declared columns that is true of a change that deletes its key, such as op = 'd'",
+    )
+    partitions: tuple[str, ...] = Field(
+        (), description="keys by whose values the files of the state are put apart; a merge reads only those it changes"
+    )
+    tombstone_days: int = Field(
+        90,
+        ge=1,
+        le=36_500,
+        description="days for which a deleted key is remembered, so that an older change that comes late does not revive it",
+    )
+
+    @property
+    def glob(self) -> str:
+        """The pattern of the state's names: * for each {field}."""
+        return re.sub(r"\{[^{}]*\}", "*", self.into)
+
+    def problems(self, name: str, kinds: dict[str, str]) -> list[str]:
+        """What is wrong with it, in the table of this name with columns of these types."""
+        return [*self._of_names(name), *self._of_columns(kinds)]
+
+    def _of_names(self, name: str) -> list[str]:
+        found = []
+        if not re.fullmatch(r"[a-z0-9][a-z0-9_]{0,126}", re.sub(r"\{[^{}]*\}", "x", self.into)):
+            found.append(
+                f"merge.into: {self.into!r} must be small letters, digits and _, with the {{fields}} of the name"
+            )
+        if sorted(_fields(self.into)) != sorted(_fields(name)):
+            found.append(f"merge.into: {self.into!r} must have the same {{fields}} as the table's name {name!r}")
+        if self.into == name:
+            found.append("merge.into: names the table of the changes itself; the state is another table")
+        return found
+
+    def _of_columns(self, kinds: dict[str, str]) -> list[str]:
+        found = []
+        for what, names, types in (
+            ("keys", self.keys, KEY_TYPES),
+            ("sequence_by", self.sequence_by, SEQUENCE_TYPES),
+        ):
+            if len(set(names)) < len(names):
+                found.append(f"merge.{what}: names a column twice")
+            for name in names:
+                if name not in kinds:
+                    found.append(f"merge.{what}: {name} is no declared column")
+                elif kinds[name].partition("(")[0] not in types:
+                    found.append(f"merge.{what}: {name} is {kinds[name]}; it must be one of {', '.join(types)}")
+        found += [f"merge.partitions: {name} is none of the keys" for name in self.partitions if name not in self.keys]
+        if len(set(self.partitions)) < len(self.partitions) or set(self.partitions) == set(self.keys):
+            found.append("merge.partitions: takes some of the keys, each once, and not all of them")
+        return found
+
+    def state_of(self, name: str, log: str, values: str) -> str | None:
+        """The state's name for the table of changes `log`, which a declaration with this `name` made; None for another."""
+        parts = re.split(r"\{[^{}]*\}", name)
+        made = re.escape(parts[0])
+        for at, part in enumerate(parts[1:]):
+            made += f"(?P<_{at}>{values}){re.escape(part)}"
+        fits = re.fullmatch(made, log)
+        if fits is None:
+            return None
+        said = {field: fits[f"_{at}"] for at, field in enumerate(_fields(name))}
+        return re.sub(r"\{([^{}]*)\}", lambda found: said[found[1]], self.into)
+
+
+def _fields(name: str) -> list[str]:
+    return re.findall(r"\{([^{}]*)\}", name)

@@ -1,0 +1,7 @@
+"""Merge: changes become the current state of the keys that they are about.
+
+* `order` which change wins, in plain Python      * `winners` the same in Spark
+* `difference` which data files came to the log and left it      * `log_rows` their rows
+* `state` the state and its tombstones, and their commits      * `step` from one version of the log to another
+* `job` all states of a lake      * `events` what a merge says of itself
+"""

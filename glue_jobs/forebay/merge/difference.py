@@ -1,0 +1,88 @@
+"""Which data files came to a table and which left it between two of its versions, as its commits say.
+
+In: the table's objects and two versions. Out: a `Difference`, or `Unknown` with a reason. Compactions change no row, so their
+files do not count (`dataChange` is false). What came and left in between has left: a merge that was interrupted may have
+seen it. So has what left and came back. Keys of such files are looked for in the whole table, which is right in any case.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import unquote
+
+from forebay.lake.log.listing import LOG
+from forebay.lake.objects import Objects
+
+__all__ = ["MOST_COMMITS", "Difference", "Unknown", "difference"]
+
+MOST_COMMITS = 500
+"""Of one step. Where more came, a step stops there, and another one follows."""
+OF_A_FILE = ("path", "partitionValues", "size", "deletionVector")
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Files as the JSON of Delta's action `add`, up to this version."""
+
+    version: int
+    came: tuple[str, ...]
+    left: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Unknown:
+    """The commits do not say it any more; whoever asks must look at the whole table."""
+
+    reason: str
+
+
+def difference(table: Objects, before: int, now: int) -> Difference | Unknown:
+    """What changed after `before`, up to `now` or to as many commits as one step takes."""
+    came: dict[str, str] = {}
+    left: dict[str, str] = {}
+    last = min(now, before + MOST_COMMITS)
+    for version in range(before + 1, last + 1):
+        content = table.read(f"{LOG}{version:020}.json")
+        if content is None:
+            return Unknown(f"commit {version} of the changes is gone from their log")
+        for action in _changing(content):
+            if "add" in action:
+                came[_identity(action["add"])] = _as_add(action["add"])
+            elif "partitionValues" not in action["remove"] or "size" not in action["remove"]:
+                return Unknown(f"commit {version} of the changes does not say what the files were that it removed")
+            else:
+                left[_identity(action["remove"])] = _as_add(action["remove"])
+    for file in left.values():
+        path = unquote(json.loads(file)["add"]["path"])
+        if not _is_there(table, path):
+            return Unknown(f"maintenance deleted {path}, which left the changes since")
+    return Difference(last, tuple(file for one, file in came.items() if one not in left), tuple(left.values()))
+
+
+def _changing(content: bytes) -> Iterator[Mapping[str, Any]]:
+    for line in content.splitlines():
+        if line.startswith((b'{"add"', b'{"remove"')):
+            action = json.loads(line)
+            if any(said.get("dataChange", True) for said in action.values()):
+                yield action
+
+
+def _identity(action: Mapping[str, Any]) -> str:
+    """Another deletion vector makes it another thing in the log."""
+    return json.dumps([action["path"], action.get("deletionVector")], sort_keys=True)
+
+
+def _as_add(action: Mapping[str, Any]) -> str:
+    told = {name: action[name] for name in OF_A_FILE if action.get(name) is not None}
+    return json.dumps({"add": {**told, "modificationTime": 0, "dataChange": True}})
+
+
+def _is_there(table: Objects, path: str) -> bool:
+    found = table.open(path)
+    if found is None:
+        return False
+    found.close()
+    return True

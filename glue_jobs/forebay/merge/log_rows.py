@@ -1,0 +1,52 @@
+"""Rows of a table's version, or of some data files only, read by Delta itself.
+
+In: a session, a table and files as its log names them. Out: DataFrames. Delta makes them, so partitions, deletion vectors and
+widened types are as in any other read. Reading the Parquet files directly would have to repeat all that.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+__all__ = ["LogVersion"]
+
+
+class LogVersion:
+    """A table at one version. `id` is the table's own: another table at the same place has another one."""
+
+    def __init__(self, session: SparkSession, path: str, version: int) -> None:
+        from pyspark.sql.types import StructType
+
+        self._session: Any = session
+        self.path, self.version = path, version
+        self._jvm = self._session._jvm
+        # Delta takes the session from the thread.
+        self._jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(self._session._jsparkSession)
+        self._log = self._jvm.org.apache.spark.sql.delta.DeltaLog.forTable(self._session._jsparkSession, path)
+        usual = [getattr(self._log, f"getSnapshotAt$default${at}")() for at in (2, 3, 4)]
+        self._snapshot = self._log.getSnapshotAt(version, *usual)
+        self.id: str = str(self._snapshot.metadata().id())
+        self.schema: StructType = StructType.fromJson(json.loads(str(self._snapshot.schema().json())))
+
+    def rows(self) -> DataFrame:
+        """All rows of the version."""
+        found: DataFrame = self._session.read.format("delta").option("versionAsOf", self.version).load(self.path)
+        return found
+
+    def rows_of(self, files: Sequence[str]) -> DataFrame:
+        """Rows of these files, with the columns of the version."""
+        from pyspark.sql.classic.dataframe import DataFrame
+
+        action = getattr(getattr(self._jvm.org.apache.spark.sql.delta.actions, "Action$"), "MODULE$")
+        listed = self._jvm.java.util.ArrayList()
+        for file in files:
+            listed.add(action.fromJson(file))
+        adds = self._jvm.scala.jdk.javaapi.CollectionConverters.asScala(listed).toSeq()
+        none = getattr(self._log, "createDataFrame$default$4")()
+        return DataFrame(self._log.createDataFrame(self._snapshot, adds, False, none), self._session)

@@ -1,0 +1,41 @@
+"""Which change of a key wins: the definition, in plain Python. What Spark computes is held equal to it by a test.
+
+In: changes of keys, in any order, any of them any number of times. Out: the current state, without deleted keys. The greatest
+rank wins, and a rank says nothing of when a change arrived. So neither the order of batches nor their number matters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = ["Change", "current_state"]
+
+
+@dataclass(frozen=True)
+class Change:
+    """One row of the log. `sequence` are its values of `sequence_by`. Where they are equal, the place of the record decides,
+    and its content where one line holds several records. That has no meaning, but the same answer each time."""
+
+    key: tuple[Any, ...]
+    sequence: tuple[Any, ...]
+    file_id: str
+    line: int
+    content: int
+    deletes: bool
+    row: Any
+
+    @property
+    def rank(self) -> tuple[tuple[Any, ...], str, int, int]:
+        return self.sequence, self.file_id, self.line, self.content
+
+
+def current_state(changes: Iterable[Change]) -> dict[tuple[Any, ...], Change]:
+    """The latest change of each key, of those that are not deleted."""
+    latest: dict[tuple[Any, ...], Change] = {}
+    for change in changes:
+        known = latest.get(change.key)
+        if known is None or change.rank > known.rank:
+            latest[change.key] = change
+    return {key: change for key, change in latest.items() if not change.deletes}

@@ -1,0 +1,259 @@
+"""The current state, and the keys that were deleted: two tables, brought to a version of the log by commits that count once.
+
+In: winners. Out: commits that carry the log's version as their transaction. Deleted keys come first. If the driver dies between
+the two commits, the next one does both again, and finds its own deletes among the deleted: equal ranks change nothing.
+
+A state belongs to one log and one way to merge it; both are in the name of the transaction. Where they change, no transaction
+is found, and the state is computed anew from the whole log.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import reduce
+from typing import TYPE_CHECKING, Any
+
+from forebay.declaration.merge import Merge
+from forebay.errors import Halt, InvalidConfiguration
+from forebay.lake.layout import DERIVED_FROM, table_path, tombstones_of
+from forebay.lake.log.definition import definition_of
+from forebay.lake.objects import open_objects
+from forebay.merge.winners import RANK, Ranking, newer
+from forebay.table.commit import Txn
+from forebay.table.kernel import TableLogs
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column as Expression
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+__all__ = ["State", "transactions_of"]
+
+NOTED = "_ingested_at"
+"""By which a tombstone's age is told."""
+MOST_PARTITIONS = 1000
+"""That a merge names. Of more it reads all."""
+APP, VERSION = "spark.databricks.delta.write.txnAppId", "spark.databricks.delta.write.txnVersion"
+PROPERTIES = {"delta.enableDeletionVectors": "false"}
+"""Every reader shall read it, whatever the cluster's own defaults are."""
+
+
+def transactions_of(merge: Merge, log_id: str) -> str:
+    """The name under which commits to the state count. How long tombstones stay changes no winner, so it is left out."""
+    way = merge.model_dump_json(exclude={"tombstone_days"})
+    return f"forebay-merge:{log_id}:{hashlib.sha256(way.encode()).hexdigest()[:16]}"
+
+
+class State:
+    """The tables of one state, in one lake."""
+
+    def __init__(
+        self, session: SparkSession, lake: str, log: str, name: str, ranking: Ranking, logs: TableLogs, app_id: str
+    ) -> None:
+        self._session, self._log, self.name, self._ranking, self._logs = session, log, name, ranking, logs
+        self._merge, self._app_id = ranking.merge, app_id
+        self.path, self._tombstones = table_path(lake, name), table_path(lake, tombstones_of(name))
+
+    def version(self) -> int:
+        """The version of the log that it is the state of; -1 where it must be computed from the whole log."""
+        if self._logs.last_version_at(self._tombstones, self._app_id, again=True) < 0:
+            return -1
+        return self._logs.last_version_at(self.path, self._app_id, again=True)
+
+    def must_be_ours(self) -> None:
+        """Refuses a table at the state's place that is none."""
+        if self._logs.look(self.path, again=True) is None:
+            return
+        found = definition_of(open_objects(self.path)).configuration.get(DERIVED_FROM)
+        if found != self._log:
+            what = f"is a state of {found}" if found else "is a table of its own, and no state that forebay computed"
+            raise InvalidConfiguration.one(
+                f"table {self.name}", what, f"give the state of {self._log} another name in merge.into"
+            )
+
+    def grows_into(self, schema: StructType) -> bool:
+        """Whether the log's columns are the state's, or more of them."""
+        seen = self._logs.look(self.path)
+        return seen is not None and _grows(seen.schema, schema)
+
+    def compute(self, winners: DataFrame, schema: StructType, version: int) -> None:
+        """Anew, from the winners of the whole log. Readers see the old state until the commit."""
+        from pyspark.sql import functions as F
+
+        rows = winners.where("not deletes").select(*(F.col(f"r.`{name}`") for name in self._columns(schema)))
+        self._overwrite(self._tombstones, self._as_tombstones(winners.where("deletes")), (), version)
+        self._overwrite(self.path, rows, self._merge.partitions, version)
+
+    def change(self, winners: DataFrame, schema: StructType, version: int, *, deletes: bool, anew: bool) -> None:
+        """Merges winners that `competing` left. `deletes` and `anew`: whether any of them deletes, or is final."""
+        if deletes or anew:
+            self._merge_tombstones(winners, version)
+        self._merge_rows(winners, schema, version)
+        if not self._logs.has(self.path, Txn(self._app_id, version), again=True):
+            # Delta leaves out a commit that changes no row; without it these changes would be looked at for ever.
+            self._append_nothing(version)
+
+    def competing(self, winners: DataFrame) -> DataFrame:
+        """Those that are not older than the deletion of their key."""
+        from pyspark.sql import functions as F
+
+        keys = F.struct(*(F.col(f"`{name}`") for name in self._merge.keys))
+        known = self._session.read.format("delta").load(self._tombstones)
+        known = known.select(keys.alias("tk"), F.struct(*self._tombstone_rank("")).alias("tq"))
+        both = winners.join(known, F.col("k") == F.col("tk"), "left")
+        late = newer(self._ranking.parts_of("tq"), self._ranking.parts_of("q"))
+        return both.where(F.col("final") | F.col("tk").isNull() | ~late).drop("tk", "tq")
+
+    def forget(self, before: object) -> None:
+        """Deletes tombstones that are older than a moment."""
+        from delta.tables import DeltaTable
+        from pyspark.sql import functions as F
+
+        table = DeltaTable.forPath(self._session, self._tombstones)
+        table.delete(F.col(NOTED) < F.lit(before))
+
+    def grow(self, schema: StructType) -> None:
+        """Gives the state the log's new columns, in a commit without rows."""
+        seen = self._logs.look(self.path, again=True)
+        if seen is not None and _grows(schema, seen.schema):
+            return
+        self._nothing(schema).write.format("delta").mode("append").option("mergeSchema", "true").save(self.path)
+
+    # --- inside ---
+
+    def _merge_tombstones(self, winners: DataFrame, version: int) -> None:
+        from pyspark.sql import functions as F
+
+        final, wins = F.col("s.final"), self._wins(self._tombstone_rank("t"))
+        values = {name: F.col(f"s.v.{name}") for name in self._tombstone_columns()}
+        gone = F.col("r").isNull().alias("gone")
+        source = winners.select("k", "deletes", "final", "q", gone, F.struct(*self._tombstone_values()).alias("v"))
+        merge = self._start(self._tombstones, source, self._same_key())
+        merge = merge.whenMatchedDelete(F.col("s.gone") | (~F.col("s.deletes") & (final | wins)))
+        merge = merge.whenMatchedUpdate(F.col("s.deletes") & (final | wins), values)
+        self._execute(merge.whenNotMatchedInsert(F.col("s.deletes"), values), version)
+
+    def _merge_rows(self, winners: DataFrame, schema: StructType, version: int) -> None:
+        from pyspark.sql import functions as F
+
+        wins = F.col("s.final") | self._wins(self._ranking.rank("t"))
+        gone = F.col("s.r").isNull()
+        values = {f"`{name}`": F.col(f"s.r.`{name}`") for name in schema.names}
+        here = reduce(lambda a, b: a & b, self._where_they_are(winners), self._same_key())
+        merge = self._start(self.path, winners, here)
+        merge = merge.whenMatchedDelete(gone | (F.col("s.deletes") & wins)).whenMatchedUpdate(~gone & wins, values)
+        self._execute(merge.whenNotMatchedInsert(~gone & ~F.col("s.deletes"), values), version)
+
+    def _wins(self, others: list[Expression]) -> Expression:
+        return newer(self._ranking.parts_of("s.q"), others)
+
+    def _same_key(self) -> Expression:
+        from pyspark.sql import functions as F
+
+        return reduce(lambda a, b: a & b, (F.col(f"t.`{n}`") == F.col(f"s.k.`{n}`") for n in self._merge.keys))
+
+    def _where_they_are(self, winners: DataFrame) -> Iterator[Expression]:
+        """Literals, by which Delta passes over the files of other partitions without opening them."""
+        from pyspark.sql import functions as F
+
+        if not self._merge.partitions:
+            return
+        found = winners.select(*(F.col(f"k.`{name}`") for name in self._merge.partitions)).distinct()
+        rows = found.limit(MOST_PARTITIONS + 1).collect()
+        for name in self._merge.partitions if len(rows) <= MOST_PARTITIONS else ():
+            yield F.col(f"t.`{name}`").isin(sorted({row[name] for row in rows}))
+
+    def _start(self, path: str, source: DataFrame, condition: Expression) -> Any:
+        from delta.tables import DeltaTable
+
+        return DeltaTable.forPath(self._session, path).alias("t").merge(source.alias("s"), condition)
+
+    def _execute(self, merge: Any, version: int) -> None:
+        with self._counted_as(version):
+            merge.execute()
+
+    @contextmanager
+    def _counted_as(self, version: int) -> Iterator[None]:
+        self._session.conf.set(APP, self._app_id)
+        self._session.conf.set(VERSION, str(version))
+        try:
+            yield
+        finally:
+            self._session.conf.unset(APP)
+            self._session.conf.unset(VERSION)
+
+    def _overwrite(self, path: str, rows: DataFrame, partitions: tuple[str, ...], version: int) -> None:
+        self._create(path, rows.schema, partitions)
+        with self._counted_as(version):
+            writer = rows.write.format("delta").mode("overwrite").option("overwriteSchema", "true")
+            writer.partitionBy(*partitions).save(path)
+        if not self._logs.has(path, Txn(self._app_id, version), again=True):
+            raise Halt(f"{path} was computed anew, but its log has no transaction {version}; run the merge again")
+
+    def _create(self, path: str, schema: StructType, partitions: tuple[str, ...]) -> None:
+        from delta.tables import DeltaTable
+
+        if self._logs.look(path, again=True) is not None:
+            return
+        maker = DeltaTable.createIfNotExists(self._session).location(path).addColumns(schema).partitionedBy(*partitions)
+        for name, value in self._properties().items():
+            maker = maker.property(name, value)
+        maker.execute()
+
+    def _properties(self) -> Mapping[str, str]:
+        return {**PROPERTIES, DERIVED_FROM: self._log}
+
+    def _append_nothing(self, version: int) -> None:
+        seen = self._logs.look(self.path, again=True)
+        if seen is None:
+            raise Halt(f"{self.path} went away while it was merged; the next run computes it anew")
+        with self._counted_as(version):
+            self._nothing(seen.schema).write.format("delta").mode("append").save(self.path)
+
+    def _nothing(self, schema: StructType) -> DataFrame:
+        return self._session.createDataFrame([], schema)
+
+    def _columns(self, schema: StructType) -> list[str]:
+        """The keys first: Delta keeps statistics of the first columns, by which a merge passes over files."""
+        return [*self._merge.keys, *(name for name in schema.names if name not in self._merge.keys)]
+
+    def _as_tombstones(self, winners: DataFrame) -> DataFrame:
+        return winners.select(*self._tombstone_values())
+
+    def _tombstone_columns(self) -> list[str]:
+        return [*(f"`{name}`" for name in (*self._merge.keys, *self._ordering(), *RANK, NOTED)), "_content"]
+
+    def _tombstone_values(self) -> list[Expression]:
+        from pyspark.sql import functions as F
+
+        of_row = [F.col(f"r.`{name}`") for name in (*self._ordering(), *RANK, NOTED)]
+        return [*(F.col(f"k.`{name}`") for name in self._merge.keys), *of_row, F.col("q.content").alias("_content")]
+
+    def _ordering(self) -> list[str]:
+        """A column may be a key and order the changes as well."""
+        return [name for name in self._merge.sequence_by if name not in self._merge.keys]
+
+    def _tombstone_rank(self, prefix: str) -> list[Expression]:
+        from pyspark.sql import functions as F
+
+        before = f"{prefix}." if prefix else ""
+        parts = [F.col(f"{before}`{name}`").alias(f"q{at}") for at, name in enumerate(self._merge.sequence_by)]
+        parts.append(F.coalesce(F.col(f"{before}_file_id"), F.lit("")).alias("file"))
+        parts.append(F.coalesce(F.col(f"{before}_line").cast("long"), F.lit(-1)).alias("line"))
+        return [*parts, F.col(f"{before}_content").alias("content")]
+
+
+def _grows(before: Any, after: Any) -> bool:
+    """Whether a type is the other one, with or without more fields inside."""
+    from pyspark.sql.types import ArrayType, MapType, StructType
+
+    if isinstance(before, StructType) and isinstance(after, StructType):
+        kinds = {field.name: field.dataType for field in after.fields}
+        return all(field.name in kinds and _grows(field.dataType, kinds[field.name]) for field in before.fields)
+    if isinstance(before, ArrayType) and isinstance(after, ArrayType):
+        return _grows(before.elementType, after.elementType)
+    if isinstance(before, MapType) and isinstance(after, MapType):
+        return _grows(before.valueType, after.valueType)
+    return bool(before == after)

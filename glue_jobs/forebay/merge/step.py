@@ -1,0 +1,165 @@
+"""One step: a state is brought from the version of its log that it knows to a newer one.
+
+In: a table of changes (the log) and the state that it is merged into. Out: `Step`. The state is a function of the log at one
+version. So whatever happens to the log, such as a replay or a rollback, happens to the state. Only the files by which the two
+versions differ are read. If rows left the log, the winners of their keys are looked for in all of it.
+
+The whole log is read where the difference is not known, or would not be right: a new state, another declaration, columns of
+another type, commits or files that maintenance deleted.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from forebay.declaration.merge import Merge
+from forebay.errors import Halt, InvalidConfiguration
+from forebay.lake.layout import table_path
+from forebay.lake.lease import Lease
+from forebay.lake.log.listing import LOG, list_log
+from forebay.lake.objects import Objects, open_objects
+from forebay.merge.difference import Difference, Unknown, difference
+from forebay.merge.log_rows import LogVersion
+from forebay.merge.state import State, transactions_of
+from forebay.merge.winners import RANK, Ranking
+from forebay.table.kernel import TableLogs
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+__all__ = ["Step", "step"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """What was done, in rows of the state; `tombstones` are deletes that won. `lag_s`: how long the
+    oldest change had waited. `behind`: more commits are waiting than one step takes."""
+
+    version: int
+    keys: int = 0
+    inserted: int = 0
+    updated: int = 0
+    deleted: int = 0
+    tombstones: int = 0
+    anew: str | None = None
+    lag_s: float = 0
+    seconds: float = 0
+    behind: bool = False
+
+
+def step(
+    session: SparkSession, lake: str, log: str, state: str, merge: Merge, *, logs: TableLogs, lease: Lease
+) -> Step | None:
+    """None where the state is up to date. Repeated after a crash, it does what is left."""
+    began, path = time.monotonic(), table_path(lake, log)
+    now = list_log(open_objects(path)).version
+    changes = LogVersion(session, path, now)
+    _must_have_columns(log, changes.schema, merge)
+    ranking = Ranking(merge, changes.schema)
+    there = State(session, lake, log, state, ranking, logs, transactions_of(merge, changes.id))
+    there.must_be_ours()
+    before = there.version()
+    if before == now:
+        return None
+    if before > now:
+        raise Halt(
+            f"table {state} knows version {before} of {log}, which has only {now}: was {log} restored from a copy? "
+            f"Delete the folders of {state} and of its tombstones, and the next run computes it anew"
+        )
+    found = _difference(there, changes.schema, path, before, now)
+    lease.check()
+    if isinstance(found, Unknown):
+        done = _anew(there, changes, ranking, found.reason)
+    else:
+        done = _forward(session, there, changes, ranking, found)
+    if done.tombstones:
+        there.forget(datetime.now(UTC) - timedelta(days=merge.tombstone_days))
+    lag_s = _waited_s(open_objects(path), before + 1)
+    return replace(done, lag_s=lag_s, seconds=round(time.monotonic() - began, 3))
+
+
+def _difference(there: State, schema: StructType, log: str, before: int, now: int) -> Difference | Unknown:
+    if before < 0:
+        return Unknown("the state is new, or its declaration is another one")
+    if not there.grows_into(schema):
+        return Unknown("a column of the changes has another type than before, or is gone")
+    return difference(open_objects(log), before, now)
+
+
+def _anew(there: State, changes: LogVersion, ranking: Ranking, why: str) -> Step:
+    from pyspark.sql import functions as F
+
+    winners = ranking.latest(ranking.changes(changes.rows())).withColumn("final", F.lit(True)).persist()
+    try:
+        counted = _counted(winners)
+        there.compute(winners, changes.schema, changes.version)
+    finally:
+        winners.unpersist()
+    keys, deletes = counted["keys"], counted["deletes"]
+    return Step(version=changes.version, keys=keys, tombstones=deletes, inserted=keys - deletes, anew=why)
+
+
+def _forward(session: SparkSession, there: State, newest: LogVersion, ranking: Ranking, found: Difference) -> Step:
+    """To the version of the difference, which may be older than the newest."""
+    changes = newest if found.version == newest.version else LogVersion(session, newest.path, found.version)
+    there.grow(changes.schema)
+    came = changes.rows_of(found.came)
+    left = changes.rows_of(found.left) if found.left else None
+    winners = there.competing(ranking.latest_of_difference(changes.rows(), came, left)).persist()
+    try:
+        counted = _counted(winners)
+        deletes, anew = bool(counted["deletes"]), bool(counted["final"])
+        there.change(winners, changes.schema, found.version, deletes=deletes, anew=anew)
+    finally:
+        winners.unpersist()
+    told = _metrics(there.path)
+    return Step(
+        version=found.version,
+        keys=counted["keys"],
+        tombstones=counted["deletes"],
+        behind=found.version < newest.version,
+        inserted=told.get("numTargetRowsInserted", 0),
+        updated=told.get("numTargetRowsUpdated", 0),
+        deleted=told.get("numTargetRowsDeleted", 0),
+    )
+
+
+def _counted(winners: DataFrame) -> dict[str, int]:
+    from pyspark.sql import functions as F
+
+    asked = winners.select(F.count("*").alias("keys"), *(F.count_if(name).alias(name) for name in ("deletes", "final")))
+    row = asked.first()
+    assert row is not None
+    return {name: int(row[name]) for name in ("keys", "deletes", "final")}
+
+
+def _metrics(state: str) -> dict[str, int]:
+    """What the state's last commit says of itself: only this run commits data to it."""
+    objects = open_objects(state)
+    content = objects.read(f"{LOG}{list_log(objects).version:020}.json") or b""
+    for line in content.splitlines():
+        if line.startswith(b'{"commitInfo"'):
+            said = json.loads(line)["commitInfo"].get("operationMetrics", {})
+            return {name: int(number) for name, number in said.items() if str(number).isdigit()}
+    return {}
+
+
+def _waited_s(log: Objects, version: int) -> float:
+    """Since a commit was made; 0 where the log has it no more."""
+    commit = next(iter(log.found(f"{LOG}{version:020}.json")), None)
+    return 0 if commit is None else round((datetime.now(UTC) - commit.modified).total_seconds(), 1)
+
+
+def _must_have_columns(log: str, schema: StructType, merge: Merge) -> None:
+    lacking = [name for name in (*merge.keys, *merge.sequence_by, *RANK, "_ingested_at") if name not in schema.names]
+    if lacking:
+        raise InvalidConfiguration.one(
+            f"table {log}",
+            f"has no column {', '.join(lacking)} to merge it by",
+            "its next batch brings declared columns; run the merge after it",
+        )

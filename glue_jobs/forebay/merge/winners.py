@@ -1,0 +1,142 @@
+"""Who wins among the changes of each key, as Spark computes it; `order` is the definition.
+
+In: rows of the log, as they came to it or left it. Out: one row for each key that is to be looked at in the state:
+
+* `k` the key, `r` the winning row, `q` its rank, `deletes`. Without a row (`r` is null) the key is gone from the log.
+* `final`: the state's own row does not compete. So it is where rows left the log, and the winner was found in all of it.
+
+A change without a key or a sequence cannot be placed, and is passed over. Batches keep such records in the quarantine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import reduce
+from typing import TYPE_CHECKING
+
+from forebay.batch.attempt import attempt
+from forebay.declaration.merge import Merge
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column as Expression
+    from pyspark.sql import DataFrame
+    from pyspark.sql.types import DataType, StructType
+
+__all__ = ["RANK", "Ranking", "newer"]
+
+OF_A_BATCH = ("_batch", "_ingested_at")
+"""Own columns that say how a row came here: another attempt, or a replay, has others."""
+RANK = ("_file_id", "_line")
+
+
+class Ranking:
+    """The expressions for one table of changes."""
+
+    def __init__(self, merge: Merge, schema: StructType) -> None:
+        self.merge, self._schema = merge, schema
+
+    def changes(self, rows: DataFrame) -> DataFrame:
+        """The rows that can be placed, as changes of keys."""
+        from pyspark.sql import functions as F
+
+        needed = [F.col(f"`{name}`").isNotNull() for name in (*self.merge.keys, *self.merge.sequence_by)]
+        # Delta reads a folder without a name as null: a row there would never be found again.
+        needed += [F.col(f"`{name}`").cast("string") != "" for name in self.merge.partitions]
+        placed = rows.where(reduce(lambda a, b: a & b, needed))
+        deletes = F.lit(False)
+        if self.merge.delete_when is not None:
+            # `attempt` wants a condition that is no constant.
+            tried = attempt(self.merge.delete_when, "boolean", F.col(f"`{self.merge.keys[0]}`").isNotNull())
+            deletes = F.coalesce(tried["value"], F.lit(False))
+        return placed.select(
+            F.struct(*(F.col(f"`{name}`") for name in self.merge.keys)).alias("k"),
+            F.struct(*(F.col(f"`{field.name}`") for field in self._schema.fields)).alias("r"),
+            deletes.alias("deletes"),
+            F.struct(*self.rank("")).alias("q"),
+        )
+
+    def latest(self, changes: DataFrame) -> DataFrame:
+        """The latest change of each key. Partial results are merged, so a million changes of one key are no burden."""
+        from pyspark.sql import functions as F
+
+        best = F.max_by(F.struct("r", "deletes", "q"), F.col("q")).alias("w")
+        return changes.groupBy("k").agg(best).select("k", "w.*")
+
+    def latest_of_difference(self, log: DataFrame, came: DataFrame, left: DataFrame | None) -> DataFrame:
+        """What the state must be told after rows came to the log and, perhaps, left it."""
+        from pyspark.sql import functions as F
+
+        fresh = self.changes(came)
+        if left is None:
+            return self.latest(fresh).withColumn("final", F.lit(False))
+        touched = self._touched(came, left)
+        all_of_it = self.changes(log).join(touched, "k", "left_semi")
+        anew = touched.join(self.latest(all_of_it), "k", "left").withColumn("final", F.lit(True))
+        added = self.latest(fresh.join(touched, "k", "left_anti")).withColumn("final", F.lit(False))
+        return anew.unionByName(added)
+
+    def rank(self, prefix: str) -> list[Expression]:
+        """The parts of a row's rank, the first first; never null in a change that can be placed."""
+        from pyspark.sql import functions as F
+
+        def column(name: str) -> Expression:
+            return F.col(f"{prefix}.`{name}`" if prefix else f"`{name}`")
+
+        parts = [column(name).alias(f"q{at}") for at, name in enumerate(self.merge.sequence_by)]
+        parts.append(F.coalesce(column("_file_id"), F.lit("")).alias("file"))
+        parts.append(F.coalesce(column("_line").cast("long"), F.lit(-1)).alias("line"))
+        return [*parts, self._hash_of(column, without=OF_A_BATCH).alias("content")]
+
+    def parts_of(self, rank: str) -> list[Expression]:
+        """The same parts of a rank that was computed before."""
+        from pyspark.sql import functions as F
+
+        names = [*(f"q{at}" for at in range(len(self.merge.sequence_by))), "file", "line", "content"]
+        return [F.col(f"{rank}.{name}") for name in names]
+
+    def _touched(self, came: DataFrame, left: DataFrame) -> DataFrame:
+        """Keys whose rows are others than before. An overwrite copies the rows that stay: these are in both, and cancel out."""
+        from pyspark.sql import functions as F
+
+        def signed(rows: DataFrame, sign: int) -> DataFrame:
+            needed = reduce(lambda a, b: a & b, (F.col(f"`{name}`").isNotNull() for name in self.merge.keys))
+            key = F.struct(*(F.col(f"`{name}`") for name in self.merge.keys)).alias("k")
+            content = self._hash_of(lambda name: F.col(f"`{name}`")).cast("decimal(38,0)") * sign
+            return rows.where(needed).select(key, F.lit(sign).alias("n"), content.alias("content"))
+
+        leaving = signed(left, -1)
+        both = leaving.unionByName(signed(came, 1).join(leaving.select("k").distinct(), "k", "left_semi"))
+        sums = both.groupBy("k").agg(F.sum("n").alias("n"), F.sum("content").alias("content"))
+        return sums.where("n != 0 or content != 0").select("k")
+
+    def _hash_of(self, column: Callable[[str], Expression], *, without: Sequence[str] = ()) -> Expression:
+        """Of all columns by name, so that neither their order nor new ones without a value change it."""
+        from pyspark.sql import functions as F
+
+        parts: list[Expression] = []
+        for field in sorted(self._schema.fields, key=lambda field: field.name):
+            if field.name not in without:
+                value = column(field.name)
+                parts.append(F.when(value.isNotNull(), F.lit(field.name)))
+                parts.append(F.to_json(F.struct(value)) if _has_map(field.dataType) else value)
+        return F.xxhash64(*parts)
+
+
+def newer(one: Sequence[Expression], other: Sequence[Expression]) -> Expression:
+    """Whether one rank is greater than the other. Later parts, such as a hash, are computed only where the first are equal."""
+    from pyspark.sql import functions as F
+
+    found = F.lit(False)
+    for a, b in reversed(list(zip(one, other, strict=True))):
+        found = (a > b) | ((a == b) & found)
+    return found
+
+
+def _has_map(kind: DataType) -> bool:
+    from pyspark.sql.types import ArrayType, MapType, StructType
+
+    if isinstance(kind, ArrayType):
+        return _has_map(kind.elementType)
+    if isinstance(kind, StructType):
+        return any(_has_map(field.dataType) for field in kind.fields)
+    return isinstance(kind, MapType)

@@ -1,0 +1,73 @@
+"""Purchases with corrections and deletes, out of order: from files in S3 to the current state, and back by a rollback."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from forebay.cli.main import app
+from forebay.errors import InvalidConfiguration
+from forebay.merge.events import TableMerged, TableNotMerged
+from forebay.operate.lake_view import LakeView
+from forebay.operate.rollback import plan_rollback, roll_back
+from tests.journey.story import Story, lines
+
+SERVICE = """
+name = "shop"
+overwritten = "replace"
+
+[[tables]]
+name = "purchase_changes"
+mode = "merge"
+columns = [
+  { name = "id" }, { name = "version", type = "long" }, { name = "op" }, { name = "amount", type = "decimal(18,2)" },
+]
+merge = { into = "purchases", keys = ["id"], sequence_by = ["version"], delete_when = "op = 'delete'" }
+"""
+
+
+def change(key: str | None, version: Any, amount: str = "1.00", op: str = "put") -> dict[str, Any]:
+    return {"id": key, "version": version, "op": op, "amount": amount}
+
+
+def purchases(told: Story) -> dict[str, str]:
+    return {row["id"]: str(row["amount"]) for row in told.rows("purchases")}
+
+
+def test_corrections_deletes_and_late_changes_leave_the_current_state(told: Story, tmp_path: Path) -> None:
+    (tmp_path / "service.toml").write_text(SERVICE)
+    told.service = str(tmp_path)
+    told.put("a.json", lines([change("p1", 1), change("p2", 1), change("p3", 2, op="delete")]))
+    told.put("odd.json", lines([change(None, 1), change("p9", None), change("p9", "soon")]))
+    sums = told.run()
+    assert sums.differences() == [], "the accounts count the changes, and not the state"
+    assert (sums.written, sums.quarantined) == (3, 3)
+    reasons = told.rows("_forebay/quarantine", "select reason from t order by reason")
+    assert [row["reason"] for row in reasons] == ["no-key", "no-sequence", "no-sequence"]
+    assert purchases(told) == {"p1": "1.00", "p2": "1.00"}
+
+    # A correction, a delete before nothing, and an insert that comes after the delete that is newer than it.
+    told.put("b.json", lines([change("p1", 2, "7.77"), change("p3", 1), change("p2", 2, op="delete")]))
+    assert told.run().differences() == []
+    assert purchases(told) == {"p1": "7.77"}
+
+    # The file gets other bytes, and takes the place of what it said before: p2 was not deleted after all.
+    told.put("b.json", lines([change("p1", 2, "8.88"), change("p4", 1, "4.00")]))
+    assert told.run().differences() == []
+    assert purchases(told) == {"p1": "8.88", "p2": "1.00", "p4": "4.00"}
+    assert [one.computed_anew is None for one in told.events if isinstance(one, TableMerged)] == [False, True, True]
+    assert [one for one in told.events if isinstance(one, TableNotMerged)] == []
+
+    view = LakeView(told.lake)
+    with pytest.raises(InvalidConfiguration, match="is computed from purchase_changes"):
+        plan_rollback(view, ["purchases"], 0, replay=False)
+    roll_back(view, plan_rollback(view, ["purchase_changes"], 1, replay=False))
+    merged = CliRunner().invoke(app, ["merge", "--lake", told.lake, "--service", told.service, "--json"])
+    assert merged.exit_code == 0, merged.output
+    assert json.loads(merged.stdout)["table"] == "purchases"
+    assert purchases(told) == {"p1": "7.77"}
+    assert told.accounts().differences() == []

@@ -1,0 +1,172 @@
+"""Random histories of changes, in any order and any batches, with all that may happen to their log: files replaced, a rollback,
+a compaction, a driver that dies between two commits. After each step the state equals the model in plain Python."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from deltalake import DeltaTable
+from pyspark.sql import SparkSession
+
+from forebay.declaration.merge import Merge
+from forebay.lake.layout import tombstones_of
+from forebay.merge.order import Change, current_state
+from forebay.merge.state import State
+from forebay.merge.step import step
+from forebay.table.kernel import TableLogs
+
+MERGE = Merge(into="players", keys=("id", "world"), sequence_by=("at",), delete_when="op = 'd'", partitions=("world",))
+COLUMNS = (
+    "id string, world string, at long, op string, score long, tags map<string,string>, "
+    "_file_id string, _line long, _batch long, _ingested_at timestamp"
+)
+NOW = datetime.now(UTC)
+
+
+class Held:
+    epoch = 1
+
+    def check(self) -> None:
+        pass
+
+    def let_go(self) -> None:
+        pass
+
+
+@dataclass
+class Story:
+    """A log that things happen to, and its state."""
+
+    spark: SparkSession
+    lake: Path
+    chance: random.Random
+    logs: TableLogs
+    files: int = 0
+    batches: int = 0
+    said: list[str] = field(default_factory=list)
+
+    @property
+    def log(self) -> str:
+        return f"{self.lake}/player_changes"
+
+    def rows(self, file_id: str, count: int = 60) -> list[tuple[Any, ...]]:
+        """Few keys and few moments, so that changes meet, also at the same moment."""
+        chance = self.chance
+        made = []
+        for line in range(1, count + 1):
+            key, op = f"p{chance.randrange(25)}", "d" if chance.random() < 0.3 else "u"
+            tags = {"n": str(chance.randrange(5))}
+            made.append((key, chance.choice("ab"), chance.randrange(15), op, chance.randrange(99), tags, file_id, line))
+        return made
+
+    def bring(self, *, into: str = "", count: int = 60) -> None:
+        """A file arrives; or takes the place of an earlier version of itself."""
+        self.batches += 1
+        file_id = into or f"f{self.chance.randrange(10**6)}"
+        rows = [(*row, self.batches, NOW) for row in self.rows(file_id, count)]
+        writer = self.spark.createDataFrame(rows, COLUMNS).coalesce(1).write.format("delta")
+        if into:
+            writer.mode("overwrite").option("replaceWhere", f"_file_id = '{into}'").save(self.log)
+        else:
+            writer.mode("append").save(self.log)
+        self.said.append(f"{'replace' if into else 'bring'} {file_id}")
+
+    def merge(self) -> Any:
+        return step(self.spark, str(self.lake), "player_changes", "players", MERGE, logs=self.logs, lease=Held())
+
+    def file_ids(self) -> list[str]:
+        return sorted(set(DeltaTable(self.log).to_pyarrow_table()["_file_id"].to_pylist()))
+
+    def must_agree(self) -> None:
+        log = [row.asDict() for row in self.spark.read.format("delta").load(self.log).collect()]
+        changes = (
+            Change((r["id"], r["world"]), (r["at"],), r["_file_id"], r["_line"], 0, r["op"] == "d", r) for r in log
+        )
+        expected = {key: plain(change.row) for key, change in current_state(changes).items()}
+        # delta-rs, a foreign reader, sees what Spark wrote.
+        rows = DeltaTable(f"{self.lake}/players").to_pyarrow_table().to_pylist()
+        found = {(row["id"], row["world"]): plain(row) for row in rows}
+        assert len(rows) == len(found), self.said
+        assert found == expected, self.said
+
+
+def plain(row: dict[str, Any]) -> dict[str, Any]:
+    return {**row, "tags": dict(row["tags"]), "_ingested_at": None}
+
+
+@pytest.fixture
+def story(spark: SparkSession, tmp_path: Path) -> Story:
+    return Story(spark.newSession(), tmp_path / "lake", random.Random(19), TableLogs(spark))
+
+
+def test_the_state_equals_the_model_whatever_happens_to_the_log(story: Story, monkeypatch: pytest.MonkeyPatch) -> None:
+    from delta.tables import DeltaTable as Delta
+
+    for _ in range(2):
+        story.bring()
+    assert story.merge().anew
+    story.must_agree()
+    assert story.merge() is None
+
+    def optimize() -> None:
+        Delta.forPath(story.spark, story.log).optimize().executeCompaction()
+        story.said.append("optimize")
+
+    def replace_one() -> None:
+        story.bring(into=story.chance.choice(story.file_ids()))
+
+    def roll_back() -> None:
+        table = Delta.forPath(story.spark, story.log)
+        now = table.history(1).collect()[0].version
+        table.restoreToVersion(now - 2)
+        story.said.append("roll back")
+
+    # One that is followed by others before the state hears of it, too.
+    for events in (
+        [story.bring, optimize, replace_one],
+        [replace_one, story.bring, roll_back],
+    ):
+        for happens in events:
+            happens()
+        assert not story.merge().anew
+        story.must_agree()
+
+    crashes(story, monkeypatch, [replace_one])
+
+
+def crashes(story: Story, monkeypatch: pytest.MonkeyPatch, events: Sequence[Callable[[], None]]) -> None:
+    """The driver dies after the deleted keys were committed, and before the state was. More happens before the next one."""
+    for happens in events:
+        story.bring()
+        with monkeypatch.context() as patched:
+            patched.setattr(State, "_merge_rows", lambda *given: (_ for _ in ()).throw(KeyboardInterrupt))
+            with pytest.raises(KeyboardInterrupt):
+                story.merge()
+        story.said.append("crash")
+        happens()
+        story.merge()
+        story.must_agree()
+
+
+def test_a_late_insert_does_not_revive_a_deleted_key(story: Story) -> None:
+    def change(key: str, at: int, op: str) -> None:
+        rows = [(key, "a", at, op, 1, {}, f"f{key}{at}", 1, 1, NOW)]
+        story.spark.createDataFrame(rows, COLUMNS).write.format("delta").mode("append").save(story.log)
+
+    change("early", 5, "u")
+    story.merge()
+    change("p", 9, "d")
+    story.merge()
+    change("p", 7, "u")
+    done = story.merge()
+    assert (done.inserted, done.updated, done.deleted) == (0, 0, 0)
+    story.must_agree()
+    assert story.merge() is None, "a step that changes no row is not looked at again"
+    tombstones = DeltaTable(f"{story.lake}/{tombstones_of('players')}").to_pyarrow_table().to_pylist()
+    assert [row["id"] for row in tombstones] == ["p"]

@@ -1,0 +1,32 @@
+"""Which change of a key wins, by the definition."""
+
+from __future__ import annotations
+
+from itertools import permutations
+from typing import Any
+
+from forebay.merge.order import Change, current_state
+
+
+def change(at: int, row: str, *, file: str = "f", line: int = 1, deletes: bool = False) -> Change:
+    return Change(("k",), (at,), file, line, 0, deletes, row)
+
+
+def state(*changes: Change) -> list[Any]:
+    return [found.row for found in current_state(changes).values()]
+
+
+def test_the_latest_change_wins_in_whatever_order_changes_come() -> None:
+    changes = [change(1, "one"), change(3, "three"), change(2, "two")]
+    assert all(state(*order) == ["three"] for order in permutations(changes))
+
+
+def test_a_delete_wins_over_older_changes_and_not_over_newer_ones() -> None:
+    gone, old, new = change(2, "gone", deletes=True), change(1, "old"), change(3, "new")
+    assert state(gone, old) == state(old, gone) == []
+    assert state(gone, new) == state(new, gone) == ["new"]
+
+
+def test_of_changes_of_the_same_moment_the_place_decides() -> None:
+    one, other, later_line = change(1, "a"), change(1, "b", file="g"), change(1, "c", file="g", line=2)
+    assert all(state(*order) == ["c"] for order in permutations([one, other, later_line]))
