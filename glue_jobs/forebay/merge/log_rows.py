@@ -25,7 +25,7 @@ class LogVersion:
 
         self._session: Any = session
         self.path, self.version = path, version
-        self._jvm = self._session._jvm
+        self._jvm = _jvm_of(session)
         # Delta takes the session from the thread.
         self._jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(self._session._jsparkSession)
         self._log = self._jvm.org.apache.spark.sql.delta.DeltaLog.forTable(self._session._jsparkSession, path)
@@ -50,3 +50,7 @@ class LogVersion:
         adds = self._jvm.scala.jdk.javaapi.CollectionConverters.asScala(listed).toSeq()
         none = getattr(self._log, "createDataFrame$default$4")()
         return DataFrame(self._log.createDataFrame(self._snapshot, adds, False, none), self._session)
+
+
+def _jvm_of(session: Any) -> Any:
+    return session._jvm
