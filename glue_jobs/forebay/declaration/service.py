@@ -266,7 +266,9 @@ def _explained(refused: ValidationError, where: str, given: Any, model: type[Bas
 
 
 def _all_keys(model: type[BaseModel]) -> set[str]:
-    return {key for m in (model, Envelope, Feed, Column, Compaction, Condition, Merge, Schedule) for key in m.model_fields}
+    return {
+        key for m in (model, Envelope, Feed, Column, Compaction, Condition, Merge, Schedule) for key in m.model_fields
+    }
 
 
 def _from_folder(place: Path) -> dict[str, str]:
