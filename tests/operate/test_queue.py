@@ -76,6 +76,22 @@ def test_a_dead_letter_is_explained_by_the_ledger_and_by_what_it_says(queues: Qu
     assert len(queues.bodies(queues.dead)) == 3
 
 
+@pytest.mark.parametrize(("outcome", "reason"), [("denied", None), ("replay", None), ("unreadable", "poison")])
+def test_a_letter_whose_files_would_be_read_again_is_sent_back_on_purpose(
+    queues: Queues, tmp_path: Path, outcome: str, reason: str | None
+) -> None:
+    """Without the mark a job that had the file in a recent batch would take it for a redelivery."""
+    write_ledger(tmp_path, entry("in/waits.json", outcome=outcome, reason=reason), entry("in/done.json"))
+    for key in ("in/waits.json", "in/done.json"):
+        queues.sqs.send_message(QueueUrl=queues.dead, MessageBody=announcement(key))
+    said = failed(1, "queue", "dlq", "--queue-url", queues.url, "--lake", str(tmp_path))
+    assert f"never finished, in the ledger as {outcome}: redrive it" in said
+    ran("queue", "redrive", "--queue-url", queues.url, "--unknown", "--lake", str(tmp_path), "--yes")
+    (back,) = queues.sqs.receive_message(QueueUrl=queues.url, MessageAttributeNames=["All"])["Messages"]
+    assert back["Body"] == announcement("in/waits.json")
+    assert back["MessageAttributes"]["forebay-again"]["StringValue"] == "true"
+
+
 def test_chosen_letters_go_back_and_the_others_stay(queues: Queues, tmp_path: Path) -> None:
     write_ledger(tmp_path, entry("in/done.json"))
     bodies = [announcement(f"in/{name}.json") for name in ("a", "b", "done")]

@@ -16,7 +16,7 @@ from urllib.parse import quote_plus
 
 from forebay.landed_file import LandedFile
 
-__all__ = ["AGAIN", "announce", "wait_while_full"]
+__all__ = ["AGAIN", "MARK", "announce", "wait_while_full"]
 
 AGAIN = "forebay-again"
 """A message attribute. A message that carries it announces its files again on purpose: a replay, or a file that was put back.
@@ -26,6 +26,7 @@ MESSAGE_BYTES = 20_000
 """So full is a message at least before the next one begins; ten of them fit into one request, of 256 KiB."""
 TRIES = 3
 MARK = {AGAIN: {"DataType": "String", "StringValue": "true"}}
+"""`AGAIN`, as SQS is given it."""
 
 
 def announce(sqs: Any, url: str, files: Sequence[LandedFile]) -> list[str]:

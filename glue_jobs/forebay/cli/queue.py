@@ -68,7 +68,7 @@ def redrive(
     message: Annotated[
         list[str] | None, typer.Option("--message", help="The message with this id; may be repeated.")
     ] = None,
-    unknown: Annotated[bool, typer.Option("--unknown", help="Those with files that the ledger does not have.")] = False,
+    unknown: Annotated[bool, typer.Option("--unknown", help="Those with files that wait to be read.")] = False,
     limit: Most = 1000,
     dry_run: DryRun = False,
     yes: Yes = False,

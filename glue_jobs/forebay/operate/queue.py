@@ -8,7 +8,7 @@ it is deleted: a crash in between announces its files twice, which the ledger kn
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from itertools import islice
@@ -16,8 +16,10 @@ from typing import Any, TypeVar
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from forebay.aws.announce import MARK
 from forebay.lake.layout import LEDGER
 from forebay.landed_file import LandedFile
+from forebay.ledger.entry import is_final
 from forebay.notification.reading import read_message
 from forebay.operate.lake_view import LakeView, quoted
 
@@ -42,7 +44,8 @@ class Depth:
 
 @dataclass(frozen=True)
 class Letter:
-    """A message: what it announces, or why nobody understands it. `outcomes`: of its files that the ledger has."""
+    """A message: what it announces, or why nobody understands it. `outcomes`: of its files that the ledger has. Of these
+    `waiting`, by their ids, would be read again, such as denied ones."""
 
     message_id: str
     receipt: str
@@ -53,11 +56,13 @@ class Letter:
     refused: tuple[str, ...] = ()
     ignored: tuple[str, ...] = ()
     outcomes: Mapping[str, str] | None = None
+    waiting: frozenset[str] = frozenset()
 
     @property
     def unknown(self) -> tuple[LandedFile, ...]:
-        """Its files that the ledger does not have."""
-        return tuple(file for file in self.files if file.file_id not in (self.outcomes or {}))
+        """Its files that the ledger does not have, or not for good."""
+        done = (self.outcomes or {}).keys() - self.waiting
+        return tuple(file for file in self.files if file.file_id not in done)
 
     @property
     def why(self) -> str:
@@ -70,7 +75,9 @@ class Letter:
             return f"received {self.received} times and never finished"
         if not self.unknown:
             return f"already in the ledger ({', '.join(sorted(set(self.outcomes.values())))}): a redrive does nothing"
-        return f"received {self.received} times and never finished: redrive it once the cause is mended"
+        said = sorted({self.outcomes[one] for one in self.waiting})
+        so_far = f", in the ledger as {', '.join(said)}" if said else ""
+        return f"received {self.received} times and never finished{so_far}: redrive it once the cause is mended"
 
 
 def depth_of(url: str, *, sqs: Any, cloudwatch: Any = None) -> Depth:
@@ -110,13 +117,19 @@ def explain(letters: Sequence[Letter], view: LakeView) -> list[Letter]:
     """With what the ledger has of their files."""
     ids = sorted({file.file_id for letter in letters for file in letter.files})
     known: dict[str, str] = {}
+    waiting: set[str] = set()
     for some in _batches(ids, 1000):
         listed = ", ".join(map(quoted, some))
-        rows = view.query(LEDGER, f"select file_id, outcome from t where file_id in ({listed})")
+        rows = view.query(LEDGER, f"select file_id, outcome, reason from t where file_id in ({listed})")
         known |= {row["file_id"]: row["outcome"] for row in rows}
-    return [
-        replace(one, outcomes={f.file_id: known[f.file_id] for f in one.files if f.file_id in known}) for one in letters
-    ]
+        waiting |= {row["file_id"] for row in rows if not is_final(row["outcome"], row["reason"])}
+    return [_explained(one, known, waiting) for one in letters]
+
+
+def _explained(letter: Letter, known: Mapping[str, str], waiting: Set[str]) -> Letter:
+    of_it = {file.file_id for file in letter.files}
+    outcomes = {one: outcome for one, outcome in known.items() if one in of_it}
+    return replace(letter, outcomes=outcomes, waiting=frozenset(of_it & waiting))
 
 
 def give_back(url: str, letters: Iterable[Letter], *, sqs: Any) -> None:
@@ -127,10 +140,11 @@ def give_back(url: str, letters: Iterable[Letter], *, sqs: Any) -> None:
 
 
 def redrive(letters: Sequence[Letter], *, dead: str, to: str, sqs: Any) -> int:
-    """Sends the letters back, and deletes those that arrived; how many. Run again, it sends the rest."""
+    """Sends the letters back, and deletes those that arrived; how many. Run again, it sends the rest. They are marked as
+    sent on purpose: the ledger decides what is to be read, and not that a recent batch had the file."""
     moved = 0
     for some in _batches(letters, AT_ONCE):
-        entries = [{"Id": str(n), "MessageBody": one.body} for n, one in enumerate(some)]
+        entries = [{"Id": str(n), "MessageBody": one.body, "MessageAttributes": MARK} for n, one in enumerate(some)]
         sent = sqs.send_message_batch(QueueUrl=to, Entries=entries).get("Successful", [])
         gone = [{"Id": one["Id"], "ReceiptHandle": some[int(one["Id"])].receipt} for one in sent]
         if gone:
