@@ -214,3 +214,43 @@ def test_a_trial_imports_no_spark() -> None:
     code = "import sys, forebay.operate.trial; print([m for m in ('pyspark', 'py4j', 'delta') if m in sys.modules])"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ran.stdout.strip() == "[]"
+
+
+def test_a_sample_that_this_machine_does_not_give_says_so_and_the_others_are_tried(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text('{"kind": "gift"}')
+    (tmp_path / "gone.json").symlink_to("/proc/self/mem")  # begins with what nobody may read
+    trial = tried(tmp_path)
+    assert [(file["file"], file["outcome"]) for file in trial.files] == [
+        ("a.json", "loaded"),
+        ("gone.json", "unavailable"),
+    ]
+    assert "Input/output error" in trial.files[1]["detail"]
+
+
+def test_more_samples_than_memory_should_hold_are_refused_before_they_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("forebay.operate.samples.MOST_BYTES", 1000)
+    (tmp_path / "large.json").write_text('{"kind": "gift"}\n' * 100)
+    with pytest.raises(InvalidConfiguration, match=r"hold 1,700 bytes, and 1,000 is the limit"):
+        tried(tmp_path)
+    (tmp_path / "large.json").write_bytes(gzip.compress(b'{"kind": "gift"}\n' * 100))
+    (tmp_path / "large.json").rename(tmp_path / "large.json.gz")
+    with pytest.raises(InvalidConfiguration, match=r"their records have more than 1,000 bytes"):
+        tried(tmp_path)
+
+
+def test_no_more_of_a_place_is_listed_than_may_be_tried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("forebay.operate.samples.MOST_FILES", 2)
+    pages = iter([[{"Key": f"in/{n}", "Size": 1, "ETag": "e"}] for n in range(9)])
+
+    class Listing:
+        def get_paginator(self, _: str) -> Listing:
+            return self
+
+        def paginate(self, **_: Any) -> Any:
+            return ({"Contents": page} for page in pages)
+
+    with pytest.raises(InvalidConfiguration, match="holds more than 2 files"):
+        read_samples(["s3://b/in/"], s3=Listing())
+    assert len(list(pages)) == 6

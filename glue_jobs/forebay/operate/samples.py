@@ -8,8 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any
+
+import pyarrow as pa
 
 from forebay.aws.client import client
 from forebay.content.end import FileEnd, PieceEnd, file_ends
@@ -26,6 +29,10 @@ from forebay.ledger.ignored import why_ignored
 __all__ = ["Sample", "Samples", "read_samples"]
 
 MOST_FILES = 1000
+MOST_BYTES = 64 << 20
+"""Of files, and of the records in them: about ten seconds, and 1 GB of memory."""
+
+FEWER = "name fewer, or a part of them, such as `head -n 10000` gives"
 
 
 @dataclass(frozen=True)
@@ -63,16 +70,14 @@ def read_samples(
     found = [file for place in places for file in _files_at(place, s3)]
     rules = {file: why_ignored(service, file) if service else "" for file in found}
     files = [file for file in found if not rules[file]]
+    _refuse_large(files)
     forms = service.forms if service else None
     limits = limits or Limits(attempts=2)
     metadata: Metadata = {}
     pieces = cut(files, limits)
     of_piece = {piece.number: piece.file for piece in pieces}
-    rows = [
-        row
-        for batch in read_pieces(pieces, _Get(s3, limits, metadata), limits, metadata, forms)
-        for row in batch.to_pylist()
-    ]
+    batches = read_pieces(pieces, _Get(s3, limits, metadata), limits, metadata, forms)
+    rows = [row for batch in _few(batches) for row in batch.to_pylist()]
     said = [row for row in rows if row["line"] is None]
     ends = file_ends(pieces, [PieceEnd.from_row(r["piece"], r["value"], r["problem"], r["detail"]) for r in said])
     before = {piece: lines for end in ends if end.lands for piece, lines in end.lines_before.items()}
@@ -92,6 +97,22 @@ def read_samples(
     return Samples(tuple(records), tuple(ends), tuple((file, rule) for file, rule in rules.items() if rule))
 
 
+def _refuse_large(files: Iterable[LandedFile]) -> None:
+    size = sum(file.size or 0 for file in files)
+    if size > MOST_BYTES:
+        raise InvalidConfiguration.one("samples", f"hold {size:,} bytes, and {MOST_BYTES:,} is the limit", FEWER)
+
+
+def _few(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """A small file may hold very many records."""
+    size = 0
+    for batch in batches:
+        size += batch.nbytes
+        if size > MOST_BYTES:
+            raise InvalidConfiguration.one("samples", f"their records have more than {MOST_BYTES:,} bytes", FEWER)
+        yield batch
+
+
 def name_of(file: LandedFile) -> str:
     return file.uri if file.bucket else file.key
 
@@ -107,15 +128,27 @@ class _Get:
     def __call__(self, file: LandedFile, start: int = 0, stop: int | None = None) -> bytes | Unread:
         if file.bucket:
             return GetObject(self.s3 or client("s3"), self.limits.max_file_bytes, self.metadata)(file, start, stop)
-        return Path(file.etag).read_bytes()[start:stop]
+        try:
+            with Path(file.etag).open("rb") as sample:
+                if start:
+                    sample.seek(start)
+                data = sample.read(MOST_BYTES + 1 if stop is None else stop - start)
+        except PermissionError as error:
+            return Unread("denied", "access-denied", str(error))
+        except OSError as error:
+            return Unread("unavailable", "gave-up", str(error))
+        if len(data) > MOST_BYTES:  # a pipe says no size
+            raise InvalidConfiguration.one(file.key, f"goes on after {MOST_BYTES:,} bytes", FEWER)
+        return data
 
 
 def _files_at(place: str, s3: Any) -> Iterator[LandedFile]:
     if place.startswith(("s3://", "s3a://")):
-        found = list(_objects_at(place, s3 or client("s3")))
+        found = list(islice(_objects_at(place, s3 or client("s3")), MOST_FILES + 1))
     else:
         root = Path(place.removeprefix("file:"))
-        paths = sorted(path for path in root.rglob("*") if path.is_file()) if root.is_dir() else [root]
+        below = (path for path in root.rglob("*") if path.is_file()) if root.is_dir() else [root]
+        paths = sorted(islice(below, MOST_FILES + 1))
         keys = {path: path.relative_to(root).as_posix() if root.is_dir() else path.as_posix() for path in paths}
         # A file of this machine has no etag, so that says where it is.
         found = [LandedFile("", keys[p], p.stat().st_size, str(p)) for p in paths if p.exists()]
