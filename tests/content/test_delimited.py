@@ -130,6 +130,16 @@ def test_without_a_declaration_the_suffix_says_csv_or_tsv_and_json_is_json_howev
     assert read({"5.txt": b"a,b\n1,2\n"}).files["5.txt"].reason == "not-json"
 
 
+@pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
+def test_without_a_declaration_the_header_shows_the_delimiter(delimiter: str) -> None:
+    content = f'"a, b"{delimiter}c{delimiter}d\n1{delimiter}2{delimiter}3;4\n'.replace(
+        ";4", "" if delimiter == ";" else ";4"
+    )
+    (row,) = rows(read({"a.csv": content.encode()}))
+    assert list(row) == ["a, b", "c", "d"]
+    assert list(rows(read_csv("a;b\n1;2\n"))[0]) == ["a;b"]
+
+
 def test_dialects_are_declared() -> None:
     form = Form(format="csv", delimiter=";", quote="'", header=("a", "b"))
     assert rows(read_csv("1;'x;''y'\n2;\"z\"\n", form)) == [{"a": "1", "b": "x;'y"}, {"a": "2", "b": '"z"'}]

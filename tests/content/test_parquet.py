@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from forebay.content import parquet
 from forebay.content.limits import Limits
-from forebay.declaration.form import Form
+from forebay.declaration.form import Explosion, Form
 from tests.content.memory import Reading, read
 
 MOMENT = dt.datetime(2026, 11, 22, 10, 30, 0, 123456, tzinfo=dt.UTC)
@@ -104,6 +104,14 @@ def test_two_columns_of_one_name_are_refused() -> None:
     for table in (pa.table([pa.array([1]), pa.array([2])], names=["x", "x"]), pa.table({"s": inner})):
         end = read_parquet(file_of(table)).files["a.parquet"]
         assert (end.reason, end.detail) == ("bad-header", "two columns are called 'x'")
+
+
+def test_rows_whose_arrays_a_table_explodes_are_refused_in_words() -> None:
+    form = Form(exploded=(Explosion(("items",)),))
+    end = read({"a": file_of({"items": [[{"x": 1}], []]})}, form=form).files["a"]
+    assert (end.lands, end.reason) == (False, "wrong-format")
+    assert "those of parquet are not exploded" in str(end.detail)
+    assert len(read({"a": file_of({"items": ["no array"]})}, form=form).documents) == 1
 
 
 def test_files_without_rows_or_columns() -> None:

@@ -19,13 +19,14 @@ from forebay.content.outcome import FileReason, NotTaken, TooMany
 from forebay.content.parquet import parquet_parts
 from forebay.content.part import Part
 from forebay.content.signature import format_of, looks_like
-from forebay.content.split import split, split_json_lines
+from forebay.content.split import HEAD_BYTES, split, split_json_lines
 from forebay.content.unpack import is_named_archive
 from forebay.declaration.form import Form, Format
 
 __all__ = ["parts_of"]
 
 BINARY = {"parquet": parquet_parts, "avro": avro_parts}
+DELIMITERS = (b",", b";", b"\t", b"|")
 LINES = Dialect(b"", b"")
 TEXT = ("text",)
 """The column of plain lines."""
@@ -47,17 +48,33 @@ def _told(content: Content, detail: str) -> str:
 def _parts(content: Content, form: Form, limits: Limits) -> Iterator[Part]:
     kind: Format = form.format if content.cut else format_of(content.data, content.key, form)
     if kind in BINARY:
-        yield from _bounded(BINARY[kind](content.data, limits.of_archive(len(content.data))), content, limits)
+        for part in _bounded(BINARY[kind](content.data, limits.of_archive(len(content.data))), content, limits):
+            _refuse_to_explode(part, kind, form, limits)
+            yield part
         return
     text = Text(content.data, content.offset) if content.cut and content.offset else decoded(content.data)
     if kind == "lines":
         yield from delimited_parts(text, LINES, TEXT, limits)
     elif kind in ("csv", "tsv"):
-        delimiter = form.delimiter or ("\t" if kind == "tsv" else ",")
-        dialect = Dialect(delimiter.encode(), form.quote.encode())
+        dialect = Dialect(_delimiter(kind, form, text), form.quote.encode())
         yield from _bounded(delimited_parts(text, dialect, form.header, limits), content, limits)
     else:
         yield _json(content, text, form, limits)
+
+
+def _delimiter(kind: Format, form: Form, text: Text) -> bytes:
+    """Of a file that is CSV by its name alone, the one that its first line has most often."""
+    if form.delimiter or kind == "tsv":
+        return form.delimiter.encode() or b"\t"
+    line = text.utf8[:HEAD_BYTES].lstrip().partition(b"\n")[0] if form.format == "auto" else b""
+    return max(DELIMITERS, key=line.count)
+
+
+def _refuse_to_explode(part: Part, kind: Format, form: Form, limits: Limits) -> None:
+    """A row is known by its number, and its elements would have none."""
+    rows = part.records
+    if form.exploded and len(with_exploded(part.text.utf8, rows, form.exploded, limits).starts) > len(rows.starts):
+        raise NotTaken("wrong-format", f"a table explodes an array of its rows, and those of {kind} are not exploded")
 
 
 def _bounded(parts: Iterator[Part], content: Content, limits: Limits) -> Iterator[Part]:
