@@ -31,7 +31,13 @@ class Stack:
     def get_paginator(self, _: str) -> Any:
         ids = ("GamesIngestJob1", "Games2IngestJob2", "MyOwnJob3")
         listed = [
-            {"ResourceType": "AWS::Glue::Job", "LogicalResourceId": one, "PhysicalResourceId": one} for one in ids
+            {
+                "ResourceType": "AWS::Glue::Job",
+                "ResourceStatus": "CREATE_COMPLETE",
+                "LogicalResourceId": one,
+                "PhysicalResourceId": one,
+            }
+            for one in ids
         ]
         return SimpleNamespace(paginate=lambda **_: [{"StackResourceSummaries": listed}])
 

@@ -215,6 +215,8 @@ def test_a_first_deploy_that_failed_leaves_no_bucket_behind_and_the_next_one_suc
     assert "first-lake" not in [found["Name"] for found in s3.list_buckets()["Buckets"]]
     (found,) = twin.client("cloudformation").describe_stacks(StackName="first")["Stacks"]
     assert found["StackStatus"] == "ROLLBACK_COMPLETE"
+    assert twin.client("cloudformation").list_stack_resources(StackName="first")["StackResourceSummaries"] == []
+    assert "first-lake" not in [found["Name"] for found in s3.list_buckets()["Buckets"]], "asking makes nothing"
 
     mended = stack("first", Lake=bucket("RetainExceptOnCreate"), Late={**alarm(), "DependsOn": "Lake"})
     assert assembly.deploy(mended, client=twin.client) == {"Said": "done"}

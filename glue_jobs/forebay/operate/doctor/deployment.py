@@ -150,7 +150,8 @@ def look_up(
         one
         for page in pages
         for one in page["StackResourceSummaries"]
-        if one["LogicalResourceId"].startswith(within)
+        if one["ResourceStatus"] != "DELETE_COMPLETE"  # of a creation that was rolled back
+        and one["LogicalResourceId"].startswith(within)
         and not any(one["LogicalResourceId"].startswith(other) for other in others)
     ]
     return Deployment(

@@ -4,7 +4,8 @@ A failed creation is rolled back: what was made is deleted, except what must alw
 ROLLBACK_COMPLETE, which can only be deleted. `RetainExceptOnCreate` keeps a resource from every deletion but this one.
 https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-attribute-deletionpolicy.html
 
-What was wrong, in moto 5.2.5: the request itself fails, what was made stays, and the stack is neither there nor gone;
+What was wrong, in moto 5.2.5: the request itself fails, what was made stays, and the stack is neither there nor gone. Whoever
+lists its resources makes them again.
 `RetainExceptOnCreate` is not known; a protected stack can be deleted, and UpdateTerminationProtection is missing.
 """
 
@@ -28,6 +29,7 @@ ROLLED_BACK = "ROLLBACK_COMPLETE"
 _create: Callable[[Any], None] = models.Stack.create_resources
 _delete: Callable[[Any], None] = parsing.ResourceMap.delete
 _delete_stack: Callable[[Any, str], None] = models.CloudFormationBackend.delete_stack
+_list: Callable[[Any, str], Any] = models.CloudFormationBackend.list_stack_resources
 _update_stack: Callable[..., Any] = models.CloudFormationBackend.update_stack
 
 
@@ -61,6 +63,11 @@ def _policy_read_as(resources: Any, policy: str) -> Iterator[None]:
     resources._resource_json_map = before
 
 
+def list_stack_resources(self: Any, stack_name_or_id: str) -> Any:
+    stack = self.get_stack(stack_name_or_id)
+    return (stack, []) if stack.status == ROLLED_BACK else _list(self, stack_name_or_id)
+
+
 def delete_stack(self: Any, name_or_stack_id: str) -> None:
     for stack in list(self.stacks.values()):
         if name_or_stack_id in (stack.name, stack.stack_id) and stack.enable_termination_protection:
@@ -87,6 +94,7 @@ MENDS = (
     Mend(models.Stack, "create_resources", ("self",), create_resources),
     Mend(parsing.ResourceMap, "delete", ("self",), delete),
     Mend(models.CloudFormationBackend, "delete_stack", ("self", "name_or_stack_id"), delete_stack),
+    Mend(models.CloudFormationBackend, "list_stack_resources", ("self", "stack_name_or_id"), list_stack_resources),
     Mend(
         models.CloudFormationBackend,
         "update_stack",
