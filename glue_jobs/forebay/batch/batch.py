@@ -181,7 +181,7 @@ class Batch:
                 split = as_planned(again, claim) if again else claim.decided(read.landed)
                 dedupe = self.dedupe(writing, split, again)
                 read = self.decided(read, split, dedupe, cached)
-                if again is None and plan is not None and self.must_resume(writing, plan, split, read):
+                if again is None and plan is not None and self.must_resume(writing, plan, claim, read):
                     self.steps(files, writing, plan, stages)
                     return
                 going = self.planned(files, split, writing, plan, read, done, dedupe)
@@ -250,11 +250,11 @@ class Batch:
             )
         return done
 
-    def must_resume(self, writing: Writing, plan: Plan, split: Sorted, read: Read) -> bool:
+    def must_resume(self, writing: Writing, plan: Plan, claim: Claim, read: Read) -> bool:
         """Before another driver's plan gives way to one of our own: whether a commit of his arrived."""
         if plan.reads_like(read.ends, read.fates):
             return False
-        return self.came_late(writing, plan, split, "its files read differently now")
+        return self.came_late(writing, plan, claim.to_read(), "its files read differently now")
 
     def came_late(self, writing: Writing, plan: Plan, split: Sorted, why: str) -> bool:
         if writing.late is None:
