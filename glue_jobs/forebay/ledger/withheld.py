@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from forebay.lake.objects import Objects
+from forebay.lake.rows import python_rows
 from forebay.landed_file import LandedFile
 from forebay.ledger.data_files import data_files
 from forebay.ledger.entry import REPLAY, WITHHELD, Entry
@@ -97,7 +98,7 @@ def _withheld_rows(parquet: pq.ParquetFile, service: str) -> Iterator[Waiting]:
     if not pc.any(chosen).as_py():
         return
     there = [name for name in COLUMNS if name in parquet.schema_arrow.names]
-    for row in _read(parquet, there).filter(chosen).to_pylist():
+    for row in python_rows(_read(parquet, there).filter(chosen)):
         if row.get("service") in (None, service):
             yield _waiting(row)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -67,7 +67,7 @@ class LedgerFile:
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> LedgerFile:
-        known: dict[str, Any] = {field.name: row.get(field.name) for field in fields(cls)}
+        known: dict[str, Any] = {name: row.get(name) for name in cls.__dataclass_fields__}
         known["tables"] = dict(row["tables"] or ())
         return cls(**known)
 

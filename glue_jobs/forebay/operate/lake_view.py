@@ -26,6 +26,7 @@ from forebay.lake.layout import LEDGER
 from forebay.lake.log.listing import LOG
 from forebay.lake.log.tables import tables_of
 from forebay.lake.objects import open_objects
+from forebay.lake.rows import python_rows
 
 __all__ = ["LakeView", "TableFacts", "known_table", "quoted", "rows_of", "view_of"]
 
@@ -76,8 +77,7 @@ def known_table(view: LakeView, name: str) -> str:
 
 def rows_of(table: DeltaTable, sql: str) -> list[dict[str, Any]]:
     """Rows of `sql`, in which the table is called `t`, at the version that it was loaded."""
-    rows: list[dict[str, Any]] = pa.table(QueryBuilder().register("t", table).execute(sql)).to_pylist()
-    return rows
+    return python_rows(pa.table(QueryBuilder().register("t", table).execute(sql)))
 
 
 class LakeView:

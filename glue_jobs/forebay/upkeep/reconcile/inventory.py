@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 
 from forebay.address import bucket_and_key, is_s3
 from forebay.errors import InvalidConfiguration
+from forebay.lake.rows import python_rows
 from forebay.landed_file import LandedFile
 
 __all__ = ["Inventory", "open_inventory"]
@@ -58,7 +59,7 @@ class Inventory:
         for number in range(first, len(self.files)):
             table = self._table(s3, self.files[number])
             while row < table.num_rows:
-                page = table.slice(row, PAGE).to_pylist()
+                page = python_rows(table.slice(row, PAGE))
                 row += len(page)
                 ended = row >= table.num_rows and number == len(self.files) - 1
                 marker = ("", "") if ended else (str(number), str(row))
