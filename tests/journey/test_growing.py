@@ -84,7 +84,7 @@ CASES = {
         {"tags": {"k": "1"}},
     ),
     "twins_in_two_files": Case({"Level": 1}, {"level": 2}, {"level": "bigint"}, {"level": 2}, None, {"level": 1}),
-    "twins_in_one_record": Case({}, {"level": 2, "Level": 1}, {"level": "bigint"}, {"level": 1}, {"level": 2}),
+    "twins_in_one_record": Case({}, {"level": 2, "Level": 1}, {"level": "bigint"}, {"level": 2}, {"Level": 1}),
     "reserved_words": Case(
         {},
         {"select": 1, "from": "x", "table": True, "order": [1]},

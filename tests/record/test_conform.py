@@ -143,7 +143,8 @@ BAD = [
     ),
     ("both as often", [{"a": {"x": 1}}, {"a": [1]}], {"a": "[1]"}, {"a": [1]}),
     ("mixed case twins in two records", [{"Level": 1}, {"level": 2}], {"level": 2}, None),
-    ("mixed case twins in one record", [{"level": 2, "Level": 1}], {"level": 1}, {"level": 2}),
+    ("mixed case twins in one record", [{"Level": 1, "level": 2}], {"level": 2}, {"Level": 1}),
+    ("twins of which none is spelled like the column", [{"Level": 1, "LEVEL": 2}], {"level": 2}, {"Level": 1}),
     ("reserved words", [{"select": 1, "from": "x"}], {"select": 1, "from": "x"}, None),
     ("an empty key", [{"": 1}], {"empty": 1}, None),
     (

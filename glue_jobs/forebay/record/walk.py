@@ -115,13 +115,12 @@ def _object(
 ) -> tuple[dict[str, Any], Any]:
     made: dict[str, Any] = {}
     rescued: dict[str, Any] | None = None
-    for key, value in _without_twins(record):
+    for key, value, name in _without_twins(record, reserved):
         if value is None:
             continue
         if type(value) is TwinValue:
             rescued = {**(rescued or {}), key: value.value}
             continue
-        name = free_name(safe_name(key), reserved)
         column = columns.fields.get(name)
         if column is None or column.name in made:
             left = NOTHING if value in ({}, []) else value
@@ -190,9 +189,14 @@ def _elements(values: list[Any], kind: Many, depth: int) -> tuple[list[Any], Any
     return made, values if spoiled else NOTHING
 
 
-def _without_twins(record: dict[str, Any]) -> Iterable[tuple[str, Any]]:
-    """The fields in their order; of keys with one name, the one that sorts first comes first and gets the column."""
-    return record.items() if len({safe_name(key) for key in record}) == len(record) else sorted(record.items())
+def _without_twins(record: dict[str, Any], reserved: frozenset[str]) -> Iterable[tuple[str, Any, str]]:
+    """The fields with their names, in their order. Of keys with one name, the first gets the column. That is the key that is
+    spelled so: rescued, it would take the place of its twin when the record is put together again. Else it is the one that
+    sorts first."""
+    fields = [(key, value, free_name(safe_name(key), reserved)) for key, value in record.items()]
+    if len({name for _, _, name in fields}) == len(fields):
+        return fields
+    return sorted(fields, key=lambda field: (field[0] != field[2], field[0]))
 
 
 def _no_key_twice(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

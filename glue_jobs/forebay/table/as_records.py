@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from forebay.record.name import safe_name
-from forebay.record.number import read_json, write_json
+from forebay.record.number import Written, is_exact, read_json, write_json
+from forebay.record.walk import text_of
 from forebay.table.in_arrow import map_in_arrow
 from forebay.table.shaping import DOCUMENT, RESCUED, nested
 
@@ -84,6 +85,8 @@ def nested_over(record: dict[str, Any], rescued: dict[str, Any]) -> dict[str, An
 
 
 def _stands_for(held: Any, value: Any) -> bool:
-    if isinstance(held, float):
-        return isinstance(value, int | float) and abs(value) < 10**300 and float(value) == held
-    return isinstance(held, str) and not isinstance(value, dict)
+    """Whether the column has a text of the value, or the nearest double. Where it has the very value, that is a twin's."""
+    if isinstance(held, float) and isinstance(value, int | float):
+        exact = is_exact(value.text) if isinstance(value, Written) else value == held
+        return not exact and abs(value) < 10**300 and float(value) == held
+    return isinstance(held, str) and not isinstance(value, str) and held == text_of(value)

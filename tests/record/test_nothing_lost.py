@@ -1,0 +1,133 @@
+"""From a file's bytes to columns and `_rescued`: whatever JSON came, each of its values can be read back as it was written."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from forebay.record.conform import Records, writable
+from forebay.record.growth import Rules, grown
+from forebay.record.kind import Struct
+from forebay.record.name import safe_name
+from forebay.record.number import Written
+from forebay.table.as_records import record_of
+from tests.content.memory import read
+
+DIGITS = r"-?(0|[1-9][0-9]{0,20})(\.[0-9]{1,20})?([eE][+-]?[0-9]{1,3})?"
+KEYS = st.sampled_from(["a", "A", "b", "B ", "a.b", "é", "", "_x", "@timestamp", "$id", "0", "items[0]"]) | st.text(
+    st.characters(codec="utf-8"), max_size=3
+)
+SCALARS = st.one_of(
+    st.just("null"),
+    st.sampled_from(
+        ["true", "false", "-0", "-0.0", "1.50", "12345678901234567.89", "0.1", "1E400", "9223372036854775808"]
+    ),
+    st.from_regex(DIGITS, fullmatch=True),
+    st.text(st.characters(codec="utf-8"), max_size=4).map(json.dumps),
+    st.sampled_from(['"1.5"', '"NaN"', '"{}"', '"2026-11-22"', '"\\u0000"']),
+)
+
+
+def _object(members: dict[str, str]) -> str:
+    return "{" + ",".join(f"{json.dumps(key)}:{value}" for key, value in members.items()) + "}"
+
+
+def _array(elements: list[str]) -> str:
+    return f"[{','.join(elements)}]"
+
+
+VALUES = st.recursive(
+    SCALARS,
+    lambda inner: st.lists(inner, max_size=3).map(_array) | st.dictionaries(KEYS, inner, max_size=3).map(_object),
+    max_leaves=10,
+)
+FILES = st.lists(st.dictionaries(KEYS, VALUES, max_size=4).map(_object), min_size=1, max_size=5)
+
+Leaf = tuple[tuple[str | int, ...], Any]
+
+
+class Digits(str):
+    """A number as it is written."""
+
+    __slots__ = ()
+
+
+def places(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
+    yield path
+    pairs = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, inner in pairs:
+        yield from places(inner, (*path, safe_name(key) if isinstance(key, str) else key))
+
+
+def leaves(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[Leaf]:
+    """Nulls, and what is empty, say nothing. Keys go by the names that their columns have."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from leaves(inner, (*path, safe_name(key)))
+    elif isinstance(value, list):
+        for at, inner in enumerate(value):
+            yield from leaves(inner, (*path, at))
+    elif value is not None:
+        yield path, value
+
+
+def says(found: Any, written: Any) -> bool:
+    """Whether a value gives the written one back."""
+    if not isinstance(written, Digits):
+        return type(found) is type(written) and found == written
+    if isinstance(found, bool | str):
+        return False
+    texts = [found.text] if isinstance(found, Written) else [repr(found), Decimal(found)]
+    return Decimal(written) in map(Decimal, texts)
+
+
+def missing(text: str, made: dict[str, Any], rescued: str | None) -> list[Leaf]:
+    """The values of a record that its row does not give back, and those of the row that no value of the record explains."""
+    record = json.loads(text, parse_int=Digits, parse_float=Digits)
+    came, known = list(leaves(record)), set(places(record))
+    held = list(leaves(record_of(list(made), list(made.values()), rescued)))
+    lost, others = [], list(held)
+    for path, written in came:
+        same = next((n for n, (where, found) in enumerate(others) if where == path and says(found, written)), None)
+        if same is None:
+            lost.append((path, written))
+        else:
+            del others[same]
+    # A column may have a text or the nearest double of what is rescued below another spelling.
+    return lost + [(where, found) for where, found in others if where not in known]
+
+
+@settings(deadline=None)
+@example(['{"a":{"a":true,"A":true}}', '{"a":2,"A":1}'], [], False)
+@example(['{"a":"","A":[null]}', '{"a":1.5,"A":1.5}'], [], False)
+@example(['{"a":1.5}', '{"A":12345678901234567.89}'], [], False)
+@example(['{"a":"x"}', '{"a":{"b":1.50}}', '{"A":[1,{"c":2}]}'], [], True)
+@example(['{"a":[{"b":1},{"b":"x"}]}', '{"a":[{"B":9223372036854775808,"b":-0}]}'], ['{"a":[{"b":true}]}'], False)
+@given(FILES, FILES | st.just([]), st.booleans())
+def test_from_bytes_to_columns_and_rescued_nothing_is_lost_or_changed(
+    written: list[str], earlier: list[str], pretty: bool
+) -> None:
+    rules = Rules()
+    known = grown(Struct(), Records(pa.array(earlier, pa.string()), rules).shape(), rules) if earlier else Struct()
+    reading = read({"a.json": ("[" + ",\n".join(written) + "]" if pretty else "\n".join(written)).encode()})
+    texts = [row.value.rstrip() for row in reading.documents]
+    assert (texts, reading.refused) == (written, [])
+    some = Records(pa.array(texts, pa.string()), rules)
+    done = some.conformed(writable(grown(known, some.shape(), rules)))
+    rows = zip(done.rows.to_pylist(), done.columns.to_pylist(), done.rescued.to_pylist(), strict=True)
+    assert [(texts[n], found) for n, made, left in rows if (found := missing(texts[n], made, left))] == []
+
+
+def test_the_check_finds_a_value_that_is_lost_or_changed() -> None:
+    text = '{"a":1.5,"b":{"c":"x"},"d":[1,2]}'
+    whole: dict[str, Any] = {"a": 1.5, "b": {"c": "x"}, "d": [1, 2]}
+    assert missing(text, whole, None) == []
+    assert missing(text, {**whole, "a": None}, '{"a":1.50}') == []
+    for wrong in ({"a": 1.25}, {"a": None}, {"b": None}, {"d": [1]}, {"d": [2, 1]}, {"e": 7}):
+        assert missing(text, {**whole, **wrong}, None) != []
