@@ -63,7 +63,7 @@ def test_an_interrupt_ends_a_continuous_run_cleanly_and_leaves_nothing_running(t
                 time.sleep(1)
             os.killpg(job.pid, signal.SIGINT)  # as a terminal does: to everything that runs in it
             _, said = job.communicate(timeout=120)
-        assert (job.returncode, said) == (0, "")
+        assert (job.returncode, said) == (0, "forebay: finishes what it has begun, then stops\n")
         assert told.accounts().rows["alpha"] == 1
         assert children
         assert not still_alive(children, within_s=60)
