@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import random
+import shlex
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -44,7 +46,8 @@ def up(
     console.print(
         f"stack    {twin.stack}\nlanding  s3://{twin.landing_bucket}/{twin.prefix}\nqueue    {twin.queue_url}\nlake     s3://{twin.lake_bucket}"
     )
-    console.print('\nnext     eval "$(forebay local env)", then forebay local feed, forebay ingest --drain')
+    at = f" --state {shlex.quote(str(state))}" if state != HOME and "FOREBAY_LOCAL" not in os.environ else ""
+    console.print(f'\nnext     eval "$(forebay local env{at})", then forebay local feed, forebay ingest --drain')
 
 
 @app.command()
@@ -53,6 +56,7 @@ def env(state: State = HOME) -> None:
     twin = _running(state)
     settings = {**twin.env, "FOREBAY_QUEUE_URL": twin.queue_url, "FOREBAY_LAKE": f"s3://{twin.lake_bucket}"}
     settings["FOREBAY_LANDING"] = f"s3://{twin.landing_bucket}/{twin.prefix}"
+    settings["FOREBAY_LOCAL"] = shlex.quote(str(state.absolute()))
     for name, value in settings.items():
         print(f"export {name}={value}")
 

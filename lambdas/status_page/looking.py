@@ -84,12 +84,16 @@ def page_of(settings: Settings, *, s3: Any, sqs: Any, glue: Any, cloudwatch: Any
 
 
 def in_state(value: str, name: str, cloudwatch: Any) -> tuple[Alarm, ...]:
-    """Those that call a person; what wakes a function is no trouble."""
+    """Those that call a person; what wakes a function is no trouble. The twin looks at the prefix alone."""
     asked = {"AlarmNamePrefix": f"{name}-", "StateValue": value}
     found = [
         one for page in cloudwatch.get_paginator("describe_alarms").paginate(**asked) for one in page["MetricAlarms"]
     ]
-    calling = [Alarm.of(one) for one in found if any(":sns:" in action for action in one.get("AlarmActions", ()))]
+    calling = [
+        Alarm.of(one)
+        for one in found
+        if one["StateValue"] == value and any(":sns:" in action for action in one.get("AlarmActions", ()))
+    ]
     return tuple(sorted(calling, key=lambda alarm: alarm.name))
 
 
@@ -128,7 +132,7 @@ def _journey(
     )
     yield Station("files loaded", f"{known.total('files'):,.0f}", f"in {len(HOURS)} hours")
     yield Station("records loaded", f"{known.total('records'):,.0f}", f"in {len(HOURS)} hours")
-    yield Station("dead letters", f"{dead:,}", "received too often, or undelivered", is_bad=dead > 0)
+    yield Station("dead letters", f"{dead:,}", "received too often, or undelivered", is_bad=dead > 0, is_end=True)
 
 
 def _charts(known: Published) -> Iterator[Chart]:

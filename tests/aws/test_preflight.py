@@ -53,11 +53,13 @@ def test_a_queue_that_is_no_url_is_told() -> None:
         check_queue("arrivals", sqs=None)
 
 
-def test_an_endpoint_from_the_environment_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("AWS_ENDPOINT_URL_SQS", "http://127.0.0.1:9")
-    with pytest.raises(
-        InvalidConfiguration, match=r"AWS_ENDPOINT_URL_SQS says http://127\.0\.0\.1:9: does a server listen there"
-    ):
+@pytest.mark.parametrize("name", ["AWS_ENDPOINT_URL_SQS", "AWS_ENDPOINT_URL"])
+def test_an_endpoint_from_the_environment_is_named_by_the_variable_that_set_it(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("AWS_ENDPOINT_URL_SQS", raising=False)
+    monkeypatch.setenv(name, "http://127.0.0.1:9")
+    with pytest.raises(InvalidConfiguration, match=rf"\({name} says http://127\.0\.0\.1:9: does a server listen there"):
         check_queue(URL, sqs=Refusing(EndpointConnectionError(endpoint_url="http://127.0.0.1:9")))
 
 

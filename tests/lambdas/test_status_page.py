@@ -54,7 +54,9 @@ class Aws:
                 keys = self.said.get("health", {}) if "health" in asked["Prefix"] else {}
                 return [{"Contents": [{"Key": key} for key in keys]}]
             if name == "describe_alarms":
-                return [{"MetricAlarms": self.said.get(asked["StateValue"], [])}]
+                # As the twin does, it looks at the prefix alone.
+                states = ("ALARM", "INSUFFICIENT_DATA", "OK")
+                return [{"MetricAlarms": [{**one, "StateValue": s} for s in states for one in self.said.get(s, [])]}]
             return [{"MetricDataResults": [self._points(query, asked) for query in asked["MetricDataQueries"]]}]
 
         return type("Pages", (), {"paginate": staticmethod(paginate)})()
@@ -90,8 +92,8 @@ def test_numbers_by_the_hour_come_from_what_was_published() -> None:
     assert len(files.values) == HOURS_KEPT
     assert [(one.reason, one.records) for one in found.reasons] == [("paused", 8), ("not-json", 3)]
     assert found.cost is not None
-    assert list(found.cost.usd) == ["jobs: 2.0 DPU-hours", "messages and reads of 7 files", "storage of the tables"]
-    assert found.cost.usd["jobs: 2.0 DPU-hours"] == pytest.approx(2 * 0.44)
+    assert list(found.cost.usd) == ["2.0 DPU-hours of jobs", "messages and reads of 7 files", "storage of the tables"]
+    assert found.cost.usd["2.0 DPU-hours of jobs"] == pytest.approx(2 * 0.44)
     assert {one.name: one.number for one in found.journey} == {
         "messages in the queue": "1,234",
         "ingest job": "none runs",
@@ -144,6 +146,7 @@ def test_an_alarm_that_only_wakes_a_function_is_no_trouble_and_one_without_data_
     woken = {"AlarmName": "forebay-dev-many-wait", "AlarmActions": ["arn:aws:lambda:eu-west-1:1:function:start"]}
     calling = {"AlarmName": "forebay-dev-no-batch", "AlarmActions": SNS}
     assert in_state("ALARM", "forebay-dev", Aws(ALARM=[woken, calling])) == (Alarm("forebay-dev-no-batch"),)
+    assert page(OK=[calling]).troubles == ()
     assert page(INSUFFICIENT_DATA=[calling, woken]).notes == ("Alarms without data yet: 1.",)
 
 

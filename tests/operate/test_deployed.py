@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 
 from forebay.aws.prices import Prices
 from forebay.lake.health import Health, HealthRecords
@@ -59,9 +60,15 @@ class Aws:
         return {"Datapoints": []}
 
     def get_paginator(self, name: str) -> Any:
-        rings = {"AlarmName": "games-files-wait", "AlarmDescription": "A file waits. Runbook: x", "AlarmActions": SNS}
+        rings: dict[str, Any] = {
+            "AlarmName": "games-files-wait",
+            "AlarmDescription": "A file waits. Runbook: x",
+            "AlarmActions": SNS,
+            "StateValue": "ALARM",
+        }
+        wakes = {"AlarmName": "games-many-wait", "AlarmActions": [], "StateValue": "ALARM"}
         said = {
-            "describe_alarms": {"MetricAlarms": [rings, {"AlarmName": "games-many-wait", "AlarmActions": []}]},
+            "describe_alarms": {"MetricAlarms": [rings, wakes, {**rings, "StateValue": "OK"}]},
             "describe_alarm_history": {
                 "AlarmHistoryItems": [
                     {"AlarmName": name, "Timestamp": NOW, "HistorySummary": "Alarm updated from OK to ALARM"}
@@ -109,8 +116,6 @@ def test_a_stack_that_is_not_there_is_refused() -> None:
             return {"Account": "1"}
 
         def describe_stacks(self, StackName: str) -> Any:  # noqa: N803
-            from botocore.exceptions import ClientError
-
             raise ClientError({"Error": {"Code": "ValidationError", "Message": "does not exist"}}, "DescribeStacks")
 
     with pytest.raises(Exception, match="stack gaems: has no outputs of forebay in account 1, eu-west-1"):
@@ -164,7 +169,7 @@ def test_status_knows_alarms_failed_runs_and_the_cost_of_the_month(lake: str) ->
     found = status_of(LakeView(lake), on=deployment(Aws(failed)), now=NOW)
     assert found.problems == ["alarm files-wait: A file waits.", "job ingest: the last run failed: no such queue"]
     assert found.cost is not None
-    assert list(found.cost.usd)[:2] == ["jobs: 2.0 DPU-hours", "messages and reads of 1 files"]
+    assert list(found.cost.usd)[:2] == ["2.0 DPU-hours of jobs", "messages and reads of 1 files"]
     page = report_of(LakeView(lake), found, hours=4)
     assert (page.cost, page.runs, page.notes) == (found.cost, found.runs_of_jobs, ())
 
@@ -183,3 +188,17 @@ def test_history_tells_of_deployments_and_alarms(lake: str) -> None:
         ("deploy", "deploy of games: UPDATE_IN_PROGRESS: User Initiated"),
     ]
     assert json.dumps([one.who for one in found])
+
+
+def test_what_aws_refuses_to_tell_is_said_and_the_rest_is_shown(lake: str) -> None:
+    class Refusing(Aws):
+        def get_paginator(self, name: str) -> Any:
+            if name == "describe_alarm_history":
+                raise ClientError({"Error": {"Code": "AccessDenied", "Message": "no"}}, "DescribeAlarmHistory")
+            return super().get_paginator(name)
+
+    untold: list[str] = []
+    since = NOW - timedelta(days=1)
+    found = history_of(LakeView(lake), since=since, on=deployment(Refusing()), untold=untold.append)
+    assert untold == ["no alarm is shown: AccessDenied of DescribeAlarmHistory"]
+    assert "deploy" in {one.kind for one in found}

@@ -52,7 +52,7 @@ def test_files_are_listed_the_newest_first_and_by_what_is_said_of_them(lake: str
     assert keys("--lake", lake, "--batch", "3") == ["in/tornX.gz"]
     assert keys("--lake", lake, "--since", "2026-11-21T10:02") == ["in/tornX.gz"]
     assert keys("--lake", lake, "--until", "2026-11-21T10:01:01") == ["in/a b.json", "in/torn_.gz"]
-    assert keys("--lake", lake, "--outcome", "it's") == []
+    assert keys("--lake", lake, "--reason", "it's") == []
     assert ran("files", "list", "--lake", lake).splitlines()[1].split()[-1] == "s3://landing/in/tornX.gz"
 
 
@@ -185,3 +185,10 @@ def test_files_are_followed_as_they_are_loaded_each_told_once(lake: str) -> None
     with pytest.raises(Ended):
         told.extend(file.key for file in follow(LakeView(lake), FileChoice(), last=2, every_s=1, sleep=sleep))
     assert told == ["in/a b.json", "in/tornX.gz", "in/new.json", "in/beside.json"]
+
+
+def test_a_mistyped_outcome_gets_a_suggestion(tmp_path: Path) -> None:
+    write_ledger(tmp_path)
+    for command in (("files", "list"), ("tail",)):
+        said = failed(2, *command, "--lake", str(tmp_path), "--outcome", "unredable")
+        assert "--outcome unredable: is no outcome of a file (did you mean unreadable?)" in said

@@ -24,7 +24,7 @@ PAGE = Page(
     journey=(
         Station("messages in the queue", "1,234", "5 in flight"),
         Station("ingest job", "runs", "last batch 4 min ago"),
-        Station("dead letters", "3", "received too often", is_bad=True),
+        Station("dead letters", "3", "received too often", is_bad=True, is_end=True),
     ),
     charts=(Chart("Records loaded", tuple(zip(HOURS, map(float, ROWS), strict=True))),),
     tables=(

@@ -55,7 +55,7 @@ def announcement(key: str, etag: str = "e1") -> str:
 def test_what_waits_is_shown_and_stays_in_the_queue(queues: Queues) -> None:
     queues.sqs.send_message(QueueUrl=queues.url, MessageBody=announcement("in/a.json"))
     said = ran("queue", "peek", "--queue-url", queues.url)
-    assert "s3://landing/in/a.json" in said
+    assert said.splitlines()[1:] == ["  s3://landing/in/a.json", "  waits"]
     assert queues.bodies(queues.url) == [announcement("in/a.json")]
 
 
@@ -90,6 +90,13 @@ def test_a_letter_whose_files_would_be_read_again_is_sent_back_on_purpose(
     (back,) = queues.sqs.receive_message(QueueUrl=queues.url, MessageAttributeNames=["All"])["Messages"]
     assert back["Body"] == announcement("in/waits.json")
     assert back["MessageAttributes"]["forebay-again"]["StringValue"] == "true"
+
+
+def test_before_the_first_batch_a_dead_letter_is_shown_without_a_ledger(queues: Queues, tmp_path: Path) -> None:
+    queues.sqs.send_message(QueueUrl=queues.dead, MessageBody=announcement("in/a.json"))
+    said = failed(1, "queue", "dlq", "--queue-url", queues.url, "--lake", str(tmp_path))
+    assert "has no ledger yet" in said
+    assert "never finished" in said
 
 
 def test_chosen_letters_go_back_and_the_others_stay(queues: Queues, tmp_path: Path) -> None:

@@ -90,6 +90,8 @@ def test_wrong_use_is_told_before_anything_is_marked(lake: str) -> None:
     assert "s3://landing/in/c.json: the ledger does not know it" in failed(
         2, "replay", "--file", "s3://landing/in/c.json", "--lake", lake, "--dry-run"
     )
+    mistyped = failed(2, "replay", "--table", "alpah", "--lake", lake, "--dry-run")
+    assert "table alpah: is not in" in mistyped
     pause(lake, ["beta"])
     assert "table beta: is paused" in failed(2, "replay", "--table", "beta", "--lake", lake, "--dry-run")
 

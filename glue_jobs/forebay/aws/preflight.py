@@ -75,7 +75,8 @@ def plainly(where: str, refused: Exception, missing: Mapping[str, str], endpoint
     if isinstance(refused, ClientError):
         error = refused.response.get("Error", {})
         code = str(error.get("Code", ""))
-        what = f"cannot be used: {code} {error.get('Message', '')}".strip()
+        said = str(error.get("Message", "")).partition("<!doctype")[0]  # a proxy answers with a page
+        what = f"cannot be used: {code} {said}".strip()
         if code in missing:
             return InvalidConfiguration.one(where, what, missing[code])
         return Unreachable.one(where, what, _ADVICE.get(code, ""))
@@ -86,7 +87,8 @@ def plainly(where: str, refused: Exception, missing: Mapping[str, str], endpoint
     if isinstance(refused, NoRegionError):
         return InvalidConfiguration.one(where, "no AWS region is set", "set AWS_REGION")
     if isinstance(refused, EndpointConnectionError | HTTPClientError):
-        set_to = os.environ.get(endpoint) or os.environ.get("AWS_ENDPOINT_URL")
-        advice = f"{endpoint} says {set_to}: does a server listen there?" if set_to else "is the network up?"
+        name = endpoint if os.environ.get(endpoint) else "AWS_ENDPOINT_URL"
+        set_to = os.environ.get(name)
+        advice = f"{name} says {set_to}: does a server listen there?" if set_to else "is the network up?"
         return Unreachable.one(where, "nobody answers", advice)
     return Unreachable.one(where, f"cannot be used: {refused}")

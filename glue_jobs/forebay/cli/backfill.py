@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import asdict
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from forebay.cli.history import leave_record
 from forebay.cli.options import AsJson, DryRun, Lake, QueueUrl
+from forebay.cli.progress import Progress
 from forebay.cli.show import console, error_console, print_json, size
 from forebay.errors import InvalidConfiguration
 
 if TYPE_CHECKING:
-    from forebay.upkeep.reconcile.backfill import Progress, Waits
+    from forebay.upkeep.reconcile.backfill import Progress as Step
+    from forebay.upkeep.reconcile.backfill import Waits
 
 __all__ = ["backfill"]
 
 Moment = Annotated[
     datetime | None, typer.Option(formats=["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S"], help="Of S3's clock, in UTC.")
 ]
-TOLD_EVERY_S = 10
 
 
 def backfill(
@@ -87,7 +88,8 @@ def backfill(
         error_console.print(
             f"an earlier run came as far as {before.looked_at:,} files at {before.at}; --again begins anew"
         )
-    done = run(wanted, s3=s3_client(), sqs=client("sqs"), tell=_Teller(), dry_run=dry_run, again=again)
+    with Progress() as shown:
+        done = run(wanted, s3=s3_client(), sqs=client("sqs"), tell=partial(_tell, shown), dry_run=dry_run, again=again)
     if not dry_run and done != before:
         leave_record(lake, f"backfill: announced {done.announced:,} files of {place}", undo="none: they are loaded")
     if as_json:
@@ -98,19 +100,10 @@ def backfill(
     console.print(f"{done.looked_at:,} versions were looked at, {done.known:,} files are in the ledger")
 
 
-class _Teller:
-    """A line now and then, on the way for errors: what is piped on is the answer alone."""
+def _tell(shown: Progress, said: Step | Waits) -> None:
+    from forebay.upkeep.reconcile.backfill import Waits
 
-    def __init__(self) -> None:
-        self._next = time.monotonic() + TOLD_EVERY_S
-
-    def __call__(self, said: Progress | Waits) -> None:
-        from forebay.upkeep.reconcile.backfill import Waits
-
-        if time.monotonic() < self._next:
-            return
-        self._next = time.monotonic() + TOLD_EVERY_S
-        if isinstance(said, Waits):
-            error_console.print(f"{said.messages:,} messages wait in the queue: the backfill lets them pass")
-        else:
-            error_console.print(f"{said.looked_at:,} looked at, {said.announced:,} announced, up to {said.marker[0]}")
+    if isinstance(said, Waits):
+        shown.tell(f"{said.messages:,} messages wait in the queue: the backfill lets them pass")
+    else:
+        shown.tell(f"{said.looked_at:,} looked at, {said.announced:,} announced, up to {said.marker[0]}")

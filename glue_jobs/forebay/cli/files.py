@@ -7,7 +7,7 @@ import shlex
 import sys
 from dataclasses import asdict
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, get_args
 
 import typer
 
@@ -45,6 +45,7 @@ def list_files(
     from forebay.operate.files import list_files as chosen
     from forebay.operate.lake_view import view_of
 
+    _must_be_an_outcome(outcome)
     choice = FileChoice(outcome or None, reason or None, table or None, key or None, batch, since, until)
     found = chosen(view_of(lake), choice, limit=limit)
     if as_json:
@@ -73,6 +74,7 @@ def tail(
     from forebay.operate.files import FileChoice, follow
     from forebay.operate.lake_view import view_of
 
+    _must_be_an_outcome(outcome)
     choice = FileChoice(outcome=outcome or None, table=table or None)
     for file in follow(view_of(lake), choice, last=last, every_s=every_s):
         if as_json:
@@ -81,6 +83,19 @@ def tail(
             rows = ", ".join(f"{name} {count:,}" for name, count in file.tables.items()) or file.reason or "no rows"
             console.print(f"{at(file.committed_at)}  {file.outcome}  {file.uri}  {file.records:,} records: {rows}")
         sys.stdout.flush()
+
+
+def _must_be_an_outcome(outcome: str) -> None:
+    """Of a mistyped one there are no files."""
+    from difflib import get_close_matches
+
+    from forebay.ledger.entry import Outcome
+
+    known = get_args(Outcome)
+    if outcome and outcome not in known:
+        near = get_close_matches(outcome, known, 1)
+        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
+        raise InvalidConfiguration.one(f"--outcome {outcome}", "is no outcome of a file", hint)
 
 
 @app.command("retry")

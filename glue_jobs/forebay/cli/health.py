@@ -30,6 +30,10 @@ def health(
     from forebay.operate.health import health_of
 
     found, unreadable = health_of(lake, names or [])
+    if not found and not unreadable:
+        from forebay.operate.lake_view import view_of
+
+        view_of(lake)  # a mistyped place has no tables, either
     if as_json:
         print_json(map(asdict, found))
     else:

@@ -35,7 +35,8 @@ def history(
     from forebay.operate.lake_view import view_of
 
     view, since = view_of(lake), datetime.now(UTC) - timedelta(days=days)
-    found = history_of(view, since=since, table=table, all_tables=all_tables, on=deployment(stack))
+    where, tell = deployment(stack), error_console.print
+    found = history_of(view, since=since, table=table, all_tables=all_tables, on=where, untold=tell)
     if as_json:
         print_json(map(asdict, found[:limit]))
         return

@@ -11,7 +11,7 @@ import typer
 
 from forebay.cli.history import leave_record
 from forebay.cli.options import AsJson, DryRun, QueueUrl, Yes
-from forebay.cli.show import at, console, print_json
+from forebay.cli.show import at, console, error_console, print_json
 from forebay.errors import InvalidConfiguration
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def peek_at(queue_url: QueueUrl, limit: Most = 10, as_json: AsJson = False) -> N
     sqs = _sqs(queue_url)
     found = peek(queue_url, sqs=sqs, limit=limit)
     give_back(queue_url, found, sqs=sqs)
-    _show(found, as_json)
+    _show(found, as_json, waiting=True)
 
 
 @app.command()
@@ -125,17 +125,25 @@ def _dead_letters(queue_url: str, lake: str, limit: int, sqs: Any) -> tuple[str,
         raise InvalidConfiguration.one(f"queue {queue_url}", "has no dead-letter queue", "its redrive policy names one")
     view = None
     if lake:
-        from forebay.operate.lake_view import view_of
+        from forebay.operate.lake_view import has_ledger, view_of
 
-        view = view_of(lake)
+        if has_ledger(lake):
+            view = view_of(lake)
+        else:
+            error_console.print(f"{lake} has no ledger yet, so it is not known which of the files were loaded")
     found = peek(dead, sqs=sqs, limit=limit)
     return dead, explain(found, view) if view is not None else found
 
 
-def _show(letters: Sequence[Letter], as_json: bool) -> None:
+def _show(letters: Sequence[Letter], as_json: bool, *, waiting: bool = False) -> None:
+    """`waiting`: they are not dead yet, so a message that names files needs no explanation."""
+
+    def why(one: Letter) -> str:
+        return "waits" if waiting and one.files and not one.refused else one.why
+
     if as_json:
         print_json(
-            {**asdict(one), "files": [file.uri for file in one.files], "why": one.why, "receipt": None}
+            {**asdict(one), "files": [file.uri for file in one.files], "why": why(one), "receipt": None}
             for one in letters
         )
         return
@@ -147,6 +155,6 @@ def _show(letters: Sequence[Letter], as_json: bool) -> None:
             console.print(f"  {file.uri}")
         if len(one.files) > SHOWN_FILES:
             console.print(f"  and {len(one.files) - SHOWN_FILES:,} files more")
-        console.print(f"  {one.why}")
+        console.print(f"  {why(one)}")
     if not letters:
         console.print("no messages")

@@ -11,6 +11,7 @@ import typer
 from forebay.cli.files import TIMES
 from forebay.cli.history import leave_record
 from forebay.cli.options import AsJson, DryRun, Lake, OfService, QueueUrl, Yes
+from forebay.cli.progress import Progress
 from forebay.cli.show import columns, console, error_console, print_json
 from forebay.errors import InvalidConfiguration
 
@@ -54,7 +55,7 @@ def replay(
     from forebay.aws.client import client
     from forebay.aws.preflight import check_queue
     from forebay.operate.files import FileChoice
-    from forebay.operate.lake_view import view_of
+    from forebay.operate.lake_view import known_table, view_of
     from forebay.operate.replay import announce_replay, mark, replay_of, waiting
 
     choice = FileChoice(None, None, table or None, key or None, batch, since, until, quarantined)
@@ -68,6 +69,8 @@ def replay(
         raise InvalidConfiguration.one("--queue-url", "has no value", "or set FOREBAY_QUEUE_URL")
     view = view_of(lake)
     found = waiting(view, of or None) if resume else replay_of(view, choice, files or ())
+    if table and not found.files:
+        known_table(view, table)
     if as_json:
         told = {"files": len(found.files), "records": found.records, "rows": found.rows, **found.held}
         print_json([{**told, "left_out": found.left_out, "dry_run": dry_run}])
@@ -88,8 +91,9 @@ def replay(
     announced = announce_replay(
         found.files, sqs=client("sqs"), queue_url=queue_url, most_waiting=most_waiting, rate=rate
     )
-    for so_far in announced:
-        error_console.print(f"{so_far:,} of {len(found.files):,} files are announced")
+    with Progress(len(found.files)) as shown:
+        for so_far in announced:
+            shown.tell(f"{so_far:,} of {len(found.files):,} files are announced", so_far)
     error_console.print("the ingest job replaces their rows; `forebay files list --outcome replay` shows what is left")
 
 

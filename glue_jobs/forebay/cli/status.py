@@ -84,8 +84,8 @@ def _lines(now: Status, before: Status | None) -> Iterator[str]:
         looked = f"of {now.reconciled.looked_at:,} files, {ago(now.reconciled.at, now.at)}"
         yield f"missed      {now.reconciled.missed:,} {looked}; reconcile announced them"
     if now.cost is not None:
-        parts = ", ".join(f"{part} {usd:,.2f}" for part, usd in now.cost.usd.items())
-        yield f"cost        {now.cost.total:,.2f} USD this month so far ({parts})"
+        parts = ", ".join(f"{usd:,.2f} for {part}" for part, usd in now.cost.usd.items())
+        yield f"cost        {now.cost.total:,.2f} USD this month so far: {parts}"
     ordered = sorted(now.newest_rows.items(), key=lambda pair: pair[1], reverse=True)
     if ordered:
         (newest, at), (oldest_name, oldest_at) = ordered[0], ordered[-1]

@@ -42,7 +42,7 @@ def cost_of(dpu_hours: Hours, files: int, table_bytes: int, prices: Prices, *, n
     a_file += usd["s3_get_thousand"] / 1e3
     return Cost(
         {
-            f"jobs: {dpu_hours.standard + dpu_hours.flex:,.1f} DPU-hours": jobs,
+            f"{dpu_hours.standard + dpu_hours.flex:,.1f} DPU-hours of jobs": jobs,
             f"messages and reads of {files:,} files": files * a_file,
             "storage of the tables": table_bytes / 1e9 * usd["s3_gb_month"] * share,
         },

@@ -76,13 +76,13 @@ def _dpu_seconds(said: dict[str, Any], seconds: float) -> float:
 
 
 def alarms_ringing(on: Deployment) -> list[Alarm]:
-    """Those that call a person; what wakes a function is no trouble."""
+    """Those that call a person; what wakes a function is no trouble. The twin looks at the prefix alone."""
     pages = on.client("cloudwatch").get_paginator("describe_alarms")
     found = [
         one
         for page in pages.paginate(AlarmNamePrefix=f"{on.name}-", StateValue="ALARM")
         for one in page["MetricAlarms"]
-        if any(":sns:" in action for action in one.get("AlarmActions", ()))
+        if one["StateValue"] == "ALARM" and any(":sns:" in action for action in one.get("AlarmActions", ()))
     ]
     return [
         Alarm(one["AlarmName"].removeprefix(f"{on.name}-"), one.get("AlarmDescription", "").partition(" Runbook:")[0])

@@ -11,11 +11,13 @@ import getpass
 import json
 import socket
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any
+
+from botocore.exceptions import ClientError
 
 from forebay.lake.layout import LEDGER, table_path, verbs_of
 from forebay.lake.log.listing import LOG, version_of_commit
@@ -53,17 +55,26 @@ def record_verb(lake: str, what: str, *, undo: str = "", now: datetime | None = 
 
 
 def history_of(
-    view: LakeView, *, since: datetime, table: str = "", all_tables: bool = False, on: Deployment | None = None
+    view: LakeView,
+    *,
+    since: datetime,
+    table: str = "",
+    all_tables: bool = False,
+    on: Deployment | None = None,
+    untold: Callable[[str], None] = lambda why: None,
 ) -> list[Happened]:
-    """With a deployment, also what was deployed, and when alarms rang."""
+    """With a deployment, also what was deployed, and when alarms rang. What AWS refuses to tell is `untold`."""
     found = [*_batches(view, since), *_verbs(view.lake, since)]
     tables = view.tables() if all_tables else [known_table(view, table)] if table else []
     with ThreadPoolExecutor(TABLES_AT_ONCE, "history") as threads:
         for of_table in threads.map(lambda name: list(_of_table(view, name, since)), tables):
             found += of_table
     if on is not None:
-        found += (Happened(one.at, "deploy", one.what) for one in deploys(on, since))
-        found += (Happened(one.at, "alarm", one.what) for one in alarm_changes(on, since))
+        for kind, changes in (("deploy", deploys), ("alarm", alarm_changes)):
+            try:
+                found += [Happened(one.at, kind, one.what) for one in changes(on, since)]
+            except ClientError as refused:
+                untold(f"no {kind} is shown: {refused.response['Error'].get('Code')} of {refused.operation_name}")
     return sorted(found, key=lambda one: one.at, reverse=True)
 
 

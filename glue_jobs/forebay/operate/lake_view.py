@@ -28,7 +28,7 @@ from forebay.lake.log.tables import tables_of
 from forebay.lake.objects import open_objects
 from forebay.lake.rows import python_rows
 
-__all__ = ["LakeView", "TableFacts", "known_table", "quoted", "rows_of", "view_of"]
+__all__ = ["LakeView", "TableFacts", "has_ledger", "known_table", "quoted", "rows_of", "view_of"]
 
 READ_FOR_NEWEST = 8
 """Files of a table whose event times are looked at, where its log knows only of times to come."""
@@ -58,11 +58,16 @@ def view_of(lake: str) -> LakeView:
         raise InvalidConfiguration.one(where, "is no place of a lake", "write s3://bucket/prefix, or a folder")
     check_lake(lake)
     lake = lake.rstrip("/")
-    if next(iter(open_objects(lake).found(f"{LEDGER}/{LOG}")), None) is None:
+    if not has_ledger(lake):
         raise InvalidConfiguration.one(
             where, "has no ledger", "is it spelled right? The first batch of `forebay ingest` makes it"
         )
     return LakeView(lake)
+
+
+def has_ledger(lake: str) -> bool:
+    """Whether a batch was ever loaded there."""
+    return next(iter(open_objects(lake.rstrip("/")).found(f"{LEDGER}/{LOG}")), None) is not None
 
 
 def known_table(view: LakeView, name: str) -> str:

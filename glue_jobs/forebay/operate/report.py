@@ -68,7 +68,7 @@ def _journey(status: Status) -> Iterator[Station]:
     yield Station("records today", f"{status.records_today:,}", f"{len(status.newest_rows):,} tables")
     if dead is not None:
         letters = dead.waiting + dead.in_flight
-        yield Station("dead letters", f"{letters:,}", "received too often", is_bad=letters > 0)
+        yield Station("dead letters", f"{letters:,}", "received too often", is_bad=letters > 0, is_end=True)
 
 
 def _counts(status: Status) -> dict[str, str]:

@@ -21,6 +21,8 @@ class Station:
     number: str
     says: str = ""
     is_bad: bool = False
+    is_end: bool = False
+    """Files leave the journey there: no arrow leads to it from the stop before."""
 
 
 @dataclass(frozen=True)

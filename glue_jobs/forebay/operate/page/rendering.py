@@ -61,9 +61,9 @@ def _journey(page: Page) -> Iterator[str]:
 
 def _station(one: Station) -> str:
     number = f'<b class="bad">{escape(one.number)}</b>' if one.is_bad else f"<b>{escape(one.number)}</b>"
-    return (
-        f'<li><span class="quiet">{escape(one.name)}</span>{number}<span class="quiet">{escape(one.says)}</span></li>'
-    )
+    how = ' class="apart"' if one.is_end else ""
+    says = f'<span class="quiet">{escape(one.says)}</span>'
+    return f'<li{how}><span class="quiet">{escape(one.name)}</span>{number}{says}</li>'
 
 
 def _charts(charts: Sequence[Chart]) -> Iterator[str]:

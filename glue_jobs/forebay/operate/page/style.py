@@ -22,6 +22,7 @@ ol.journey li { flex: 1 1 0; min-width: 0; position: relative; padding: .5rem .7
   background: var(--box); border: 1px solid var(--edge); border-radius: .5rem }
 ol.journey li + li::before { content: "\\2192"; position: absolute; left: -1.3rem; top: 50%;
   transform: translateY(-50%); opacity: .6 }
+ol.journey li.apart::before { visibility: hidden }
 ol.journey b { display: block; font-size: 1.4rem; line-height: 1.3; overflow-wrap: anywhere;
   font-variant-numeric: tabular-nums }
 ol.journey .quiet { display: block; font-size: .85rem; overflow-wrap: anywhere }
