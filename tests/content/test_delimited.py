@@ -143,6 +143,10 @@ def test_without_a_declaration_the_header_shows_the_delimiter(delimiter: str) ->
 def test_dialects_are_declared() -> None:
     form = Form(format="csv", delimiter=";", quote="'", header=("a", "b"))
     assert rows(read_csv("1;'x;''y'\n2;\"z\"\n", form)) == [{"a": "1", "b": "x;'y"}, {"a": "2", "b": '"z"'}]
+    assert rows(read_csv("1;'x\ny'\n2;z", form)) == [{"a": "1", "b": "x\ny"}, {"a": "2", "b": "z"}]
+    assert rows(read_csv("1;'x''y'\n", form)) == [{"a": "1", "b": "x'y"}]
+    assert rows(read_csv('1;"x"\n', form)) == [{"a": "1", "b": '"x"'}]
+    assert rows(read_csv('"1\tx"\t2\n', Form(format="tsv", header=("a", "b")))) == [{"a": "1\tx", "b": "2"}]
     assert rows(read_csv('a\tb\n"1\t2"\n', Form(format="tsv", quote=""))) == [{"a": '"1', "b": '2"'}]
 
 
@@ -199,6 +203,7 @@ def test_names_that_are_long_do_not_make_a_small_file_take_much_memory() -> None
     assert len(reading.documents) == 1000
 
 
+HEADED = Form(format="csv", header=("a", "b", "c"))
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=12) | st.sampled_from(
     ["007", "1.10", "1e5", "NA", "null", "", '"', ",", "\n", "\r\n", " x ", "\\", "\0", "\ufeff"]
 )
@@ -209,14 +214,17 @@ TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=12) | st.samp
     st.sampled_from(["\n", "\r\n"]),
     st.sampled_from([csv.QUOTE_ALL, csv.QUOTE_MINIMAL]),
     st.integers(1, 60),
+    st.booleans(),
 )
-def test_what_a_writer_wrote_comes_back(table: list[list[str]], newline: str, quoting: Any, window: int) -> None:
+def test_what_a_writer_wrote_comes_back(
+    table: list[list[str]], newline: str, quoting: Any, window: int, ends: bool
+) -> None:
     written = io.StringIO()
-    csv.writer(written, lineterminator=newline, quoting=quoting).writerows([["a", "b", "c"], *table])
+    csv.writer(written, lineterminator=newline, quoting=quoting).writerows([["x", "y", "z"], *table])
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(fields, "WINDOW_BYTES", window)
-        reading = read_csv(written.getvalue())
-    expected = [dict(zip("abc", row, strict=True)) for row in table]
+        reading = read_csv(written.getvalue() if ends else written.getvalue().removesuffix(newline), HEADED)
+    expected = [dict(zip("abc", row, strict=True)) for row in (["x", "y", "z"], *table)]
     assert [{k: v or "" for k, v in row.items()} for row in rows(reading)] == expected
     assert reading.refused == []
 
