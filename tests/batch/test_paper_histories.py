@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Any
@@ -64,7 +65,7 @@ class Play:
             self.put(key)
         deeds = {self.put: 4, self.delete: 1, self.withhold: 3, self.mend: 3, self.announce_again: 2}
         deeds[self.replay] = 3
-        deeds |= {self.fail: 5, self.pause: 3, self.retry: 4} if self.tables_fail else {}
+        deeds |= {self.fail: 5, self.pause: 3, self.retry: 4} if self.tables_fail else {self.put_back: 2}
         for _ in range(self.draw.randint(3, 14)):
             if self.draw.random() < 0.45:
                 self.attempt(self.draw.choice((None, *range(12))))
@@ -92,6 +93,20 @@ class Play:
             self.lake.answers[before.file.file_id] = "changed"
         tables = Counter(record.game for record in records if record.game)
         self.model.put(Put(file, dict(tables), held=2, replaces=key.startswith("new/")))
+        self.waiting.append(file)
+
+    def put_back(self, key: str) -> None:
+        """The bytes that an earlier version had. Without versions of the bucket's own, it is the same file again."""
+        earlier = [put for put in self.model.puts.values() if put.file.key == key]
+        put, newest = self.draw.choice(earlier), self.model.newest.get(key)
+        if newest is None or put.file.file_id == newest.file.file_id:
+            return
+        self.versions[key] += 1
+        at = AT + timedelta(seconds=sum(self.versions.values()))
+        file = replace(put.file, sequencer=f"{self.versions.total():016X}", event_time=at)
+        self.lake.answers[newest.file.file_id] = "changed"
+        self.lake.answers[file.file_id] = self.contents[file.file_id]
+        self.model.put(replace(put, file=file))
         self.waiting.append(file)
 
     def delete(self, key: str) -> None:
