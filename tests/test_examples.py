@@ -17,6 +17,7 @@ ROWS = {
     "cloudtrail": {"denied": 1, "events": 5},
     "cloudwatch-logs": {"log_lines": 6},
     "current-state": {"player_changes": 3, "purchase_changes": 4},
+    "debezium": {"order_changes": 4},
     "elastic-common-schema": {"errors": 2, "logs": 2},
     "csv-export": {"orders": 5},
     "eventbridge-archive": {"matches": 2, "others": 2},

@@ -239,6 +239,10 @@ class MergeSettings(JobSettings):
     )
     tables_at_once: int = Field(2, ge=1, le=64, description="tables that are worked on at the same time")
 
+    catalog: str = Field(
+        "", description="the database of the Glue Data Catalog in which the states are registered; empty: none"
+    )
+
     @property
     def table_names(self) -> list[str]:
         return names_in(self.tables)

@@ -104,7 +104,7 @@ def test_a_table_is_measured_by_its_log(tmp_path: Path, records: HealthRecords) 
         "HealthMeasuredSinceCheckpoint": 4,
     }
     records.update("alpha", lambda _: Health(table="alpha", waiting=5, compacted_at=NOW))
-    found, unreadable = health_of(str(tmp_path), ["alpha", "gone"])
+    found, unreadable, _ = health_of(str(tmp_path), ["alpha", "gone"])
     assert [(one.table, one.files, one.waiting, one.compacted_at, one.log_objects) for one in found] == [
         ("alpha", 4, 5, NOW, 4)
     ]

@@ -74,6 +74,20 @@ def test_a_step_takes_so_many_commits_and_says_how_far_it_came(tmp_path: Path, m
     assert (found.version, len(found.came)) == (2, 2)
 
 
+def test_another_partitioning_is_not_compared_file_by_file(tmp_path: Path) -> None:
+    place = log(tmp_path, [add("a")], [remove("a"), add("b", partitionValues={"day": "2026-11-22"})])
+    assert difference(open_objects(str(place)), 0, 1) == Unknown(
+        "the changes are partitioned in another way than before"
+    )
+
+
+def test_no_old_version_is_read_for_rows_that_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST_COMMITS", 1)
+    place = log(tmp_path, [add("a")], [remove("a")], [add("c")])
+    assert isinstance(difference(open_objects(str(place)), 0, 2), Unknown)
+    assert isinstance(difference(open_objects(str(place)), 1, 2), Difference)
+
+
 @pytest.mark.parametrize("lost", ["commit", "data file", "what was removed"])
 def test_what_is_not_known_any_more_is_said(tmp_path: Path, lost: str) -> None:
     removed = {"remove": {"path": "a", "dataChange": True}} if lost == "what was removed" else remove("a")

@@ -254,3 +254,34 @@ def test_no_more_of_a_place_is_listed_than_may_be_tried(tmp_path: Path, monkeypa
     with pytest.raises(InvalidConfiguration, match="holds more than 2 files"):
         read_samples(["s3://b/in/"], s3=Listing())
     assert len(list(pages)) == 6
+
+
+MERGED = """
+name = "s"
+[[tables]]
+name = "changes"
+mode = "merge"
+columns = [{ name = "id", type = "long" }, { name = "at", type = "timestamp", unit = "s" }, { name = "op" }]
+merge = { into = "things", keys = ["id"], sequence_by = ["at"], delete_when = "op = 'd'" }
+"""
+
+
+def test_a_merge_tells_which_records_would_win_and_which_cannot_be_placed(tmp_path: Path) -> None:
+    records = [
+        {"id": 1, "at": 1763719200, "op": "u"},
+        {"id": "1", "at": "2025-11-21T09:00:00Z", "op": "u"},
+        {"id": 2, "at": 1763719200, "op": "d"},
+        {"id": None, "at": 1763719200},
+        {"id": "one", "at": 1763719200},
+        {"id": 3, "at": "soon"},
+    ]
+    (tmp_path / "a.json").write_text("\n".join(map(json.dumps, records)))
+    service = service_of(MERGED)
+    trial = try_out(service, read_samples([str(tmp_path)], service))
+    (table,) = trial.tables
+    assert table.rows == 3
+    assert table.state is not None
+    assert (table.state.name, table.state.keys) == ("things", 2)
+    assert [place.rpartition(":")[2] for place in table.state.winners] == ["1", "3"]
+    assert [one["reason"] for one in trial.refused] == ["no-key", "no-key", "no-sequence"]
+    assert "merge.delete_when: op = 'd'" in table.unchecked

@@ -13,6 +13,7 @@ from forebay.cli.show import WIDE, columns, console, error_console, is_wide, pri
 
 if TYPE_CHECKING:
     from forebay.lake.health import Health
+    from forebay.merge.lag import Lag
 
 __all__ = ["health"]
 
@@ -25,19 +26,22 @@ def health(
     """Show the health of each table.
 
     Shows files, the share of small ones, objects in the log, commits since a checkpoint (cp), and files that wait for a
-    compaction. Also shows when it was last compacted and vacuumed. Exit status 1 if a table cannot be read.
+    compaction. Also shows when it was last compacted and vacuumed, and how far a state is behind its changes. Exit status 1 if
+    a table cannot be read.
     """
     from forebay.operate.health import health_of
 
-    found, unreadable = health_of(lake, names or [])
+    found, unreadable, lags = health_of(lake, names or [])
     if not found and not unreadable:
         from forebay.operate.lake_view import view_of
 
         view_of(lake)  # a mistyped place has no tables, either
     if as_json:
-        print_json(map(asdict, found))
+        print_json({**asdict(one), **_lag(lags.get(one.table))} for one in found)
     else:
         _show(found)
+        for lag in lags.values():
+            console.print(_said(lag), highlight=False, soft_wrap=True)
     for bad in unreadable:
         error_console.print(styled(f"{bad.name}: {bad.reason}", "red", f" {bad.detail}"))
     raise typer.Exit(1 if unreadable else 0)
@@ -65,6 +69,19 @@ def _show(found: list[Health]) -> None:
     console.print(table)
     if not wide:
         error_console.print(f"bytes, logs and vacuums are shown from {WIDE} columns on, and by --json")
+
+
+def _lag(lag: Lag | None) -> dict[str, object]:
+    return {} if lag is None else {"merged_from": lag.log, "commits_behind": lag.commits, "behind_since": lag.since}
+
+
+def _said(lag: Lag) -> str:
+    if lag.commits is None:
+        return f"{lag.state}: none of its newest commits is a merge of {lag.log}; `forebay merge {lag.state}` makes one"
+    if not lag.commits:
+        return f"{lag.state}: has all changes of {lag.log}"
+    since = f", the first of {_at(lag.since)}" if lag.since else ""
+    return f"{lag.state}: {lag.commits:,} commits of {lag.log} are not merged yet{since}"
 
 
 def _at(moment: datetime | None) -> str:

@@ -63,6 +63,8 @@ def _show(trial: Trial) -> None:
         console.print(found)
         if table.rescued:
             _show_lines([f"  {table.rescued:,} rows keep something in _rescued", *(f"    {e}" for e in table.examples)])
+        if table.state is not None:
+            _show_some(f"would win in the state {table.state.name}", table.state.winners)
         _show_lines([f"  not evaluated, as it needs Spark: {sql}" for sql in table.unchecked])
     _show_some("parked, as no table wants them", [f"{p['place']}  {p['record']}" for p in trial.parked])
     _show_some("refused", [f"{r['place']}  {r['reason']}  {r['detail'] or ''}  {r['record']}" for r in trial.refused])

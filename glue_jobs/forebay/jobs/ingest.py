@@ -72,8 +72,11 @@ def ingest(settings: IngestSettings, *, emit: Emit, stop: threading.Event) -> No
             batch.finish_earlier(known_generation(open_objects(settings.checkpoint_folder)))
             retry_at_start(batch)
             again = announcer(batch, settings)
-            merger = Merger(spark, settings.lake, logs=batch.logs, emit=emit, at_once=MERGED_AT_ONCE)
-            with merging(merger, lambda: batch.service, settings.merge_every_s, emit=emit):
+            merger = Merger(
+                spark, settings.lake, logs=batch.logs, emit=emit, at_once=MERGED_AT_ONCE, catalog=batch.catalog
+            )
+            every_s, drain = settings.merge_every_s, settings.drain
+            with merging(merger, lambda: batch.service, every_s, once_more=drain, emit=emit):
                 run(names(spark, service, settings), Gate(batch), settings, stop, again)
         finally:
             batch.close()

@@ -1,6 +1,6 @@
 """The ingest job brings states up to date beside its batches, in a thread of its own.
 
-In: what declares the tables now, and a merger. Out: merges, every so many seconds, and one more when the stream has ended. A
+In: what declares the tables now, and a merger. Out: merges, every so many seconds, and one more when a drain has ended. A
 batch never waits for a merge. What goes wrong with one is an event, and the next look does what is left. A job of its own would
 wait minutes for a cluster each time, and somebody would pay for that.
 """
@@ -21,25 +21,27 @@ __all__ = ["merging"]
 
 
 @contextmanager
-def merging(merger: Merger, service: Callable[[], Service], every_s: float, *, emit: Emit) -> Iterator[None]:
-    """While the stream runs. With `every_s` 0 nothing is merged here."""
+def merging(
+    merger: Merger, service: Callable[[], Service], every_s: float, *, once_more: bool, emit: Emit
+) -> Iterator[None]:
+    """While the stream runs. With `every_s` 0 nothing is merged here. `once_more`: what the last batch brought is merged, too;
+    else the next job does it, because whoever asked this one to stop does not want to wait."""
     if not every_s:
         yield
         return
     over = threading.Event()
 
-    def look() -> None:
+    def look(stop: threading.Event) -> None:
         declared = service()
         try:
-            # Not asked to stop by `over`: the last look is for what the last batch brought.
-            merger.run(declared, (), threading.Event())
+            merger.run(declared, (), stop)
         except Exception as problem:  # whatever is wrong with a state, files are taken in
-            reason, detail = "failed", str(problem) if isinstance(problem, ForebayError) else repr(problem)
-            emit(TableNotMerged(service=declared.name, table="", reason=reason, detail=detail))
+            detail = str(problem) if isinstance(problem, ForebayError) else repr(problem)
+            emit(TableNotMerged(service=declared.name, table="", reason="failed", detail=detail))
 
     def look_again() -> None:
         while not over.wait(every_s):
-            look()
+            look(over)
 
     thread = threading.Thread(target=look_again, name="merge", daemon=True)
     thread.start()
@@ -48,4 +50,5 @@ def merging(merger: Merger, service: Callable[[], Service], every_s: float, *, e
     finally:
         over.set()
         thread.join()
-        look()
+    if once_more:
+        look(threading.Event())

@@ -40,7 +40,8 @@ class Unknown:
 
 
 def difference(table: Objects, before: int, now: int) -> Difference | Unknown:
-    """What changed after `before`, up to `now` or to as many commits as one step takes."""
+    """What changed after `before`, up to `now` or to as many commits as one step takes. An old version of the table need not
+    be readable any more, so where its rows are needed, the whole table is looked at as it is now."""
     came: dict[str, str] = {}
     left: dict[str, str] = {}
     last = min(now, before + MOST_COMMITS)
@@ -59,6 +60,13 @@ def difference(table: Objects, before: int, now: int) -> Difference | Unknown:
         path = unquote(json.loads(file)["add"]["path"])
         if not _is_there(table, path):
             return Unknown(f"maintenance deleted {path}, which left the changes since")
+    if (
+        len({tuple(sorted(json.loads(file)["add"]["partitionValues"])) for file in (*came.values(), *left.values())})
+        > 1
+    ):
+        return Unknown("the changes are partitioned in another way than before")
+    if left and last < now:
+        return Unknown("rows left the changes, and more commits came since than one step takes")
     return Difference(last, tuple(file for one, file in came.items() if one not in left), tuple(left.values()))
 
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from forebay.aws.client import client
 from forebay.aws.preflight import check_lake
 from forebay.batch.expectations import check_expressions
 from forebay.declaration.merge import Merge
@@ -32,6 +33,7 @@ from forebay.merge.events import MergeEnded, TableMerged, TableNotMerged
 from forebay.merge.step import Step, step
 from forebay.settings import MergeSettings
 from forebay.spark.signals import stopping_on_signals
+from forebay.table.catalog import Catalog
 from forebay.table.kernel import TableLogs
 from forebay.upkeep.compaction.carry_out import REASONS, sentence_of
 from forebay.upkeep.run import RunResult, TableResult, over_tables, report_unfinished
@@ -71,7 +73,9 @@ def merge(settings: MergeSettings, *, emit: Emit, stop: threading.Event | None =
     logs = TableLogs(spark, emit=emit)
     try:
         with stopping_on_signals(stop := stop or threading.Event()):
-            merger = Merger(spark, settings.lake, logs=logs, emit=emit, at_once=settings.tables_at_once)
+            catalog = Catalog(client("glue"), settings.catalog, emit=emit) if settings.catalog else None
+            at_once = settings.tables_at_once
+            merger = Merger(spark, settings.lake, logs=logs, emit=emit, at_once=at_once, catalog=catalog)
             return merger.run(service, settings.table_names, stop)
     finally:
         logs.close()
@@ -80,8 +84,18 @@ def merge(settings: MergeSettings, *, emit: Emit, stop: threading.Event | None =
 class Merger:
     """One process's. It remembers which logs it has merged, so that a look at those that did not change costs a listing."""
 
-    def __init__(self, spark: SparkSession, lake: str, *, logs: TableLogs, emit: Emit, at_once: int) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        lake: str,
+        *,
+        logs: TableLogs,
+        emit: Emit,
+        at_once: int,
+        catalog: Catalog | None = None,
+    ) -> None:
         self._spark, self._lake, self._logs, self._emit, self._at_once = spark, lake, logs, emit, at_once
+        self._catalog = catalog
         self._s3 = s3_client_for(lake)
         self._known: dict[Pair, int] = {}
 
@@ -159,7 +173,11 @@ class Merger:
         session = self._spark.newSession()
         for name, value in SAFE.items():
             session.conf.set(name, value)
-        return step(session, self._lake, pair.log, pair.state, pair.merge, logs=self._logs, lease=lease)
+        done = step(session, self._lake, pair.log, pair.state, pair.merge, logs=self._logs, lease=lease)
+        path = table_path(self._lake, pair.state)
+        if self._catalog is not None and (seen := self._logs.look(path)) is not None:
+            self._catalog.keep(pair.state, path, seen.schema)
+        return done
 
     def _report(self, done: RunResult[TableMerge], service: str, pairs: dict[str, Pair], seconds: float) -> None:
         for ran in done.tables:

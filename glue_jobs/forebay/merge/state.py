@@ -20,6 +20,7 @@ from forebay.errors import Halt, InvalidConfiguration
 from forebay.lake.layout import DERIVED_FROM, table_path, tombstones_of
 from forebay.lake.log.definition import definition_of
 from forebay.lake.objects import open_objects
+from forebay.merge.lag import APPS
 from forebay.merge.winners import RANK, Ranking, newer
 from forebay.table.commit import Txn
 from forebay.table.kernel import TableLogs
@@ -43,7 +44,7 @@ PROPERTIES = {"delta.enableDeletionVectors": "false"}
 def transactions_of(merge: Merge, log_id: str) -> str:
     """The name under which commits to the state count. How long tombstones stay changes no winner, so it is left out."""
     way = merge.model_dump_json(exclude={"tombstone_days"})
-    return f"forebay-merge:{log_id}:{hashlib.sha256(way.encode()).hexdigest()[:16]}"
+    return f"{APPS}{log_id}:{hashlib.sha256(way.encode()).hexdigest()[:16]}"
 
 
 class State:

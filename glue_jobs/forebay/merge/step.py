@@ -76,7 +76,7 @@ def step(
     if isinstance(found, Unknown):
         done = _anew(there, changes, ranking, found.reason)
     else:
-        done = _forward(session, there, changes, ranking, found)
+        done = _forward(there, changes, ranking, found)
     if done.tombstones:
         there.forget(datetime.now(UTC) - timedelta(days=merge.tombstone_days))
     lag_s = _waited_s(open_objects(path), before + 1)
@@ -104,9 +104,8 @@ def _anew(there: State, changes: LogVersion, ranking: Ranking, why: str) -> Step
     return Step(version=changes.version, keys=keys, tombstones=deletes, inserted=keys - deletes, anew=why)
 
 
-def _forward(session: SparkSession, there: State, newest: LogVersion, ranking: Ranking, found: Difference) -> Step:
-    """To the version of the difference, which may be older than the newest."""
-    changes = newest if found.version == newest.version else LogVersion(session, newest.path, found.version)
+def _forward(there: State, changes: LogVersion, ranking: Ranking, found: Difference) -> Step:
+    """To the version of the difference, which may be older than the newest. The newest columns are right for it, too."""
     there.grow(changes.schema)
     came = changes.rows_of(found.came)
     left = changes.rows_of(found.left) if found.left else None
@@ -122,7 +121,7 @@ def _forward(session: SparkSession, there: State, newest: LogVersion, ranking: R
         version=found.version,
         keys=counted["keys"],
         tombstones=counted["deletes"],
-        behind=found.version < newest.version,
+        behind=found.version < changes.version,
         inserted=told.get("numTargetRowsInserted", 0),
         updated=told.get("numTargetRowsUpdated", 0),
         deleted=told.get("numTargetRowsDeleted", 0),

@@ -13,17 +13,21 @@ from forebay.aws.preflight import check_lake
 from forebay.lake.health import Health, HealthRecords, seen_in
 from forebay.lake.log.tables import own_tables, tables_of
 from forebay.lake.objects import s3_client_for
+from forebay.merge.lag import Lag, lag_of
 from forebay.upkeep.compaction.live_files import TableState, Unreadable, is_no_table, read_table
 
 __all__ = ["health_of"]
 
 
-def health_of(lake: str, names: Sequence[str]) -> tuple[list[Health], list[Unreadable]]:
+def health_of(lake: str, names: Sequence[str]) -> tuple[list[Health], list[Unreadable], dict[str, Lag]]:
+    """`Lag` of those that are states, by name."""
     check_lake(lake)
     lake = lake.rstrip("/")
     s3 = s3_client_for(lake)
     records, now = HealthRecords(lake, s3=s3), datetime.now(UTC)
     wanted = names or [*tables_of(lake, s3=s3), *own_tables(lake, s3=s3)]
+
+    lags: dict[str, Lag] = {}
 
     def look(name: str) -> Health | Unreadable | None:
         state: TableState | Unreadable = read_table(name, f"{lake}/{name}", s3=s3, whole_log=True)
@@ -31,8 +35,11 @@ def health_of(lake: str, names: Sequence[str]) -> tuple[list[Health], list[Unrea
             return None
         if isinstance(state, Unreadable) or state.snapshot is None:
             return state if isinstance(state, Unreadable) else Unreadable(name, "not-found", lake)
+        if (lag := lag_of(lake, name, state.snapshot.configuration, s3=s3)) is not None:
+            lags[name] = lag
         return seen_in(state.snapshot, records.of(name), now=now)
 
     with ThreadPoolExecutor(16, "health") as threads:
         looked = list(threads.map(look, wanted))
-    return [one for one in looked if isinstance(one, Health)], [one for one in looked if isinstance(one, Unreadable)]
+    unreadable = [one for one in looked if isinstance(one, Unreadable)]
+    return [one for one in looked if isinstance(one, Health)], unreadable, lags

@@ -21,6 +21,7 @@ from forebay.landed_file import LandedFile
 from forebay.ledger.entry import IGNORED
 from forebay.ledger.ignored import RULES
 from forebay.operate.samples import Sample, Samples, name_of
+from forebay.operate.trial_merge import TrialState, state_of, unplaced
 from forebay.record.conform import Records, writable
 from forebay.record.declared import fits
 from forebay.record.growth import grown
@@ -47,7 +48,8 @@ class TrialColumn:
 
 @dataclass(frozen=True)
 class TrialTable:
-    """`rescued` rows keep something in `_rescued`; `unchecked` is SQL that only Spark evaluates."""
+    """`rescued` rows keep something in `_rescued`; `unchecked` is SQL that only Spark evaluates; `state` is what a merge would
+    make of the rows."""
 
     name: str
     rows: int
@@ -55,6 +57,7 @@ class TrialTable:
     rescued: int
     examples: tuple[str, ...]
     unchecked: tuple[str, ...]
+    state: TrialState | None = None
 
 
 @dataclass(frozen=True)
@@ -89,6 +92,8 @@ def try_out(service: Service, samples: Samples) -> Trial:
             route = route_of(service, record, _origin(sample))
             table, reason = route.table, route.reason
             if table is not None and route.declared is not None:
+                reason = unplaced(service, service.tables[route.declared], record, _origin(sample))
+            if table is not None and route.declared is not None and reason is None:
                 taken.setdefault((route.declared, table), []).append((sample, record))
             elif route.fate == "drop":
                 fate = "dropped"
@@ -143,6 +148,7 @@ def _tried(service: Service, table: Table, name: str, rows: Sequence[tuple[Sampl
         rescued=len(odd),
         examples=tuple(f"{rows[at][0].place}: {rescued[at]}" for at in sorted(odd) if rescued.get(at))[:EXAMPLES],
         unchecked=tuple(_sql_of(table)),
+        state=state_of(service, table, name, rows),
     )
 
 
@@ -166,6 +172,8 @@ def _sql_of(table: Table) -> Iterator[str]:
     if table.where_sql is not None:
         yield f"where_sql: {table.where_sql}"
     yield from (f"column {c.name}: {c.expression}" for c in table.columns if c.expression is not None)
+    if table.merge is not None and table.merge.delete_when is not None:
+        yield f"merge.delete_when: {table.merge.delete_when}"
     yield from (f"expectation {name}: {said.check}" for name, said in table.expectations.items())
 
 

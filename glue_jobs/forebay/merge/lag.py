@@ -1,0 +1,65 @@
+"""How far a state is behind its log, from the two logs alone, without Spark.
+
+In: a lake and the name of a state. Out: a `Lag`, or None for a table that is no state.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from forebay.lake.layout import DERIVED_FROM, table_path
+from forebay.lake.log.listing import LOG, NoTable, list_log
+from forebay.lake.objects import Objects, open_objects
+
+__all__ = ["APPS", "Lag", "lag_of"]
+
+APPS = "forebay-merge:"
+"""How the names of a merge's transactions begin; the table's own id and the way to merge follow."""
+NEWEST = 200
+"""Commits of a state that are looked through for a transaction. Compaction makes a few between two merges."""
+
+
+@dataclass(frozen=True)
+class Lag:
+    """`merged` is None where no merge is among the newest commits. `since` is the first commit that is not merged."""
+
+    state: str
+    log: str
+    merged: int | None
+    newest: int
+    since: datetime | None = None
+
+    @property
+    def commits(self) -> int | None:
+        return None if self.merged is None else self.newest - self.merged
+
+
+def lag_of(lake: str, state: str, configuration: Mapping[str, str], *, s3: Any = None) -> Lag | None:
+    """`configuration` are the state's properties."""
+    log = configuration.get(DERIVED_FROM)
+    if log is None:
+        return None
+    changes = open_objects(table_path(lake, log), s3=s3)
+    merged = _merged(open_objects(table_path(lake, state), s3=s3))
+    try:
+        newest = list_log(changes).version
+    except NoTable:
+        return None
+    if merged is None or merged >= newest:
+        return Lag(state, log, merged, newest)
+    first = next(iter(changes.found(f"{LOG}{merged + 1:020}.json")), None)
+    return Lag(state, log, merged, newest, None if first is None else first.modified.astimezone(UTC))
+
+
+def _merged(state: Objects) -> int | None:
+    """The log's version that the last merge brought."""
+    last = list_log(state).version
+    for version in range(last, max(-1, last - NEWEST), -1):
+        for line in (state.read(f"{LOG}{version:020}.json") or b"").splitlines():
+            if line.startswith(b'{"txn"') and (txn := json.loads(line)["txn"])["appId"].startswith(APPS):
+                return int(txn["version"])
+    return None

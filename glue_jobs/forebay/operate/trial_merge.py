@@ -1,0 +1,81 @@
+"""What a merge would make of sample records, without Spark: which of them cannot be placed, and which would win.
+
+In: records that a table in mode merge takes. Out: the reason for which a record would be quarantined, and a `TrialState`. Only
+Spark evaluates SQL, so nothing is told of keys that are derived, and a change that deletes is a winner like any other. Among
+equals the ids of files decide, which samples do not have: here the last one stands for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from forebay.batch.reasons import NO_KEY, NO_SEQUENCE
+from forebay.declaration.column import Column
+from forebay.declaration.service import Service
+from forebay.declaration.table import Table
+from forebay.operate.samples import Sample
+from forebay.record.declared import fits, value_of
+from forebay.record.moment import PLACES, micros_since_1970
+from forebay.record.route import Origin, text_of
+
+__all__ = ["TrialState", "state_of", "unplaced"]
+
+
+@dataclass(frozen=True)
+class TrialState:
+    """`winners` are places of records, one for each key, in the order of the samples."""
+
+    name: str
+    keys: int
+    winners: tuple[str, ...]
+
+
+def unplaced(service: Service, table: Table, record: Any, origin: Origin) -> str | None:
+    """Why the record could not be placed; None where it could be, or where only Spark knows."""
+    if table.merge is None:
+        return None
+    for names, reason in ((table.merge.keys, NO_KEY), (table.merge.sequence_by, NO_SEQUENCE)):
+        for column in _columns(table, names):
+            if column.expression is None and not _fits(text_of(service, column.source, record, origin), column, table):
+                return reason
+    return None
+
+
+def state_of(service: Service, table: Table, name: str, rows: Sequence[tuple[Sample, Any]]) -> TrialState | None:
+    """The state's winners among these rows, all of which can be placed; None where there is none, or only Spark knows it."""
+    merge, state = table.merge, table.state_of(name)
+    if merge is None or state is None:
+        return None
+    keys, sequence = _columns(table, merge.keys), _columns(table, merge.sequence_by)
+    if any(column.expression is not None or column.formats for column in (*keys, *sequence)):
+        return None
+    latest: dict[tuple[Any, ...], tuple[tuple[Any, ...], int]] = {}
+    for at, (sample, record) in enumerate(rows):
+        origin = Origin(sample.file.key, sample.file.bucket, sample.metadata)
+        key, rank = (
+            tuple(_value(text_of(service, column.source, record, origin), column) for column in columns)
+            for columns in (keys, sequence)
+        )
+        latest[key] = max(latest.get(key, (rank, at)), (rank, at))
+    return TrialState(state, len(latest), tuple(rows[at][0].place for at in sorted(at for _, at in latest.values())))
+
+
+def _columns(table: Table, names: Sequence[str]) -> list[Column]:
+    kinds = {column.name: column for column in table.columns}
+    return [kinds[name] for name in names]
+
+
+def _fits(text: str | None, column: Column, table: Table) -> bool:
+    if text is None or not fits(text, column):
+        return False
+    return bool(text) or table.merge is None or column.name not in table.merge.partitions
+
+
+def _value(text: str | None, column: Column) -> Any:
+    """Two texts of one value, such as two ways to write a moment, are one key."""
+    assert text is not None
+    if column.unit is not None and (since := micros_since_1970(text, PLACES[column.unit])) is not None:
+        return since
+    return value_of(text, column.type)

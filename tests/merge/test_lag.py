@@ -1,0 +1,46 @@
+"""How far a state is behind its log."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from forebay.merge.lag import lag_of
+
+
+def table(lake: Path, name: str, *commits: list[dict[str, Any]]) -> None:
+    (lake / name / "_delta_log").mkdir(parents=True)
+    for version, actions in enumerate(commits):
+        lines = "\n".join(json.dumps(one, separators=(",", ":")) for one in actions)
+        (lake / name / "_delta_log" / f"{version:020}.json").write_text(lines)
+
+
+def merged(version: int) -> list[dict[str, Any]]:
+    return [{"commitInfo": {}}, {"txn": {"appId": "forebay-merge:id:way", "version": version}}]
+
+
+def test_a_state_tells_how_many_commits_of_its_log_it_lacks(tmp_path: Path) -> None:
+    table(tmp_path, "changes", *([{"commitInfo": {}}] for _ in range(4)))
+    table(tmp_path, "state", merged(0), merged(1), [{"txn": {"appId": "compaction", "version": 9}}])
+    lag = lag_of(str(tmp_path), "state", {"forebay.derivedFrom": "changes"})
+    assert lag is not None
+    assert (lag.log, lag.merged, lag.newest, lag.commits) == ("changes", 1, 3, 2)
+    assert lag.since is not None
+
+
+def test_a_state_that_has_all_is_not_behind_and_another_table_is_no_state(tmp_path: Path) -> None:
+    table(tmp_path, "changes", [{"commitInfo": {}}])
+    table(tmp_path, "state", merged(0))
+    lag = lag_of(str(tmp_path), "state", {"forebay.derivedFrom": "changes"})
+    assert lag is not None
+    assert (lag.commits, lag.since) == (0, None)
+    assert lag_of(str(tmp_path), "changes", {}) is None
+
+
+def test_a_state_without_a_merge_says_so(tmp_path: Path) -> None:
+    table(tmp_path, "changes", [{"commitInfo": {}}])
+    table(tmp_path, "state", [{"commitInfo": {}}])
+    lag = lag_of(str(tmp_path), "state", {"forebay.derivedFrom": "changes"})
+    assert lag is not None
+    assert lag.commits is None
