@@ -24,7 +24,10 @@ def test_a_retry_that_cannot_be_carried_out_is_told_and_the_job_goes_on(
             raise wrong
 
     told: list[Event] = []
+    removed: list[object] = []
     monkeypatch.setattr(job, "Retry", Broken)
+    monkeypatch.setattr(job, "remove_leftovers", lambda *of, **more: removed.append(of))
     batch: Any = SimpleNamespace(spark=None, service=SimpleNamespace(name="s"), lake="l", emit=told.append, logs=None)
     job.retry_at_start(batch)
-    assert told == [RecordsNotRetried(service="s", error=str(wrong))]
+    assert told == [RecordsNotRetried(service="s", error=str(wrong))] * 2
+    assert len(removed) == 1, "rows of superseded files leave all the same"

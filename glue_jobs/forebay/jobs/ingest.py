@@ -137,17 +137,22 @@ def batch_of(
 def retry_at_start(batch: Batch) -> None:
     """Rows whose table could not be written are in the quarantine. A job that starts retries them, and also those of a paused
     table that was resumed. Rows of superseded files leave such tables, too. What still fails stays there, and is no reason to
-    take in nothing else."""
+    do nothing else."""
+    paused = paused_tables(batch.lake)
     tries = Retry(batch.spark, batch.service, lake=batch.lake, emit=batch.emit, logs=batch.logs)
-    reasons = (TABLE_FAILED,) if paused_tables(batch.lake) else (TABLE_FAILED, PAUSED_TABLE)
-    try:
-        for choice in (Choice("quarantine", reason=reason) for reason in reasons):
-            if tries.concerns_any(choice):
-                tries.run(choice)
-        more: dict[str, Any] = {"logs": batch.logs, "emit": batch.emit, "now": datetime.now(UTC)}
-        remove_leftovers(batch.spark, batch.service, batch.lake, paused=paused_tables(batch.lake), **more)
-    except Exception as problem:  # whatever is wrong with held records, new files are taken in
-        batch.emit(RecordsNotRetried(service=batch.service.name, error=str(problem)))
+    more: dict[str, Any] = {"logs": batch.logs, "emit": batch.emit, "now": datetime.now(UTC)}
+    reasons = (TABLE_FAILED,) if paused else (TABLE_FAILED, PAUSED_TABLE)
+    steps = [partial(retry_if_any, tries, Choice("quarantine", reason=reason)) for reason in reasons]
+    for step in (*steps, partial(remove_leftovers, batch.spark, batch.service, batch.lake, paused=paused, **more)):
+        try:
+            step()
+        except Exception as problem:  # whatever is wrong with held records, new files are taken in
+            batch.emit(RecordsNotRetried(service=batch.service.name, error=str(problem)))
+
+
+def retry_if_any(tries: Retry, choice: Choice) -> None:
+    if tries.concerns_any(choice):
+        tries.run(choice)
 
 
 def announcer(batch: Batch, settings: IngestSettings) -> Announcer:
