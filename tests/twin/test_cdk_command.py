@@ -9,14 +9,21 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from forebay.operate.doctor.deployment import look_up
 from forebay_local.twin import assembly, synth
 from forebay_local.twin.clients import A_PERSON, KEY, access_key, client, know, new_key
+from forebay_local.twin.fire import fire
 from forebay_local.twin.twin import REGION
+from tests.journey.story import event, lines
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -110,37 +117,110 @@ def test_a_fetch_that_breaks_off_says_so_and_leaves_what_was_there(tmp_path: Pat
     assert [place.name for place in home.parent.iterdir()] == ["cdk"]
 
 
-def test_bootstrap_deploy_that_fails_deploy_diff_update_and_destroy(cdk: Path, endpoint: str, tmp_path: Path) -> None:
+@dataclass(frozen=True)
+class Cdk:
+    """The command, in an account."""
+
+    path: Path
+    endpoint: str
+    folder: Path
+
+    @property
+    def environment(self) -> dict[str, str]:
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "CDK_"))}
+        return kept | {
+            **access_key(A_PERSON, self.endpoint),
+            "AWS_ENDPOINT_URL": self.endpoint,
+            "AWS_REGION": REGION,
+            "HOME": str(self.folder),
+            "CDK_DISABLE_CLI_TELEMETRY": "true",
+            "CI": "true",
+        }
+
+    def run(self, *words: str, app: Path, fails: bool = False) -> str:
+        command = [str(self.path), *words, "--app", str(app), "--no-color", "--no-notices", "--no-version-reporting"]
+        ran = subprocess.run(
+            command, cwd=self.folder, env=self.environment, capture_output=True, text=True, check=False
+        )
+        assert (ran.returncode != 0) is fails, f"{' '.join(words)}\n{ran.stdout}\n{ran.stderr}"
+        return ran.stdout + ran.stderr
+
+    def forebay(self, *words: str) -> subprocess.Popen[str]:
+        """The command line, in the same account."""
+        command = [sys.executable, "-m", "forebay.cli.main", *words]
+        where = self.environment | {"PYTHONPATH": str(ROOT / "glue_jobs"), "NO_COLOR": "1", "COLUMNS": "200"}
+        return subprocess.Popen(command, env=where, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+
+BOOTSTRAP = ("bootstrap", f"aws://123456789012/{REGION}")
+DEPLOY = ("deploy", "--method", "direct", "--require-approval", "never")
+
+
+@pytest.mark.jvm
+def test_a_first_deploy_that_fails_is_mended_examined_carries_a_probe_to_its_row_and_is_removed(
+    cdk: Path, endpoint: str, tmp_path: Path
+) -> None:
+    good = synth.assembly()
+    stack, of = assembly.read(good).stack, partial(client, endpoint=endpoint, region=REGION)
+    account = Cdk(cdk, endpoint, tmp_path)
+    account.run(*BOOTSTRAP, app=good)
+    refused = account.run(*DEPLOY, app=broken(good, tmp_path / "broken"), fails=True)
+    assert 'Unknown parameter in input: "Treshold"' in refused
+    assert len(of("s3").list_buckets()["Buckets"]) == 1, "bootstrap's own"
+    told = account.forebay("doctor", "--stack", stack)
+    assert "is in ROLLBACK_COMPLETE" in told.communicate()[0]
+
+    account.run(*DEPLOY, app=good)
+    on = look_up(stack, of)
+    of("sns").subscribe(TopicArn=on.alarm_topic, Protocol="email", Endpoint="night@example.org")
+    (bucket,) = on.landing_buckets
+    of("s3").put_object(Bucket=bucket, Key=f"{on.landing_prefix}a.json", Body=lines([event("alpha", 1)]))
+    probe = account.forebay("doctor", "--stack", stack, "--probe", "--wait-s", "300")
+    while len(of("s3").list_object_versions(Bucket=bucket)["Versions"]) < 2:
+        assert probe.poll() is None, probe.communicate()
+        time.sleep(0.2)
+    assert fire(of, "start-ingest") == "started"
+    said, _ = probe.communicate()
+    assert (probe.returncode, f"{stack} in account 123456789012, {REGION}: well; " in said) == (0, True), said
+    assert " and the probe" in said
+    run = until_it_ended(of("glue"), f"{stack}-ingest")
+    assert run["JobRunState"] == "SUCCEEDED", run.get("ErrorMessage")
+    counted = account.forebay("accounts", "--lake", on.outputs["LakeUri"], "--json")
+    assert '"loaded": 1' in counted.communicate()[0]
+    assert counted.returncode == 0
+    kept = of("s3").list_object_versions(Bucket=bucket)["Versions"]
+    assert [one["Key"] for one in kept] == [f"{on.landing_prefix}a.json"], "the probe is removed"
+
+    account.run("destroy", "--force", app=good)
+    assert of("glue").get_jobs()["Jobs"] == []
+    assert bucket in [one["Name"] for one in of("s3").list_buckets()["Buckets"]], "a removed stack keeps its data"
+
+
+def until_it_ended(glue: Any, job: str, within_s: float = 300) -> dict[str, Any]:
+    until = time.monotonic() + within_s
+    while (run := glue.get_job_runs(JobName=job)["JobRuns"][0])["JobRunState"] in ("STARTING", "RUNNING"):
+        assert time.monotonic() < until, run
+        time.sleep(0.5)
+    found: dict[str, Any] = run
+    return found
+
+
+def test_bootstrap_deploy_diff_update_and_destroy(cdk: Path, endpoint: str, tmp_path: Path) -> None:
     first = synth.assembly()
     second = edited(tmp_path / "second")
     stack = assembly.read(first).stack
     glue, job = client("glue", endpoint, REGION), f"{stack}-ingest"
+    account = Cdk(cdk, endpoint, tmp_path)
 
-    def run(*words: str, app: Path = first, fails: bool = False) -> str:
-        environment = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "CDK_"))}
-        environment |= {
-            **access_key(A_PERSON, endpoint),
-            "AWS_ENDPOINT_URL": endpoint,
-            "AWS_REGION": REGION,
-            "HOME": str(tmp_path),
-            "CDK_DISABLE_CLI_TELEMETRY": "true",
-            "CI": "true",
-        }
-        command = [str(cdk), *words, "--app", str(app), "--no-color", "--no-notices", "--no-version-reporting"]
-        ran = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
-        assert (ran.returncode != 0) is fails, f"{' '.join(words)}\n{ran.stdout}\n{ran.stderr}"
-        return ran.stdout + ran.stderr
+    def run(*words: str, app: Path = first) -> str:
+        return account.run(*words, app=app)
 
     def workers() -> int:
         return int(glue.get_job(JobName=job)["Job"]["NumberOfWorkers"])
 
-    run("bootstrap", f"aws://123456789012/{REGION}")
-    deploy = ("deploy", "--method", "direct", "--require-approval", "never")
+    run(*BOOTSTRAP)
     outputs = tmp_path / "outputs.json"
-    refused = run(*deploy, app=broken(first, tmp_path / "broken"), fails=True)
-    assert 'Unknown parameter in input: "Treshold"' in refused
-    assert len(client("s3", endpoint, REGION).list_buckets()["Buckets"]) == 1, "bootstrap's own"
-    run(*deploy, "--outputs-file", str(outputs))
+    run(*DEPLOY, "--outputs-file", str(outputs))
     assert json.loads(outputs.read_text())[stack]["IngestJob"] == job
     assert workers() == 2
     differences = run("diff", "--method=template", app=second)
@@ -149,7 +229,7 @@ def test_bootstrap_deploy_that_fails_deploy_diff_update_and_destroy(cdk: Path, e
     assert re.search(r"--service\W+\[-\] [0-9a-f]{64}\.toml\s+.*\[\+\] [0-9a-f]{64}\.toml", differences), differences
     hours = r"ScheduleExpression\s+.*\[-\] cron\(0 4 \? \* MON-SAT \*\)\s+.*\[\+\] cron\(15 5 \* \* \? \*\)"
     assert re.search(hours, differences), differences
-    run(*deploy, app=second)
+    run(*DEPLOY, app=second)
     assert workers() == 7
     assert "no differences" in run("diff", "--method=template", app=second)
     run("destroy", "--force")
