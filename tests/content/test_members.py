@@ -134,3 +134,14 @@ def test_what_was_compressed_twice_is_read_and_no_larger_than_what_was_compresse
     assert (end.reason, end.detail) == ("expansion-bomb", "archives lie within archives, more than 4 deep")
     bomb = gzip.compress(gzip.compress(bytes(100 << 20)))
     assert read({"a.gz": bomb}).files["a.gz"].reason == "expansion-bomb"
+
+
+def test_members_that_the_last_directory_does_not_list_refuse_the_archive() -> None:
+    two = zip_of({"a.json": b'{"a": 1}'}) + zip_of({"b.json": b'{"b": 1}'})
+    end = read_zip(two).files["a.zip"]
+    assert (end.lands, end.reason) == (False, "corrupt-archive")
+    assert "bytes before its first member" in str(end.detail)
+
+
+def test_a_folder_that_holds_bytes_is_a_member() -> None:
+    assert rows(read_zip(zip_of({"a/": b'{"a": 1}', "b/": b""}))) == [{"@member": "a/", "a": 1}]

@@ -77,6 +77,9 @@ def _members(data: bytes, limits: Limits) -> Iterator[Content]:
 
 
 def _of_interest(archive: zipfile.ZipFile) -> Iterator[zipfile.ZipInfo]:
+    before = min((member.header_offset for member in archive.infolist()), default=0)
+    if before:  # as of two archives, one behind the other: only the last one's members are listed
+        raise NotTaken("corrupt-archive", f"a zip archive has {before} bytes before its first member")
     for member in archive.infolist():
         if member.filename == "[Content_Types].xml":
             raise NotTaken("wrong-format", "it is an Office document, such as an Excel workbook, which is not read")
@@ -85,7 +88,8 @@ def _of_interest(archive: zipfile.ZipFile) -> Iterator[zipfile.ZipInfo]:
         if len(member.filename.encode("utf-8", "surrogatepass")) > LONGEST_NAME:
             raise NotTaken("corrupt-archive", f"a member's name is longer than {LONGEST_NAME} bytes")
         name = member.filename.rpartition("/")[2]
-        if not (member.is_dir() or member.filename.startswith("__MACOSX/") or name == ".DS_Store"):
+        is_folder = member.is_dir() and not member.file_size
+        if not (is_folder or member.filename.startswith("__MACOSX/") or name == ".DS_Store"):
             yield member
 
 
