@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -16,6 +17,8 @@ from forebay.lake.health import SMALL_BELOW_BYTES, Health, HealthMeasured, Healt
 from forebay.lake.log.snapshot import read_snapshot
 from forebay.lake.objects import open_objects
 from forebay.operate.health import health_of
+from forebay.table.events import ColumnsLeftOut
+from tests.operate.command import ran
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
 DAY = (("day", "2026-05-01"), ("game", None))
@@ -76,6 +79,21 @@ def test_what_ingest_appends_is_counted_and_written_now_and_then(records: Health
         "_forebay/ids": (3, 3, 3, 150),
     }
     assert records.of("alpha").newest_at == clock[0]
+
+
+def test_fields_that_got_no_column_are_told_until_the_table_is_settled(tmp_path: Path, records: HealthRecords) -> None:
+    write_deltalake(tmp_path / "alpha", pa.table({"v": [1]}))
+    arrivals = Arrivals(records, clock=lambda: NOW)
+    arrivals(ColumnsLeftOut(table="alpha", such_as="a.b", columns=12))
+    arrivals.close()
+    arrivals = Arrivals(records, clock=lambda: NOW)
+    arrivals(appended("alpha", 1, files=1, size=10))
+    arrivals.close()
+    said = ran("tables", "health", "--lake", str(tmp_path))
+    assert "alpha: 12 fields got no column, such as a.b" in said
+    assert "forebay schema settle alpha" in said
+    records.update("alpha", lambda health: replace(health, left_out=0))
+    assert "got no column" not in ran("tables", "health", "--lake", str(tmp_path))
 
 
 def appended(table: str, batch: int, *, files: int, size: int) -> RowsAppended:

@@ -26,8 +26,8 @@ def health(
     """Show the health of each table.
 
     Shows files, the share of small ones, objects in the log, commits since a checkpoint (cp), and files that wait for a
-    compaction. Also shows when it was last compacted and vacuumed, and how far a state is behind its changes. Exit status 1 if
-    a table cannot be read.
+    compaction. Also shows when it was last compacted and vacuumed, and how far a state is behind its changes. A line says where
+    fields got no column, because a limit was reached. Exit status 1 if a table cannot be read.
     """
     from forebay.operate.health import health_of
 
@@ -67,6 +67,11 @@ def _show(found: list[Health]) -> None:
         when = (_at(one.compacted_at), _at(one.vacuumed_at)) if wide else (_at(one.compacted_at),)
         table.add_row(one.table, *(cells[name] for name in names), *when)
     console.print(table)
+    for one in found:
+        if one.left_out:
+            said = f"{one.left_out:,} fields got no column, such as {one.left_out_such_as}: they are in _rescued"
+            todo = f"raise `new_columns` or `max_columns`, and run: forebay schema settle {one.table}"
+            console.print(f"{one.table}: {said}; {todo}", markup=False, highlight=False, soft_wrap=True)
     if not wide:
         error_console.print(f"bytes, logs and vacuums are shown from {WIDE} columns on, and by --json")
 

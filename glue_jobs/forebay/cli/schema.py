@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -136,6 +136,7 @@ def _print(found: Difference) -> None:
 def _settle(lake: str, table: str, place: str, column: dict[str, str] | None) -> None:
     from forebay.declaration.service import declaration_of, load_service
     from forebay.events import to_log
+    from forebay.lake.health import HealthRecords
     from forebay.lake.safety import session_for
     from forebay.operate.settle import settle, with_column
     from forebay.table.kernel import TableLogs
@@ -149,6 +150,9 @@ def _settle(lake: str, table: str, place: str, column: dict[str, str] | None) ->
         done = settle(spark, logs, f"{lake.rstrip('/')}/{table}", service, declaration_of(service, table))
     finally:
         logs.close()
+    records = HealthRecords(lake)
+    if records.of(table).left_out:
+        records.update(table, lambda health: replace(health, left_out=0, left_out_such_as=""))
     for change in done.changed:
         console.print(f"  {change}")
     if done.partitions is not None:

@@ -1,4 +1,5 @@
-"""Counts the files that ingest appends, and adds them to the tables' health objects now and then: a sink of events.
+"""Counts the files that ingest appends, and fields that got no column: a sink of events. Now and then it adds them to the tables'
+health objects.
 
 In: events. Out: updates of `<lake>/_forebay/health/<table>.json`, every quarter of an hour and at the end.
 """
@@ -8,11 +9,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from forebay.batch.events import BatchCommitted, OwnRowsAppended, RowsAppended
 from forebay.events import Event
-from forebay.lake.health import HealthRecords
+from forebay.lake.health import Health, HealthRecords
+from forebay.table.events import ColumnsLeftOut
 
 __all__ = ["Arrivals"]
 
@@ -31,6 +34,7 @@ class Arrivals:
     ) -> None:
         self._records, self._every, self._clock = records, flush_every_s, clock
         self._pending: dict[str, tuple[int, int, int]] = {}
+        self._left_out: dict[str, ColumnsLeftOut] = {}
         self._flushed = clock()
         self._lock = threading.Lock()
         self._thread = ThreadPoolExecutor(1, "health")
@@ -38,6 +42,9 @@ class Arrivals:
     def __call__(self, event: Event) -> None:
         if isinstance(event, RowsAppended | OwnRowsAppended):
             self._came(event.table, event.files, event.bytes, event.rows)
+        elif isinstance(event, ColumnsLeftOut):
+            with self._lock:
+                self._left_out[event.table] = event
         elif isinstance(event, BatchCommitted) and (self._clock() - self._flushed).total_seconds() >= self._every:
             self._flushed = self._clock()
             self._thread.submit(self.flush)
@@ -45,9 +52,11 @@ class Arrivals:
     def flush(self) -> None:
         with self._lock:
             pending, self._pending = self._pending, {}
+            left_out, self._left_out = self._left_out, {}
         at = self._clock()
+        names = {*pending, *left_out}
         with ThreadPoolExecutor(8, "health") as threads:
-            list(threads.map(lambda item: self._write(item[0], item[1], at), pending.items()))
+            list(threads.map(lambda name: self._write(name, pending.get(name), left_out.get(name), at), names))
 
     def close(self) -> None:
         self._thread.shutdown()
@@ -58,6 +67,15 @@ class Arrivals:
             before = self._pending.get(table, (0, 0, 0))
             self._pending[table] = before[0] + files, before[1] + size, before[2] + rows
 
-    def _write(self, table: str, came: tuple[int, int, int], at: datetime) -> None:
-        files, size, rows = came
-        self._records.update(table, lambda health: health.with_arrivals(files, size, at, rows=rows))
+    def _write(
+        self, table: str, came: tuple[int, int, int] | None, left_out: ColumnsLeftOut | None, at: datetime
+    ) -> None:
+        def changed(health: Health) -> Health:
+            if came is not None:
+                files, size, rows = came
+                health = health.with_arrivals(files, size, at, rows=rows)
+            if left_out is None:
+                return health
+            return replace(health, left_out=left_out.columns, left_out_such_as=left_out.such_as)
+
+        self._records.update(table, changed)

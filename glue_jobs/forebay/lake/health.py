@@ -56,6 +56,9 @@ class Health:
     small_below_bytes: int = SMALL_BELOW_BYTES
     ordered: Mapping[str, str] = field(default_factory=dict)
     """When each partition was last put in order as a whole; partitions as JSON."""
+    left_out: int = 0
+    """Fields that got no column when the limit of columns was reached last; `schema settle` forgets it."""
+    left_out_such_as: str = ""
     rows_by_hour: Mapping[str, int] = field(default_factory=dict)
     """What ingest noted in each of the last hours, such as `2026-05-01T12`."""
 

@@ -29,7 +29,7 @@ class ColumnsAdded(Event):
 @dataclass(frozen=True, kw_only=True)
 class ColumnsLeftOut(Event):
     """Fields got no column, because `new_columns` or `max_columns` was reached: their values are in `_rescued`. Raise the limit
-    and run `forebay schema settle`; or declare the field, or a smaller `keys`."""
+    and run `forebay schema settle`; or declare the field, or a smaller `keys`. `forebay tables health` shows it until then."""
 
     level: ClassVar[str] = "error"
 
