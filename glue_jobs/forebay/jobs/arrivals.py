@@ -1,5 +1,5 @@
-"""Counts the files that ingest appends, and fields that got no column: a sink of events. Now and then it adds them to the tables'
-health objects.
+"""Counts the files that ingest appends, and fields that got no column: a sink of events. Now and then it adds them to the
+tables' health objects.
 
 In: events. Out: updates of `<lake>/_forebay/health/<table>.json`, every quarter of an hour and at the end.
 """

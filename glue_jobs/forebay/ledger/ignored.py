@@ -5,10 +5,14 @@ Pure. In: a service and a file. Out: the rule by which it is ignored. The ledger
 
 from __future__ import annotations
 
-from forebay.declaration.service import Service
+from typing import TYPE_CHECKING
+
 from forebay.landed_file import LandedFile
 from forebay.notification import REASONS
 from forebay.notification.debris import debris
+
+if TYPE_CHECKING:
+    from forebay.declaration.service import Service
 
 __all__ = ["NO_FEED", "RULES", "why_ignored"]
 

@@ -9,16 +9,18 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from forebay.declaration import object_key
 from forebay.declaration.path import parse_path
-from forebay.declaration.service import Service
 from forebay.errors import InvalidConfiguration
 from forebay.lake.layout import own_table
 from forebay.operate.lake_view import LakeView, quoted
 from forebay.record.number import read_json
 from forebay.record.route import Origin, text_of
+
+if TYPE_CHECKING:
+    from forebay.declaration.service import Service
 
 __all__ = ["Held", "Pile", "chosen_of", "held_records", "piles", "values_in"]
 

@@ -10,14 +10,16 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from forebay.declaration import object_key
 from forebay.declaration.form import EXPLODED, ORDINAL
 from forebay.declaration.path import parse_path
-from forebay.declaration.service import Service
-from forebay.declaration.table import Table
 from forebay.record.field import text_at
+
+if TYPE_CHECKING:
+    from forebay.declaration.service import Service
+    from forebay.declaration.table import Table
 
 __all__ = ["Origin", "Route", "route_of", "text_of"]
 
