@@ -17,6 +17,7 @@ from pathlib import Path
 
 from infra import node  # noqa: F401  isort: skip
 from forebay.aws.prices import PRICES, Prices, read_prices
+from forebay.batch.reasons import REASONS
 from forebay.errors import ForebayError
 from forebay.spark.runtime import DPU_OF
 from infra.engines import OF_FLEX
@@ -28,6 +29,7 @@ from lambdas.publish_freshness.events import FreshnessMeasured
 __all__ = [
     "ALARM_METRICS",
     "DASHBOARD_METRICS",
+    "PAGE_READS",
     "SIZES",
     "Size",
     "main",
@@ -52,6 +54,8 @@ ALARM_METRICS = 26
 """What all alarms look at, with the default settings; one alarm may look at several metrics."""
 DASHBOARD_METRICS, FREE_DASHBOARD_METRICS = 50, 50
 """Of ours, and of each of the three dashboards that an account has for nothing."""
+PAGE_READS, TREND_READS = 11 + len(REASONS), 6
+"""Metrics that the status page asks for each time, and the hourly averages."""
 LOOK_S, LOOK_GB = 1, 0.25
 LOG_BYTES_A_FILE, LOG_BYTES_A_LOOK, LOG_MB_A_RUN = 300, 1_000, 2
 KMS_REQUESTS_A_MINUTE = 1
@@ -127,6 +131,7 @@ def month(size: Size) -> dict[str, float]:
         "cloudwatch_metric": _metrics(size),
         "cloudwatch_alarm_metric": ALARM_METRICS,
         "cloudwatch_dashboard": int(DASHBOARD_METRICS > FREE_DASHBOARD_METRICS),
+        "cloudwatch_read_thousand": HOURS * (60 / settings.status_page_every_minutes * PAGE_READS + TREND_READS) / 1e3,
         "log_gb": (files * LOG_BYTES_A_FILE + looks * LOG_BYTES_A_LOOK) / 1e9 + runs * DAYS * LOG_MB_A_RUN / 1e3,
         "lambda_call_million": looks / 1e6,
         "lambda_gb_second": looks * LOOK_S * LOOK_GB,

@@ -62,7 +62,8 @@ def operator(scope: Construct, on: Foundation, announce: lam.IFunction) -> iam.R
     actions = ("glue:StartJobRun", "glue:BatchStopJobRun", "glue:GetJobRuns")
     grants.allow(role, "StartAndStopJobs", actions, jobs, because="of all jobs of this service")
     (looks,) = policy_for_doctor()["Statement"]
-    looks = [*looks["Action"], "cloudwatch:GetMetricStatistics", "sqs:GetQueueUrl"]
+    more = ("cloudwatch:DescribeAlarmHistory", "cloudwatch:GetMetricStatistics", "sqs:GetQueueUrl")
+    looks = [*looks["Action"], "cloudformation:DescribeStackEvents", *more]
     grants.allow(role, "Look", looks, ["*"], because="`forebay doctor` looks at all parts, and changes none")
     return role
 

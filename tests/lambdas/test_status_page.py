@@ -12,6 +12,7 @@ import pytest
 
 from forebay.lake.health import HOUR, HOURS_KEPT, Health
 from forebay.operate.page.content import Page
+from infra.costs import PAGE_READS
 from infra.metrics import published as all_metrics
 from lambdas.status_page import published
 from lambdas.status_page.looking import Alarm, Settings, in_state, page_of
@@ -107,6 +108,7 @@ def test_it_asks_only_for_metrics_that_are_published() -> None:
     aws = Aws()
     published.published(aws, "forebay-dev", "games", ["a"], now=NOW)
     assert set(aws.asked) - all_metrics().keys() == set()
+    assert len(aws.asked) + 3 == PAGE_READS, "with four jobs; CloudWatch bills each"
 
 
 def test_a_table_has_the_rows_by_hour_that_ingest_noted() -> None:
