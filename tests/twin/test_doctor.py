@@ -585,6 +585,10 @@ def test_a_probe_that_reaches_the_ledger_is_well_and_leaves_nothing_behind(on: D
     assert landed(on) == []
 
 
+def test_a_probe_that_is_of_no_declared_feed_has_come_all_the_way(on: Deployment) -> None:
+    assert probed(on, lambda key: "ignored") == []
+
+
 def test_a_probe_that_nobody_takes_off_the_queue_says_that_no_run_is_at_work(on: Deployment) -> None:
     (found,) = probed(on, lambda key: None)
     assert "still in the queue" in found.what

@@ -15,6 +15,7 @@ from uuid import uuid4
 from botocore.exceptions import ClientError
 
 from forebay.lake.layout import PROBES
+from forebay.ledger.entry import IGNORED
 from forebay.operate.doctor.deployment import Deployment
 from forebay.operate.doctor.finding import Finding, error, warning
 from forebay.operate.doctor.jobs import newest_runs
@@ -71,7 +72,7 @@ def journey(
             clock.sleep(EVERY_S)
         if outcome is None:
             yield _where_it_is_stuck(on, key, wait_s, lost_before)
-        elif outcome != "empty":
+        elif outcome not in ("empty", IGNORED):  # where feeds are declared, it may be of none
             what = f"the ledger calls the probe s3://{bucket}/{key} {outcome!r}, and it is empty"
             yield error(
                 "probe.journey",
