@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, fields
-from datetime import datetime
+from datetime import date, datetime
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import MagicMock
@@ -211,7 +211,7 @@ class PaperDedupe(Dedupe):
         told = ({"id": (r["table"], r["id"]), "file_id": r["_file_id"], "table": r["table"]} for r in found)
         return Rows({**self.shared, **row} for row in told)
 
-    def forget(self) -> None:
+    def forget(self, today: date) -> None:
         pass
 
     def without_duplicates(self, rows: Any, pieces: Any, cached: Any, landed: Collection[str] = ()) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import date
 from types import SimpleNamespace
 from typing import Any
@@ -23,7 +24,9 @@ dedupe = { by = ["id"], days = 3 }
 """
 
 
-def forgetting(spark: SparkSession, monkeypatch: pytest.MonkeyPatch, answer: Exception | None) -> list[str]:
+def forgetting(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, answer: Exception | None, day: date = date(2026, 11, 21)
+) -> list[str]:
     """What is deleted from the table of ids, which answers so."""
     asked: list[str] = []
 
@@ -35,7 +38,7 @@ def forgetting(spark: SparkSession, monkeypatch: pytest.MonkeyPatch, answer: Exc
     monkeypatch.setattr(DeltaTable, "forPath", lambda spark, path: SimpleNamespace(delete=delete))
     logs: Any = SimpleNamespace(look=lambda path: "there")
     service = parse_service({"service.toml": SERVICE})
-    Dedupe(spark=spark, service=service, path="ids", logs=logs, shared={}, day=date(2026, 11, 21)).forget()
+    Dedupe(spark=spark, service=service, path="ids", logs=logs, shared={}, day=day).forget(date(2026, 11, 22))
     return asked
 
 
@@ -45,6 +48,14 @@ def test_days_before_the_longest_window_are_forgotten_and_no_others(
     (asked,) = forgetting(spark, monkeypatch, None)
     assert "2026-11-17" in asked
     assert "<" in asked
+    assert {"service", "studio"} <= {*re.findall(r"\w+", asked)}, "another service may have longer windows"
+
+
+def test_a_file_that_claims_to_be_of_the_future_makes_no_id_forgotten(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (asked,) = forgetting(spark, monkeypatch, None, day=date(2099, 1, 1))
+    assert "2026-11-18" in asked
 
 
 def test_days_that_are_being_compacted_are_forgotten_another_time_and_other_errors_are_told(

@@ -138,16 +138,18 @@ class Dedupe:
         same, of_table = _id_of(F.lit(table), parts).alias(ID), F.lit(table).alias("_table")
         return rows.where(F.coalesce(*parts).isNotNull()).select("_file_id", same, of_table)
 
-    def forget(self) -> None:
-        """Days that no window reaches are removed, whole partitions of them; again is harmless, and so is another time, where
-        they are being compacted."""
+    def forget(self, today: date) -> None:
+        """Days that no window of this service reaches are removed; again is harmless, and so is another time, where they are
+        being compacted. A batch whose newest file claims to be of the future goes by `today`. Another service in this lake may
+        have longer windows."""
         from delta.tables import DeltaTable
         from pyspark.sql import functions as F
 
         if self.logs.look(self.path) is not None:
-            oldest = self.day - timedelta(days=self._longest() + 1)
+            oldest = min(self.day, today) - timedelta(days=self._longest() + 1)
+            past = (F.col("day") < F.lit(oldest)) & (F.col("service") == self.service.name)
             try:
-                DeltaTable.forPath(self.spark, self.path).delete(F.col("day") < F.lit(oldest))
+                DeltaTable.forPath(self.spark, self.path).delete(past)
             except Exception as refused:
                 if not is_conflict(refused):
                     raise

@@ -140,7 +140,7 @@ class Writing:
         if count or leaving:
             self.write_own("ids", ids if count else None, count, leaving, staying)
         if self.txn.version % FORGET_EVERY == 0:
-            dedupe.forget()
+            dedupe.forget(self.began_at.date())
         dropped: dict[str, int] = {}
         for fate in fates:
             if DUPLICATE in fate.violated and fate.table is not None:

@@ -1,8 +1,9 @@
 """Records that were set aside, and verdicts on rows, that are past the time for which they are kept.
 
-In: the quarantine, the parked records or the verdicts, and for how long they are kept. Out: the rows of the days before are
-deleted, but for rows of a paused table, which are to land. The day is written down before the first row goes. So the accounts,
-which compare held records with the ledger, never miss an expired row. The next run repeats a run that was killed.
+In: the quarantine, the parked records or the verdicts, and for how long a service keeps them. Out: its rows of the days before
+are deleted, but for rows of a paused table, which are to land. Another service in this lake may keep its own longer. The day is
+written down before the first row goes. So the accounts, which compare held records with the ledger, never miss an expired row.
+The next run repeats a run that was killed.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ def expire(
     name: str,
     snapshot: Snapshot,
     *,
+    service: str,
     keep_days: int,
     now: datetime,
     records: HealthRecords,
@@ -49,7 +51,8 @@ def expire(
         return None
     records.update(name, lambda was: replace(was, expired_until=max(was.expired_until or "", until.isoformat())))
     waits = f" AND NOT reason <=> '{PAUSED_TABLE}'" if name == QUARANTINE else ""
-    spark.sql(f"DELETE FROM delta.`{path.replace('`', '``')}` WHERE day < DATE'{until}'{waits}")
+    old = f"day < DATE'{until}' AND service <=> '{service}'"
+    spark.sql(f"DELETE FROM delta.`{path.replace('`', '``')}` WHERE {old}{waits}")
     return until
 
 

@@ -132,6 +132,7 @@ class _Run:
                 path,
                 name,
                 state.snapshot,
+                service=self._service.name,
                 keep_days=keep_days_of(self._service, name),
                 now=datetime.now(UTC),
                 records=self._records,

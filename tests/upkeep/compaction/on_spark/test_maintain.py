@@ -155,17 +155,18 @@ def test_a_log_that_grew_long_gets_a_checkpoint(small: SmallLake) -> None:
     assert HealthRecords(small.place).of("alpha").since_checkpoint <= 1
 
 
-def test_records_set_aside_are_deleted_when_their_time_is_past(small: SmallLake) -> None:
+def test_a_services_records_set_aside_are_deleted_when_their_time_is_past(small: SmallLake) -> None:
     today = datetime.now(UTC).date()
     for days in (0, 29, 31, 400):
         day = f"DATE'{today - timedelta(days=days)}' day"
-        rows = small.spark.range(0, 5).selectExpr("id", "if(id = 0, 'paused', 'not-json') reason", day)
+        of = ("if(id = 0, 'paused', 'not-json') reason", "if(id = 5, 'casual', 'studio') service")
+        rows = small.spark.range(0, 6).selectExpr("id", *of, day)
         for name in ("_forebay/quarantine", "_forebay/quality", "alpha"):
             small.append(rows, name, by="day")
     service = small.declare("keep_aside_days = 30\nkeep_verdicts_days = 365\n[[tables]]\nname = '{any}'")
     assert small.maintain(service=service, vacuum="none").status == 0
     left = [sum(small.rows(name).values()) for name in ("_forebay/quarantine", "_forebay/quality", "alpha")]
-    assert left == [12, 15, 20], "rows of a paused table are to land"
+    assert left == [16, 19, 24], "rows of a paused table are to land, and those of another service are not ours"
     until = HealthRecords(small.place).of("_forebay/quarantine").expired_until
     assert until == (today - timedelta(days=30)).isoformat()
     version = small.version("_forebay/quarantine")
