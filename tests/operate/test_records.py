@@ -182,6 +182,14 @@ def _(lake: Path, queue: str, patch: Patch) -> list[str]:
     return ["compact"]
 
 
+@scenario("merge")
+def _(lake: Path, queue: str, patch: Patch) -> list[str]:
+    table = SimpleNamespace(table="alpha", steps=[SimpleNamespace()], reason="", detail="")
+    patch("forebay.merge.job.merge", lambda *_, **__: SimpleNamespace(tables=[table], status=0))
+    patch("forebay.cli.upkeep._show_merged", lambda _: None)
+    return ["merge"]
+
+
 @scenario("maintain")
 def _(lake: Path, queue: str, patch: Patch) -> list[str]:
     cared = SimpleNamespace(files_deleted=9)

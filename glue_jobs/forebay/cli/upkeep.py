@@ -86,6 +86,9 @@ def merge(settings: MergeSettings, as_json: AsJson = False) -> None:
 
     with journal(settings) as emit:
         ran = run(settings, emit=emit, stop=threading.Event())
+    if changed := [table.table for table in ran.tables if table.steps]:
+        what = f"merge: {', '.join(changed)} brought up to date"
+        leave_record(settings.lake, what, undo="none is needed: the ingest job does the same")
     if as_json:
         steps = [(table, one) for table in ran.tables for one in (table.steps or (None,))]
         print_json(
