@@ -99,7 +99,7 @@ def _leaves(id_column: str, file_ids: Iterable[str], staying: Staying | None) ->
     leaves = f"{id_column} IN ({_texts(file_ids)})"
     if not staying:
         return leaves
-    stays = f"{id_column} IN ({_texts(staying.file_ids)}) AND coalesce(table, '') IN ({_texts(staying.tables)})"
+    stays = f"{id_column} IN ({_texts(staying.file_ids)}) AND coalesce(`table`, '') IN ({_texts(staying.tables)})"
     return f"{leaves} AND NOT ({stays})"
 
 
