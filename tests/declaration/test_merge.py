@@ -36,7 +36,7 @@ def problems(text: str) -> str:
         (MERGE.replace('"players"', '"player_changes"'), "names the table of the changes itself"),
         (MERGE.replace('"players"', '"{game}"'), "must have the same {fields}"),
         (MERGE.replace('"players"', '"Players"'), "must be small letters"),
-        (MERGE.replace("}", ', history = "scd2" }'), "is unknown"),
+        (MERGE.replace("}", ', history = "scd9" }'), "merge.history: Input should be 'scd2'"),
         (MERGE.replace("into", "inot"), "did you mean into?"),
     ],
 )
@@ -57,3 +57,9 @@ def test_the_state_of_a_family_has_the_name_of_its_changes() -> None:
     assert table.state_of("alpha_w1_changes") == "w1_of_alpha"
     assert table.state_of("alpha") is None
     assert table.globs == ("*_*_changes", "*_of_*")
+
+
+def test_a_history_has_its_columns_for_itself() -> None:
+    merge = MERGE.replace("}", ', history = "scd2" }')
+    text = f"{TABLE}{merge}".replace('{ name = "op" }', '{ name = "valid_to" }')
+    assert "merge.history: has the column valid_to for itself" in problems(text)

@@ -4,23 +4,26 @@ a compaction, a driver that dies between two commits. After each step the state 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
+from delta.tables import DeltaTable as Delta
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from forebay.declaration.merge import Merge
 from forebay.lake.layout import tombstones_of
-from forebay.merge.order import Change, current_state
+from forebay.merge.history import History
+from forebay.merge.order import Change, current_state, history
 from forebay.merge.state import State
 from forebay.merge.step import step
 from forebay.table.kernel import TableLogs
 
+HISTORY = Merge(into="versions", keys=("id", "world"), sequence_by=("at",), delete_when="op = 'd'", history="scd2")
 MERGE = Merge(into="players", keys=("id", "world"), sequence_by=("at",), delete_when="op = 'd'", partitions=("world",))
 COLUMNS = (
     "id string, world string, at long, op string, score long, tags map<string,string>, "
@@ -48,6 +51,7 @@ class Story:
     chance: random.Random
     logs: TableLogs
     files: int = 0
+    declared: Merge = MERGE
     batches: int = 0
     said: list[str] = field(default_factory=list)
 
@@ -78,7 +82,23 @@ class Story:
         self.said.append(f"{'replace' if into else 'bring'} {file_id}")
 
     def merge(self) -> Any:
-        return step(self.spark, str(self.lake), "player_changes", "players", MERGE, logs=self.logs, lease=Held())
+        into, declared = self.declared.into, self.declared
+        return step(self.spark, str(self.lake), "player_changes", into, declared, logs=self.logs, lease=Held())
+
+    def kind_of(self) -> type[State]:
+        return State if self.declared.history is None else History
+
+    def optimize(self) -> None:
+        Delta.forPath(self.spark, self.log).optimize().executeCompaction()
+        self.said.append("optimize")
+
+    def replace_one(self) -> None:
+        self.bring(into=self.chance.choice(self.file_ids()))
+
+    def roll_back(self) -> None:
+        table = Delta.forPath(self.spark, self.log)
+        table.restoreToVersion(table.history(1).collect()[0].version - 2)
+        self.said.append("roll back")
 
     def file_ids(self) -> list[str]:
         return sorted(set(DeltaTable(self.log).to_pyarrow_table()["_file_id"].to_pylist()))
@@ -88,10 +108,24 @@ class Story:
         changes = (
             Change((r["id"], r["world"]), (r["at"],), r["_file_id"], r["_line"], 0, r["op"] == "d", r) for r in log
         )
+        if self.declared.history is not None:
+            self.must_agree_in_history(tuple(changes))
+            return
         expected = {key: plain(change.row) for key, change in current_state(changes).items()}
         # delta-rs, a foreign reader, sees what Spark wrote.
         rows = DeltaTable(f"{self.lake}/players").to_pyarrow_table().to_pylist()
         found = {(row["id"], row["world"]): plain(row) for row in rows}
+        assert len(rows) == len(found), self.said
+        assert found == expected, self.said
+
+    def must_agree_in_history(self, changes: Iterable[Change]) -> None:
+        expected = {
+            (*key, one.change.sequence[0]): {**plain(one.change.row), "valid_to": one.until}
+            for key, versions in history(changes).items()
+            for one in versions
+        }
+        rows = DeltaTable(f"{self.lake}/versions").to_pyarrow_table().to_pylist()
+        found = {(row["id"], row["world"], row.pop("valid_from")): plain(row) for row in rows}
         assert len(rows) == len(found), self.said
         assert found == expected, self.said
 
@@ -106,57 +140,51 @@ def story(spark: SparkSession, tmp_path: Path) -> Story:
 
 
 def test_the_state_equals_the_model_whatever_happens_to_the_log(story: Story, monkeypatch: pytest.MonkeyPatch) -> None:
-    from delta.tables import DeltaTable as Delta
-
-    for _ in range(2):
-        story.bring()
+    story.bring()
     assert story.merge().anew
     story.must_agree()
-    assert story.merge() is None
-
-    def optimize() -> None:
-        Delta.forPath(story.spark, story.log).optimize().executeCompaction()
-        story.said.append("optimize")
-
-    def replace_one() -> None:
-        story.bring(into=story.chance.choice(story.file_ids()))
-
-    def roll_back() -> None:
-        table = Delta.forPath(story.spark, story.log)
-        now = table.history(1).collect()[0].version
-        table.restoreToVersion(now - 2)
-        story.said.append("roll back")
-
-    # One that is followed by others before the state hears of it, too.
+    # What follows is more than one event before the state hears of any.
     for events in (
-        [story.bring, optimize, replace_one],
-        [replace_one, story.bring, roll_back],
+        [story.bring, story.optimize, story.replace_one],
+        [story.replace_one, story.bring, story.roll_back],
     ):
         for happens in events:
             happens()
         assert not story.merge().anew
         story.must_agree()
+    crash(story, monkeypatch)
 
-    crashes(story, monkeypatch, [replace_one])
+
+def test_the_history_equals_the_model_too(story: Story, monkeypatch: pytest.MonkeyPatch) -> None:
+    story.declared = HISTORY
+    story.bring()
+    assert story.merge().anew
+    story.bring()
+    assert not story.merge().anew
+    story.must_agree()
+    crash(story, monkeypatch)
 
 
-def crashes(story: Story, monkeypatch: pytest.MonkeyPatch, events: Sequence[Callable[[], None]]) -> None:
+def crash(story: Story, monkeypatch: pytest.MonkeyPatch) -> None:
     """The driver dies after the deleted keys were committed, and before the state was. More happens before the next one."""
-    for happens in events:
-        story.bring()
-        with monkeypatch.context() as patched:
-            patched.setattr(State, "_merge_rows", lambda *given: (_ for _ in ()).throw(KeyboardInterrupt))
-            with pytest.raises(KeyboardInterrupt):
-                story.merge()
-        story.said.append("crash")
-        happens()
-        story.merge()
-        story.must_agree()
+    story.bring()
+    with monkeypatch.context() as patched:
+        patched.setattr(story.kind_of(), "_merge_rows", die)
+        with pytest.raises(KeyboardInterrupt):
+            story.merge()
+    story.said.append("crash")
+    story.replace_one()
+    assert not story.merge().anew
+    story.must_agree()
+
+
+def die(*given: object) -> None:
+    raise KeyboardInterrupt
 
 
 def test_a_late_insert_does_not_revive_a_deleted_key(story: Story) -> None:
     def change(key: str, at: int, op: str) -> None:
-        rows = [(key, "a", at, op, 1, {}, f"f{key}{at}", 1, 1, NOW)]
+        rows: list[tuple[Any, ...]] = [(key, "a", at, op, 1, {}, f"f{key}{at}", 1, 1, NOW)]
         story.spark.createDataFrame(rows, COLUMNS).write.format("delta").mode("append").save(story.log)
 
     change("early", 5, "u")
@@ -166,7 +194,6 @@ def test_a_late_insert_does_not_revive_a_deleted_key(story: Story) -> None:
     change("p", 7, "u")
     done = story.merge()
     assert (done.inserted, done.updated, done.deleted) == (0, 0, 0)
-    story.must_agree()
     assert story.merge() is None, "a step that changes no row is not looked at again"
     tombstones = DeltaTable(f"{story.lake}/{tombstones_of('players')}").to_pyarrow_table().to_pylist()
     assert [row["id"] for row in tombstones] == ["p"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import permutations
 from typing import Any
 
-from forebay.merge.order import Change, current_state
+from forebay.merge.order import Change, current_state, history
 
 
 def change(at: int, row: str, *, file: str = "f", line: int = 1, deletes: bool = False) -> Change:
@@ -30,3 +30,14 @@ def test_a_delete_wins_over_older_changes_and_not_over_newer_ones() -> None:
 def test_of_changes_of_the_same_moment_the_place_decides() -> None:
     one, other, later_line = change(1, "a"), change(1, "b", file="g"), change(1, "c", file="g", line=2)
     assert all(state(*order) == ["c"] for order in permutations([one, other, later_line]))
+
+
+def test_each_change_is_in_force_until_the_next_one_and_a_delete_is_only_an_end() -> None:
+    changes = [change(1, "one"), change(4, "four"), change(2, "gone", deletes=True), change(4, "same", file="g")]
+    for order in permutations(changes):
+        (versions,) = history(order).values()
+        assert [(one.change.sequence[0], one.change.row, one.until) for one in versions] == [
+            (1, "one", 2),
+            (4, "same", None),
+        ]
+    assert history([change(1, "gone", deletes=True)]) == {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Literal
 
 from pydantic import Field
 
@@ -30,6 +31,9 @@ class Merge(Declared):
         None,
         min_length=1,
         description="SQL over the declared columns that is true of a change that deletes its key, such as op = 'd'",
+    )
+    history: Literal["scd2"] | None = Field(
+        None, description="scd2: the state has a row for each version of a key, in force from valid_from until valid_to"
     )
     partitions: tuple[str, ...] = Field(
         (), description="keys by whose values the files of the state are put apart; a merge reads only those it changes"
@@ -75,6 +79,9 @@ class Merge(Declared):
                     found.append(f"merge.{what}: {name} is no declared column")
                 elif kinds[name].partition("(")[0] not in types:
                     found.append(f"merge.{what}: {name} is {kinds[name]}; it must be one of {', '.join(types)}")
+        if self.history is not None:
+            taken = sorted({"valid_from", "valid_to"} & {name.lower() for name in kinds})
+            found += [f"merge.history: has the column {name} for itself; give yours another name" for name in taken]
         found += [f"merge.partitions: {name} is none of the keys" for name in self.partitions if name not in self.keys]
         if len(set(self.partitions)) < len(self.partitions) or set(self.partitions) == set(self.keys):
             found.append("merge.partitions: takes some of the keys, each once, and not all of them")

@@ -1,16 +1,18 @@
 """Which change of a key wins: the definition, in plain Python. What Spark computes is held equal to it by a test.
 
-In: changes of keys, in any order, any of them any number of times. Out: the current state, without deleted keys. The greatest
-rank wins, and a rank says nothing of when a change arrived. So neither the order of batches nor their number matters.
+In: changes of keys, in any order, any of them any number of times. Out: the current state without deleted keys, or the versions
+of each key. The greatest rank wins, and a rank says nothing of when a change arrived. So neither the order of batches nor their
+number matters.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
-__all__ = ["Change", "current_state"]
+__all__ = ["Change", "Version", "current_state", "history"]
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,14 @@ class Change:
         return self.sequence, self.file_id, self.line, self.content
 
 
+@dataclass(frozen=True)
+class Version:
+    """A change, and the moment of the next one, until which it was in force; None where it still is."""
+
+    change: Change
+    until: Any
+
+
 def current_state(changes: Iterable[Change]) -> dict[tuple[Any, ...], Change]:
     """The latest change of each key, of those that are not deleted."""
     latest: dict[tuple[Any, ...], Change] = {}
@@ -39,3 +49,21 @@ def current_state(changes: Iterable[Change]) -> dict[tuple[Any, ...], Change]:
         if known is None or change.rank > known.rank:
             latest[change.key] = change
     return {key: change for key, change in latest.items() if not change.deletes}
+
+
+def history(changes: Iterable[Change]) -> dict[tuple[Any, ...], list[Version]]:
+    """The versions of each key, the oldest first. A moment is the first of `sequence`. Of changes of the same moment only the
+    greatest is a version, and a delete is the end of one, and none itself."""
+    at_moment: dict[tuple[Any, ...], dict[Any, Change]] = {}
+    for change in changes:
+        moments = at_moment.setdefault(change.key, {})
+        known = moments.get(change.sequence[0])
+        if known is None or change.rank > known.rank:
+            moments[change.sequence[0]] = change
+    found: dict[tuple[Any, ...], list[Version]] = {}
+    for key, moments in at_moment.items():
+        ends = [*sorted(moments), None]
+        versions = [Version(moments[at], until) for at, until in pairwise(ends) if not moments[at].deletes]
+        if versions:
+            found[key] = versions
+    return found

@@ -21,7 +21,7 @@ from forebay.lake.layout import DERIVED_FROM, table_path, tombstones_of
 from forebay.lake.log.definition import definition_of
 from forebay.lake.objects import open_objects
 from forebay.merge.lag import APPS
-from forebay.merge.winners import RANK, Ranking, newer
+from forebay.merge.winners import RANK, ChangedKeys, Ranking, newer
 from forebay.table.commit import Txn
 from forebay.table.kernel import TableLogs
 
@@ -77,18 +77,25 @@ class State:
     def grows_into(self, schema: StructType) -> bool:
         """Whether the log's columns are the state's, or more of them."""
         seen = self._logs.look(self.path)
-        return seen is not None and _grows(seen.schema, schema)
+        return seen is not None and _grows(self._without_own(seen.schema), schema)
+
+    def winners(self, changes: DataFrame) -> DataFrame:
+        """What the rows of the state and of the tombstones are made of, among these changes."""
+        return self._ranking.latest(changes)
 
     def compute(self, winners: DataFrame, schema: StructType, version: int) -> None:
         """Anew, from the winners of the whole log. Readers see the old state until the commit."""
-        from pyspark.sql import functions as F
-
-        rows = winners.where("not deletes").select(*(F.col(f"r.`{name}`") for name in self._columns(schema)))
+        rows = winners.where("not deletes").select(*self._values(schema))
         self._overwrite(self._tombstones, self._as_tombstones(winners.where("deletes")), (), version)
         self._overwrite(self.path, rows, self._merge.partitions, version)
 
+    def told(self, found: ChangedKeys, schema: StructType) -> DataFrame:
+        """What it must be told after these changes, with `deletes` and `final`: whether a row is a delete, and whether it
+        holds without the state's own."""
+        return self._competing(self._ranking.latest_of_difference(found))
+
     def change(self, winners: DataFrame, schema: StructType, version: int, *, deletes: bool, anew: bool) -> None:
-        """Merges winners that `competing` left. `deletes` and `anew`: whether any of them deletes, or is final."""
+        """Merges what it is `told`. `deletes` and `anew`: whether any of it deletes, or is final."""
         if deletes or anew:
             self._merge_tombstones(winners, version)
         self._merge_rows(winners, schema, version)
@@ -96,7 +103,7 @@ class State:
             # Delta leaves out a commit that changes no row; without it these changes would be looked at for ever.
             self._append_nothing(version)
 
-    def competing(self, winners: DataFrame) -> DataFrame:
+    def _competing(self, winners: DataFrame) -> DataFrame:
         """Those that are not older than the deletion of their key."""
         from pyspark.sql import functions as F
 
@@ -155,16 +162,16 @@ class State:
 
         return reduce(lambda a, b: a & b, (F.col(f"t.`{n}`") == F.col(f"s.k.`{n}`") for n in self._merge.keys))
 
-    def _where_they_are(self, winners: DataFrame) -> Iterator[Expression]:
+    def _where_they_are(self, keys: DataFrame, prefix: str = "t.") -> Iterator[Expression]:
         """Literals, by which Delta passes over the files of other partitions without opening them."""
         from pyspark.sql import functions as F
 
         if not self._merge.partitions:
             return
-        found = winners.select(*(F.col(f"k.`{name}`") for name in self._merge.partitions)).distinct()
+        found = keys.select(*(F.col(f"k.`{name}`") for name in self._merge.partitions)).distinct()
         rows = found.limit(MOST_PARTITIONS + 1).collect()
         for name in self._merge.partitions if len(rows) <= MOST_PARTITIONS else ():
-            yield F.col(f"t.`{name}`").isin(sorted({row[name] for row in rows}))
+            yield F.col(f"{prefix}`{name}`").isin(sorted({row[name] for row in rows}))
 
     def _start(self, path: str, source: DataFrame, condition: Expression) -> Any:
         from delta.tables import DeltaTable
@@ -216,9 +223,16 @@ class State:
     def _nothing(self, schema: StructType) -> DataFrame:
         return self._session.createDataFrame([], schema)
 
-    def _columns(self, schema: StructType) -> list[str]:
+    def _values(self, schema: StructType) -> list[Expression]:
         """The keys first: Delta keeps statistics of the first columns, by which a merge passes over files."""
-        return [*self._merge.keys, *(name for name in schema.names if name not in self._merge.keys)]
+        from pyspark.sql import functions as F
+
+        names = [*self._merge.keys, *(name for name in schema.names if name not in self._merge.keys)]
+        return [F.col(f"r.`{name}`") for name in names]
+
+    def _without_own(self, schema: StructType) -> StructType:
+        """The columns that it has from the log."""
+        return schema
 
     def _as_tombstones(self, winners: DataFrame) -> DataFrame:
         return winners.select(*self._tombstone_values())

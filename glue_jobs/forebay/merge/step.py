@@ -23,6 +23,7 @@ from forebay.lake.lease import Lease
 from forebay.lake.log.listing import LOG, list_log
 from forebay.lake.objects import Objects, open_objects
 from forebay.merge.difference import Difference, Unknown, difference
+from forebay.merge.history import OWN, History
 from forebay.merge.log_rows import LogVersion
 from forebay.merge.state import State, transactions_of
 from forebay.merge.winners import RANK, Ranking
@@ -61,7 +62,8 @@ def step(
     changes = LogVersion(session, path, now)
     _must_have_columns(log, changes.schema, merge)
     ranking = Ranking(merge, changes.schema)
-    there = State(session, lake, log, state, ranking, logs, transactions_of(merge, changes.id))
+    kind = State if merge.history is None else History
+    there = kind(session, lake, log, state, ranking, logs, transactions_of(merge, changes.id))
     there.must_be_ours()
     before = there.version()
     if before == now:
@@ -94,7 +96,7 @@ def _difference(there: State, schema: StructType, log: str, before: int, now: in
 def _anew(there: State, changes: LogVersion, ranking: Ranking, why: str) -> Step:
     from pyspark.sql import functions as F
 
-    winners = ranking.latest(ranking.changes(changes.rows())).withColumn("final", F.lit(True)).persist()
+    winners = there.winners(ranking.changes(changes.rows())).withColumn("final", F.lit(True)).persist()
     try:
         counted = _counted(winners)
         there.compute(winners, changes.schema, changes.version)
@@ -109,7 +111,7 @@ def _forward(there: State, changes: LogVersion, ranking: Ranking, found: Differe
     there.grow(changes.schema)
     came = changes.rows_of(found.came)
     left = changes.rows_of(found.left) if found.left else None
-    winners = there.competing(ranking.latest_of_difference(changes.rows(), came, left)).persist()
+    winners = there.told(ranking.difference(changes.rows(), came, left), changes.schema).persist()
     try:
         counted = _counted(winners)
         deletes, anew = bool(counted["deletes"]), bool(counted["final"])
@@ -161,4 +163,10 @@ def _must_have_columns(log: str, schema: StructType, merge: Merge) -> None:
             f"table {log}",
             f"has no column {', '.join(lacking)} to merge it by",
             "its next batch brings declared columns; run the merge after it",
+        )
+    if merge.history is not None and (taken := sorted({*OWN} & {name.lower() for name in schema.names})):
+        raise InvalidConfiguration.one(
+            f"table {log}",
+            f"has the column {taken[0]}, which its history needs for itself",
+            "declare a column of another name with that path, and settle the table",
         )

@@ -11,6 +11,7 @@ A change without a key or a sequence cannot be placed, and is passed over. Batch
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING
 
@@ -22,11 +23,20 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import DataType, StructType
 
-__all__ = ["RANK", "Ranking", "newer"]
+__all__ = ["RANK", "ChangedKeys", "Ranking", "newer"]
 
 OF_A_BATCH = ("_batch", "_ingested_at")
 """Own columns that say how a row came here: another attempt, or a replay, has others."""
 RANK = ("_file_id", "_line")
+
+
+@dataclass(frozen=True)
+class ChangedKeys:
+    """`fresh`: changes of keys of which none left the log. `touched`: keys of which some did, and `anew` all their changes."""
+
+    fresh: DataFrame
+    touched: DataFrame | None = None
+    anew: DataFrame | None = None
 
 
 class Ranking:
@@ -62,17 +72,32 @@ class Ranking:
         best = F.max_by(F.struct("r", "deletes", "q"), F.col("q")).alias("w")
         return changes.groupBy("k").agg(best).select("k", "w.*")
 
-    def latest_of_difference(self, log: DataFrame, came: DataFrame, left: DataFrame | None) -> DataFrame:
-        """What the state must be told after rows came to the log and, perhaps, left it."""
+    def versions(self, changes: DataFrame) -> DataFrame:
+        """The greatest change of each moment of a key, with its moment (`at`) and that of the next one (`until`)."""
+        from pyspark.sql import Window
         from pyspark.sql import functions as F
 
+        best = F.max_by(F.struct("r", "deletes", "q"), F.col("q")).alias("w")
+        moments = changes.groupBy("k", F.col("q.q0").alias("at")).agg(best).select("k", "at", "w.*")
+        return moments.withColumn("until", F.lead("at").over(Window.partitionBy("k").orderBy("at")))
+
+    def difference(self, log: DataFrame, came: DataFrame, left: DataFrame | None) -> ChangedKeys:
+        """What must be looked at after rows came to the log and, perhaps, left it."""
         fresh = self.changes(came)
         if left is None:
-            return self.latest(fresh).withColumn("final", F.lit(False))
+            return ChangedKeys(fresh)
         touched = self._touched(came, left)
-        all_of_it = self.changes(log).join(touched, "k", "left_semi")
-        anew = touched.join(self.latest(all_of_it), "k", "left").withColumn("final", F.lit(True))
-        added = self.latest(fresh.join(touched, "k", "left_anti")).withColumn("final", F.lit(False))
+        anew = self.changes(log).join(touched, "k", "left_semi")
+        return ChangedKeys(fresh.join(touched, "k", "left_anti"), touched, anew)
+
+    def latest_of_difference(self, found: ChangedKeys) -> DataFrame:
+        """The winners among these changes, one row a key."""
+        from pyspark.sql import functions as F
+
+        added = self.latest(found.fresh).withColumn("final", F.lit(False))
+        if found.touched is None or found.anew is None:
+            return added
+        anew = found.touched.join(self.latest(found.anew), "k", "left").withColumn("final", F.lit(True))
         return anew.unionByName(added)
 
     def rank(self, prefix: str) -> list[Expression]:
