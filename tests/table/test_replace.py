@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from forebay.table.commit import Txn
 from forebay.table.destination import Appended, Destination, Skipped
 from forebay.table.kernel import Seen, TableLogs
-from forebay.table.replace import replace
+from forebay.table.replace import Staying, replace
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -33,4 +33,27 @@ def test_rows_are_made_anew_where_a_settle_changes_a_type_just_before_the_commit
     assert asked == ["bigint", "string"]
     assert [tuple(row) for row in spark.read.format("delta").load(path).collect()] == [("new", "2")]
     assert replace(spark, Destination("a", path), ["old"], rows, txn=Txn("x", 1), logs=logs) == Skipped()
+    logs.close()
+
+
+def test_rows_of_very_many_files_leave_in_one_commit_and_new_columns_come(spark: SparkSession, lake: str) -> None:
+    path, logs = f"{lake}/a", TableLogs(spark)
+    ids = [f"old-{n}" for n in range(600)]
+    kept = [("other", 1, "alpha"), ("old-1", 2, "beta"), ("old-2", 3, None), ("old-2", 4, "beta")]
+    columns = "_file_id string, n long, table string"
+    spark.createDataFrame(kept, columns).write.format("delta").partitionBy("table").save(path)
+    more: dict[str, Any] = {"txn": Txn("x", 1), "logs": logs, "staying": Staying(["old-1"], ["beta"])}
+
+    def rows(seen: Seen | None) -> DataFrame:
+        return spark.sql("SELECT 'new' _file_id, 5L n, 'beta' table, named_struct('a', 1L) added")
+
+    outcome = replace(spark, Destination("a", path), ids, rows, **more)
+    assert isinstance(outcome, Appended)
+    assert outcome.rows == 1
+    assert replace(spark, Destination("a", path), ids, rows, **more) == Skipped()
+    found = spark.read.format("delta").load(path).orderBy("n").selectExpr("_file_id", "n", "added.a").collect()
+    assert [tuple(row) for row in found] == [("other", 1, None), ("old-1", 2, None), ("new", 5, 1)]
+    gone = replace(spark, Destination("a", path), ids, None, txn=Txn("x", 2), logs=logs)
+    assert isinstance(gone, Appended)
+    assert gone.rows == 0
     logs.close()

@@ -8,13 +8,13 @@ by then, nothing is committed, and the change is made anew. The rows travel as a
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from forebay.errors import Halt
 from forebay.table.commit import Txn
 from forebay.table.conflict import is_conflict
+from forebay.table.exchange import of_session
 from forebay.table.kernel import TableLogs
 
 if TYPE_CHECKING:
@@ -31,7 +31,6 @@ COLUMNS = ", ".join(
 )
 ATTEMPTS = 8
 OTHERWISE = "the ledger counts it otherwise by now"
-TXN = "spark.databricks.delta.write.txn"
 
 
 def change_counts(
@@ -65,7 +64,7 @@ def _merge(spark: SparkSession, path: str, changes: Sequence[Change], txn: Txn) 
     ledger = DeltaTable.forPath(spark, path).alias("l")
     merge = ledger.merge(told.alias("n"), f"l.day IN ({days}) AND l.day = n.day AND l.file_id = n.file_id")
     others = {name: f"n.{name}" for name in ("tables", *COUNTS) if name != "written"}
-    with _transaction(spark, txn):
+    with of_session(spark, txn):
         done = merge.whenMatchedUpdate(set={**others, "written": guarded}).execute().first()
     if done is None or done["num_updated_rows"] != len(changes):
         raise Halt(f"{len(changes)} rows of {path} change, but Delta's commit says {done}")
@@ -74,15 +73,3 @@ def _merge(spark: SparkSession, path: str, changes: Sequence[Change], txn: Txn) 
 def _told(was: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
     before = {f"was_{name}": was[name] for name in COUNTS}
     return {**{name: now[name] for name in ("day", "file_id", "tables", *COUNTS)}, **before}
-
-
-@contextmanager
-def _transaction(spark: SparkSession, txn: Txn) -> Iterator[None]:
-    """MERGE has no options of its own; Delta takes the transaction from the session, for one statement."""
-    spark.conf.set(f"{TXN}AppId", txn.app_id)
-    spark.conf.set(f"{TXN}Version", str(txn.version))
-    try:
-        yield
-    finally:
-        spark.conf.unset(f"{TXN}AppId")
-        spark.conf.unset(f"{TXN}Version")

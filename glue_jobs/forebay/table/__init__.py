@@ -1,6 +1,7 @@
 """Tables: rows on their way into Delta tables, each batch exactly once in each of them.
 
 * `fan_out` appends one batch to many tables, each a `destination`      * `replace` lets rows take the place of others
+* `exchange` the same for those of very many files
 * `files` writes the data files of all tables in one Spark job      * `storage` puts them into the tables' folders
 * `statistics` what is in a data file      * `partition` names folders      * `in_arrow` Arrow's names of types
 * `shaping` gives rows the columns that their records bring; `from_records` and `as_records` do and undo it for DataFrames

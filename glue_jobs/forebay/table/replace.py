@@ -4,9 +4,10 @@ Enters: the table, the ids of the files whose rows leave, the rows that come (pe
 Leaves: an outcome as an append has it; `Skipped` where the transaction is in already.
 
 Spark commits it, not Kernel: data files that hold other rows too are rewritten without those that leave, and Delta must
-see that nobody changed them meanwhile. After a conflict (a compaction) it is tried again. The rows are a function of the
-table as it is seen before each try: where somebody changed its columns meanwhile (`schema settle`), they are made anew.
-This is the rare way in: a key that got other bytes, where the service says that they replace the earlier ones.
+see that nobody changed them meanwhile. A few ids are a part of its condition; many take the way of `exchange`. After a
+conflict (a compaction) it is tried again. The rows are a function of the table as it is seen before each try: where somebody
+changed its columns meanwhile (`schema settle`), they are made anew. This is the rare way in: a key that got other bytes, where
+the service says that they replace the earlier ones.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from forebay.errors import ForebayError
 from forebay.spark.java_failure import COMMIT_UNKNOWN, causes, java_exception
 from forebay.table.commit import CommitUnknown, LogFailed, Txn
 from forebay.table.destination import Appended, AppendResult, Destination, Failed, Skipped
+from forebay.table.exchange import exchange
 from forebay.table.fan_out import ChangesTooOften
 from forebay.table.kernel import Seen, TableLogs
 
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["Staying", "replace"]
 
 ATTEMPTS = 5
+FEW_IDS = 500
 ROWS_MUST_FIT = "spark.databricks.delta.replaceWhere.constraintCheck.enabled"
 CONFLICTS = ("ConcurrentModification", "ConcurrentAppend", "ConcurrentDelete", "ConcurrentWrite", "MetadataChanged")
 
@@ -60,15 +63,20 @@ def replace(
     staying: Staying | None = None,
 ) -> AppendResult:
     """The table must exist. Rows whose `id_column` is among `file_ids` leave it, and `rows` come."""
-    began, seen = time.monotonic(), None
+    began, seen, leaving = time.monotonic(), None, set(file_ids)
     try:
         for attempt in range(ATTEMPTS):
             if logs.has(table.path, txn, again=True):
                 return Skipped()
             seen = logs.look(table.path)
             try:
-                leaves = _leaves(id_column, file_ids, staying if seen and "table" in seen.schema.names else None)
-                _commit(spark, table, leaves, rows(seen) if rows else None, txn)
+                coming = rows(seen) if rows else None
+                stay = staying if seen and "table" in seen.schema.names else None
+                if len(leaving) > FEW_IDS:
+                    names: dict[str, Any] = {"staying": stay.file_ids, "in_tables": stay.tables} if stay else {}
+                    exchange(spark, table.path, id_column, leaving, coming, **names, txn=txn, mark=_mark(txn))
+                else:
+                    _commit(spark, table, _leaves(id_column, leaving, stay), coming, txn)
                 return _appended(spark, table, txn, time.monotonic() - began)
             except LogFailed:
                 raise
@@ -133,14 +141,13 @@ def _appended(spark: SparkSession, table: Destination, txn: Txn, seconds: float)
     if commit is None:
         raise LogFailed("CommitNotFound", f"{table.path} has no commit {_mark(txn)} among its last hundred")
     counts: dict[str, Any] = commit.operationMetrics or {}
-    copied = int(counts.get("numCopiedRows", 0))
-    return Appended(
-        version=commit.version,
-        files=int(counts.get("numFiles", 0)),
-        rows=int(counts.get("numOutputRows", 0)) - copied,
-        bytes=int(counts.get("numOutputBytes", 0)),
-        seconds=round(seconds, 3),
-    )
+    if "numTargetRowsInserted" in counts:
+        names = ("numTargetFilesAdded", "numTargetRowsInserted", "numTargetBytesAdded")
+        files, rows, size = (int(counts.get(name, 0)) for name in names)
+    else:
+        files, rows, size = (int(counts.get(name, 0)) for name in ("numFiles", "numOutputRows", "numOutputBytes"))
+        rows -= int(counts.get("numCopiedRows", 0))
+    return Appended(version=commit.version, files=files, rows=rows, bytes=size, seconds=round(seconds, 3))
 
 
 def _failed(logs: TableLogs, table: Destination, txn: Txn, failure: Exception) -> Failed | Skipped:
