@@ -178,7 +178,7 @@ def test_a_commit_that_arrives_after_it_was_given_up_is_never_called_failed(
 def test_the_log_store_is_the_one_that_spark_was_told(spark: SparkSession) -> None:
     """Kernel reads settings of its own; without them two drivers would lose commits on S3."""
     from forebay.spark.session import LOG_STORE
-    from forebay.table.kernel import _hadoop_conf
+    from forebay.table.java import hadoop_conf
 
-    conf = _hadoop_conf(spark)
+    conf = hadoop_conf(spark)
     assert {conf.get(f"io.delta.kernel.logStore.{scheme}.impl") for scheme in ("s3", "s3a", "s3n")} == {LOG_STORE}

@@ -16,7 +16,8 @@ from forebay.record.conform import Records
 from forebay.record.growth import Rules
 from forebay.record.kind import Struct
 from forebay.table import files
-from forebay.table.files import DESTINATION, TableFolder, Written
+from forebay.table.data_file import TableFolder, Written
+from forebay.table.files import DESTINATION
 from forebay.table.shaping import DOCUMENT, MISFITS, Shaping
 from forebay.table.storage import Storage
 
@@ -66,14 +67,14 @@ def in_closing(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def fail_for_bad(monkeypatch: pytest.MonkeyPatch, step: str) -> None:
-    real: Callable[..., Any] = getattr(files._OpenFile, step)
+    real: Callable[..., Any] = getattr(files.OpenFile, step)
 
-    def failing(file: files._OpenFile, *args: Any) -> Any:
+    def failing(file: files.OpenFile, *args: Any) -> Any:
         if file.table == "bad":
             raise pa.ArrowInvalid("a bug of ours")
         return real(file, *args)
 
-    monkeypatch.setattr(files._OpenFile, step, failing)
+    monkeypatch.setattr(files.OpenFile, step, failing)
 
 
 @pytest.mark.parametrize("breaks", [in_shaping, in_writing, in_closing])

@@ -45,7 +45,8 @@ from forebay.record.kind import Struct, leaves
 from forebay.settings import problems_of
 from forebay.table.as_records import as_records
 from forebay.table.commit import Committed
-from forebay.table.files import TableFolder, write_files
+from forebay.table.data_file import TableFolder
+from forebay.table.files import write_files
 from forebay.table.from_records import shape_of
 from forebay.table.kernel import Seen, TableLogs
 from forebay.table.schema import nullable

@@ -1,11 +1,13 @@
 """Tables: rows on their way into Delta tables, each batch exactly once in each of them.
 
-* `fan_out` appends one batch to many tables, each a `destination`      * `replace` lets rows take the place of others
-* `exchange` the same for those of very many files
-* `files` writes the data files of all tables in one Spark job      * `storage` puts them into the tables' folders
+* `fan_out` appends one batch to many tables, each a `destination`, once they are `ready`
+* `replace` lets rows take the place of others, `exchange` those of very many files
+* `files` writes the data files of all tables in one Spark job
+* `data_file` what such a job answers      * `upload` files on their way      * `storage` puts them into the tables' folders
 * `statistics` what is in a data file      * `partition` names folders      * `in_arrow` Arrow's names of types
 * `shaping` gives rows the columns that their records bring; `from_records` and `as_records` do and undo it for DataFrames
 * `schema` compares columns      * `widening` changes a column to a wider type
-* `kernel` a table's log, and its commits      * `commit` how one can end      * `actions` changes of protocol and metadata
+* `kernel` a table's log, and its commits, through the classes in `java`
+* `commit` how one can end      * `actions` changes of protocol and metadata
 * `conflict` a commit that another writer's commit refused      * `catalog` the Glue Data Catalog      * `events`
 """

@@ -14,27 +14,29 @@ from __future__ import annotations
 import os
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from forebay.errors import ForebayError, Halt, InvalidConfiguration, Problem
+from forebay.errors import ForebayError, Halt
 from forebay.events import Emit
 from forebay.record.conform import writable
 from forebay.record.growth import agrees, grown, left_out
 from forebay.record.kind import Struct
 from forebay.record.shape import Shape
 from forebay.table.commit import CommitRefused, Committed, CommitUnknown, LogFailed, Repeated, Txn
+from forebay.table.data_file import DataFile, TableFolder, Written
 from forebay.table.destination import Appended, AppendResult, Destination, Failed, Skipped
 from forebay.table.events import ColumnsAdded, ColumnsLeftOut, TableCreated, TypesWidened
-from forebay.table.files import DataFile, TableFolder, Written, write_files, write_rows
+from forebay.table.files import write_files, write_rows
 from forebay.table.kernel import Seen, TableLogs
 from forebay.table.partition import quoted
-from forebay.table.schema import merged, misfits, new_columns, nullable, unwritable
-from forebay.table.shaping import DOCUMENT, Shaping, fixed_columns, known_columns, spark_columns
+from forebay.table.ready import Ready, fit, prepare, with_wider_types
+from forebay.table.schema import merged, misfits, new_columns, nullable
+from forebay.table.shaping import DOCUMENT, fixed_columns, spark_columns
 from forebay.table.storage import storage_as
-from forebay.table.widening import widened, widenings
+from forebay.table.widening import widenings
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -101,26 +103,6 @@ def _may_fit_now(outcome: AppendResult | None) -> bool:
     return isinstance(outcome, Failed) and isinstance(outcome.error, OtherwiseNow)
 
 
-@dataclass(frozen=True)
-class _Ready:
-    """A table that is to get rows: as it was seen, or None for one that is to be made."""
-
-    table: Destination
-    seen: Seen | None
-    known: Struct | None = None
-    """The columns that it has from its records; None where records are nothing to it."""
-
-    @property
-    def place(self) -> TableFolder:
-        columns = self.table.partition_columns if self.seen is None else self.seen.partition_columns
-        return TableFolder(self.table.path, columns, self.shaping(self.known), self.table.salt)
-
-    def shaping(self, columns: Struct | None, *, final: bool = False) -> Shaping | None:
-        if columns is None or self.table.rules is None:
-            return None
-        return Shaping(writable(columns), self.table.rules, final)
-
-
 class _FanOut(ABC):
     """One call of `append`; what its steps share."""
 
@@ -140,9 +122,9 @@ class _FanOut(ABC):
     def run(self, tables: Sequence[Destination], pool: int) -> dict[str, AppendResult]:
         with ThreadPoolExecutor(pool, "tables") as threads:
             looked = dict(zip((table.name for table in tables), threads.map(self._prepare, tables), strict=True))
-            ready = {name: found for name, found in looked.items() if isinstance(found, _Ready)}
+            ready = {name: found for name, found in looked.items() if isinstance(found, Ready)}
             outcomes: dict[str, AppendResult] = {
-                name: found for name, found in looked.items() if not isinstance(found, _Ready)
+                name: found for name, found in looked.items() if not isinstance(found, Ready)
             }
             if not ready:
                 return outcomes
@@ -158,14 +140,13 @@ class _FanOut(ABC):
 
     # --- look ---
 
-    def _prepare(self, table: Destination) -> _Ready | Skipped | Failed:
+    def _prepare(self, table: Destination) -> Ready | Skipped | Failed:
         """Everything that can be wrong with a table is found out here, before there are files."""
         try:
             seen = self._look(table.path)
             if isinstance(seen, Skipped):
                 return seen
-            self._fitting(table, seen)
-            return _Ready(table, seen, self._known(table, seen))
+            return prepare(table, seen, self.columns)
         except ForebayError as problem:
             return Failed(problem)
 
@@ -181,34 +162,9 @@ class _FanOut(ABC):
                 raise
             return self._look(path, again=True)
 
-    def _fitting(self, table: Destination, seen: Seen | None) -> None:
-        """`InvalidConfiguration` where the table cannot take these rows."""
-        problems = list(self._problems(table, seen))
-        if problems:
-            raise InvalidConfiguration(
-                [Problem(f"table {table.name}, {p.where}", p.what, p.suggestion) for p in problems]
-            )
-
-    def _known(self, table: Destination, seen: Seen | None) -> Struct | None:
-        if table.rules is None:
-            return None
-        return known_columns(seen.schema if seen else None, self.columns, table.rules)
-
-    def _problems(self, table: Destination, seen: Seen | None) -> Iterator[Problem]:
-        yield from unwritable(self.columns, table.partition_columns if seen is None else seen.partition_columns)
-        if seen is None:
-            return
-        yield from misfits(self.columns, self._widened(table, seen) or seen.schema)
-        if seen.column_mapping != "none":
-            yield Problem("delta.columnMapping.mode", "is on", "forebay appends by the columns' own names only")
-
-    def _widened(self, table: Destination, seen: Seen) -> StructType | None:
-        """The table's columns with the wider types that the rows have; None where it stays as it is."""
-        return widened(seen.schema, self.columns, seen.partition_columns) if table.type_widening else None
-
     # --- write ---
 
-    def _decided(self, ready: Mapping[str, _Ready], written: Written) -> tuple[dict[str, Struct | None], Written]:
+    def _decided(self, ready: Mapping[str, Ready], written: Written) -> tuple[dict[str, Struct | None], Written]:
         """The columns of each table. A table for which they cannot be decided fails, and no other."""
         columns, failed = dict[str, Struct | None](), dict[str, str]()
         for name in written.files:
@@ -219,7 +175,7 @@ class _FanOut(ABC):
         files = {name: found for name, found in written.files.items() if name not in failed}
         return columns, Written(files, {**written.failed, **failed}, written.shapes)
 
-    def _columns_of(self, ready: _Ready, written: Written) -> Struct | None:
+    def _columns_of(self, ready: Ready, written: Written) -> Struct | None:
         """The columns that the table is to have from its records, now that all of them were seen."""
         if ready.known is None or ready.table.rules is None:
             return None
@@ -229,7 +185,7 @@ class _FanOut(ABC):
         return grown(known, shape, rules)
 
     def _with_final_columns(
-        self, ready: Mapping[str, _Ready], columns: Mapping[str, Struct | None], written: Written
+        self, ready: Mapping[str, Ready], columns: Mapping[str, Struct | None], written: Written
     ) -> Written:
         """Tasks decide about new columns by the records that they see. Where all records together say otherwise, the table's
         files are written again; what was written for nothing is in no log, and VACUUM removes it."""
@@ -244,7 +200,7 @@ class _FanOut(ABC):
         kept = {name: found for name, found in written.files.items() if name not in again.failed}
         return Written({**kept, **again.files}, {**written.failed, **again.failed}, written.shapes)
 
-    def _must_hold(self, ready: Mapping[str, _Ready], written: Written) -> None:
+    def _must_hold(self, ready: Mapping[str, Ready], written: Written) -> None:
         """Spark reads rows again when it loses them, and S3 may answer otherwise then. Nothing is committed yet."""
         for name in sorted((ready.keys() & self.expected.keys()) - written.failed.keys()):
             rows = sum(file.rows for file in written.files.get(name, ()))
@@ -256,7 +212,7 @@ class _FanOut(ABC):
 
     # --- commit ---
 
-    def _commit(self, ready: _Ready, files: Sequence[DataFile], columns: Struct | None) -> AppendResult:
+    def _commit(self, ready: Ready, files: Sequence[DataFile], columns: Struct | None) -> AppendResult:
         began = time.monotonic()
         outcome: Committed | Skipped | Failed
         try:
@@ -276,7 +232,7 @@ class _FanOut(ABC):
             seconds=round(time.monotonic() - began, 3),
         )
 
-    def _sent(self, ready: _Ready, files: Sequence[DataFile], columns: Struct | None) -> Committed | Skipped:
+    def _sent(self, ready: Ready, files: Sequence[DataFile], columns: Struct | None) -> Committed | Skipped:
         table, seen = ready.table, ready.seen
         actions = [file.add_action() for file in files]
         schema = self._schema_with(columns)
@@ -290,7 +246,7 @@ class _FanOut(ABC):
                 )
             else:
                 missing = new_columns(schema, seen.schema)
-                wider = self._widened(table, seen)
+                wider = with_wider_types(table, seen, self.columns)
                 more = merged(wider or seen.schema, schema) if missing or wider else None
                 outcome = self.logs.append(seen, actions, self.txn, schema=more, widening=wider is not None)
             if isinstance(outcome, Repeated):
@@ -315,17 +271,17 @@ class _FanOut(ABC):
         from_records = spark_columns(writable(columns)) if columns is not None else []
         return nullable(StructType([*self.columns.fields, *from_records]))
 
-    def _look_after_conflict(self, ready: _Ready, schema: StructType) -> Seen | Skipped | None:
+    def _look_after_conflict(self, ready: Ready, schema: StructType) -> Seen | Skipped | None:
         """The files are written; does the table as it is now still take them?"""
         seen = self._look(ready.table.path, again=True)
         if isinstance(seen, Skipped):
             return seen
-        self._fitting(ready.table, seen)
-        now = (self._widened(ready.table, seen) or seen.schema) if seen is not None else None
+        fit(ready.table, seen, self.columns)
+        now = (with_wider_types(ready.table, seen, self.columns) or seen.schema) if seen is not None else None
         problems = list(misfits(schema, now)) if now is not None else []
         if problems:
             raise OtherwiseNow(f"table {ready.table.name} got other columns meanwhile: {problems[0]}")
-        if _Ready(ready.table, seen, ready.known).place != ready.place:
+        if Ready(ready.table, seen, ready.known).place != ready.place:
             raise OtherwiseNow(f"table {ready.table.name} got other partition columns meanwhile")
         return seen
 

@@ -33,6 +33,7 @@ from forebay.events import Emit
 from forebay.table.actions import metadata_action, protocol_action
 from forebay.table.commit import CommitConflict, Committed, LogFailed, Repeated, Txn
 from forebay.table.events import LogNotTidied
+from forebay.table.java import Java, hadoop_conf, items_of
 from forebay.table.widening import ENABLED, FEATURE
 
 if TYPE_CHECKING:
@@ -50,8 +51,6 @@ CHECKPOINTS_AT_ONCE = 4
 REMEMBERED_TABLES = 10_000
 REMEMBERED_COMMITS = 100
 """Of one table, before its log is listed anew: what is remembered grows with each commit."""
-
-LOG_STORE_SCHEMES = ("s3", "s3a", "s3n", "abfs", "abfss", "gs", "hdfs", "file")
 
 CHECKPOINT, CHECKSUM_IN_PASSING = "CHECKPOINT", "CHECKSUM_SIMPLE"
 NOT_THERE = "TableNotFoundException"
@@ -82,8 +81,8 @@ class TableLogs:
 
     def __init__(self, spark: SparkSession, *, emit: Emit = lambda event: None) -> None:
         session: Any = spark
-        self._java = _Java(session._jvm)
-        self._conf = _hadoop_conf(session)
+        self._java = Java(session._jvm)
+        self._conf = hadoop_conf(session)
         self._engine = self._java.default_engine.create(self._conf)
         self._emit = emit
         self._seen: OrderedDict[str, Seen] = OrderedDict()
@@ -226,7 +225,7 @@ class TableLogs:
             version if listed is None else listed,
             version,
             StructType.fromJson(json.loads(snapshot.getMetadata().getSchemaString())),
-            tuple(_items(snapshot.getPartitionColumnNames())),
+            tuple(items_of(snapshot.getPartitionColumnNames())),
             snapshot.getTableProperties().get("delta.columnMapping.mode") or "none",
             snapshot,
         )
@@ -275,7 +274,7 @@ class TableLogs:
         """Remembers what the commit left, and has a thread do what Kernel leaves to its users. A remembered table whose
         checksum is not known in passing (it was just read, or there was a conflict) is slow: it is counted out and read
         again. Nothing here may fail, for the commit is in."""
-        hooks = {str(hook.getType().toString()): hook for hook in _items(result.getPostCommitHooks())}
+        hooks = {str(hook.getType().toString()): hook for hook in items_of(result.getPostCommitHooks())}
         if CHECKPOINT in hooks or CHECKSUM_IN_PASSING not in hooks:
             self._in_background(path, version, hooks)
         snapshot = result.getPostCommitSnapshot()
@@ -308,49 +307,3 @@ class TableLogs:
             yield
         except Py4JJavaError as failure:
             raise LogFailed.of(failure.java_exception) from failure
-
-
-class _Java:
-    """Kernel's classes and constants, found once: each dot in `jvm.io.delta.kernel.Table` searches the class path anew."""
-
-    def __init__(self, jvm: Any) -> None:
-        kernel = jvm.io.delta.kernel
-        self.default_engine = kernel.defaults.engine.DefaultEngine
-        self.path = jvm.org.apache.hadoop.fs.Path
-        self.table = kernel.Table
-        self.create_table, self.write = kernel.Operation.CREATE_TABLE, kernel.Operation.WRITE
-        self.iterable = kernel.utils.CloseableIterable
-        self.column = kernel.expressions.Column
-        self.string = kernel.types.StringType.STRING
-        self.schema_json = kernel.internal.types.DataTypeJsonSerDe
-        self.vectors = kernel.internal.util.VectorUtils
-        self.action_schema = kernel.internal.actions.SingleAction.FULL_SCHEMA
-        self.nothing = jvm.java.util.Optional.empty()
-        self._array_list, self._hash_map = jvm.java.util.ArrayList, jvm.java.util.HashMap
-
-    def list_of(self, items: Sequence[Any]) -> Any:
-        made = self._array_list()
-        for item in items:
-            made.add(item)
-        return made
-
-    def map_of(self, items: Mapping[str, str]) -> Any:
-        made = self._hash_map()
-        for key, value in items.items():
-            made.put(key, value)
-        return made
-
-
-def _items(java_list: Any) -> list[Any]:
-    """Without Python's own loop over a Java list, which ends with an exception from the JVM."""
-    return [java_list.get(i) for i in range(java_list.size())]
-
-
-def _hadoop_conf(session: Any) -> Any:
-    """The session's, with Spark's choice of log store said in Kernel's words: it does not read Delta's."""
-    conf = session._jsparkSession.sessionState().newHadoopConf()
-    for scheme in LOG_STORE_SCHEMES:
-        chosen = session.conf.get(f"spark.delta.logStore.{scheme}.impl", None)
-        if chosen:
-            conf.set(f"io.delta.kernel.logStore.{scheme}.impl", chosen)
-    return conf
