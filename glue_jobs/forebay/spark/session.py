@@ -30,6 +30,8 @@ LOG_STORE = "io.forebay.logstore.S3ConditionalLogStore"
 RECORD_FIELDS, MOMENT = "io.forebay.record.RecordFields", "io.forebay.record.Moment"
 """Our own Java: one jar, compiled from `glue_jobs/logstore`."""
 
+VACUUM_TASKS = "spark.sql.sources.parallelPartitionDiscovery.parallelism"
+
 _PACKAGE_ROOT = Path(__file__).resolve().parents[2]
 
 _MALLOC = {"MALLOC_ARENA_MAX": "1", "MALLOC_MMAP_THRESHOLD_": str(1 << 30), "MALLOC_TRIM_THRESHOLD_": str(1 << 30)}
@@ -70,6 +72,10 @@ def job_settings() -> dict[str, str]:
         # An event may say 24:00, or a local time that a zone skipped; UTC has no such hours.
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
+        # VACUUM lists a table's folders with this many tasks, also where there is one folder. The default is 10,000.
+        VACUUM_TASKS: "64",
+        # Without it Delta writes a VACUUM into the log on HDFS and in folders only. On S3 nobody could say what was deleted.
+        "spark.databricks.delta.vacuum.logging.enabled": "true",
         # foreachBatch is our exactly-once protocol; speculative copies of a task would only read files twice.
         "spark.speculation": "false",
     }
@@ -117,8 +123,7 @@ def laptop_settings(env: Mapping[str, str]) -> dict[str, str]:
         "spark.driver.extraJavaOptions": " ".join(options),
         "spark.sql.shuffle.partitions": str(cores()),
         "spark.sql.warehouse.dir": str(Path(os.environ.get("TMPDIR", "/tmp")) / "forebay-warehouse"),
-        # VACUUM lists folders with this many tasks; the default is 10,000.
-        "spark.sql.sources.parallelPartitionDiscovery.parallelism": str(cores()),
+        VACUUM_TASKS: str(cores()),
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         # Each thread of S3A's default pools costs memory, and a moto server has one core to answer them.

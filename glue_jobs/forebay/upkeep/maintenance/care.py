@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Cared", "care_for"]
 
-LOG_EACH_VACUUM = "spark.databricks.delta.vacuum.logging.enabled"
-"""Without it Delta writes a VACUUM into the log on HDFS and in folders only. On S3 nobody could say what was deleted."""
 LITE_NEEDS_THE_WHOLE_LOG = "DELTA_CANNOT_VACUUM_LITE"
 
 
@@ -59,7 +57,6 @@ def _vacuumed(
     from pyspark.errors import PySparkException
 
     began = datetime.now(UTC)
-    spark.conf.set(LOG_EACH_VACUUM, "true")
     try:
         spark.sql(f"VACUUM {quoted} {kind.upper()}")
     except (PySparkException, Py4JJavaError) as refused:
