@@ -1,9 +1,9 @@
 """What a data file holds, in the words of Delta's log: `numRecords`, `minValues`, `maxValues`, `nullCount`.
 
 Enters: Arrow tables, piece by piece as they are written. Leaves: the JSON text of an add action's `stats`. Readers skip
-files by it, so a bound may be missing but never wrong: strings are cut as Delta cuts them (32 characters, the maximum
-rounded up), timestamps are cut to milliseconds as the protocol says, infinities are left out, and a column with a NaN has
-no maximum, because Spark sorts NaN above every number.
+files by it, so a bound may be missing but never wrong. Strings are cut as Delta cuts them: 32 characters, the maximum
+rounded up. Timestamps are cut to milliseconds, as the protocol says. Infinities are left out. A column with a NaN has no
+maximum, because Spark sorts NaN above every number.
 """
 
 from __future__ import annotations

@@ -7,8 +7,8 @@ The event for EventBridge has `eTag` for `etag`, one sequencer for all, and a ve
 a bucket sends such events is not told.
 
 What is changed: writes run one at a time, from the check to the metadata. What they have to announce gets its sequencer
-within the lock, so that sequencers of a key are in the order of its writes, and is delivered after it, so that a
-subscriber which calls back into S3 meets no lock.
+within the lock, so that sequencers of a key are in the order of its writes. It is delivered after the lock, since a
+subscriber may call back into S3.
 """
 
 from __future__ import annotations

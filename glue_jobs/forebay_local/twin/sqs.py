@@ -1,14 +1,13 @@
 """moto's SQS, made linear in the backlog and safe for several consumers.
 
-What was wrong, in moto 5.2.5: each send and receive counts the whole backlog, with a slow clock, so that a receive is
-quadratic in it, and goes through everything in flight for each message. Any number of messages may be in flight;
+What was wrong, in moto 5.2.5: each send and receive counts the whole backlog, with a slow clock. A receive goes through
+everything in flight for each message, so it is quadratic in the backlog. Any number of messages may be in flight;
 `delete_message` builds a new list without the lock, so that a message sent meanwhile is lost. Two receives at once can hand
 out the same message. A long poll holds on to nothing and looks only once a second. Setting any attribute of a queue forgets
 its policy.
 
-What is changed: receive, delete and change of visibility run under the queue's own lock, the messages are looked at
-lazily and those known to be in flight not at all, and the three counts are taken in one pass and only for a caller that
-asked for them.
+What is changed: receive, delete and change of visibility run under the queue's own lock. Messages are looked at lazily,
+and those known to be in flight not at all. The three counts are taken in one pass, for a caller that asked for them.
 """
 
 from __future__ import annotations

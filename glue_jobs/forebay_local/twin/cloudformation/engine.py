@@ -4,9 +4,8 @@ What was wrong, in moto 5.2.5: a resource of an unknown type is passed over and 
 that an API refuses is a server error without words. A resource that cannot be updated is forgotten by the update. A stack
 made through a change set has no outputs, and its next update fails on the old change set. Describing a deleted stack makes
 anew what its outputs name. The `Arn` of a log group lacks the `:*` at its end. A template's address is understood for
-"localhost" and AWS only; JSON is parsed as YAML, slowly. A statement of a bucket's policy that denies is taken to deny even
-where its condition is not met, so that the usual refusal of calls without TLS refuses all; `rights` judges by those policies
-instead.
+"localhost" and AWS only; JSON is parsed as YAML, slowly. A bucket policy's statement that denies is taken to deny even where
+its condition is not met, so the usual refusal of calls without TLS refuses all. `rights` judges by those policies instead.
 """
 
 from __future__ import annotations
