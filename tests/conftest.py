@@ -91,6 +91,23 @@ def spark(twin: Twin) -> Iterator[SparkSession]:
     spark.stop()
 
 
+@pytest.fixture(autouse=True)
+def session_stays(request: pytest.FixtureRequest) -> Iterator[None]:
+    """A test leaves the session's settings as it found them: one that did not made each VACUUM after it run 10,000 tasks. Delta
+    adds some of its own."""
+    if "spark" not in request.fixturenames:
+        yield
+        return
+    conf = request.getfixturevalue("spark").conf
+    before = {
+        name: value
+        for name, value in conf.getAll.items()
+        if name != "spark.databricks.delta.lastCommitVersionInSession"
+    }
+    yield
+    assert before.items() <= conf.getAll.items()
+
+
 @pytest.fixture
 def lake(tmp_path: Path) -> str:
     """An empty lake in a folder."""

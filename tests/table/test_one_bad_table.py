@@ -16,7 +16,7 @@ from forebay.record.conform import Records
 from forebay.record.growth import Rules
 from forebay.record.kind import Struct
 from forebay.table import files
-from forebay.table.data_file import TableFolder, Written
+from forebay.table.data_file import TableFolder, Written, collect_answers
 from forebay.table.files import DESTINATION
 from forebay.table.shaping import DOCUMENT, MISFITS, Shaping
 from forebay.table.storage import Storage
@@ -36,7 +36,7 @@ def write(lake: Path, *batches: pa.RecordBatch) -> Written:
     shaping = Shaping(Struct(), Rules())
     places = {name: TableFolder(f"file://{lake}/{name}", (), shaping) for name in ("alpha", "bad", "gamma")}
     answers = files._Task(places, Storage())(batches)
-    return files._sorted_out(as_row(answer) for batch in answers for answer in batch.to_pylist())
+    return collect_answers(as_row(answer) for batch in answers for answer in batch.to_pylist())
 
 
 def as_row(answer: dict[str, Any]) -> Any:

@@ -130,7 +130,7 @@ def test_the_template_deployed_again_changes_and_announces_nothing(twin: Twin, p
     outputs = assembly.deploy(plan, client=twin.client)
     assert outputs["LandingBucket"] == twin.landing_bucket
     assert twin.client("sns").list_subscriptions()["Subscriptions"] == before
-    assert "Messages" not in twin.client("sqs").receive_message(QueueUrl=twin.queue_url)
+    assert "Messages" not in twin.client("sqs").receive_message(QueueUrl=twin.queue_url, WaitTimeSeconds=0)
 
 
 # --- a stack of a few resources, to be changed ---

@@ -15,7 +15,9 @@ from forebay_local.twin.twin import Twin
 def announced(twin: Twin) -> list[dict[str, Any]]:
     sqs = twin.client("sqs")
     found: list[dict[str, Any]] = []
-    while got := sqs.receive_message(QueueUrl=twin.queue_url, MaxNumberOfMessages=10).get("Messages", []):
+    while got := sqs.receive_message(QueueUrl=twin.queue_url, MaxNumberOfMessages=10, WaitTimeSeconds=0).get(
+        "Messages", []
+    ):
         for message in got:
             found += [record["s3"]["object"] for record in json.loads(message["Body"])["Records"]]
             sqs.delete_message(QueueUrl=twin.queue_url, ReceiptHandle=message["ReceiptHandle"])
@@ -43,6 +45,10 @@ def test_every_put_is_announced_and_every_version_is_there(twin: Twin) -> None:
 def test_messages_by_hand_come_off_the_queue_beside_the_others(twin: Twin) -> None:
     assert send_messages(twin.client("sqs"), twin.queue_url, [Message(f"junk {n}") for n in range(12)]) == 12
     seen = set()
-    while got := twin.client("sqs").receive_message(QueueUrl=twin.queue_url, MaxNumberOfMessages=10).get("Messages"):
+    while (
+        got := twin.client("sqs")
+        .receive_message(QueueUrl=twin.queue_url, MaxNumberOfMessages=10, WaitTimeSeconds=0)
+        .get("Messages")
+    ):
         seen |= {message["Body"] for message in got}
     assert seen == {f"junk {n}" for n in range(12)}

@@ -120,10 +120,12 @@ def test_the_command_names_files_that_s3_told_nobody_of_and_announces_them(quick
 def files_in(twin: Twin) -> set[tuple[str, str | None, str]]:
     """What the source would make of the queue's messages, which are taken off it."""
     found = set()
-    while got := twin.client("sqs").receive_message(QueueUrl=twin.queue_url, MaxNumberOfMessages=10).get("Messages"):
+    sqs = twin.client("sqs")
+    at_once = {"QueueUrl": twin.queue_url, "MaxNumberOfMessages": 10, "WaitTimeSeconds": 0}
+    while got := sqs.receive_message(**at_once).get("Messages"):
         for message in got:
             found |= {(file.key, file.version_id, file.etag) for file in read_message(message["Body"]).files}
-            twin.client("sqs").delete_message(QueueUrl=twin.queue_url, ReceiptHandle=message["ReceiptHandle"])
+            sqs.delete_message(QueueUrl=twin.queue_url, ReceiptHandle=message["ReceiptHandle"])
     return found
 
 

@@ -24,7 +24,9 @@ def bodies(twin: Twin) -> list[dict[str, Any]]:
     """What the queue holds; an announcement is there when the put has been answered."""
     sqs = twin.client("sqs")
     found = []
-    while got := sqs.receive_message(QueueUrl=twin.queue_url, MaxNumberOfMessages=10).get("Messages", []):
+    while got := sqs.receive_message(QueueUrl=twin.queue_url, MaxNumberOfMessages=10, WaitTimeSeconds=0).get(
+        "Messages", []
+    ):
         for message in got:
             found.append(json.loads(message["Body"]))
             sqs.delete_message(QueueUrl=twin.queue_url, ReceiptHandle=message["ReceiptHandle"])
