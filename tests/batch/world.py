@@ -34,7 +34,7 @@ from forebay.ledger.ledger import Ledger
 from forebay.operate.lake_view import LakeView
 from forebay.table.kernel import TableLogs
 
-__all__ = ["SERVICE", "Died", "World", "records", "unread"]
+__all__ = ["SERVICE", "Died", "World", "die_after", "records", "unread"]
 
 SERVICE = """
 name = "studio"
@@ -106,7 +106,7 @@ class World:
         batch = self.batch()
         with self.monkeypatch.context() as patched:
             if dies_after is not None:
-                _die_after(patched, dies_after)
+                die_after(patched, dies_after)
             try:
                 batch.process(names, number)
             finally:
@@ -198,7 +198,7 @@ class World:
         return answer if isinstance(answer, Unread) else answer[start:stop]
 
 
-def _die_after(patched: pytest.MonkeyPatch, commits: int) -> None:
+def die_after(patched: pytest.MonkeyPatch, commits: int) -> None:
     done = [0]
 
     def around(real: Any) -> Any:

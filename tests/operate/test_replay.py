@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -123,6 +124,36 @@ def test_a_file_that_became_something_else_since_the_plan_is_left(lake: str) -> 
     assert mark(view, found) == 1
     assert (outcomes(lake)["in/a.json"], outcomes(lake)["in/b.json"]) == ("replay", "superseded")
     assert [file.key for file in waiting(view).files] == ["in/a.json"]
+
+
+def test_files_for_another_lake_are_shown_and_loaded_and_this_ledger_stays(
+    lake: str, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    side = str(tmp_path_factory.mktemp("side"))
+    command = ("replay", "--table", "alpha", "--lake", lake, "--into", side)
+    assert "have these rows here" in ran(*command, "--dry-run")
+    read: list[str] = []
+
+    def load(spark: Any, files: Any, service: Any, place: str, **_: Any) -> Iterator[int]:
+        read.extend(file.key for file in files)
+        yield len(files)
+
+    monkeypatch.setattr("forebay.operate.aside.load_aside", load)
+    for name in ("forebay.lake.safety.session_for", "forebay.batch.expectations.check_expressions"):
+        monkeypatch.setattr(name, lambda *_, **__: None)
+    status, out, err = given((*command, "--yes"), "")
+    assert (status, err) == (0, "2 of 2 files are read\n")
+    assert f"forebay accounts --lake {side}" in out
+    assert read == ["in/a.json", "in/b.json"]
+    assert "replay" not in outcomes(lake).values()
+    told = json.loads(ran("history", "--lake", lake, "--json").splitlines()[0])
+    assert (told["what"][:27], told["undo"]) == ("replay: 2 files into " + side[:6], f"delete {side}")
+
+
+@pytest.mark.parametrize("part", ["", "/", "/side", "/.."])
+def test_a_lake_within_this_one_is_refused(lake: str, part: str) -> None:
+    place = str(Path(lake).parent) if part == "/.." else f"{lake}{part}"
+    assert "is a part of this lake" in failed(2, "replay", "--table", "alpha", "--lake", lake, "--into", place)
 
 
 def test_live_files_pass(lake: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated
@@ -10,7 +11,7 @@ import typer
 
 from forebay.cli.files import TIMES
 from forebay.cli.history import leave_record
-from forebay.cli.options import AsJson, DryRun, Lake, OfService, QueueUrl, Yes
+from forebay.cli.options import AsJson, DryRun, Lake, OfService, QueueUrl, Service, Yes
 from forebay.cli.progress import Progress
 from forebay.cli.show import columns, console, error_console, print_json
 from forebay.errors import InvalidConfiguration
@@ -34,6 +35,10 @@ def replay(
     batch: Annotated[int | None, typer.Option(help="Files of this batch.")] = None,
     quarantined: Annotated[bool, typer.Option("--quarantined", help="Files with records in the quarantine.")] = False,
     of: OfService = "",
+    into: Annotated[
+        str, typer.Option(metavar="LAKE", help="Load them into this other lake, and leave this one as it is.")
+    ] = "",
+    service: Service = "",
     resume: Annotated[
         bool, typer.Option("--resume", help="Announce again what an earlier replay has not loaded yet.")
     ] = False,
@@ -51,6 +56,9 @@ def replay(
     their rows file by file, in one commit per table, so nothing stands twice. A file that S3 no longer has keeps its rows, and
     the ledger says not-replayed. After an interruption --resume continues. Undo: push the earlier declarations, and repeat the
     command.
+
+    --into loads the files into another lake instead, with the declarations of --service. This lake and its ledger stay as they
+    are. The command starts Spark for that, and goes on where it was when you repeat it. Undo: delete that lake.
     """
     from forebay.aws.client import client
     from forebay.aws.preflight import check_queue
@@ -65,20 +73,32 @@ def replay(
         raise InvalidConfiguration.one(
             "replay", "choose files, or --resume", "such as --table alpha --since 2026-05-01"
         )
-    if not queue_url and not dry_run:
+    if into and resume:
+        raise InvalidConfiguration.one("--resume", "is not for --into", "repeat the command as it was; it goes on")
+    if not queue_url and not dry_run and not into:
         raise InvalidConfiguration.one("--queue-url", "has no value", "or set FOREBAY_QUEUE_URL")
     view = view_of(lake)
+    if into:
+        from forebay.operate.aside import side_lake
+
+        into = side_lake(view.lake, into)
     found = waiting(view, of or None) if resume else replay_of(view, choice, files or ())
     if table and not found.files:
         known_table(view, table)
     if as_json:
         told = {"files": len(found.files), "records": found.records, "rows": found.rows, **found.held}
-        print_json([{**told, "left_out": found.left_out, "dry_run": dry_run}])
+        print_json([{**told, "left_out": found.left_out, "dry_run": dry_run, **({"into": into} if into else {})}])
     else:
-        _show(found)
+        _show(found, into)
     if dry_run or not found.files:
         return
-    check_queue(queue_url)
+    if queue_url:
+        check_queue(queue_url)
+    if into:
+        if not yes:
+            typer.confirm(f"Read them into {into}?", abort=True)
+        _load_aside(lake, found, service, into, queue_url, most_waiting, rate)
+        return
     if not (yes or resume):
         typer.confirm("Read them again, and replace their rows?", abort=True)
     count = mark(view, found)
@@ -97,10 +117,43 @@ def replay(
     error_console.print("the ingest job replaces their rows; `forebay files list --outcome replay` shows what is left")
 
 
-def _show(found: Replay) -> None:
-    console.print(
-        f"{len(found.files):,} files of {found.records:,} records are read again. These rows leave, new ones come:"
+def _load_aside(
+    lake: str, found: Replay, place: str, into: str, queue_url: str, most_waiting: int, rate: float
+) -> None:
+    from forebay.aws.announce import wait_while_full
+    from forebay.aws.client import client
+    from forebay.aws.preflight import check_lake
+    from forebay.batch.expectations import check_expressions
+    from forebay.declaration.service import load_service
+    from forebay.events import to_log
+    from forebay.lake.safety import session_for
+    from forebay.operate.aside import load_aside
+
+    check_lake(into)
+    declared = load_service(place)
+    spark = session_for(into, "forebay-replay", emit=to_log())
+    check_expressions(spark, declared)
+
+    def let_others_pass(files: int) -> None:
+        if queue_url:
+            wait_while_full(client("sqs"), queue_url, most_waiting)
+        if rate:
+            time.sleep(files / rate)
+
+    files = [file.landed for file in found.files]
+    with Progress(len(files)) as shown:
+        for so_far in load_aside(spark, files, declared, into, emit=to_log(), before_each=let_others_pass):
+            shown.tell(f"{so_far:,} of {len(files):,} files are read", so_far)
+    what = f"replay: {len(files):,} files into {into}; this lake is as it was"
+    leave_record(lake, what, undo=f"delete {into}")
+    console.print(f"{into} has them: `forebay tables --lake {into}`, and `forebay accounts --lake {into}`")
+
+
+def _show(found: Replay, into: str) -> None:
+    what = (
+        "are for that lake. They have these rows here:" if into else "are read again. These rows leave, new ones come:"
     )
+    console.print(f"{len(found.files):,} files of {found.records:,} records {what}")
     shown = columns("table", ">rows")
     for table, rows in found.rows.items():
         shown.add_row(table, f"{rows:,}")

@@ -5,8 +5,8 @@
 * `columns` the columns of a table and where they came from      * `settle` decides them again, by all rows
 * `held` quarantined and parked records      * `quality` verdicts on expectations
 * `files` what the ledger has      * `where` the life of one file
-* `replay` files that are read again      * `rollback` tables that go back to an earlier version
-* `conflict` commits that others may come before
+* `replay` files that are read again      * `aside` into another lake
+* `rollback` tables that go back to an earlier version      * `conflict` commits that others may come before
 * `status` how it is going      * `report` hour by hour, as a `page`      * `cost` of this month so far
 * `deployed` what AWS tells of runs, alarms and deployments
 * `queue` what waits, and what died      * `sql` queries over tables and ledger

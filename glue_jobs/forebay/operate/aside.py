@@ -1,0 +1,80 @@
+"""Files are read again into another lake, and nothing of this one changes: to see what declarations make of them.
+
+In: a session, files, declarations, and the place of the side lake. Out: how many files are read so far. The side lake has
+tables, a quarantine and a ledger of its own, so that every command answers there. Said again it goes on: its ledger knows what
+it has. A batch that was interrupted is finished first.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from forebay.address import is_s3
+from forebay.batch.batch import Batch
+from forebay.declaration.service import Service
+from forebay.errors import InvalidConfiguration
+from forebay.events import Emit
+from forebay.lake.layout import writer_of
+from forebay.lake.lease import hold
+from forebay.landed_file import LandedFile
+from forebay.ledger.ledger import Ledger
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["load_aside", "side_lake"]
+
+FILES_A_BATCH = 200
+NAMES = "bucket string, key string, size long, etag string, version_id string, sequencer string, event_time timestamp"
+
+
+def side_lake(lake: str, place: str) -> str:
+    """The place, of a lake that is another one and not within this one. A folder in a lake would pass for a table."""
+    side, this = (f"{_whole(one)}/" for one in (place, lake))
+    if side.startswith(this) or this.startswith(side):
+        raise InvalidConfiguration.one(f"--into {place}", "is a part of this lake", "name a place of its own")
+    return place.rstrip("/")
+
+
+def _whole(place: str) -> str:
+    """One spelling for each place."""
+    if is_s3(place):
+        return place.replace("s3a://", "s3://").rstrip("/")
+    return str(Path(place.removeprefix("file://")).resolve())
+
+
+def load_aside(
+    spark: SparkSession,
+    files: Sequence[LandedFile],
+    service: Service,
+    side: str,
+    *,
+    emit: Emit,
+    before_each: Callable[[int], None] = lambda files: None,
+) -> Iterator[int]:
+    """`before_each` is given how many files the next batch has; it may wait."""
+    generation = uuid.uuid4().hex[:12]
+    with ExitStack() as leaving:
+        lease = hold(writer_of(side, service.name), wait_s=0)
+        leaving.callback(lease.let_go)
+        batch = Batch(
+            spark,
+            service,
+            lake=side,
+            generation=lambda: generation,
+            ledger=Ledger(spark, side),
+            emit=emit,
+            still_ours=lease.check,
+        )
+        leaving.callback(batch.close)
+        batch.finish_earlier(None)
+        for number, at in enumerate(range(0, len(files), FILES_A_BATCH)):
+            some = files[at : at + FILES_A_BATCH]
+            before_each(len(some))
+            rows = [(f.bucket, f.key, f.size, f.etag, f.version_id, f.sequencer, f.event_time) for f in some]
+            batch.process(spark.createDataFrame(rows, NAMES), number)
+            yield at + len(some)
