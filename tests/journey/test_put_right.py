@@ -1,0 +1,69 @@
+"""An operator puts things right: a bad release is taken back, and a paused table catches up; every sum holds at each step."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from forebay.operate.lake_view import LakeView
+from tests.journey.story import Story, event, lines
+from tests.operate.command import given, ran
+
+GOOD = """
+name = "studio"
+[[tables]]
+name = "{game}"
+columns = [{ name = "level", type = "long" }]
+"""
+BAD = GOOD.replace('"level", type', '"level", path = "no.such.field", type')
+
+
+def levels(told: Story, table: str) -> list[object]:
+    return sorted(row["level"] for row in told.rows(table, "select level from t"))
+
+
+def test_a_bad_release_is_taken_back_and_its_files_are_read_again(told: Story, tmp_path: Path) -> None:
+    told.service = str(tmp_path)
+    declared = tmp_path / "service.toml"
+    declared.write_text(GOOD)
+    told.put("1.json", lines([event("alpha", n, level=n) for n in range(3)]))
+    told.run()
+    before = LakeView(told.lake).facts("alpha")
+    assert before is not None
+
+    declared.write_text(BAD)
+    for number in (2, 3):
+        told.put(f"{number}.json", lines([event("alpha", n, level=n) for n in range(number * 10, number * 10 + 2)]))
+    assert told.run().differences() == []
+    assert len(told.rows("alpha")) == 7
+    assert len([row for row in told.rows("alpha") if row["level"] is None]) == 4
+
+    to = ("--to", str(before.version), "--and-replay", "--yes", "--queue-url", told.queue_url)
+    status, out, _ = given(("rollback", "alpha", *to, "--lake", told.lake), "")
+    assert (status, "4 rows left, 0 came" in out) == (0, True)
+    assert (levels(told, "alpha"), told.accounts().differences()) == ([0, 1, 2], [])
+
+    declared.write_text(GOOD)
+    assert told.run().differences() == []
+    assert levels(told, "alpha") == [0, 1, 2, 20, 21, 30, 31]
+    assert told.accounts().files == {"loaded": 3}
+
+
+def test_a_paused_table_catches_up_and_a_replay_doubles_nothing(told: Story, tmp_path: Path) -> None:
+    told.service = str(tmp_path)
+    (tmp_path / "service.toml").write_text(GOOD)
+    lake = ("--lake", told.lake)
+    told.put("1.json", lines([event(game, n, level=n) for game in ("alpha", "beta") for n in range(2)]))
+    told.run()
+    ran("pause", "alpha", *lake)
+    told.put("2.json", lines([event(game, n, level=n) for game in ("alpha", "beta") for n in (5, 6)]))
+    sums = told.run()
+    assert (sums.differences(), sums.quarantined, sums.rows["alpha"], sums.rows["beta"]) == ([], 2, 2, 4)
+    said = ran("resume", "alpha", *lake, "--service", told.service)
+    assert "2 rows wait" in said
+    assert (levels(told, "alpha"), told.accounts().differences()) == ([0, 1, 5, 6], [])
+
+    status, _, _ = given(("replay", "--table", "beta", *lake, "--queue-url", told.queue_url, "--yes"), "")
+    assert status == 0
+    sums = told.run()
+    assert (sums.differences(), sums.files, sums.quarantined) == ([], {"loaded": 2}, 0)
+    assert levels(told, "alpha") == levels(told, "beta") == [0, 1, 5, 6]
