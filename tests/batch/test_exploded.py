@@ -70,7 +70,7 @@ def test_elements_survive_a_crash_a_pause_a_retry_a_duplicate_and_a_new_version_
     world.answers["a.json"], world.etags["a.json"] = order("5", 5).encode(), "a.json-2"
     world.try_batch(2, [world.file("a.json", 2)])
     assert lines_of(world) == [("1", 1, "7.00"), ("1", 3, "9.00"), ("5", 0, "5.00")]
-    columns = set(world._table("lines")[0].asDict())
+    columns = set(world._table("lines")[0])
     assert columns == {
         "order_id",
         "position",

@@ -96,7 +96,7 @@ def test_forebay_stop_ends_a_continuous_run_from_elsewhere_after_its_batch(told:
         (
             ["--queue-url", "http://127.0.0.1:9/1/q", "--lake", "s3://lake"],
             {"AWS_ENDPOINT_URL": "http://127.0.0.1:9"},
-            "forebay: queue http://127.0.0.1:9/1/q: nobody answers (AWS_ENDPOINT_URL_SQS says http://127.0.0.1:9",
+            "forebay: queue http://127.0.0.1:9/1/q: nobody answers (AWS_ENDPOINT_URL says http://127.0.0.1:9",
         ),
         (["--queue-url", "arrivals", "--lake", "s3://lake"], {}, "forebay: queue arrivals: is not a URL"),
         (["--queue-url", "https://sqs/q", "--lake", "lake"], {}, "forebay: --lake: must be s3://bucket"),

@@ -135,7 +135,7 @@ def test_what_lands_by_another_try_is_no_duplicate_of_what_came_and_what_comes_i
         raise OSError("the driver is gone")
 
     with monkeypatch.context() as patched:
-        patched.setattr(_Carrying, "_change_ledger", dies)
+        patched.setattr(_Carrying, "change_ledger", dies)
         with pytest.raises(OSError, match="gone"):
             tried(told, spark)
     assert tried(told, spark) == Retried(1), "the other four were finished first"

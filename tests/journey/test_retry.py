@@ -131,7 +131,7 @@ def dying(method: str, *, before: bool) -> Callable[..., Any]:
 
 @pytest.mark.parametrize(
     ("method", "before"),
-    [("_write", True), ("_write", False), ("_change_ledger", False), ("_let_go", True), ("_let_go", False)],
+    [("_write", True), ("_write", False), ("change_ledger", False), ("let_go", True), ("let_go", False)],
 )
 def test_killed_anywhere_it_is_finished_first_and_nothing_stands_twice(
     told: Story, spark: SparkSession, monkeypatch: pytest.MonkeyPatch, method: str, before: bool
