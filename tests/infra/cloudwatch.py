@@ -12,6 +12,7 @@ import operator
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from statistics import mean, pstdev
 from typing import Any
 
@@ -110,10 +111,10 @@ def evaluate(points: Sequence[float | None], rule: Rule, state: str) -> str:
 def ringing(rule: Rule, samples: Mapping[str, Samples], *, until: int, phase: int, further_back: int) -> Iterator[int]:
     """The minutes in which the alarm rings, looked at whenever one of its periods ends."""
     state = "OK"
+    value = cache(lambda begin: rule.value(samples, begin, begin + rule.minutes))
     for now in range(phase or rule.minutes, until, rule.minutes):
         spans = range(rule.periods + further_back, 0, -1)
-        ends = [(now - n * rule.minutes, now - (n - 1) * rule.minutes) for n in spans]
-        state = evaluate([rule.value(samples, begin, end) for begin, end in ends], rule, state)
+        state = evaluate([value(now - n * rule.minutes) for n in spans], rule, state)
         if state == "ALARM":
             yield now
 
@@ -132,7 +133,7 @@ def _value(
 
 
 def _aggregated(samples: Samples, statistic: str, begin: int, end: int) -> float | None:
-    within = [value for minute, value in samples.items() if begin <= minute < end]
+    within = [samples[minute] for minute in range(begin, end) if minute in samples]
     return STATISTICS[statistic](within) if within else None
 
 
