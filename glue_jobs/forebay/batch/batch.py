@@ -367,7 +367,7 @@ def _failed_replays(ends: Iterable[FileEnd], split: Sorted) -> list[dict[str, An
 
 def _withheld_replays(ends: Iterable[FileEnd], split: Sorted, at: datetime) -> Iterator[Waiting]:
     """They come again by themselves, as other files do that S3 withheld."""
-    replays = {one.by.file_id for one in split.superseded if one.is_replay}
+    replays = split.replays
     for end in ends:
         if end.outcome in WITHHELD and end.file.file_id in replays:
             yield Waiting(end.file, split.tries.get(end.file.file_id, 1) + 1, at)
