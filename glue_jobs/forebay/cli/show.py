@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "WIDE",
-    "ago",
     "at",
     "columns",
     "console",
@@ -35,7 +34,6 @@ __all__ = [
     "show_accounts",
     "show_tables",
     "size",
-    "span",
     "styled",
 ]
 
@@ -100,17 +98,6 @@ def print_json(rows: Iterable[Mapping[str, Any]]) -> None:
 
 def at(moment: datetime | None) -> str:
     return moment.strftime("%Y-%m-%d %H:%M:%S") if moment else "-"
-
-
-def ago(moment: datetime, now: datetime) -> str:
-    return f"{span(max(0.0, (now - moment).total_seconds()))} ago"
-
-
-def span(seconds: float) -> str:
-    for unit, length in (("d", 86_400), ("h", 3_600), ("min", 60)):
-        if seconds >= 2 * length:
-            return f"{seconds / length:.0f} {unit}"
-    return f"{seconds:.0f} s"
 
 
 def _plain(value: object) -> object:

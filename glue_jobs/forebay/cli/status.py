@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from forebay.cli.options import AsJson, Checkpoint, Lake, QueueUrl, Stack
-from forebay.cli.show import ago, at, columns, console, error_console, print_json, span
+from forebay.cli.show import at, columns, console, error_console, print_json
+from forebay.operate.page.content import age, span
 
 if TYPE_CHECKING:
     from forebay.operate.doctor.deployment import Deployment
@@ -70,7 +71,7 @@ def _lines(now: Status, before: Status | None) -> Iterator[str]:
     yield f"job         {now.runs or 'none runs'}"
     if now.batch is not None:
         done = f"{now.batch.files:,} files, {now.batch.records:,} records"
-        yield f"last batch  {now.batch.batch} of {now.batch.service}, {ago(now.batch.at, now.at)}: {done}"
+        yield f"last batch  {now.batch.batch} of {now.batch.service}, {age(now.at, now.batch.at)}: {done}"
     today = ", ".join(f"{count:,} {outcome}" for outcome, count in sorted(now.today.items())) or "none"
     yield f"today       {today}; {now.records_today:,} records"
     yield f"ledger      {now.files:,} files{_rate(now, before)}"
@@ -81,7 +82,7 @@ def _lines(now: Status, before: Status | None) -> Iterator[str]:
     if now.replays:
         yield f"replays     {now.replays:,} files wait to be read again"
     if now.reconciled is not None:
-        looked = f"of {now.reconciled.looked_at:,} files, {ago(now.reconciled.at, now.at)}"
+        looked = f"of {now.reconciled.looked_at:,} files, {age(now.at, now.reconciled.at)}"
         yield f"missed      {now.reconciled.missed:,} {looked}; reconcile announced them"
     if now.cost is not None:
         parts = ", ".join(f"{usd:,.2f} for {part}" for part, usd in now.cost.usd.items())
@@ -90,8 +91,8 @@ def _lines(now: Status, before: Status | None) -> Iterator[str]:
     if ordered:
         (newest, at), (oldest_name, oldest_at) = ordered[0], ordered[-1]
         yield (
-            f"tables      {len(ordered):,}; newest rows {ago(at, now.at)} ({newest}), "
-            f"oldest {ago(oldest_at, now.at)} ({oldest_name})"
+            f"tables      {len(ordered):,}; newest rows {age(now.at, at)} ({newest}), "
+            f"oldest {age(now.at, oldest_at)} ({oldest_name})"
         )
 
 
