@@ -35,7 +35,7 @@ from forebay.settings import MergeSettings
 from forebay.spark.signals import stopping_on_signals
 from forebay.table.catalog import Catalog
 from forebay.table.kernel import TableLogs
-from forebay.upkeep.compaction.carry_out import REASONS, sentence_of
+from forebay.upkeep.compaction.carry_out import reason_of, sentence_of
 from forebay.upkeep.run import RunResult, TableResult, over_tables, report_unfinished
 
 if TYPE_CHECKING:
@@ -165,8 +165,7 @@ class Merger:
         except LeaseHeld as taken:
             return left("busy", f"{taken.holder} works on the table's tombstones; the next run takes it")
         except (PySparkException, Py4JError, ClientError, BotoCoreError, OSError, ForebayError) as failure:
-            conflict = REASONS[0][1].search(f"{type(failure).__name__} {failure}")
-            return left("conflict" if conflict else "failed", sentence_of(failure))
+            return left("conflict" if reason_of(failure) == "conflict" else "failed", sentence_of(failure))
         return TableMerge(table=pair.state, steps=tuple(steps))
 
     def _step(self, pair: Pair, lease: Lease) -> Step | None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +23,7 @@ from forebay.lake.objects import open_objects
 from forebay.merge.lag import APPS
 from forebay.merge.winners import RANK, ChangedKeys, Ranking, newer
 from forebay.table.commit import Txn
+from forebay.table.exchange import of_session
 from forebay.table.kernel import TableLogs
 
 if TYPE_CHECKING:
@@ -36,7 +37,6 @@ NOTED = "_ingested_at"
 """By which a tombstone's age is told."""
 MOST_PARTITIONS = 1000
 """That a merge names. Of more it reads all."""
-APP, VERSION = "spark.databricks.delta.write.txnAppId", "spark.databricks.delta.write.txnVersion"
 PROPERTIES = {"delta.enableDeletionVectors": "false"}
 """Every reader shall read it, whatever the cluster's own defaults are."""
 
@@ -182,15 +182,8 @@ class State:
         with self._counted_as(version):
             merge.execute()
 
-    @contextmanager
-    def _counted_as(self, version: int) -> Iterator[None]:
-        self._session.conf.set(APP, self._app_id)
-        self._session.conf.set(VERSION, str(version))
-        try:
-            yield
-        finally:
-            self._session.conf.unset(APP)
-            self._session.conf.unset(VERSION)
+    def _counted_as(self, version: int) -> AbstractContextManager[None]:
+        return of_session(self._session, Txn(self._app_id, version))
 
     def _overwrite(self, path: str, rows: DataFrame, partitions: tuple[str, ...], version: int) -> None:
         self._create(path, rows.schema, partitions)

@@ -31,7 +31,7 @@ from forebay.upkeep.compaction.work import Work, predicate
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["Commit", "Engine", "NotCompacted", "sentence_of"]
+__all__ = ["Commit", "Engine", "NotCompacted", "reason_of", "sentence_of"]
 
 ATTEMPTS = 6
 FIRST_PAUSE_S = 0.5
@@ -195,10 +195,14 @@ class Engine:
 
     def _not_compacted(self, failure: Exception) -> NotCompacted:
         self._version()  # where the table has gone, that is the reason
-        condition = getattr(failure, "getCondition", lambda: None)()
-        text = f"{type(failure).__name__} {condition} {failure}"
-        reason = next((reason for reason, pattern in REASONS if pattern.search(text)), "failed")
-        return NotCompacted(reason, sentence_of(failure))
+        return NotCompacted(reason_of(failure), sentence_of(failure))
+
+
+def reason_of(failure: Exception) -> str:
+    """`conflict`, `unsupported` or `failed`."""
+    condition = getattr(failure, "getCondition", lambda: None)()
+    text = f"{type(failure).__name__} {condition} {failure}"
+    return next((reason for reason, pattern in REASONS if pattern.search(text)), "failed")
 
 
 def sentence_of(failure: Exception) -> str:
