@@ -136,7 +136,7 @@ def month(size: Size) -> dict[str, float]:
         "lambda_call_million": looks / 1e6,
         "lambda_gb_second": looks * LOOK_S * LOOK_GB,
         "schedule_million": looks / 1e6,
-        "kms_key": 2,
+        "kms_key": 1,
         "kms_request_ten_thousand": (hours * 60 * KMS_REQUESTS_A_MINUTE + looks) / 1e4,
     }
 

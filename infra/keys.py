@@ -1,4 +1,4 @@
-"""Two KMS keys, one for data on its way and in the lake, one for the vault. So a right to one is none to the other.
+"""The KMS key for data on its way and in the lake.
 
 A service that hands something encrypted to another one needs the key itself: S3 to publish to our topic, SNS to put into our
 queues, CloudWatch to publish alarms, CloudWatch Logs to keep logs. Each is let in for this account and, where the service
@@ -37,7 +37,6 @@ class Keys(Construct):
         """`landing_bucket_arn` is of the bucket that is made here, if one is."""
         super().__init__(scope, construct_id)
         self.data = self._data_key(settings)
-        self.vault = self._key("Vault", settings, "personal data, kept apart")
         alarms = f"arn:{Aws.PARTITION}:cloudwatch:{Aws.REGION}:{Aws.ACCOUNT_ID}:alarm:{settings.name}-*"
         if landing_bucket_arn:
             self._let_in("s3.amazonaws.com", "LandingBucketPublishes", source=landing_bucket_arn)

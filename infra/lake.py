@@ -1,6 +1,6 @@
-"""Where the tables are: the lake, the vault for personal data, the jobs' own scratch space, and the catalog's database.
+"""Where the tables are: the lake, the jobs' own scratch space, and the catalog's database.
 
-The lake and the vault have no lifecycle rule that deletes or moves an object: which file is live, only a Delta log knows.
+The lake has no lifecycle rule that deletes or moves an object: which file is live, only a Delta log knows.
 """
 
 from __future__ import annotations
@@ -33,7 +33,6 @@ class Lake(Construct):
     ) -> None:
         super().__init__(scope, construct_id)
         self.bucket = self._bucket(settings, keys.data, access_logs)
-        self.vault = private_bucket(self, "vault", settings=settings, key=keys.vault, access_logs=access_logs)
         self.artefacts = private_bucket(
             self,
             "artefacts",

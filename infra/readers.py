@@ -21,7 +21,7 @@ __all__ = ["analyst", "grant_tables", "operator"]
 
 
 def analyst(scope: Construct, on: Foundation) -> iam.Role | None:
-    """Reads tables, through Athena or directly: neither the ledger, nor what was quarantined or parked, nor the vault."""
+    """Reads tables, through Athena or directly: neither the ledger, nor what was quarantined or parked."""
     if not on.settings.analysts:
         return None
     role = _role(scope, on, "analyst", on.settings.analysts)

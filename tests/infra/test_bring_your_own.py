@@ -117,11 +117,10 @@ def test_analysts_read_tables_and_nothing_of_forebays_own(in_vpc: Synthesized) -
     assert [one["Principal"] for one in trusts] == [{"AWS": IN_A_VPC["analysts"]}]
 
 
-def test_operators_may_do_what_commands_do_and_not_read_the_vault(in_vpc: Synthesized) -> None:
+def test_operators_may_do_what_commands_do(in_vpc: Synthesized) -> None:
     role = of_role(in_vpc, "Operator")
     rights = {action for one in role.values() for action in listed(one["Action"])}
     assert {"sqs:ReceiveMessage", "s3:PutObject", "glue:BatchStopJobRun", "lambda:InvokeFunction"} <= rights
-    assert "Vault" not in json.dumps(role)
 
 
 def test_lake_formation_grants_the_ingest_job_and_the_analysts_their_tables(in_vpc: Synthesized) -> None:
@@ -143,8 +142,8 @@ def test_lake_formation_grants_the_ingest_job_and_the_analysts_their_tables(in_v
 def test_nothing_is_made_that_was_brought(brought: Synthesized) -> None:
     for kind in ("SQS::Queue", "SNS::Subscription", "Glue::Database", "IAM::Role", "IAM::Policy"):
         assert brought.of(kind) == {}, kind
-    assert set(brought.of("S3::Bucket")) == {"AccessLogs", "LakeArtefacts", "LakeVault"}
-    assert set(brought.of("KMS::Key")) == {"KeysVault"}
+    assert set(brought.of("S3::Bucket")) == {"AccessLogs", "LakeArtefacts"}
+    assert brought.of("KMS::Key") == {}
 
 
 def test_jobs_and_functions_work_with_what_was_brought(brought: Synthesized) -> None:

@@ -122,9 +122,9 @@ def test_with_prices_of_ones_own_each_cell_is_money_and_they_are_summed(
     assert costs.main(["--prices", str(written(tmp_path / "prices.toml", usd))]) == 0
     said = capsys.readouterr().out
     assert "USD, by prices of 2026-01-31 in eu-west-1, from my bill:" in said
-    assert "| `kms_key` | 4 | 4 | 4 | 4 |" in said
-    assert "| **USD in all** | 4.00 | 4.00 | 4.00 | 4.00 |" in said
-    assert "| **USD for a million files** | - | 131.51 | 2.63 | 0.13 |" in said
+    assert "| `kms_key` | 2 | 2 | 2 | 2 |" in said
+    assert "| **USD in all** | 2.00 | 2.00 | 2.00 | 2.00 |" in said
+    assert "| **USD for a million files** | - | 65.75 | 1.32 | 0.07 |" in said
 
 
 def test_wrong_prices_are_told_all_at_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -84,7 +84,7 @@ def test_no_bucket_is_public_and_all_but_the_access_logs_have_our_key(service: S
         assert set(properties["PublicAccessBlockConfiguration"].values()) == {True}, name
         (rule,) = properties["BucketEncryption"]["ServerSideEncryptionConfiguration"]
         key = rule["ServerSideEncryptionByDefault"].get("KMSMasterKeyID")
-        wanted = {"AccessLogs": None, "LakeVault": "KeysVault"}.get(name, "KeysData")
+        wanted = None if name == "AccessLogs" else "KeysData"
         assert (text(key).strip("<>").split(".")[0][:-8] if key else None) == wanted, name
 
 
@@ -108,9 +108,8 @@ def test_every_log_is_kept_for_a_while_only_and_the_key_knows_its_name(service: 
 
 
 def test_no_lifecycle_rule_can_touch_a_delta_log_or_live_data(service: Synthesized) -> None:
-    for name in ("Lake", "LakeVault"):
-        rules = service.one("S3::Bucket", name)["LifecycleConfiguration"]["Rules"]
-        assert [set(r) - {"Id", "Status"} for r in rules] == [{"AbortIncompleteMultipartUpload"}], name
+    rules = service.one("S3::Bucket", "Lake")["LifecycleConfiguration"]["Rules"]
+    assert [set(r) - {"Id", "Status"} for r in rules] == [{"AbortIncompleteMultipartUpload"}]
     for rule in service.one("S3::Bucket", "LakeArtefacts")["LifecycleConfiguration"]["Rules"]:
         if "ExpirationInDays" in rule:
             assert rule["Prefix"] in ("scratch/", "spark-events/")
@@ -159,12 +158,9 @@ def test_a_service_uses_the_key_for_our_things_alone(made: Synthesized) -> None:
     }
 
 
-def test_nothing_may_use_the_vaults_key_yet(service: Synthesized) -> None:
-    (only,) = service.one("KMS::Key", "KeysVault")["KeyPolicy"]["Statement"]
-    assert text(only["Principal"]["AWS"]).endswith(":root")
-    rights = json.dumps([p["Properties"] for p in service.of("IAM::Policy").values()])
-    assert "KeysVault" not in rights
-    assert "LakeVault" not in rights
+def test_nothing_is_deployed_for_personal_data_that_no_declaration_keeps_apart(service: Synthesized) -> None:
+    assert set(service.of("KMS::Key")) == {"KeysData"}
+    assert not [name for name in service.of("S3::Bucket") if "Vault" in name]
 
 
 # --- who may do what -------------------------------------------------------------------------------------------------
