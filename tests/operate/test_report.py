@@ -16,7 +16,7 @@ from forebay.operate.lake_view import LakeView
 from forebay.operate.page.content import Page
 from forebay.operate.page.rendering import render
 from forebay.operate.report import report_of
-from forebay.operate.status import status_of
+from forebay.operate.status import health_objects, status_of
 from tests.operate.command import ran
 from tests.operate.ledger import entry, schema_of, write_ledger
 from tests.operate.reader import EVIL, Reader
@@ -46,7 +46,18 @@ def lake(tmp_path: Path) -> str:
 
 def reported(lake: str) -> Page:
     view = LakeView(lake)
-    return report_of(view, status_of(view, now=NOW), hours=4)
+    health = health_objects(lake)
+    return report_of(view, status_of(view, health=health, now=NOW), health, hours=4)
+
+
+def test_a_report_reads_the_health_of_each_table_once(
+    lake: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[str] = []
+    real = HealthRecords.of
+    monkeypatch.setattr(HealthRecords, "of", lambda records, name: read.append(name) or real(records, name))
+    ran("report", "--lake", lake, "--out", str(tmp_path / "r.html"))
+    assert read == ["alpha"]
 
 
 def test_each_hour_and_each_table_has_its_numbers(lake: str) -> None:

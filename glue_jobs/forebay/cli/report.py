@@ -31,9 +31,10 @@ def report(
     from forebay.operate.lake_view import view_of
     from forebay.operate.page.rendering import render
     from forebay.operate.report import report_of
-    from forebay.operate.status import status_of
+    from forebay.operate.status import health_objects, status_of
 
     view = view_of(lake)
-    now = status_of(view, queue_url=queue_url, checkpoint=checkpoint, on=deployment(stack))
-    out.write_text(render(report_of(view, now, hours=hours)), encoding="utf-8")
+    health = health_objects(view.lake)
+    now = status_of(view, queue_url=queue_url, checkpoint=checkpoint, on=deployment(stack), health=health)
+    out.write_text(render(report_of(view, now, health, hours=hours)), encoding="utf-8")
     console.print(f"wrote {out}")

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
 
-from forebay.lake.log.listing import LOG
+from forebay.lake.log.listing import commit_name
 from forebay.lake.objects import Objects
 
 __all__ = ["MOST_COMMITS", "Difference", "Unknown", "difference"]
@@ -46,7 +46,7 @@ def difference(table: Objects, before: int, now: int) -> Difference | Unknown:
     left: dict[str, str] = {}
     last = min(now, before + MOST_COMMITS)
     for version in range(before + 1, last + 1):
-        content = table.read(f"{LOG}{version:020}.json")
+        content = table.read(commit_name(version))
         if content is None:
             return Unknown(f"commit {version} of the changes is gone from their log")
         for action in _changing(content):

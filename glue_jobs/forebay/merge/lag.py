@@ -8,11 +8,11 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from forebay.lake.layout import DERIVED_FROM, table_path
-from forebay.lake.log.listing import LOG, NoTable, list_log
+from forebay.lake.log.listing import NoTable, commit_name, committed_at, list_log
 from forebay.lake.objects import Objects, open_objects
 
 __all__ = ["APPS", "Lag", "lag_of"]
@@ -51,15 +51,14 @@ def lag_of(lake: str, state: str, configuration: Mapping[str, str], *, s3: Any =
         return None
     if merged is None or merged >= newest:
         return Lag(state, log, merged, newest)
-    first = next(iter(changes.found(f"{LOG}{merged + 1:020}.json")), None)
-    return Lag(state, log, merged, newest, None if first is None else first.modified.astimezone(UTC))
+    return Lag(state, log, merged, newest, committed_at(changes, merged + 1))
 
 
 def _merged(state: Objects) -> int | None:
     """The log's version that the last merge brought."""
     last = list_log(state).version
     for version in range(last, max(-1, last - NEWEST), -1):
-        for line in (state.read(f"{LOG}{version:020}.json") or b"").splitlines():
+        for line in (state.read(commit_name(version)) or b"").splitlines():
             if line.startswith(b'{"txn"') and (txn := json.loads(line)["txn"])["appId"].startswith(APPS):
                 return int(txn["version"])
     return None

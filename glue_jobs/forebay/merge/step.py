@@ -20,7 +20,7 @@ from forebay.declaration.merge import Merge
 from forebay.errors import Halt, InvalidConfiguration
 from forebay.lake.layout import table_path
 from forebay.lake.lease import Lease
-from forebay.lake.log.listing import LOG, list_log
+from forebay.lake.log.listing import commit_name, committed_at, list_log
 from forebay.lake.objects import Objects, open_objects
 from forebay.merge.difference import Difference, Unknown, difference
 from forebay.merge.history import OWN, History
@@ -142,7 +142,7 @@ def _counted(winners: DataFrame) -> dict[str, int]:
 def _metrics(state: str) -> dict[str, int]:
     """What the state's last commit says of itself: only this run commits data to it."""
     objects = open_objects(state)
-    content = objects.read(f"{LOG}{list_log(objects).version:020}.json") or b""
+    content = objects.read(commit_name(list_log(objects).version)) or b""
     for line in content.splitlines():
         if line.startswith(b'{"commitInfo"'):
             said = json.loads(line)["commitInfo"].get("operationMetrics", {})
@@ -152,8 +152,8 @@ def _metrics(state: str) -> dict[str, int]:
 
 def _waited_s(log: Objects, version: int) -> float:
     """Since a commit was made; 0 where the log has it no more."""
-    commit = next(iter(log.found(f"{LOG}{version:020}.json")), None)
-    return 0 if commit is None else round((datetime.now(UTC) - commit.modified).total_seconds(), 1)
+    at = committed_at(log, version)
+    return 0 if at is None else round((datetime.now(UTC) - at).total_seconds(), 1)
 
 
 def _must_have_columns(log: str, schema: StructType, merge: Merge) -> None:

@@ -1,12 +1,12 @@
 """What a report says: how it is going now, and hour by hour what came and where it went. No JVM.
 
-In: a view of the lake, a status, and a span. Out: a `Page`. Two scans of the ledger's columns, within the days of the span, and
-one small object for each table.
+In: a view of the lake, a status, the tables' health, and a span. Out: a `Page`. Two scans of the ledger's columns, within the
+days of the span.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -16,14 +16,14 @@ from forebay.lake.paused import ALL
 from forebay.operate.held import piles
 from forebay.operate.lake_view import LakeView
 from forebay.operate.page.content import Chart, Page, Reason, Station, TableLine, age, span
-from forebay.operate.status import Status, health_objects
+from forebay.operate.status import Status
 
 __all__ = ["report_of"]
 
 HOUR = timedelta(hours=1)
 
 
-def report_of(view: LakeView, status: Status, *, hours: int) -> Page:
+def report_of(view: LakeView, status: Status, health: Sequence[Health], *, hours: int) -> Page:
     """The last hours until now; the tables with most rows first."""
     newest = status.at.replace(minute=0, second=0, microsecond=0)
     hours_of = [newest - HOUR * n for n in reversed(range(hours))]
@@ -39,7 +39,7 @@ def report_of(view: LakeView, status: Status, *, hours: int) -> Page:
         tuple(_notes(status)),
         tuple(_journey(status)),
         tuple(_charts(view, hours_of, since)),
-        tuple(_tables(view, status, hours_of, since)),
+        tuple(_tables(view, status, health, hours_of, since)),
         tuple(sorted(reasons, key=lambda one: -one.records)),
         status.runs_of_jobs,
         status.cost,
@@ -102,13 +102,15 @@ def _charts(view: LakeView, hours: list[datetime], since: str) -> Iterator[Chart
     yield Chart("Latency", values("p50"), "{:,.0f} s", f"the median of each hour; the slowest file took {span(worst)}")
 
 
-def _tables(view: LakeView, status: Status, hours: list[datetime], since: str) -> list[TableLine]:
+def _tables(
+    view: LakeView, status: Status, health: Sequence[Health], hours: list[datetime], since: str
+) -> list[TableLine]:
     pairs = "unnest(map_keys(tables)) name, unnest(map_values(tables)) n"
     inner = f"select date_trunc('hour', committed_at) at, {pairs} from t where {since}"
     rows: dict[str, dict[datetime, int]] = {}
     for row in view.query(LEDGER, f"select at, name, sum(n) n from ({inner}) x group by at, name"):
         rows.setdefault(row["name"], {})[row["at"]] = row["n"]
-    known = {one.table: one for one in health_objects(view.lake)}
+    known = {one.table: one for one in health}
     made = [_line(name, rows.get(name, {}), known.get(name), status, hours) for name in {*rows, *known}]
     return sorted(made, key=lambda one: (-sum(one.rows), one.name))
 

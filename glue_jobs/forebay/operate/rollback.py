@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import partial
 from typing import Any
 from urllib.parse import unquote
@@ -41,7 +41,7 @@ from forebay.lake.layout import (
     writer_of,
 )
 from forebay.lake.lease import hold
-from forebay.lake.log.listing import LOG
+from forebay.lake.log.listing import committed_at
 from forebay.lake.objects import Objects, open_objects
 from forebay.ledger.entry import REPLAY, ROLLED_BACK
 from forebay.operate.conflict import commit
@@ -233,7 +233,9 @@ def _table_back(view: LakeView, name: str, to: int | datetime) -> TableBack:
         then.load_as_version(to)
     except (DeltaError, ValueError) as refused:
         raise InvalidConfiguration.one(f"table {name}", f"has no version of {to}", str(refused)) from None
-    if isinstance(to, datetime) and _committed_at(view, name, then.version()) > to:
+    # delta-rs gives the first version for a moment before it. A commit that was cleaned up is old enough.
+    at = committed_at(open_objects(table_path(view.lake, name)), then.version())
+    if isinstance(to, datetime) and at is not None and at > to:
         raise InvalidConfiguration.one(f"table {name}", f"did not exist at {to}", "its log begins later")
     if unknown := sorted({*(table.protocol().writer_features or ())} - UNDERSTOOD):
         raise InvalidConfiguration.one(
@@ -244,12 +246,6 @@ def _table_back(view: LakeView, name: str, to: int | datetime) -> TableBack:
     return TableBack(
         name, table.version(), then.version(), {file: rows for file, rows in sorted(changes.items()) if rows}
     )
-
-
-def _committed_at(view: LakeView, name: str, version: int) -> datetime:
-    """delta-rs gives the first version for a moment before it. A commit that was cleaned up is old enough."""
-    found = open_objects(table_path(view.lake, name)).found(f"{LOG}{version:020}.json")
-    return next((one.modified for one in found), datetime.min.replace(tzinfo=UTC))
 
 
 def _only_in(one: DeltaTable, other: DeltaTable) -> set[str]:

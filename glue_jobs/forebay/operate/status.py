@@ -6,7 +6,7 @@ that a person must look at, in sentences. A ledger of a million files is counted
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -109,10 +109,13 @@ def status_of(
     queue_url: str = "",
     checkpoint: str = "",
     on: Deployment | None = None,
+    health: Sequence[Health] | None = None,
     now: datetime | None = None,
 ) -> Status:
-    """Nothing of the queue where its URL is not known, and nothing of runs, alarms and cost without a deployment."""
+    """Nothing of the queue where its URL is not known, and nothing of runs, alarms and cost without a deployment. `health` is
+    read unless it is given."""
     now = now or datetime.now(UTC)
+    health = health_objects(view.lake) if health is None else health
     queue_url = queue_url or (on.queue_url if on is not None else "")
     folder = checkpoint.rstrip("/") or f"{view.lake}/{CHECKPOINT}"
     holds = holder(folder)
@@ -120,7 +123,6 @@ def status_of(
     outcomes = view.query(
         LEDGER, f"select outcome, count(*) n, sum(records) r from t where day = date '{now.date()}' group by outcome"
     )
-    health = health_objects(view.lake)
     runs = runs_since(on, month_of(now)) if on is not None else None
     kept = {name: facts.rows if (facts := view.facts(name)) else 0 for name in (LEDGER, QUARANTINE, PARKED)}
     return Status(
@@ -147,7 +149,7 @@ def status_of(
     )
 
 
-def _newest_rows(view: LakeView, health: list[Health], now: datetime) -> dict[str, datetime]:
+def _newest_rows(view: LakeView, health: Sequence[Health], now: datetime) -> dict[str, datetime]:
     known = {one.table: one.newest_at for one in health if one.newest_at is not None}
     day = (now - timedelta(days=1)).date()
     of_tables = f"select unnest(map_keys(tables)) name, committed_at from t where day >= date '{day}'"
@@ -156,7 +158,7 @@ def _newest_rows(view: LakeView, health: list[Health], now: datetime) -> dict[st
     return known
 
 
-def _cost(view: LakeView, runs: list[Run], health: list[Health], now: datetime) -> Cost:
+def _cost(view: LakeView, runs: list[Run], health: Sequence[Health], now: datetime) -> Cost:
     where = f"day >= date '{month_of(now).date()}'"
     files = sum(row["n"] for row in view.query(LEDGER, f"select count(*) n from t where {where}"))
     return cost_of(hours_of(runs, month_of(now)), files, sum(one.bytes for one in health), read_prices(), now=now)

@@ -11,7 +11,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 
 from forebay.errors import ForebayError
 from forebay.lake.objects import Found, Objects
@@ -22,6 +22,8 @@ __all__ = [
     "Listing",
     "NoTable",
     "UnsupportedTable",
+    "commit_name",
+    "committed_at",
     "content_of",
     "list_log",
     "newest_checkpoint",
@@ -69,6 +71,17 @@ def list_log(table: Objects, *, whole: bool = False) -> Listing:
         except BrokenLog:
             pass  # the hint may be old, or of a checkpoint that is gone: the log itself decides
     return _listing(table, list(table.found(LOG)))
+
+
+def commit_name(version: int) -> str:
+    """The object of a commit, in its table."""
+    return f"{LOG}{version:020}.json"
+
+
+def committed_at(table: Objects, version: int) -> datetime | None:
+    """When a commit was made, by the clock of its store; None where the log does not have it, or no more."""
+    commit = next(iter(table.found(commit_name(version))), None)
+    return None if commit is None else commit.modified.astimezone(UTC)
 
 
 def content_of(table: Objects, name: str) -> bytes:

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 
 from forebay.errors import ForebayError, Halt
 from forebay.lake.log.commit import CommitEffect, effect_of
-from forebay.lake.log.listing import LOG, BrokenLog, NoTable, list_log
+from forebay.lake.log.listing import BrokenLog, NoTable, commit_name, list_log
 from forebay.lake.objects import Objects
 from forebay.upkeep.compaction.work import Work, predicate
 
@@ -169,7 +169,7 @@ class Engine:
         except NoTable:
             return None
         for version in range(last, before, -1):
-            content = self.table.read(f"{LOG}{version:020}.json")
+            content = self.table.read(commit_name(version))
             if content is not None and word.encode() in content:
                 effect = effect_of(content)
                 self._must_hold_as_many_rows(version, effect)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from forebay.lake.log.listing import COMMIT, LOG, list_log
+from forebay.lake.log.listing import COMMIT, LOG, commit_name, list_log
 from forebay.lake.objects import open_objects
 from forebay.upkeep.maintenance.orphans import strangers_of
 from forebay.upkeep.maintenance.retention import Retention
@@ -87,7 +87,7 @@ def _deleted_since(path: str, version: int) -> int:
     """As the table's own log counts them, which every VACUUM writes into it."""
     table = open_objects(path)
     for number in range(list_log(table).version, version, -1):
-        for line in (table.read(f"{LOG}{number:020}.json") or b"").splitlines():
+        for line in (table.read(commit_name(number)) or b"").splitlines():
             info = json.loads(line).get("commitInfo", {}) if line.startswith(b'{"commitInfo"') else {}
             if info.get("operation") == "VACUUM END":
                 return int(info.get("operationMetrics", {}).get("numDeletedFiles", 0))
