@@ -186,7 +186,7 @@ def alarms(
 
 @app.command()
 def runs(state: State = HOME, as_json: AsJson = False) -> None:
-    """Every run of every job, the newest first, and where the log of each is."""
+    """List every run of every job, the newest first, and where the log of each is."""
     twin = _running(state)
     found = sorted(_runs(twin.client), key=lambda run: run["StartedOn"], reverse=True)
     if as_json:
@@ -200,7 +200,7 @@ def runs(state: State = HOME, as_json: AsJson = False) -> None:
 
 
 def _runs(client: Any) -> list[dict[str, Any]]:
-    """Every run of every job, with the arguments that the job gives by itself."""
+    """List every run of every job, with the arguments that the job gives by itself."""
     glue = client("glue")
     return [
         {**run, "Defaults": job.get("DefaultArguments", {})}

@@ -11,8 +11,9 @@ import pytest
 from deltalake import write_deltalake
 
 from forebay.batch.held import COLUMNS
+from forebay.lake.lease import hold
 from forebay.lake.paused import paused_tables
-from tests.operate.command import failed, ran
+from tests.operate.command import failed, given, ran
 from tests.operate.ledger import entry, schema_of, write_ledger
 
 
@@ -66,6 +67,28 @@ def test_all_tables_are_resumed_together_or_not_at_all(lake: str) -> None:
     assert "say it alone" in failed(2, "pause", "all", "alpha", "--lake", lake)
     assert ran("resume", "all", "--lake", lake).startswith("all tables, beta: take rows again")
     assert paused_tables(lake) == frozenset()
+
+
+def test_resume_says_that_a_running_batch_may_still_hold_rows_back(lake: str) -> None:
+    ran("pause", "alpha", "--lake", lake)
+    ingests = hold(f"{lake}/_forebay/writers/games", wait_s=0)
+    service = Path(lake, "service.toml")
+    service.write_text('name = "games"\n[[tables]]\nname = "alpha"\n')
+    status, out, err = given(("resume", "alpha", "--lake", lake, "--service", str(service)), "")
+    assert (status, out) == (0, "alpha: take rows again from the next batch on; 0 rows wait\n")
+    assert "a batch that it began before may still hold rows back" in err
+    assert given(("resume", "alpha", "--lake", lake, "--service", str(service)), "") == (
+        0,
+        "nothing is paused; 0 rows wait\n",
+        "",
+    )
+    ingests.let_go()
+
+
+def test_a_mistyped_table_is_not_resumed(lake: str) -> None:
+    ran("pause", "alpha", "--lake", lake)
+    assert "did you mean alpha?" in failed(2, "resume", "alpah", "--lake", lake)
+    assert paused_tables(lake) == {"alpha"}
 
 
 def test_rows_that_wait_are_counted_and_those_that_were_left_behind_are_a_problem(lake: str) -> None:

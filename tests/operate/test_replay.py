@@ -115,6 +115,17 @@ def test_files_of_two_services_are_not_announced_into_one_queue(lake: str, queue
     assert "1 files would be announced" in ran(*retry, "--of", "casual")
 
 
+def test_a_number_that_several_batches_have_is_no_choice(lake: str) -> None:
+    write_ledger(lake, entry("in/c.json", tables={"alpha": 1}, batch=1, generation="g2"))
+    write_ledger(lake, entry("in/d.json", tables={"alpha": 1}, batch=1, service="casual"))
+    asked = ("replay", "--batch", "1", "--lake", lake, "--dry-run")
+    said = failed(2, *asked)
+    assert "--batch 1: is 3 batches (--of casual --generation g1 ended 2026-11-21 10:01; --of games" in said
+    assert "is 2 batches" in failed(2, *asked, "--of", "games")
+    assert "1 files of 1 records" in ran(*asked, "--of", "games", "--generation", "g2")
+    assert "name the batch" in failed(2, "replay", "--generation", "g2", "--lake", lake, "--dry-run")
+
+
 def test_a_file_that_became_something_else_since_the_plan_is_left(lake: str) -> None:
     view = LakeView(lake)
     found = replay_of(view, FileChoice(table="alpha"))
@@ -158,6 +169,7 @@ def test_a_lake_within_this_one_is_refused(lake: str, part: str) -> None:
 
 def test_live_files_pass(lake: str) -> None:
     depths: list[int] = [900, 300, 100]
+    told: list[int] = []
     slept: list[float] = []
     sent: list[Any] = []
 
@@ -170,5 +182,7 @@ def test_live_files_pass(lake: str) -> None:
             return {}
 
     files = replay_of(LakeView(lake), FileChoice(table="alpha")).files
-    done = announce_replay(files, sqs=Queue(), queue_url="q", most_waiting=200, rate=2, sleep=slept.append)
-    assert (list(done), slept, len(sent)) == ([2], [5, 5, 1.0], 1)
+    done = announce_replay(
+        files, sqs=Queue(), queue_url="q", most_waiting=200, rate=2, tell=told.append, sleep=slept.append
+    )
+    assert (list(done), told, slept, len(sent)) == ([2], [900, 300], [5, 5, 1.0], 1)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from forebay.cli.history import leave_record
-from forebay.cli.options import AsJson, DryRun, Lake, QueueUrl
+from forebay.cli.options import AsJson, DryRun, Lake, QueueUrl, moment
 from forebay.cli.progress import Progress
 from forebay.cli.show import console, error_console, print_json, size
 from forebay.errors import InvalidConfiguration
@@ -21,9 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["backfill"]
 
-Moment = Annotated[
-    datetime | None, typer.Option(formats=["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S"], help="Of S3's clock, in UTC.")
-]
+Moment = Annotated[datetime | None, moment("Of S3's clock, in UTC.")]
 
 
 def backfill(

@@ -10,7 +10,7 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("forebay accounts", "does everything add up?"),
     ),
     "ingest": (
-        ("forebay ingest --lake s3://studio-lake --queue-url https://sqs.eu-west-1.amazonaws.com/1/landed", "run on"),
+        ("forebay ingest --lake s3://studio-lake", "run on; FOREBAY_QUEUE_URL names the queue"),
         ("forebay ingest --service ./my-service --drain", "load what is in the queue, then end"),
     ),
     "stop": (("forebay stop", "ask the job to stop, and wait"), ("forebay stop --wait-s 0", "ask only")),
@@ -52,7 +52,7 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("forebay queue redrive --all", "shows them, and asks"),
     ),
     "lease": (("forebay lease show", "which job works on the lake"),),
-    "lease show": (("forebay lease show", "who holds it, and since when"),),
+    "lease show": (("forebay lease show", "who holds them"),),
     "lease break": (("forebay lease break", "shows who holds it, and asks"),),
     "where": (
         ("forebay where s3://studio-drops/in/a.json", "when it was loaded, and into which tables"),
@@ -64,10 +64,7 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("forebay files list --key 'in/alpha/*' --since 2026-05-01 --json", "by key and day, for machines"),
     ),
     "files retry": (
-        (
-            "forebay files retry --queue-url https://sqs.eu-west-1.amazonaws.com/123456789012/landed",
-            "after rights were mended",
-        ),
+        ("forebay files retry", "after rights were mended"),
         ("forebay files retry --key 'in/alpha/*' --dry-run", "only say which"),
     ),
     "files skip": (("forebay files skip s3://studio-drops/in/a.json", "read no version of it"),),

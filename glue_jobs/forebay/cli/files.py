@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, get_args
 
 import typer
 
-from forebay.cli.options import AsJson, DryRun, Lake, OfService
+from forebay.cli.options import AsJson, DryRun, Lake, OfService, moment
 from forebay.cli.show import at, columns, console, error_console, print_json, size
 from forebay.errors import InvalidConfiguration
 
@@ -24,7 +24,6 @@ __all__ = ["app", "tail", "where"]
 app = typer.Typer(help="Show what became of files.", no_args_is_help=True)
 
 Address = Annotated[str, typer.Argument(help="The object: s3://bucket/key.", metavar="s3://BUCKET/KEY")]
-TIMES = ["%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S"]
 
 
 @app.command("list")
@@ -35,8 +34,8 @@ def list_files(
     table: Annotated[str, typer.Option(help="Only those with rows in this table.")] = "",
     key: Annotated[str, typer.Option(help="Only those with such a key; * stands for any text.")] = "",
     batch: Annotated[int | None, typer.Option(help="Only those of this batch.")] = None,
-    since: Annotated[datetime | None, typer.Option(formats=TIMES, help="Loaded since this moment, in UTC.")] = None,
-    until: Annotated[datetime | None, typer.Option(formats=TIMES, help="Loaded before this moment, in UTC.")] = None,
+    since: Annotated[datetime | None, moment("Loaded since this moment, in UTC.")] = None,
+    until: Annotated[datetime | None, moment("Loaded before this moment, in UTC.")] = None,
     limit: Annotated[int, typer.Option(min=1, help="The largest number of files to show.")] = 50,
     as_json: AsJson = False,
 ) -> None:

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from forebay.cli.confirm import confirm
 from forebay.cli.history import leave_record
 from forebay.cli.options import AsJson, DryRun, Lake, Service, Yes
 from forebay.cli.show import at, columns, console, print_json
+from forebay.spark.signals import leaving_at_once
 
 if TYPE_CHECKING:
     from forebay.declaration.service import Service as Declarations
@@ -174,10 +176,11 @@ def _try_again(
     if dry_run:
         return
     if give_up and not yes:
-        typer.confirm("These records will be in no table and in no quarantine. Continue?", abort=True)
+        confirm("These records will be in no table and in no quarantine. Continue?")
     retry_records(lake, service, held, table, reason, give_up=give_up)
 
 
+@leaving_at_once("repeat the command, and it goes on")
 def retry_records(
     lake: str, service: Declarations, held: Held, table: str | None, reason: str | None, *, give_up: bool = False
 ) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from forebay.cli.confirm import confirm
 from forebay.cli.history import leave_record
 from forebay.cli.options import AsJson, Checkpoint, Lake, Yes
 from forebay.cli.show import console, print_json, printable
@@ -55,7 +56,7 @@ def break_it(lake: Lake, table: Of = "", writer: Writer = "", checkpoint: Checkp
     _must_be_of_one_job({folder: found.who for folder, found in held.items()})
     for folder, found in held.items():
         if not yes:
-            typer.confirm(f"{printable(found.who)} holds {folder}. Is it gone, and shall its lease end?", abort=True)
+            confirm(f"{printable(found.who)} holds {folder}. Is it gone, and shall its lease end?")
         break_lease(folder, found)
         console.print(f"{folder}: the lease of {printable(found.who)} has ended; the next job may take it")
         leave_record(lake, f"lease break: ended the lease of {found.who} on {folder}", undo="start that job again")

@@ -21,10 +21,13 @@ __all__ = ["COMMANDS", "EXITS", "app", "main"]
 
 EXITS = """\b
 Exit status:
-  0  well
-  1  done, and found a problem that somebody must look at
-  2  wrong use: an option, a name or a declaration must be changed; nothing was done
-  3  AWS did not answer, or did not let us in; nothing was done"""
+  0    well
+  1    done, and found a problem that somebody must look at; or you said no
+  2    wrong use: change an option, a name or a declaration; nothing was done
+  3    AWS did not answer, or did not let us in; nothing was done
+  130  stopped by Ctrl-C; the command says what is left to do"""
+EXIT = "Exit status: 0 well, 1 a problem, 2 wrong use, 3 no answer of AWS, 130 Ctrl-C"
+"""The same, below each command."""
 
 
 class Command(NamedTuple):
@@ -89,12 +92,14 @@ class _Commands(Mapping[str, Any]):
         if not isinstance(found, typer.Typer):
             alone = typer.Typer(add_completion=False)
             alone.command()(found)
-            found = alone
-        found.rich_markup_mode = None
-        command = typer.main.get_command(found)
-        command.name, command.epilog = name, examples(name)
+            alone.rich_markup_mode = None
+            command = typer.main.get_command(alone)
+        else:
+            found.rich_markup_mode, found.info.cls = None, _Group
+            command = typer.main.get_group(found)  # without the options for completion, which the whole command has
+        command.name, command.epilog = name, _epilog(name)
         for inner in getattr(command, "commands", {}).values():
-            inner.epilog = examples(f"{name} {inner.name}")
+            inner.epilog = _epilog(f"{name} {inner.name}")
         return command
 
     def __iter__(self) -> Iterator[str]:
@@ -104,7 +109,32 @@ class _Commands(Mapping[str, Any]):
         return len(COMMANDS)
 
 
+def _epilog(name: str) -> str:
+    return f"{examples(name)}\n\n{EXIT}"
+
+
+class _Group(TyperGroup):
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """The first sentence of each, whole."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, _first_sentence(command.help)) for name, command in self.commands.items()])
+
+
+def _first_sentence(text: str | None) -> str:
+    paragraph = " ".join((text or "").partition("\n\n")[0].split())
+    return paragraph.partition(". ")[0].removesuffix(".") + "."
+
+
 class _Main(TyperGroup):
+    def invoke(self, ctx: Any) -> Any:
+        """Ctrl-C is one line. Whoever knows what is left to do then raises the interrupt again, with that."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt as interrupt:
+            echoed = "\n" if sys.stderr.isatty() else ""  # `^C`
+            print(echoed + ": ".join(["forebay: stopped", *map(str, interrupt.args)]), file=sys.stderr)
+            raise typer.Exit(130) from None
+
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
         self.commands = _Commands()  # type: ignore[assignment]
@@ -149,9 +179,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     arguments = sys.argv[1:] if arguments is None else arguments
     try:
         app(args=arguments, prog_name="forebay")
-    except KeyboardInterrupt:
-        print("forebay: stopped", file=sys.stderr)
-        sys.exit(130)
     except Exception as problem:
         told = _as_told(problem)
         if told is None or "--debug" in arguments:

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-__all__ = ["AsJson", "Checkpoint", "DryRun", "Lake", "OfService", "QueueUrl", "Service", "Stack", "Yes"]
+__all__ = ["AsJson", "Checkpoint", "DryRun", "Lake", "OfService", "QueueUrl", "Service", "Stack", "Yes", "moment"]
+
+TIMES = ["%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S"]
+
+
+def moment(meaning: str) -> Any:
+    return typer.Option(formats=TIMES, metavar="YYYY-MM-DD[THH:MM[:SS]]", help=meaning)
+
 
 Lake = Annotated[
     str,

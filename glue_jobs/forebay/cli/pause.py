@@ -46,11 +46,14 @@ def pause(lake: Lake, tables: Tables, service: Service = "", dry_run: DryRun = F
 def resume(lake: Lake, tables: Tables, service: Service = "", dry_run: DryRun = False) -> None:
     """Let tables take rows again, and load those that waited, exactly once.
 
-    Starts Spark for that, beside a running job. A batch that began before may still hold rows: `forebay status` counts
-    them, and this command said again, or the next start of the job, loads them. Undo: `forebay pause`.
+    Starts Spark for that, beside a running job. A batch that began before may still hold rows back. `forebay status` counts
+    them, and this command loads them when you repeat it. So does the next start of the job, unless another table is paused.
+    Undo: `forebay pause`.
     """
     from forebay.batch.reasons import PAUSED_TABLE
     from forebay.declaration.service import load_service
+    from forebay.lake.layout import writer_of
+    from forebay.lake.lease import holder
     from forebay.lake.paused import ALL, paused_tables
     from forebay.lake.paused import resume as resume_tables
     from forebay.operate.held import chosen_of
@@ -58,6 +61,8 @@ def resume(lake: Lake, tables: Tables, service: Service = "", dry_run: DryRun = 
 
     view, declared = view_of(lake), load_service(service)
     there = paused_tables(view.lake)
+    for typed in set(tables) - {EVERY} - there if ALL not in there else ():
+        _must_be_known(view, typed, service)
     names = sorted(there) if tables == [EVERY] else _names(tables)
     if tables != [EVERY] and ALL in there:
         raise InvalidConfiguration.one(
@@ -65,12 +70,15 @@ def resume(lake: Lake, tables: Tables, service: Service = "", dry_run: DryRun = 
         )
     wanted = [None] if tables == [EVERY] else names
     waiting = sum(chosen_of(view, "quarantine", declared.name, table=name, reason=PAUSED_TABLE) for name in wanted)
-    verb = "would take rows again" if dry_run else "take rows again from the next batch on"
-    console.print(f"{_said(sorted(set(names) & there))}: {verb}; {waiting:,} rows wait")
+    verb = ": would take rows again" if dry_run else ": take rows again from the next batch on"
+    done = sorted(set(names) & there)
+    console.print(
+        f"{_said(done)}{verb}; {waiting:,} rows wait" if done else f"nothing is paused; {waiting:,} rows wait"
+    )
     if dry_run:
         return
     resume_tables(view.lake, names)
-    if done := sorted(set(names) & there):
+    if done:
         leave_record(lake, f"resume: {_said(done)}", undo=f"forebay pause {' '.join(map(_typed, done))}")
     if waiting:
         from forebay.cli.held import retry_records
@@ -79,8 +87,13 @@ def resume(lake: Lake, tables: Tables, service: Service = "", dry_run: DryRun = 
             retry_records(lake, declared, "quarantine", name, PAUSED_TABLE)
     left = sum(chosen_of(view, "quarantine", declared.name, table=name, reason=PAUSED_TABLE) for name in wanted)
     if left:
-        error_console.print(f"{left:,} rows still wait: say it again when the running batch has ended")
+        error_console.print(f"{left:,} rows still wait: repeat the command when the running batch has ended")
         raise typer.Exit(1)
+    if done and (runs := holder(writer_of(view.lake, declared.name))) is not None:
+        error_console.print(
+            f"{runs.who} ingests: a batch that it began before may still hold rows back. `forebay status` counts them, and "
+            "this command loads them when you repeat it"
+        )
 
 
 def _names(tables: list[str]) -> list[str]:
@@ -110,4 +123,4 @@ def _typed(name: str) -> str:
 
 
 def _said(names: list[str]) -> str:
-    return ", ".join("all tables" if _typed(name) == EVERY else name for name in names) or "nothing was paused"
+    return ", ".join("all tables" if _typed(name) == EVERY else name for name in names)

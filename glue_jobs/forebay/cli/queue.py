@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from forebay.cli.confirm import confirm
 from forebay.cli.history import leave_record
 from forebay.cli.options import AsJson, DryRun, QueueUrl, Yes
 from forebay.cli.show import at, console, error_console, print_json
@@ -97,9 +98,14 @@ def redrive(
         or (key and any(fnmatchcase(file.key, key) for file in one.files))
     ]
     _show(chosen, as_json=False)
-    go_on = bool(chosen) and not dry_run and (yes or typer.confirm(f"Send {len(chosen):,} letters to {queue_url}?"))
-    moved = send_back(chosen, dead=dead, to=queue_url, sqs=sqs) if go_on else 0
-    give_back(dead, found if not go_on else [one for one in found if one not in chosen], sqs=sqs)
+    go_on, left = bool(chosen) and not dry_run, found
+    try:
+        if go_on and not yes:
+            confirm(f"Send {len(chosen):,} letters to {queue_url}?", otherwise="no letter was sent")
+        moved = send_back(chosen, dead=dead, to=queue_url, sqs=sqs) if go_on else 0
+        left = [one for one in found if not (go_on and one in chosen)]
+    finally:
+        give_back(dead, left, sqs=sqs)
     console.print(f"{moved:,} of {len(found):,} dead letters were sent back")
     if moved and lake:
         what = f"queue redrive: sent {moved:,} dead letters back to {queue_url}"

@@ -5,21 +5,28 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from forebay.cli.files import TIMES
+from forebay.cli.confirm import confirm
 from forebay.cli.history import leave_record
-from forebay.cli.options import AsJson, DryRun, Lake, OfService, QueueUrl, Service, Yes
+from forebay.cli.options import AsJson, DryRun, Lake, OfService, QueueUrl, Service, Yes, moment
 from forebay.cli.progress import Progress
 from forebay.cli.show import columns, console, error_console, print_json
 from forebay.errors import InvalidConfiguration
+from forebay.spark.signals import leaving_at_once
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from forebay.operate.files import LedgerFile
     from forebay.operate.replay import Replay
 
-__all__ = ["replay"]
+__all__ = ["announce_all", "replay"]
+
+MOST_WAITING = 200
 
 
 def replay(
@@ -29,10 +36,11 @@ def replay(
         list[str] | None, typer.Option("--file", help="This file, s3://bucket/key; may be given again.")
     ] = None,
     key: Annotated[str, typer.Option(help="Files with such a key; * stands for any text.")] = "",
-    since: Annotated[datetime | None, typer.Option(formats=TIMES, help="Loaded since this moment, in UTC.")] = None,
-    until: Annotated[datetime | None, typer.Option(formats=TIMES, help="Loaded before this moment, in UTC.")] = None,
+    since: Annotated[datetime | None, moment("Loaded since this moment, in UTC.")] = None,
+    until: Annotated[datetime | None, moment("Loaded before this moment, in UTC.")] = None,
     table: Annotated[str, typer.Option(help="Files with rows in this table.")] = "",
     batch: Annotated[int | None, typer.Option(help="Files of this batch.")] = None,
+    generation: Annotated[str, typer.Option(help="With --batch: of this stream, where several had such a batch.")] = "",
     quarantined: Annotated[bool, typer.Option("--quarantined", help="Files with records in the quarantine.")] = False,
     of: OfService = "",
     into: Annotated[
@@ -44,7 +52,7 @@ def replay(
     ] = False,
     most_waiting: Annotated[
         int, typer.Option(min=0, help="Wait while more messages than this are in the queue.")
-    ] = 200,
+    ] = MOST_WAITING,
     rate: Annotated[float, typer.Option(min=0, help="Files a second at most; 0: as quickly as it goes.")] = 0,
     dry_run: DryRun = False,
     yes: Yes = False,
@@ -60,15 +68,16 @@ def replay(
     --into loads the files into another lake instead, with the declarations of --service. This lake and its ledger stay as they
     are. The command starts Spark for that, and goes on where it was when you repeat it. Undo: delete that lake.
     """
-    from forebay.aws.client import client
     from forebay.aws.preflight import check_queue
     from forebay.operate.files import FileChoice
     from forebay.operate.lake_view import known_table, view_of
-    from forebay.operate.replay import announce_replay, mark, replay_of, waiting
+    from forebay.operate.replay import mark, replay_of, waiting
 
     choice = FileChoice(None, None, table or None, key or None, batch, since, until, quarantined)
     chosen = choice != FileChoice() or bool(files)
-    choice = replace(choice, service=of or None)
+    choice = replace(choice, service=of or None, generation=generation or None)
+    if generation and batch is None:
+        raise InvalidConfiguration.one("--generation", "is for --batch alone", "name the batch")
     if resume == chosen:
         raise InvalidConfiguration.one(
             "replay", "choose files, or --resume", "such as --table alpha --since 2026-05-01"
@@ -96,11 +105,11 @@ def replay(
         check_queue(queue_url)
     if into:
         if not yes:
-            typer.confirm(f"Read them into {into}?", abort=True)
+            confirm(f"Read them into {into}?")
         _load_aside(lake, found, service, into, queue_url, most_waiting, rate)
         return
     if not (yes or resume):
-        typer.confirm("Read them again, and replace their rows?", abort=True)
+        confirm("Read them again, and replace their rows?")
     count = mark(view, found)
     if not resume:
         leave_record(
@@ -108,15 +117,38 @@ def replay(
             f"replay: {count:,} files, {found.records:,} records in {', '.join(found.rows) or 'no table'}",
             undo="push the earlier declarations, and replay the same files",
         )
-    announced = announce_replay(
-        found.files, sqs=client("sqs"), queue_url=queue_url, most_waiting=most_waiting, rate=rate
-    )
-    with Progress(len(found.files)) as shown:
-        for so_far in announced:
-            shown.tell(f"{so_far:,} of {len(found.files):,} files are announced", so_far)
+    announce_all(found.files, queue_url, most_waiting=most_waiting, rate=rate)
     error_console.print("the ingest job replaces their rows; `forebay files list --outcome replay` shows what is left")
 
 
+def announce_all(
+    files: Sequence[LedgerFile], queue_url: str, *, most_waiting: int = MOST_WAITING, rate: float = 0
+) -> None:
+    """Files that the ledger has as `replay`. Says how many are announced, and what it waits for."""
+    from forebay.aws.client import client
+    from forebay.operate.replay import announce_replay
+
+    with Progress(len(files)) as shown:
+        announced = announce_replay(
+            files,
+            sqs=client("sqs"),
+            queue_url=queue_url,
+            most_waiting=most_waiting,
+            rate=rate,
+            tell=partial(_tell_wait, shown, most_waiting),
+        )
+        try:
+            for so_far in announced:
+                shown.tell(f"{so_far:,} of {len(files):,} files are announced", so_far)
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt("`forebay replay --resume` announces the rest") from None
+
+
+def _tell_wait(shown: Progress, most: int, waiting: int) -> None:
+    shown.tell(f"waits for the ingest job: {waiting:,} messages are in the queue, and it goes on at {most:,}")
+
+
+@leaving_at_once("repeat the command, and it goes on")
 def _load_aside(
     lake: str, found: Replay, place: str, into: str, queue_url: str, most_waiting: int, rate: float
 ) -> None:
@@ -136,7 +168,7 @@ def _load_aside(
 
     def let_others_pass(files: int) -> None:
         if queue_url:
-            wait_while_full(client("sqs"), queue_url, most_waiting)
+            wait_while_full(client("sqs"), queue_url, most_waiting, tell=partial(_tell_wait, shown, most_waiting))
         if rate:
             time.sleep(files / rate)
 

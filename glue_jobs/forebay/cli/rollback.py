@@ -8,16 +8,21 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from forebay.cli.confirm import confirm
 from forebay.cli.history import leave_record
 from forebay.cli.options import AsJson, Checkpoint, DryRun, Lake, QueueUrl, Yes
+from forebay.cli.replay import announce_all
 from forebay.cli.show import columns, console, error_console, print_json, printable, styled
 from forebay.errors import InvalidConfiguration
+from forebay.spark.signals import interrupts_wait
 
 if TYPE_CHECKING:
     from forebay.operate.lake_view import LakeView
     from forebay.operate.rollback import Rollback
 
 __all__ = ["rollback"]
+
+FINISHES = "finishes the rollback, then stops; once more: at once, and the same command finishes it later"
 
 
 def rollback(
@@ -27,7 +32,7 @@ def rollback(
     and_replay: Annotated[bool, typer.Option("--and-replay", help="Read the files again whose rows leave.")] = False,
     queue_url: QueueUrl = "",
     checkpoint: Checkpoint = "",
-    wait_s: Annotated[float, typer.Option(min=0, help="So long a running job may take to end its batch.")] = 300,
+    wait_s: Annotated[float, typer.Option(min=0, help="How long a running job may take to end its batch.")] = 300,
     dry_run: DryRun = False,
     yes: Yes = False,
     as_json: AsJson = False,
@@ -38,17 +43,22 @@ def rollback(
     ledger, rows that left are dropped, with the reason rolled-back; with --and-replay their files are announced again.
     An interrupted rollback is finished first when you repeat it. Undo: `forebay rollback` to the version that it names.
     """
+    from forebay.aws.preflight import check_queue
     from forebay.operate.lake_view import view_of
-    from forebay.operate.rollback import finish_earlier, plan_rollback, roll_back
+    from forebay.operate.rollback import check_rollback, finish_earlier, plan_rollback, roll_back
 
     target = _target(to, tables)
     if and_replay and not queue_url and not dry_run:
         raise InvalidConfiguration.one("--queue-url", "has no value", "or set FOREBAY_QUEUE_URL")
     view = view_of(lake)
+    if queue_url and and_replay:
+        check_queue(queue_url)
     if not dry_run:
+        check_rollback(view, tables, target)  # before a job is stopped for a name that was mistyped
         _stop_the_job(view, checkpoint, wait_s, yes=yes)
-    if not dry_run and (earlier := finish_earlier(view)) is not None:
-        _told(view, earlier)
+        with interrupts_wait(FINISHES):
+            if (earlier := finish_earlier(view)) is not None:
+                _told(view, earlier)
     plan = plan_rollback(view, tables, target, replay=and_replay)
     if as_json:
         print_json(
@@ -59,9 +69,10 @@ def rollback(
     if dry_run or not plan.tables:
         return
     if not yes:
-        typer.confirm("Take these tables back?", abort=True)
-    done = roll_back(view, plan)
-    _told(view, done)
+        confirm("Take these tables back?", otherwise="no table was changed")
+    with interrupts_wait(FINISHES):
+        done = roll_back(view, plan)
+        _told(view, done)
     if and_replay:
         _announce(view, queue_url)
     raise typer.Exit(1 if done.stay else 0)
@@ -103,7 +114,7 @@ def _stop_the_job(view: LakeView, checkpoint: str, wait_s: float, *, yes: bool) 
     if runs is None:
         return
     if not yes:
-        typer.confirm(f"{printable(runs.who)} ingests. Shall it stop after its batch?", abort=True)
+        confirm(f"{printable(runs.who)} ingests. Shall it stop after its batch?")
     stop(folder, wait_s=wait_s)
     error_console.print(f"{runs.who} has stopped; start it again afterwards")
 
@@ -121,8 +132,7 @@ def _told(view: LakeView, done: Rollback) -> None:
 
 
 def _announce(view: LakeView, queue_url: str) -> None:
-    from forebay.aws.client import client
-    from forebay.operate.replay import announce_replay, waiting
+    from forebay.operate.replay import waiting
 
     try:
         found = waiting(view)
@@ -130,5 +140,4 @@ def _announce(view: LakeView, queue_url: str) -> None:
         said = f"the tables are back, but no file was announced: {why}; then `forebay replay --resume` announces them"
         error_console.print(said, markup=False)
         raise typer.Exit(1) from None
-    for so_far in announce_replay(found.files, sqs=client("sqs"), queue_url=queue_url, most_waiting=200):
-        error_console.print(f"{so_far:,} of {len(found.files):,} files are announced")
+    announce_all(found.files, queue_url)

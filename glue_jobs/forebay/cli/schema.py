@@ -10,6 +10,7 @@ import typer
 from forebay.cli.history import leave_record
 from forebay.cli.options import AsJson, Lake, Service
 from forebay.cli.show import columns, console, print_json, styled
+from forebay.spark.signals import leaving_at_once
 
 if TYPE_CHECKING:
     from forebay.lake.objects import Objects
@@ -133,6 +134,7 @@ def _print(found: Difference) -> None:
         console.print("  nothing differs")
 
 
+@leaving_at_once("`forebay schema history` says whether the commit was made")
 def _settle(lake: str, table: str, place: str, column: dict[str, str] | None) -> None:
     from forebay.declaration.service import declaration_of, load_service
     from forebay.events import to_log

@@ -16,6 +16,7 @@ from forebay.cli.history import leave_record
 from forebay.cli.options import AsJson, Service
 from forebay.cli.show import console, print_json, show_tables
 from forebay.errors import InvalidConfiguration, Problem, Unreachable
+from forebay.spark.signals import leaving_at_once
 
 if TYPE_CHECKING:
     from forebay.declaration.service import Service as Declarations
@@ -154,7 +155,7 @@ def _checked(place: str, lake: str, *, sql: bool) -> Iterator[_Said]:
 
 @app.command()
 def show(table: Annotated[str, typer.Argument(help="A table's name.")], service: Service = "") -> None:
-    """What is declared of a table, defaults included."""
+    """Show what is declared of a table, defaults included."""
     from forebay.declaration.service import declaration_of, load_service
 
     console.print_json(declaration_of(load_service(service), table).model_dump_json())
@@ -218,6 +219,7 @@ def editor_schema() -> None:
     print(json.dumps(declared.editor_schema(), indent=2))
 
 
+@leaving_at_once()
 def _check_sql(service: Declarations) -> None:
     """Starts a JVM only where there is SQL."""
     if any(table.has_sql for table in service.tables):

@@ -95,13 +95,11 @@ class FileChoice:
     until: datetime | None = None
     quarantined: bool = False
     service: str | None = None
+    generation: str | None = None
 
     def where(self) -> str:
-        conditions = [
-            f"{name} = {quoted(value)}"
-            for name, value in (("outcome", self.outcome), ("reason", self.reason), ("service", self.service))
-            if value
-        ]
+        names = ("outcome", "reason", "service", "generation")
+        conditions = [f"{name} = {quoted(value)}" for name in names if (value := getattr(self, name))]
         if self.key is not None:
             like = self.key.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_").replace("*", "%")
             conditions.append(f"key like {quoted(like)}")

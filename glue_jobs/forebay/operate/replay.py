@@ -60,13 +60,15 @@ class Replay:
 
 
 def replay_of(view: LakeView, choice: FileChoice, uris: Sequence[str] = ()) -> Replay:
-    """`InvalidConfiguration` where a file is not known, where files are of several services, or where a table that would change
-    is paused."""
+    """`InvalidConfiguration` where a file is not known, where files are of several services, or of several batches of
+    one number, or where a table that would change is paused."""
     where = choice.where()
     if uris:
         chosen = f"concat('s3://', bucket, '/', key) in ({', '.join(map(quoted, uris))})"
         where = f"{where} and {chosen}" if where else f"where {chosen}"
     found = [LedgerFile.of(row) for row in view.query(LEDGER, f"select * from t {where} order by committed_at, key")]
+    if choice.batch is not None:
+        _must_be_one_batch(choice.batch, found)
     if unknown := set(uris) - {file.uri for file in found}:
         raise InvalidConfiguration(Problem(uri, "the ledger does not know it") for uri in sorted(unknown))
     replay = Replay(
@@ -78,6 +80,19 @@ def replay_of(view: LakeView, choice: FileChoice, uris: Sequence[str] = ()) -> R
     if stopped := [table for table in replay.rows if table in paused or ALL in paused]:
         raise InvalidConfiguration.one(f"table {stopped[0]}", "is paused", "`forebay resume` it first")
     return replay
+
+
+def _must_be_one_batch(batch: int, files: Sequence[LedgerFile]) -> None:
+    """Each stream counts its batches from 0."""
+    newest: dict[tuple[str, str], LedgerFile] = {}
+    for file in files:
+        newest[f"{file.service}", f"{file.generation}"] = file
+    if len(newest) > 1:
+        said = "; ".join(
+            f"--of {service} --generation {generation} ended {file.committed_at:%Y-%m-%d %H:%M}"
+            for (service, generation), file in sorted(newest.items())
+        )
+        raise InvalidConfiguration.one(f"--batch {batch}", f"is {len(newest)} batches", said)
 
 
 def waiting(view: LakeView, service: str | None = None) -> Replay:
@@ -119,12 +134,14 @@ def announce_replay(
     queue_url: str,
     most_waiting: int,
     rate: float = 0,
+    tell: Callable[[int], None] = lambda waiting: None,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Iterator[int]:
-    """Yields how many are announced so far. Live files pass: it waits while more messages than `most_waiting` wait."""
+    """Yields how many are announced so far. Live files pass: it waits while more messages than `most_waiting` wait, and
+    tells how many do."""
     for at in range(0, len(files), ANNOUNCED_AT_ONCE):
         page = files[at : at + ANNOUNCED_AT_ONCE]
-        wait_while_full(sqs, queue_url, most_waiting, sleep=sleep)
+        wait_while_full(sqs, queue_url, most_waiting, tell=tell, sleep=sleep)
         if refused := announce(sqs, queue_url, [file.landed for file in page]):
             raise Halt(
                 f"the queue refused {len(refused)} files, such as {refused[0]}; `forebay replay --resume` goes on"

@@ -48,7 +48,7 @@ from forebay.operate.conflict import commit
 from forebay.operate.files import LedgerFile
 from forebay.operate.lake_view import LakeView, known_table, quoted, rows_of
 
-__all__ = ["Rollback", "TableBack", "finish_earlier", "plan_rollback", "roll_back"]
+__all__ = ["Rollback", "TableBack", "check_rollback", "finish_earlier", "plan_rollback", "roll_back"]
 
 MARK = "forebay-rollback"
 UNDERSTOOD = {"appendOnly", "invariants", "checkConstraints", "timestampNtz"}
@@ -91,6 +91,12 @@ class Rollback:
     @property
     def files(self) -> set[str]:
         return {file_id for one in self.tables for file_id in one.changes}
+
+
+def check_rollback(view: LakeView, tables: Iterable[str], to: int | datetime) -> None:
+    """`InvalidConfiguration` where a table cannot go back there, as far as that can be told while a job runs."""
+    for table in tables:
+        _now_and_then(view, known_table(view, table), to)
 
 
 def plan_rollback(view: LakeView, tables: Sequence[str], to: int | datetime, *, replay: bool) -> Rollback:
@@ -224,7 +230,7 @@ def _entry_after(file: LedgerFile, plan: Rollback) -> dict[str, Any]:
     }
 
 
-def _table_back(view: LakeView, name: str, to: int | datetime) -> TableBack:
+def _now_and_then(view: LakeView, name: str, to: int | datetime) -> tuple[DeltaTable, DeltaTable]:
     table, then = _there(view, name), _there(view, name)
     if (log := table.metadata().configuration.get(DERIVED_FROM)) is not None:
         what = f"is computed from {log}"
@@ -241,6 +247,11 @@ def _table_back(view: LakeView, name: str, to: int | datetime) -> TableBack:
         raise InvalidConfiguration.one(
             f"table {name}", f"has the feature {unknown[0]}", "RESTORE it with Spark, while no job runs"
         )
+    return table, then
+
+
+def _table_back(view: LakeView, name: str, to: int | datetime) -> TableBack:
+    table, then = _now_and_then(view, name, to)
     changes = Counter(_rows_by_file(then, _only_in(then, table)))
     changes.subtract(_rows_by_file(table, _only_in(table, then)))
     return TableBack(

@@ -1,7 +1,7 @@
 """Stops the ingest job of a checkpoint, wherever it runs, between two batches.
 
 In: the checkpoint's folder. Out: who it was that ended; None where nobody ran. A job that takes longer to finish its batch
-than one wants to wait is a `TryAgain`: the request remains.
+than one wants to wait is a `TryAgain`: the request remains. So it does after an interrupt, which says so.
 """
 
 from __future__ import annotations
@@ -22,9 +22,16 @@ def stop(folder: str, *, wait_s: float, sleep: Callable[[float], None] = time.sl
     if runs is None:
         return None
     StopRequest(open_objects(folder)).ask()
+    try:
+        _wait(folder, runs, wait_s, sleep)
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(f"{runs.who} was asked to stop, and still ends after its batch") from None
+    return runs
+
+
+def _wait(folder: str, runs: Holder, wait_s: float, sleep: Callable[[float], None]) -> None:
     until = time.monotonic() + wait_s
     while (now := holder(folder)) is not None and now.epoch == runs.epoch:
         if time.monotonic() >= until:
             raise TryAgain(f"{runs.who} is still at its batch after {wait_s:g} s; it will stop when that is done")
         sleep(0.5)
-    return runs

@@ -34,14 +34,15 @@ def stopping_on_signals(stop: threading.Event) -> Iterator[None]:
 
 
 @contextmanager
-def leaving_at_once() -> Iterator[None]:
+def leaving_at_once(left: str = "") -> Iterator[None]:
     """An interrupt ends the process, with one line and status 130, until something else takes over. For a command that has
-    begun nothing yet. Packages swallow a KeyboardInterrupt while they are imported, and PySpark makes a hundred lines of one
-    while it starts. Its JVM ends by itself, because the pipe to it closes."""
+    begun nothing yet, or that goes on when it is repeated: the line says what is `left` to do. Packages swallow a
+    KeyboardInterrupt while they are imported, and PySpark makes a hundred lines of one while it starts. Its JVM ends by itself,
+    because the pipe to it closes."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = signal.signal(signal.SIGINT, _leave)
+    before = signal.signal(signal.SIGINT, _Leave(left))
     try:
         yield
     finally:
@@ -49,7 +50,7 @@ def leaving_at_once() -> Iterator[None]:
 
 
 @contextmanager
-def interrupts_wait() -> Iterator[None]:
+def interrupts_wait(says: str = "stops as soon as Spark has started; once more: at once") -> Iterator[None]:
     """An interrupt takes effect when the block has ended, a second one at once. While Spark starts, PySpark talks to a JVM that
     is only half there. Interrupted, it prints a hundred lines of tracebacks. Where a command leaves at once, it still does."""
     if threading.current_thread() is not threading.main_thread():
@@ -59,12 +60,12 @@ def interrupts_wait() -> Iterator[None]:
 
     def wait(number: int, frame: FrameType | None) -> None:
         if came.is_set():
-            _leave(number, frame)
+            _Leave()(number, frame)
         came.set()
-        _say("forebay: stops as soon as Spark has started; once more: at once")
+        _say(f"forebay: {says}")
 
     before = signal.getsignal(signal.SIGINT)
-    signal.signal(signal.SIGINT, before if before is _leave else wait)
+    signal.signal(signal.SIGINT, before if isinstance(before, _Leave) else wait)
     try:
         yield
     finally:
@@ -74,10 +75,17 @@ def interrupts_wait() -> Iterator[None]:
         raise KeyboardInterrupt
 
 
-def _leave(number: int, frame: FrameType | None) -> None:
+class _Leave:
     """Nothing is cleaned up: whoever unwinds the stack now would ask a JVM that is half there."""
-    _say("forebay: stopped")
-    os._exit(128 + signal.SIGINT)
+
+    def __init__(self, left: str = "") -> None:
+        self._left = left
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        if os.isatty(2):
+            os.write(2, b"\x1b[?25h")  # a progress bar hides the cursor
+        _say(": ".join(["forebay: stopped", *filter(None, [self._left])]))
+        os._exit(128 + signal.SIGINT)
 
 
 def _say(line: str) -> None:

@@ -1,0 +1,102 @@
+"""Ctrl-C while an operator's command waits, asks or works: one line, which says what is left to do, and nothing half done."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from forebay.cli import replay as cli_replay
+from forebay.lake.lease import hold
+from forebay.operate import rollback
+from forebay.operate.accounts import accounts
+from forebay.operate.lake_view import LakeView
+from tests.operate.command import failed, given, ran
+from tests.operate.ledger import entry, write_ledger
+from tests.operate.test_rollback import file_id
+
+WAITS = """
+import sys, time
+from forebay.cli.main import main
+time.sleep = lambda s: print("waits", flush=True) or sys.stdin.read()
+main(sys.argv[1:])
+"""
+INTERRUPTED = 130
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> str:
+    for key, rows in (("in/a.json", 3), ("in/b.json", 2)):
+        found = pa.table({"_file_id": [file_id(key)] * rows, "n": range(rows)})
+        write_deltalake(tmp_path / "alpha", found, mode="append")
+        write_ledger(tmp_path, entry(key, tables={"alpha": rows}))
+    return str(tmp_path)
+
+
+@pytest.mark.parametrize("command", [("stop",), ("rollback", "alpha", "--to", "0", "--yes")])
+def test_one_that_waits_for_a_job_says_that_the_job_still_ends(lake: str, command: tuple[str, ...]) -> None:
+    ingests = hold(f"{lake}/_forebay/checkpoints/ingest", wait_s=0)
+    typed = [sys.executable, "-c", WAITS, *command, "--lake", lake]
+    with subprocess.Popen(typed, stdin=-1, stdout=-1, stderr=-1, text=True, start_new_session=True) as waiting:
+        assert waiting.stdout is not None
+        assert waiting.stdout.readline() == "waits\n"
+        os.killpg(waiting.pid, signal.SIGINT)
+        _, said = waiting.communicate(timeout=60)
+    ingests.let_go()
+    told = f"forebay: stopped: process {os.getpid()} on {os.uname().nodename} was asked to stop, and still ends"
+    assert (waiting.returncode, said) == (INTERRUPTED, f"{told} after its batch\n")
+    assert DeltaTable(f"{lake}/alpha").version() == 1
+
+
+def interrupts(real: Any) -> Any:
+    def interrupted(*arguments: Any, **more: Any) -> Any:
+        os.kill(os.getpid(), signal.SIGINT)
+        return real(*arguments, **more)
+
+    return interrupted
+
+
+def test_a_rollback_that_has_begun_is_finished_first(lake: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rollback, "_restore", interrupts(rollback._restore))
+    status, out, err = given(("rollback", "alpha", "--to", "0", "--lake", lake, "--yes"), "")
+    assert (status, err) == (INTERRUPTED, "forebay: stopped\n")
+    assert "alpha: is as in version 0; 2 rows left" in out
+    assert "rollback: alpha" in ran("history", "--lake", lake)
+    assert accounts(LakeView(lake)).differences() == []
+    assert rollback.finish_earlier(LakeView(lake)) is None
+
+
+def test_a_replay_that_is_announced_in_part_says_how_the_rest_is(
+    lake: str, s3: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queue = boto3.client("sqs", endpoint_url=s3, region_name="eu-west-1").create_queue(QueueName="stopped")["QueueUrl"]
+    monkeypatch.setattr(cli_replay.Progress, "tell", interrupts(cli_replay.Progress.tell))
+    said = failed(INTERRUPTED, "replay", "--table", "alpha", "--lake", lake, "--queue-url", queue, "--yes")
+    assert said.splitlines()[-1] == "forebay: stopped: `forebay replay --resume` announces the rest"
+
+
+QUESTION = ("rollback", "alpha", "--to", "0")
+
+
+@pytest.mark.parametrize("typed", ["n\n", "\n", "what?\n"])
+def test_any_answer_but_yes_changes_nothing(lake: str, typed: str) -> None:
+    said = failed(1, *QUESTION, "--lake", lake, typed=typed)
+    assert said.endswith("no table was changed\n")
+    assert DeltaTable(f"{lake}/alpha").version() == 1
+
+
+def test_where_nobody_can_answer_the_option_is_named(lake: str) -> None:
+    assert "--yes: is missing, and nobody is here to ask (no table was changed)" in failed(2, *QUESTION, "--lake", lake)
+
+
+def test_a_question_is_no_part_of_what_is_piped(lake: str) -> None:
+    status, out, err = given((*QUESTION, "--json", "--lake", lake), "y\n")
+    assert (status, out.splitlines()[0][0], "Take these tables back?" in err) == (0, "{", True)
