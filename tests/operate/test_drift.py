@@ -12,8 +12,10 @@ import pytest
 from deltalake import write_deltalake
 
 from forebay.declaration.service import declaration_of, parse_service
+from forebay.errors import InvalidConfiguration
 from forebay.lake.log.definition import Definition
 from forebay.operate.drift import drift
+from forebay.operate.settle import must_have_no_feed
 from tests.operate.command import failed, ran
 
 SETTLE = "`forebay schema settle purchases`"
@@ -95,6 +97,22 @@ def test_a_wider_type_comes_by_itself_where_it_may_and_not_in_a_partition(
     declared += f"partitions = {list(partitions)}"
     found = told(declared, field("x", "integer"), field("y", "string"), partition_columns=partitions)
     assert [one for _, one in found] == [by_itself]
+
+
+def test_a_declared_property_comes_by_itself() -> None:
+    declared = 'properties = { "delta.enableChangeDataFeed" = "true", owner = "growth" }'
+    assert told(declared, configuration={"owner": "growth", "other": "x"}) == [
+        (
+            "delta.enableChangeDataFeed: is not set in the table and declared true (it comes with the next rows)",
+            True,
+        )
+    ]
+
+
+def test_a_table_with_a_change_feed_is_not_settled() -> None:
+    must_have_no_feed("s3://lake/a", {"delta.enableChangeDataFeed": "false"})
+    with pytest.raises(InvalidConfiguration, match=r"s3://lake/a.* has a change feed[^\n]*pause the table"):
+        must_have_no_feed("s3://lake/a", {"delta.enableChangeDataFeed": "true"})
 
 
 def test_every_other_reason_for_which_a_table_takes_no_rows_is_told_at_once() -> None:

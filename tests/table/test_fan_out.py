@@ -11,6 +11,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import deltalake
+import pyarrow as pa
 import pytest
 
 from forebay.events import Event
@@ -571,6 +572,40 @@ def test_types_become_wider_where_that_is_declared_and_readers_must_know_it_from
     assert len(read_by_spark(spark, f"{lake}/a")) == 3
     spark.sql(f"ALTER TABLE delta.`{lake}/a` DROP FEATURE typeWidening")
     assert len(LakeView(lake).query("a", "select id from t")) == 3
+
+
+def test_a_table_gets_the_properties_that_it_lacks_before_its_next_rows(spark: SparkSession, lake: str) -> None:
+    from pyspark.sql import functions as F
+
+    logs, rows = TableLogs(spark), rows_for(spark, ("new", 1), ("by_id", 1), ("old", 1), ("wide", 1))
+    append(spark, rows.where("_table = 'old'"), [Destination("old", f"{lake}/old")], txn=Txn(A, 1), logs=logs)
+    wide = rows.where("_table = 'wide'").withColumn("number", F.lit(1))
+    append(spark, wide, [Destination("wide", f"{lake}/wide")], txn=Txn(A, 1), logs=logs)
+    feed = {"delta.enableChangeDataFeed": "true", "owner": "growth"}
+    tables = [
+        Destination("new", f"{lake}/new", properties=feed),
+        Destination("by_id", f"{lake}/by_id", properties=feed, cluster_columns=("id",)),
+        Destination("old", f"{lake}/old", properties=feed),
+        Destination("wide", f"{lake}/wide", properties=feed, type_widening=True),
+    ]
+    wider = rows.withColumn("number", F.lit(3_000_000_000))
+    for batch in (2, 3):
+        outcomes = append(spark, wider, tables, txn=Txn(A, batch), logs=logs)
+        assert {kind.__name__ for kind in map(type, outcomes.values())} == {"Appended"}
+    logs.close()
+    assert [len(commits(f"{lake}/{name}")) for name in ("new", "old", "wide")] == [2, 4, 4]
+    for name, first in (("new", 0), ("by_id", 0), ("old", 1)):
+        reader = spark.read.format("delta").option("readChangeFeed", "true").option("startingVersion", first)
+        assert reader.load(f"{lake}/{name}").count() == 2
+    for name in ("new", "old"):
+        table = deltalake.DeltaTable(f"{lake}/{name}")
+        assert table.protocol().min_reader_version == 1
+        assert table.metadata().configuration == feed
+        assert len(pa.table(table.load_cdf(starting_version=1).read_all())) >= 1
+        table.restore(table.version() - 1)
+        [its] = (one for one in tables if one.name == name)
+        its_rows = wider.where(F.col("_table") == name)
+        assert isinstance(append(spark, its_rows, [its], txn=Txn(A, 4))[name], Appended)
 
 
 def test_three_hundred_tables_take_one_batch(spark: SparkSession, lake: str) -> None:

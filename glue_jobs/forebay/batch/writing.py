@@ -256,6 +256,7 @@ class Writing:
             table,
             table_path(self.lake, table),
             declared.partitions,
+            declared.properties,
             rules=rules_of(declared),
             cluster_columns=declared.cluster_by,
             salt=declared.salt,

@@ -8,6 +8,7 @@
 * `form` how the records lie in a file
 * `event_time` the moment of a record                             * `schedule` when upkeep runs
 * `merge` what the changes of a table are merged into
+* `properties` Delta's own that may be declared
 * `pinned` the declarations of work that may be repeated
 * `object_key`, `object_metadata` fields that come from the object instead of the record
 """

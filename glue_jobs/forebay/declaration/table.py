@@ -15,6 +15,7 @@ from forebay.declaration.expectation import Expectation
 from forebay.declaration.form import PARENT, Explosion
 from forebay.declaration.merge import Merge
 from forebay.declaration.path import parse_path
+from forebay.declaration.properties import refusals
 
 __all__ = ["RESERVED", "Compaction", "Table"]
 
@@ -121,6 +122,10 @@ class Table(Declared):
     values: str = Field(
         "[a-z0-9][a-z0-9_]{0,62}", description="the pattern that each {field} must match before it may name a table"
     )
+    properties: dict[str, str] = Field(
+        default_factory=dict,
+        description="Delta's properties of the table, such as delta.enableChangeDataFeed, and any of your own",
+    )
     compaction: Compaction = Field(
         default_factory=Compaction, description="how its small files are made into large ones"
     )
@@ -209,6 +214,7 @@ class Table(Declared):
             self._names_its_columns(),
             self._knows_its_parents(),
             self._says_how_it_is_merged(),
+            refusals(self.properties),
         )
         if wrong := [said for check in checks for said in check]:
             raise ValueError("\n".join(wrong))

@@ -101,6 +101,10 @@ class _Looking:
     def of_table(self) -> Iterator[Drift]:
         if self.found.configuration.get("delta.columnMapping.mode", "none") != "none":
             yield self.refused("delta.columnMapping.mode", "is on, and forebay appends by the columns' own names only")
+        for name, value in self.declared.properties.items():
+            if (has := self.found.configuration.get(name)) != value:
+                what = f"is {has or 'not set'} in the table and declared {value}"
+                yield Drift(Problem(name, what, "it comes with the next rows"), by_itself=True)
         for key in sorted(self.found.configuration):
             if key.startswith("delta.constraints."):
                 constraint = key.removeprefix("delta.constraints.")

@@ -33,6 +33,7 @@ from forebay.batch.columns import (
 )
 from forebay.batch.fields import field, parsed
 from forebay.declaration.column import Column
+from forebay.declaration.properties import CHANGE_FEED
 from forebay.declaration.service import Service, declaration_of
 from forebay.declaration.table import Table
 from forebay.errors import ForebayError, Halt, InvalidConfiguration
@@ -58,7 +59,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructField
 
-__all__ = ["Settled", "settle", "with_column"]
+__all__ = ["Settled", "must_have_no_feed", "settle", "with_column"]
 
 ATTEMPTS = 5
 EVERY = 10**9
@@ -218,6 +219,7 @@ class _Settling:
         from pyspark.sql import functions as F
         from pyspark.sql.types import StructType
 
+        must_have_no_feed(self.seen.path, dict(self.seen.snapshot.getTableProperties()))
         began = int(time.time() * 1000)
         old = read_snapshot(open_objects(self.seen.path))
         if old.version != self.seen.version:
@@ -239,6 +241,15 @@ class _Settling:
             return None
         moved = None if place.partition_columns == self.seen.partition_columns else place.partition_columns
         return Settled(tuple(changed), count, rescued, sum(file.rescued for file in files), outcome.version, moved)
+
+
+def must_have_no_feed(path: str, properties: Mapping[str, str]) -> None:
+    """Kernel refuses to put rows into the place of others there: a feed would have to say which."""
+    if properties.get(CHANGE_FEED) == "true":
+        then = (
+            f"pause the table, set {CHANGE_FEED} to false, settle, and resume: if declared, it comes with the next rows"
+        )
+        raise InvalidConfiguration.one(path, "has a change feed, and its rows are not rewritten", then)
 
 
 def _without_haste(rules: Rules) -> Rules:

@@ -19,6 +19,7 @@ class Destination:
     path: str
     partition_columns: tuple[str, ...] = ()
     properties: Mapping[str, str] = field(default_factory=dict)
+    """A table that is there and lacks some of them gets them before its next rows."""
     rules: Rules | None = None
     """How its records become columns; without rules the rows are what they are."""
     cluster_columns: tuple[str, ...] = ()

@@ -25,7 +25,7 @@ from forebay.record.conform import writable
 from forebay.record.growth import agrees, grown, left_out
 from forebay.record.kind import Struct
 from forebay.record.shape import Shape
-from forebay.table.commit import CommitRefused, Committed, CommitUnknown, LogFailed, Repeated, Txn
+from forebay.table.commit import CommitConflict, CommitRefused, Committed, CommitUnknown, LogFailed, Repeated, Txn
 from forebay.table.data_file import DataFile, TableFolder, Written
 from forebay.table.destination import Appended, AppendResult, Destination, Failed, Skipped
 from forebay.table.events import ColumnsAdded, ColumnsLeftOut, TableCreated, TypesWidened
@@ -244,6 +244,8 @@ class _FanOut(ABC):
                 outcome = self.logs.create(
                     table.path, schema, partitions, properties, actions, self.txn, cluster_columns=table.cluster_columns
                 )
+            elif self.logs.set_properties(seen, table.properties):
+                outcome = CommitConflict()  # the table is another one now
             else:
                 missing = new_columns(schema, seen.schema)
                 wider = with_wider_types(table, seen, self.columns)

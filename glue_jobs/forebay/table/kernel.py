@@ -195,6 +195,23 @@ class TableLogs:
         actions = [metadata_action(seen.snapshot.getMetadata(), schema, partition_columns), *actions]
         return self._commit(seen.path, seen.listed, transaction, actions, remember=False)
 
+    def set_properties(self, seen: Seen, properties: Mapping[str, str]) -> bool:
+        """Gives the table those that it lacks, in a commit of its own, and says whether there were any: then look again. Kernel
+        raises what writers must know, if a property asks for more."""
+        if not properties:
+            return False
+        has = dict(seen.snapshot.getTableProperties())
+        lacking = {name: value for name, value in properties.items() if has.get(name) != value}
+
+        def transaction() -> Any:
+            update = seen.snapshot.buildUpdateTableTransaction(ENGINE, self._java.write)
+            added = update.withTablePropertiesAdded(self._java.map_of(lacking))
+            return added.withMaxRetries(0).build(self._engine)
+
+        if lacking:
+            self._commit(seen.path, seen.listed, transaction, (), remember=False)
+        return bool(lacking)
+
     def close(self) -> None:
         """Waits for checkpoints that are being written."""
         self._background.shutdown()
