@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -12,8 +13,11 @@ from hypothesis import strategies as st
 
 from forebay.content import elements
 from forebay.content.limits import Limits
+from forebay.content.piece import cut
+from forebay.content.reading import read_pieces
 from forebay.declaration.form import Form, Forms
-from tests.content.memory import Reading, read
+from forebay.landed_file import LandedFile
+from tests.content.memory import Memory, Reading, read
 from tests.content.test_layouts import OBJECTS
 
 RECORDS = Forms(forms=(Form(inside=(("Records",), ("detail", "items"))),))
@@ -120,3 +124,47 @@ def test_whatever_documents_hold_comes_back_whole(documents: list[tuple[Any, lis
     rests = [({key: value for key, value in rest.items() if key != "Records"}, inner) for rest, inner in documents]
     wanted = [({"@parent": rest} if rest else {}) | one for rest, inner in rests for one in inner]
     assert records_of(read_inside("\n".join(written))) == wanted
+
+
+def test_memory_beside_the_text_of_a_long_document_is_a_fraction_of_it() -> None:
+    """Some numbers for each element: no copy of the document, and no array as long as one of its lines."""
+    peaks, sizes = [], (4 << 20, 16 << 20)
+    for size in sizes:
+        element = json.dumps({"id": 1, "text": "x" * 500})
+        document = f'{{"Records": [{", ".join([element] * (size // len(element)))}]}}'.encode()
+        pieces = cut([LandedFile("landing", "a.json", len(document), "etag")], Limits())
+        tracemalloc.start()
+        batches = read_pieces(pieces, Memory({"a.json": document}), Limits(), forms=RECORDS)
+        rows = sum(batch.num_rows for batch in batches)
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+        assert rows == size // len(element) + 1
+    assert (peaks[1] - peaks[0]) / (sizes[1] - sizes[0]) < 0.25
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"Records": [{"a": 1}, 7, {"b": "}"}], "x": {"y": [2]}}',
+        ' {"Records": [{"a": 1}],\n "detail": {"items": [{"b": "\\\\\\""}]}}\n\n',
+        '{"Records": [{"a": 1}]} {"Records": [{"b": 2}]}',
+        '{"Records": [{"a": 1}]}\n{"b": 2}\n',
+        '{"Records": [{"a": 1}]}}',
+        '{"Records": [{"a": 1}], "torn": "x\n}',
+        '{"Records": [{"a": 1}], no key}',
+    ],
+)
+def test_a_text_that_is_one_long_document_gives_what_it_gives_otherwise(
+    text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usual = read_inside(text)
+    monkeypatch.setattr(elements, "SHORT_BYTES", 0)
+    assert read_inside(text) == usual
+
+
+@pytest.mark.parametrize("text", ['{"Records": [{"a": 1}', '{"Records": [{"a": 1}], "torn": "x\n}'])
+def test_a_document_that_is_torn_is_refused_and_stops_nobody(text: str) -> None:
+    reading = read_inside(text)
+    assert {row.problem for row in reading.refused} == {"not-json"}
+    assert "\n".join(row.value for row in reading.refused) == text
+    assert not reading.documents

@@ -23,8 +23,8 @@ from forebay.content.json_text import spelt
 from forebay.content.limits import Limits
 from forebay.content.lines import Records, lines_of
 from forebay.content.outcome import FileReason, TooMany
-from forebay.content.skeleton import skeleton
-from forebay.content.structure import WHITE, structure_of
+from forebay.content.skeleton import Skeleton, skeleton
+from forebay.content.structure import WHITE, structure_in, structure_of
 from forebay.declaration.form import PARENT, Keys
 
 __all__ = [
@@ -32,6 +32,7 @@ __all__ = [
     "OBJECT",
     "Member",
     "Span",
+    "as_one_document",
     "members_of",
     "objects_in",
     "taken_apart",
@@ -42,7 +43,7 @@ __all__ = [
 SHORT_BYTES = 64 << 10
 
 _NAMED = f'"{PARENT}"'.encode()
-COMMA, OBJECT, ARRAY = (ord(c) for c in ",{[")
+COMMA, OBJECT, OBJECT_END, ARRAY = (ord(c) for c in ",{}[")
 _BLANK = re.compile(r"[ \t\r\n]*")
 _KEY = re.compile(rb'[ \t\r\n]*("(?:[^"\\]|\\.)*")[ \t\r\n]*:[ \t\r\n]*', re.DOTALL)
 _KEY_IN_TEXT = re.compile(_KEY.pattern.decode(), re.DOTALL)
@@ -57,15 +58,40 @@ Member = tuple[Span, str, int]
 
 @dataclass(frozen=True, slots=True)
 class _Object:
-    """What is left of an object without the arrays, as text; None where it has none of them. The arrays' places."""
+    """What is left of an object without the arrays, as text; None where it has none of them. The arrays' places, with an
+    outline that they are in."""
 
     text: bytes | None
-    arrays: list[Span]
+    arrays: list[tuple[Span, Skeleton | None]]
 
 
-def taken_apart(text: bytes, documents: Records, paths: Sequence[Keys], limits: Limits) -> Records:
-    """The documents, or in place of each one that has such arrays their elements. Raises `TooMany`."""
-    if not any(spelt(path[0]) in text for path in paths):
+@dataclass(frozen=True, slots=True)
+class _Members:
+    """Of an object; none where they cannot be told. A long one also has the outline of what is between its brackets."""
+
+    found: list[Member]
+    outline: Skeleton | None = None
+
+
+def as_one_document(text: bytes, start: int, end: int, paths: Sequence[Keys], limits: Limits) -> Records | None:
+    """The elements of a long text that is one document, which is looked through only once; None where it is not one."""
+    if end - start <= SHORT_BYTES or text[end - 1] != OBJECT_END:
+        return None
+    members = _members_of_long(text, start, end)
+    if not members.found or members.outline is None or not members.outline.even:
+        return None
+    starts, ends = np.array([start], np.int64), np.array([end], np.int64)
+    line_count = text.count(b"\n") + (not text.endswith(b"\n"))
+    document = Records(starts, ends, lines_of(text, starts), [], line_count, False)
+    return taken_apart(text, document, paths, limits, members)
+
+
+def taken_apart(
+    text: bytes, documents: Records, paths: Sequence[Keys], limits: Limits, members: _Members | None = None
+) -> Records:
+    """The documents, or in place of each one that has such arrays their elements. Raises `TooMany`. `members` are those of a
+    document that is the only one."""
+    if not len(documents.starts) or not any(spelt(path[0]) in text for path in paths):
         return documents
     places: list[Any] = []
     parents: list[Any] = []
@@ -73,12 +99,13 @@ def taken_apart(text: bytes, documents: Records, paths: Sequence[Keys], limits: 
     surroundings: list[bytes] = []
     count = 0
     for start, end in zip(documents.starts.tolist(), documents.ends.tolist(), strict=True):
-        rest = _without_arrays(text, start, end, paths)
+        rest = _without_arrays(text, start, end, paths, members)
         if rest.text is not None and not _can_surround(rest.text, limits):
             rest = _Object(None, [])  # refused as a whole, with the reason
-        found, others = ([(start, end)], []) if rest.text is None else _objects_in_all(text, rest.arrays, limits)
+        whole = _rows_of_two([(start, end)]), list[Span]()
+        found, others = whole if rest.text is None else _objects_in_all(text, rest.arrays, limits)
         has_parent = rest.text is not None and rest.text != b"{}"
-        places.append(np.array(found, np.int64).reshape(-1, 2))
+        places.append(found)
         parents.append(np.full(len(found), len(surroundings) if has_parent else -1, np.int32))
         surroundings += [rest.text] if has_parent and rest.text is not None else []
         leftovers += others
@@ -114,7 +141,7 @@ def _records(
         sorted([*documents.leftovers, *others]),
         documents.line_count,
         False,
-        parents,
+        parents if surroundings else None,
         surroundings,
     )
 
@@ -130,17 +157,20 @@ def with_members(record: bytes, members: bytes) -> bytes:
     return b"{" + members + (b"" if rest == b"}" else b",") + rest
 
 
-def _without_arrays(text: bytes, start: int, end: int, paths: Sequence[Keys]) -> _Object:
+def _without_arrays(
+    text: bytes, start: int, end: int, paths: Sequence[Keys], members: _Members | None = None
+) -> _Object:
     """Looks closer only where a document names what is wanted: for most documents of most texts this is one search."""
     wanted = [path for path in paths if text.find(spelt(path[0]), start, end) >= 0]
-    arrays: list[Span] = []
+    members = members or (_members_of(text, start, end) if wanted else _Members([]))
+    arrays: list[tuple[Span, Skeleton | None]] = []
     left: list[bytes] = []
     taken = False
-    for (first, last), key, value in members_of(text, start, end) if wanted else ():
+    for (first, last), key, value in members.found if wanted else ():
         below = [path[1:] for path in wanted if path[0] == key]
         inner = _Object(None, [])
         if () in below and text[value] == ARRAY:
-            inner = _Object(b"", [(value, last)])
+            inner = _Object(b"", [((value, last), members.outline)])
         elif any(below) and text[value] == OBJECT:
             inner = _without_arrays(text, value, last, [path for path in below if path])
         arrays += inner.arrays
@@ -152,9 +182,13 @@ def _without_arrays(text: bytes, start: int, end: int, paths: Sequence[Keys]) ->
 
 def members_of(text: bytes, start: int, end: int) -> list[Member]:
     """Of an object; none where they cannot be told."""
+    return _members_of(text, start, end).found
+
+
+def _members_of(text: bytes, start: int, end: int) -> _Members:
     if end - start <= SHORT_BYTES:
         try:
-            return list(_members_of_short(text[start:end].decode("latin-1"), start))
+            return _Members(list(_members_of_short(text[start:end].decode("latin-1"), start)))
         except (ValueError, RecursionError):
             pass
     return _members_of_long(text, start, end)
@@ -171,40 +205,55 @@ def _members_of_short(text: str, offset: int) -> Iterator[Member]:
         at = _behind_value(text, last, "}")
 
 
-def _members_of_long(text: bytes, start: int, end: int) -> list[Member]:
-    inside = text[start + 1 : end - 1]
-    outline = skeleton(inside)
+def _members_of_long(text: bytes, start: int, end: int) -> _Members:
+    outline = skeleton(text, start + 1, end - 1)
     commas: Any = outline.position[(outline.symbol == COMMA) & (outline.level == 0)]
     members: list[Member] = []
-    for before, after in pairwise([-1, *np.asarray(commas).tolist(), len(inside)]):
-        named = _KEY.match(inside, before + 1, after)
+    for before, after in pairwise([start, *np.asarray(commas).tolist(), end - 1]):
+        named = _KEY.match(text, before + 1, after)
         if named is None or not outline.complete:
-            return []
-        last = before + 1 + len(inside[before + 1 : after].rstrip(WHITE))
+            return _Members([])
         try:
             key = _key_of(named[1])
         except ValueError:
-            return []
-        members.append(((start + 1 + named.start(1), start + 1 + last), key, start + 1 + named.end()))
-    return members
+            return _Members([])
+        members.append(((named.start(1), _without_white_end(text, named.end(), after)), key, named.end()))
+    return _Members(members, outline)
 
 
-def _objects_in_all(text: bytes, arrays: list[Span], limits: Limits) -> tuple[list[Span], list[Span]]:
-    both = [objects_in(text, first, last, limits) for first, last in arrays]
-    return [place for objects, _ in both for place in objects], [place for _, others in both for place in others]
+def _without_white_end(text: bytes, start: int, end: int) -> int:
+    while end > start and text[end - 1] in WHITE:
+        end -= 1
+    return end
 
 
-def objects_in(text: bytes, first: int, last: int, limits: Limits) -> tuple[list[Span], list[Span]]:
-    """The objects of an array, and what else is in it."""
+def _objects_in_all(text: bytes, arrays: list[tuple[Span, Skeleton | None]], limits: Limits) -> tuple[Any, list[Span]]:
+    both = [objects_in(text, *place, limits, outline) for place, outline in arrays]
+    return np.concatenate([objects for objects, _ in both]), [place for _, others in both for place in others]
+
+
+def objects_in(
+    text: bytes, first: int, last: int, limits: Limits, outline: Skeleton | None = None
+) -> tuple[Any, list[Span]]:
+    """The objects of an array, a row of two each, and what else is in it."""
     if last - first <= SHORT_BYTES:
         try:
             places = list(_elements_of_short(text[first:last].decode("latin-1"), first))
-            return [p for p in places if text[p[0]] == OBJECT], [p for p in places if text[p[0]] != OBJECT]
         except (ValueError, RecursionError):
             pass
+        else:
+            objects = [place for place in places if text[place[0]] == OBJECT]
+            return _rows_of_two(objects), [place for place in places if text[place[0]] != OBJECT]
+    if outline is not None:
+        shape = structure_in(text, first, last, outline.part(first, last))
+        return np.stack((shape.starts, shape.ends), axis=1), shape.leftovers
     shape = structure_of(text[first:last], limits)
-    objects = zip((shape.starts + first).tolist(), (shape.ends + first).tolist(), strict=True)
-    return list(objects), [(start + first, end + first) for start, end in shape.leftovers]
+    leftovers = [(start + first, end + first) for start, end in shape.leftovers]
+    return np.stack((shape.starts, shape.ends), axis=1) + first, leftovers
+
+
+def _rows_of_two(places: list[Span]) -> Any:
+    return np.array(places, np.int64).reshape(-1, 2)
 
 
 def _elements_of_short(text: str, offset: int) -> Iterator[Span]:

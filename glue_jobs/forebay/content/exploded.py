@@ -86,8 +86,9 @@ def _kept(text: bytes, members: list[Member], keys: Sequence[str], around: bytes
 
 
 def _add(found: _Found, text: bytes, array: Span, number: int, kept: bytes, limits: Limits) -> None:
-    objects, others = objects_in(text, *array, limits)
-    ordinals = {start: n for n, (start, _) in enumerate(sorted([*objects, *others]))}
+    found_objects, others = objects_in(text, *array, limits)
+    objects = found_objects.tolist()
+    ordinals = {start: n for n, start in enumerate(sorted(start for start, _ in [*objects, *others]))}
     found.refused += [(start, end, "") for start, end in others]
     if len(kept) > MOST_KEPT:
         detail = f"its record gives each element {len(kept)} bytes, and {MOST_KEPT} is the limit"

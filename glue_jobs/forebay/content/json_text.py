@@ -19,12 +19,11 @@ import pyarrow.types as kinds
 
 __all__ = ["Wordless", "documents", "escaped", "json_of", "spelt"]
 
-QUOTE, BACKSLASH = b'"\\'
+QUOTE, BACKSLASH, SPACE = b'"\\ '
 NULL = pa.scalar(b"null")
 NOTHING = pa.scalar(b"")
 ESCAPES = {ord("\n"): b"\\n", ord("\r"): b"\\r", ord("\t"): b"\\t", QUOTE: b'\\"', BACKSLASH: b"\\\\"}
 
-_IS_ESCAPED = np.isin(np.arange(256), [*range(0x20), QUOTE, BACKSLASH])
 _PLAIN_TEXT = (kinds.is_integer, kinds.is_decimal, kinds.is_boolean)
 _QUOTED_TEXT = (kinds.is_date, kinds.is_time)
 _TEXT = (kinds.is_string, kinds.is_large_string, kinds.is_string_view)
@@ -64,7 +63,9 @@ def escaped(texts: Any) -> Any:
     """Texts as they stand between the quotes of JSON."""
     held = texts.buffers()[2]
     seen = np.frombuffer(held or b"", np.uint8)
-    there = np.unique(seen[_IS_ESCAPED[seen]]).tolist()
+    there = [byte for byte in (QUOTE, BACKSLASH) if (seen == byte).any()]
+    if (seen < SPACE).any():
+        there += np.unique(seen[seen < SPACE]).tolist()
     for byte in sorted(there, key=lambda byte: byte != BACKSLASH):  # first of all, as the others bring more of it
         texts = pc.replace_substring(texts, bytes([byte]), ESCAPES.get(byte, b"\\u%04x" % byte))
     return texts

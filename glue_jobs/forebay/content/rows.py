@@ -76,20 +76,19 @@ def document_batches(piece: int, records: Split, text: Located) -> Iterator[pa.R
     count = len(records.starts)
     if not count:
         return
-    values = _values(text.utf8, records) if records.parents is None else pa.nulls(count, pa.string())
     columns = (
         pa.array(np.full(count, piece, np.int32)),
         pa.array(records.lines.astype(np.int64, copy=False)),
         pa.array(text.offsets(records.starts).astype(np.int64, copy=False)),
-        values,
-        *(pa.nulls(count, pa.string()) for _ in ("problem", "detail", "metadata")),
+        *(pa.nulls(count, pa.string()) for _ in ("value", "problem", "detail", "metadata")),
     )
     everything = pa.RecordBatch.from_arrays(list(columns), schema=SCHEMA)
     if records.parents is not None:
         yield from _with_surroundings(everything, records, text.utf8)
         return
     for first, stop in _slices(records.starts):
-        yield everything.slice(first, stop - first)
+        values = _values(text.utf8, records.starts[first:stop], records.ends[first:stop], tight=records.tight)
+        yield _with_values(everything.slice(first, stop - first), values)
 
 
 def _with_surroundings(rows: pa.RecordBatch, records: Split, utf8: bytes) -> Iterator[pa.RecordBatch]:
@@ -104,8 +103,11 @@ def _with_surroundings(rows: pa.RecordBatch, records: Split, utf8: bytes) -> Ite
         ]
         if records.elements is not None:
             values = _marked(values, records.elements, first)
-        column = pa.array(values, pa.binary()).cast(pa.string())
-        yield rows.slice(first, stop - first).set_column(SCHEMA.get_field_index("value"), "value", column)
+        yield _with_values(rows.slice(first, stop - first), pa.array(values, pa.binary()).cast(pa.string()))
+
+
+def _with_values(rows: pa.RecordBatch, values: Any) -> pa.RecordBatch:
+    return rows.set_column(SCHEMA.get_field_index("value"), "value", values)
 
 
 def _marked(values: list[bytes], elements: Elements, first: int) -> list[bytes]:
@@ -208,11 +210,10 @@ def _one(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
     return batches[0] if len(batches) == 1 else pa.concat_batches(batches)
 
 
-def _values(utf8: bytes, records: Split) -> Any:
+def _values(utf8: bytes, starts: Any, ends: Any, *, tight: bool) -> Any:
     """Where only white space lies between records, each value runs on to the next record, and the text is used as it
     lies in memory. Otherwise records and what is between them alternate, and every second one is copied out."""
-    starts, ends = records.starts, records.ends
-    if records.tight:
+    if tight:
         borders = np.concatenate((starts, ends[-1:])).astype(np.int32)
         return _strings(utf8, borders)
     borders = np.stack((starts, ends), axis=1).ravel().astype(np.int32)

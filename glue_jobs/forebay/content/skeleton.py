@@ -6,7 +6,7 @@ nesting of any depth is only a number. Numpy reads the text a chunk at a time, s
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -16,14 +16,12 @@ from forebay.content.outcome import TooMany
 __all__ = ["Skeleton", "skeleton"]
 
 CHUNK_BYTES = 1 << 20
-QUOTE, BACKSLASH, NEWLINE, ARRAY = 0x22, 0x5C, 0x0A, ord("[")
+QUOTE, BACKSLASH, NEWLINE = 0x22, 0x5C, 0x0A
+ARRAY, OPENING, CLOSING, COMMA = (ord(c) for c in "[{},")
 
 _STEP = np.zeros(256, np.int32)
 _STEP[[ord("{"), ord("[")]] = 1
 _STEP[[ord("}"), ord("]")]] = -1
-
-_WANTED = np.zeros(256, np.bool_)
-_WANTED[[ord(c) for c in '{}[],"']] = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +42,25 @@ class Skeleton:
     def complete(self) -> bool:
         return self.open_at_end == 0 and not self.in_string_at_end and not self.torn_string
 
+    @property
+    def even(self) -> bool:
+        """Complete, and each closing bracket was opened."""
+        steps = _STEP[self.symbol[self.level == 0]]
+        return self.complete and not steps.sum()
 
-def skeleton(text: bytes, *, most: int | None = None) -> Skeleton:
-    """The shape of the text. A closing bracket that nothing opened counts as one at level 0 and changes no depth. Raises
-    `TooMany` where it has more than `most` brackets and commas."""
+    def part(self, start: int, stop: int) -> Skeleton:
+        """Of an outermost value that begins and ends there."""
+        some = slice(*np.searchsorted(self.position, (start, stop)).tolist())
+        return replace(self, position=self.position[some], symbol=self.symbol[some], level=self.level[some])
+
+
+def skeleton(text: bytes, start: int = 0, stop: int | None = None, *, most: int | None = None) -> Skeleton:
+    """The shape of the text, or of a part of it. A closing bracket that nothing opened counts as one at level 0 and changes no
+    depth. Raises `TooMany` where it has more than `most` brackets and commas."""
+    stop = len(text) if stop is None else stop
     scan, buffer = _Scan(), np.frombuffer(text, np.uint8)
-    for at in range(0, len(buffer), CHUNK_BYTES):
-        scan.take(buffer[at : at + CHUNK_BYTES], at)
+    for at in range(start, stop, CHUNK_BYTES):
+        scan.take(buffer[at : min(at + CHUNK_BYTES, stop)], at)
         if most is not None and scan.count > most:
             raise TooMany("too-many-records", f"more than {most} brackets and commas around and between records")
     return scan.skeleton()
@@ -70,9 +80,12 @@ class _Scan:
     found: list[tuple[Any, Any, Any]] = field(default_factory=list)
 
     def take(self, chunk: Any, at: int) -> None:
-        position = np.flatnonzero(_WANTED[chunk])
+        curled = chunk | 0x20  # [ becomes {, and ] becomes }; nothing else does
+        position = np.flatnonzero((curled == OPENING) | (curled == CLOSING) | (chunk == COMMA) | (chunk == QUOTE))
         symbol = chunk[position]
-        is_quote = (symbol == QUOTE) & ~self._escaped(chunk)[position]
+        is_quote = symbol == QUOTE
+        if self.escaped or (chunk == BACKSLASH).any():
+            is_quote &= ~self._escaped(chunk)[position]
         quotes = np.cumsum(is_quote) + self.in_string
         outside = (quotes & 1 == 0) & (symbol != QUOTE)
         self.torn_string = self.torn_string or self._has_newline_in_string(chunk, position[is_quote])
@@ -81,8 +94,8 @@ class _Scan:
         self._keep(position[outside] + at, symbol[outside])
 
     def _has_newline_in_string(self, chunk: Any, quotes: Any) -> bool:
-        before = np.searchsorted(quotes, np.flatnonzero(chunk == NEWLINE)) + self.in_string
-        return bool((before & 1).any())
+        newlines = np.flatnonzero(chunk == NEWLINE)
+        return len(newlines) > 0 and bool(((np.searchsorted(quotes, newlines) + self.in_string) & 1).any())
 
     def _keep(self, position: Any, symbol: Any) -> None:
         if not len(position):

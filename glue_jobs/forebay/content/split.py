@@ -19,7 +19,7 @@ from itertools import islice
 
 import numpy as np
 
-from forebay.content.elements import taken_apart
+from forebay.content.elements import as_one_document, taken_apart
 from forebay.content.limits import Limits
 from forebay.content.lines import SHORT_BYTES, Records, Span, decoded_places, lines_of, split_lines
 from forebay.content.outcome import TooMany
@@ -51,7 +51,10 @@ def split(text: bytes, limits: Limits, inside: Sequence[Keys] = ()) -> Split | N
         return vetted(text, taken_apart(text, records, inside, limits), limits)
     if first and first != b"{" and (first == b"<" or not _has_record(text[:HEAD_BYTES])):
         return None
-    return vetted(text, taken_apart(text, _split_objects(text, begin, limits), inside, limits), limits)
+    taken = _one_document(text, begin, limits, inside) if first == b"{" and inside else None
+    if taken is None:
+        taken = taken_apart(text, _split_objects(text, begin, limits), inside, limits)
+    return vetted(text, taken, limits)
 
 
 def split_json_lines(text: bytes, limits: Limits, inside: Sequence[Keys] = ()) -> Split:
@@ -100,8 +103,16 @@ def _split_objects(text: bytes, begin: int, limits: Limits) -> Records:
     return salvaged(text, by_line, limits)
 
 
+def _one_document(text: bytes, begin: int, limits: Limits, inside: Sequence[Keys]) -> Records | None:
+    """The records inside of a text that is one long document."""
+    newline, end = text.find(b"\n", begin), _last_text(text)
+    if 0 <= newline < end and _first_line_is_complete(text, begin, limits):
+        return None
+    return as_one_document(text, begin, end, inside, limits)
+
+
 def _split_one_line(text: bytes, limits: Limits) -> Records:
-    if not text.strip(WHITE):
+    if not _last_text(text):
         return split_lines(text, limits)
     shape = structure_of(text, limits)
     by_shape = _by_shape(text, shape)
@@ -162,6 +173,18 @@ def _first_text(text: bytes, at: int = 0) -> int:
             return at + len(part) - len(rest)
         at += len(part)
     return at
+
+
+def _last_text(text: bytes) -> int:
+    """Where what is no white space ends; 0 where nothing is."""
+    end = len(text)
+    while end:
+        part = text[max(0, end - HEAD_BYTES) : end]
+        rest = part.rstrip(WHITE)
+        if rest:
+            return end - len(part) + len(rest)
+        end -= len(part)
+    return 0
 
 
 def _first_line_is_complete(text: bytes, begin: int, limits: Limits) -> bool:

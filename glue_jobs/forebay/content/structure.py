@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from forebay.content.limits import Limits
-from forebay.content.skeleton import skeleton
+from forebay.content.skeleton import Skeleton, skeleton
 
-__all__ = ["BETWEEN", "WHITE", "Structure", "structure_of", "trimmed"]
+__all__ = ["BETWEEN", "WHITE", "Structure", "structure_in", "structure_of", "trimmed"]
 
 WHITE = b" \t\r\n"
 BETWEEN = WHITE + b",[]"
@@ -43,6 +43,11 @@ class Structure:
 def structure_of(text: bytes, limits: Limits | None = None) -> Structure:
     """Where the records are, in a text that is not empty. Raises `TooMany`, if limits say how many may be."""
     outline = skeleton(text, most=None if limits is None else BORDERS_OF_A_RECORD * limits.max_records)
+    return structure_in(text, 0, len(text), outline)
+
+
+def structure_in(text: bytes, start: int, stop: int, outline: Skeleton) -> Structure:
+    """The same of a part of a text, whose outline is known."""
     position, symbol, level = outline.position, outline.symbol, outline.level
     opening = np.flatnonzero(symbol == OBJECT)
     closed = opening[opening + 1 < len(position)]
@@ -50,17 +55,17 @@ def structure_of(text: bytes, limits: Limits | None = None) -> Structure:
     closed = closed[(symbol[after] == OBJECT_END) & (level[after] == level[closed])]
     starts, ends = position[closed], position[closed + 1] + 1
     separators = position[((level == 0) & (symbol != OBJECT) & (symbol != OBJECT_END)) | (symbol == COMMA)]
-    leftovers, tight = _leftovers(text, starts, ends, separators)
+    leftovers, tight = _leftovers(text, np.append(start, ends), np.append(starts, stop), separators)
     return Structure(starts, ends, leftovers, tight and not len(separators), outline.complete)
 
 
-def _leftovers(text: bytes, starts: Any, ends: Any, separators: Any) -> tuple[list[tuple[int, int]], bool]:
-    """What between the records is text, too. Nearly every gap is nothing, or one byte; only the others are looked
-    at."""
-    begin, end = np.concatenate(([0], ends)), np.concatenate((starts, [len(text)]))
+def _leftovers(text: bytes, begin: Any, end: Any, separators: Any) -> tuple[list[tuple[int, int]], bool]:
+    """What in the gaps between the records is text, too. Nearly every gap is nothing, or a byte or two; only the others are
+    looked at."""
     buffer = np.frombuffer(text, np.uint8)
-    first = buffer[np.minimum(begin, len(buffer) - 1)]
-    unclear = np.flatnonzero((end - begin > 1) | ((end - begin == 1) & ~_IS_SEPARATOR[first]))
+    first, second = (_IS_SEPARATOR[buffer[np.minimum(begin + n, len(buffer) - 1)]] for n in (0, 1))
+    length = end - begin
+    unclear = np.flatnonzero((length > 2) | ((length > 0) & ~first) | ((length == 2) & ~second))
     found: list[tuple[int, int]] = []
     tight = True
     for a, b in zip(begin[unclear].tolist(), end[unclear].tolist(), strict=True):
