@@ -66,6 +66,17 @@ def test_a_value_is_the_one_that_was_written(value: Any, text: str) -> None:
     assert row.value == f'{{"v":{text}}}'
 
 
+def test_moments_of_int96_are_those_that_were_written_in_all_years() -> None:
+    """As Hive, Impala and older Sparks write them; some mean "for ever" by the year 9999."""
+    moments = [dt.datetime(9999, 12, 31), dt.datetime(1, 1, 1), dt.datetime(2026, 11, 22, 10, 30, 0, 123456)]
+    content = file_of({"at": pa.array(moments, pa.timestamp("us"))}, use_deprecated_int96_timestamps=True)
+    assert [json.loads(row.value)["at"] for row in read_parquet(content).documents] == [
+        "9999-12-31T00:00:00.000000",
+        "0001-01-01T00:00:00.000000",
+        "2026-11-22T10:30:00.123456",
+    ]
+
+
 def test_rows_are_known_by_their_number(monkeypatch: pytest.MonkeyPatch) -> None:
     content = file_of({"a": list(range(10))}, row_group_size=3)
     reading = read_parquet(content)

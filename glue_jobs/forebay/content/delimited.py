@@ -21,7 +21,7 @@ from forebay.content.json_text import documents, escaped, spelt
 from forebay.content.limits import Limits
 from forebay.content.lines import lines_of
 from forebay.content.outcome import NotTaken, RecordReason, Refused, TooMany, kept_text
-from forebay.content.part import Part, part_of_rows
+from forebay.content.part import Part, part_of_rows, refuse_twins
 from forebay.content.vetting import Split
 
 __all__ = ["delimited_parts"]
@@ -92,9 +92,7 @@ def _names(places: Sequence[tuple[int, int]], window: bytes, dialect: Dialect) -
             names.append(name.decode() or f"column_{number}")
         except UnicodeDecodeError as error:
             raise NotTaken("bad-header", f"the name of column {number} is not UTF-8: {name!r}") from error
-    twice = next((name for name in names if names.count(name) > 1), None) if len(set(names)) < len(names) else None
-    if twice is not None:
-        raise NotTaken("bad-header", f"two columns are called {twice!r}")
+    refuse_twins(names)
     return names
 
 

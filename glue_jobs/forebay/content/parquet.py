@@ -6,7 +6,7 @@ has values that are not read, is `NotTaken`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ import pyarrow as pa
 from forebay.content.json_text import Wordless, documents, json_of, spelt
 from forebay.content.limits import Limits
 from forebay.content.outcome import NotTaken, TooMany
-from forebay.content.part import Part, part_of_rows
+from forebay.content.part import Part, part_of_rows, refuse_twins
 
 __all__ = ["parquet_parts"]
 
@@ -38,10 +38,11 @@ def parquet_parts(data: bytes, limits: Limits) -> Iterator[Part]:
 def _parts(data: bytes, limits: Limits) -> Iterator[Part]:
     import pyarrow.parquet as pq
 
-    file = pq.ParquetFile(pa.BufferReader(data), page_checksum_verification=True)
+    # In nanoseconds, which pyarrow makes of INT96 otherwise, the year 9999 would be another one, in silence.
+    file = pq.ParquetFile(pa.BufferReader(data), page_checksum_verification=True, coerce_int96_timestamp_unit="us")
     if file.metadata.num_rows > limits.max_records:
         raise TooMany("too-many-records", f"{file.metadata.num_rows} rows, and {limits.max_records} is the limit")
-    _refuse_twins(file.schema_arrow)
+    _refuse_twins_in(file.schema_arrow)
     keys = [spelt(name) for name in file.schema_arrow.names]
     row = 0
     for batch in file.iter_batches(_rows_at_once(file.metadata, keys), use_threads=False):
@@ -57,11 +58,9 @@ def _rows_at_once(metadata: Any, keys: list[bytes]) -> int:
     return max(1, min(BATCH_ROWS, BATCH_BYTES // (1 + largest + sum(map(len, keys)))))
 
 
-def _refuse_twins(fields: Any) -> None:
-    """Of two fields of one name JSON would keep one."""
-    names = [field.name for field in fields]
-    twice = next((name for name in names if names.count(name) > 1), None) if len(set(names)) < len(names) else None
-    if twice is not None:
-        raise NotTaken("bad-header", f"two columns are called {twice!r}")
+def _refuse_twins_in(schema: Iterable[Any]) -> None:
+    """On every level: of two fields of one name JSON would keep one."""
+    fields = list(schema)
+    refuse_twins([field.name for field in fields])
     for field in fields:
-        _refuse_twins(field.type.field(n) for n in range(field.type.num_fields))
+        _refuse_twins_in(field.type.field(n) for n in range(field.type.num_fields))

@@ -5,6 +5,8 @@ In: JSON that was made of rows, with the rows' lines and places. Out: `Part`, of
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,9 +15,10 @@ import numpy as np
 from forebay.content.encoding import Located
 from forebay.content.limits import Limits
 from forebay.content.lines import Records
+from forebay.content.outcome import NotTaken
 from forebay.content.vetting import Split, vetted
 
-__all__ = ["Made", "Part", "part_of_rows"]
+__all__ = ["Made", "Part", "part_of_rows", "refuse_twins"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,3 +51,10 @@ def part_of_rows(
     starts, ends = offsets[:-1].astype(np.int64), offsets[1:].astype(np.int64)
     records = Records(starts, ends, lines, [], line_count, tight=True)
     return Part(vetted(utf8, records, limits), Made(utf8, starts, places, counts))
+
+
+def refuse_twins(names: Sequence[str]) -> None:
+    """A record keeps one value of a name."""
+    name, count = next(iter(Counter(names).most_common(1)), ("", 0))
+    if count > 1:
+        raise NotTaken("bad-header", f"two columns are called {name!r}")
