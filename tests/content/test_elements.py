@@ -15,7 +15,7 @@ from forebay.content import elements
 from forebay.content.limits import Limits
 from forebay.content.piece import cut
 from forebay.content.reading import read_pieces
-from forebay.declaration.form import Form, Forms
+from forebay.declaration.form import Explosion, Form, Forms
 from forebay.landed_file import LandedFile
 from tests.content.memory import Memory, Reading, read
 from tests.content.test_layouts import OBJECTS
@@ -168,3 +168,30 @@ def test_a_document_that_is_torn_is_refused_and_stops_nobody(text: str) -> None:
     assert {row.problem for row in reading.refused} == {"not-json"}
     assert "\n".join(row.value for row in reading.refused) == text
     assert not reading.documents
+
+
+@pytest.mark.usefixtures("either_way")
+@pytest.mark.parametrize("spelling", ['"Größe"', r'"Gr\u00f6\u00dfe"', r'"Gr\u00F6\u00DFe"'])
+def test_an_array_is_found_however_its_name_is_spelt(spelling: str) -> None:
+    """Python and PHP write what is not ASCII, and slashes, with backslashes."""
+    text = f'{{{spelling}: [{{"a": 1}}], "x": 2}}'.encode()
+    inside = read({"a.json": text}, forms=Forms(forms=(Form(inside=(("Größe",),)),)))
+    assert records_of(inside) == [{"@parent": {"x": 2}, "a": 1}]
+    exploded = read({"a.json": text}, forms=Forms(forms=(Form(exploded=(Explosion(("Größe",), ("x",)),)),)))
+    assert records_of(exploded)[1:] == [{"@parent": {"x": 2}, "@ordinal": 0, "@exploded": "Größe", "a": 1}]
+
+
+@pytest.mark.usefixtures("either_way")
+@pytest.mark.parametrize("element", ['{"a": "@parent"}', '{"a": {"@parent": 1}}', '{"a": ["@parent"]}'])
+def test_an_element_that_speaks_of_a_parent_keeps_its_own(element: str) -> None:
+    assert records_of(read_inside(f'{{"x": 2, "Records": [{element}]}}')) == [
+        {"@parent": {"x": 2}, **json.loads(element)}
+    ]
+
+
+def test_what_surrounds_many_elements_makes_no_gigabytes_of_a_small_file() -> None:
+    text = f'{{"x": "{"y" * 5000}", "Records": [{", ".join(["{}"] * 2000)}]}}'
+    limits = Limits(max_expanded_bytes=1 << 20, max_expansion=100)
+    end = read_inside(text, limits).files["a.json"]
+    assert (end.outcome, end.reason, end.documents) == ("unreadable", "expansion-bomb", 0)
+    assert read_inside(text).files["a.json"].documents == 2000

@@ -145,3 +145,12 @@ def test_members_that_the_last_directory_does_not_list_refuse_the_archive() -> N
 
 def test_a_folder_that_holds_bytes_is_a_member() -> None:
     assert rows(read_zip(zip_of({"a/": b'{"a": 1}', "b/": b""}))) == [{"@member": "a/", "a": 1}]
+
+
+def test_a_record_that_speaks_of_a_member_has_the_name_of_its_own_beside_it() -> None:
+    lines = b'{"a": "@member"}\n{"b": {"@member": 1}}\n{"@member": 2}\n'
+    assert rows(read_zip(zip_of({"m.json": lines}))) == [
+        {"@member": "m.json", "a": "@member"},
+        {"@member": "m.json", "b": {"@member": 1}},
+        {"@member": 2},
+    ]

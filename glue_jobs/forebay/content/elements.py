@@ -14,6 +14,7 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
@@ -33,7 +34,9 @@ __all__ = [
     "Member",
     "Span",
     "as_one_document",
+    "has_field",
     "members_of",
+    "names",
     "objects_in",
     "taken_apart",
     "with_members",
@@ -91,7 +94,7 @@ def taken_apart(
 ) -> Records:
     """The documents, or in place of each one that has such arrays their elements. Raises `TooMany`. `members` are those of a
     document that is the only one."""
-    if not len(documents.starts) or not any(spelt(path[0]) in text for path in paths):
+    if not len(documents.starts) or not any(names(text, path[0]) for path in paths):
         return documents
     places: list[Any] = []
     parents: list[Any] = []
@@ -146,9 +149,28 @@ def _records(
     )
 
 
+def names(text: bytes, key: str, start: int = 0, end: int | None = None) -> bool:
+    """Whether a text, or a part of it, has what is written like this key."""
+    return any(text.find(spelling, start, end) >= 0 for spelling in _spellings(key))
+
+
+@lru_cache
+def _spellings(key: str) -> frozenset[bytes]:
+    """As producers write it: many write with backslashes what is not ASCII, PHP slashes as well."""
+    ascii_only = json.dumps(key)
+    in_capitals = re.sub(r"\\u[0-9a-f]{4}", lambda found: r"\u" + found[0][2:].upper(), ascii_only)
+    plain = {spelt(key), ascii_only.encode(), in_capitals.encode()}
+    return frozenset(plain | {one.replace(b"/", rb"\/") for one in plain})
+
+
 def with_parent(record: bytes, parent: bytes) -> bytes:
     """A record that has such a field stays as it is."""
-    return record if _NAMED in record else with_members(record, _NAMED + b":" + parent)
+    return record if has_field(record, PARENT) else with_members(record, _NAMED + b":" + parent)
+
+
+def has_field(record: bytes, key: str) -> bool:
+    """Whether it is one of the record's own; that of an object within it is none."""
+    return names(record, key) and any(name == key for _, name, _ in members_of(record, 0, len(record)))
 
 
 def with_members(record: bytes, members: bytes) -> bytes:
@@ -161,7 +183,7 @@ def _without_arrays(
     text: bytes, start: int, end: int, paths: Sequence[Keys], members: _Members | None = None
 ) -> _Object:
     """Looks closer only where a document names what is wanted: for most documents of most texts this is one search."""
-    wanted = [path for path in paths if text.find(spelt(path[0]), start, end) >= 0]
+    wanted = [path for path in paths if names(text, path[0], start, end)]
     members = members or (_members_of(text, start, end) if wanted else _Members([]))
     arrays: list[tuple[Span, Skeleton | None]] = []
     left: list[bytes] = []

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from forebay.content.elements import ARRAY, OBJECT, Member, Span, members_of, objects_in
+from forebay.content.elements import ARRAY, OBJECT, Member, Span, members_of, names, objects_in
 from forebay.content.json_text import spelt
 from forebay.content.limits import Limits
 from forebay.content.lines import lines_of
@@ -48,14 +48,14 @@ class _Found:
 def with_exploded(text: bytes, records: Split, explosions: Sequence[Explosion], limits: Limits) -> Split:
     """The records, and the elements of these arrays."""
     # Of an ordinary text this is one search for each array.
-    wanted = [(n, one) for n, one in enumerate(explosions) if spelt(one.path[0]) in text]
+    wanted = [(n, one) for n, one in enumerate(explosions) if names(text, one.path[0])]
     if not wanted:
         return records
     found = _Found(surroundings=[*records.surroundings])
     parents = np.full(len(records.starts), -1, np.int32) if records.parents is None else records.parents
     places = zip(records.starts.tolist(), records.ends.tolist(), parents.tolist(), strict=True)
     for start, end, parent in places:
-        here = [(n, one) for n, one in wanted if text.find(spelt(one.path[0]), start, end) >= 0]
+        here = [(n, one) for n, one in wanted if names(text, one.path[0], start, end)]
         members = members_of(text, start, end) if here else []
         around = b"" if parent < 0 else records.surroundings[parent]
         for n, one in here:

@@ -59,7 +59,7 @@ def _parts(content: Content, form: Form, limits: Limits) -> Iterator[Part]:
         dialect = Dialect(_delimiter(kind, form, text), form.quote.encode())
         yield from _bounded(delimited_parts(text, dialect, form.header, limits), content, limits)
     else:
-        yield _json(content, text, form, limits)
+        yield from _bounded(iter([_json(content, text, form, limits)]), content, limits)
 
 
 def _delimiter(kind: Format, form: Form, text: Text) -> bytes:
@@ -78,10 +78,11 @@ def _refuse_to_explode(part: Part, kind: Format, form: Form, limits: Limits) -> 
 
 
 def _bounded(parts: Iterator[Part], content: Content, limits: Limits) -> Iterator[Part]:
-    """Rows repeat the names of their columns, and a Parquet file says a long value once for many rows."""
+    """Rows repeat the names of their columns, elements what surrounds them, and a Parquet file says a long value once for many
+    rows."""
     made, most = 0, max(limits.max_expanded_bytes, limits.max_expansion * len(content.data))
     for part in parts:
-        made += len(part.text.utf8)
+        made += len(part.text.utf8) + part.records.bytes_around
         if made > most:
             raise NotTaken("expansion-bomb", f"{len(content.data)} bytes become more than {most} bytes of records")
         yield part

@@ -26,7 +26,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from forebay.content.elements import with_members, with_parent
+from forebay.content.elements import has_field, with_members, with_parent
 from forebay.content.encoding import Located
 from forebay.content.end import PieceEnd
 from forebay.content.json_text import spelt
@@ -67,6 +67,7 @@ SCHEMA = pa.schema(
     ]
 )
 
+MEMBER = "@member"
 _ORDINAL, _EXPLODED = ORDINAL.encode(), EXPLODED.encode()
 BATCH_ROWS, BATCH_BYTES = 20_000, 8 << 20
 
@@ -168,11 +169,18 @@ def of_member(batch: pa.RecordBatch, member: Member) -> pa.RecordBatch:
     is_refused = batch.column("problem").is_valid()
     told = pc.binary_join_element_wise(batch.column("detail"), f"in {member.name}", "; ")
     values = batch.column("value").cast(pa.binary())
-    head = b'{"@member":' + spelt(member.name)
+    head = b"{" + spelt(MEMBER) + b":" + spelt(member.name)
     is_empty = pc.match_substring_regex(values, r"^\{\s*\}")
     named = pc.binary_replace_slice(values, 0, 1, head + b",")
     named = pc.if_else(is_empty, pc.binary_replace_slice(values, 0, 1, head), named)
-    is_left = pc.or_(is_refused, pc.match_substring(values, b'"@member"'))
+    speaks = pc.match_substring(values, MEMBER)
+    if pc.any(speaks).as_py():
+        has_own = [
+            told and has_field(value, MEMBER)
+            for told, value in zip(speaks.to_pylist(), values.to_pylist(), strict=True)
+        ]
+        speaks = pa.array(has_own)
+    is_left = pc.or_(is_refused, speaks)
     columns = {
         "byte_offset": places,
         "detail": pc.if_else(is_refused, told, batch.column("detail")),

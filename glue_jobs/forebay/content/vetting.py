@@ -54,6 +54,14 @@ class Split:
     surroundings: Sequence[bytes] = ()
     elements: Elements | None = None
 
+    @property
+    def bytes_around(self) -> int:
+        """What the records get of their surroundings, all together."""
+        if self.parents is None:
+            return 0
+        lengths = np.array([*map(len, self.surroundings), 0], np.int64)
+        return int(lengths[self.parents].sum())
+
 
 def vetted(text: bytes, records: Records, limits: Limits) -> Split:
     """The records, without those that are refused."""
