@@ -53,6 +53,35 @@ def test_kinds_types_times_and_ids_are_found() -> None:
     assert '# dedupe = { by = ["id"], days = 3 }' in text
 
 
+def test_columns_of_csv_have_a_type_where_all_their_texts_are_written_as_one() -> None:
+    rows = [
+        {
+            "id": "7",
+            "zip": "01234",
+            "price": "1.10",
+            "paid": "true",
+            "at": "2026-11-22T10:00:00Z",
+            "e": "1e5",
+            "note": None,
+        },
+        {"id": "8", "zip": "99999", "price": "2", "paid": "false", "at": "2026-11-22T10:00:01Z", "e": "1", "note": "1"},
+    ]
+    of_csv = [Sample(LandedFile("", "in/a.csv.gz"), n, json.dumps(row)) for n, row in enumerate(rows, 2)]
+    [table] = parse_service({"service.toml": draft_of(Samples(tuple(of_csv), ()), "shop")}).tables
+    types = {column.name: column.type for column in table.columns if not column.expression}
+    assert types == {
+        "id": "long",
+        "zip": "string",
+        "price": "double",
+        "paid": "boolean",
+        "at": "timestamp",
+        "e": "string",
+        "note": "long",
+    }
+    [table] = parse_service({"service.toml": draft_of(samples_of(rows), "shop")}).tables
+    assert {column.type for column in table.columns if column.name in ("id", "price", "paid")} == {"string"}
+
+
 @pytest.mark.parametrize("records", [[], [1, "x"]])
 def test_samples_without_a_record_are_no_start(records: list[Any]) -> None:
     with pytest.raises(InvalidConfiguration, match="no record that is a JSON object"):

@@ -7,15 +7,21 @@ from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from forebay.batch.columns import rules_of
+from forebay.declaration.path import Path
+from forebay.declaration.service import parse_service
 from forebay.record.conform import Records, writable
+from forebay.record.declared import fits, value_of
+from forebay.record.field import text_at
 from forebay.record.growth import Rules, grown
 from forebay.record.kind import Struct
-from forebay.record.name import safe_name
-from forebay.record.number import Written
+from forebay.record.name import safe_name, taken_key
+from forebay.record.number import Written, read_json
 from forebay.table.as_records import record_of
 from tests.content.memory import read
 
@@ -87,9 +93,9 @@ def says(found: Any, written: Any) -> bool:
     return Decimal(written) in map(Decimal, texts)
 
 
-def missing(text: str, made: dict[str, Any], rescued: str | None) -> list[Leaf]:
+def missing(text: Any, made: dict[str, Any], rescued: str | None) -> list[Leaf]:
     """The values of a record that its row does not give back, and those of the row that no value of the record explains."""
-    record = json.loads(text, parse_int=Digits, parse_float=Digits)
+    record = json.loads(text, parse_int=Digits, parse_float=Digits) if isinstance(text, str) else text
     came, known = list(leaves(record)), set(places(record))
     held = list(leaves(record_of(list(made), list(made.values()), rescued)))
     lost, others = [], list(held)
@@ -122,6 +128,42 @@ def test_from_bytes_to_columns_and_rescued_nothing_is_lost_or_changed(
     done = some.conformed(writable(grown(known, some.shape(), rules)))
     rows = zip(done.rows.to_pylist(), done.columns.to_pylist(), done.rescued.to_pylist(), strict=True)
     assert [(texts[n], found) for n, made, left in rows if (found := missing(texts[n], made, left))] == []
+
+
+KINDS = ("string", "json", "map", "int", "long", "float", "double", "decimal(18,2)", "decimal(38,10)", "boolean")
+
+
+@settings(deadline=None)
+@example('{"a":12345678901234567.89,"A":1.005}', "double")
+@example('{"a":1.005,"b":{"a":1}}', "decimal(18,2)")
+@example('{"A":16777217}', "float")
+@given(st.dictionaries(KEYS, VALUES, max_size=4).map(_object), st.sampled_from(KINDS))
+def test_beside_a_declared_column_nothing_is_lost_and_it_gives_its_own_field_back_or_leaves_it_to_be_rescued(
+    text: str, kind: str
+) -> None:
+    column = f'{{ name = "a", type = "{kind}" }}'
+    declared = f'name = "s"\n[[tables]]\nname = "t"\ncolumns = [{column}]'
+    [table] = parse_service({"service.toml": declared}).tables
+    rules, record = rules_of(table), read_json(text)
+    written = text_at(record, Path("record", ("a",)))
+    if written is not None and fits(written, table.columns[0]):
+        assert gives_back(value_of(written, kind), written, kind)
+    some = Records(pa.array([text]), rules)
+    done = some.conformed(writable(grown(Struct(), some.shape(), rules)))
+    [made], [rescued] = done.columns.to_pylist(), done.rescued.to_pylist()
+    assert "a" not in made
+    others = json.loads(text, parse_int=Digits, parse_float=Digits)
+    others.pop(taken_key(others, "a"), None)
+    assert missing(others, made, rescued) == []
+
+
+def gives_back(value: Any, written: str, kind: str) -> bool:
+    if kind in ("string", "json", "map"):
+        return bool(value == written)
+    if kind == "boolean":
+        return value is (written.strip().lower() in ("t", "true", "y", "yes", "1"))
+    shortest = str(np.float32(value)) if kind == "float" else str(value)
+    return Decimal(written) in (Decimal(shortest), Decimal(value))
 
 
 def test_the_check_finds_a_value_that_is_lost_or_changed() -> None:

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from forebay.content.unpack import without_archive_suffix
 from forebay.declaration.column import Column
 from forebay.declaration.path import Path
 from forebay.errors import InvalidConfiguration
@@ -41,6 +42,8 @@ TIMES = (
 )
 IDS = ("event_id", "eventid", "insert_id", "x_insert_id", "message_id", "messageid", "uuid", "id")
 LOOKS_LIKE_A_TIME = re.compile(r"\d{4}-\d\d-\d\d([T ].*)?")
+CSV = (".csv", ".tsv")
+NUMBER, BOOLEAN = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?"), re.compile("true|false")
 SCALARS = (str, bool, int, float)
 MANY_KEYS = 100
 """An object with more keys than this over all samples has identifiers for keys."""
@@ -63,6 +66,8 @@ def draft_of(samples: Samples, name: str) -> str:
         raise InvalidConfiguration.one(
             "--from", "holds no record that is a JSON object", "`forebay try` says what is in it"
         )
+    if all(without_archive_suffix(sample.file.key).endswith(CSV) for sample in samples.records):
+        records = _typed(records)
     kind = _kind_of(records)
     lines = [
         f"# Drafted from {len(records):,} sample records. Read it, change it, and try it: forebay try SAMPLE --service FOLDER",
@@ -75,6 +80,22 @@ def draft_of(samples: Samples, name: str) -> str:
     for value, pile in sorted(piles.items(), key=lambda one: (one[0] is None, one[0] or "")):
         lines += ["", *_table_of(kind, value, pile, names)]
     return "\n".join(lines) + "\n"
+
+
+def _typed(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """CSV has texts alone. Where all of a column are written as numbers are in JSON, or as booleans, they are taken for some:
+    `007` and `1e5` are not."""
+    numbers, booleans = (
+        {key for key in dict.fromkeys(key for row in rows for key in row) if _all_are(pattern, rows, key)}
+        for pattern in (NUMBER, BOOLEAN)
+    )
+    made = numbers | booleans
+    return [{key: read_json(value) if key in made and value else value for key, value in row.items()} for row in rows]
+
+
+def _all_are(pattern: re.Pattern[str], rows: list[dict[str, Any]], key: str) -> bool:
+    texts = [row[key] for row in rows if row.get(key) is not None]
+    return bool(texts) and all(pattern.fullmatch(text) for text in texts)
 
 
 def service_name(folder: str) -> str:
