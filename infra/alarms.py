@@ -17,6 +17,7 @@ from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 from forebay.batch.events import BatchCommitted, RecordsLost, RowsAppended, TableFailed
+from forebay.table.events import ColumnsLeftOut
 from forebay.upkeep.accounts.events import AccountsChecked
 from forebay.upkeep.reconcile.events import FilesReconciled
 from infra.alarm_topic import runbook_of
@@ -107,6 +108,12 @@ class Alarms(Construct):
             "table-failed",
             self._metrics.over_tables(TableFailed, "rows", function="COUNT"),
             "A table could not be written. Its rows are in the quarantine; the other tables were written.",
+            above=0,
+        )
+        self._add(
+            "columns-left-out",
+            self._metrics.over_tables(ColumnsLeftOut, "columns", function="COUNT"),
+            "A table is at its limit of columns. New fields get none; their values are in _rescued.",
             above=0,
         )
 

@@ -117,11 +117,13 @@ class ServiceMetrics:
         )
 
     def over_tables(self, event: type[Event], field: str, *, function: str, minutes: int = 5) -> cw.MathExpression:
-        """One number over all tables, which an alarm can watch."""
-        name = self._name(event, field, ("service", "table"))
+        """One number over all tables, which an alarm can watch. The namespace is that of one service anyway."""
+        dimensions = dimension_fields(event)
+        name = self._name(event, field, dimensions)
+        schema = ", ".join([f'"{self._namespace}"', *(f'"{one}"' if one == "table" else one for one in dimensions)])
+        chosen = f" WHERE service = '{self._service}'" if "service" in dimensions else ""
         return cw.MathExpression(
-            expression=f'SELECT {function}({name}) FROM SCHEMA("{self._namespace}", service, "table") '
-            f"WHERE service = '{self._service}'",
+            expression=f"SELECT {function}({name}) FROM SCHEMA({schema}){chosen}",
             using_metrics={},
             period=Duration.minutes(minutes),
             label=f"{field} over all tables",

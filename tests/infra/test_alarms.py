@@ -120,6 +120,10 @@ BOTH: dict[str, list[Story]] = {
         Story("one table cannot be written", {"TableFailedRows": once(10)}, within=10),
         Story("none fails", {}),
     ],
+    "columns-left-out": [
+        Story("a table is at its limit of columns", {"ColumnsLeftOutColumns": once(3)}, within=10),
+        Story("none is", {}),
+    ],
     "missed-files": [
         Story("reconcile finds one", {"FilesReconciledMissed": once(1)}, within=2 * 60),
         Story("it finds none", {"FilesReconciledMissed": once(0)}),
