@@ -37,6 +37,7 @@ def problems(text: str) -> str:
         (MERGE.replace('"players"', '"{game}"'), "must have the same {fields}"),
         (MERGE.replace('"players"', '"Players"'), "must be small letters"),
         (MERGE.replace("}", ', history = "scd9" }'), "merge.history: Input should be 'scd2'"),
+        (MERGE.replace("}", ', history = "scd2", ignore_null_updates = true }'), "is for the current state only"),
         (MERGE.replace("into", "inot"), "did you mean into?"),
     ],
 )

@@ -17,14 +17,13 @@ from pyspark.sql import SparkSession
 
 from forebay.declaration.merge import Merge
 from forebay.lake.layout import tombstones_of
-from forebay.merge.history import History
-from forebay.merge.order import Change, current_state, history
-from forebay.merge.state import State
-from forebay.merge.step import step
+from forebay.merge.order import Change, current_state, folded_state, history
+from forebay.merge.step import kind_of, step
 from forebay.table.kernel import TableLogs
 
 HISTORY = Merge(into="versions", keys=("id", "world"), sequence_by=("at",), delete_when="op = 'd'", history="scd2")
 MERGE = Merge(into="players", keys=("id", "world"), sequence_by=("at",), delete_when="op = 'd'", partitions=("world",))
+PARTIAL = MERGE.model_copy(update={"ignore_null_updates": True})
 COLUMNS = (
     "id string, world string, at long, op string, score long, tags map<string,string>, "
     "_file_id string, _line long, _batch long, _ingested_at timestamp"
@@ -65,8 +64,9 @@ class Story:
         made = []
         for line in range(1, count + 1):
             key, op = f"p{chance.randrange(25)}", "d" if chance.random() < 0.3 else "u"
-            tags = {"n": str(chance.randrange(5))}
-            made.append((key, chance.choice("ab"), chance.randrange(15), op, chance.randrange(99), tags, file_id, line))
+            tags: dict[str, str] | None = {"n": str(chance.randrange(5))}
+            score, tags = chance.choice([None, chance.randrange(99)]), chance.choice([None, tags])
+            made.append((key, chance.choice("ab"), chance.randrange(15), op, score, tags, file_id, line))
         return made
 
     def bring(self, *, into: str = "", count: int = 60) -> None:
@@ -81,12 +81,12 @@ class Story:
             writer.mode("append").save(self.log)
         self.said.append(f"{'replace' if into else 'bring'} {file_id}")
 
+    def append(self, rows: list[tuple[Any, ...]]) -> None:
+        self.spark.createDataFrame(rows, COLUMNS).coalesce(1).write.format("delta").mode("append").save(self.log)
+
     def merge(self) -> Any:
         into, declared = self.declared.into, self.declared
         return step(self.spark, str(self.lake), "player_changes", into, declared, logs=self.logs, lease=Held())
-
-    def kind_of(self) -> type[State]:
-        return State if self.declared.history is None else History
 
     def optimize(self) -> None:
         Delta.forPath(self.spark, self.log).optimize().executeCompaction()
@@ -111,7 +111,8 @@ class Story:
         if self.declared.history is not None:
             self.must_agree_in_history(tuple(changes))
             return
-        expected = {key: plain(change.row) for key, change in current_state(changes).items()}
+        model = folded_state if self.declared.ignore_null_updates else current_state
+        expected = {key: plain(change.row) for key, change in model(changes).items()}
         # delta-rs, a foreign reader, sees what Spark wrote.
         rows = DeltaTable(f"{self.lake}/players").to_pyarrow_table().to_pylist()
         found = {(row["id"], row["world"]): plain(row) for row in rows}
@@ -131,7 +132,7 @@ class Story:
 
 
 def plain(row: dict[str, Any]) -> dict[str, Any]:
-    return {**row, "tags": dict(row["tags"]), "_ingested_at": None}
+    return {**row, "tags": row["tags"] and dict(row["tags"]), "_ingested_at": None}
 
 
 @pytest.fixture
@@ -165,11 +166,26 @@ def test_the_history_equals_the_model_too(story: Story, monkeypatch: pytest.Monk
     crash(story, monkeypatch)
 
 
+def test_partial_updates_equal_the_model_too(story: Story, monkeypatch: pytest.MonkeyPatch) -> None:
+    story.declared = PARTIAL
+    story.bring()
+    assert story.merge().anew
+    # A few changes, of which some are late; then rows leave as well.
+    story.bring(count=5)
+    assert not story.merge().anew
+    story.must_agree()
+    crash(story, monkeypatch)
+    # In order: newer than all that is there.
+    story.append([(f"p{n}", "a", 99, "u", None, None, "last", n, 9, NOW) for n in range(9)])
+    assert not story.merge().anew
+    story.must_agree()
+
+
 def crash(story: Story, monkeypatch: pytest.MonkeyPatch) -> None:
     """The driver dies after the deleted keys were committed, and before the state was. More happens before the next one."""
     story.bring()
     with monkeypatch.context() as patched:
-        patched.setattr(story.kind_of(), "_merge_rows", die)
+        patched.setattr(kind_of(story.declared), "_merge_rows", die)
         with pytest.raises(KeyboardInterrupt):
             story.merge()
     story.said.append("crash")
@@ -184,8 +200,7 @@ def die(*given: object) -> None:
 
 def test_a_late_insert_does_not_revive_a_deleted_key(story: Story) -> None:
     def change(key: str, at: int, op: str) -> None:
-        rows: list[tuple[Any, ...]] = [(key, "a", at, op, 1, {}, f"f{key}{at}", 1, 1, NOW)]
-        story.spark.createDataFrame(rows, COLUMNS).write.format("delta").mode("append").save(story.log)
+        story.append([(key, "a", at, op, 1, {}, f"f{key}{at}", 1, 1, NOW)])
 
     change("early", 5, "u")
     story.merge()
@@ -197,3 +212,29 @@ def test_a_late_insert_does_not_revive_a_deleted_key(story: Story) -> None:
     assert story.merge() is None, "a step that changes no row is not looked at again"
     tombstones = DeltaTable(f"{story.lake}/{tombstones_of('players')}").to_pyarrow_table().to_pylist()
     assert [row["id"] for row in tombstones] == ["p"]
+
+
+@pytest.mark.parametrize("declared", [MERGE, PARTIAL, HISTORY], ids=["latest", "partial", "scd2"])
+def test_very_many_changes_of_one_key_and_those_that_cannot_be_placed(story: Story, declared: Merge) -> None:
+    story.declared = declared
+    story.append([("p", "a", 1, "u", 1, None, "f", 1, 1, NOW)])
+    story.merge()
+    rows: list[tuple[Any, ...]] = [("p", "a", 2 + n % 50, "u", n, None, "g", n, 2, NOW) for n in range(20_000)]
+    story.append([*rows, (None, "a", 9, "u", 1, None, "g", -1, 2, NOW), ("q", "a", None, "u", 1, None, "g", -2, 2, NOW)])
+    done = story.merge()
+    # No key and no moment: passed over. The one key is one row, or one for each of its moments, and the last line wins.
+    rows_now = DeltaTable(f"{story.lake}/{declared.into}").to_pyarrow_table().to_pylist()
+    assert {row["id"] for row in rows_now} == {"p"}
+    assert (len(rows_now), max(row["score"] for row in rows_now)) == (51 if declared.history else 1, 19_999)
+    assert done.anew is None
+
+
+def test_a_key_of_another_type_computes_the_state_anew(story: Story) -> None:
+    story.append([("7", "a", 1, "u", 1, None, "f", 1, 1, NOW), ("8", "a", 1, "d", 1, None, "f", 2, 1, NOW)])
+    story.merge()
+    log = story.spark.read.format("delta").load(story.log).selectExpr("* except (id)", "cast(id as long) id")
+    log.write.format("delta").mode("overwrite").option("overwriteSchema", "true").save(story.log)
+    assert "another type" in story.merge().anew
+    assert [row["id"] for row in DeltaTable(f"{story.lake}/players").to_pyarrow_table().to_pylist()] == [7]
+    tombstones = DeltaTable(f"{story.lake}/{tombstones_of('players')}").to_pyarrow_table().to_pylist()
+    assert [row["id"] for row in tombstones] == [8]

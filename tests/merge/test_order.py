@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import permutations
 from typing import Any
 
-from forebay.merge.order import Change, current_state, history
+from forebay.merge.order import Change, current_state, folded_state, history
 
 
 def change(at: int, row: str, *, file: str = "f", line: int = 1, deletes: bool = False) -> Change:
@@ -41,3 +41,19 @@ def test_each_change_is_in_force_until_the_next_one_and_a_delete_is_only_an_end(
             (4, "same", None),
         ]
     assert history([change(1, "gone", deletes=True)]) == {}
+
+
+def test_a_change_without_a_value_leaves_the_earlier_one_until_a_delete_clears_all() -> None:
+    def says(at: int, **row: Any) -> Change:
+        return Change(("k",), (at,), "f", 1, 0, row.get("op") == "d", {"_line": at, **row})
+
+    name, level, gone = says(1, name="Ann", level=None), says(2, name=None, level=7), says(3, op="d")
+    later = says(4, name=None, level=9)
+    for order in permutations([name, level]):
+        (row,) = (change.row for change in folded_state(order).values())
+        assert row == {"_line": 2, "name": "Ann", "level": 7}
+    for order in permutations([name, level, gone]):
+        assert folded_state(order) == {}
+    for order in permutations([name, level, gone, later]):
+        (row,) = (change.row for change in folded_state(order).values())
+        assert (row["name"], row["level"]) == (None, 9)

@@ -32,6 +32,9 @@ class Merge(Declared):
         min_length=1,
         description="SQL over the declared columns that is true of a change that deletes its key, such as op = 'd'",
     )
+    ignore_null_updates: bool = Field(
+        False, description="a change leaves the columns as they were for which it has no value; a delete clears them all"
+    )
     history: Literal["scd2"] | None = Field(
         None, description="scd2: the state has a row for each version of a key, in force from valid_from until valid_to"
     )
@@ -82,6 +85,8 @@ class Merge(Declared):
         if self.history is not None:
             taken = sorted({"valid_from", "valid_to"} & {name.lower() for name in kinds})
             found += [f"merge.history: has the column {name} for itself; give yours another name" for name in taken]
+        if self.history is not None and self.ignore_null_updates:
+            found.append("merge.ignore_null_updates: is for the current state only; leave it out, or leave out history")
         found += [f"merge.partitions: {name} is none of the keys" for name in self.partitions if name not in self.keys]
         if len(set(self.partitions)) < len(self.partitions) or set(self.partitions) == set(self.keys):
             found.append("merge.partitions: takes some of the keys, each once, and not all of them")

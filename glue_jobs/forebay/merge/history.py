@@ -44,10 +44,10 @@ class History(State):
         if found.touched is not None:
             keys = keys.unionByName(found.touched)
         keys = keys.distinct()
-        state, tombstones = self._of(keys, self.path), self._of(keys, self._tombstones)
+        state, tombstones = self._rows_of(keys, self.path), self._rows_of(keys, self._tombstones)
         candidates = found.fresh.unionByName(self._changes_of(state, tombstones, schema, found))
-        if found.anew is not None:
-            candidates = candidates.unionByName(found.anew)
+        if found.touched is not None:
+            candidates = candidates.unionByName(found.all_of(found.touched))
         after = self._ranking.versions(candidates)
         # An end without a row stands for a delete; it has no place among the tombstones.
         after = after.where(~F.col("deletes") | (F.col("q.file") != NOBODYS_FILE))
@@ -63,16 +63,6 @@ class History(State):
         return told.select("k", "at", "until", "r", "q", *flags)
 
     # --- inside ---
-
-    def _of(self, keys: DataFrame, path: str) -> DataFrame:
-        """Rows of these keys in one of the two tables, each with its key."""
-        from pyspark.sql import functions as F
-
-        rows = self._session.read.format("delta").load(path)
-        for here in self._where_they_are(keys, prefix="") if path == self.path else ():
-            rows = rows.where(here)
-        key = F.struct(*(F.col(f"`{name}`") for name in self._merge.keys))
-        return rows.select(key.alias("k"), F.struct("*").alias("row")).join(keys, "k", "left_semi")
 
     def _known(self, state: DataFrame, tombstones: DataFrame) -> DataFrame:
         """What is there now of each moment: a version, a delete, or, after a crash, both."""

@@ -7,12 +7,12 @@ number matters.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
-__all__ = ["Change", "Version", "current_state", "history"]
+__all__ = ["Change", "Version", "current_state", "folded_state", "history"]
 
 
 @dataclass(frozen=True)
@@ -49,6 +49,22 @@ def current_state(changes: Iterable[Change]) -> dict[tuple[Any, ...], Change]:
         if known is None or change.rank > known.rank:
             latest[change.key] = change
     return {key: change for key, change in latest.items() if not change.deletes}
+
+
+def folded_state(changes: Iterable[Change]) -> dict[tuple[Any, ...], Change]:
+    """The same where a change without a value for a column leaves the earlier one (`ignore_null_updates`). Rows are mappings. A
+    delete clears all columns. Columns of our own, such as `_file_id`, are the latest change's."""
+    found: dict[tuple[Any, ...], Change] = {}
+    for change in sorted(changes, key=lambda change: change.rank):
+        known = found.pop(change.key, None)
+        if not change.deletes:
+            found[change.key] = change if known is None else replace(change, row=_over(known.row, change.row))
+    return found
+
+
+def _over(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
+    kept = {name: value for name, value in before.items() if after.get(name) is None and not name.startswith("_")}
+    return {**after, **kept}
 
 
 def history(changes: Iterable[Change]) -> dict[tuple[Any, ...], list[Version]]:

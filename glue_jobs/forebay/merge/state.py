@@ -56,6 +56,7 @@ class State:
         self._session, self._log, self.name, self._ranking, self._logs = session, log, name, ranking, logs
         self._merge, self._app_id = ranking.merge, app_id
         self.path, self._tombstones = table_path(lake, name), table_path(lake, tombstones_of(name))
+        self._cached: list[DataFrame] = []
 
     def version(self) -> int:
         """The version of the log that it is the state of; -1 where it must be computed from the whole log."""
@@ -129,7 +130,26 @@ class State:
             return
         self._nothing(schema).write.format("delta").mode("append").option("mergeSchema", "true").save(self.path)
 
+    def let_go(self) -> None:
+        """Of rows that were kept from one job to the next."""
+        for rows in self._cached:
+            rows.unpersist()
+
     # --- inside ---
+
+    def _kept(self, rows: DataFrame) -> DataFrame:
+        self._cached.append(rows.persist())
+        return rows
+
+    def _rows_of(self, keys: DataFrame, path: str) -> DataFrame:
+        """Rows of these keys in one of the two tables, each with its key."""
+        from pyspark.sql import functions as F
+
+        rows = self._session.read.format("delta").load(path)
+        for here in self._where_they_are(keys, prefix="") if path == self.path else ():
+            rows = rows.where(here)
+        key = F.struct(*(F.col(f"`{name}`") for name in self._merge.keys))
+        return rows.select(key.alias("k"), F.struct("*").alias("row")).join(keys, "k", "left_semi")
 
     def _merge_tombstones(self, winners: DataFrame, version: int) -> None:
         from pyspark.sql import functions as F

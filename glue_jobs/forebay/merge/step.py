@@ -25,6 +25,7 @@ from forebay.lake.objects import Objects, open_objects
 from forebay.merge.difference import Difference, Unknown, difference
 from forebay.merge.history import OWN, History
 from forebay.merge.log_rows import LogVersion
+from forebay.merge.partial import Partial
 from forebay.merge.state import State, transactions_of
 from forebay.merge.winners import RANK, Ranking
 from forebay.table.kernel import TableLogs
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-__all__ = ["Step", "step"]
+__all__ = ["Step", "kind_of", "step"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,8 +63,7 @@ def step(
     changes = LogVersion(session, path, now)
     _must_have_columns(log, changes.schema, merge)
     ranking = Ranking(merge, changes.schema)
-    kind = State if merge.history is None else History
-    there = kind(session, lake, log, state, ranking, logs, transactions_of(merge, changes.id))
+    there = kind_of(merge)(session, lake, log, state, ranking, logs, transactions_of(merge, changes.id))
     there.must_be_ours()
     before = there.version()
     if before == now:
@@ -83,6 +83,12 @@ def step(
         there.forget(datetime.now(UTC) - timedelta(days=merge.tombstone_days))
     lag_s = _waited_s(open_objects(path), before + 1)
     return replace(done, lag_s=lag_s, seconds=round(time.monotonic() - began, 3))
+
+
+def kind_of(merge: Merge) -> type[State]:
+    if merge.history is not None:
+        return History
+    return Partial if merge.ignore_null_updates else State
 
 
 def _difference(there: State, schema: StructType, log: str, before: int, now: int) -> Difference | Unknown:
@@ -118,6 +124,7 @@ def _forward(there: State, changes: LogVersion, ranking: Ranking, found: Differe
         there.change(winners, changes.schema, found.version, deletes=deletes, anew=anew)
     finally:
         winners.unpersist()
+        there.let_go()
     told = _metrics(there.path)
     return Step(
         version=found.version,

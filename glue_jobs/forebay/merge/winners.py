@@ -32,11 +32,15 @@ RANK = ("_file_id", "_line")
 
 @dataclass(frozen=True)
 class ChangedKeys:
-    """`fresh`: changes of keys of which none left the log. `touched`: keys of which some did, and `anew` all their changes."""
+    """`fresh`: changes of keys of which none left the log, `touched`: keys of which some did. `log`: all changes."""
 
     fresh: DataFrame
+    log: DataFrame
     touched: DataFrame | None = None
-    anew: DataFrame | None = None
+
+    def all_of(self, keys: DataFrame) -> DataFrame:
+        """All changes of these keys."""
+        return self.log.join(keys, "k", "left_semi")
 
 
 class Ranking:
@@ -72,6 +76,31 @@ class Ranking:
         best = F.max_by(F.struct("r", "deletes", "q"), F.col("q")).alias("w")
         return changes.groupBy("k").agg(best).select("k", "w.*")
 
+    def folded(self, changes: DataFrame) -> DataFrame:
+        """The latest change of each key, in which each column has its latest value since the key was deleted. `oldest` is the
+        least rank among these changes, `clears` whether one of them deletes."""
+        from pyspark.sql import functions as F
+
+        names = [field.name for field in self._schema.fields]
+        valued = {name: F.col(f"r.`{name}`") for name in names if not name.startswith("_")}
+        best = [
+            F.max_by(F.struct(value.alias("v"), "q"), F.when(value.isNotNull(), F.col("q"))).alias(f"of {name}")
+            for name, value in valued.items()
+        ]
+        latest = F.max_by(F.struct("r", "deletes", "q"), F.col("q")).alias("w")
+        cleared = F.max(F.when(F.col("deletes"), F.col("q"))).alias("cleared")
+        keys = changes.groupBy("k").agg(latest, F.min("q").alias("oldest"), cleared, *best)
+
+        def value(name: str) -> Expression:
+            if name not in valued:
+                return F.col(f"w.r.`{name}`")
+            since = newer(self.parts_of(f"`of {name}`.q"), self.parts_of("cleared"))
+            return F.when(F.col("cleared").isNull() | since, F.col(f"`of {name}`.v"))
+
+        row = F.struct(*(value(name).alias(name) for name in names))
+        row = F.when(F.col("w.deletes"), F.col("w.r")).otherwise(row).alias("r")
+        return keys.select("k", row, "w.deletes", "w.q", "oldest", F.col("cleared").isNotNull().alias("clears"))
+
     def versions(self, changes: DataFrame) -> DataFrame:
         """The greatest change of each moment of a key, with its moment (`at`) and that of the next one (`until`)."""
         from pyspark.sql import Window
@@ -85,19 +114,18 @@ class Ranking:
         """What must be looked at after rows came to the log and, perhaps, left it."""
         fresh = self.changes(came)
         if left is None:
-            return ChangedKeys(fresh)
+            return ChangedKeys(fresh, self.changes(log))
         touched = self._touched(came, left)
-        anew = self.changes(log).join(touched, "k", "left_semi")
-        return ChangedKeys(fresh.join(touched, "k", "left_anti"), touched, anew)
+        return ChangedKeys(fresh.join(touched, "k", "left_anti"), self.changes(log), touched)
 
     def latest_of_difference(self, found: ChangedKeys) -> DataFrame:
         """The winners among these changes, one row a key."""
         from pyspark.sql import functions as F
 
         added = self.latest(found.fresh).withColumn("final", F.lit(False))
-        if found.touched is None or found.anew is None:
+        if found.touched is None:
             return added
-        anew = found.touched.join(self.latest(found.anew), "k", "left").withColumn("final", F.lit(True))
+        anew = found.touched.join(self.latest(found.all_of(found.touched)), "k", "left").withColumn("final", F.lit(True))
         return anew.unionByName(added)
 
     def rank(self, prefix: str) -> list[Expression]:
