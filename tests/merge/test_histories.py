@@ -15,14 +15,26 @@ from delta.tables import DeltaTable as Delta
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
+from forebay.declaration.column import Column
 from forebay.declaration.merge import Merge
+from forebay.declaration.service import Service
+from forebay.declaration.table import Table
 from forebay.lake.layout import tombstones_of
 from forebay.merge.order import Change, current_state, folded_state, history
 from forebay.merge.step import kind_of, step
+from forebay.operate.export import export
+from forebay.operate.lake_view import LakeView
 from forebay.table.kernel import TableLogs
+from tests.operate.test_export import applied
 
-HISTORY = Merge(into="versions", keys=("id", "world"), sequence_by=("at",), delete_when="op = 'd'", history="scd2")
-MERGE = Merge(into="players", keys=("id", "world"), sequence_by=("at",), delete_when="op = 'd'", partitions=("world",))
+STATE: dict[str, Any] = {
+    "keys": ("id", "world"),
+    "sequence_by": ("at",),
+    "delete_when": "op = 'd'",
+    "change_feed": True,
+}
+HISTORY = Merge(into="versions", history="scd2", **STATE)
+MERGE = Merge(into="players", partitions=("world",), **STATE)
 PARTIAL = MERGE.model_copy(update={"ignore_null_updates": True})
 COLUMNS = (
     "id string, world string, at long, op string, score long, tags map<string,string>, "
@@ -86,7 +98,8 @@ class Story:
 
     def merge(self) -> Any:
         into, declared = self.declared.into, self.declared
-        return step(self.spark, str(self.lake), "player_changes", into, declared, logs=self.logs, lease=Held())
+        lake, log = str(self.lake), "player_changes"
+        return step(self.spark, lake, log, into, declared, logs=self.logs, lease=Held())
 
     def optimize(self) -> None:
         Delta.forPath(self.spark, self.log).optimize().executeCompaction()
@@ -103,7 +116,17 @@ class Story:
     def file_ids(self) -> list[str]:
         return sorted(set(DeltaTable(self.log).to_pyarrow_table()["_file_id"].to_pylist()))
 
+    def must_be_the_same_elsewhere(self) -> None:
+        """Where somebody applies what `forebay export` writes."""
+        columns = [Column(name="id"), Column(name="world"), Column(name="at", type="long"), Column(name="op")]
+        table = Table(name="player_changes", mode="merge", merge=self.declared, columns=tuple(columns))
+        name, to = self.declared.into, str(self.lake.parent / "elsewhere")
+        list(export(LakeView(str(self.lake)), Service(name="s", tables=(table,)), name, to))
+        rows = DeltaTable(f"{self.lake}/{name}").to_pyarrow_table().to_pylist()
+        assert applied(Path(to), name) == sorted(rows, key=str), self.said
+
     def must_agree(self) -> None:
+        self.must_be_the_same_elsewhere()
         log = [row.asDict() for row in self.spark.read.format("delta").load(self.log).collect()]
         changes = (
             Change((r["id"], r["world"]), (r["at"],), r["_file_id"], r["_line"], 0, r["op"] == "d", r) for r in log
@@ -220,7 +243,9 @@ def test_very_many_changes_of_one_key_and_those_that_cannot_be_placed(story: Sto
     story.append([("p", "a", 1, "u", 1, None, "f", 1, 1, NOW)])
     story.merge()
     rows: list[tuple[Any, ...]] = [("p", "a", 2 + n % 50, "u", n, None, "g", n, 2, NOW) for n in range(20_000)]
-    story.append([*rows, (None, "a", 9, "u", 1, None, "g", -1, 2, NOW), ("q", "a", None, "u", 1, None, "g", -2, 2, NOW)])
+    story.append(
+        [*rows, (None, "a", 9, "u", 1, None, "g", -1, 2, NOW), ("q", "a", None, "u", 1, None, "g", -2, 2, NOW)]
+    )
     done = story.merge()
     # No key and no moment: passed over. The one key is one row, or one for each of its moments, and the last line wins.
     rows_now = DeltaTable(f"{story.lake}/{declared.into}").to_pyarrow_table().to_pylist()

@@ -7,7 +7,7 @@
 * `status` how it is going      * `report` as a page      * `query` SQL
 * `queue` peek, dlq, redrive      * `lease` show, break
 * `pause` pause, resume      * `replay` read files again      * `rollback` tables back
-* `progress` how far a long command is
+* `progress` how far a long command is      * `export` what changed, for other tools
 * `backfill` files that were there before      * `history` what happened when
 * `tables` what there is and what is declared, `health` how it is      * `schema` columns      * `held` quarantine, parked
 * `try_out` what would become of sample files

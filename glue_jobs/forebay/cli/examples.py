@@ -31,6 +31,16 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("forebay report --hours 168 --out week.html", "a week"),
         ("forebay report --stack forebay-prod", "with runs of jobs, alarms and cost"),
     ),
+    "export": (
+        (
+            "forebay export players --to s3://other/feed --service ./my-service",
+            "the whole table, then what changed since",
+        ),
+        (
+            "forebay export players --to ./feed --since 2026-05-01T12:00 --format json",
+            "only what changed since a moment",
+        ),
+    ),
     "tail": (
         ("forebay tail", "the last ten files, then each new one"),
         ("forebay tail --outcome unreadable --json", "what cannot be read, for machines"),

@@ -2,11 +2,26 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Annotated, Any
 
 import typer
 
-__all__ = ["AsJson", "Checkpoint", "DryRun", "Lake", "OfService", "QueueUrl", "Service", "Stack", "Yes", "moment"]
+from forebay.errors import InvalidConfiguration
+
+__all__ = [
+    "AsJson",
+    "Checkpoint",
+    "DryRun",
+    "Lake",
+    "OfService",
+    "QueueUrl",
+    "Service",
+    "Stack",
+    "Yes",
+    "moment",
+    "version_or_moment",
+]
 
 TIMES = ["%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S"]
 
@@ -47,3 +62,16 @@ Stack = Annotated[
         show_default=False,
     ),
 ]
+
+
+def version_or_moment(option: str, text: str) -> int | datetime:
+    """Of a table; a moment without a zone is in UTC."""
+    if text.isdecimal():
+        return int(text)
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise InvalidConfiguration.one(
+            f"{option} {text}", "is no version and no moment", "such as 2026-05-01T12:00"
+        ) from None
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

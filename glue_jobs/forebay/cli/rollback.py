@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from forebay.cli.confirm import confirm
 from forebay.cli.history import leave_record
-from forebay.cli.options import AsJson, Checkpoint, DryRun, Lake, QueueUrl, Yes
+from forebay.cli.options import AsJson, Checkpoint, DryRun, Lake, QueueUrl, Yes, version_or_moment
 from forebay.cli.replay import announce_all
 from forebay.cli.show import columns, console, error_console, print_json, printable, styled
 from forebay.errors import InvalidConfiguration
@@ -79,19 +79,11 @@ def rollback(
 
 
 def _target(to: str, tables: list[str]) -> int | datetime:
-    if to.isdecimal():
-        if len(set(tables)) > 1:
-            raise InvalidConfiguration.one(
-                "--to", "is a version, and each table has its own", "name one table, or a moment"
-            )
-        return int(to)
-    try:
-        moment = datetime.fromisoformat(to)
-    except ValueError:
+    if to.isdecimal() and len(set(tables)) > 1:
         raise InvalidConfiguration.one(
-            f"--to {to}", "is no version and no moment", "such as 2026-05-01T12:00"
-        ) from None
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+            "--to", "is a version, and each table has its own", "name one table, or a moment"
+        )
+    return version_or_moment("--to", to)
 
 
 def _show(plan: Rollback) -> None:

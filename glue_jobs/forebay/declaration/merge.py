@@ -33,10 +33,14 @@ class Merge(Declared):
         description="SQL over the declared columns that is true of a change that deletes its key, such as op = 'd'",
     )
     ignore_null_updates: bool = Field(
-        False, description="a change leaves the columns as they were for which it has no value; a delete clears them all"
+        False,
+        description="a change leaves the columns as they were for which it has no value; a delete clears them all",
     )
     history: Literal["scd2"] | None = Field(
         None, description="scd2: the state has a row for each version of a key, in force from valid_from until valid_to"
+    )
+    change_feed: bool = Field(
+        False, description="the state's commits say which rows they changed, so that `forebay export` can follow it"
     )
     partitions: tuple[str, ...] = Field(
         (), description="keys by whose values the files of the state are put apart; a merge reads only those it changes"
@@ -47,6 +51,11 @@ class Merge(Declared):
         le=36_500,
         description="days for which a deleted key is remembered, so that an older change that comes late does not revive it",
     )
+
+    @property
+    def row_keys(self) -> tuple[str, ...]:
+        """The columns that together name one row of the state."""
+        return self.keys if self.history is None else (*self.keys, "valid_from")
 
     @property
     def glob(self) -> str:

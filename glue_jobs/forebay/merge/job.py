@@ -155,7 +155,7 @@ class Merger:
             return TableMerge(table=pair.state, steps=tuple(steps), reason=reason, detail=detail)
 
         try:
-            with _tombstones_held(self._lake, pair.state):
+            with _tombstones_held(self._lake, pair.state, self._s3):
                 while (done := self._step(pair, lease)) is not None:
                     steps.append(done)
                     if not done.behind:
@@ -172,7 +172,16 @@ class Merger:
         session = self._spark.newSession()
         for name, value in SAFE.items():
             session.conf.set(name, value)
-        done = step(session, self._lake, pair.log, pair.state, pair.merge, logs=self._logs, lease=lease)
+        done = step(
+            session,
+            self._lake,
+            pair.log,
+            pair.state,
+            pair.merge,
+            logs=self._logs,
+            lease=lease,
+            s3=self._s3,
+        )
         path = table_path(self._lake, pair.state)
         if self._catalog is not None and (seen := self._logs.look(path)) is not None:
             self._catalog.keep(pair.state, path, seen.schema)
@@ -190,9 +199,9 @@ class Merger:
 
 
 @contextmanager
-def _tombstones_held(lake: str, state: str) -> Iterator[None]:
+def _tombstones_held(lake: str, state: str, s3: Any) -> Iterator[None]:
     """Compaction takes them for a table of their own."""
-    lease = hold(lease_of(lake, tombstones_of(state)), wait_s=0)
+    lease = hold(lease_of(lake, tombstones_of(state)), wait_s=0, s3=s3)
     try:
         yield
     finally:

@@ -16,10 +16,11 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from forebay.declaration.merge import Merge
+from forebay.declaration.properties import CHANGE_FEED
 from forebay.errors import Halt, InvalidConfiguration
 from forebay.lake.layout import DERIVED_FROM, table_path, tombstones_of
 from forebay.lake.log.definition import definition_of
-from forebay.lake.objects import open_objects
+from forebay.lake.objects import Objects
 from forebay.merge.lag import APPS
 from forebay.merge.winners import RANK, ChangedKeys, Ranking, newer
 from forebay.table.commit import Txn
@@ -42,8 +43,8 @@ PROPERTIES = {"delta.enableDeletionVectors": "false"}
 
 
 def transactions_of(merge: Merge, log_id: str) -> str:
-    """The name under which commits to the state count. How long tombstones stay changes no winner, so it is left out."""
-    way = merge.model_dump_json(exclude={"tombstone_days"})
+    """The name under which commits to the state count. What changes no winner is left out."""
+    way = merge.model_dump_json(exclude={"tombstone_days", "change_feed"})
     return f"{APPS}{log_id}:{hashlib.sha256(way.encode()).hexdigest()[:16]}"
 
 
@@ -51,10 +52,17 @@ class State:
     """The tables of one state, in one lake."""
 
     def __init__(
-        self, session: SparkSession, lake: str, log: str, name: str, ranking: Ranking, logs: TableLogs, app_id: str
+        self,
+        session: SparkSession,
+        lake: str,
+        log: str,
+        name: str,
+        ranking: Ranking,
+        logs: TableLogs,
+        app_id: str,
     ) -> None:
         self._session, self._log, self.name, self._ranking, self._logs = session, log, name, ranking, logs
-        self._merge, self._app_id = ranking.merge, app_id
+        self._merge, self._app_id, self._change_feed = ranking.merge, app_id, ranking.merge.change_feed
         self.path, self._tombstones = table_path(lake, name), table_path(lake, tombstones_of(name))
         self._cached: list[DataFrame] = []
 
@@ -64,16 +72,23 @@ class State:
             return -1
         return self._logs.last_version_at(self.path, self._app_id, again=True)
 
-    def must_be_ours(self) -> None:
-        """Refuses a table at the state's place that is none."""
+    def must_be_ours(self, objects: Objects) -> None:
+        """Refuses a table at the state's place that is none. `objects` are those at that place."""
         if self._logs.look(self.path, again=True) is None:
             return
-        found = definition_of(open_objects(self.path)).configuration.get(DERIVED_FROM)
+        found = definition_of(objects).configuration.get(DERIVED_FROM)
         if found != self._log:
             what = f"is a state of {found}" if found else "is a table of its own, and no state that forebay computed"
             raise InvalidConfiguration.one(
                 f"table {self.name}", what, f"give the state of {self._log} another name in merge.into"
             )
+
+    def begin_feed(self) -> None:
+        """Where one is declared, and the state that is there has none yet. Its own commits do not know of it."""
+        seen = self._logs.look(self.path)
+        if seen is None or not self._change_feed or seen.snapshot.getTableProperties().get(CHANGE_FEED) == "true":
+            return
+        self._session.sql(f"ALTER TABLE delta.`{self.path}` SET TBLPROPERTIES ('{CHANGE_FEED}' = 'true')")
 
     def grows_into(self, schema: StructType) -> bool:
         """Whether the log's columns are the state's, or more of them."""
@@ -206,25 +221,26 @@ class State:
         return of_session(self._session, Txn(self._app_id, version))
 
     def _overwrite(self, path: str, rows: DataFrame, partitions: tuple[str, ...], version: int) -> None:
-        self._create(path, rows.schema, partitions)
+        self._create(
+            path, rows.schema, partitions, {CHANGE_FEED: "true"} if self._change_feed and path == self.path else {}
+        )
         with self._counted_as(version):
             writer = rows.write.format("delta").mode("overwrite").option("overwriteSchema", "true")
             writer.partitionBy(*partitions).save(path)
         if not self._logs.has(path, Txn(self._app_id, version), again=True):
             raise Halt(f"{path} was computed anew, but its log has no transaction {version}; run the merge again")
 
-    def _create(self, path: str, schema: StructType, partitions: tuple[str, ...]) -> None:
+    def _create(
+        self, path: str, schema: StructType, partitions: tuple[str, ...], properties: Mapping[str, str]
+    ) -> None:
         from delta.tables import DeltaTable
 
         if self._logs.look(path, again=True) is not None:
             return
         maker = DeltaTable.createIfNotExists(self._session).location(path).addColumns(schema).partitionedBy(*partitions)
-        for name, value in self._properties().items():
+        for name, value in {**PROPERTIES, DERIVED_FROM: self._log, **properties}.items():
             maker = maker.property(name, value)
         maker.execute()
-
-    def _properties(self) -> Mapping[str, str]:
-        return {**PROPERTIES, DERIVED_FROM: self._log}
 
     def _append_nothing(self, version: int) -> None:
         seen = self._logs.look(self.path, again=True)

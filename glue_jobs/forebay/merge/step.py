@@ -14,7 +14,7 @@ import json
 import time
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from forebay.declaration.merge import Merge
 from forebay.errors import Halt, InvalidConfiguration
@@ -55,16 +55,26 @@ class Step:
 
 
 def step(
-    session: SparkSession, lake: str, log: str, state: str, merge: Merge, *, logs: TableLogs, lease: Lease
+    session: SparkSession,
+    lake: str,
+    log: str,
+    state: str,
+    merge: Merge,
+    *,
+    logs: TableLogs,
+    lease: Lease,
+    s3: Any = None,
 ) -> Step | None:
-    """None where the state is up to date. Repeated after a crash, it does what is left."""
+    """None where the state is up to date. Repeated after a crash, it does what is left. `s3` is the client for a lake there."""
     began, path = time.monotonic(), table_path(lake, log)
-    now = list_log(open_objects(path)).version
+    commits, of_state = open_objects(path, s3=s3), open_objects(table_path(lake, state), s3=s3)
+    now = list_log(commits).version
     changes = LogVersion(session, path, now)
     _must_have_columns(log, changes.schema, merge)
     ranking = Ranking(merge, changes.schema)
-    there = kind_of(merge)(session, lake, log, state, ranking, logs, transactions_of(merge, changes.id))
-    there.must_be_ours()
+    app_id = transactions_of(merge, changes.id)
+    there = kind_of(merge)(session, lake, log, state, ranking, logs, app_id)
+    there.must_be_ours(of_state)
     before = there.version()
     if before == now:
         return None
@@ -73,15 +83,16 @@ def step(
             f"table {state} knows version {before} of {log}, which has only {now}: was {log} restored from a copy? "
             f"Delete the folders of {state} and of its tombstones, and the next run computes it anew"
         )
-    found = _difference(there, changes.schema, path, before, now)
+    found = _difference(there, changes.schema, commits, before, now)
     lease.check()
+    there.begin_feed()
     if isinstance(found, Unknown):
         done = _anew(there, changes, ranking, found.reason)
     else:
-        done = _forward(there, changes, ranking, found)
+        done = _forward(there, changes, ranking, found, of_state)
     if done.tombstones:
         there.forget(datetime.now(UTC) - timedelta(days=merge.tombstone_days))
-    lag_s = _waited_s(open_objects(path), before + 1)
+    lag_s = _waited_s(commits, before + 1)
     return replace(done, lag_s=lag_s, seconds=round(time.monotonic() - began, 3))
 
 
@@ -91,12 +102,12 @@ def kind_of(merge: Merge) -> type[State]:
     return Partial if merge.ignore_null_updates else State
 
 
-def _difference(there: State, schema: StructType, log: str, before: int, now: int) -> Difference | Unknown:
+def _difference(there: State, schema: StructType, commits: Objects, before: int, now: int) -> Difference | Unknown:
     if before < 0:
         return Unknown("the state is new, or its declaration is another one")
     if not there.grows_into(schema):
         return Unknown("a column of the changes has another type than before, or is gone")
-    return difference(open_objects(log), before, now)
+    return difference(commits, before, now)
 
 
 def _anew(there: State, changes: LogVersion, ranking: Ranking, why: str) -> Step:
@@ -112,7 +123,7 @@ def _anew(there: State, changes: LogVersion, ranking: Ranking, why: str) -> Step
     return Step(version=changes.version, keys=keys, tombstones=deletes, inserted=keys - deletes, anew=why)
 
 
-def _forward(there: State, changes: LogVersion, ranking: Ranking, found: Difference) -> Step:
+def _forward(there: State, changes: LogVersion, ranking: Ranking, found: Difference, of_state: Objects) -> Step:
     """To the version of the difference, which may be older than the newest. The newest columns are right for it, too."""
     there.grow(changes.schema)
     came = changes.rows_of(found.came)
@@ -125,7 +136,7 @@ def _forward(there: State, changes: LogVersion, ranking: Ranking, found: Differe
     finally:
         winners.unpersist()
         there.let_go()
-    told = _metrics(there.path)
+    told = _metrics(of_state)
     return Step(
         version=found.version,
         keys=counted["keys"],
@@ -146,10 +157,9 @@ def _counted(winners: DataFrame) -> dict[str, int]:
     return {name: int(row[name]) for name in ("keys", "deletes", "final")}
 
 
-def _metrics(state: str) -> dict[str, int]:
+def _metrics(state: Objects) -> dict[str, int]:
     """What the state's last commit says of itself: only this run commits data to it."""
-    objects = open_objects(state)
-    content = objects.read(commit_name(list_log(objects).version)) or b""
+    content = state.read(commit_name(list_log(state).version)) or b""
     for line in content.splitlines():
         if line.startswith(b'{"commitInfo"'):
             said = json.loads(line)["commitInfo"].get("operationMetrics", {})

@@ -125,7 +125,9 @@ class Ranking:
         added = self.latest(found.fresh).withColumn("final", F.lit(False))
         if found.touched is None:
             return added
-        anew = found.touched.join(self.latest(found.all_of(found.touched)), "k", "left").withColumn("final", F.lit(True))
+        anew = found.touched.join(self.latest(found.all_of(found.touched)), "k", "left").withColumn(
+            "final", F.lit(True)
+        )
         return anew.unionByName(added)
 
     def rank(self, prefix: str) -> list[Expression]:

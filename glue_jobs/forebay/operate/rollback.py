@@ -51,7 +51,7 @@ from forebay.operate.lake_view import LakeView, known_table, quoted, rows_of
 __all__ = ["Rollback", "TableBack", "check_rollback", "finish_earlier", "plan_rollback", "roll_back"]
 
 MARK = "forebay-rollback"
-UNDERSTOOD = {"appendOnly", "invariants", "checkConstraints", "timestampNtz"}
+UNDERSTOOD = {"appendOnly", "invariants", "checkConstraints", "timestampNtz", "changeDataFeed"}
 """Features of tables that delta-rs writes."""
 ASKED_AT_ONCE = 5000
 CHANGED = ("outcome", "reason", "records", "written", "dropped", "superseded_by", "tables")

@@ -1,0 +1,54 @@
+"""`forebay export`: what changed in a table, as files for other clouds and tools."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from forebay.cli.options import AsJson, Lake, Service, version_or_moment
+from forebay.cli.show import console, print_json
+
+__all__ = ["export"]
+
+
+class Format(StrEnum):
+    parquet = "parquet"
+    json = "json"
+
+
+def export(
+    lake: Lake,
+    table: Annotated[str, typer.Argument(metavar="TABLE", help="The name of a table with a change feed.")],
+    to: Annotated[str, typer.Option(help="Where the files go: s3://bucket/prefix, or a folder.")],
+    since: Annotated[
+        str, typer.Option(help="Begin after this version, or this moment in UTC; without it with the whole table.")
+    ] = "",
+    form: Annotated[Format, typer.Option("--format", help="How the files are written.")] = Format.parquet,
+    service: Service = "",
+    as_json: AsJson = False,
+) -> None:
+    """Write what changed in a table as files for other tools.
+
+    The first time, the whole table, or what came after --since. From then on, what came since the last step that is there. An
+    interrupted export goes on where it was. Only files that a manifest names count; there is one for each step.
+    """
+    from forebay.declaration.service import load_service
+    from forebay.operate.export import export as write
+    from forebay.operate.lake_view import view_of
+
+    began = version_or_moment("--since", since) if since else None
+    steps = 0
+    for step in write(view_of(lake), load_service(service), table, to, since=began, form=form.value):
+        steps += 1
+        if as_json:
+            print_json([asdict(step)])
+        else:
+            what = "whole" if step.since < 0 else f"changes after version {step.since}"
+            console.print(
+                f"{table}: {what}, up to version {step.version}: {step.rows:,} rows in {len(step.files):,} files"
+            )
+    if not steps and not as_json:
+        console.print(f"{table}: nothing new since the last export")

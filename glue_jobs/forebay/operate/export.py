@@ -1,0 +1,287 @@
+"""The net changes of a table between two of its versions, as files for other clouds and tools.
+
+In: a table with a change feed, a place, and when to begin. Out: a `Manifest` for each step, which names the files of its
+changes. Only what a manifest names counts. It is written last, once, under the version that it begins at: so an interrupted
+export goes on where it was, and of two that run at once one wins each step.
+
+Rows of a state go by their keys: `upsert` and `delete`. Rows of another table come and leave by files: first all rows of the
+files (`_file_id`) with a `delete` leave, then the rows of `insert` come. So who applies the steps in order has the table.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from typing import Any, Literal, cast
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from deltalake import DeltaTable, QueryBuilder
+from deltalake.exceptions import DeltaError
+
+from forebay.content.json_text import documents, json_of, spelt
+from forebay.declaration.properties import CHANGE_FEED
+from forebay.declaration.service import Service
+from forebay.errors import Halt, InvalidConfiguration
+from forebay.lake.layout import DERIVED_FROM, table_path
+from forebay.lake.log.listing import LOG
+from forebay.lake.objects import Objects, open_objects
+from forebay.operate.lake_view import LakeView, known_table, quoted
+
+__all__ = ["CHANGE", "Format", "Manifest", "Part", "export", "manifests_of"]
+
+Format = Literal["parquet", "json"]
+CHANGE = "_change"
+STEP_BYTES = 256 << 20
+"""Of files that one step reads, unless one commit has more. A step is held in memory."""
+PART_BYTES = 64 << 20
+ASKED_AT_ONCE = 500
+
+
+@dataclass(frozen=True)
+class Part:
+    name: str
+    rows: int
+    bytes: int
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """The changes after version `since` up to `version`; with `since` -1 the whole table. `keys` name the rows that an `upsert`
+    or a `delete` is about. Names of files are relative to the manifest's folder."""
+
+    table: str
+    table_id: str
+    since: int
+    version: int
+    format: Format
+    keys: tuple[str, ...]
+    files: tuple[Part, ...]
+    made_at: str
+
+    @property
+    def rows(self) -> int:
+        return sum(part.rows for part in self.files)
+
+
+def manifests_of(to: str, table: str) -> list[Manifest]:
+    """Those that are in a place, in the order in which they apply."""
+    target, found = open_objects(table_path(to, table)), list[Manifest]()
+    while (text := target.read(_name_of(found[-1].version if found else _first(target)))) is not None:
+        said = json.loads(text)
+        parts = tuple(Part(**part) for part in said.pop("files"))
+        found.append(Manifest(**{**said, "keys": tuple(said["keys"]), "files": parts}))
+    return found
+
+
+def export(
+    view: LakeView,
+    service: Service,
+    name: str,
+    to: str,
+    *,
+    since: int | datetime | None = None,
+    form: Format = "parquet",
+) -> Iterator[Manifest]:
+    """Writes what the place lacks, a step at a time. `since` is for an empty place; without it the whole table comes first."""
+    table = view.table(known_table(view, name))
+    assert table is not None
+    configuration = table.metadata().configuration
+    if configuration.get(CHANGE_FEED) != "true":
+        what = f'declare merge.change_feed = true of a state, or properties = {{ "{CHANGE_FEED}" = "true" }} of another table'
+        raise InvalidConfiguration.one(f"table {name}", "has no change feed", what)
+    target = open_objects(table_path(to, name))
+    done = manifests_of(to, name)
+    at = _begin(view, name, table, done, since)
+    keys = _keys(service, name, configuration)
+    plain = Manifest(name, str(table.metadata().id), at, at, form, keys or ("_file_id",), (), "")
+    newest = table.version()
+    while at < newest:
+        last = newest if at < 0 else _end_of_step(view, name, at, newest)
+        table.load_as_version(last)
+        rows = _whole(table, unique=keys is not None) if at < 0 else _changes(view, name, table, at, keys)
+        step = _write(target, replace(plain, since=at, version=last), rows)
+        if not target.write_once(_name_of(at), json.dumps(asdict(step), indent=1).encode()):
+            raise Halt(
+                f"another export of {name} to {to} was quicker; its files count, and none of this one's last step"
+            )
+        yield step
+        at = last
+
+
+def _begin(view: LakeView, name: str, table: DeltaTable, done: list[Manifest], since: int | datetime | None) -> int:
+    what = f"table {name}"
+    if done:
+        if done[-1].table_id != str(table.metadata().id):
+            raise InvalidConfiguration.one(what, "is another table than the one that is there", "name another folder")
+        if done[-1].version > table.version():
+            raise InvalidConfiguration.one(what, "is older than what is there", "name another folder")
+        if since is not None:
+            raise InvalidConfiguration.one(
+                what, f"is there up to version {done[-1].version}", "leave --since out, or name another folder"
+            )
+        return done[-1].version
+    if since is None:
+        return -1
+    then = view.table(name)
+    assert then is not None
+    try:
+        then.load_as_version(since)
+    except (DeltaError, ValueError) as refused:
+        raise InvalidConfiguration.one(what, f"has no version of {since}", str(refused)) from None
+    return then.version()
+
+
+def _keys(service: Service, name: str, configuration: Mapping[str, str]) -> tuple[str, ...] | None:
+    """None of a table that is no state."""
+    log = configuration.get(DERIVED_FROM)
+    if log is None:
+        return None
+    declared = service.maker_of(log)
+    if declared is None or declared.merge is None:
+        what = f"is computed from {log}, which is not declared as a merge here"
+        raise InvalidConfiguration.one(f"table {name}", what, "name the declarations with --service")
+    return declared.merge.row_keys
+
+
+def _end_of_step(view: LakeView, name: str, at: int, newest: int) -> int:
+    """The last version whose change files still fit into a step."""
+    log, size = open_objects(table_path(view.lake, name)), 0
+    for version in range(at + 1, newest + 1):
+        content = log.read(f"{LOG}{version:020}.json")
+        if content is None:
+            raise InvalidConfiguration.one(
+                f"table {name}", f"has no commit {version} any more", "export it to another folder, from the start"
+            )
+        size += sum(_size(line) for line in content.splitlines())
+        if size > STEP_BYTES and version > at + 1:
+            return version - 1
+    return newest
+
+
+def _size(line: bytes) -> int:
+    if not line.startswith((b'{"add"', b'{"cdc"', b'{"remove"')):
+        return 0
+    return int(next(iter(json.loads(line).values())).get("size") or 0)
+
+
+def _whole(table: DeltaTable, *, unique: bool) -> Iterator[pa.Table]:
+    schema = _schema(table)
+    for batch in QueryBuilder().register("t", table).execute("select * from t"):
+        yield _said("upsert" if unique else "insert", pa.table(pa.record_batch(batch)), schema)
+
+
+def _changes(view: LakeView, name: str, table: DeltaTable, at: int, keys: tuple[str, ...] | None) -> Iterator[pa.Table]:
+    """Of the version that the table is loaded at, since `at`."""
+    try:
+        feed = pa.table(table.load_cdf(starting_version=at + 1, ending_version=table.version()))
+    except DeltaError as refused:
+        raise InvalidConfiguration.one(
+            f"table {name}",
+            f"has no change feed from version {at + 1} to {table.version()}: {refused}",
+            "export it to another folder, from the start",
+        ) from None
+    schema = _schema(table)
+    comes = pc.is_in(feed["_change_type"].cast(pa.string()), pa.array(["insert", "update_postimage"]))
+    version = feed["_commit_version"]
+    feed = _of_types(feed, schema).append_column("_version", version).append_column("_comes", comes)
+    if keys is None:
+        yield from _by_file(table, feed, schema)
+        return
+    # What leaves and what comes for one key are told by one commit, too.
+    feed = feed.sort_by([("_version", "ascending"), ("_comes", "ascending")])
+    feed = feed.append_column("_at", pa.array(range(feed.num_rows), pa.int64()))
+    last = feed.take(feed.group_by(list(keys)).aggregate([("_at", "max")])["_at_max"].sort())
+    yield _said("upsert", last.filter(last["_comes"]), schema)
+    yield _said("delete", last.filter(pc.invert(last["_comes"])), schema)
+
+
+def _by_file(table: DeltaTable, feed: pa.Table, schema: pa.Schema) -> Iterator[pa.Table]:
+    leaves = feed.filter(pc.invert(feed["_comes"]))
+    files = leaves["_file_id"].unique()
+    if files.null_count:
+        raise InvalidConfiguration.one(
+            f"table at {table.table_uri}",
+            f"lost rows before version {table.version()} that forebay did not write, and that nothing names",
+            "export it to another folder, from the start",
+        )
+    yield _said("delete", pa.table({"_file_id": files}), schema)
+    fresh = feed.filter(pc.and_(feed["_comes"], pc.invert(pc.is_in(feed["_file_id"], files))))
+    yield _said("insert", fresh, schema)
+    ids = files.to_pylist()
+    for begin in range(0, len(ids), ASKED_AT_ONCE):
+        some = ", ".join(map(quoted, ids[begin : begin + ASKED_AT_ONCE]))
+        for batch in QueryBuilder().register("t", table).execute(f"select * from t where _file_id in ({some})"):
+            yield _said("insert", pa.table(pa.record_batch(batch)), schema)
+
+
+def _schema(table: DeltaTable) -> pa.Schema:
+    return pa.schema(table.schema().to_arrow())
+
+
+def _said(change: str, rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    typed = _of_types(rows, schema)
+    return typed.add_column(0, CHANGE, pa.array([change] * rows.num_rows, pa.string()))
+
+
+def _of_types(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    """With the columns and types of the table; those that the rows lack are null. delta-rs has views of texts, of which Arrow
+    can do little."""
+    columns = {
+        field.name: rows[field.name].cast(field.type)
+        if field.name in rows.schema.names
+        else pa.nulls(rows.num_rows, field.type)
+        for field in schema
+    }
+    return pa.table(columns, schema=schema)
+
+
+def _write(target: Objects, step: Manifest, rows: Iterable[pa.Table]) -> Manifest:
+    """With names that no other attempt uses."""
+    folder, parts = f"{step.since + 1:020}-{uuid.uuid4().hex[:8]}", list[Part]()
+    for some in _of_size(rows):
+        content = _as_json(some) if step.format == "json" else _as_parquet(some)
+        name = f"{folder}/{len(parts):05}.{step.format}"
+        target.write(name, content)
+        parts.append(Part(name, some.num_rows, len(content)))
+    return replace(step, files=tuple(parts), made_at=datetime.now(UTC).isoformat(timespec="seconds"))
+
+
+def _of_size(rows: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    held: list[pa.Table] = []
+    for some in (one for one in rows if one.num_rows):
+        held.append(some)
+        if sum(one.nbytes for one in held) >= PART_BYTES:
+            yield pa.concat_tables(held)
+            held = []
+    if held:
+        yield pa.concat_tables(held)
+
+
+def _as_parquet(rows: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    pq.write_table(rows, sink, compression="zstd")
+    return cast(bytes, sink.getvalue().to_pybytes())
+
+
+def _as_json(rows: pa.Table) -> bytes:
+    """A line for each row."""
+    columns: list[Any] = [json_of(column.combine_chunks()) for column in rows.columns]
+    texts = documents([spelt(name) for name in rows.schema.names], columns, rows.num_rows)
+    return b"".join(text + b"\n" for text in texts.to_pylist())
+
+
+def _name_of(since: int) -> str:
+    return f"after-{since:020}.json" if since >= 0 else "whole.json"
+
+
+def _first(target: Objects) -> int:
+    """After which version the place begins; where nothing is there, with the whole table."""
+    first = next((found.name for found in target.found("after-")), None)
+    if first is None or target.read(_name_of(-1)) is not None:
+        return -1
+    return int(first.removeprefix("after-").removesuffix(".json"))

@@ -1,0 +1,235 @@
+"""The changes of a table, exported step by step, and applied elsewhere: there is the same table."""
+
+from __future__ import annotations
+
+import io
+import json
+import random
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from forebay.declaration.service import Service, parse_service
+from forebay.errors import Halt, InvalidConfiguration
+from forebay.lake.objects import open_objects
+from forebay.operate import export as module
+from forebay.operate.export import CHANGE, Manifest, export, manifests_of
+from forebay.operate.lake_view import LakeView
+from tests.operate.command import failed, ran
+from tests.operate.ledger import write_ledger
+
+SERVICE = """
+name = "studio"
+[[tables]]
+name = "player_changes"
+mode = "merge"
+columns = [{ name = "id" }, { name = "world" }, { name = "at", type = "long" }]
+merge = { into = "players", keys = ["id"], sequence_by = ["at"] }
+"""
+FEED = {"delta.enableChangeDataFeed": "true"}
+COLUMNS = pa.schema(
+    [("id", pa.string()), ("world", pa.string()), ("n", pa.int64()), ("price", pa.decimal128(18, 2)),
+     ("at", pa.timestamp("us", "UTC")), ("tags", pa.map_(pa.string(), pa.string())),
+     ("items", pa.list_(pa.struct([("sku", pa.string())]))), ("_file_id", pa.string())]
+)  # fmt: skip
+START = datetime(2026, 11, 22, tzinfo=UTC)
+
+
+def rows(*named: tuple[str, int], file: str = "f") -> pa.Table:
+    made = [
+        {"id": key, "world": "ab"[n % 2], "n": n, "price": n, "at": START + timedelta(seconds=n),
+         "tags": [("n", str(n))], "items": [{"sku": key}] * (n % 3), "_file_id": file}
+        for key, n in named
+    ]  # fmt: skip
+    return pa.Table.from_pylist(made, COLUMNS)
+
+
+def upsert(path: str, *named: tuple[str, int]) -> None:
+    merge = DeltaTable(path).merge(rows(*named), "t.id = s.id", source_alias="s", target_alias="t")
+    merge.when_matched_update_all().when_not_matched_insert_all().execute()
+
+
+def service() -> Service:
+    return parse_service({"service.toml": SERVICE})
+
+
+def exported(lake: Path, name: str, to: Path, **more: Any) -> list[Manifest]:
+    return list(export(LakeView(str(lake)), service(), name, str(to), **more))
+
+
+def applied(to: Path, name: str) -> list[dict[str, Any]]:
+    """As somebody elsewhere does it, who knows the manifests alone."""
+    there: list[dict[str, Any]] = []
+    for step in manifests_of(str(to), name):
+        told = [row for part in step.files for row in pq.read_table(io.BytesIO(read(to, name, part.name))).to_pylist()]
+        changes = [(row.pop(CHANGE), row) for row in told]
+        leave = {key_of(row, step) for change, row in changes if change in ("upsert", "delete")}
+        there = [row for row in there if key_of(row, step) not in leave]
+        there += [row for change, row in changes if change in ("upsert", "insert")]
+    return sorted(there, key=str)
+
+
+def read(to: Path, name: str, part: str) -> bytes:
+    return (to / name / part).read_bytes()
+
+
+def key_of(row: dict[str, Any], step: Manifest) -> tuple[Any, ...]:
+    return tuple(row[key] for key in step.keys)
+
+
+def now(lake: Path, name: str) -> list[dict[str, Any]]:
+    return sorted(DeltaTable(f"{lake}/{name}").to_pyarrow_table().to_pylist(), key=str)
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> str:
+    path = f"{tmp_path}/lake/players"
+    write_deltalake(path, rows(("a", 1), ("b", 2)), partition_by=["world"], configuration=FEED)
+    # delta-rs makes no table with a property that it does not know.
+    first = Path(path) / "_delta_log" / f"{0:020}.json"
+    feed = '"delta.enableChangeDataFeed":"true"'
+    first.write_text(first.read_text().replace(feed, f'{feed},"forebay.derivedFrom":"player_changes"'))
+    return path
+
+
+def test_whoever_applies_the_steps_has_the_state_whatever_happened_to_it(
+    tmp_path: Path, state: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chance, lake, to = random.Random(7), tmp_path / "lake", tmp_path / "out"
+    whole, *_ = exported(lake, "players", to)
+    assert (whole.since, whole.rows, whole.keys) == (-1, 2, ("id",))
+    deeds: list[Callable[[], Any]] = [
+        lambda: upsert(state, *((key, chance.randrange(99)) for key in chance.sample("abcdefgh", 3))),
+        lambda: DeltaTable(state).delete(f"id = '{chance.choice('abcdefgh')}'"),
+        lambda: DeltaTable(state).optimize.compact(),
+        lambda: DeltaTable(state).restore(DeltaTable(state).version() - 2),
+        # Computed anew.
+        lambda: write_deltalake(state, rows(("a", 3), ("z", chance.randrange(9))), mode="overwrite"),
+    ]
+    for turn in range(12):
+        for _ in range(chance.randrange(1, 5)):
+            chance.choice(deeds)()
+        monkeypatch.setattr(module, "STEP_BYTES", chance.choice([1, 1 << 30]))
+        steps = exported(lake, "players", to)
+        assert applied(to, "players") == now(lake, "players"), turn
+        assert all(one.version == other.since for one, other in pairwise(steps))
+    assert exported(lake, "players", to) == [], "nothing is new"
+
+
+def test_an_interrupted_export_goes_on_where_it_was(
+    tmp_path: Path, state: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake, to = tmp_path / "lake", tmp_path / "out"
+    exported(lake, "players", to)
+    for n in range(4):
+        upsert(state, ("a", n), (f"k{n}", n))
+    monkeypatch.setattr(module, "STEP_BYTES", 1)
+    steps = export(LakeView(str(lake)), service(), "players", str(to))
+    next(steps)  # one step is there; then it dies within the next one, whose files no manifest names
+    monkeypatch.setattr(type(open_objects(str(to))), "write_once", die)
+    with pytest.raises(KeyboardInterrupt):
+        next(steps)
+    monkeypatch.undo()
+    assert [one.since for one in exported(lake, "players", to)] == [1]
+    assert applied(to, "players") == now(lake, "players")
+
+
+def die(*given: object) -> None:
+    raise KeyboardInterrupt
+
+
+def test_of_two_exports_at_once_each_step_counts_once(
+    tmp_path: Path, state: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake, to = tmp_path / "lake", tmp_path / "out"
+    exported(lake, "players", to)
+    upsert(state, ("a", 5))
+
+    def overtaken(to: str, table: str) -> list[Manifest]:
+        found = manifests_of(to, table)
+        monkeypatch.undo()
+        upsert(state, ("b", 6))
+        exported(lake, "players", Path(to))
+        return found
+
+    monkeypatch.setattr(module, "manifests_of", overtaken)
+    with pytest.raises(Halt, match="another export of players"):
+        exported(lake, "players", to)
+    assert applied(to, "players") == now(lake, "players")
+
+
+def test_rows_of_files_that_left_an_append_table_leave_elsewhere(tmp_path: Path) -> None:
+    lake, to, path = tmp_path / "lake", tmp_path / "out", f"{tmp_path}/lake/events"
+    write_deltalake(path, rows(("a", 1), ("a", 1), file="f1"), configuration=FEED)
+    write_deltalake(path, rows(("b", 1), ("c", 2), file="f2"), mode="append")
+    exported(lake, "events", to, since=0)
+    assert [row["id"] for row in applied(to, "events")] == ["b", "c"], "what came after version 0"
+    to = tmp_path / "whole"
+    exported(lake, "events", to)
+    write_deltalake(path, rows(("d", 3), file="f3"), mode="append")
+    DeltaTable(path).delete("_file_id = 'f2'")  # replaced: other rows of the same file, and one that stays
+    write_deltalake(path, rows(("b", 1), ("c", 9), file="f2"), mode="append")
+    DeltaTable(path).delete("id = 'a'")
+    (step,) = exported(lake, "events", to)
+    assert step.keys == ("_file_id",)
+    assert applied(to, "events") == now(lake, "events")
+
+
+def test_json_has_a_line_for_each_row(tmp_path: Path, state: str) -> None:
+    (step,) = exported(tmp_path / "lake", "players", tmp_path / "out", form="json")
+    (part,) = step.files
+    first, _ = sorted(map(json.loads, read(tmp_path / "out", "players", part.name).splitlines()), key=str)
+    assert first == {
+        "_change": "upsert", "id": "a", "world": "b", "n": 1, "price": 1.00, "at": "2026-11-22T00:00:01.000000Z",
+        "tags": {"n": "1"}, "items": [{"sku": "a"}], "_file_id": "f",
+    }  # fmt: skip
+
+
+def test_a_column_that_came_later_is_null_in_rows_from_before(tmp_path: Path, state: str) -> None:
+    lake, to = tmp_path / "lake", tmp_path / "out"
+    exported(lake, "players", to)
+    upsert(state, ("c", 3))
+    wider = rows(("d", 4)).append_column("level", pa.array([7], pa.int64()))
+    write_deltalake(state, wider, mode="append", schema_mode="merge")
+    exported(lake, "players", to)
+    assert {row["id"]: row.get("level") for row in applied(to, "players")} == {"a": None, "b": None, "c": None, "d": 7}
+
+
+def test_what_cannot_be_exported_says_why(tmp_path: Path, state: str) -> None:
+    lake, to = tmp_path / "lake", tmp_path / "out"
+    write_deltalake(f"{lake}/plain", rows(("a", 1)))
+    with pytest.raises(InvalidConfiguration, match="has no change feed"):
+        exported(lake, "plain", to)
+    with pytest.raises(InvalidConfiguration, match="has no version of 9"):
+        exported(lake, "players", to, since=9)
+    exported(lake, "players", to)
+    with pytest.raises(InvalidConfiguration, match="leave --since out"):
+        exported(lake, "players", to, since=0)
+    upsert(state, ("a", 5))
+    upsert(state, ("a", 6))
+    DeltaTable(state).create_checkpoint()
+    (Path(state) / "_delta_log" / f"{1:020}.json").unlink()
+    with pytest.raises(InvalidConfiguration, match="export it to another folder"):
+        exported(lake, "players", to)
+    write_deltalake(f"{tmp_path}/other/players", rows(("a", 1)), configuration=FEED)
+    with pytest.raises(InvalidConfiguration, match="is another table than the one that is there"):
+        exported(tmp_path / "other", "players", to)
+
+
+def test_the_command_says_what_it_wrote(tmp_path: Path, state: str) -> None:
+    lake, to = f"{tmp_path}/lake", f"{tmp_path}/out"
+    write_ledger(lake)
+    (tmp_path / "service.toml").write_text(SERVICE)
+    told = ("export", "players", "--lake", lake, "--service", str(tmp_path), "--to", to)
+    assert ran(*told) == "players: whole, up to version 0: 2 rows in 1 files\n"
+    upsert(state, ("a", 5))
+    assert json.loads(ran(*told, "--json"))["version"] == 1
+    assert ran(*told) == "players: nothing new since the last export\n"
+    assert "no version and no moment" in failed(2, *told, "--since", "soon")
