@@ -132,7 +132,9 @@ def _journey(
     )
     yield Station("files loaded", f"{known.total('files'):,.0f}", f"in {len(HOURS)} hours")
     yield Station("records loaded", f"{known.total('records'):,.0f}", f"in {len(HOURS)} hours")
-    yield Station("dead letters", f"{dead:,}", "received too often, or undelivered", is_bad=dead > 0, is_end=True)
+    yield Station(
+        "dead letters", f"{dead:,}", "received too often, or undelivered" if dead else "", is_bad=dead > 0, is_end=True
+    )
 
 
 def _charts(known: Published) -> Iterator[Chart]:

@@ -99,4 +99,4 @@ def test_diff_tells_what_lies_between_any_two_versions(lake: str, tmp_path: Path
 
 def test_a_table_that_is_not_there_is_named(lake: str) -> None:
     for command in ("show", "history", "diff"):
-        assert "gamma is not a Delta table" in failed(1, "schema", command, "--lake", lake, "gamma")
+        assert "table gamma: is not in" in failed(2, "schema", command, "--lake", lake, "gamma")

@@ -112,7 +112,7 @@ def test_a_file_is_left_out_until_an_operator_takes_that_back(tmp_path: Path, mo
 
 
 def test_a_mistyped_skip_is_refused(tmp_path: Path) -> None:
-    assert "check --lake" in failed(2, "files", "skip", "s3://landing/in/a.json", "--lake", str(tmp_path))
+    assert "is it spelled right?" in failed(2, "files", "skip", "s3://landing/in/a.json", "--lake", str(tmp_path))
     assert "is no address of an object" in failed(2, "files", "skip", "in/a.json", "--lake", str(tmp_path))
     for arguments in ((), ("s3://landing/in/a.json", "--file-id", "x")):
         assert "and not both" in failed(2, "files", "skip", *arguments, "--lake", str(tmp_path))

@@ -38,6 +38,21 @@ def test_no_job_is_stopped_for_a_rollback_that_cannot_be(lake: str, typed: tuple
     ingests.let_go()
 
 
+@pytest.mark.parametrize("command", [("stop",), ("lease", "show"), ("lease", "break", "--yes")])
+def test_a_mistyped_lake_does_not_look_as_if_nothing_ran_there(command: tuple[str, ...], tmp_path: Path) -> None:
+    assert "no job has written there (is it spelled right?)" in failed(2, *command, "--lake", str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    "command", [("show",), ("history",), ("diff",), ("settle",), ("promote", "f", "--type", "long")]
+)
+def test_a_mistyped_table_of_schema_gets_a_suggestion_without_spark(
+    lake: str, command: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("forebay.lake.safety.session_for", None)
+    assert "did you mean alpha?" in failed(2, "schema", command[0], "alpah", *command[1:], "--lake", lake)
+
+
 def test_no_table_goes_back_before_the_queue_of_its_replay_is_found(lake: str, s3: str) -> None:
     sqs = boto3.client("sqs", endpoint_url=s3, region_name="eu-west-1")
     missing = sqs.create_queue(QueueName="there")["QueueUrl"] + "-not"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from forebay.lake.paused import pause
 from forebay.operate.lake_view import LakeView
 from forebay.operate.page.content import Page
 from forebay.operate.page.rendering import render
+from forebay.operate.queue import Depth
 from forebay.operate.report import report_of
 from forebay.operate.status import health_objects, status_of
 from tests.operate.command import ran
@@ -58,6 +60,13 @@ def test_a_report_reads_the_health_of_each_table_once(
     monkeypatch.setattr(HealthRecords, "of", lambda records, name: read.append(name) or real(records, name))
     ran("report", "--lake", lake, "--out", str(tmp_path / "r.html"))
     assert read == ["alpha"]
+
+
+@pytest.mark.parametrize(("letters", "says"), [(0, ""), (3, "received too often")])
+def test_dead_letters_are_explained_where_there_are_any(lake: str, letters: int, says: str) -> None:
+    status = replace(status_of(LakeView(lake), now=NOW), dead=Depth("q", letters, 0))
+    last = report_of(LakeView(lake), status, [], hours=4).journey[-1]
+    assert (last.name, last.says, last.is_bad, last.is_end) == ("dead letters", says, letters > 0, True)
 
 
 def test_each_hour_and_each_table_has_its_numbers(lake: str) -> None:

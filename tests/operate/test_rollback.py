@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -17,12 +18,14 @@ from deltalake import DeltaTable, TableFeatures, write_deltalake
 from deltalake.exceptions import DeltaError
 
 from forebay.errors import Halt
-from forebay.lake.lease import hold
+from forebay.lake.lease import FolderLease, Lease, hold
+from forebay.lake.rollback_plan import rollback_plan
 from forebay.landed_file import LandedFile
 from forebay.operate import rollback
 from forebay.operate.accounts import accounts
 from forebay.operate.lake_view import LakeView
 from forebay.operate.rollback import Rollback, finish_earlier, plan_rollback, roll_back
+from forebay.upkeep.run import TableResult, over_tables
 from tests.operate.command import failed, given, ran
 from tests.operate.ledger import entry, write_ledger
 
@@ -205,6 +208,36 @@ def test_nobody_writes_meanwhile_and_nothing_half_done_is_forgotten(lake: str) -
     with pytest.raises(Halt, match="a batch of games is half done"):
         roll_back(view, plan)
     assert rows(lake, "alpha") == 5
+
+
+def test_a_lease_that_was_lost_before_the_plan_was_durable_stops_it(lake: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever has it now may not have seen the plan."""
+
+    def lost(lease: FolderLease) -> None:
+        raise Halt("the lease was lost")
+
+    plan = plan_rollback(LakeView(lake), ["alpha"], 0, replay=False)
+    monkeypatch.setattr(FolderLease, "check", lost)
+    with pytest.raises(Halt, match=r"was lost\. Nothing was done"):
+        roll_back(LakeView(lake), plan)
+    assert (rows(lake, "alpha"), rollback_plan(lake)) == (5, None)
+
+
+def test_no_upkeep_touches_a_table_whose_rollback_is_half_done(lake: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = plan_rollback(LakeView(lake), ["alpha"], 0, replay=False)
+    with monkeypatch.context() as patched:
+        patched.setattr(rollback, "_restore", dies(rollback._restore, before=True))
+        with pytest.raises(Killed):
+            roll_back(LakeView(lake), plan)
+    worked: list[str] = []
+
+    def work(table: str, lease: Lease) -> TableResult:
+        worked.append(table)
+        return TableResult(table=table)
+
+    done = over_tables(["alpha", "beta"], lake, work, unfinished=TableResult, at_once=1, stop=threading.Event())
+    assert (worked, [one.reason for one in done]) == (["beta"], ["busy", ""])
+    assert finish_earlier(LakeView(lake)) is not None, "its lease was let go"
 
 
 def test_an_earlier_version_of_an_object_is_in_force_again_when_its_rows_come_back(lake: str) -> None:

@@ -151,20 +151,18 @@ def skip_files(
     left out, also those to come. What is loaded already stays. Repeating it changes nothing. Undo: `forebay files retry
     --skipped`.
     """
-    from forebay.aws.preflight import check_lake
     from forebay.cli.history import leave_record
-    from forebay.lake.layout import HOME, skips_of
+    from forebay.lake.layout import skips_of
     from forebay.lake.objects import open_objects
     from forebay.ledger.skips import Skip, Skips
+    from forebay.operate.lake_view import begun_lake
 
     if bool(address) == bool(file_id):
         raise InvalidConfiguration.one("forebay files skip", "takes an address or --file-id, and not both")
     _must_be_an_id(file_id)
     bucket, key = _split(address) if address else ("", "")
     skip = Skip(file_id, bucket, key)
-    check_lake(lake)
-    if HOME not in open_objects(lake).folders():
-        raise InvalidConfiguration.one(lake, "no job has written there", "check --lake")
+    begun_lake(lake)
     Skips(open_objects(skips_of(lake))).add(skip)
     console.print(f"{skip} is left out from the next batch on", highlight=False, soft_wrap=True, markup=False)
     which = f"--file-id {file_id}" if file_id else f"--key {shlex.quote(key)}"
@@ -286,6 +284,6 @@ def _lines(life: Life, file: LedgerFile) -> list[str]:
         lines.append(f"parked      {life.parked:,} records that no table wanted")
     if file.dropped:
         lines.append(f"dropped     {file.dropped:,} records, by a rule")
-    if file.superseded_by:
+    if file.superseded_by and file.outcome == "superseded":
         lines.append(f"superseded  by file {file.superseded_by}")
     return lines

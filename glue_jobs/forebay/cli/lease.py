@@ -64,13 +64,12 @@ def break_it(lake: Lake, table: Of = "", writer: Writer = "", checkpoint: Checkp
 
 def _held(lake: str, table: str, writer: str, checkpoint: str) -> list[tuple[str, Holder | None]]:
     """The leases that are meant, and who holds each of them."""
-    from forebay.aws.preflight import check_lake
     from forebay.lake.layout import CHECKPOINT, lease_of, writer_of, writers_of
     from forebay.lake.lease import holder
     from forebay.lake.objects import open_objects
+    from forebay.operate.lake_view import begun_lake
 
-    check_lake(lake)
-    lake = lake.rstrip("/")
+    lake = begun_lake(lake)
     places = [lease_of(lake, table)] if table else []
     places += [writer_of(lake, writer)] if writer else []
     places += [checkpoint.rstrip("/")] if checkpoint else []

@@ -122,9 +122,14 @@ def promote(
 
 
 def _objects(lake: str, table: str) -> Objects:
+    from forebay.lake.log.listing import LOG
     from forebay.lake.objects import open_objects
+    from forebay.operate.lake_view import LakeView, known_table
 
-    return open_objects(f"{lake.rstrip('/')}/{table}")
+    objects = open_objects(f"{lake.rstrip('/')}/{table}")
+    if next(iter(objects.found(LOG)), None) is None:
+        known_table(LakeView(lake.rstrip("/")), table)
+    return objects
 
 
 def _print(found: Difference) -> None:
@@ -143,6 +148,7 @@ def _settle(lake: str, table: str, place: str, column: dict[str, str] | None) ->
     from forebay.operate.settle import settle, with_column
     from forebay.table.kernel import TableLogs
 
+    _objects(lake, table)  # before Spark starts
     service = load_service(place)
     if column is not None:
         service = with_column(service, table, column)

@@ -34,10 +34,11 @@ from forebay.events import Emit
 from forebay.jobs.generation import generation_of, known_generation
 from forebay.jobs.merging import merging
 from forebay.jobs.withheld import Announcer
-from forebay.lake.layout import LEDGER, ROLLBACK_PLAN, rollback_of, table_path, writer_of
+from forebay.lake.layout import LEDGER, table_path, writer_of
 from forebay.lake.lease import hold
 from forebay.lake.objects import open_objects
 from forebay.lake.paused import paused_tables
+from forebay.lake.rollback_plan import rollback_plan
 from forebay.lake.safety import session_for
 from forebay.lake.stop import StopRequest
 from forebay.ledger.ledger import Ledger
@@ -101,7 +102,7 @@ def alone(service: Service, settings: IngestSettings) -> Iterator[Callable[[], N
 
 def must_not_be_half_rolled_back(lake: str) -> None:
     """Tables are back, and the ledger does not say so yet. A batch would go by counts that do not hold."""
-    if open_objects(rollback_of(lake)).read(ROLLBACK_PLAN) is not None:
+    if rollback_plan(lake) is not None:
         raise Halt(
             f"a rollback of {lake} is half done: repeat the `forebay rollback`, which finishes it, then start again"
         )

@@ -3,7 +3,8 @@
 * `layout` where a lake keeps what is forebay's own      * `log` the log of a Delta table, read without Spark
 * `objects` bytes by name, in S3 or in a folder, durable and conditional      * `ranged` an object, read in part
 * `lease` one driver at a time      * `stop` a request that a running job should stop
-* `paused` tables whose rows wait      * `rows` of Arrow, as Python has them
+* `paused` tables whose rows wait      * `rollback_plan` tables that are going back
+* `rows` of Arrow, as Python has them
 * `safety` is it safe for several writers? Sessions of all that writes      * `guard` is it safe beside foreign ones?
 * `health` the state of each table, in small objects
 """

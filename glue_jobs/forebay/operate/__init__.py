@@ -6,8 +6,8 @@
 * `held` quarantined and parked records      * `quality` verdicts on expectations
 * `files` what the ledger has      * `where` the life of one file
 * `replay` files that are read again      * `aside` into another lake
-* `rollback` tables that go back to an earlier version      * `conflict` commits that others may come before
-* `export` the changes of a table, as files for other tools
+* `rollback` tables that go back to an earlier version      * `alone` while nobody else writes
+* `conflict` commits that others may come before      * `export` the changes of a table, as files for other tools
 * `status` how it is going      * `report` hour by hour, as a `page`      * `cost` of this month so far
 * `deployed` what AWS tells of runs, alarms and deployments
 * `queue` what waits, and what died      * `sql` queries over tables and ledger

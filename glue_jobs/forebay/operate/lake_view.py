@@ -22,13 +22,13 @@ from forebay.address import is_s3
 from forebay.aws.delta_rs import storage_options
 from forebay.aws.preflight import check_lake
 from forebay.errors import InvalidConfiguration
-from forebay.lake.layout import LEDGER
+from forebay.lake.layout import HOME, LEDGER
 from forebay.lake.log.listing import LOG
 from forebay.lake.log.tables import tables_of
 from forebay.lake.objects import open_objects
 from forebay.lake.rows import python_rows
 
-__all__ = ["LakeView", "TableFacts", "has_ledger", "known_table", "quoted", "rows_of", "view_of"]
+__all__ = ["LakeView", "TableFacts", "begun_lake", "has_ledger", "known_table", "quoted", "rows_of", "view_of"]
 
 READ_FOR_NEWEST = 8
 """Files of a table whose event times are looked at, where its log knows only of times to come."""
@@ -63,6 +63,14 @@ def view_of(lake: str) -> LakeView:
             where, "has no ledger", "is it spelled right? The first batch of `forebay ingest` makes it"
         )
     return LakeView(lake)
+
+
+def begun_lake(lake: str) -> str:
+    """The address of a lake that jobs write to, perhaps without a ledger yet. In a mistyped one nothing would seem to run."""
+    check_lake(lake)
+    if HOME not in open_objects(lake).folders():
+        raise InvalidConfiguration.one(f"lake {lake}", "no job has written there", "is it spelled right?")
+    return lake.rstrip("/")
 
 
 def has_ledger(lake: str) -> bool:

@@ -68,7 +68,9 @@ def _journey(status: Status) -> Iterator[Station]:
     yield Station("records today", f"{status.records_today:,}", f"{len(status.newest_rows):,} tables")
     if dead is not None:
         letters = dead.waiting + dead.in_flight
-        yield Station("dead letters", f"{letters:,}", "received too often", is_bad=letters > 0, is_end=True)
+        yield Station(
+            "dead letters", f"{letters:,}", "received too often" if letters else "", is_bad=letters > 0, is_end=True
+        )
 
 
 def _counts(status: Status) -> dict[str, str]:
@@ -99,7 +101,7 @@ def _charts(view: LakeView, hours: list[datetime], since: str) -> Iterator[Chart
     yield Chart("Records loaded", values("records"))
     yield Chart("Files loaded", values("files"))
     worst = max((value for _, value in values("worst")), default=0)
-    yield Chart("Latency", values("p50"), "{:,.0f} s", f"the median of each hour; the slowest file took {span(worst)}")
+    yield Chart("Latency", values("p50"), "{:,.0f} s", f"the median; the slowest file took {span(worst)}")
 
 
 def _tables(

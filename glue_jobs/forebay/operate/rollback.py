@@ -4,9 +4,10 @@ In: tables, and a version or a moment. Out: a `Rollback` to look at, which says 
 one RESTORE for each table and one commit to the ledger. Rows that left are counted as dropped, with the reason `rolled-back`,
 and their files are marked for a replay if that is wanted. No JVM is needed.
 
-The leases of the services and of the tables keep every writer away meanwhile. The plan is durable before the first effect, and
-each commit carries its number. So an interrupted rollback is finished when the command is said again, and until then no job
-ingests. A table that somebody else changed since the plan stays as it is, and so do its counts.
+The leases of the services and of the tables keep every writer away until the plan is durable. From then on the plan does: who
+takes such a lease looks for it. Each commit carries the plan's number. So an interrupted rollback is finished when the command
+is said again, and until then no job ingests. A table that somebody else changed since the plan stays as it is, and so do its
+counts.
 """
 
 from __future__ import annotations
@@ -14,8 +15,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from functools import partial
@@ -26,24 +26,20 @@ import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable
 from deltalake.exceptions import DeltaError
 
-from forebay.batch.retry_plan import PLAN as RETRY_PLAN
 from forebay.errors import Halt, InvalidConfiguration
 from forebay.lake.layout import (
     DERIVED_FROM,
     IDS,
     LEDGER,
-    PLANS,
     ROLLBACK_PLAN,
-    lease_of,
-    plans_of,
     rollback_of,
     table_path,
-    writer_of,
 )
-from forebay.lake.lease import hold
 from forebay.lake.log.listing import committed_at
 from forebay.lake.objects import Objects, open_objects
+from forebay.lake.rollback_plan import rollback_plan
 from forebay.ledger.entry import REPLAY, ROLLED_BACK
+from forebay.operate.alone import alone
 from forebay.operate.conflict import commit
 from forebay.operate.files import LedgerFile
 from forebay.operate.lake_view import LakeView, known_table, quoted, rows_of
@@ -54,7 +50,7 @@ MARK = "forebay-rollback"
 UNDERSTOOD = {"appendOnly", "invariants", "checkConstraints", "timestampNtz", "changeDataFeed"}
 """Features of tables that delta-rs writes."""
 ASKED_AT_ONCE = 5000
-CHANGED = ("outcome", "reason", "records", "written", "dropped", "superseded_by", "tables")
+CHANGED = ("outcome", "reason", "records", "written", "dropped", "tables")
 """Columns of the ledger."""
 LOOKED_BACK = 1000
 """Commits in which a commit of ours is looked for."""
@@ -109,24 +105,27 @@ def plan_rollback(view: LakeView, tables: Sequence[str], to: int | datetime, *, 
 
 def roll_back(view: LakeView, plan: Rollback) -> Rollback:
     """What was done: without tables that stay, such as one that somebody changed since the plan."""
-    with _alone(view, [one.table for one in plan.tables]):
+    with alone(view, [one.table for one in plan.tables]) as must_be_alone:
         _entries_after(_there(view, LEDGER), plan)  # again: a job may have ended its batch since the plan was shown
         store = open_objects(rollback_of(view.lake))
         if not store.write_over(ROLLBACK_PLAN, json.dumps(asdict(plan)).encode(), None):
             raise Halt("another rollback was begun meanwhile; say it again when that has ended")
+        try:
+            must_be_alone()
+        except Halt as lost:
+            store.delete([ROLLBACK_PLAN])
+            raise Halt(f"{lost}. Nothing was done; say it again") from None
         return _carry_out(view, plan, store)
 
 
 def finish_earlier(view: LakeView) -> Rollback | None:
     """Finishes what was interrupted; None where nothing was."""
-    store = open_objects(rollback_of(view.lake))
-    text = store.read(ROLLBACK_PLAN)
-    if text is None:
+    told = rollback_plan(view.lake)
+    if told is None:
         return None
-    told = json.loads(text)
     plan = Rollback(told["number"], tuple(TableBack(**one) for one in told["tables"]), told["replay"])
-    with _alone(view, [one.table for one in plan.tables]):
-        return _carry_out(view, plan, store)
+    with alone(view, [one.table for one in plan.tables]):
+        return _carry_out(view, plan, open_objects(rollback_of(view.lake)))
 
 
 def _carry_out(view: LakeView, plan: Rollback, store: Objects) -> Rollback:
@@ -203,7 +202,8 @@ def _entries_after(ledger: DeltaTable, plan: Rollback) -> list[dict[str, Any]]:
 
 
 def _entry_after(file: LedgerFile, plan: Rollback) -> dict[str, Any]:
-    """Rows that come were dropped before. Those beyond that are of an earlier reading: the file was replayed since then."""
+    """Rows that come were dropped before. Those beyond that are of an earlier reading: the file was replayed since then.
+    A version that is in force again keeps the id of the later one, whose held records must not land beside it."""
     changes = {one.table: one.changes[file.file_id] for one in plan.tables if file.file_id in one.changes}
     tables = Counter(file.tables)
     for table, rows in changes.items():
@@ -222,7 +222,6 @@ def _entry_after(file: LedgerFile, plan: Rollback) -> dict[str, Any]:
         "file_id": file.file_id,
         "outcome": REPLAY if again else "loaded" if back else file.outcome,
         "reason": ROLLED_BACK if loses else None if back or file.reason == ROLLED_BACK else file.reason,
-        "superseded_by": None if back else file.superseded_by,
         "records": file.records + beyond,
         "written": sum(left.values()),
         "dropped": file.dropped + beyond - sum(changes.values()),
@@ -282,28 +281,6 @@ def _rows_by_file(table: DeltaTable, paths: set[str]) -> Counter[str]:
                 raise InvalidConfiguration.one(version, gone, "maintenance deleted it: name a later one") from None
             counted.update({one["values"]: one["counts"] for one in ids.value_counts().to_pylist() if one["values"]})
     return counted
-
-
-@contextmanager
-def _alone(view: LakeView, tables: Iterable[str]) -> Iterator[None]:
-    """No service ingests, nothing compacts these tables, and no batch or retry is half done."""
-    services = [row["service"] for row in view.query(LEDGER, "select distinct service from t order by service")]
-    with ExitStack() as leases:
-        for place in (
-            *(writer_of(view.lake, one) for one in services),
-            *(lease_of(view.lake, one) for one in sorted(tables)),
-        ):
-            leases.callback(hold(place, wait_s=0).let_go)
-        for service in services:
-            _must_be_finished(view.lake, service)
-        yield
-
-
-def _must_be_finished(lake: str, service: str) -> None:
-    if left := open_objects(f"{lake}/{PLANS}").names(service):
-        raise Halt(f"a batch of {service} is half done ({left[0]}): start the job once more, stop it, and say it again")
-    if open_objects(plans_of(lake, service)).read(RETRY_PLAN) is not None:
-        raise Halt(f"a retry of {service} is half done: `forebay quarantine retry` finishes it; then say it again")
 
 
 def _there(view: LakeView, name: str) -> DeltaTable:

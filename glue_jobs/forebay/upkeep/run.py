@@ -1,7 +1,8 @@
 """A run over tables: each is worked on under the lease that all upkeep of it takes, and a failure of one stops no other.
 
 In: names of tables, and the work on one. Out: a result for each table; together they give the exit status, 1 where a table
-was not finished. A table that another run holds, or that is left because the run should stop, is taken by the next run.
+was not finished. The next run takes a table that another run holds, that a rollback has not finished, or that is left because
+the run should stop.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Generic, TypeVar
 from forebay.events import Emit, Event
 from forebay.lake.layout import lease_of
 from forebay.lake.lease import Lease, LeaseHeld, hold
+from forebay.lake.rollback_plan import tables_going_back
 from forebay.upkeep.events import TableLeftForLater
 
 __all__ = ["RunResult", "TableResult", "over_tables", "report_unfinished"]
@@ -72,6 +74,9 @@ def over_tables(
             detail = f"{taken.holder} works on the table; the next run takes it"
             return unfinished(table=table, reason="busy", detail=detail)
         try:
+            if table in tables_going_back(lake):
+                detail = "a rollback of it is half done: repeat the `forebay rollback`, which finishes it"
+                return unfinished(table=table, reason="busy", detail=detail)
             return work(table, lease)
         finally:
             lease.let_go()

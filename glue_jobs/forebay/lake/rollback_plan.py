@@ -1,0 +1,26 @@
+"""The plan of a rollback that is on its way. Whoever writes to tables or to the ledger looks for it, once he holds his lease.
+
+In: a lake. Out: what is planned. A lease alone does not keep others away from a rollback: it ends with a crash. And delta-rs
+holds the interpreter while it restores a table, so a lease is not renewed and may run out.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from forebay.lake.layout import ROLLBACK_PLAN, rollback_of
+from forebay.lake.objects import open_objects
+
+__all__ = ["rollback_plan", "tables_going_back"]
+
+
+def rollback_plan(lake: str) -> dict[str, Any] | None:
+    """As JSON has it; None where no rollback is half done."""
+    text = open_objects(rollback_of(lake)).read(ROLLBACK_PLAN)
+    plan: dict[str, Any] | None = None if text is None else json.loads(text)
+    return plan
+
+
+def tables_going_back(lake: str) -> frozenset[str]:
+    return frozenset(one["table"] for one in (rollback_plan(lake) or {}).get("tables", ()))

@@ -1,0 +1,48 @@
+"""An operator's command that must be alone: no service ingests, nothing compacts or maintains its tables, and no batch or retry
+is half done.
+
+In: a view of the lake, and names of tables. The leases last as long as the block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+
+from forebay.batch.retry_plan import PLAN as RETRY_PLAN
+from forebay.errors import Halt
+from forebay.lake.layout import LEDGER, PLANS, lease_of, plans_of, writer_of
+from forebay.lake.lease import Lease, hold
+from forebay.lake.objects import open_objects
+from forebay.operate.lake_view import LakeView
+
+__all__ = ["alone"]
+
+
+@contextmanager
+def alone(view: LakeView, tables: Iterable[str]) -> Iterator[Callable[[], None]]:
+    """Yields a check that it is still so. `Halt` where somebody works there."""
+    services = [row["service"] for row in view.query(LEDGER, "select distinct service from t order by service")]
+    held: list[Lease] = []
+
+    def must_be_alone() -> None:
+        for lease in held:
+            lease.check()
+
+    with ExitStack() as leases:
+        for place in (
+            *(writer_of(view.lake, one) for one in services),
+            *(lease_of(view.lake, one) for one in sorted(tables)),
+        ):
+            held.append(hold(place, wait_s=0))
+            leases.callback(held[-1].let_go)
+        for service in services:
+            _must_be_finished(view.lake, service)
+        yield must_be_alone
+
+
+def _must_be_finished(lake: str, service: str) -> None:
+    if left := open_objects(f"{lake}/{PLANS}").names(service):
+        raise Halt(f"a batch of {service} is half done ({left[0]}): start the job once more, stop it, and say it again")
+    if open_objects(plans_of(lake, service)).read(RETRY_PLAN) is not None:
+        raise Halt(f"a retry of {service} is half done: `forebay quarantine retry` finishes it; then say it again")
