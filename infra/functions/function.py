@@ -47,6 +47,7 @@ OF_THE_PACKAGE = (
     "lake/__init__.py",
     "lake/layout.py",
     "operate/__init__.py",
+    "operate/aws_answers.py",
     "operate/cost.py",
     "operate/page/__init__.py",
     "operate/page/content.py",

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from forebay.aws.prices import read_prices
+from forebay.operate.aws_answers import Alarm, alarms_in, run_of
 from forebay.operate.cost import Hours, cost_of
 from forebay.operate.page.content import Chart, Page, Reason, Run, Station, TableLine, age
 from lambdas.plan_compaction.health_objects import health_objects
@@ -15,7 +16,7 @@ from lambdas.publish_freshness.ledger_log import newest_commit
 from lambdas.publish_freshness.measuring import counts
 from lambdas.status_page.published import HOUR, HOURS, Published, published
 
-__all__ = ["Alarm", "Settings", "in_state", "page_of"]
+__all__ = ["Settings", "page_of"]
 
 RUNS_EACH = 5
 WATCHED = ("dead-letters", "undelivered")
@@ -35,34 +36,22 @@ class Settings:
     engine: str = "glue"
 
 
-@dataclass(frozen=True)
-class Alarm:
-    """`says` is a sentence for a person."""
-
-    name: str
-    says: str = ""
-
-    @classmethod
-    def of(cls, said: Mapping[str, Any]) -> Alarm:
-        return cls(said["AlarmName"], said.get("AlarmDescription", "").partition(" Runbook:")[0])
-
-
 def page_of(settings: Settings, *, s3: Any, sqs: Any, glue: Any, cloudwatch: Any, now: datetime) -> Page:
     jobs = settings.jobs.split(",")
     found = {job: glue.get_job_runs(JobName=job, MaxResults=RUNS_EACH)["JobRuns"] for job in jobs}
-    runs = [_run(settings, job, said, now) for job, of_job in found.items() for said in of_job]
+    runs = [run_of(settings.name, job, said, now) for job, of_job in found.items() for said in of_job]
     flex = [job for job, of_job in found.items() if of_job and of_job[0].get("ExecutionClass") == "FLEX"]
     known = published(cloudwatch, settings.namespace, settings.service, jobs, now=now)
     health = health_objects(s3, settings.lake_bucket)
     dead = sum(sum(counts(sqs, url)) for url in settings.dead_urls.split(","))
-    alarms = in_state("ALARM", settings.name, cloudwatch)
-    silent = len(in_state("INSUFFICIENT_DATA", settings.name, cloudwatch))
+    alarms = alarms_in("ALARM", settings.name, cloudwatch)
+    silent = len(alarms_in("INSUFFICIENT_DATA", settings.name, cloudwatch))
     hours = Hours(*(sum(known.dpu_hours[job] for job in jobs if (job in flex) == is_flex) for is_flex in (False, True)))
     size = sum(int(one.get("bytes", 0)) for one in health)
     return Page(
         name=settings.name,
         at=now,
-        troubles=tuple(_troubles(settings, alarms, dead, runs)),
+        troubles=tuple(_troubles(alarms, dead, runs)),
         notes=(f"Alarms without data yet: {silent:,}.",) if silent else (),
         journey=tuple(
             _journey(counts(sqs, settings.queue_url), dead, newest_commit(s3, settings.lake_bucket), runs, known, now)
@@ -83,36 +72,11 @@ def page_of(settings: Settings, *, s3: Any, sqs: Any, glue: Any, cloudwatch: Any
     )
 
 
-def in_state(value: str, name: str, cloudwatch: Any) -> tuple[Alarm, ...]:
-    """Those that call a person; what wakes a function is no trouble. The twin looks at the prefix alone."""
-    asked = {"AlarmNamePrefix": f"{name}-", "StateValue": value}
-    found = [
-        one for page in cloudwatch.get_paginator("describe_alarms").paginate(**asked) for one in page["MetricAlarms"]
-    ]
-    calling = [
-        Alarm.of(one)
-        for one in found
-        if one["StateValue"] == value and any(":sns:" in action for action in one.get("AlarmActions", ()))
-    ]
-    return tuple(sorted(calling, key=lambda alarm: alarm.name))
-
-
-def _run(settings: Settings, job: str, said: Mapping[str, Any], now: datetime) -> Run:
-    began = said["StartedOn"]
-    seconds = max(0.0, ((said.get("CompletedOn") or now) - began).total_seconds())
-    return Run(_short(settings, job), said["JobRunState"], began, seconds, str(said.get("ErrorMessage", "")))
-
-
-def _short(settings: Settings, name: str) -> str:
-    """All names begin with the service's, which stands above them."""
-    return name.removeprefix(f"{settings.name}-")
-
-
-def _troubles(settings: Settings, alarms: tuple[Alarm, ...], dead: int, runs: list[Run]) -> Iterator[str]:
+def _troubles(alarms: list[Alarm], dead: int, runs: list[Run]) -> Iterator[str]:
     """Alarms first, then what they may not have seen yet."""
     for alarm in alarms:
-        yield f"{_short(settings, alarm.name)}: {alarm.says}".rstrip(": ")
-    if dead and not any(alarm.name.endswith(WATCHED) for alarm in alarms):
+        yield f"{alarm.name}: {alarm.says}".rstrip(": ")
+    if dead and not any(alarm.name in WATCHED for alarm in alarms):
         yield f"{dead:,} messages are dead: received too often and never finished, or never delivered."
     newest: dict[str, Run] = {}
     for run in runs:

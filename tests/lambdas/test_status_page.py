@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 
 from forebay.lake.health import HOUR, HOURS_KEPT, Health
+from forebay.operate.aws_answers import Alarm, alarms_in
 from forebay.operate.page.content import Page
 from infra.costs import PAGE_READS
 from infra.metrics import published as all_metrics
 from lambdas.status_page import published
-from lambdas.status_page.looking import Alarm, Settings, in_state, page_of
+from lambdas.status_page.looking import Settings, page_of
 
 NOW = datetime(2026, 5, 2, 12, 30, tzinfo=UTC)
 SETTINGS = Settings(
@@ -147,7 +148,7 @@ def test_a_job_that_failed_before_its_newest_run_is_no_trouble() -> None:
 def test_an_alarm_that_only_wakes_a_function_is_no_trouble_and_one_without_data_is_told() -> None:
     woken = {"AlarmName": "forebay-dev-many-wait", "AlarmActions": ["arn:aws:lambda:eu-west-1:1:function:start"]}
     calling = {"AlarmName": "forebay-dev-no-batch", "AlarmActions": SNS}
-    assert in_state("ALARM", "forebay-dev", Aws(ALARM=[woken, calling])) == (Alarm("forebay-dev-no-batch"),)
+    assert alarms_in("ALARM", "forebay-dev", Aws(ALARM=[woken, calling])) == [Alarm("no-batch")]
     assert page(OK=[calling]).troubles == ()
     assert page(INSUFFICIENT_DATA=[calling, woken]).notes == ("Alarms without data yet: 1.",)
 

@@ -9,7 +9,7 @@
 * `rollback` tables that go back to an earlier version      * `alone` while nobody else writes
 * `conflict` commits that others may come before      * `export` the changes of a table, as files for other tools
 * `status` how it is going      * `report` hour by hour, as a `page`      * `cost` of this month so far
-* `deployed` what AWS tells of runs, alarms and deployments
+* `aws_answers` alarms and runs as plain values      * `deployed` what AWS tells of runs, alarms and deployments
 * `queue` what waits, and what died      * `sql` queries over tables and ledger
 * `history` what happened when, and what operators did      * `doctor` can the deployed service work?
 * `health` the state of tables      * `stop` ends a running job

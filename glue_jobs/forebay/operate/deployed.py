@@ -12,24 +12,17 @@ from datetime import datetime
 from typing import Any
 
 from forebay.errors import InvalidConfiguration
+from forebay.operate.aws_answers import Alarm, alarms_in, run_of
 from forebay.operate.doctor.deployment import Deployment, look_up
 from forebay.operate.page.content import Run
 
-__all__ = ["Alarm", "Change", "alarm_changes", "alarms_ringing", "deployed", "deploys", "runs_since"]
+__all__ = ["Change", "alarm_changes", "alarms_ringing", "deployed", "deploys", "runs_since"]
 
 
 @dataclass(frozen=True)
 class Change:
     at: datetime
     what: str
-
-
-@dataclass(frozen=True)
-class Alarm:
-    """`says` is a sentence for a person."""
-
-    name: str
-    says: str = ""
 
 
 def deployed(stack: str, client: Any) -> Deployment:
@@ -52,42 +45,16 @@ def _runs(on: Deployment, job: str, since: datetime) -> Iterator[Run]:
     while True:
         page = glue.get_job_runs(**asked)
         for said in page["JobRuns"]:
-            began, ended = said["StartedOn"], said.get("CompletedOn") or now
-            if ended < since:
+            if (said.get("CompletedOn") or now) < since:
                 return
-            seconds = max(0.0, (ended - began).total_seconds())
-            yield Run(
-                job.removeprefix(f"{on.name}-"),
-                said["JobRunState"],
-                began,
-                seconds,
-                str(said.get("ErrorMessage", "")),
-                _dpu_seconds(said, seconds),
-                said.get("ExecutionClass") == "FLEX",
-            )
+            yield run_of(on.name, job, said, now)
         if not page.get("NextToken"):
             return
         asked["NextToken"] = page["NextToken"]
 
 
-def _dpu_seconds(said: dict[str, Any], seconds: float) -> float:
-    """Glue counts them itself where workers come and go; else they are the workers' for all of the time."""
-    return float(said.get("DPUSeconds") or float(said.get("ExecutionTime") or seconds) * (said.get("MaxCapacity") or 0))
-
-
 def alarms_ringing(on: Deployment) -> list[Alarm]:
-    """Those that call a person; what wakes a function is no trouble. The twin looks at the prefix alone."""
-    pages = on.client("cloudwatch").get_paginator("describe_alarms")
-    found = [
-        one
-        for page in pages.paginate(AlarmNamePrefix=f"{on.name}-", StateValue="ALARM")
-        for one in page["MetricAlarms"]
-        if one["StateValue"] == "ALARM" and any(":sns:" in action for action in one.get("AlarmActions", ()))
-    ]
-    return [
-        Alarm(one["AlarmName"].removeprefix(f"{on.name}-"), one.get("AlarmDescription", "").partition(" Runbook:")[0])
-        for one in found
-    ]
+    return alarms_in("ALARM", on.name, on.client("cloudwatch"))
 
 
 def alarm_changes(on: Deployment, since: datetime) -> Iterator[Change]:

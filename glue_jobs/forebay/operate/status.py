@@ -21,8 +21,9 @@ from forebay.lake.lease import holder
 from forebay.lake.objects import open_objects
 from forebay.lake.paused import ALL, paused_tables
 from forebay.ledger.entry import REPLAY
+from forebay.operate.aws_answers import Alarm
 from forebay.operate.cost import cost_of, hours_of, month_of
-from forebay.operate.deployed import Alarm, alarms_ringing, runs_since
+from forebay.operate.deployed import alarms_ringing, runs_since
 from forebay.operate.doctor.deployment import Deployment
 from forebay.operate.lake_view import LakeView, quoted
 from forebay.operate.page.content import Cost, Run

@@ -1,0 +1,55 @@
+"""What CloudWatch and Glue answer, as plain values. The commands and the function that writes the status page read it alike.
+
+In: a client of boto3, or a part of its answer, and what all names of a deployment begin with. Out: alarms and runs, under their
+names without that beginning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from forebay.operate.page.content import Run
+
+__all__ = ["Alarm", "alarms_in", "run_of"]
+
+
+@dataclass(frozen=True)
+class Alarm:
+    """`says` is a sentence for a person."""
+
+    name: str
+    says: str = ""
+
+
+def alarms_in(state: str, name: str, cloudwatch: Any) -> list[Alarm]:
+    """Those that call a person; what wakes a function is no trouble. The twin looks at the prefix alone."""
+    pages = cloudwatch.get_paginator("describe_alarms")
+    found = [
+        Alarm(one["AlarmName"].removeprefix(f"{name}-"), one.get("AlarmDescription", "").partition(" Runbook:")[0])
+        for page in pages.paginate(AlarmNamePrefix=f"{name}-", StateValue=state)
+        for one in page["MetricAlarms"]
+        if one["StateValue"] == state and any(":sns:" in action for action in one.get("AlarmActions", ()))
+    ]
+    return sorted(found, key=lambda alarm: alarm.name)
+
+
+def run_of(name: str, job: str, said: Mapping[str, Any], now: datetime) -> Run:
+    began, ended = said["StartedOn"], said.get("CompletedOn") or now
+    seconds = max(0.0, (ended - began).total_seconds())
+    return Run(
+        job.removeprefix(f"{name}-"),
+        said["JobRunState"],
+        began,
+        seconds,
+        str(said.get("ErrorMessage", "")),
+        _dpu_seconds(said, seconds),
+        said.get("ExecutionClass") == "FLEX",
+    )
+
+
+def _dpu_seconds(said: Mapping[str, Any], seconds: float) -> float:
+    """Glue counts them itself where workers come and go; else they are the workers' for all of the time."""
+    return float(said.get("DPUSeconds") or float(said.get("ExecutionTime") or seconds) * (said.get("MaxCapacity") or 0))
