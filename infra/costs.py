@@ -19,6 +19,7 @@ from infra import node  # noqa: F401  isort: skip
 from forebay.aws.prices import PRICES, Prices, read_prices
 from forebay.batch.reasons import REASONS
 from forebay.errors import ForebayError
+from forebay.operate.cost import MESSAGES_A_RECEIVE
 from forebay.spark.runtime import DPU_OF
 from infra.engines import OF_FLEX
 from infra.landing_bucket import NOT_WORTH_MOVING_BYTES
@@ -40,8 +41,6 @@ __all__ = [
 ]
 
 DAYS, HOURS = 365 / 12, 730
-MESSAGES_A_RECEIVE = 7
-"""On average, of ten at most; a delete takes as many."""
 UPKEEP_RUNS_A_DAY, LEAST_WORKERS = 2, 2
 """Maintenance and reconcile; Glue gives a job two workers at least."""
 MINUTES_OF_A_RUN = 2

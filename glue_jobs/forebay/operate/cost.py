@@ -13,10 +13,10 @@ from datetime import datetime, timedelta
 from forebay.aws.prices import Prices
 from forebay.operate.page.content import Cost, Run
 
-__all__ = ["Hours", "cost_of", "hours_of", "month_of"]
+__all__ = ["MESSAGES_A_RECEIVE", "Hours", "cost_of", "hours_of", "month_of"]
 
 MESSAGES_A_RECEIVE = 7
-"""On average, of ten at most; a delete takes as many. `python -m infra.costs` assumes the same."""
+"""On average, of ten at most; a delete takes as many."""
 MONTH = timedelta(days=365 / 12)
 NOT_IN_IT = "Not in it: writes to S3, landed files, functions, metrics, alarms, logs and keys"
 
