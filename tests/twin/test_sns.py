@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
-from forebay_local.twin.sns import RAW_ATTRIBUTES
+import pytest
+
+from forebay_local.twin.sns import MOST_BYTES, RAW_ATTRIBUTES
 from forebay_local.twin.twin import Twin
 
 
@@ -15,6 +18,39 @@ def test_more_attributes_than_raw_delivery_takes_end_among_the_undelivered(twin:
         twin.client("sns").publish(TopicArn=topic, Message=f"{number} attributes", MessageAttributes=attributes)
     assert bodies(twin, twin.queue_url) == [f"{RAW_ATTRIBUTES} attributes"]
     assert bodies(twin, undelivered) == [f"{RAW_ATTRIBUTES + 1} attributes"]
+
+
+@pytest.mark.parametrize("attribute", ["", "x" * 100])
+@pytest.mark.parametrize("letter", ["a", "é"])
+def test_the_topic_counts_bytes_of_body_and_attributes(twin: Twin, letter: str, attribute: str) -> None:
+    sns = twin.client("sns")
+    topic = sns.create_topic(Name="sizes")["TopicArn"]
+    attributes = {"a": {"DataType": "String", "StringValue": attribute}} if attribute else {}
+    rest = len("a" + "String" + attribute) if attribute else 0
+    fits = letter * ((MOST_BYTES - rest) // len(letter.encode()))
+    sns.publish(TopicArn=topic, Message=fits, MessageAttributes=attributes)
+    with pytest.raises(sns.exceptions.InvalidParameterException, match="too long"):
+        sns.publish(TopicArn=topic, Message=f"{fits}aa", MessageAttributes=attributes)
+
+
+def test_more_bytes_than_the_queue_takes_end_among_the_undelivered(twin: Twin) -> None:
+    """Delivered raw, the body alone counts; else what SNS wraps around it, too."""
+    sns, sqs = twin.client("sns"), twin.client("sqs")
+    topic = sns.create_topic(Name="large")["TopicArn"]
+    undelivered = sqs.create_queue(QueueName="large-undelivered")["QueueUrl"]
+    dead = {"deadLetterTargetArn": "arn:aws:sqs:eu-west-1:123456789012:large-undelivered"}
+    urls = []
+    for kind, raw in (("raw", {"RawMessageDelivery": "true"}), ("wrapped", {})):
+        urls.append(sqs.create_queue(QueueName=f"large-{kind}", Attributes={"MaximumMessageSize": "1024"})["QueueUrl"])
+        arn = f"arn:aws:sqs:eu-west-1:123456789012:large-{kind}"
+        more = {"RedrivePolicy": json.dumps(dead), **raw}
+        sns.subscribe(TopicArn=topic, Protocol="sqs", Endpoint=arn, Attributes=more)
+    sns.publish(TopicArn=topic, Message="a" * 1024)
+    assert [len(bodies(twin, url)) for url in urls] == [1, 0]
+    assert bodies(twin, undelivered) == ["a" * 1024]
+    sns.publish(TopicArn=topic, Message="a" * 1025)
+    assert [len(bodies(twin, url)) for url in urls] == [0, 0]
+    assert bodies(twin, undelivered) == ["a" * 1025] * 2
 
 
 def test_a_subscriber_that_is_gone_is_no_error_of_the_publisher(twin: Twin) -> None:

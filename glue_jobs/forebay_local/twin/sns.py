@@ -1,9 +1,11 @@
 """moto's SNS, nearer to AWS's in what it cannot deliver: that goes to the subscription's dead-letter queue.
 
 What was wrong, in moto 5.2.5: a subscription's RedrivePolicy is kept and never used, so a queue that is gone is a server error
-for whoever publishes; raw delivery passes on any number of message attributes, of which SQS takes ten.
+for whoever publishes, and so is a message that is larger than the queue takes; raw delivery passes on any number of message
+attributes, of which SQS takes ten; the size of a message is counted in letters of its body, not in bytes with its attributes.
 https://docs.aws.amazon.com/sns/latest/dg/sns-dead-letter-queues.html
 https://docs.aws.amazon.com/sns/latest/dg/sns-message-attributes.html
+https://docs.aws.amazon.com/sns/latest/dg/large-message-payloads.html
 """
 
 from __future__ import annotations
@@ -12,19 +14,35 @@ import json
 from typing import Any
 
 from moto.sns import models
+from moto.sns.exceptions import InvalidParameterValue
+from moto.sqs.exceptions import InvalidParameterValue as NotForThisQueue
 from moto.sqs.exceptions import QueueDoesNotExist
 from moto.sqs.models import sqs_backends
 
 from forebay_local.twin.mend import Mend, lay
 
-__all__ = ["MENDS", "RAW_ATTRIBUTES", "install", "relied_on"]
+__all__ = ["MENDS", "MOST_BYTES", "RAW_ATTRIBUTES", "install", "relied_on"]
 
 RAW_ATTRIBUTES = 10
+MOST_BYTES = 256 * 1024
+"""Of a message with its attributes, unless a topic is told another limit; ours is not."""
 _publish = models.Subscription.publish
+_take = models.SNSBackend.publish
 
 
 def install() -> None:
     lay(MENDS, relied_on)
+
+
+def take(self: Any, message: str, *rest: Any, **more: Any) -> Any:
+    """From whoever publishes. moto itself passes attributes by name."""
+    size = len(message.encode())
+    for name, said in (more.get("message_attributes") or {}).items():
+        value = said["Value"]
+        size += len(f"{name}{said['Type']}".encode()) + len(value if isinstance(value, bytes) else str(value).encode())
+    if size > MOST_BYTES:
+        raise InvalidParameterValue("Invalid parameter: Message too long")
+    return _take(self, message, *rest, **more)
 
 
 def publish(
@@ -44,7 +62,7 @@ def publish(
     rest = (subject, message_attributes, group_id, deduplication_id, message_structure)
     try:
         _publish(self, message, message_id, *rest)
-    except QueueDoesNotExist:
+    except (QueueDoesNotExist, NotForThisQueue):
         _send_to_dead_letters(self, message)
 
 
@@ -71,6 +89,22 @@ MENDS = (
             "message_structure",
         ),
         publish,
+    ),
+    Mend(
+        models.SNSBackend,
+        "publish",
+        (
+            "self",
+            "message",
+            "arn",
+            "phone_number",
+            "subject",
+            "message_attributes",
+            "group_id",
+            "deduplication_id",
+            "message_structure",
+        ),
+        take,
     ),
 )
 
