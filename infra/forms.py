@@ -15,6 +15,7 @@ __all__ = [
     "Email",
     "EnvName",
     "Folder",
+    "FolderOfLake",
     "KeyArn",
     "KeyArns",
     "Names",
@@ -68,6 +69,10 @@ Accounts = Annotated[str, words(several(r"\d{12}"), "the numbers of AWS accounts
 PolicyArn = Annotated[str, words(r"(|arn:[\w-]+:iam::(\d{12}|aws):policy/[\w+=,.@/-]+)", "the ARN of a managed policy")]
 Release = Annotated[str, words(r"emr-[a-z0-9-]+\.\d+\.\d+", "a release of EMR, such as emr-spark-8.1.0")]
 Folder = Annotated[str, words(r"(|[^/].*/)", "empty, or a key prefix that ends with /, such as in/")]
+FolderOfLake = Annotated[
+    str,
+    words(r"(|([A-Za-z0-9][\w.=-]*/)+)", "empty, or names that each end with /, such as games/ or games/eu/"),
+]
 Database = Annotated[str, words(r"(|[a-z0-9_]{1,255})", "the name of a Glue database: small letters, digits and _")]
 RolePrefix = Annotated[str, words(r"(|[\w+=,.@-]{1,40})", "what names of roles begin with, such as studio-forebay-")]
 _ID = r"[0-9a-f]{8}([0-9a-f]{9})?"

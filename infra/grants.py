@@ -17,7 +17,7 @@ from aws_cdk import aws_sqs as sqs
 from constructs import IConstruct
 
 from forebay.lake.layout import CHECKPOINT, HEALTH, LAST_RECONCILE, LEDGER, OWN
-from infra.lake import LISTS, PAGE
+from infra.lake import LISTS, PAGE, Lake
 from infra.review import acknowledge_wildcards
 
 __all__ = [
@@ -44,11 +44,14 @@ __all__ = [
     "take_messages",
     "use_key",
     "use_key_of_queue",
+    "use_keys_of_landed_files",
     "write_job_logs",
     "write_objects",
     "write_page",
     "write_tables",
 ]
+
+TABLES_ARRIVE = "tables are made as their records arrive"
 
 
 def allow(
@@ -98,15 +101,14 @@ def register_tables(role: iam.IGrantable, database: str) -> None:
     ours = f"arn:{Aws.PARTITION}:glue:{Aws.REGION}:{Aws.ACCOUNT_ID}"
     places = [f"{ours}:catalog", f"{ours}:database/{database}", f"{ours}:table/{database}/*"]
     actions = ("glue:GetTable", "glue:CreateTable", "glue:UpdateTable")
-    allow(role, "RegisterTables", actions, places, because="tables are made as their records arrive")
+    allow(role, "RegisterTables", actions, places, because=TABLES_ARRIVE)
 
 
 def look_up_tables(role: iam.IGrantable, database: str) -> None:
     ours = f"arn:{Aws.PARTITION}:glue:{Aws.REGION}:{Aws.ACCOUNT_ID}"
     places = [f"{ours}:catalog", f"{ours}:database/{database}", f"{ours}:table/{database}/*"]
     actions = ("GetDatabase", "GetDatabases", "GetTable", "GetTables", "GetPartition", "GetPartitions")
-    because = "tables are made as their records arrive"
-    allow(role, "LookUpTables", [f"glue:{action}" for action in actions], places, because=because)
+    allow(role, "LookUpTables", [f"glue:{action}" for action in actions], places, because=TABLES_ARRIVE)
 
 
 def read_landed_files(role: iam.IGrantable, bucket_arns: Sequence[str], prefix: str) -> None:
@@ -126,58 +128,53 @@ def _tell_missing_from_forbidden(role: iam.IGrantable, *bucket_arns: str) -> Non
     allow(role, "TellMissingFromForbidden", ["s3:ListBucket"], bucket_arns)
 
 
-def write_objects(
-    role: iam.IGrantable,
-    sid: str,
-    bucket_arn: str,
-    prefix: str = "",
-    *,
-    because: str,
-    deletes: Sequence[str] | None = None,
+def write_objects(role: iam.IGrantable, sid: str, bucket_arn: str, prefix: str, *, because: str) -> None:
+    _write(role, sid, bucket_arn, f"{bucket_arn}/{prefix}*", because=because)
+
+
+def write_tables(role: iam.IGrantable, lake: Lake) -> None:
+    _write(role, "Lake", lake.bucket.bucket_arn, lake.arn_of("*"), because=TABLES_ARRIVE)
+
+
+def append_to_tables(role: iam.IGrantable, lake: Lake) -> None:
+    """Whoever appends deletes no data file: only the jobs' own state, and what a checkpoint makes superfluous in a log."""
+    deletes = [lake.arn_of(f"{OWN}*"), lake.arn_of("*/_delta_log/*")]
+    _write(role, "Lake", lake.bucket.bucket_arn, lake.arn_of("*"), because=TABLES_ARRIVE, deletes=deletes)
+
+
+def _write(
+    role: iam.IGrantable, sid: str, bucket_arn: str, objects: str, *, because: str, deletes: Sequence[str] = ()
 ) -> None:
     """What may be deleted may be less than what may be written."""
     on_objects = ("GetObject", "PutObject", "AbortMultipartUpload", "ListMultipartUploadParts")
     on_bucket = ("ListBucket", "GetBucketLocation", "ListBucketMultipartUploads")
-    deleted = [f"{bucket_arn}/{glob}" for glob in (deletes or [f"{prefix}*"])]
-    allow(
-        role, f"{sid}Objects", [f"s3:{action}" for action in on_objects], [f"{bucket_arn}/{prefix}*"], because=because
-    )
-    allow(role, f"{sid}Delete", ["s3:DeleteObject"], deleted, because=because)
+    allow(role, f"{sid}Objects", [f"s3:{action}" for action in on_objects], [objects], because=because)
+    allow(role, f"{sid}Delete", ["s3:DeleteObject"], deletes or [objects], because=because)
     allow(role, f"{sid}List", [f"s3:{action}" for action in on_bucket], [bucket_arn])
 
 
-def write_tables(role: iam.IGrantable, bucket_arn: str) -> None:
-    write_objects(role, "Lake", bucket_arn, because="tables are made as their records arrive")
+def read_ledger_log(role: iam.IGrantable, lake: Lake) -> None:
+    allow(role, "ReadLedgerLog", ["s3:GetObject"], [lake.arn_of(f"{LEDGER}/_delta_log/_last_checkpoint")])
+    _tell_missing_from_forbidden(role, lake.bucket.bucket_arn)
 
 
-def append_to_tables(role: iam.IGrantable, bucket_arn: str) -> None:
-    """Whoever appends deletes no data file: only the jobs' own state, and what a checkpoint makes superfluous in a log."""
-    because = "tables are made as their records arrive"
-    write_objects(role, "Lake", bucket_arn, because=because, deletes=[f"{OWN}*", "*/_delta_log/*"])
-
-
-def read_ledger_log(role: iam.IGrantable, bucket_arn: str) -> None:
-    allow(role, "ReadLedgerLog", ["s3:GetObject"], [f"{bucket_arn}/{LEDGER}/_delta_log/_last_checkpoint"])
-    _tell_missing_from_forbidden(role, bucket_arn)
-
-
-def read_tables(role: iam.IGrantable, bucket_arn: str) -> None:
+def read_tables(role: iam.IGrantable, lake: Lake) -> None:
     because = "the accounts hold the ledger against every table"
-    allow(role, "ReadTables", ["s3:GetObject"], [f"{bucket_arn}/*"], because=because)
-    _tell_missing_from_forbidden(role, bucket_arn)
+    allow(role, "ReadTables", ["s3:GetObject"], [lake.arn_of("*")], because=because)
+    _tell_missing_from_forbidden(role, lake.bucket.bucket_arn)
 
 
-def ask_to_stop(role: iam.IGrantable, bucket_arn: str) -> None:
-    allow(role, "AskToStop", ["s3:PutObject"], [f"{bucket_arn}/{CHECKPOINT}/stop"])
+def ask_to_stop(role: iam.IGrantable, lake: Lake) -> None:
+    allow(role, "AskToStop", ["s3:PutObject"], [lake.arn_of(f"{CHECKPOINT}/stop")])
 
 
-def remember_code(role: iam.IGrantable, bucket_arn: str) -> None:
-    allow(role, "RememberCode", ["s3:PutObject", "s3:GetObject"], [f"{bucket_arn}/{CHECKPOINT}/last-good.json"])
-    _tell_missing_from_forbidden(role, bucket_arn)
+def remember_code(role: iam.IGrantable, lake: Lake) -> None:
+    allow(role, "RememberCode", ["s3:PutObject", "s3:GetObject"], [lake.arn_of(f"{CHECKPOINT}/last-good.json")])
+    _tell_missing_from_forbidden(role, lake.bucket.bucket_arn)
 
 
-def remember_reconcile(role: iam.IGrantable, bucket_arn: str) -> None:
-    allow(role, "RememberReconcile", ["s3:PutObject"], [f"{bucket_arn}/{LAST_RECONCILE}"])
+def remember_reconcile(role: iam.IGrantable, lake: Lake) -> None:
+    allow(role, "RememberReconcile", ["s3:PutObject"], [lake.arn_of(LAST_RECONCILE)])
 
 
 def publish_messages(role: iam.IGrantable, topic_arn: str) -> None:
@@ -199,10 +196,10 @@ def read_metrics(role: iam.IGrantable) -> None:
     allow(role, "ReadMetrics", ["cloudwatch:GetMetricData"], ["*"], because=because)
 
 
-def read_health(role: iam.IGrantable, bucket_arn: str) -> None:
-    objects = [f"{bucket_arn}/{HEALTH}/*"]
+def read_health(role: iam.IGrantable, lake: Lake) -> None:
+    objects = [lake.arn_of(f"{HEALTH}/*")]
     allow(role, "ReadHealth", ["s3:GetObject"], objects, because="there is one small object for each table")
-    _tell_missing_from_forbidden(role, bucket_arn)
+    _tell_missing_from_forbidden(role, lake.bucket.bucket_arn)
 
 
 def read_assets(role: iam.IGrantable, bucket: s3.IBucket, prefix: str) -> None:
@@ -226,6 +223,12 @@ def use_key_of_queue(role: iam.IGrantable, key_arn: str) -> None:
     """Of an adopted queue: to read its messages, and to send some."""
     if key_arn:
         allow(role, "UseKeyOfQueue", ["kms:Decrypt", "kms:GenerateDataKey"], [key_arn])
+
+
+def use_keys_of_landed_files(role: iam.IGrantable, key_arns: Sequence[str]) -> None:
+    """Of adopted buckets, if they have any."""
+    if key_arns:
+        allow(role, "ReadAdoptedKey", ["kms:Decrypt"], key_arns)
 
 
 def publish_metrics(role: iam.IGrantable, *namespaces: str) -> None:

@@ -44,6 +44,7 @@ class Lake(Construct):
                 s3.LifecycleRule(id="spark-events", prefix=SPARK_EVENTS, expiration=Duration.days(settings.log_days)),
             ],
         )
+        self.prefix = settings.lake_prefix
         self.catalog = settings.catalog
         if not settings.database:
             self._make_database()
@@ -79,7 +80,11 @@ class Lake(Construct):
 
     @property
     def uri(self) -> str:
-        return f"s3://{self.bucket.bucket_name}"
+        return f"s3://{self.bucket.bucket_name}/{self.prefix}".rstrip("/")
+
+    def arn_of(self, key: str) -> str:
+        """Of objects, by their place in the lake."""
+        return self.bucket.arn_for_objects(f"{self.prefix}{key}")
 
     @property
     def checkpoint(self) -> str:

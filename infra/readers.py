@@ -25,14 +25,13 @@ def analyst(scope: Construct, on: Foundation) -> iam.Role | None:
     if not on.settings.analysts:
         return None
     role = _role(scope, on, "analyst", on.settings.analysts)
-    lake = on.lake.bucket.bucket_arn
-    grants.read_tables(role, lake)
+    grants.read_tables(role, on.lake)
     role.add_to_policy(
         iam.PolicyStatement(
             sid="NothingOfForebaysOwn",
             effect=iam.Effect.DENY,
             actions=["s3:GetObject"],
-            resources=[f"{lake}/{OWN}*"],
+            resources=[on.lake.arn_of(f"{OWN}*")],
         )
     )
     grants.look_up_tables(role, on.lake.catalog)
@@ -48,15 +47,14 @@ def operator(scope: Construct, on: Foundation, announce: lam.IFunction) -> iam.R
     if not on.settings.operators:
         return None
     role = _role(scope, on, "operator", on.settings.operators)
-    grants.write_tables(role, on.lake.bucket.bucket_arn)
+    grants.write_tables(role, on.lake)
     grants.read_landed_files(role, on.landing.bucket_arns, on.settings.landing_prefix)
     grants.find_landed_files(role, on.landing.bucket_arns)
     grants.take_messages(role, *on.landing.queues)
     grants.send_messages(role, on.landing.queue)
     grants.use_key(role, "UseDataKey", on.keys.data)
     grants.use_key_of_queue(role, on.settings.landing_queue_key)
-    if keys := listed(on.settings.landing_key):
-        grants.allow(role, "ReadAdoptedKey", ["kms:Decrypt"], keys)
+    grants.use_keys_of_landed_files(role, listed(on.settings.landing_key))
     grants.allow(role, "AnnounceFiles", ["lambda:InvokeFunction"], [announce.function_arn])
     jobs = [f"arn:{Aws.PARTITION}:glue:{Aws.REGION}:{Aws.ACCOUNT_ID}:job/{on.settings.name}-*"]
     actions = ("glue:StartJobRun", "glue:BatchStopJobRun", "glue:GetJobRuns")

@@ -24,6 +24,7 @@ from infra.forms import (
     Email,
     EnvName,
     Folder,
+    FolderOfLake,
     KeyArn,
     KeyArns,
     Names,
@@ -148,6 +149,10 @@ class Settings(BaseModel):
     keep_landed_days: int = Field(400, ge=0, le=36_500, description="days until a landed file is deleted; 0: never")
 
     lake_bucket: Bucket = Field("", description="an existing bucket for the lake; empty: one is made")
+    lake_prefix: FolderOfLake = Field(
+        "",
+        description="where in its bucket the lake is, so that several services share one lake_bucket; empty: at the root",
+    )
     data_key: KeyArn = Field(
         "", description="an existing KMS key for queues, topics, landed files, tables and logs; empty: one is made"
     )

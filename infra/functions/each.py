@@ -26,7 +26,7 @@ __all__ = [
 
 def start_ingest(functions: Functions, on: Foundation, ingest: Job) -> lam.Function:
     """Starts the ingest job if it should run and does not."""
-    settings, lake = on.settings, on.lake.bucket.bucket_arn
+    settings, lake = on.settings, on.lake
     function = functions.make(
         "start_ingest",
         ENGINE=on.engine.said,
@@ -34,7 +34,7 @@ def start_ingest(functions: Functions, on: Foundation, ingest: Job) -> lam.Funct
         QUEUE_URL=on.landing.queue.queue_url,
         MODE=settings.mode,
         CHECKPOINT=on.lake.checkpoint,
-        LAKE_BUCKET=on.lake.bucket.bucket_name,
+        LAKE=on.lake.uri,
         ALARM_TOPIC=on.alarms_to.topic_arn,
         STAY_ON_AT_PERCENT=str(settings.stay_on_at_percent),
         LEAVE_AFTER_MINUTES=str(settings.leave_after_minutes),
@@ -69,14 +69,14 @@ def job_ended(functions: Functions, on: Foundation, jobs: Iterable[Job]) -> lam.
 
 def publish_freshness(functions: Functions, on: Foundation, ingest: Job) -> lam.Function:
     """Publishes how late the service is, and each hour how the last day compares with the last week."""
-    lake = on.lake.bucket.bucket_arn
+    lake = on.lake
     function = functions.make(
         "publish_freshness",
         SERVICE=on.service.name,
         NAMESPACE=on.settings.namespace,
         QUEUE_URL=on.landing.queue.queue_url,
         DEAD_URLS=on.landing.dead_urls,
-        LAKE_BUCKET=on.lake.bucket.bucket_name,
+        LAKE=on.lake.uri,
         INGEST_JOB=ingest.name,
         WATCHED_TABLES=on.settings.watched_tables,
     )
@@ -96,10 +96,10 @@ def plan_compaction(functions: Functions, on: Foundation, compact: Job) -> lam.F
         "plan_compaction",
         ENGINE=on.engine.said,
         JOB=compact.name,
-        LAKE_BUCKET=on.lake.bucket.bucket_name,
+        LAKE=on.lake.uri,
         TABLES_THAT_WAIT=tables_that_wait(on.service),
     )
-    grants.read_health(function, on.lake.bucket.bucket_arn)
+    grants.read_health(function, on.lake)
     grants.read_with_key(function, "ReadHealthKey", on.keys.data)
     on.engine.may_start(function, "StartCompaction", compact)
     return function
@@ -123,7 +123,7 @@ def announce_files(functions: Functions, on: Foundation) -> lam.Function:
 
 def status_page(functions: Functions, on: Foundation, jobs: Iterable[Job]) -> lam.Function:
     """Writes a page that says how the service is."""
-    jobs, lake = list(jobs), on.lake.bucket.bucket_arn
+    jobs, lake = list(jobs), on.lake
     function = functions.make(
         "status_page",
         ENGINE=on.engine.said,
@@ -132,7 +132,7 @@ def status_page(functions: Functions, on: Foundation, jobs: Iterable[Job]) -> la
         NAMESPACE=on.settings.namespace,
         QUEUE_URL=on.landing.queue.queue_url,
         DEAD_URLS=on.landing.dead_urls,
-        LAKE_BUCKET=on.lake.bucket.bucket_name,
+        LAKE=on.lake.uri,
         PAGE_BUCKET=on.lake.artefacts.bucket_name,
         JOBS=",".join(job.name for job in jobs),
     )

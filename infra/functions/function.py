@@ -33,6 +33,7 @@ MINUTES_AT_MOST = {"announce_files": 15}
 """One minute for the others."""
 OF_THE_PACKAGE = (
     "__init__.py",
+    "address.py",
     "errors.py",
     "events.py",
     "landed_file.py",

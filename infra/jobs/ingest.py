@@ -29,12 +29,11 @@ def ingest_job(scope: Construct, on: Foundation) -> Job:
     if on.settings.worker_type == SMALLEST_WORKER:
         arguments["--task_memory_bytes"] = str(OF_A_SMALL_WORKER)
     job = Job(scope, on, Work("ingest", "gluestreaming", on.settings.workers, arguments))
-    grants.append_to_tables(job.role, on.lake.bucket.bucket_arn)
+    grants.append_to_tables(job.role, on.lake)
     grants.take_messages(job.role, on.landing.queue)
     grants.send_messages(job.role, on.landing.queue)  # files that S3 withheld are announced again
     grants.use_key_of_queue(job.role, on.settings.landing_queue_key)
     grants.read_landed_files(job.role, on.landing.bucket_arns, on.settings.landing_prefix)
-    if keys := listed(on.settings.landing_key):
-        grants.allow(job.role, "ReadAdoptedKey", ["kms:Decrypt"], keys)
+    grants.use_keys_of_landed_files(job.role, listed(on.settings.landing_key))
     grants.register_tables(job.role, on.lake.catalog)
     return job

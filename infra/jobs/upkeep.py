@@ -25,13 +25,13 @@ def upkeep_jobs(scope: Construct, on: Foundation) -> dict[str, Job]:
 
 def compact_job(scope: Construct, on: Foundation) -> Job:
     job = Job(scope, on, Work("compact", "glueetl", on.settings.workers, {}, minutes_at_most=120))
-    grants.write_tables(job.role, on.lake.bucket.bucket_arn)
+    grants.write_tables(job.role, on.lake)
     return job
 
 
 def maintain_job(scope: Construct, on: Foundation) -> Job:
     job = Job(scope, on, Work("maintain", "glueetl", on.settings.workers, {}, minutes_at_most=240))
-    grants.write_tables(job.role, on.lake.bucket.bucket_arn)
+    grants.write_tables(job.role, on.lake)
     return job
 
 
@@ -43,8 +43,8 @@ def reconcile_job(scope: Construct, on: Foundation) -> Job:
     }
     job = Job(scope, on, Work("reconcile", "glueetl", LEAST_WORKERS, arguments, minutes_at_most=240))
     grants.find_landed_files(job.role, on.landing.bucket_arns)
-    grants.read_tables(job.role, on.lake.bucket.bucket_arn)
-    grants.remember_reconcile(job.role, on.lake.bucket.bucket_arn)
+    grants.read_tables(job.role, on.lake)
+    grants.remember_reconcile(job.role, on.lake)
     grants.send_messages(job.role, on.landing.queue)
     grants.use_key_of_queue(job.role, on.settings.landing_queue_key)
     grants.count_messages(job.role, on.landing.queue)

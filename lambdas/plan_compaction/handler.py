@@ -26,7 +26,7 @@ MOST_NAMES = 500
 @dataclass(frozen=True)
 class Settings:
     job: str
-    lake_bucket: str
+    lake: str
     tables_that_wait: str = ""
     engine: str = "glue"
 
@@ -39,9 +39,7 @@ def handle(event: dict[str, Any], context: object) -> str:
 
 
 def start(settings: Settings, *, s3: Any, glue: Any, now: datetime) -> str:
-    tables = [
-        one for one in health_objects(s3, settings.lake_bucket) if not waits(one["table"], settings.tables_that_wait)
-    ]
+    tables = [one for one in health_objects(s3, settings.lake) if not waits(one["table"], settings.tables_that_wait)]
     reasons = {one["table"]: reason for one in tables if (reason := why(one, now))}
     if not reasons:
         return "no table needs it"

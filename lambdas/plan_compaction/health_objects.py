@@ -7,20 +7,22 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from forebay.lake.layout import HEALTH
+from lambdas.places import place_of
 
 __all__ = ["health_objects"]
 
 AT_ONCE = 16
 
 
-def health_objects(s3: Any, bucket: str) -> list[dict[str, Any]]:
+def health_objects(s3: Any, lake: str) -> list[dict[str, Any]]:
     """One that cannot be read (gone meanwhile, or not ours) is passed over: the next look at its table writes it anew."""
-    pages = s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=f"{HEALTH}/")
+    where = place_of(lake, f"{HEALTH}/")
+    pages = s3.get_paginator("list_objects_v2").paginate(Bucket=where["Bucket"], Prefix=where["Key"])
     keys = [found["Key"] for page in pages for found in page.get("Contents", ()) if found["Key"].endswith(".json")]
 
     def read(key: str) -> Any:
         try:
-            return json.load(s3.get_object(Bucket=bucket, Key=key)["Body"])
+            return json.load(s3.get_object(Bucket=where["Bucket"], Key=key)["Body"])
         except (s3.exceptions.NoSuchKey, ValueError):
             return None
 

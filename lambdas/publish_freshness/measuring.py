@@ -23,7 +23,7 @@ class Settings:
     namespace: str
     queue_url: str
     dead_urls: str
-    lake_bucket: str
+    lake: str
     ingest_job: str
     watched_tables: str = ""
 
@@ -31,7 +31,7 @@ class Settings:
 def measure(settings: Settings, *, sqs: Any, s3: Any, now: datetime) -> FreshnessMeasured:
     waiting, held = counts(sqs, settings.queue_url)
     dead = sum(sum(counts(sqs, url)) for url in settings.dead_urls.split(","))
-    batch = newest_commit(s3, settings.lake_bucket)
+    batch = newest_commit(s3, settings.lake)
     age = None if batch is None else max(0.0, (now - batch).total_seconds())
     return FreshnessMeasured(service=settings.service, waiting=waiting, held=held, dead=dead, since_batch_seconds=age)
 
@@ -39,7 +39,7 @@ def measure(settings: Settings, *, sqs: Any, s3: Any, now: datetime) -> Freshnes
 def of_tables(settings: Settings, *, s3: Any, now: datetime) -> Iterator[TableFreshnessMeasured]:
     """Of a table that never got rows nothing is made up."""
     for table in filter(None, settings.watched_tables.split(",")):
-        if at := newest_rows(s3, settings.lake_bucket, table):
+        if at := newest_rows(s3, settings.lake, table):
             age = max(0.0, (now - at).total_seconds())
             yield TableFreshnessMeasured(service=settings.service, table=table, since_rows_seconds=age)
 

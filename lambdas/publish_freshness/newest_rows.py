@@ -7,13 +7,14 @@ from datetime import datetime
 from typing import Any
 
 from forebay.lake.layout import HEALTH
+from lambdas.places import place_of
 
 __all__ = ["newest_rows"]
 
 
-def newest_rows(s3: Any, bucket: str, table: str) -> datetime | None:
+def newest_rows(s3: Any, lake: str, table: str) -> datetime | None:
     try:
-        health = json.load(s3.get_object(Bucket=bucket, Key=f"{HEALTH}/{table}.json")["Body"])
+        health = json.load(s3.get_object(**place_of(lake, f"{HEALTH}/{table}.json"))["Body"])
     except s3.exceptions.NoSuchKey:
         return None
     at = health.get("newest_at")

@@ -12,6 +12,8 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
+from lambdas.places import place_of
+
 __all__ = ["WENT_BACK", "Code", "breaks", "code_of", "last_good", "proven", "remember"]
 
 CODE = ("--extra-py-files", "--extra-jars", "--extra-files", "--service", "--conf", "--additional-python-modules")
@@ -47,14 +49,14 @@ def breaks(runs: Sequence[Run], job: dict[str, Any], now: datetime) -> bool:
 
 def last_good(s3: Any, checkpoint: str) -> Code:
     try:
-        found = json.load(s3.get_object(**_place(checkpoint))["Body"])
+        found = json.load(s3.get_object(**place_of(checkpoint, NAME))["Body"])
     except (s3.exceptions.NoSuchKey, ValueError):
         return {}
     return found if isinstance(found, dict) else {}
 
 
 def remember(s3: Any, checkpoint: str, code: Code) -> None:
-    s3.put_object(**_place(checkpoint), Body=json.dumps(code).encode())
+    s3.put_object(**place_of(checkpoint, NAME), Body=json.dumps(code).encode())
 
 
 def _of_now(runs: Iterable[Run], job: dict[str, Any]) -> Iterable[Run]:
@@ -66,8 +68,3 @@ def _of_now(runs: Iterable[Run], job: dict[str, Any]) -> Iterable[Run]:
 def _ran_well(run: Run, now: datetime) -> bool:
     lasted = (run.get("CompletedOn") or now) - run["StartedOn"]
     return bool(run["JobRunState"] == "SUCCEEDED" or lasted >= PROVEN_AFTER)
-
-
-def _place(checkpoint: str) -> dict[str, str]:
-    bucket, _, folder = checkpoint.removeprefix("s3://").partition("/")
-    return {"Bucket": bucket, "Key": f"{folder}/{NAME}"}

@@ -25,7 +25,7 @@ class Settings:
     queue_url: str
     mode: str
     checkpoint: str
-    lake_bucket: str
+    lake: str
     alarm_topic: str
     engine: str = "glue"
     stay_on_at_percent: int = 50
@@ -41,7 +41,7 @@ def start(settings: Settings, *, glue: Any, sqs: Any, s3: Any, sns: Any, now: da
     code, went_back = code_for(runs, job, s3=s3, checkpoint=settings.checkpoint, now=now)
     waiting, held = counts(sqs, settings.queue_url)
     quiet = settings.mode == "auto" and not waiting + held
-    if quiet and idle(runs, s3, settings.lake_bucket, now=now, minutes=settings.leave_after_minutes):
+    if quiet and idle(runs, s3, settings.lake, now=now, minutes=settings.leave_after_minutes):
         ask_to_stop(s3, settings.checkpoint)
         return "nothing comes: the run that stayed on was asked to stop"
     if reason := why_not(runs, now):

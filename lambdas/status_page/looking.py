@@ -30,7 +30,7 @@ class Settings:
     namespace: str
     queue_url: str
     dead_urls: str
-    lake_bucket: str
+    lake: str
     page_bucket: str
     jobs: str
     engine: str = "glue"
@@ -42,7 +42,7 @@ def page_of(settings: Settings, *, s3: Any, sqs: Any, glue: Any, cloudwatch: Any
     runs = [run_of(settings.name, job, said, now) for job, of_job in found.items() for said in of_job]
     flex = [job for job, of_job in found.items() if of_job and of_job[0].get("ExecutionClass") == "FLEX"]
     known = published(cloudwatch, settings.namespace, settings.service, jobs, now=now)
-    health = health_objects(s3, settings.lake_bucket)
+    health = health_objects(s3, settings.lake)
     dead = sum(sum(counts(sqs, url)) for url in settings.dead_urls.split(","))
     alarms = alarms_in("ALARM", settings.name, cloudwatch)
     silent = len(alarms_in("INSUFFICIENT_DATA", settings.name, cloudwatch))
@@ -54,7 +54,7 @@ def page_of(settings: Settings, *, s3: Any, sqs: Any, glue: Any, cloudwatch: Any
         troubles=tuple(_troubles(alarms, dead, runs)),
         notes=(f"Alarms without data yet: {silent:,}.",) if silent else (),
         journey=tuple(
-            _journey(counts(sqs, settings.queue_url), dead, newest_commit(s3, settings.lake_bucket), runs, known, now)
+            _journey(counts(sqs, settings.queue_url), dead, newest_commit(s3, settings.lake), runs, known, now)
         ),
         charts=tuple(_charts(known)),
         tables=_tables(health, now),

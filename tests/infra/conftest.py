@@ -40,6 +40,7 @@ BROUGHT = {
     "landing_dead_queue": "arn:aws:sqs:eu-west-1:123456789012:studio-dead",
     "landing_queue_key": "arn:aws:kms:eu-west-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890aa",
     "lake_bucket": "studio-lake",
+    "lake_prefix": "games/eu/",
     "data_key": "arn:aws:kms:eu-west-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab",
     "database": "studio_games",
     "existing_roles": "studio-forebay-",

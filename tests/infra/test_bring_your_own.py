@@ -149,7 +149,7 @@ def test_nothing_is_made_that_was_brought(brought: Synthesized) -> None:
 def test_jobs_and_functions_work_with_what_was_brought(brought: Synthesized) -> None:
     ingest = arguments(brought, "Ingest")
     assert ingest["--queue_url"].endswith("/studio-arrivals")
-    assert ingest["--lake"] == "s3://studio-lake"
+    assert ingest["--lake"] == "s3://studio-lake/games/eu"
     assert ingest["--catalog"] == "studio_games"
     measures = brought.one("Lambda::Function", "FunctionsPublishFreshness")["Environment"]["Variables"]
     assert text(measures["DEAD_URLS"]).endswith("/studio-dead")
@@ -158,6 +158,22 @@ def test_jobs_and_functions_work_with_what_was_brought(brought: Synthesized) -> 
     alarms = {one["Properties"]["AlarmName"] for one in brought.of("CloudWatch::Alarm").values()}
     assert "forebay-dev-dead-letters" in alarms
     assert "forebay-dev-undelivered" not in alarms
+
+
+def test_no_role_reaches_what_other_services_keep_in_a_shared_lake_bucket(brought: Synthesized) -> None:
+    roles = json.loads((brought.outdir / "iam-policy-report.json").read_text())["roles"]
+    of_lake = [
+        (one["roleName"], action, resource.partition(":::")[2])
+        for one in roles
+        for said in one["identityPolicyStatements"]
+        for action in listed(said["Action"])
+        for resource in map(text, listed(said["Resource"]))
+        if ":::studio-lake" in resource
+    ]
+    on_bucket = {"s3:ListBucket", "s3:GetBucketLocation", "s3:ListBucketMultipartUploads"}
+    beyond = [one for one in of_lake if not one[2].startswith("studio-lake/games/eu/") and one[1] not in on_bucket]
+    assert of_lake
+    assert beyond == []
 
 
 def test_what_each_existing_role_needs_is_in_a_report(brought: Synthesized) -> None:
@@ -227,6 +243,10 @@ def test_what_does_not_fit_together_is_refused(context: dict[str, Any], said: st
         ("producer_accounts", "12345"),
         ("analysts", "*"),
         ("database", "Games"),
+        ("lake_prefix", "games"),
+        ("lake_prefix", "_forebay/"),
+        ("lake_prefix", "games*/"),
+        ("lake_prefix", "a//b/"),
     ],
 )
 def test_what_looks_wrong_is_refused(name: str, value: str) -> None:

@@ -14,7 +14,7 @@ from lambdas.plan_compaction.handler import MOST_NAMES, Settings, start
 from lambdas.plan_compaction.why import why
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
-SETTINGS = Settings(job="compact", lake_bucket="lake")
+SETTINGS = Settings(job="compact", lake="s3://lake")
 
 
 def health(table: str = "alpha", *, quiet_minutes: float = 90, **more: Any) -> Health:

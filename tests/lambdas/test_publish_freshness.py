@@ -19,7 +19,7 @@ SETTINGS = Settings(
     namespace="forebay-dev",
     queue_url="q",
     dead_urls="dead,undelivered",
-    lake_bucket="lake",
+    lake="s3://lake",
     ingest_job="ingest",
 )
 
@@ -38,11 +38,11 @@ class S3:
         class NoSuchKey(Exception):
             pass
 
-    def __init__(self, ages: dict[str, float], checkpoint: int | None = None) -> None:
-        self.ages, self.checkpoint = ages, checkpoint
+    def __init__(self, ages: dict[str, float], checkpoint: int | None = None, below: str = "") -> None:
+        self.ages, self.checkpoint, self.below = ages, checkpoint, below
 
     def get_object(self, **asked: Any) -> dict[str, Any]:
-        assert asked == {"Bucket": "lake", "Key": LOG + "_last_checkpoint"}
+        assert asked == {"Bucket": "lake", "Key": f"{self.below}{LOG}_last_checkpoint"}
         if self.checkpoint is None:
             raise self.exceptions.NoSuchKey
         return {"Body": io.BytesIO(json.dumps({"version": self.checkpoint, "size": 9}).encode())}
@@ -72,6 +72,12 @@ def test_messages_are_counted_by_where_they_are() -> None:
 
 def test_the_newest_commit_of_the_ledger_is_the_last_batch() -> None:
     assert seconds(S3({commit(0): 30, commit(1): 4})) == 240
+
+
+def test_where_the_lake_is_a_folder_of_its_bucket_the_ledger_there_is_read() -> None:
+    s3 = S3({f"games/{commit(3)}": 4, f"shop/{commit(9)}": 0, commit(9): 0}, checkpoint=1, below="games/")
+    found = measure(replace(SETTINGS, lake="s3://lake/games"), sqs=Sqs(), s3=s3, now=NOW)
+    assert found.since_batch_seconds == 240
 
 
 def test_only_commits_count() -> None:

@@ -23,7 +23,7 @@ NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
 CHECKPOINT = "s3://lake/_forebay/checkpoints/ingest"
 GOOD = f"{CHECKPOINT}/last-good.json"
 DRAIN = Settings(
-    job="ingest", queue_url="q", mode="drain", checkpoint=CHECKPOINT, lake_bucket="lake", alarm_topic="arn:topic"
+    job="ingest", queue_url="q", mode="drain", checkpoint=CHECKPOINT, lake="s3://lake", alarm_topic="arn:topic"
 )
 CONTINUOUS = replace(DRAIN, mode="continuous")
 AUTO = replace(DRAIN, mode="auto")

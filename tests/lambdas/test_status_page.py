@@ -20,7 +20,7 @@ from lambdas.status_page.looking import Settings, page_of
 
 NOW = datetime(2026, 5, 2, 12, 30, tzinfo=UTC)
 SETTINGS = Settings(
-    "forebay-dev", "games", "forebay-dev", "q", "dead,undelivered", "lake", "page", "forebay-dev-ingest"
+    "forebay-dev", "games", "forebay-dev", "q", "dead,undelivered", "s3://lake", "page", "forebay-dev-ingest"
 )
 SNS = ["arn:aws:sns:eu-west-1:1:alarms"]
 

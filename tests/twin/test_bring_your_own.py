@@ -14,6 +14,7 @@ import pytest
 from forebay.notification.reading import read_message
 from forebay.operate.doctor.deployment import Deployment, look_up
 from forebay.operate.doctor.examination import examine
+from forebay.operate.doctor.probe import conditional_put
 from forebay_local.twin import assembly
 from forebay_local.twin.twin import Twin
 from tests.infra.synthesized import synthesized
@@ -65,7 +66,7 @@ def queue(shared_twin: Twin, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     )
     twin.client("glue").create_database(DatabaseInput={"Name": "own_games"})
     brought = {"landing_bucket": "drops-of-ours", "landing_queue": arns[0], "landing_dead_queue": arns[1]}
-    brought |= {"lake_bucket": "tables-of-ours", "data_key": key, "database": "own_games"}
+    brought |= {"lake_bucket": "tables-of-ours", "lake_prefix": "games/", "data_key": key, "database": "own_games"}
     folder = tmp_path_factory.mktemp("queue")
     with deployed(twin, folder, env="own", prefix="own", mode="drain", conditional_commits=False, **brought) as on:
         yield on
@@ -92,7 +93,7 @@ def test_files_of_an_adopted_bucket_reach_the_adopted_queue_and_the_job_takes_fr
     assert in_queue(twin, queue.queue_url) == [("drops-of-ours", "in/a.json")]
     arguments = twin.client("glue").get_job(JobName="own-ingest")["Job"]["DefaultArguments"]
     told = {name: arguments[f"--{name}"] for name in ("landing_buckets", "lake", "catalog")}
-    assert told == {"landing_buckets": "drops-of-ours", "lake": "s3://tables-of-ours", "catalog": "own_games"}
+    assert told == {"landing_buckets": "drops-of-ours", "lake": "s3://tables-of-ours/games", "catalog": "own_games"}
     assert arguments["--queue_url"].endswith("/own-arrivals")
 
 
@@ -101,6 +102,26 @@ def test_the_doctor_finds_nothing_wrong_with_what_was_chosen(queue: Deployment, 
     declined = {**queue.outputs, "ConditionalCommits": "true"}
     (found,) = [one for one in examine(replace(queue, outputs=declined)) if one.check == "lake.commits"]
     assert "Bring your own" in found.mend, "the policy of an adopted lake is its owner's"
+
+
+def test_the_probe_keeps_to_its_folder_of_the_shared_lake(queue: Deployment, twin: Twin) -> None:
+    put: list[str] = []
+    s3 = twin.client("s3")
+    s3.meta.events.register("before-call.s3.PutObject", lambda params, **_: put.append(params["url_path"]))
+    assert list(conditional_put(replace(queue, client=lambda name: s3))) == []
+    assert put
+    assert all("/games/_forebay/probe/" in one for one in put)
+
+
+def test_a_lifecycle_rule_of_a_neighbour_in_the_lake_bucket_is_none_of_ours(queue: Deployment, twin: Twin) -> None:
+    s3 = twin.client("s3")
+    for below, checks in (("shop/", []), ("games/old/", ["lake.lifecycle"]), ("", ["lake.lifecycle"])):
+        rule = {"ID": "tidy", "Status": "Enabled", "Filter": {"Prefix": below}, "Expiration": {"Days": 30}}
+        s3.put_bucket_lifecycle_configuration(Bucket="tables-of-ours", LifecycleConfiguration={"Rules": [rule]})
+        try:
+            assert [one.check for one in examine(queue)] == checks, below
+        finally:
+            s3.delete_bucket_lifecycle(Bucket="tables-of-ours")
 
 
 def test_an_adopted_bucket_that_notifies_nobody_is_told(queue: Deployment, twin: Twin) -> None:

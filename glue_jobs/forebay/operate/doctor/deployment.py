@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+from forebay.address import bucket_and_key
 from forebay.operate.doctor.answer import answer_or_none
 
 ANY_OUTPUT = "AlarmTopicArn"
@@ -73,7 +74,11 @@ class Deployment:
 
     @property
     def lake_bucket(self) -> str:
-        return self.outputs["LakeUri"].removeprefix("s3://").partition("/")[0]
+        return bucket_and_key(self.outputs["LakeUri"])[0]
+
+    def key_in_lake(self, path: str) -> str:
+        """The lake may be a folder of its bucket."""
+        return f"{bucket_and_key(self.outputs['LakeUri'])[1]}/{path}".lstrip("/")
 
     @property
     def queue_url(self) -> str:

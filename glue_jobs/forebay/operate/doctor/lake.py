@@ -27,7 +27,7 @@ def commits(on: Deployment) -> Iterator[Finding]:
         return
     said = answer_or_none(lambda: on.client("s3").get_bucket_policy(Bucket=on.lake_bucket), {"NoSuchBucketPolicy"})
     policy = said["Policy"] if said else ""
-    commit = f"{on.bucket_arn(on.lake_bucket)}/{COMMIT}"
+    commit = f"{on.bucket_arn(on.lake_bucket)}/{on.key_in_lake(COMMIT)}"
     if not any(_refuses_unconditional(one, commit) for one in statements(policy)):
         what = f"the policy of {on.lake_bucket} does not refuse a commit that is put without a condition"
         why = "A foreign writer without a conditional PUT can overwrite a commit, and nobody notices the lost rows."
@@ -52,12 +52,19 @@ def lifecycle(on: Deployment) -> Iterator[Finding]:
     for rule in lifecycle_rules(on, on.lake_bucket):
         deletes = {"Days", "Date"} & rule.get("Expiration", {}).keys()
         moves = {one["StorageClass"] for one in rule.get("Transitions", ())} - HARMLESS
-        if rule["Status"] != "Enabled" or not (deletes or moves):
+        if rule["Status"] != "Enabled" or not (deletes or moves) or not _concerns(on.key_in_lake(""), rule):
             continue
         does = "deletes objects" if deletes else f"moves objects to {', '.join(sorted(moves))}"
         what = f"the lifecycle rule {rule.get('ID', '(unnamed)')!r} of {on.lake_bucket} {does}"
         why = "It takes live data files and commits in _delta_log: tables become unreadable, or dear to read."
         yield error("lake.lifecycle", what, why, "remove the rule; `forebay maintain` deletes what no table needs")
+
+
+def _concerns(lake: str, rule: Mapping[str, Any]) -> bool:
+    """A lake that is a folder of its bucket has neighbours, with rules of their own."""
+    chosen = rule.get("Filter", {})
+    below = str(chosen.get("Prefix", chosen.get("And", {}).get("Prefix", rule.get("Prefix", ""))))
+    return below.startswith(lake) or lake.startswith(below)
 
 
 def access(on: Deployment) -> Iterator[Finding]:

@@ -36,7 +36,7 @@ class Clock:
 
 def conditional_put(on: Deployment) -> Iterator[Finding]:
     """The second of two PUTs with `If-None-Match` must be refused, and one without it, if the policy says so."""
-    s3, key = on.client("s3"), f"{PROBES}/doctor-{uuid4().hex}"
+    s3, key = on.client("s3"), on.key_in_lake(f"{PROBES}/doctor-{uuid4().hex}")
     place = {"Bucket": on.lake_bucket, "Key": key}
     s3.put_object(**place, Body=BODY, IfNoneMatch="*")
     try:

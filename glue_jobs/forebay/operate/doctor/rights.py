@@ -91,8 +91,8 @@ def _of_ingest(on: Deployment) -> Iterator[tuple[str, str, dict[str, str]]]:
             yield f"s3:{action}", f"{landed}/{on.landing_prefix}a.json", {}
         yield "s3:ListBucket", landed, {}
     for action in ("GetObject", "PutObject"):
-        yield f"s3:{action}", f"{lake}/a_table/_delta_log/00000000000000000000.json", {}
-    yield "s3:DeleteObject", f"{lake}/{CHECKPOINT}/offsets/0", {}
+        yield f"s3:{action}", f"{lake}/{on.key_in_lake('a_table/_delta_log/00000000000000000000.json')}", {}
+    yield "s3:DeleteObject", f"{lake}/{on.key_in_lake(f'{CHECKPOINT}/offsets/0')}", {}
     yield "s3:ListBucket", lake, {}
     for key in dict.fromkeys(on.key_arn(one) for one in (key_of_data(on), key_of_queue(on)) if one):
         for action in ("Decrypt", "GenerateDataKey"):
