@@ -47,7 +47,7 @@ def tell_slack(topic: sns.Topic, *, settings: Settings) -> None:
     chatbot.CfnSlackChannelConfiguration(
         topic,
         "Slack",
-        configuration_name=f"{settings.name}-alarms",
+        configuration_name=f"{settings.name}-alarms-{Aws.REGION}",  # of all regions' together
         iam_role_arn=role.role_arn,
         slack_workspace_id=workspace,
         slack_channel_id=channel,

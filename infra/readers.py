@@ -97,9 +97,10 @@ def grant_tables(scope: Construct, on: Foundation, ingest: iam.IRole, analyst: i
 
 
 def _role(scope: Construct, on: Foundation, name: str, who: str) -> iam.Role:
+    """An account has a role's name once, whatever the region."""
     return iam.Role(
         scope,
         name.capitalize(),
-        role_name=f"{on.settings.name}-{name}",
+        role_name=f"{on.settings.name}-{name}-{Aws.REGION}",
         assumed_by=iam.CompositePrincipal(*map(iam.ArnPrincipal, listed(who))),
     )

@@ -644,6 +644,27 @@ def test_the_dashboard_tells_what_jobs_cost_where_the_price_is_said(made: Synthe
     assert "What the jobs cost" not in json.dumps(dashboard_body(made))
 
 
+GLOBAL = {
+    "IAM::Role": "RoleName",
+    "IAM::ManagedPolicy": "ManagedPolicyName",
+    "S3::Bucket": "BucketName",
+    "CloudWatch::Dashboard": "DashboardName",
+    "Budgets::Budget": "Budget.BudgetName",
+    "Chatbot::SlackChannelConfiguration": "ConfigurationName",
+}
+"""Names that an account has once, whatever the region; or all accounts have."""
+
+
+@pytest.mark.parametrize("which", ["made", "adopted", "in_vpc"])
+def test_a_service_in_two_regions_of_an_account_shares_no_name(request: pytest.FixtureRequest, which: str) -> None:
+    for kind, place in GLOBAL.items():
+        for logical_id, one in request.getfixturevalue(which).of(kind).items():
+            name: Any = one["Properties"]
+            for step in place.split("."):
+                name = name.get(step, {})
+            assert not name or "AWS::Region" in json.dumps(name), f"{logical_id} {name}"
+
+
 def test_many_waiting_files_wake_a_draining_service_only(made: Synthesized, adopted: Synthesized) -> None:
     assert "AlarmsManyWait" in made.of("CloudWatch::Alarm")
     assert "AlarmsManyWait" not in adopted.of("CloudWatch::Alarm")
