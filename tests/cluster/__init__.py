@@ -1,4 +1,6 @@
-"""The environments in which jobs run: `make test-cluster`.
+"""The jobs in the environments of Glue and EMR: `make test-cluster`.
 
-* `glue_python` makes an environment with just what Glue has      * `test_emr_environment` starts the one for EMR clean
+* `glue_python` makes an environment with just what Glue has      * `cluster` is a master and two workers, and submits to them
+* `test_cluster` has the stories: a drain, a compaction, and an executor that is killed in the middle of a batch
+* `test_emr_environment` starts the environment for EMR clean
 """
