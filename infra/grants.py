@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, cast
 
-from aws_cdk import Aws
+from aws_cdk import Aws, Stack
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
@@ -119,13 +119,13 @@ def read_landed_files(role: iam.IGrantable, bucket_arns: Sequence[str], prefix: 
         [f"{bucket_arn}/{prefix}*" for bucket_arn in bucket_arns],
         because="any file below the prefix may be announced",
     )
-    _tell_missing_from_forbidden(role, *bucket_arns)
+    _tell_missing_from_forbidden(role, "LandedFiles", *bucket_arns)
 
 
-def _tell_missing_from_forbidden(role: iam.IGrantable, *bucket_arns: str) -> None:
+def _tell_missing_from_forbidden(role: iam.IGrantable, what: str, *bucket_arns: str) -> None:
     """Without the right to list, S3 says 403 of an object that is not there. A condition on the prefix would take the right
-    away again: a GET has no prefix."""
-    allow(role, "TellMissingFromForbidden", ["s3:ListBucket"], bucket_arns)
+    away again: a GET has no prefix. Statements of one policy need names of their own."""
+    allow(role, f"TellMissing{what}", ["s3:ListBucket"], bucket_arns)
 
 
 def write_objects(role: iam.IGrantable, sid: str, bucket_arn: str, prefix: str, *, because: str) -> None:
@@ -155,13 +155,13 @@ def _write(
 
 def read_ledger_log(role: iam.IGrantable, lake: Lake) -> None:
     allow(role, "ReadLedgerLog", ["s3:GetObject"], [lake.arn_of(f"{LEDGER}/_delta_log/_last_checkpoint")])
-    _tell_missing_from_forbidden(role, lake.bucket.bucket_arn)
+    _tell_missing_from_forbidden(role, "LedgerLog", lake.bucket.bucket_arn)
 
 
 def read_tables(role: iam.IGrantable, lake: Lake) -> None:
     because = "the accounts hold the ledger against every table"
     allow(role, "ReadTables", ["s3:GetObject"], [lake.arn_of("*")], because=because)
-    _tell_missing_from_forbidden(role, lake.bucket.bucket_arn)
+    _tell_missing_from_forbidden(role, "Tables", lake.bucket.bucket_arn)
 
 
 def ask_to_stop(role: iam.IGrantable, lake: Lake) -> None:
@@ -170,7 +170,7 @@ def ask_to_stop(role: iam.IGrantable, lake: Lake) -> None:
 
 def remember_code(role: iam.IGrantable, lake: Lake) -> None:
     allow(role, "RememberCode", ["s3:PutObject", "s3:GetObject"], [lake.arn_of(f"{CHECKPOINT}/last-good.json")])
-    _tell_missing_from_forbidden(role, lake.bucket.bucket_arn)
+    _tell_missing_from_forbidden(role, "Code", lake.bucket.bucket_arn)
 
 
 def remember_reconcile(role: iam.IGrantable, lake: Lake) -> None:
@@ -199,16 +199,27 @@ def read_metrics(role: iam.IGrantable) -> None:
 def read_health(role: iam.IGrantable, lake: Lake) -> None:
     objects = [lake.arn_of(f"{HEALTH}/*")]
     allow(role, "ReadHealth", ["s3:GetObject"], objects, because="there is one small object for each table")
-    _tell_missing_from_forbidden(role, lake.bucket.bucket_arn)
+    _tell_missing_from_forbidden(role, "Health", lake.bucket.bucket_arn)
 
 
 def read_assets(role: iam.IGrantable, bucket: s3.IBucket, prefix: str) -> None:
     """Of any version: a worker that joins a run which began before a deploy fetches the code of then. A stack whose synthesizer
     has no `bucket_prefix` keeps its assets beside all others, and then no prefix can be told."""
     because = "workers that join an older run fetch its older code, whose hash this template no longer knows"
-    allow(
-        role, "ReadCode", ["s3:GetObject"], [bucket.arn_for_objects(f"{prefix}/*" if prefix else "*")], because=because
-    )
+    below = f"{prefix}/" if prefix else ""
+    objects = f"arn:{Aws.PARTITION}:s3:::{_spelt_out(bucket)}/{below}*"
+    allow(role, "ReadCode", ["s3:GetObject"], [objects], because=because)
+
+
+def _spelt_out(bucket: s3.IBucket) -> str:
+    """The name of the assets' bucket, so that a report of policies for people can show it: a Fn::Sub it cannot."""
+    name = Stack.of(bucket).resolve(bucket.bucket_name)
+    if not isinstance(name, dict) or not isinstance(text := name.get("Fn::Sub"), str):
+        return bucket.bucket_name
+    known = {"AWS::Partition": Aws.PARTITION, "AWS::AccountId": Aws.ACCOUNT_ID, "AWS::Region": Aws.REGION}
+    for pseudo, value in known.items():
+        text = text.replace(f"${{{pseudo}}}", value)
+    return text
 
 
 def use_key(role: iam.IGrantable, sid: str, *keys: kms.IKey) -> None:

@@ -45,6 +45,7 @@ BROUGHT = {
     "database": "studio_games",
     "existing_roles": "studio-forebay-",
 }
+PYTHON = "s3://studio-tools/python.tar.gz"
 
 
 @pytest.fixture(scope="session")
@@ -88,3 +89,11 @@ def in_vpc(tmp_path_factory: pytest.TempPathFactory) -> Synthesized:
 def brought(tmp_path_factory: pytest.TempPathFactory) -> Synthesized:
     """All that can be brought was there already."""
     return synthesized(tmp_path_factory.mktemp("brought"), env="dev", **BROUGHT)
+
+
+@pytest.fixture(scope="session")
+def emr(tmp_path_factory: pytest.TempPathFactory) -> Synthesized:
+    """The jobs run on EMR Serverless."""
+    return synthesized(
+        tmp_path_factory.mktemp("emr"), env="prod", engine="emr-serverless", python_modules=PYTHON, workers="10"
+    )

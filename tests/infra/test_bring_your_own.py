@@ -180,6 +180,7 @@ def test_what_each_existing_role_needs_is_in_a_report(brought: Synthesized) -> N
     roles = json.loads((brought.outdir / "iam-policy-report.json").read_text())["roles"]
     report = {one["roleName"]: one for one in roles}
     assert report.keys() <= set(role_names(Settings(**BROUGHT)).values())
+    assert "Token" not in json.dumps(roles), "a person makes policies of it, who cannot fill in what only the CDK knows"
     said = json.dumps(report["studio-forebay-ingest"]["identityPolicyStatements"])
     for right in ("sqs:ReceiveMessage", "s3:GetObjectVersion", BROUGHT["landing_queue_key"], BROUGHT["data_key"]):
         assert right in said, right

@@ -12,17 +12,9 @@ from forebay.errors import InvalidConfiguration
 from forebay.settings import IngestSettings
 from infra.settings import Settings
 from lambdas.engine.submission import submission
-from tests.infra.synthesized import Synthesized, synthesized, text
+from tests.infra.conftest import PYTHON
+from tests.infra.synthesized import Synthesized, text
 from tests.infra.test_stack import names
-
-PYTHON = "s3://studio-tools/python.tar.gz"
-
-
-@pytest.fixture(scope="module")
-def emr(tmp_path_factory: pytest.TempPathFactory) -> Synthesized:
-    return synthesized(
-        tmp_path_factory.mktemp("emr"), env="prod", engine="emr-serverless", python_modules=PYTHON, workers="10"
-    )
 
 
 def definitions(service: Synthesized) -> dict[str, Any]:
