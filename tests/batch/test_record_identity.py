@@ -15,6 +15,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from forebay.batch.batch import Batch
+from forebay.batch.names import names_of
 from forebay.batch.retry import Retry
 from forebay.batch.retry_plan import Choice
 from forebay.declaration.service import Service, parse_service
@@ -80,9 +81,7 @@ class Lake:
         for name, text in files.items():
             etag = self.s3.put_object(Bucket=self.bucket, Key=name, Body=text.encode())["ETag"].strip('"')
             landed.append(LandedFile(self.bucket, name, len(text), etag))
-        columns = "bucket string, key string, size long, etag string, version_id string, sequencer string, event_time timestamp"
-        rows = [(f.bucket, f.key, f.size, f.etag, None, None, None) for f in landed]
-        self.batch.process(self.spark.createDataFrame(rows, columns), number)
+        self.batch.process(names_of(self.spark, landed), number)
 
     def retry(self, choice: Choice) -> int:
         tries = Retry(self.spark, service(AFTER), lake=self.lake, emit=lambda event: None)

@@ -21,6 +21,7 @@ from pyspark.sql import DataFrame, SparkSession
 import forebay.batch.reading as reading
 import forebay.batch.writing as writing
 from forebay.batch.batch import Batch
+from forebay.batch.names import names_of
 from forebay.batch.reading import Read
 from forebay.content.limits import Limits
 from forebay.content.outcome import ReadOutcome, Unread
@@ -42,7 +43,6 @@ name = "studio"
 name = "{game}"
 columns = [{ name = "event_id" }]
 """
-NAMES = "bucket string, key string, size long, etag string, version_id string, sequencer string, event_time timestamp"
 AT = datetime(2026, 11, 21, 10, tzinfo=UTC)
 
 
@@ -101,8 +101,7 @@ class World:
 
     def try_batch(self, number: int, files: Sequence[LandedFile], *, dies_after: int | None = None) -> None:
         """One try by a driver of its own; `dies_after` so many commits, 0 for right before the first one."""
-        rows = [(f.bucket, f.key, f.size, f.etag, f.version_id, f.sequencer, f.event_time) for f in files]
-        names = self.spark.createDataFrame(rows, NAMES)
+        names = names_of(self.spark, files)
         batch = self.batch()
         with self.monkeypatch.context() as patched:
             if dies_after is not None:

@@ -18,6 +18,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from forebay.landed_file import LandedFile
 from forebay_local.twin.twin import Twin, running
 
 __all__ = ["run"]
@@ -89,7 +90,9 @@ class _Lake:
         return round(time.perf_counter() - began, 3)
 
     def batch(self) -> float:
-        names = self.spark.createDataFrame([self._put(n) for n in range(self.files)], NAMES)
+        from forebay.batch.names import names_of
+
+        names = names_of(self.spark, [self._put(n) for n in range(self.files)])
         began = time.perf_counter()
         self.process(names, self.number)
         took = round(time.perf_counter() - began, 3)
@@ -101,16 +104,13 @@ class _Lake:
         assert rows is not None
         assert rows.count() == wanted
 
-    def _put(self, n: int) -> tuple[Any, ...]:
+    def _put(self, n: int) -> LandedFile:
         key = f"in/{self.number:04}-{n:04}.json"
         at = datetime.now(UTC)
         lines = [{"game": f"game_{i % 3}", "event": "tick", "event_id": f"{key}-{i}"} for i in range(200)]
         content = "".join(json.dumps(line) + "\n" for line in lines).encode()
         etag = self.twin.client("s3").put_object(Bucket=self.bucket, Key=key, Body=content)["ETag"].strip('"')
-        return (self.bucket, key, len(content), etag, None, None, at)
-
-
-NAMES = "bucket string, key string, size long, etag string, version_id string, sequencer string, event_time timestamp"
+        return LandedFile(self.bucket, key, len(content), etag, event_time=at)
 
 
 def _write_history(spark: Any, lake: str, files: int) -> None:

@@ -1,6 +1,7 @@
 """The batch: names of files go in, rows stand in every table they belong to, and the ledger says so last.
 
-* `batch` the steps, in order      * `plan` how its files ended, pinned      * `resume` an earlier try of it goes on
+* `batch` the steps, in order      * `names` of its files, as rows
+* `plan` how its files ended, pinned      * `resume` an earlier try of it goes on
 * `declarations` those that it works by      * `reading` files become rows with fates
 * `poison` files that kill their readers, found by halving
 * `fields` what the declarations name, parsed once      * `routing` which record belongs to which table, as one expression

@@ -20,6 +20,7 @@ from forebay.batch.declarations import Declarations
 from forebay.batch.dedupe import Dedupe, landing
 from forebay.batch.events import BatchRepeated, FileHeld, RecordsLost, RecordsQuarantined
 from forebay.batch.late_commits import LateCommits
+from forebay.batch.names import files_of
 from forebay.batch.new_tables import NewTables
 from forebay.batch.plan import Plan, Plans
 from forebay.batch.reading import Read, fates_of, read_contents
@@ -41,7 +42,7 @@ from forebay.lake.objects import open_objects
 from forebay.landed_file import LandedFile
 from forebay.ledger.entry import COLUMNS as LEDGER_COLUMNS
 from forebay.ledger.entry import WITHHELD, Entry
-from forebay.ledger.ledger import Ledger, utc
+from forebay.ledger.ledger import Ledger
 from forebay.ledger.skips import Skips
 from forebay.ledger.versions import Claim, Sorted, Superseded, standing
 from forebay.ledger.withheld import Waiting
@@ -52,7 +53,7 @@ from forebay.table.kernel import NO_VERSION, TableLogs
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import DataFrame, Row, SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 __all__ = ["Batch"]
 
@@ -100,7 +101,7 @@ class Batch:
 
     def process(self, names: DataFrame, batch_id: int) -> None:
         """Done when it returns; done already when the ledger has the batch."""
-        files = [_landed(row) for row in names.collect()]
+        files = files_of(names)
         txn = self.txn(self.generation, batch_id)
         if self.logs.has(self.ledger.path, txn):
             self.must_know(files, txn)
@@ -376,7 +377,3 @@ def _withheld_replays(ends: Iterable[FileEnd], split: Sorted, at: datetime) -> I
 def _without_failed_replays(ends: Sequence[FileEnd], split: Sorted) -> tuple[FileEnd, ...]:
     replays = split.replays
     return tuple(end for end in ends if end.lands or end.file.file_id not in replays)
-
-
-def _landed(row: Row) -> LandedFile:
-    return LandedFile(row.bucket, row.key, row.size, row.etag or "", row.version_id, row.sequencer, utc(row.event_time))

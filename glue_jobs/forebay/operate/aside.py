@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from forebay.address import is_s3
 from forebay.batch.batch import Batch
+from forebay.batch.names import names_of
 from forebay.declaration.service import Service
 from forebay.errors import InvalidConfiguration
 from forebay.events import Emit
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 __all__ = ["load_aside", "side_lake"]
 
 FILES_A_BATCH = 200
-NAMES = "bucket string, key string, size long, etag string, version_id string, sequencer string, event_time timestamp"
 
 
 def side_lake(lake: str, place: str) -> str:
@@ -75,6 +75,5 @@ def load_aside(
         for number, at in enumerate(range(0, len(files), FILES_A_BATCH)):
             some = files[at : at + FILES_A_BATCH]
             before_each(len(some))
-            rows = [(f.bucket, f.key, f.size, f.etag, f.version_id, f.sequencer, f.event_time) for f in some]
-            batch.process(spark.createDataFrame(rows, NAMES), number)
+            batch.process(names_of(spark, some), number)
             yield at + len(some)

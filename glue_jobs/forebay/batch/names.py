@@ -1,0 +1,31 @@
+"""The names of a batch's files, as rows: what the source hands over, and what is made of files that are known otherwise.
+
+In: files, or rows of the source. Out: the other. Columns that the source has besides are nothing to a batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from forebay.landed_file import LandedFile
+from forebay.ledger.ledger import utc
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["files_of", "names_of"]
+
+COLUMNS = "bucket string, key string, size long, etag string, version_id string, sequencer string, event_time timestamp"
+
+
+def names_of(spark: SparkSession, files: Iterable[LandedFile]) -> DataFrame:
+    rows = [(f.bucket, f.key, f.size, f.etag, f.version_id, f.sequencer, f.event_time) for f in files]
+    return spark.createDataFrame(rows, COLUMNS)
+
+
+def files_of(names: DataFrame) -> list[LandedFile]:
+    return [
+        LandedFile(row.bucket, row.key, row.size, row.etag or "", row.version_id, row.sequencer, utc(row.event_time))
+        for row in names.collect()
+    ]
