@@ -105,3 +105,30 @@ class Feed(Envelope):
         if not re.fullmatch(r"[a-z][a-z0-9_\-]{0,62}", value):
             raise ValueError("must be a small letter, then up to 62 small letters, digits, - or _")
         return value
+
+    @field_validator("prefix")
+    @classmethod
+    def _begins_a_key(cls, value: str) -> str:
+        if named := re.match(r"s3[an]?://([^/]*)", value):
+            raise ValueError(
+                f'{value!r} is an address: give what keys begin; for a bucket there is bucket = "{named[1]}"'
+            )
+        if re.search(r"[*{}]", value):
+            raise ValueError(
+                f"{value!r} is what keys begin with, and no pattern: what the keys' parts say, `key` names"
+            )
+        return value
+
+    @field_validator("bucket")
+    @classmethod
+    def _names_a_bucket(cls, value: str) -> str:
+        if value and not re.fullmatch(r"[A-Za-z0-9._\-]+", value):
+            raise ValueError(f"{value!r} must be the bucket's name alone, such as my-drops")
+        return value
+
+    @model_validator(mode="after")
+    def _has_such_keys(self) -> Feed:
+        begins = self.key.partition("{")[0]
+        if not (begins.startswith(self.prefix) or self.prefix.startswith(begins)):
+            raise ValueError(f"key: no file below {self.prefix} has such a key: {self.key} begins with {begins}")
+        return self
