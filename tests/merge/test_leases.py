@@ -1,0 +1,109 @@
+"""A state is worked on by one at a time: a merge, a compaction or maintenance. Its changes are taken in meanwhile."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+
+from forebay.declaration.service import Service, parse_service
+from forebay.events import Event
+from forebay.lake.layout import lease_of, tombstones_of
+from forebay.lake.lease import Lease, LeaseHeld, hold
+from forebay.merge import job
+from forebay.merge.job import Merger, TableMerge
+from forebay.merge.step import Step
+from forebay.upkeep.events import TableLeftForLater
+from forebay.upkeep.run import TableResult, over_tables
+
+SERVICE = """
+name = "studio"
+[[tables]]
+name = "player_changes"
+mode = "merge"
+columns = [{ name = "id" }, { name = "at", type = "long" }]
+merge = { into = "players", keys = ["id"], sequence_by = ["at"] }
+"""
+
+
+class Merges:
+    """Runs of a merger without Spark: a step does what the test says."""
+
+    def __init__(self, lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.lake, self.said = str(lake), list[Event]()
+        write_deltalake(f"{lake}/player_changes", pa.table({"id": ["a"], "at": [1]}))
+        self.within = lambda: None
+        monkeypatch.setattr(job, "step", self._step)
+        spark = SimpleNamespace(newSession=lambda: SimpleNamespace(conf=SimpleNamespace(set=lambda name, value: None)))
+        self.merger = Merger(cast(Any, spark), self.lake, logs=cast(Any, None), emit=self.said.append, at_once=1)
+
+    def _step(self, *given: Any, **more: Any) -> Step:
+        self.within()
+        return Step(version=0)
+
+    def run(self) -> TableMerge:
+        (ran,) = self.merger.run(service(), (), threading.Event()).tables
+        return ran
+
+
+def service() -> Service:
+    return parse_service({"service.toml": SERVICE})
+
+
+def upkeep(lake: str, table: str) -> TableResult:
+    """As compaction and maintenance go over tables."""
+
+    def work(name: str, lease: Lease) -> TableResult:
+        return TableResult(table=name)
+
+    (ran,) = over_tables([table], lake, work, unfinished=TableResult, at_once=1, stop=threading.Event())
+    return ran
+
+
+@pytest.fixture
+def merges(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Merges:
+    return Merges(tmp_path / "lake", monkeypatch)
+
+
+@pytest.mark.parametrize("table", ["players", tombstones_of("players")])
+def test_a_merge_leaves_a_table_that_upkeep_works_on_and_takes_it_later(merges: Merges, table: str) -> None:
+    lease = hold(lease_of(merges.lake, table), wait_s=0)
+    ran = merges.run()
+    assert (ran.reason, ran.steps) == ("busy", ())
+    assert [type(one) for one in merges.said][:1] == [TableLeftForLater], "nobody needs to look"
+    lease.let_go()
+    assert [one.version for one in merges.run().steps] == [0]
+
+
+def test_upkeep_leaves_a_state_that_is_merged_and_appends_go_on(merges: Merges) -> None:
+    met: dict[str, str] = {}
+
+    def look() -> None:
+        for table in ("players", tombstones_of("players"), "player_changes"):
+            met[table] = upkeep(merges.lake, table).reason
+        write_deltalake(f"{merges.lake}/player_changes", pa.table({"id": ["b"], "at": [2]}), mode="append")
+
+    merges.within = look
+    merges.run()
+    assert met == {"players": "busy", tombstones_of("players"): "busy", "player_changes": ""}
+    assert upkeep(merges.lake, "players").reason == ""
+
+
+def test_two_mergers_never_work_on_one_state(merges: Merges) -> None:
+    refused: list[str] = []
+
+    def other() -> None:
+        merges.within = lambda: None
+        with pytest.raises(LeaseHeld) as held:
+            hold(lease_of(merges.lake, "players"), wait_s=0)
+        refused.append(held.value.folder)
+        assert merges.run().reason == "busy"
+
+    merges.within = other
+    assert merges.run().reason == ""
+    assert len(refused) == 1
