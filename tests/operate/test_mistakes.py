@@ -53,6 +53,38 @@ def test_a_mistyped_table_of_schema_gets_a_suggestion_without_spark(
     assert "did you mean alpha?" in failed(2, "schema", command[0], "alpah", *command[1:], "--lake", lake)
 
 
+@pytest.mark.parametrize(
+    ("command", "says"),
+    [
+        (("files", "list", "--table", "alpah"), "did you mean alpha?"),
+        (("tail", "--table", "alpah"), "did you mean alpha?"),
+        (("quality", "alpah"), "did you mean alpha?"),
+        (("quarantine", "show", "--table", "alpah"), "did you mean alpha?"),
+        (
+            ("where", "7", "--row", "alpha", "--by", "_file"),
+            "column _file: is not in table alpha (did you mean _file_id?)",
+        ),
+        (("where", "7", "--row", "alpah"), "did you mean alpha?"),
+        (
+            ("report", "--out", "/no/such/folder/r.html"),
+            "--out /no/such/folder/r.html: cannot be written: No such file",
+        ),
+        (("lease", "break", "--yes", "--writer", "gmaes"), "never loaded files here (services that did: games)"),
+    ],
+)
+def test_a_mistyped_name_is_not_taken_for_an_empty_answer(lake: str, command: tuple[str, ...], says: str) -> None:
+    hold(f"{lake}/_forebay/writers/games", wait_s=0).let_go()
+    assert says in failed(2, *command, "--lake", lake)
+
+
+@pytest.mark.parametrize("verb", ["retry", "drop"])
+def test_records_of_a_mistyped_table_are_not_tried(lake: str, verb: str) -> None:
+    service = Path(lake, "service.toml")
+    service.write_text('name = "games"\n[[tables]]\nname = "alpha"\n')
+    asked = ("quarantine", verb, "--table", "alpah", "--service", str(service), "--lake", lake)
+    assert "did you mean alpha?" in failed(2, *asked, "--dry-run")
+
+
 def test_no_table_goes_back_before_the_queue_of_its_replay_is_found(lake: str, s3: str) -> None:
     sqs = boto3.client("sqs", endpoint_url=s3, region_name="eu-west-1")
     missing = sqs.create_queue(QueueName="there")["QueueUrl"] + "-not"

@@ -63,4 +63,5 @@ def test_after_a_fix_the_last_days_can_be_looked_at_alone(lake: str) -> None:
 def test_of_a_table_of_which_nothing_is_expected_there_is_nothing_to_tell(tmp_path: Path) -> None:
     assert quality_of(LakeView(str(tmp_path)), "alpha") == []
     write_ledger(tmp_path)
+    write_deltalake(tmp_path / "alpha", pa.table({"v": [1]}))
     assert len(ran("quality", "--lake", str(tmp_path), "alpha").splitlines()) == 1

@@ -42,11 +42,14 @@ def list_files(
     """List files of the ledger, the newest first."""
     from forebay.operate.files import FileChoice
     from forebay.operate.files import list_files as chosen
-    from forebay.operate.lake_view import view_of
+    from forebay.operate.lake_view import known_table, view_of
 
     _must_be_an_outcome(outcome)
     choice = FileChoice(outcome or None, reason or None, table or None, key or None, batch, since, until)
-    found = chosen(view_of(lake), choice, limit=limit)
+    view = view_of(lake)
+    found = chosen(view, choice, limit=limit)
+    if table and not found:
+        known_table(view, table)
     if as_json:
         print_json({"uri": file.uri, **asdict(file)} for file in found)
         return
@@ -71,11 +74,14 @@ def tail(
     A line for each: when, what became of it, its records, and where its rows went.
     """
     from forebay.operate.files import FileChoice, follow
-    from forebay.operate.lake_view import view_of
+    from forebay.operate.lake_view import known_table, view_of
 
     _must_be_an_outcome(outcome)
+    view = view_of(lake)
+    if table:
+        known_table(view, table)
     choice = FileChoice(outcome=outcome or None, table=table or None)
-    for file in follow(view_of(lake), choice, last=last, every_s=every_s):
+    for file in follow(view, choice, last=last, every_s=every_s):
         if as_json:
             print_json([{"uri": file.uri, **asdict(file)}])
         else:

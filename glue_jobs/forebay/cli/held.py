@@ -139,9 +139,12 @@ def _list_by(lake: str, field: str, limit: int, service: str, as_json: bool) -> 
 
 def _show(lake: str, held: Held, table: str | None, reason: str | None, limit: int, as_json: bool) -> None:
     from forebay.operate.held import held_records
-    from forebay.operate.lake_view import view_of
+    from forebay.operate.lake_view import known_table, view_of
 
-    found = held_records(view_of(lake), held, table=table, reason=reason, limit=limit)
+    view = view_of(lake)
+    found = held_records(view, held, table=table, reason=reason, limit=limit)
+    if table and not found:
+        known_table(view, table)
     if as_json:
         print_json(found)
         return
@@ -165,10 +168,13 @@ def _try_again(
 ) -> None:
     from forebay.declaration.service import load_service
     from forebay.operate.held import chosen_of
-    from forebay.operate.lake_view import view_of
+    from forebay.operate.lake_view import known_table, view_of
 
     service = load_service(place)
-    count = chosen_of(view_of(lake), held, service.name, table=table, reason=reason)
+    view = view_of(lake)
+    count = chosen_of(view, held, service.name, table=table, reason=reason)
+    if table and not count and service.maker_of(table) is None:
+        known_table(view, table)
     verb = "dropped" if give_up else f"tried for table {table}" if held == "parked" else "retried"
     console.print(
         f"{count:,} records of service {service.name} are to be {verb}, by its declarations {service.version}"

@@ -70,11 +70,14 @@ def _held(lake: str, table: str, writer: str, checkpoint: str) -> list[tuple[str
     from forebay.operate.lake_view import begun_lake
 
     lake = begun_lake(lake)
+    services = open_objects(writers_of(lake)).folders()
+    if writer and writer not in services:
+        known = ", ".join(sorted(services)) or "none"
+        raise InvalidConfiguration.one(f"--writer {writer}", "never loaded files here", f"services that did: {known}")
     places = [lease_of(lake, table)] if table else []
     places += [writer_of(lake, writer)] if writer else []
     places += [checkpoint.rstrip("/")] if checkpoint else []
     if not places:
-        services = open_objects(writers_of(lake)).folders()
         places = [f"{lake}/{CHECKPOINT}", *(writer_of(lake, name) for name in services)]
     return [(place, holder(place)) for place in places]
 

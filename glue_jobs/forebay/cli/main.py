@@ -26,7 +26,7 @@ Exit status:
   2    wrong use: change an option, a name or a declaration; nothing was done
   3    AWS did not answer, or did not let us in; nothing was done
   130  stopped by Ctrl-C; the command says what is left to do"""
-EXIT = "Exit status: 0 well, 1 a problem, 2 wrong use, 3 no answer of AWS, 130 Ctrl-C"
+EXIT = "Exit status: 0 well, 1 a problem, 2 wrong use, 3 no access, 130 Ctrl-C"
 """The same, below each command."""
 
 

@@ -25,11 +25,14 @@ def quality(
 
     How many rows fulfilled each expectation, and in how many batches a table failed for it.
     """
-    from forebay.operate.lake_view import view_of
+    from forebay.operate.lake_view import known_table, view_of
     from forebay.operate.quality import quality_of
 
     since = datetime.now(UTC).date() - timedelta(days=days) if days else None
-    found = quality_of(view_of(lake), table or None, since=since)[:limit]
+    view = view_of(lake)
+    found = quality_of(view, table or None, since=since)[:limit]
+    if table and not found:
+        known_table(view, table)
     if as_json:
         print_json(map(asdict, found))
         return

@@ -99,6 +99,8 @@ def replay(
         print_json([{**told, "left_out": found.left_out, "dry_run": dry_run, **({"into": into} if into else {})}])
     else:
         _show(found, into)
+    if not (found.files or found.left_out):
+        error_console.print("no file of the ledger is meant")
     if dry_run or not found.files:
         return
     if queue_url:

@@ -10,6 +10,7 @@ import typer
 from forebay.cli.options import Checkpoint, Lake, QueueUrl, Stack
 from forebay.cli.show import console
 from forebay.cli.status import deployment
+from forebay.errors import InvalidConfiguration
 
 __all__ = ["report"]
 
@@ -36,5 +37,8 @@ def report(
     view = view_of(lake)
     health = health_objects(view.lake)
     now = status_of(view, queue_url=queue_url, checkpoint=checkpoint, on=deployment(stack), health=health)
-    out.write_text(render(report_of(view, now, health, hours=hours)), encoding="utf-8")
+    try:
+        out.write_text(render(report_of(view, now, health, hours=hours)), encoding="utf-8")
+    except OSError as refused:
+        raise InvalidConfiguration.one(f"--out {out}", f"cannot be written: {refused.strerror}") from None
     console.print(f"wrote {out}")

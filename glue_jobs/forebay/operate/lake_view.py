@@ -28,7 +28,17 @@ from forebay.lake.log.tables import tables_of
 from forebay.lake.objects import open_objects
 from forebay.lake.rows import python_rows
 
-__all__ = ["LakeView", "TableFacts", "begun_lake", "has_ledger", "known_table", "quoted", "rows_of", "view_of"]
+__all__ = [
+    "LakeView",
+    "TableFacts",
+    "begun_lake",
+    "has_ledger",
+    "known_column",
+    "known_table",
+    "quoted",
+    "rows_of",
+    "view_of",
+]
 
 READ_FOR_NEWEST = 8
 """Files of a table whose event times are looked at, where its log knows only of times to come."""
@@ -85,6 +95,16 @@ def known_table(view: LakeView, name: str) -> str:
         near = difflib.get_close_matches(name, there, 3)
         hint = f"did you mean {' or '.join(near)}?" if near else "`forebay tables` lists those that there are"
         raise InvalidConfiguration.one(f"table {name}", f"is not in {view.lake}", hint)
+    return name
+
+
+def known_column(view: LakeView, table: str, name: str) -> str:
+    """The name, of a column of a table that is there; else `InvalidConfiguration`."""
+    there = view.table(known_table(view, table))
+    names = [] if there is None else [field.name for field in there.schema().fields]
+    if name not in names:
+        hint = " or ".join(difflib.get_close_matches(name, names, 3)) or ", ".join(names)
+        raise InvalidConfiguration.one(f"column {name}", f"is not in table {table}", f"did you mean {hint}?")
     return name
 
 

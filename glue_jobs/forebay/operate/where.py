@@ -16,7 +16,7 @@ from forebay.lake.layout import LEDGER, PARKED, QUARANTINE, table_path
 from forebay.lake.log.listing import LOG, version_of_commit
 from forebay.lake.objects import Objects, open_objects
 from forebay.operate.files import LedgerFile, versions_of
-from forebay.operate.lake_view import LakeView, known_table, quoted
+from forebay.operate.lake_view import LakeView, known_column, quoted
 
 __all__ = ["InTable", "Life", "file_of_row", "lives_of"]
 
@@ -62,7 +62,7 @@ def lives_of(view: LakeView, bucket: str, key: str) -> list[Life]:
 
 def file_of_row(view: LakeView, table: str, column: str, value: str) -> list[tuple[str, str]]:
     """Bucket and key of the files that brought the rows with this value."""
-    known_table(view, table)
+    known_column(view, table, column)
     named = column.replace('"', '""')
     sql = f'select distinct _file_id from t where cast("{named}" as string) = {quoted(value)}'
     ids = ", ".join(quoted(row["_file_id"]) for row in view.query(table, sql))
