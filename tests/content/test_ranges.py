@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import pytest
 
 from forebay.content.end import PieceEnd, file_ends
 from forebay.content.limits import Limits
 from forebay.content.outcome import Unread
 from forebay.content.piece import cut
+from forebay.content.ranges import take
 from forebay.content.split import HEAD_BYTES
 from forebay.errors import Halt
 from forebay.landed_file import LandedFile
@@ -123,3 +126,19 @@ def test_equal_bytes_have_equal_hashes_in_however_many_pieces_they_are_read(piec
     found = read({"f": LINES, "same": LINES, "other": other}, Limits(piece_bytes=piece_bytes)).files
     assert found["f"].content_hash == found["same"].content_hash != found["other"].content_hash
     assert found["f"].content_hash
+
+
+def test_what_was_read_to_learn_that_a_file_cannot_be_cut_is_gone_when_it_is_read_whole() -> None:
+    content = b'{"Records": [' + b"1," * (4 << 20) + b"1]}"
+    held: list[int] = []
+
+    def get(file: LandedFile, start: int = 0, stop: int | None = None) -> bytes:
+        if stop is None:
+            held.append(tracemalloc.get_traced_memory()[0])
+        return content[start:stop]
+
+    first, *_ = cut([LandedFile("landing", "a.json", len(content), "etag")], Limits(piece_bytes=6 << 20))
+    tracemalloc.start()
+    assert take(first, get, Limits()).content is content
+    tracemalloc.stop()
+    assert max(held) < 1 << 20

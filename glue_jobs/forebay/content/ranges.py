@@ -95,6 +95,7 @@ def _range(piece: Piece, stop: int, get: _Counted, limits: Limits, form: Form) -
     if isinstance(data, Unread):
         return data, 0, False
     if not piece.start and not can_be_cut(data[:HEAD_BYTES], form):
+        del data  # as much as a piece, beside a file that is larger
         return get(), 0, False
     stretch = _Stretch(at, data, len(data) < stop + OVERRUN_BYTES - at)
     return _owned(piece, stop, stretch, get, limits)
