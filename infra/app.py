@@ -16,6 +16,7 @@ import aws_cdk as cdk
 
 from forebay.declaration.service import Service
 from forebay.errors import InvalidConfiguration
+from infra.adopted import problems_of_adopted, said_account
 from infra.declarations import declared
 from infra.regions import problems_of_region, said_region
 from infra.review import review
@@ -27,9 +28,11 @@ __all__ = ["build", "main"]
 CDK_JSON = Path(__file__).resolve().parent.parent / "cdk.json"
 
 
-def build(context: Mapping[str, Any], *, outdir: str | None = None, region: str = "") -> tuple[cdk.App, ForebayStack]:
+def build(
+    context: Mapping[str, Any], *, outdir: str | None = None, region: str = "", account: str = ""
+) -> tuple[cdk.App, ForebayStack]:
     """The app, not yet synthesized."""
-    settings, service = decided(context, region)
+    settings, service = decided(context, region, account)
     app = cdk.App(context=dict(context), outdir=outdir, analytics_reporting=False)
     stack = ForebayStack(
         app,
@@ -46,11 +49,12 @@ def build(context: Mapping[str, Any], *, outdir: str | None = None, region: str 
     return app, stack
 
 
-def decided(context: Mapping[str, Any], region: str = "") -> tuple[Settings, Service]:
+def decided(context: Mapping[str, Any], region: str = "", account: str = "") -> tuple[Settings, Service]:
     """Raises `InvalidConfiguration` with all that is wrong, of the settings, the region and the declarations together."""
     problems = list(problems_of_region(region, engine_in(context)))
     try:
         settings = Settings.from_context(context)
+        problems += problems_of_adopted(settings, region, account)
     except InvalidConfiguration as refused:
         problems += refused.problems
     try:
@@ -65,7 +69,8 @@ def decided(context: Mapping[str, Any], region: str = "") -> tuple[Settings, Ser
 def main(argv: Sequence[str]) -> int:
     try:
         context = context_from(argv, os.environ)
-        app, _ = build(context, outdir=os.environ.get("CDK_OUTDIR", "cdk.out"), region=said_region(os.environ))
+        where = {"region": said_region(os.environ), "account": said_account(os.environ)}
+        app, _ = build(context, outdir=os.environ.get("CDK_OUTDIR", "cdk.out"), **where)
     except InvalidConfiguration as refused:
         print(f"forebay: {refused}", file=sys.stderr)
         return 2

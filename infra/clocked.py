@@ -13,14 +13,12 @@ from forebay.declaration.schedule import schedules_of
 from forebay.declaration.service import Service
 from forebay.errors import Problem
 from forebay.upkeep.compaction.declared import policy_of
+from infra.settings import MOST_CHARACTERS
 
 __all__ = ["OF_FUNCTIONS", "problems_of_schedules", "tables_that_wait"]
 
 OF_FUNCTIONS = ("start-ingest", "publish-freshness", "measure-trend", "plan-compaction", "status-page")
 """What wakes functions, by name."""
-
-MOST_CHARACTERS = 3000
-"""A function's environment holds 4 KB in all."""
 
 
 def problems_of_schedules(service: Service) -> list[Problem]:

@@ -45,12 +45,24 @@ from infra.forms import (
     Window,
 )
 
-__all__ = ["ENVIRONMENT_KEYS", "SMALLEST_WORKER", "Settings", "engine_in", "listed", "place_of_declarations"]
+__all__ = [
+    "ENVIRONMENT_KEYS",
+    "MOST_CHARACTERS",
+    "SMALLEST_WORKER",
+    "Settings",
+    "engine_in",
+    "listed",
+    "place_of_declarations",
+]
 
 ENVIRONMENT_KEYS = ("env", "environments")
 LONGEST_BUCKET_NAME = 63
 SMALLEST_WORKER = "G.025X"
 """Glue gives it to streaming jobs only. https://docs.aws.amazon.com/glue/latest/dg/add-job.html"""
+MOST_WATCHED = 150
+"""A stack has 500 resources at most, and about 150 without them."""
+MOST_CHARACTERS = 3000
+"""A function's environment holds 4 KB in all."""
 LONGEST_REST = len("-artefacts-123456789012-ap-southeast-2")
 _OF_THE_CDK = re.compile(r"(@|aws:|aws-|cdk-|.*:account=|acknowledged-issue-numbers$)")
 
@@ -330,6 +342,10 @@ class Settings(BaseModel):
             yield f"reconcile_below must begin with landing_prefix, {self.landing_prefix}"
         if self.keep_landed_days and self.keep_landed_days <= self.landing_ia_days:
             yield "keep_landed_days must be more than landing_ia_days, or 0"
+        if (count := len(self.watched)) > MOST_WATCHED:
+            yield f"watched_tables names {count} tables; {MOST_WATCHED} fit into a stack, with two alarms for each"
+        if (length := len(self.watched_tables)) > MOST_CHARACTERS:
+            yield f"watched_tables has {length:,} characters; {MOST_CHARACTERS:,} fit into a function's environment"
         if self.delete_data != bool(self.delete_data_of):
             yield f"data goes only when delete_data is true and delete_data_of is {self.name}"
         if self.delete_data and self.termination_protection:

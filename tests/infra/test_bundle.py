@@ -13,7 +13,9 @@ from pathlib import Path
 import pytest
 
 from forebay.errors import InvalidConfiguration
+from forebay.spark import runtime
 from infra.bundle import KERNEL_JARS, LOG_STORE_JAR, ROOT, bundle
+from infra.emr_environment import START
 from tests.infra.synthesized import Synthesized, text
 
 
@@ -60,3 +62,14 @@ def test_the_template_ships_the_bundles_zip_and_jar(made: Synthesized, tmp_path:
     assert made.asset(arguments["--extra-py-files"]).read_bytes() == zipped.read_bytes()
     shipped = [made.asset(place).read_bytes() for place in text(arguments["--extra-jars"]).split(",")]
     assert shipped == [jar.read_bytes() for jar in (LOG_STORE_JAR, *KERNEL_JARS)]
+
+
+def test_without_its_python_the_environment_for_emr_says_so(tmp_path: Path) -> None:
+    start = tmp_path / "bin" / "python"
+    start.parent.mkdir()
+    start.write_text(START)
+    start.chmod(0o755)
+    ran = subprocess.run([str(start), "-V"], env={"PATH": "/usr/bin:/bin"}, capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stdout) == (1, "")
+    (said,) = ran.stderr.splitlines()
+    assert f"is for Python {runtime.PYTHON}" in said

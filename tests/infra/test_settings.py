@@ -74,6 +74,11 @@ def test_an_environment_that_is_not_declared_is_refused() -> None:
         ),
         ({"delete_data": True}, "data goes only when delete_data is true and delete_data_of is forebay-dev"),
         ({"delete_data_of": "forebay-dev"}, "data goes only when"),
+        ({"watched_tables": ",".join(f"t{n}" for n in range(151))}, "watched_tables names 151 tables; 150 fit"),
+        (
+            {"watched_tables": ",".join(f"{n:0>40}" for n in range(100))},
+            "watched_tables has 4,099 characters; 3,000 fit",
+        ),
         ({"delete_data": True, "delete_data_of": "forebay-prod"}, "but this deployment is 'forebay-dev'"),
     ],
 )
