@@ -26,6 +26,7 @@ ORDER = [
     "lake",
     "settings",
     "declaration",
+    "privacy",
     "notification",
     "content",
     "record",

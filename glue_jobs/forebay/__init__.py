@@ -10,6 +10,7 @@ The map, in the order of the journey. A room imports only from rooms above it, a
 | `lake` | the address of a lake | its objects, leases, health and table logs |
 | `settings` | arguments | the checked settings of a job |
 | `declaration` | TOML | a service, its tables and their columns |
+| `privacy` | the text of a record | the same, with its personal fields treated |
 | `notification` | the body of a message | the files that it names |
 | `content` | files | their records, one by one |
 | `record` | records, as text | their values in a table's columns, and the columns it should get |

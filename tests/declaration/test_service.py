@@ -13,6 +13,13 @@ from forebay.declaration.service import Service, builtin_service, fingerprint, l
 from forebay.errors import InvalidConfiguration
 
 GOOD = 'name = "studio"\n[[tables]]\nname = "{game}"\n'
+NAMED = 'name = "s"\n'
+GOOD_TABLE = '[[tables]]\nname = "{game}"\n'
+EXPLODED = """[[tables]]
+name = "items"
+explode = "cart.items"
+columns = [{ name = "id", path = "@parent.id" }, { name = "to" }]
+"""
 TWO = 'name = "s"\n[[tables]]\nname = "a"\ncolumns = [{name = "x"}, {name = "m", type = "map"}]\n'
 
 
@@ -56,7 +63,43 @@ def test_the_version_changes_with_any_text() -> None:
         ('name = "Studio!"\n[[tables]]\nname = "a"', r"name: must be a small letter.*got 'Studio!'"),
         ("overwriten = 'append'\n" + GOOD, r"overwriten: is unknown \(did you mean overwritten\?\)"),
         (GOOD + 'overwritten = "replace"', r"overwritten is decided for files, .* declare it in service\.toml"),
-        (GOOD + 'personal = ["player.email"]', r"personal data is not kept apart yet, .* become = \"ignored\""),
+        (
+            GOOD + 'personal = ["player.email"]',
+            r"personal is decided .* declare it in service\.toml, such as \[privacy\]",
+        ),
+        (
+            NAMED + "[privacy]\npersonal = []\n" + GOOD_TABLE,
+            r"privacy\.personal: names no field: leave the section out",
+        ),
+        (
+            NAMED + '[privacy]\npersonal = ["@key.user"]\n' + GOOD_TABLE,
+            r"@key\.user is of the file and not of the record",
+        ),
+        (
+            NAMED + '[privacy]\npersonal = ["users[0].ip"]\n' + GOOD_TABLE,
+            r"treated in all elements, so leave the position out",
+        ),
+        (NAMED + '[privacy]\npersonal = ["ip", "ip"]\n' + GOOD_TABLE, r"ip is named twice"),
+        (
+            NAMED + '[privacy]\npersonal = ["a.ip", "a"]\n' + GOOD_TABLE,
+            r"a\.ip lies in a, which is treated with",
+        ),
+        (
+            NAMED + '[privacy]\npersonal = [{path = "ip", become = "truncatd"}]\n' + GOOD_TABLE,
+            r"become: .*'dropped', .*got 'truncatd'",
+        ),
+        (
+            NAMED + '[privacy]\npersonal = ["cart"]\n' + GOOD_TABLE + EXPLODED,
+            r"personal: cart: the elements of cart\.items are records of their own in table items",
+        ),
+        (
+            NAMED + '[privacy]\npersonal = ["cart.items.to", "id"]\n' + GOOD_TABLE + EXPLODED,
+            r"(?s)items: reads @parent\.id, which is personal and dropped.*items: reads to, which is personal and dropped",
+        ),
+        (
+            NAMED + '[privacy]\npersonal = ["game"]\n' + GOOD_TABLE,
+            r"\{game\}: reads game, which is personal and dropped",
+        ),
         (GOOD + 'mode = "merge"', r"mode: .*needs a section `merge`"),
         ('overwritten_below = {"in/" = "never"}\n' + GOOD, r"overwritten_below\.in/: .*'replace'; got 'never'"),
         ('overwritten = "never"\n' + GOOD, r"overwritten: .*'append', 'ignore' or 'replace'; got 'never'"),

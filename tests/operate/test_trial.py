@@ -54,6 +54,15 @@ def samples(tmp_path: Path) -> Path:
     return folder
 
 
+def test_what_is_personal_is_told_as_it_would_be_kept(tmp_path: Path) -> None:
+    told = '{"kind": "gift", "mail": "anna@example.org"}\n{"mail": "anna@example.org"}\n{"mail": "anna@example.org"\n'
+    (tmp_path / "a.json").write_text(told)
+    (tmp_path / "service.toml").write_text(SERVICE + '[privacy]\npersonal = ["mail"]\n')
+    said = failed(1, "try", str(tmp_path / "a.json"), "--service", str(tmp_path / "service.toml"), "--json")
+    assert "anna" not in said
+    assert "gift" in said
+
+
 def service_of(text: str = SERVICE) -> Service:
     return parse_service({"service.toml": text})
 

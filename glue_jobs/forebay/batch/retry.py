@@ -34,6 +34,7 @@ from forebay.batch.reading import until
 from forebay.batch.reasons import TABLE_FAILED
 from forebay.batch.retry_plan import PLAN, THIS_RETRY, Choice, RetryPlan
 from forebay.batch.routing import routed, with_final_fates
+from forebay.batch.treated import treated_again
 from forebay.batch.writing import Writing
 from forebay.declaration.pinned import pinned, unpinned
 from forebay.declaration.service import Service
@@ -205,7 +206,7 @@ class Retry:
             # Of those that were held by an earlier forebay nobody knows it.
             F.col("metadata") if "metadata" in held.columns else F.lit(None).cast("string").alias("metadata"),
         )
-        rows = with_final_fates(checked(routed(content, service), service))
+        rows = with_final_fates(checked(routed(treated_again(content, service), service), service))
         if choice.give_up:
             return rows.withColumn("_fate", F.lit("drop"))
         if choice.held == "parked" and choice.table is not None:

@@ -23,6 +23,7 @@ from forebay.content.parts import parts_of
 from forebay.content.piece import Piece, cut
 from forebay.content.ranges import Fetched, take
 from forebay.content.rows import Member, document_batches, end_batch, joined, of_member, refused_batches, with_metadata
+from forebay.content.treated import treated_rows
 from forebay.content.window import fetch_all
 from forebay.declaration.form import Form, Forms
 from forebay.landed_file import LandedFile
@@ -59,10 +60,16 @@ def _rows(
     crowded: list[Piece] = []
     for piece, fetched in fetch_all(pieces, fetch, limits):
         form = forms.of(piece.file.bucket, piece.file.key)
-        yield from _with_metadata(_rows_of_piece(piece, fetched, limits, form, crowded), piece, metadata)
+        rows = _kept(_rows_of_piece(piece, fetched, limits, form, crowded), form)
+        yield from _with_metadata(rows, piece, metadata)
     for piece in crowded:  # what found no room beside others is read again, alone
         form = forms.of(piece.file.bucket, piece.file.key)
-        yield from _with_metadata(_rows_of_piece(piece, fetch(piece), limits, form, None), piece, metadata)
+        rows = _kept(_rows_of_piece(piece, fetch(piece), limits, form, None), form)
+        yield from _with_metadata(rows, piece, metadata)
+
+
+def _kept(rows: Iterator[pa.RecordBatch], form: Form) -> Iterator[pa.RecordBatch]:
+    return treated_rows(rows, form) if form.personal else rows
 
 
 def _with_metadata(rows: Iterator[pa.RecordBatch], piece: Piece, metadata: Metadata | None) -> Iterator[pa.RecordBatch]:

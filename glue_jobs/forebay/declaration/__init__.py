@@ -4,7 +4,9 @@
 * `column` a declared column and its type                         * `expectation` what must hold of a row
 * `feed` files of one kind, and what lies around their records    * `place` where files lie
 * `agreement` what is wrong between the parts of a service
-* `path` how a field is named            * `condition` what a field must be, for a table to want its record
+* `privacy` what is personal in records    * `personal` the same, as the tasks take it
+* `path` how a field is named            * `twin` keys that mean the same field
+* `condition` what a field must be, for a table to want its record
 * `form` how the records lie in a file
 * `event_time` the moment of a record                             * `schedule` when upkeep runs
 * `merge` what the changes of a table are merged into

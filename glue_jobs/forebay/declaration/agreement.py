@@ -12,6 +12,9 @@ from typing import TYPE_CHECKING
 
 from forebay.declaration import object_key
 from forebay.declaration.condition import Condition
+from forebay.declaration.form import PARENT
+from forebay.declaration.path import parse_path
+from forebay.declaration.personal import begins, of_elements, of_surrounded
 from forebay.declaration.table import Table
 from forebay.errors import Problem
 
@@ -32,6 +35,9 @@ def disagreements(
         yield from _groups_of_nobody(service)
     if service.feeds and "envelope" in given:
         yield Problem("service.toml: envelope", "stands beside feeds", "say it in each of the [[feeds]] instead")
+    if service.privacy is not None:
+        yield from _exploded_as_a_whole(service)
+        yield from _read_though_dropped(service)
     if not {"envelope", "feeds"} & set(wrong):  # nor what their keys say
         yield from _not_in_the_key(service)
         yield from _of_no_feed(service)
@@ -66,6 +72,28 @@ def _groups_of_nobody(service: Service) -> Iterable[Problem]:
             near = difflib.get_close_matches(schedule.group, known, 1)
             hint = f"did you mean {near[0]}?" if near else f"groups are {', '.join(known)}"
             yield Problem(f"service.toml: schedules.{name}.group", f"no table is of the group {schedule.group!r}", hint)
+
+
+def _exploded_as_a_whole(service: Service) -> Iterable[Problem]:
+    """An element says of itself where it lay, and that must stay."""
+    for one in service.privacy.fields if service.privacy else ():
+        for table in service.tables:
+            if table.explosion is not None and begins(one.path, table.explosion.path):
+                what = f"the elements of {table.explode} are records of their own in table {table.name}"
+                yield Problem(f"service.toml: privacy.personal: {'.'.join(one.path)}", what, "name the fields of these")
+
+
+def _read_though_dropped(service: Service) -> Iterable[Problem]:
+    dropped = [one for one in (service.privacy.fields if service.privacy else ()) if one.become == "dropped"]
+    for table in service.tables:
+        within = of_elements(dropped, [table.explosion.path]) if table.explosion else ()
+        for name in sorted(table.named):
+            path = parse_path(name)
+            if path.of_record and any(
+                begins(one.path, path.keys) for one in (*of_surrounded(dropped, PARENT), *within)
+            ):
+                hint = "leave it out, or say what else it becomes, such as masked"
+                yield Problem(f"tables: {table.name}", f"reads {name}, which is personal and dropped", hint)
 
 
 def _not_in_the_key(service: Service) -> Iterable[Problem]:

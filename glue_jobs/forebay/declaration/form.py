@@ -10,10 +10,21 @@ import json
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, get_args
 
+from forebay.declaration.personal import Become, PersonalField
 from forebay.declaration.place import Place, deciding
 from forebay.errors import InvalidConfiguration
 
-__all__ = ["EXPLODED", "FOUND", "ORDINAL", "PARENT", "Explosion", "Form", "Format", "Forms", "Keys"]
+__all__ = [
+    "EXPLODED",
+    "FOUND",
+    "ORDINAL",
+    "PARENT",
+    "Explosion",
+    "Form",
+    "Format",
+    "Forms",
+    "Keys",
+]
 
 Keys = tuple[str, ...]
 
@@ -43,7 +54,8 @@ class Explosion:
 @dataclass(frozen=True, slots=True)
 class Form:
     """`inside` are the paths of arrays of documents, key by key, in which the records lie; `exploded` are arrays of records.
-    Others are of CSV: where no `delimiter` is named, it is a comma, of TSV a tab; a file has its header unless it is given."""
+    `personal` are the fields of a record that are treated. Others are of CSV: where no `delimiter` is named, it is a comma, of
+    TSV a tab; a file has its header unless it is given."""
 
     format: Format = "auto"
     inside: tuple[Keys, ...] = ()
@@ -51,6 +63,7 @@ class Form:
     quote: str = '"'
     header: Keys = ()
     exploded: tuple[Explosion, ...] = ()
+    personal: tuple[PersonalField, ...] = ()
 
     @property
     def may_be_json(self) -> bool:
@@ -86,11 +99,18 @@ class Forms:
         return cls(tuple(place for place, _ in pairs), tuple(form for _, form in pairs))
 
 
-def _checked(*, inside: Any = (), header: Any = (), exploded: Any = (), **others: Any) -> Form:
-    explosions = tuple(Explosion(_keys(one["path"]), tuple(map(str, one["kept"]))) for one in exploded)
-    form = Form(inside=tuple(map(_keys, inside)), header=tuple(header), exploded=explosions, **others)
+def _checked(*, inside: Any = (), header: Any = (), exploded: Any = (), personal: Any = (), **others: Any) -> Form:
+    form = Form(
+        inside=tuple(map(_keys, inside)),
+        header=tuple(header),
+        exploded=tuple(Explosion(_keys(one["path"]), tuple(map(str, one["kept"]))) for one in exploded),
+        personal=tuple(PersonalField(_keys(one["path"]), one["become"]) for one in personal),
+        **others,
+    )
     if form.format not in get_args(Format):
         raise ValueError(f"there is no format {form.format!r}")
+    if unknown := {one.become for one in form.personal} - set(get_args(Become)):
+        raise ValueError(f"a personal field cannot become {sorted(unknown)}")
     return form
 
 

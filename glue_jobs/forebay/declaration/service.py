@@ -25,9 +25,10 @@ from forebay.declaration.agreement import disagreements
 from forebay.declaration.column import Column, Declared
 from forebay.declaration.condition import Condition
 from forebay.declaration.feed import EVERYTHING, Envelope, Feed
-from forebay.declaration.form import Explosion, Forms, Keys
+from forebay.declaration.form import Explosion, Form, Forms, Keys
 from forebay.declaration.merge import Merge
 from forebay.declaration.place import deciding
+from forebay.declaration.privacy import Personal, Privacy
 from forebay.declaration.schedule import Schedule
 from forebay.declaration.table import Compaction, Table
 from forebay.errors import InvalidConfiguration, Problem
@@ -80,6 +81,9 @@ class Service(Declared):
         default_factory=dict,
         description="the same for keys that begin so, such as in/corrections/; the longest of these that fits decides",
     )
+    privacy: Privacy | None = Field(
+        None, description="which fields of the records are personal, and what becomes of them before anything is kept"
+    )
     new_tables_per_day: int = Field(
         2000, ge=0, description="records of further new tables go to the quarantine that day"
     )
@@ -116,8 +120,15 @@ class Service(Declared):
     def forms(self) -> Forms:
         """How the records lie in the files of each feed."""
         feeds = self.all_feeds
-        forms = (replace(feed.form, exploded=self._explosions(feed)) for feed in feeds)
+        personal = self.privacy.fields if self.privacy else ()
+        forms = (replace(feed.form, exploded=self._explosions(feed), personal=personal) for feed in feeds)
         return Forms(tuple(feed.place for feed in feeds), tuple(forms))
+
+    @property
+    def form_of_all_feeds(self) -> Form:
+        """What holds of a record whatever feed it came with: what is personal, and the arrays that it may be an element of."""
+        forms = self.forms.forms
+        return Form(exploded=tuple(one for form in forms for one in form.exploded), personal=forms[0].personal)
 
     @property
     def exploded(self) -> tuple[str, ...]:
@@ -267,7 +278,9 @@ def _explained(refused: ValidationError, where: str, given: Any, model: type[Bas
 
 def _all_keys(model: type[BaseModel]) -> set[str]:
     return {
-        key for m in (model, Envelope, Feed, Column, Compaction, Condition, Merge, Schedule) for key in m.model_fields
+        key
+        for m in (model, Envelope, Feed, Column, Compaction, Condition, Merge, Personal, Privacy, Schedule)
+        for key in m.model_fields
     }
 
 

@@ -29,11 +29,16 @@ RESERVED = frozenset({"declarations"})
 """Names below a lake that are no tables: what a push of declarations wrote would be vacuumed away as no file of the table."""
 
 
+IN_THE_SERVICE = (
+    "is decided for records before their table is known, so that nothing personal is parked or quarantined either: "
+    'declare it in service.toml, such as [privacy] personal = ["email", { path = "ip", become = "truncated" }]'
+)
+
 NOT_OF_A_TABLE = {
     "overwritten": "is decided for files, whose rows may go to several tables, before they are read: declare it in "
     'service.toml, for all keys or for some, such as overwritten_below = { "in/fixes/" = "replace" }',
-    "personal": "data is not kept apart yet, so what is declared here would stand in the table like any other column: "
-    'have such fields left out, with undeclared = { become = "ignored" } and without columns that read them',
+    "personal": IN_THE_SERVICE,
+    "privacy": IN_THE_SERVICE,
 }
 """What one could expect to declare of a table, and why that is refused rather than passed over."""
 

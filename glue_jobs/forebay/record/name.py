@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-__all__ = ["LONGEST", "TwinValue", "free_name", "is_twin", "safe_name", "taken_key"]
+__all__ = ["LONGEST", "TwinValue", "free_name", "safe_name"]
 
 LONGEST = 120
 """Glue and Athena take 255 bytes; a struct's path of several names should fit as well."""
@@ -43,25 +43,6 @@ def free_name(name: str, taken: Collection[str]) -> str:
     while name in taken:
         name += "_field"
     return name
-
-
-def taken_key(keys: Collection[str], declared: str) -> str | None:
-    """Of an object's keys, the one that a declared field is read from: spelled so, else the first of its twins. `RecordFields`
-    in Java has the same rule."""
-    if declared in keys:
-        return declared
-    folded = _folded(declared)
-    return None if folded is None else min((key for key in keys if _folded(key) == folded), default=None)
-
-
-@lru_cache(maxsize=100_000)
-def _folded(key: str) -> str | None:
-    return re.sub(r"[^a-z0-9]", "_", key.lower()) if key.isascii() else None
-
-
-def is_twin(key: str, other: str) -> bool:
-    """Whether one may stand for the other where that is declared."""
-    return _folded(key) is not None and _folded(key) == _folded(other)
 
 
 def _mark(key: str) -> str:

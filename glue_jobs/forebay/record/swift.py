@@ -16,10 +16,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from forebay.declaration.twin import is_twin
 from forebay.record.arrow_parser import CELLS, ParseHints, Unordinary, first_rows, inexact_in, leaves_of, read_records
 from forebay.record.growth import Rules
 from forebay.record.kind import LEAVES, Kind, Many, Struct, arrow_type
-from forebay.record.name import free_name, is_twin, safe_name
+from forebay.record.name import free_name, safe_name
 from forebay.record.shape import Shape
 
 __all__ = ["Parsed", "parse"]

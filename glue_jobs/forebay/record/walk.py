@@ -13,9 +13,10 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from forebay.declaration.twin import is_twin, taken_key
 from forebay.record.growth import Rules
 from forebay.record.kind import Kind, Many, Struct
-from forebay.record.name import TwinValue, free_name, is_twin, safe_name, taken_key
+from forebay.record.name import TwinValue, free_name, safe_name
 from forebay.record.number import Written, is_exact, read_json, write_json
 from forebay.record.shape import LONG_MAX, LONG_MIN
 

@@ -1,0 +1,38 @@
+"""Kept records are treated again when they come back: they may be older than what the declarations call personal.
+
+In: rows with a record in `value`, and the service. Out: the same rows, treated as the reader treats what it reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from forebay.content.treated import treated_documents
+from forebay.declaration.form import Form
+from forebay.declaration.service import Service
+from forebay.table.in_arrow import map_in_arrow
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+
+__all__ = ["treated_again"]
+
+
+def treated_again(rows: DataFrame, service: Service) -> DataFrame:
+    """Whatever feed a record came with: what is personal is so in all of them."""
+    if service.privacy is None:
+        return rows
+    return map_in_arrow(rows, _Treat(service.form_of_all_feeds), rows.schema)
+
+
+@dataclass(frozen=True)
+class _Treat:
+    form: Form
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            at = batch.schema.get_field_index("value")
+            yield batch.set_column(at, batch.schema.field(at), treated_documents(batch.column(at), self.form))

@@ -1,0 +1,73 @@
+"""Rows leave this room without what is personal: documents are treated, and of what is no document no text is kept.
+
+In: batches of one piece, of documents, of refused records or of its end; and the form of its file. Out: the same batches. Where
+the personal fields of a text cannot be told, `NOT_KEPT` takes its place. That is no JSON, so it is refused as the text itself
+would be. The file still has it, at the same byte.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import lru_cache
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from forebay.content.end import PieceEnd
+from forebay.content.outcome import FileReason
+from forebay.content.rows import SCHEMA, end_batch
+from forebay.declaration.form import EXPLODED, PARENT, Form
+from forebay.declaration.personal import PersonalField, of_elements, of_surrounded
+from forebay.privacy.swift import swiftly_treated
+from forebay.privacy.text import pattern_of, treated_text
+
+__all__ = ["NOT_KEPT", "treated_documents", "treated_rows"]
+
+NOT_KEPT = "(not kept: what is personal in it cannot be told)"
+QUOTING: tuple[FileReason, ...] = ("bad-header", "corrupt-file")
+"""Reasons whose detail may quote the file."""
+MARK = json.dumps(EXPLODED)
+
+
+def treated_rows(batches: Iterator[pa.RecordBatch], form: Form) -> Iterator[pa.RecordBatch]:
+    at = SCHEMA.get_field_index("value")
+    for batch in batches:
+        if batch.column("line").null_count:
+            (row,) = batch.to_pylist()
+            yield end_batch(_treated_end(PieceEnd.from_row(row["piece"], row["value"], row["problem"], row["detail"])))
+            continue
+        is_refused = batch.column("problem").null_count < batch.num_rows
+        values = pa.repeat(NOT_KEPT, batch.num_rows) if is_refused else treated_documents(batch.column("value"), form)
+        yield batch.set_column(at, SCHEMA.field(at), values)
+
+
+def treated_documents(texts: pa.StringArray, form: Form) -> pa.StringArray:
+    """Those that name no personal field are not read."""
+    of_record, of_element = _fields_of(form)
+    named = pc.fill_null(pc.match_substring_regex(texts, pattern_of((*of_record, *of_element))), False)
+    if not pc.any(named).as_py():
+        return texts
+    found = pc.filter(texts, named).to_pylist()
+    treated = [_treated(text, of_element if MARK in text else of_record) for text in found]
+    return pc.replace_with_mask(texts, named, pa.array(treated, pa.string()))
+
+
+def _treated(text: str, fields: tuple[PersonalField, ...]) -> str:
+    try:
+        swiftly = swiftly_treated(text, fields)
+        return treated_text(text, fields) if swiftly is None else swiftly
+    except ValueError:
+        return NOT_KEPT
+
+
+@lru_cache(maxsize=100)
+def _fields_of(form: Form) -> tuple[tuple[PersonalField, ...], tuple[PersonalField, ...]]:
+    """Of a record, and of what may be an element of an exploded array: any record can say that it is one."""
+    of_record = of_surrounded(form.personal, PARENT)
+    return of_record, (*of_record, *of_elements(form.personal, [one.path for one in form.exploded]))
+
+
+def _treated_end(end: PieceEnd) -> PieceEnd:
+    return replace(end, head="", detail=NOT_KEPT if end.reason in QUOTING else end.detail)

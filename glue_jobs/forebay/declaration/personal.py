@@ -1,0 +1,61 @@
+"""Personal fields: which fields of a record are treated before anything of it is kept, and what they become.
+
+Pure, and light enough for tasks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from forebay.declaration.twin import is_twin
+
+__all__ = ["ANY_KEY", "Become", "PersonalField", "begins", "of_elements", "of_surrounded"]
+
+Keys = tuple[str, ...]
+
+Become = Literal[
+    "dropped",  # the field is not there
+    "masked",  # its values are ***
+    "truncated",  # an IP address is its network, a date the first of its year; any other value is masked
+]
+
+ANY_KEY = "*"
+
+
+@dataclass(frozen=True, slots=True)
+class PersonalField:
+    """Arrays on the way are passed through; the step `*` is any key."""
+
+    path: Keys
+    become: Become
+
+
+def begins(path: Sequence[str], keys: Sequence[str]) -> bool:
+    """Whether a personal path lies on the way to these keys, or is theirs."""
+    return len(path) <= len(keys) and all(means(step, key) for step, key in zip(path, keys, strict=False))
+
+
+def means(step: str, key: str) -> bool:
+    """Whether a step of a personal path is this key, in any spelling that would share its column."""
+    return step in (key, ANY_KEY) or is_twin(key, step)
+
+
+def of_surrounded(fields: Iterable[PersonalField], parent: str) -> tuple[PersonalField, ...]:
+    """The same fields of a record, and of what surrounds it, and that."""
+    again = tuple(fields)
+    around = (PersonalField((parent, *one.path), one.become) for one in again)
+    beyond = (PersonalField((parent, parent, *one.path), one.become) for one in again)
+    return (*again, *around, *beyond)
+
+
+def of_elements(fields: Iterable[PersonalField], arrays: Sequence[Keys]) -> tuple[PersonalField, ...]:
+    """What is personal of the elements of these arrays, as their paths are within an element."""
+    within = (
+        PersonalField(one.path[len(array) :], one.become)
+        for one in fields
+        for array in arrays
+        if len(one.path) > len(array) and all(means(*pair) for pair in zip(one.path, array, strict=False))
+    )
+    return tuple(dict.fromkeys(within))

@@ -1,0 +1,77 @@
+"""The declaration of what is personal in a service's records, and of what is kept of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, Field, field_validator
+
+from forebay.declaration.column import Declared, RecordPath
+from forebay.declaration.path import parse_path
+from forebay.declaration.personal import Become, PersonalField, begins
+
+__all__ = ["Personal", "Privacy"]
+
+
+class Personal(Declared):
+    """One field, wherever it lies in a record."""
+
+    path: RecordPath = Field(
+        description="the field, such as email, device.id or players.*.email: arrays on the way are passed through, and * is "
+        "any key"
+    )
+    become: Become = Field(
+        "dropped",
+        description="dropped: the field is not there; masked: its values are ***; truncated: an IP address is its network "
+        "(/24, or /48 of IPv6), a date the first of its year, and any other value ***",
+    )
+
+    @field_validator("path")
+    @classmethod
+    def _of_the_record(cls, value: str) -> str:
+        path = parse_path(value)
+        if not path.of_record:
+            raise ValueError(f"{value} is of the file and not of the record, so it cannot be treated there")
+        if path.has_position:
+            raise ValueError(f"{value}: a personal field is treated in all elements, so leave the position out")
+        return value
+
+    @property
+    def field(self) -> PersonalField:
+        return PersonalField(parse_path(self.path).keys, self.become)
+
+
+def _as_table(value: Any) -> Any:
+    return {"path": value} if isinstance(value, str) else value
+
+
+class Privacy(Declared):
+    """What is personal, in every record of the service."""
+
+    personal: tuple[Annotated[Personal, BeforeValidator(_as_table)], ...] = Field(
+        description="fields of which nothing else is kept, in tables, in the quarantine or among the parked records; a path "
+        "alone is dropped",
+    )
+
+    @field_validator("personal")
+    @classmethod
+    def _each_once(cls, value: tuple[Personal, ...]) -> tuple[Personal, ...]:
+        if not value:
+            raise ValueError("names no field: leave the section out")
+        if wrong := list(_within_each_other(value)):
+            raise ValueError("\n".join(wrong))
+        return value
+
+    @property
+    def fields(self) -> tuple[PersonalField, ...]:
+        return tuple(one.field for one in self.personal)
+
+
+def _within_each_other(personal: tuple[Personal, ...]) -> Iterator[str]:
+    for number, one in enumerate(personal):
+        for other in (*personal[:number], *personal[number + 1 :]):
+            if other.path == one.path and other is not one:
+                yield f"{one.path} is named twice"
+            elif begins(other.field.path, one.field.path) and not begins(one.field.path, other.field.path):
+                yield f"{one.path} lies in {other.path}, which is treated with all that is in it"

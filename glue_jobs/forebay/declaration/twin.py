@@ -1,0 +1,31 @@
+"""Which key of an object a declared step of a path means: the one that is spelled so, or a twin of it.
+
+Twins are spelled alike but for case and signs: their values would stand in one column.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from functools import lru_cache
+
+__all__ = ["is_twin", "taken_key"]
+
+
+def taken_key(keys: Collection[str], declared: str) -> str | None:
+    """Of an object's keys, the one that a declared field is read from: spelled so, else the first of its twins. `RecordFields`
+    in Java has the same rule."""
+    if declared in keys:
+        return declared
+    folded = _folded(declared)
+    return None if folded is None else min((key for key in keys if _folded(key) == folded), default=None)
+
+
+@lru_cache(maxsize=100_000)
+def _folded(key: str) -> str | None:
+    return re.sub(r"[^a-z0-9]", "_", key.lower()) if key.isascii() else None
+
+
+def is_twin(key: str, other: str) -> bool:
+    """Whether one may stand for the other where that is declared."""
+    return _folded(key) is not None and _folded(key) == _folded(other)

@@ -1,0 +1,153 @@
+"""The personal fields of a record are treated in its text. All else keeps the text that was written, digit for digit.
+
+In: the text of a JSON object, and which of its fields are personal. Out: the text, treated. ValueError where it is no JSON
+object: nobody can tell the personal fields of that. A field is meant in every spelling that would share its column, and as
+often as it stands there.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import lru_cache
+
+from forebay.declaration.form import Keys
+from forebay.declaration.personal import ANY_KEY, Become, PersonalField, means
+from forebay.privacy.value import treated_value
+
+__all__ = ["Level", "level_of", "may_name", "pattern_of", "spelt_so", "treated_text"]
+
+MOST_KEYS = 10_000
+"""Of a level, that are remembered: where keys are identifiers, there is no end of them."""
+
+# Only borders are wanted, so numbers stay text.
+_DECODER = json.JSONDecoder(strict=False, parse_int=str, parse_float=str, parse_constant=str)
+_BLANK = re.compile(r"[ \t\r\n]*")
+
+
+def treated_text(text: str, fields: tuple[PersonalField, ...]) -> str:
+    try:
+        treated, end = _object(text, _past_blanks(text, 0), level_of(fields))
+        ends = _past_blanks(text, end) == len(text)
+    except (IndexError, RecursionError) as torn:
+        raise ValueError("the text is no JSON object") from torn
+    if not ends:
+        raise ValueError("more follows the JSON object")
+    return treated
+
+
+def may_name(text: str, fields: tuple[PersonalField, ...]) -> bool:
+    """Whether any of the fields may be in the text. If not, treating it changes nothing."""
+    return re.search(pattern_of(fields), text) is not None
+
+
+@lru_cache(maxsize=1000)
+def pattern_of(fields: tuple[PersonalField, ...]) -> str:
+    """A regular expression for texts that may have one of the fields, in the dialect that Python and Arrow share."""
+    return "|".join(dict.fromkeys(_pattern(field.path) for field in fields)) if fields else "[^\\s\\S]"
+
+
+def _pattern(path: Keys) -> str:
+    """Of the last key that says something."""
+    last = next((key for key in reversed(path) if key != ANY_KEY), None)
+    spelt = None if last is None else spelt_so(last)
+    return r"\{" if spelt is None else rf'\\u|"{spelt}'
+
+
+def spelt_so(key: str) -> str | None:
+    """A regular expression for the key and its twins, with the quote behind it; None where it can be spelled otherwise."""
+    if not re.fullmatch(r"[ !#-.0-\[\]-~]+", key):
+        return None
+    signs = (sign if sign.isalnum() else '[^A-Za-z0-9"]' for sign in key)
+    return f'(?i:{"".join(signs)})"'
+
+
+class Level:
+    """What is personal among the values of an object: paths from here on. With an empty path it is all of them."""
+
+    def __init__(self, wanted: tuple[tuple[Keys, Become], ...]) -> None:
+        self.whole = next((become for path, become in wanted if not path), None)
+        self._wanted = wanted
+        self._known: dict[str, Level | None] = {}
+
+    def below(self, key: str) -> Level | None:
+        """Behind this key; None where nothing is personal there."""
+        if self.whole is not None:
+            return self
+        if key not in self._known:
+            if len(self._known) >= MOST_KEYS:
+                self._known.clear()
+            inner = tuple((path[1:], become) for path, become in self._wanted if means(path[0], key))
+            self._known[key] = Level(inner) if inner else None
+        return self._known[key]
+
+
+@lru_cache(maxsize=100)
+def level_of(fields: tuple[PersonalField, ...]) -> Level:
+    return Level(tuple((field.path, field.become) for field in fields))
+
+
+def _value(text: str, at: int, level: Level | None) -> tuple[str, int]:
+    """The value that begins here, treated, and where it ends."""
+    if level is not None and text[at] == "{":
+        return _object(text, at, level)
+    if level is not None and text[at] == "[":
+        return _array(text, at, level)
+    _, end = _DECODER.raw_decode(text, at)
+    if level is None or level.whole is None:
+        return text[at:end], end
+    return treated_value(text[at:end], level.whole), end
+
+
+def _object(text: str, start: int, level: Level) -> tuple[str, int]:
+    if text[start] != "{":
+        raise ValueError("no object")
+    members, changed = [], False
+    at = _past_blanks(text, start + 1)
+    while text[at] != "}":
+        if text[at] != '"':
+            raise ValueError("no key")
+        key, behind = _DECODER.raw_decode(text, at)
+        colon = _past_blanks(text, behind)
+        if text[colon] != ":":
+            raise ValueError("no colon")
+        begins = _past_blanks(text, colon + 1)
+        inner = level.below(key)
+        value, ends = _value(text, begins, inner)
+        if inner is not None and inner.whole == "dropped":
+            changed = True
+        else:
+            changed = changed or len(value) != ends - begins or not text.startswith(value, begins)
+            members.append(text[at:begins] + value)
+        at = _behind_comma(text, ends, "}")
+    return ("{" + ",".join(members) + "}" if changed else text[start : at + 1]), at + 1
+
+
+def _array(text: str, start: int, level: Level) -> tuple[str, int]:
+    """Elements are treated as the array is."""
+    elements, changed = [], False
+    at = _past_blanks(text, start + 1)
+    while text[at] != "]":
+        value, ends = _value(text, at, level)
+        changed = changed or not text.startswith(value, at) or len(value) != ends - at
+        elements.append(value)
+        at = _behind_comma(text, ends, "]")
+    return ("[" + ",".join(elements) + "]" if changed else text[start : at + 1]), at + 1
+
+
+def _behind_comma(text: str, at: int, close: str) -> int:
+    """Where the next value begins, or the container closes."""
+    at = _past_blanks(text, at)
+    if text[at] == close:
+        return at
+    if text[at] != ",":
+        raise ValueError("no comma")
+    at = _past_blanks(text, at + 1)
+    if text[at] == close:
+        raise ValueError("a comma, and nothing behind it")
+    return at
+
+
+def _past_blanks(text: str, at: int) -> int:
+    found = _BLANK.match(text, at)
+    return at if found is None else found.end()

@@ -1,0 +1,79 @@
+"""No row leaves the reader with anything personal in it: not a document, not a refused record, not the head of a file."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from forebay.content.treated import NOT_KEPT
+from forebay.declaration.form import Explosion, Form, Forms
+from forebay.declaration.personal import PersonalField
+from tests.content.memory import Reading, read
+
+SECRET = "anna@example.org"
+PERSONAL = (
+    PersonalField(("email",), "dropped"),
+    PersonalField(("ip",), "truncated"),
+    PersonalField(("cart", "items", "gift", "email"), "masked"),
+)
+
+
+def read_treated(text: str, name: str = "a.json", **form: Any) -> Reading:
+    reading = read({name: text.encode()}, forms=Forms(forms=(Form(personal=PERSONAL, **form),)))
+    assert SECRET not in repr(reading)
+    return reading
+
+
+def test_a_document_keeps_its_place_and_loses_what_is_personal() -> None:
+    text = f'{{"n": 1.10}}\n{{"n": 2, "email": "{SECRET}", "ip": "203.0.113.9"}}\n'
+    plain = read({"a.json": text.encode()})
+    treated = read_treated(text)
+    assert [row.value.strip() for row in treated.documents] == ['{"n": 1.10}', '{"n": 2,"ip": "203.0.113.0"}']
+    assert [(r.line, r.byte_offset) for r in treated.documents] == [(r.line, r.byte_offset) for r in plain.documents]
+    assert treated.files == plain.files  # with the hash of what lies in S3
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.json", f'{{"email": "{SECRET}", broken}}\n'),
+        ("a.json", f'{{"email": "{SECRET}"}} {{"email": "{SECRET}"}}\n'),
+        ("a.json", f'{{"n": 1}}\n"{SECRET}"\n'),
+        ("a.json", f'{{"n": 1}}\n{{"email": "{SECRET}\n'),
+        ("a.csv", f"n,email\n1,{SECRET}\n2,{SECRET},3\n"),
+        ("a.csv", f"{SECRET},{SECRET}\n1,2\n"),
+        ("a.json", f"From: {SECRET}"),
+    ],
+)
+def test_of_what_is_no_document_no_text_is_kept(name: str, text: str) -> None:
+    """Neither where it is refused, nor in the reason or the head of its file."""
+    assert "email" in text or SECRET in text
+    plain, treated = read({name: text.encode()}), read_treated(text, name)
+    assert [(r.line, r.byte_offset, r.problem) for r in treated.refused] == [
+        (r.line, r.byte_offset, r.problem) for r in plain.refused
+    ]
+    assert {row.value for row in treated.refused} <= {NOT_KEPT}
+    assert treated.files["a.json" if name == "a.json" else "a.csv"].outcome == plain.files[name].outcome
+
+
+def test_an_element_of_an_array_is_treated_and_so_is_what_it_keeps_of_its_record() -> None:
+    gift = {"sku": "a", "gift": {"email": SECRET, "wrap": True}}
+    order = json.dumps({"id": 1, "email": SECRET, "ip": "203.0.113.9", "cart": {"items": [gift]}})
+    exploded = (Explosion(("cart", "items"), ("id", "email", "ip")),)
+    record, element = (json.loads(row.value) for row in read_treated(order, exploded=exploded).documents)
+    gift = {"sku": "a", "gift": {"email": "***", "wrap": True}}
+    assert record == {"id": 1, "ip": "203.0.113.0", "cart": {"items": [gift]}}
+    assert element == {"@ordinal": 0, "@exploded": "cart.items", "@parent": {"id": 1, "ip": "203.0.113.0"}, **gift}
+
+
+def test_what_surrounds_the_records_of_a_document_is_treated_as_they_are() -> None:
+    text = json.dumps({"email": SECRET, "day": 1, "Records": [{"email": SECRET, "n": 1}]})
+    (row,) = read_treated(text, inside=(("Records",),)).documents
+    assert json.loads(row.value) == {"@parent": {"day": 1}, "n": 1}
+
+
+def test_forms_travel_with_what_is_personal() -> None:
+    forms = Forms(forms=(Form(personal=PERSONAL),))
+    assert Forms.from_json(forms.to_json()) == forms

@@ -1,0 +1,158 @@
+"""Personal fields of a record are treated in its text, wherever they lie, and nothing else of it changes."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, get_args
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from forebay.declaration.personal import Become, PersonalField
+from forebay.privacy.swift import swiftly_treated
+from forebay.privacy.text import may_name, treated_text
+
+KEYS = ("email", "Email", "device", "id", "ip", "*", "a.b")
+
+
+def fields(**become: Become) -> tuple[PersonalField, ...]:
+    """`device__id` is the path device.id."""
+    return tuple(PersonalField(tuple(path.split("__")), how) for path, how in become.items())
+
+
+@pytest.mark.parametrize(
+    ("text", "personal", "treated"),
+    [
+        ('{"email":"a@b.c","n":1}', {"email": "dropped"}, '{"n":1}'),
+        ('{ "n" : 1.10 , "email":"a@b.c" }', {"email": "dropped"}, '{"n" : 1.10}'),
+        ('{"email":"a@b.c"}', {"email": "dropped"}, "{}"),
+        ('{"email":"a@b.c", "n":1.10}', {"email": "masked"}, '{"email":"***","n":1.10}'),
+        ('{"email":null}', {"email": "masked"}, '{"email":null}'),
+        ('{"email":42}', {"email": "masked"}, '{"email":"***"}'),
+        # Every occurrence, also of a key that stands twice, of a twin, and of one that is spelled with an escape.
+        ('{"email":1,"email":2}', {"email": "masked"}, '{"email":"***","email":"***"}'),
+        ('{"E-Mail":1,"e_mail":2}', {"e_mail": "masked"}, '{"E-Mail":"***","e_mail":"***"}'),
+        (r'{"\u0065mail":1}', {"email": "dropped"}, "{}"),
+        # Below objects, arrays and maps; where another value lies on the way, there is no such field.
+        ('{"device":{"id":"x","os":"y"}}', {"device__id": "dropped"}, '{"device":{"os":"y"}}'),
+        ('{"users":[{"ip":1,"n":2},3,[{"ip":4}]]}', {"users__ip": "dropped"}, '{"users":[{"n":2},3,[{}]]}'),
+        ('{"by":{"k":{"ip":1},"l":2}}', {"by__*__ip": "dropped"}, '{"by":{"k":{},"l":2}}'),
+        ('{"device":"none"}', {"device__id": "dropped"}, '{"device":"none"}'),
+        # An object or an array: each value in it.
+        ('{"tags":["a",["b",null]],"o":{"k":1}}', {"tags": "masked"}, '{"tags":["***",["***",null]],"o":{"k":1}}'),
+        ('{"o":{"k":1,"l":[true]}}', {"o": "masked"}, '{"o":{"k":"***","l":["***"]}}'),
+        # The other half of a pair of surrogates, and texts that look like fields.
+        (r'{"t":"\ud800 \"email\":1","email":1}', {"email": "dropped"}, r'{"t":"\ud800 \"email\":1"}'),
+    ],
+)
+def test_each_personal_field_is_treated_and_the_rest_keeps_its_text(
+    text: str, personal: dict[str, Any], treated: str
+) -> None:
+    assert treated_text(text, fields(**personal)) == treated
+
+
+@pytest.mark.parametrize(
+    ("value", "becomes"),
+    [
+        ('"203.0.113.77"', '"203.0.113.0"'),
+        ('"2001:db8:1:2:3::4"', '"2001:db8:1::"'),
+        ('"::ffff:203.0.113.77"', '"203.0.113.0"'),
+        ('"1984-05-06"', '"1984-01-01"'),
+        ('"1984-05-06T07:08:09+02:00"', '"1984-01-01"'),
+        ('"1984-05"', '"1984-01-01"'),
+        ('"1984"', '"1984"'),
+        ("1984", "1984"),
+        ('"203.0.113.77:80"', '"***"'),
+        ('"Anna"', '"***"'),
+        ("455155200", '"***"'),
+        ("true", '"***"'),
+        ("null", "null"),
+        ('["203.0.113.77","x"]', '["203.0.113.0","***"]'),
+    ],
+)
+def test_an_address_is_truncated_to_its_network_and_a_date_to_its_year(value: str, becomes: str) -> None:
+    assert treated_text(f'{{"v":{value}}}', fields(v="truncated")) == f'{{"v":{becomes}}}'
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", '{"a":1', '{"a":1} x', '{"a":1} {"email":2}', '{"a" 1}', '{"a":01}', "{a:1}", '{"a":1,}']
+)
+def test_a_text_that_is_no_object_is_refused(text: str) -> None:
+    with pytest.raises(ValueError):
+        treated_text(text, fields(email="dropped"))
+
+
+documents = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5) | st.sampled_from(["1.2.3.4", "1984-05-06"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(KEYS) | st.text(max_size=3), inner),
+    max_leaves=12,
+).filter(lambda value: isinstance(value, dict))
+personal_fields = st.lists(
+    st.builds(
+        PersonalField,
+        st.lists(st.sampled_from(KEYS), min_size=1, max_size=3).map(tuple),
+        st.sampled_from(get_args(Become)),
+    ),
+    max_size=3,
+).map(tuple)
+
+
+@given(documents, personal_fields)
+def test_what_was_treated_is_treated_again_to_the_same(value: Any, personal: tuple[PersonalField, ...]) -> None:
+    """A record that was kept is treated again when it is retried."""
+    once = treated_text(json.dumps(value), personal)
+    assert treated_text(once, personal) == once
+    json.loads(once)
+
+
+@given(documents, personal_fields)
+def test_a_text_that_names_no_personal_field_need_not_be_read(value: Any, personal: tuple[PersonalField, ...]) -> None:
+    text = json.dumps(value)
+    if not may_name(text, personal):
+        assert treated_text(text, personal) == text
+
+
+def pairs_of(text: str) -> Any:
+    """With each digit, and each key as often as it stands there."""
+    return json.loads(text, object_pairs_hook=list, parse_int=str, parse_float=str)
+
+
+@given(documents, personal_fields, st.sampled_from([(",", ":"), (" , ", " : ")]))
+def test_the_swift_way_comes_to_the_same(value: Any, personal: tuple[PersonalField, ...], between: Any) -> None:
+    text = json.dumps(value, separators=between)
+    if (swiftly := swiftly_treated(text, personal)) is not None:
+        assert pairs_of(swiftly) == pairs_of(treated_text(text, personal))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"n":1.10,"email":1,"ip":2}',
+        '{ "email" : 1 , "ip" : 2 }',
+        '{"email":1,"n":1.10,"E-Mail":"x","device":{"ip":[1],"id":3 } }',
+        '{"device":{"id":3,"n":-0}}',
+    ],
+)
+@pytest.mark.parametrize("become", get_args(Become))
+def test_ordinary_records_are_treated_the_swift_way(text: str, become: Become) -> None:
+    personal = fields(email=become, ip=become, device__id=become)
+    swiftly = swiftly_treated(text.replace('"ip":[1],', ""), personal)
+    assert swiftly is not None
+    assert pairs_of(swiftly) == pairs_of(treated_text(text.replace('"ip":[1],', ""), personal))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"email":1,"o":{"email":2}}',
+        '{"email":1,"email":2}',
+        '{"o":{"email":1},"o":{"email":1},"email":3}',
+        '{"email":[1]}',
+        r'{"email":"\""}',
+        '{"email":1',
+        '["email"]',
+    ],
+)
+def test_what_a_key_alone_does_not_tell_is_left_to_the_walk(text: str) -> None:
+    assert swiftly_treated(text, fields(email="dropped")) is None
