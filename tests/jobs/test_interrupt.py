@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from forebay.lake.lease import hold, holder
+
 STARTS = """
 import sys, time
 import forebay.jobs.ingest as job
@@ -39,3 +41,31 @@ def test_an_ingest_that_has_begun_nothing_ends_with_one_line(phase: str, tmp_pat
         os.killpg(job.pid, signal.SIGINT)
         _, said = job.communicate(timeout=60)
     assert (job.returncode, said) == (130, "forebay: stopped\n")
+
+
+WAITS = """
+import sys, time
+import forebay.jobs.ingest as job
+
+real = time.sleep
+time.sleep = lambda s: print("waits", flush=True) or real(60)
+for name in ("check_queue", "check_lake", "session_for", "check_expressions"):
+    setattr(job, name, lambda *_, **__: None)
+from forebay.cli.main import main
+main(["ingest", "--lake", sys.argv[1], "--queue-url", "http://localhost/q"])
+"""
+
+
+def test_an_ingest_that_waits_for_its_second_lease_ends_with_one_line_and_lets_go_of_the_first(tmp_path: Path) -> None:
+    other = hold(f"{tmp_path}/_forebay/checkpoints/ingest", wait_s=0)
+    command = [sys.executable, "-c", WAITS, str(tmp_path)]
+    with subprocess.Popen(command, stdout=-1, stderr=-1, text=True, start_new_session=True) as job:
+        assert job.stdout is not None
+        assert job.stdout.readline() == "waits\n"
+        (writer,) = (tmp_path / "_forebay" / "writers").iterdir()
+        assert holder(str(writer)) is not None
+        os.killpg(job.pid, signal.SIGINT)
+        _, said = job.communicate(timeout=60)
+    assert (job.returncode, said) == (130, "forebay: stopped\n")
+    assert holder(str(writer)) is None
+    other.let_go()
