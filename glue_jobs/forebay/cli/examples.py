@@ -62,6 +62,11 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("forebay queue redrive --all", "shows them, and asks"),
     ),
     "lease": (("forebay lease show", "which job works on the lake"),),
+    "privacy": (("forebay privacy scan alpha", "which fields look personal?"),),
+    "privacy scan": (
+        ("forebay privacy scan alpha", "which fields look personal?"),
+        ("forebay privacy scan parked --rows 1000 --json", "for machines"),
+    ),
     "lease show": (("forebay lease show", "who holds them"),),
     "lease break": (("forebay lease break", "shows who holds it, and asks"),),
     "where": (

@@ -3,7 +3,7 @@
 * `lake_view` answers from the lake, without a JVM      * `accounts` do the numbers add up?
 * `declarations` pull, check and push declarations      * `drift` where a table differs from its declaration
 * `columns` the columns of a table and where they came from      * `settle` decides them again, by all rows
-* `held` quarantined and parked records      * `quality` verdicts on expectations
+* `held` quarantined and parked records      * `quality` verdicts on expectations      * `personal` fields that look so
 * `files` what the ledger has      * `where` the life of one file
 * `replay` files that are read again      * `aside` into another lake
 * `rollback` tables that go back to an earlier version      * `alone` while nobody else writes

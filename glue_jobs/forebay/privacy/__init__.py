@@ -1,6 +1,7 @@
 """Personal data: what is kept of it is decided on a record's text, before anything else sees the record.
 
 * `text` the personal fields of a record, treated      * `swift` the same, where a key alone tells them
+* `likeness` what a value looks like that was not
 * `value` what one of their values becomes
 
 Pure: no Spark, no S3.

@@ -1,0 +1,58 @@
+"""What a value looks like, where it looks personal: a guess, for a person to judge. What a treatment left looks like nothing.
+
+In: a value of a row. Out: the kind of personal data that it may be, or None.
+"""
+
+from __future__ import annotations
+
+import re
+from ipaddress import ip_address
+from typing import Any, Literal, get_args
+
+from forebay.privacy.value import treated_value
+
+__all__ = ["KINDS", "Kind", "kind_of"]
+
+Kind = Literal["e-mail address", "IP address", "card number", "phone number", "long id"]
+KINDS: tuple[str, ...] = get_args(Kind)
+
+LONGEST = 200
+"""Longer texts are prose or data, which may name persons in many ways."""
+EMAIL = re.compile(r"[^@\s<>\"']+@[^@\s<>\"']+\.[A-Za-z]{2,}")
+CARD = re.compile(r"[3-6][0-9]{3}(?:[ -]?[0-9]){9,15}")
+PHONE = re.compile(r"\+[1-9][0-9 ()./-]{6,18}[0-9]|\(?0[0-9]{1,5}[) /-]+[0-9][0-9 /-]{4,14}[0-9]")
+ID = re.compile(
+    r"[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}|[0-9A-Fa-f]{16,128}|(?=[^0-9]*[0-9])[A-Za-z0-9_-]{20,128}"
+)
+
+
+def kind_of(value: Any) -> Kind | None:
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        return None
+    text = str(value).strip()
+    if not text or len(text) > LONGEST:
+        return None
+    if EMAIL.search(text):
+        return "e-mail address"
+    if _is_address(text):
+        return "IP address"
+    if CARD.fullmatch(text) and _adds_up(re.sub("[^0-9]", "", text)):
+        return "card number"
+    if isinstance(value, str) and PHONE.fullmatch(text):
+        return "phone number"
+    return "long id" if isinstance(value, str) and ID.fullmatch(text) else None
+
+
+def _is_address(text: str) -> bool:
+    """And not a network that an address was truncated to."""
+    try:
+        ip_address(text)
+    except ValueError:
+        return False
+    return treated_value(f'"{text}"', "truncated") != f'"{text}"'
+
+
+def _adds_up(digits: str) -> bool:
+    """By Luhn's check digit, which nine of ten other numbers fail."""
+    doubled = (int(digit) * (1 + at % 2) for at, digit in enumerate(reversed(digits)))
+    return sum(n - 9 if n > 9 else n for n in doubled) % 10 == 0
