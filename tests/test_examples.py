@@ -21,6 +21,7 @@ ROWS = {
     "elastic-common-schema": {"errors": 2, "logs": 2},
     "csv-export": {"orders": 5},
     "eventbridge-archive": {"matches": 2, "others": 2},
+    "gold-rollup": {"sessions": 4, "purchase_changes": 5},
     "github-webhooks": {"pull_requests": 2, "issues": 2, "pushes": 1},
     "one-bucket-many-games": {"alpha_events": 2, "beta_events": 2},
     "sdk-batches": {"move_events": 6, "purchase_events": 6},

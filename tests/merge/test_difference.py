@@ -97,3 +97,11 @@ def test_what_is_not_known_any_more_is_said(tmp_path: Path, lost: str) -> None:
     if lost == "data file":
         (place / "a").unlink()
     assert isinstance(difference(open_objects(str(place)), 0, 2), Unknown)
+
+
+def test_files_that_came_and_left_in_between_are_told_apart_from_those_that_stood(tmp_path: Path) -> None:
+    place = log(tmp_path, [add("a")], [add("b")], [remove("b"), remove("a"), add("c")])
+    found = difference(open_objects(str(place)), 0, 2)
+    assert isinstance(found, Difference)
+    assert [json.loads(one)["add"]["path"] for one in found.passing] == ["b"]
+    assert of(place, 0, 2) == (["c"], ["b", "a"])

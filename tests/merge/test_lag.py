@@ -38,6 +38,15 @@ def test_a_state_that_has_all_is_not_behind_and_another_table_is_no_state(tmp_pa
     assert lag_of(str(tmp_path), "changes", {}) is None
 
 
+def test_a_rollup_tells_how_far_it_is_behind_its_table(tmp_path: Path) -> None:
+    table(tmp_path, "events", *([{"commitInfo": {}}] for _ in range(3)))
+    table(tmp_path, "daily", [{"commitInfo": {}}, {"txn": {"appId": "forebay-rollup:id:way", "version": 1}}])
+    lag = lag_of(str(tmp_path), "daily", {"forebay.derivedFrom": "events"})
+    assert lag is not None
+    assert lag.commits == 1
+    assert lag_of(str(tmp_path), "daily", {"forebay.derivedFrom": "events,others"}) is None
+
+
 def test_a_state_without_a_merge_says_so(tmp_path: Path) -> None:
     table(tmp_path, "changes", [{"commitInfo": {}}])
     table(tmp_path, "state", [{"commitInfo": {}}])

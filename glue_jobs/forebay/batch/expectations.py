@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column as Expression
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["COLUMNS", "Verdict", "check_expressions", "checked", "verdicts"]
+__all__ = ["COLUMNS", "Verdict", "check_expressions", "checked", "forbidden_in", "verdicts"]
 
 COLUMNS = (
     "day date, at timestamp, service string, generation string, batch long, table string, expectation string, "
@@ -46,6 +46,7 @@ FORBIDDEN = {
     **dict.fromkeys(
         ("CurrentTimestamp", "CurrentDate", "Now", "LocalTimestamp", "CurrentTime"), "depends on the clock"
     ),
+    **dict.fromkeys(("First", "Last", "AnyValue", "CollectList", "ListAgg"), "depends on the order of rows"),
     **dict.fromkeys(("InputFileName", "CurrentUser", "SparkVersion"), "depends on where it runs"),
 }
 
@@ -260,14 +261,18 @@ def _faults(rows: DataFrame, check: str, wanted: str) -> Iterator[str]:
         yield "is about more than one row"
         return
     expression = plan.expressions().head()
-    forbidden = sorted({FORBIDDEN[kind] for kind in _classes(expression) if kind in FORBIDDEN})
-    if not forbidden and not expression.deterministic():
-        forbidden = ["gives another answer every time"]
+    forbidden = forbidden_in(expression)
     if not forbidden and (why := unsafe(node_of(expression))) is not None:
         forbidden = [f"is not safe for every record: {why}"]
     yield from forbidden
     if not forbidden and (why := _refused(rows, attempt(check, wanted, F.rand() < 2))) is not None:
         yield f"cannot be computed for any row: {why}"
+
+
+def forbidden_in(expression: Any) -> list[str]:
+    """What an analyzed expression does that no declared one may: then a repetition would have another result."""
+    forbidden = sorted({FORBIDDEN[kind] for kind in _classes(expression) if kind in FORBIDDEN})
+    return forbidden or ([] if expression.deterministic() else ["gives another answer every time"])
 
 
 def _classes(expression: Any) -> Iterable[str]:

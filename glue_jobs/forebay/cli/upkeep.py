@@ -155,6 +155,9 @@ def _show_merged(ran: RunResult[TableMerge]) -> None:
     for table in ran.tables:
         for one in table.steps:
             anew = f"; computed anew: {one.anew}" if one.anew else ""
+            if table.is_rollup:
+                console.print(f"{table.table}: {one.keys:,} groups computed{anew}")
+                continue
             console.print(
                 f"{table.table}: {one.inserted:,} rows inserted, {one.updated:,} updated, {one.deleted:,} deleted, by "
                 f"changes of {one.keys:,} keys{anew}"
@@ -162,7 +165,7 @@ def _show_merged(ran: RunResult[TableMerge]) -> None:
         if table.reason:
             error_console.print(styled(f"{table.table}: {table.reason}", "red", f" {table.detail}"))
     if not any(table.steps or table.reason for table in ran.tables):
-        error_console.print("nothing to merge: all states are up to date, or no table is in mode merge")
+        error_console.print("nothing to merge: all states and rollups are up to date, or none is declared")
 
 
 def _plan_only(settings: CompactSettings, *, as_json: bool) -> int:

@@ -11,6 +11,7 @@
 * `event_time` the moment of a record                             * `schedule` when upkeep runs
 * `merge` what the changes of a table are merged into
 * `properties` Delta's own that may be declared
+* `rollup` aggregates over the rows of tables
 * `pinned` the declarations of work that may be repeated
 * `object_key`, `object_metadata` fields that come from the object instead of the record
 """

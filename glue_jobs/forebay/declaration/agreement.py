@@ -8,6 +8,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Collection, Iterable, Sequence
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from forebay.declaration import object_key
@@ -31,6 +32,8 @@ def disagreements(
     `all_tables` says whether every table could be read."""
     yield from _twins(service.tables)
     yield from _states_of_others(service.tables)
+    if all_tables:
+        yield from _rollups_of_nothing(service)
     if all_tables:  # of a table that could not be read nobody knows the group
         yield from _groups_of_nobody(service)
     if service.feeds and "envelope" in given:
@@ -63,6 +66,28 @@ def _states_of_others(tables: Sequence[Table]) -> Iterable[Problem]:
                 yield Problem(f"tables: {table.name}: merge.into", what, "give the state a name of its own")
         if any(other is not table and again.glob == merge.glob for other, again in merged):
             yield Problem(f"tables: {table.name}: merge.into", f"{merge.into} is the state of two tables", "name two")
+
+
+def _rollups_of_nothing(service: Service) -> Iterable[Problem]:
+    """Rollups of tables that nobody makes, and those whose own table something else writes."""
+
+    def writers(name: str) -> list[str]:
+        states = (table.name for table in service.tables if table.merge and fnmatchcase(name, table.merge.glob))
+        return [*(table.name for table in service.tables if table.makes(name)), *states]
+
+    for rollup in service.rollups:
+        where = f"rollups: {rollup.name}"
+        if taken := writers(rollup.name):
+            yield Problem(
+                f"{where}: name", f"is also a table that the declaration of {taken[0]} writes", "name another"
+            )
+        if sum(other.name == rollup.name for other in service.rollups) > 1:
+            yield Problem(where, "is declared twice", "remove one")
+        for name in rollup.tables:
+            if not writers(name):
+                yield Problem(
+                    f"{where}: tables", f"no declaration makes {name}", "name tables or states of this service"
+                )
 
 
 def _groups_of_nobody(service: Service) -> Iterable[Problem]:

@@ -1,8 +1,8 @@
 """The declarations: what a service is, which tables exist and which records belong to them.
 
-Enters: `service.toml` and `tables/*.toml` beside it, from a folder or an s3:// prefix. Leaves: a frozen `Service` with
-a version (a hash of the text), so that the ledger can say which declarations loaded a file. Every problem of every file
-is reported at once, with file, key and a suggestion (`InvalidConfiguration`).
+Enters: `service.toml`, and beside it `tables/*.toml` and `rollups/*.toml`, from a folder or an s3:// prefix. Leaves: a frozen
+`Service` with a version (a hash of the text), so that the ledger can say which declarations loaded a file. Every problem
+of every file is reported at once, with file, key and a suggestion (`InvalidConfiguration`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from importlib import resources
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal, TypeVar, get_args
 
 from pydantic import BaseModel, Field, ValidationError, field_validator
 
@@ -29,6 +29,7 @@ from forebay.declaration.form import Explosion, Form, Forms, Keys
 from forebay.declaration.merge import Merge
 from forebay.declaration.place import deciding
 from forebay.declaration.privacy import Personal, Privacy
+from forebay.declaration.rollup import Rollup
 from forebay.declaration.schedule import Schedule
 from forebay.declaration.table import Compaction, Table
 from forebay.errors import InvalidConfiguration, Problem
@@ -46,6 +47,8 @@ __all__ = [
     "parse_service",
 ]
 
+
+Part = TypeVar("Part", bound=BaseModel)
 
 Overwritten = Literal["append", "ignore", "replace"]
 
@@ -73,6 +76,7 @@ class Service(Declared):
     tables: tuple[Table, ...] = Field(
         description="the destinations, tried in order: the first that fits takes the record"
     )
+    rollups: tuple[Rollup, ...] = Field((), description="tables of aggregates over the rows of others")
     overwritten: Overwritten = Field(
         "append",
         description="when a key gets other bytes: load them too, ignore them, or let them take the place of the earlier ones",
@@ -239,20 +243,22 @@ def parse_service(texts: Mapping[str, str]) -> Service:
             problems.append(Problem(name, f"is not TOML: {broken}"))
     main = dict(parsed.get("service.toml", {}))
     tables = [(f"service.toml: tables.{i}", table) for i, table in enumerate(main.pop("tables", []))]
-    tables += [(name, table) for name, table in parsed.items() if name != "service.toml"]
-    good: list[Table] = []
-    for where, table in tables:
-        try:
-            good.append(Table.model_validate(table))
-        except ValidationError as refused:
-            problems += _explained(refused, where, table, Table)
+    tables += [(name, table) for name, table in parsed.items() if not name.startswith(("service.toml", "rollups/"))]
+    rollups = [(f"service.toml: rollups.{i}", rollup) for i, rollup in enumerate(main.pop("rollups", []))]
+    rollups += [(name, rollup) for name, rollup in parsed.items() if name.startswith("rollups/")]
+    good, refusals = _valid(Table, tables)
+    problems += refusals
+    good_rollups, refusals = _valid(Rollup, rollups)
+    problems += refusals
     problems += [
         Problem(f"service.toml: {name}", "is filled by forebay", hint) for name, hint in FILLED.items() if name in main
     ]
     version = hashlib.sha256("\0".join(f"{n}\0{t}" for n, t in sorted(texts.items())).encode()).hexdigest()[:12]
     wrong: set[str] = set()
     try:
-        service = Service.model_validate({**main, "tables": good, "version": version, "paused": ()})
+        service = Service.model_validate(
+            {**main, "tables": good, "rollups": good_rollups, "version": version, "paused": ()}
+        )
     except ValidationError as refused:
         problems += _explained(refused, "service.toml", main, Service)
         # The sections that hold are still compared with the tables.
@@ -265,6 +271,17 @@ def parse_service(texts: Mapping[str, str]) -> Service:
     if problems:
         raise InvalidConfiguration(problems)
     return service
+
+
+def _valid(model: type[Part], given: Iterable[tuple[str, Any]]) -> tuple[list[Part], list[Problem]]:
+    good: list[Part] = []
+    problems: list[Problem] = []
+    for where, section in given:
+        try:
+            good.append(model.model_validate(section))
+        except ValidationError as refused:
+            problems += _explained(refused, where, section, model)
+    return good, problems
 
 
 def _explained(refused: ValidationError, where: str, given: Any, model: type[BaseModel]) -> Iterable[Problem]:
@@ -295,7 +312,7 @@ def _from_folder(place: Path) -> dict[str, str]:
 
 
 def _files_of(folder: Path) -> list[Path]:
-    return [*folder.glob("service.toml"), *folder.glob("tables/*.toml")]
+    return [*folder.glob("service.toml"), *folder.glob("tables/*.toml"), *folder.glob("rollups/*.toml")]
 
 
 def _from_s3(place: str, s3: Any) -> dict[str, str]:
@@ -318,5 +335,5 @@ def _listed(place: str, s3: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
     for page in s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix):
         for found in page.get("Contents", []):
             name = found["Key"].removeprefix(prefix)
-            if name == "service.toml" or re.fullmatch(r"tables/[^/]+\.toml", name):
+            if name == "service.toml" or re.fullmatch(r"(tables|rollups)/[^/]+\.toml", name):
                 yield name, found

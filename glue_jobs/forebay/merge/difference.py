@@ -25,11 +25,12 @@ OF_A_FILE = ("path", "partitionValues", "size", "deletionVector")
 
 @dataclass(frozen=True)
 class Difference:
-    """Files as the JSON of Delta's action `add`, up to this version."""
+    """Files as the JSON of Delta's action `add`, up to this version. `passing` are those of `left` that came in between."""
 
     version: int
     came: tuple[str, ...]
     left: tuple[str, ...]
+    passing: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,7 @@ def difference(table: Objects, before: int, now: int) -> Difference | Unknown:
     be readable any more, so where its rows are needed, the whole table is looked at as it is now."""
     came: dict[str, str] = {}
     left: dict[str, str] = {}
+    new: set[str] = set()
     last = min(now, before + MOST_COMMITS)
     for version in range(before + 1, last + 1):
         content = table.read(commit_name(version))
@@ -51,7 +53,10 @@ def difference(table: Objects, before: int, now: int) -> Difference | Unknown:
             return Unknown(f"commit {version} of the changes is gone from their log")
         for action in _changing(content):
             if "add" in action:
-                came[_identity(action["add"])] = _as_add(action["add"])
+                one = _identity(action["add"])
+                came[one] = _as_add(action["add"])
+                if one not in left:
+                    new.add(one)
             elif "partitionValues" not in action["remove"] or "size" not in action["remove"]:
                 return Unknown(f"commit {version} of the changes does not say what the files were that it removed")
             else:
@@ -67,7 +72,8 @@ def difference(table: Objects, before: int, now: int) -> Difference | Unknown:
         return Unknown("the changes are partitioned in another way than before")
     if left and last < now:
         return Unknown("rows left the changes, and more commits came since than one step takes")
-    return Difference(last, tuple(file for one, file in came.items() if one not in left), tuple(left.values()))
+    came_to_stay = tuple(file for one, file in came.items() if one not in left)
+    return Difference(last, came_to_stay, tuple(left.values()), tuple(left[one] for one in left if one in new))
 
 
 def _changing(content: bytes) -> Iterator[Mapping[str, Any]]:

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from forebay.events import Event, metric
 
-__all__ = ["MergeEnded", "TableMerged", "TableNotMerged"]
+__all__ = ["MergeEnded", "TableMerged", "TableNotMerged", "TableRolledUp"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,6 +39,19 @@ class TableNotMerged(Event):
     reason: str
     detail: str
     tables: int = metric(default=1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableRolledUp(Event):
+    """A rollup was brought up to date. `groups` were computed again, and `lag_s` is how long the oldest change had waited."""
+
+    service: str
+    table: str
+    version: int
+    groups: int = metric()
+    lag_s: float = metric("Seconds")
+    computed_anew: str | None = None
+    seconds: float = metric("Seconds")
 
 
 @dataclass(frozen=True, kw_only=True)

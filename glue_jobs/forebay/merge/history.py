@@ -44,7 +44,7 @@ class History(State):
         if found.touched is not None:
             keys = keys.unionByName(found.touched)
         keys = keys.distinct()
-        state, tombstones = self._rows_of(keys, self.path), self._rows_of(keys, self._tombstones)
+        state, tombstones = self._rows_of(keys, self.table), self._rows_of(keys, self._tombstones)
         candidates = found.fresh.unionByName(self._changes_of(state, tombstones, schema, found))
         if found.touched is not None:
             candidates = candidates.unionByName(found.all_of(found.touched))
@@ -101,9 +101,9 @@ class History(State):
         here = self._same_key() & (F.col(f"t.`{self._merge.sequence_by[0]}`") == F.col("s.at"))
         columns = {name: F.col(f"s.v.{name}") for name in self._tombstone_columns()}
         dies = F.col("s.deletes")
-        merge = self._start(self._tombstones, source, here).whenMatchedDelete(~dies)
+        merge = self._tombstones.merge(source, here).whenMatchedDelete(~dies)
         merge = merge.whenMatchedUpdate(dies, columns).whenNotMatchedInsert(dies, columns)
-        self._execute(merge, version)
+        self._tombstones.execute(merge, self._txn(version))
 
     def _merge_rows(self, winners: DataFrame, schema: StructType, version: int) -> None:
         from pyspark.sql import functions as F
@@ -113,8 +113,8 @@ class History(State):
         lives = F.col("s.lives")
         values = {f"`{name}`": F.col(f"s.r.`{name}`") for name in schema.names}
         values |= {"valid_from": F.col("s.at"), "valid_to": F.col("s.until")}
-        merge = self._start(self.path, winners, here).whenMatchedDelete(~lives).whenMatchedUpdate(lives, values)
-        self._execute(merge.whenNotMatchedInsert(lives, values), version)
+        merge = self.table.merge(winners, here).whenMatchedDelete(~lives).whenMatchedUpdate(lives, values)
+        self.table.execute(merge.whenNotMatchedInsert(lives, values), self._txn(version))
 
     def _values(self, schema: StructType) -> list[Expression]:
         from pyspark.sql import functions as F

@@ -1,6 +1,6 @@
-"""The states of a lake are brought up to date, each under the leases that compaction and maintenance of it take, too.
+"""The states and rollups of a lake are brought up to date, each under the leases that compaction and maintenance of it take.
 
-In: declarations, and the names of tables of changes or of states. Out: a `TableMerge` for each state that was behind. A failure
+In: declarations, and the names of tables of changes, states or rollups. Out: a `TableMerge` for each that was behind. A failure
 of one stops no other, and the next run does what is left. `forebay merge` runs it, and so does the ingest job beside its
 batches.
 """
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -20,16 +20,18 @@ from forebay.aws.client import client
 from forebay.aws.preflight import check_lake
 from forebay.batch.expectations import check_expressions
 from forebay.declaration.merge import Merge
+from forebay.declaration.rollup import Rollup
 from forebay.declaration.service import Service, load_service
 from forebay.errors import ForebayError, InvalidConfiguration
-from forebay.events import Emit
+from forebay.events import Emit, Event
 from forebay.lake.layout import lease_of, table_path, tombstones_of
 from forebay.lake.lease import Lease, LeaseHeld, hold
 from forebay.lake.log.listing import NoTable, list_log
 from forebay.lake.log.tables import tables_of
 from forebay.lake.objects import open_objects, s3_client_for
 from forebay.lake.safety import session_for
-from forebay.merge.events import MergeEnded, TableMerged, TableNotMerged
+from forebay.merge.events import MergeEnded, TableMerged, TableNotMerged, TableRolledUp
+from forebay.merge.rollup import roll_up
 from forebay.merge.step import Step, step
 from forebay.settings import MergeSettings
 from forebay.spark.signals import stopping_on_signals
@@ -50,18 +52,27 @@ SAFE = {"spark.sql.files.ignoreMissingFiles": "false", "spark.sql.files.ignoreCo
 
 @dataclass(frozen=True, kw_only=True)
 class TableMerge(TableResult):
-    """What became of one state."""
+    """What became of one state or rollup."""
 
     steps: tuple[Step, ...] = ()
+    is_rollup: bool = False
 
 
 @dataclass(frozen=True)
 class Pair:
-    """A table of changes, the state that it is merged into, and how."""
+    """A state, the table of changes that it is made of, and how."""
 
+    name: str
     log: str
-    state: str
     merge: Merge
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        return (self.log,)
+
+
+Derivation = Pair | Rollup
+"""Of the table `name`, from `tables`."""
 
 
 def merge(settings: MergeSettings, *, emit: Emit, stop: threading.Event | None = None) -> RunResult[TableMerge]:
@@ -82,7 +93,7 @@ def merge(settings: MergeSettings, *, emit: Emit, stop: threading.Event | None =
 
 
 class Merger:
-    """One process's. It remembers which logs it has merged, so that a look at those that did not change costs a listing."""
+    """One process's. It remembers what it has brought up to date, so that a look at the others costs a listing each."""
 
     def __init__(
         self,
@@ -97,33 +108,43 @@ class Merger:
         self._spark, self._lake, self._logs, self._emit, self._at_once = spark, lake, logs, emit, at_once
         self._catalog = catalog
         self._s3 = s3_client_for(lake)
-        self._known: dict[Pair, int] = {}
+        self._known: dict[str, tuple[Derivation, tuple[int | None, ...]]] = {}
 
     def run(self, service: Service, names: Collection[str], stop: threading.Event) -> RunResult[TableMerge]:
-        """All states that are behind, or those that are named, by their own names or by those of their changes."""
+        """All states that are behind, or those that are named, by their own names or by those of their changes. After them the
+        rollups, by their own names or by those of their tables."""
         began = time.monotonic()
-        looked = {pair: self._version_of(pair.log) for pair in self._pairs(service, names)}
-        pairs = {pair.state: pair for pair, version in looked.items() if version not in (None, self._known.get(pair))}
-        if not pairs:
-            return RunResult(tables=())
-
-        def work(state: str, lease: Lease) -> TableMerge:
-            return self._one(pairs[state], lease, stop)
-
-        at_once = self._at_once
-        ran = over_tables(pairs, self._lake, work, unfinished=TableMerge, at_once=at_once, stop=stop)
-        done = RunResult(tables=ran)
-        for finished in (one for one in ran if not one.reason):
-            version = looked[pairs[finished.table]]
-            assert version is not None
-            self._known[pairs[finished.table]] = max([version, *(one.version for one in finished.steps)])
-        self._report(done, service.name, pairs, time.monotonic() - began)
+        rollups = [one for one in service.rollups if not names or {one.name, *one.tables} & set(names)]
+        pairs = list(self._pairs(service, names, {name for one in rollups for name in (one.name, *one.tables)}))
+        done = RunResult(tables=(*self._bring(pairs, stop), *self._bring(rollups, stop)))
+        them: Sequence[Derivation] = (*pairs, *rollups)
+        self._report(done, service.name, {one.name: one for one in them}, time.monotonic() - began)
         return done
 
-    def _pairs(self, service: Service, names: Collection[str]) -> Iterator[Pair]:
+    def _bring(self, them: Sequence[Derivation], stop: threading.Event) -> tuple[TableMerge, ...]:
+        """Up to date, those that are behind."""
+        looked = {one.name: (one, tuple(map(self._version_of, one.tables))) for one in them}
+        behind = {
+            name: one
+            for name, (one, versions) in looked.items()
+            if set(versions) != {None} and self._known.get(name) != (one, versions)
+        }
+        if not behind:
+            return ()
+
+        def work(name: str, lease: Lease) -> TableMerge:
+            return self._one(behind[name], lease, stop)
+
+        at_once = self._at_once
+        ran = over_tables(behind, self._lake, work, unfinished=TableMerge, at_once=at_once, stop=stop)
+        for finished in (one for one in ran if not one.reason):
+            self._known[finished.table] = looked[finished.table]
+        return ran
+
+    def _pairs(self, service: Service, names: Collection[str], others: Collection[str]) -> Iterator[Pair]:
         merged = [table for table in service.tables if table.merge is not None]
         there = tables_of(self._lake, s3=self._s3) if merged else []
-        wanted = set(names)
+        wanted = set(names) - set(others)
         for log in there:
             declared = service.maker_of(log)
             if declared is None or declared.merge is None:
@@ -132,11 +153,12 @@ class Merger:
             assert state is not None
             if not names or {log, state} & set(names):
                 wanted -= {log, state}
-                yield Pair(log, state, declared.merge)
+                yield Pair(state, log, declared.merge)
         if wanted:
-            name = min(wanted)
             raise InvalidConfiguration.one(
-                f"table {name}", "is neither a table of changes in this lake nor a state", 'mode = "merge" declares one'
+                f"table {min(wanted)}",
+                "is neither a table of changes in this lake, nor a state, nor a rollup",
+                'mode = "merge" or a file in rollups/ declares one',
             )
 
     def _version_of(self, log: str) -> int | None:
@@ -145,52 +167,48 @@ class Merger:
         except NoTable:
             return None
 
-    def _one(self, pair: Pair, lease: Lease, stop: threading.Event) -> TableMerge:
+    def _one(self, it: Derivation, lease: Lease, stop: threading.Event) -> TableMerge:
         from py4j.protocol import Py4JError
         from pyspark.errors import PySparkException
 
         steps: list[Step] = []
+        rollup = isinstance(it, Rollup)
 
-        def left(reason: str, detail: str) -> TableMerge:
-            return TableMerge(table=pair.state, steps=tuple(steps), reason=reason, detail=detail)
+        def ended(reason: str, detail: str) -> TableMerge:
+            return TableMerge(table=it.name, steps=tuple(steps), is_rollup=rollup, reason=reason, detail=detail)
 
         try:
-            with _tombstones_held(self._lake, pair.state, self._s3):
-                while (done := self._step(pair, lease)) is not None:
+            with _tombstones_held(self._lake, it, self._s3):
+                while (done := self._step(it, lease)) is not None:
                     steps.append(done)
                     if not done.behind:
                         break
                     if stop.is_set():
-                        return left("stopped", "the run was asked to stop; the next run continues")
+                        return ended("stopped", "the run was asked to stop; the next run continues")
         except LeaseHeld as taken:
-            return left("busy", f"{taken.holder} works on the table's tombstones; the next run takes it")
+            return ended("busy", f"{taken.holder} works on the table's tombstones; the next run takes it")
         except (PySparkException, Py4JError, ClientError, BotoCoreError, OSError, ForebayError) as failure:
-            return left("conflict" if reason_of(failure) == "conflict" else "failed", sentence_of(failure))
-        return TableMerge(table=pair.state, steps=tuple(steps))
+            return ended("conflict" if reason_of(failure) == "conflict" else "failed", sentence_of(failure))
+        return ended("", "")
 
-    def _step(self, pair: Pair, lease: Lease) -> Step | None:
+    def _step(self, it: Derivation, lease: Lease) -> Step | None:
         session = self._spark.newSession()
         for name, value in SAFE.items():
             session.conf.set(name, value)
-        done = step(
-            session,
-            self._lake,
-            pair.log,
-            pair.state,
-            pair.merge,
-            logs=self._logs,
-            lease=lease,
-            s3=self._s3,
-        )
-        path = table_path(self._lake, pair.state)
+        with_all: dict[str, Any] = {"logs": self._logs, "lease": lease, "s3": self._s3}
+        if isinstance(it, Rollup):
+            done = roll_up(session, self._lake, it, **with_all)
+        else:
+            done = step(session, self._lake, it.log, it.name, it.merge, **with_all)
+        path = table_path(self._lake, it.name)
         if self._catalog is not None and (seen := self._logs.look(path)) is not None:
-            self._catalog.keep(pair.state, path, seen.schema)
+            self._catalog.keep(it.name, path, seen.schema)
         return done
 
-    def _report(self, done: RunResult[TableMerge], service: str, pairs: dict[str, Pair], seconds: float) -> None:
+    def _report(self, done: RunResult[TableMerge], service: str, them: dict[str, Derivation], seconds: float) -> None:
         for ran in done.tables:
             for one in ran.steps:
-                self._emit(_merged(one, service, pairs[ran.table]))
+                self._emit(_event(one, service, them[ran.table]))
         report_unfinished(done, service, TableNotMerged, self._emit)
         if any(ran.steps or ran.reason for ran in done.tables):
             tables = sum(bool(ran.steps) for ran in done.tables)
@@ -199,16 +217,22 @@ class Merger:
 
 
 @contextmanager
-def _tombstones_held(lake: str, state: str, s3: Any) -> Iterator[None]:
-    """Compaction takes them for a table of their own."""
-    lease = hold(lease_of(lake, tombstones_of(state)), wait_s=0, s3=s3)
+def _tombstones_held(lake: str, it: Derivation, s3: Any) -> Iterator[None]:
+    """Those of a state: compaction takes them for a table of their own."""
+    if isinstance(it, Rollup):
+        yield
+        return
+    lease = hold(lease_of(lake, tombstones_of(it.name)), wait_s=0, s3=s3)
     try:
         yield
     finally:
         lease.let_go()
 
 
-def _merged(one: Step, service: str, pair: Pair) -> TableMerged:
-    told: dict[str, Any] = {"rows_inserted": one.inserted, "rows_updated": one.updated, "rows_deleted": one.deleted}
-    told |= {"lag_s": one.lag_s, "computed_anew": one.anew, "seconds": one.seconds}
-    return TableMerged(service=service, table=pair.state, log=pair.log, version=one.version, keys=one.keys, **told)
+def _event(one: Step, service: str, it: Derivation) -> Event:
+    told: dict[str, Any] = {"service": service, "table": it.name, "version": one.version, "lag_s": one.lag_s}
+    told |= {"computed_anew": one.anew, "seconds": one.seconds}
+    if isinstance(it, Rollup):
+        return TableRolledUp(**told, groups=one.keys)
+    told |= {"rows_inserted": one.inserted, "rows_updated": one.updated, "rows_deleted": one.deleted}
+    return TableMerged(**told, log=it.log, keys=one.keys)

@@ -1,6 +1,6 @@
-"""How far a state is behind its log, from the two logs alone, without Spark.
+"""How far a state is behind its log, or a rollup behind its table, from the two logs alone, without Spark.
 
-In: a lake and the name of a state. Out: a `Lag`, or None for a table that is no state.
+In: a lake and the name of a state. Out: a `Lag`, or None for a table that is none, or a rollup of several tables.
 """
 
 from __future__ import annotations
@@ -8,17 +8,19 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from forebay.lake.layout import DERIVED_FROM, table_path
 from forebay.lake.log.listing import NoTable, commit_name, committed_at, list_log
 from forebay.lake.objects import Objects, open_objects
 
-__all__ = ["APPS", "Lag", "lag_of"]
+__all__ = ["APPS", "ROLLUPS", "Lag", "lag_of", "waited_s"]
 
 APPS = "forebay-merge:"
 """How the names of a merge's transactions begin; the table's own id and the way to merge follow."""
+ROLLUPS = "forebay-rollup:"
+"""The same of a rollup's."""
 NEWEST = 200
 """Commits of a state that are looked through for a transaction. Compaction makes a few between two merges."""
 
@@ -59,6 +61,12 @@ def _merged(state: Objects) -> int | None:
     last = list_log(state).version
     for version in range(last, max(-1, last - NEWEST), -1):
         for line in (state.read(commit_name(version)) or b"").splitlines():
-            if line.startswith(b'{"txn"') and (txn := json.loads(line)["txn"])["appId"].startswith(APPS):
+            if line.startswith(b'{"txn"') and (txn := json.loads(line)["txn"])["appId"].startswith((APPS, ROLLUPS)):
                 return int(txn["version"])
     return None
+
+
+def waited_s(log: Objects, version: int) -> float:
+    """Since a commit was made; 0 where the log has it no more."""
+    at = committed_at(log, version)
+    return 0 if at is None else round((datetime.now(UTC) - at).total_seconds(), 1)

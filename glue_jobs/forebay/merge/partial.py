@@ -26,7 +26,7 @@ class Partial(State):
 
     def grows_into(self, schema: StructType) -> bool:
         """Values of both go into one column, so a type must be the same one, also inside."""
-        seen = self._logs.look(self.path)
+        seen = self.table.seen()
         before = {} if seen is None else {field.name: field.dataType.simpleString() for field in seen.schema.fields}
         same = all(before.get(field.name) in (None, field.dataType.simpleString()) for field in schema.fields)
         return same and super().grows_into(schema)
@@ -63,7 +63,7 @@ class Partial(State):
         fresh = self._ranking.folded(found.fresh)
         keys = fresh.select("k")
         rank = F.struct(*self._ranking.rank("row")).alias("state_q")
-        state = self._rows_of(keys, self.path).select("k", "row", rank)
+        state = self._rows_of(keys, self.table).select("k", "row", rank)
         rank = F.struct(*self._tombstone_rank("row")).alias("tombstone_q")
         tombstones = self._rows_of(keys, self._tombstones).select("k", rank)
         late = self._not_newer_than("state_q") | self._not_newer_than("tombstone_q")

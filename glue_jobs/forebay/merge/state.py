@@ -10,21 +10,17 @@ is found, and the state is computed anew from the whole log.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from forebay.declaration.merge import Merge
-from forebay.declaration.properties import CHANGE_FEED
-from forebay.errors import Halt, InvalidConfiguration
-from forebay.lake.layout import DERIVED_FROM, table_path, tombstones_of
-from forebay.lake.log.definition import definition_of
+from forebay.lake.layout import table_path, tombstones_of
 from forebay.lake.objects import Objects
+from forebay.merge.derived import Derived
 from forebay.merge.lag import APPS
 from forebay.merge.winners import RANK, ChangedKeys, Ranking, newer
 from forebay.table.commit import Txn
-from forebay.table.exchange import of_session
 from forebay.table.kernel import TableLogs
 
 if TYPE_CHECKING:
@@ -38,8 +34,6 @@ NOTED = "_ingested_at"
 """By which a tombstone's age is told."""
 MOST_PARTITIONS = 1000
 """That a merge names. Of more it reads all."""
-PROPERTIES = {"delta.enableDeletionVectors": "false"}
-"""Every reader shall read it, whatever the cluster's own defaults are."""
 
 
 def transactions_of(merge: Merge, log_id: str) -> str:
@@ -62,37 +56,24 @@ class State:
         app_id: str,
     ) -> None:
         self._session, self._log, self.name, self._ranking, self._logs = session, log, name, ranking, logs
-        self._merge, self._app_id, self._change_feed = ranking.merge, app_id, ranking.merge.change_feed
-        self.path, self._tombstones = table_path(lake, name), table_path(lake, tombstones_of(name))
+        self._merge, self._app_id = ranking.merge, app_id
+        self.table = Derived(session, logs, table_path(lake, name), log, change_feed=ranking.merge.change_feed)
+        self._tombstones = Derived(session, logs, table_path(lake, tombstones_of(name)), log)
         self._cached: list[DataFrame] = []
 
     def version(self) -> int:
         """The version of the log that it is the state of; -1 where it must be computed from the whole log."""
-        if self._logs.last_version_at(self._tombstones, self._app_id, again=True) < 0:
+        if self._tombstones.version_of(self._app_id) < 0:
             return -1
-        return self._logs.last_version_at(self.path, self._app_id, again=True)
+        return self.table.version_of(self._app_id)
 
     def must_be_ours(self, objects: Objects) -> None:
         """Refuses a table at the state's place that is none. `objects` are those at that place."""
-        if self._logs.look(self.path, again=True) is None:
-            return
-        found = definition_of(objects).configuration.get(DERIVED_FROM)
-        if found != self._log:
-            what = f"is a state of {found}" if found else "is a table of its own, and no state that forebay computed"
-            raise InvalidConfiguration.one(
-                f"table {self.name}", what, f"give the state of {self._log} another name in merge.into"
-            )
-
-    def begin_feed(self) -> None:
-        """Where one is declared, and the state that is there has none yet. Its own commits do not know of it."""
-        seen = self._logs.look(self.path)
-        if seen is None or not self._change_feed or seen.snapshot.getTableProperties().get(CHANGE_FEED) == "true":
-            return
-        self._session.sql(f"ALTER TABLE delta.`{self.path}` SET TBLPROPERTIES ('{CHANGE_FEED}' = 'true')")
+        self.table.must_be_ours(objects, f"give the state of {self._log} another name in merge.into")
 
     def grows_into(self, schema: StructType) -> bool:
         """Whether the log's columns are the state's, or more of them."""
-        seen = self._logs.look(self.path)
+        seen = self.table.seen()
         return seen is not None and _grows(self._without_own(seen.schema), schema)
 
     def winners(self, changes: DataFrame) -> DataFrame:
@@ -102,8 +83,8 @@ class State:
     def compute(self, winners: DataFrame, schema: StructType, version: int) -> None:
         """Anew, from the winners of the whole log. Readers see the old state until the commit."""
         rows = winners.where("not deletes").select(*self._values(schema))
-        self._overwrite(self._tombstones, self._as_tombstones(winners.where("deletes")), (), version)
-        self._overwrite(self.path, rows, self._merge.partitions, version)
+        self._tombstones.overwrite(self._as_tombstones(winners.where("deletes")), (), self._txn(version))
+        self.table.overwrite(rows, self._merge.partitions, self._txn(version))
 
     def told(self, found: ChangedKeys, schema: StructType) -> DataFrame:
         """What it must be told after these changes, with `deletes` and `final`: whether a row is a delete, and whether it
@@ -115,17 +96,14 @@ class State:
         if deletes or anew:
             self._merge_tombstones(winners, version)
         self._merge_rows(winners, schema, version)
-        if not self._logs.has(self.path, Txn(self._app_id, version), again=True):
-            # Delta leaves out a commit that changes no row; without it these changes would be looked at for ever.
-            self._append_nothing(version)
+        self.table.note(self._txn(version))
 
     def _competing(self, winners: DataFrame) -> DataFrame:
         """Those that are not older than the deletion of their key."""
         from pyspark.sql import functions as F
 
         keys = F.struct(*(F.col(f"`{name}`") for name in self._merge.keys))
-        known = self._session.read.format("delta").load(self._tombstones)
-        known = known.select(keys.alias("tk"), F.struct(*self._tombstone_rank("")).alias("tq"))
+        known = self._tombstones.rows().select(keys.alias("tk"), F.struct(*self._tombstone_rank("")).alias("tq"))
         both = winners.join(known, F.col("k") == F.col("tk"), "left")
         late = newer(self._ranking.parts_of("tq"), self._ranking.parts_of("q"))
         return both.where(F.col("final") | F.col("tk").isNull() | ~late).drop("tk", "tq")
@@ -135,15 +113,16 @@ class State:
         from delta.tables import DeltaTable
         from pyspark.sql import functions as F
 
-        table = DeltaTable.forPath(self._session, self._tombstones)
+        table = DeltaTable.forPath(self._session, self._tombstones.path)
         table.delete(F.col(NOTED) < F.lit(before))
 
     def grow(self, schema: StructType) -> None:
         """Gives the state the log's new columns, in a commit without rows."""
-        seen = self._logs.look(self.path, again=True)
+        seen = self.table.seen()
         if seen is not None and _grows(schema, seen.schema):
             return
-        self._nothing(schema).write.format("delta").mode("append").option("mergeSchema", "true").save(self.path)
+        nothing = self.table.nothing(schema)
+        nothing.write.format("delta").mode("append").option("mergeSchema", "true").save(self.table.path)
 
     def let_go(self) -> None:
         """Of rows that were kept from one job to the next."""
@@ -156,12 +135,12 @@ class State:
         self._cached.append(rows.persist())
         return rows
 
-    def _rows_of(self, keys: DataFrame, path: str) -> DataFrame:
+    def _rows_of(self, keys: DataFrame, table: Derived) -> DataFrame:
         """Rows of these keys in one of the two tables, each with its key."""
         from pyspark.sql import functions as F
 
-        rows = self._session.read.format("delta").load(path)
-        for here in self._where_they_are(keys, prefix="") if path == self.path else ():
+        rows = table.rows()
+        for here in self._where_they_are(keys, prefix="") if table is self.table else ():
             rows = rows.where(here)
         key = F.struct(*(F.col(f"`{name}`") for name in self._merge.keys))
         return rows.select(key.alias("k"), F.struct("*").alias("row")).join(keys, "k", "left_semi")
@@ -173,10 +152,10 @@ class State:
         values = {name: F.col(f"s.v.{name}") for name in self._tombstone_columns()}
         gone = F.col("r").isNull().alias("gone")
         source = winners.select("k", "deletes", "final", "q", gone, F.struct(*self._tombstone_values()).alias("v"))
-        merge = self._start(self._tombstones, source, self._same_key())
+        merge = self._tombstones.merge(source, self._same_key())
         merge = merge.whenMatchedDelete(F.col("s.gone") | (~F.col("s.deletes") & (final | wins)))
         merge = merge.whenMatchedUpdate(F.col("s.deletes") & (final | wins), values)
-        self._execute(merge.whenNotMatchedInsert(F.col("s.deletes"), values), version)
+        self._tombstones.execute(merge.whenNotMatchedInsert(F.col("s.deletes"), values), self._txn(version))
 
     def _merge_rows(self, winners: DataFrame, schema: StructType, version: int) -> None:
         from pyspark.sql import functions as F
@@ -185,9 +164,9 @@ class State:
         gone = F.col("s.r").isNull()
         values = {f"`{name}`": F.col(f"s.r.`{name}`") for name in schema.names}
         here = reduce(lambda a, b: a & b, self._where_they_are(winners), self._same_key())
-        merge = self._start(self.path, winners, here)
+        merge = self.table.merge(winners, here)
         merge = merge.whenMatchedDelete(gone | (F.col("s.deletes") & wins)).whenMatchedUpdate(~gone & wins, values)
-        self._execute(merge.whenNotMatchedInsert(~gone & ~F.col("s.deletes"), values), version)
+        self.table.execute(merge.whenNotMatchedInsert(~gone & ~F.col("s.deletes"), values), self._txn(version))
 
     def _wins(self, others: list[Expression]) -> Expression:
         return newer(self._ranking.parts_of("s.q"), others)
@@ -208,49 +187,8 @@ class State:
         for name in self._merge.partitions if len(rows) <= MOST_PARTITIONS else ():
             yield F.col(f"{prefix}`{name}`").isin(sorted({row[name] for row in rows}))
 
-    def _start(self, path: str, source: DataFrame, condition: Expression) -> Any:
-        from delta.tables import DeltaTable
-
-        return DeltaTable.forPath(self._session, path).alias("t").merge(source.alias("s"), condition)
-
-    def _execute(self, merge: Any, version: int) -> None:
-        with self._counted_as(version):
-            merge.execute()
-
-    def _counted_as(self, version: int) -> AbstractContextManager[None]:
-        return of_session(self._session, Txn(self._app_id, version))
-
-    def _overwrite(self, path: str, rows: DataFrame, partitions: tuple[str, ...], version: int) -> None:
-        self._create(
-            path, rows.schema, partitions, {CHANGE_FEED: "true"} if self._change_feed and path == self.path else {}
-        )
-        with self._counted_as(version):
-            writer = rows.write.format("delta").mode("overwrite").option("overwriteSchema", "true")
-            writer.partitionBy(*partitions).save(path)
-        if not self._logs.has(path, Txn(self._app_id, version), again=True):
-            raise Halt(f"{path} was computed anew, but its log has no transaction {version}; run the merge again")
-
-    def _create(
-        self, path: str, schema: StructType, partitions: tuple[str, ...], properties: Mapping[str, str]
-    ) -> None:
-        from delta.tables import DeltaTable
-
-        if self._logs.look(path, again=True) is not None:
-            return
-        maker = DeltaTable.createIfNotExists(self._session).location(path).addColumns(schema).partitionedBy(*partitions)
-        for name, value in {**PROPERTIES, DERIVED_FROM: self._log, **properties}.items():
-            maker = maker.property(name, value)
-        maker.execute()
-
-    def _append_nothing(self, version: int) -> None:
-        seen = self._logs.look(self.path, again=True)
-        if seen is None:
-            raise Halt(f"{self.path} went away while it was merged; the next run computes it anew")
-        with self._counted_as(version):
-            self._nothing(seen.schema).write.format("delta").mode("append").save(self.path)
-
-    def _nothing(self, schema: StructType) -> DataFrame:
-        return self._session.createDataFrame([], schema)
+    def _txn(self, version: int) -> Txn:
+        return Txn(self._app_id, version)
 
     def _values(self, schema: StructType) -> list[Expression]:
         """The keys first: Delta keeps statistics of the first columns, by which a merge passes over files."""

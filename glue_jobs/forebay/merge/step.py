@@ -20,10 +20,11 @@ from forebay.declaration.merge import Merge
 from forebay.errors import Halt, InvalidConfiguration
 from forebay.lake.layout import table_path
 from forebay.lake.lease import Lease
-from forebay.lake.log.listing import commit_name, committed_at, list_log
+from forebay.lake.log.listing import commit_name, list_log
 from forebay.lake.objects import Objects, open_objects
 from forebay.merge.difference import Difference, Unknown, difference
 from forebay.merge.history import OWN, History
+from forebay.merge.lag import waited_s
 from forebay.merge.log_rows import LogVersion
 from forebay.merge.partial import Partial
 from forebay.merge.state import State, transactions_of
@@ -39,8 +40,8 @@ __all__ = ["Step", "kind_of", "step"]
 
 @dataclass(frozen=True, kw_only=True)
 class Step:
-    """What was done, in rows of the state; `tombstones` are deletes that won. `lag_s`: how long the
-    oldest change had waited. `behind`: more commits are waiting than one step takes."""
+    """What was done, in rows of the state; `keys` of a rollup are its groups, `tombstones` are deletes that won. `lag_s`: how
+    long the oldest change had waited. `behind`: more commits are waiting than one step takes."""
 
     version: int
     keys: int = 0
@@ -85,14 +86,14 @@ def step(
         )
     found = _difference(there, changes.schema, commits, before, now)
     lease.check()
-    there.begin_feed()
+    there.table.begin_feed()
     if isinstance(found, Unknown):
         done = _anew(there, changes, ranking, found.reason)
     else:
         done = _forward(there, changes, ranking, found, of_state)
     if done.tombstones:
         there.forget(datetime.now(UTC) - timedelta(days=merge.tombstone_days))
-    lag_s = _waited_s(commits, before + 1)
+    lag_s = waited_s(commits, before + 1)
     return replace(done, lag_s=lag_s, seconds=round(time.monotonic() - began, 3))
 
 
@@ -165,12 +166,6 @@ def _metrics(state: Objects) -> dict[str, int]:
             said = json.loads(line)["commitInfo"].get("operationMetrics", {})
             return {name: int(number) for name, number in said.items() if str(number).isdigit()}
     return {}
-
-
-def _waited_s(log: Objects, version: int) -> float:
-    """Since a commit was made; 0 where the log has it no more."""
-    at = committed_at(log, version)
-    return 0 if at is None else round((datetime.now(UTC) - at).total_seconds(), 1)
 
 
 def _must_have_columns(log: str, schema: StructType, merge: Merge) -> None:

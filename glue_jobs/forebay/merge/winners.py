@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import DataType, StructType
 
-__all__ = ["RANK", "ChangedKeys", "Ranking", "newer"]
+__all__ = ["RANK", "ChangedKeys", "Ranking", "hash_of", "newer"]
 
 OF_A_BATCH = ("_batch", "_ingested_at")
 """Own columns that say how a row came here: another attempt, or a replay, has others."""
@@ -140,7 +140,7 @@ class Ranking:
         parts = [column(name).alias(f"q{at}") for at, name in enumerate(self.merge.sequence_by)]
         parts.append(F.coalesce(column("_file_id"), F.lit("")).alias("file"))
         parts.append(F.coalesce(column("_line").cast("long"), F.lit(-1)).alias("line"))
-        return [*parts, self._hash_of(column, without=OF_A_BATCH).alias("content")]
+        return [*parts, hash_of(self._schema, column, without=OF_A_BATCH).alias("content")]
 
     def parts_of(self, rank: str) -> list[Expression]:
         """The same parts of a rank that was computed before."""
@@ -156,7 +156,7 @@ class Ranking:
         def signed(rows: DataFrame, sign: int) -> DataFrame:
             needed = reduce(lambda a, b: a & b, (F.col(f"`{name}`").isNotNull() for name in self.merge.keys))
             key = F.struct(*(F.col(f"`{name}`") for name in self.merge.keys)).alias("k")
-            content = self._hash_of(lambda name: F.col(f"`{name}`")).cast("decimal(38,0)") * sign
+            content = hash_of(self._schema, lambda name: F.col(f"`{name}`")).cast("decimal(38,0)") * sign
             return rows.where(needed).select(key, F.lit(sign).alias("n"), content.alias("content"))
 
         leaving = signed(left, -1)
@@ -164,17 +164,18 @@ class Ranking:
         sums = both.groupBy("k").agg(F.sum("n").alias("n"), F.sum("content").alias("content"))
         return sums.where("n != 0 or content != 0").select("k")
 
-    def _hash_of(self, column: Callable[[str], Expression], *, without: Sequence[str] = ()) -> Expression:
-        """Of all columns by name, so that neither their order nor new ones without a value change it."""
-        from pyspark.sql import functions as F
 
-        parts: list[Expression] = []
-        for field in sorted(self._schema.fields, key=lambda field: field.name):
-            if field.name not in without:
-                value = column(field.name)
-                parts.append(F.when(value.isNotNull(), F.lit(field.name)))
-                parts.append(F.to_json(F.struct(value)) if _has_map(field.dataType) else value)
-        return F.xxhash64(*parts)
+def hash_of(schema: StructType, column: Callable[[str], Expression], *, without: Sequence[str] = ()) -> Expression:
+    """Of all columns by name, so that neither their order nor new ones without a value change it."""
+    from pyspark.sql import functions as F
+
+    parts: list[Expression] = []
+    for field in sorted(schema.fields, key=lambda field: field.name):
+        if field.name not in without:
+            value = column(field.name)
+            parts.append(F.when(value.isNotNull(), F.lit(field.name)))
+            parts.append(F.to_json(F.struct(value)) if _has_map(field.dataType) else value)
+    return F.xxhash64(*parts)
 
 
 def newer(one: Sequence[Expression], other: Sequence[Expression]) -> Expression:

@@ -40,7 +40,7 @@ WHO_READS_WIDENED = (
     "ALTER TABLE ... DROP FEATURE typeWidening makes it a table for the others again, and rewrites files for that",
 )
 
-NAME = re.compile(r"service\.toml|tables/[^/]+\.toml")
+NAME = re.compile(r"service\.toml|(tables|rollups)/[^/]+\.toml")
 
 
 def texts_in_folder(folder: Path) -> dict[str, str]:
@@ -49,7 +49,7 @@ def texts_in_folder(folder: Path) -> dict[str, str]:
         raise InvalidConfiguration.one(
             str(folder), "has no service.toml", "`forebay tables init` writes one to begin with"
         )
-    files = [folder / "service.toml", *sorted(folder.glob("tables/*.toml"))]
+    files = [folder / "service.toml", *sorted(folder.glob("tables/*.toml")), *sorted(folder.glob("rollups/*.toml"))]
     return {file.relative_to(folder).as_posix(): file.read_text() for file in files}
 
 

@@ -1,0 +1,113 @@
+"""A table that is computed from others, and commits to it that count once.
+
+In: rows, or a MERGE, with a transaction. Out: commits that carry it. The property `forebay.derivedFrom` says what the table is
+computed from. No table that somebody else made is written to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from forebay.declaration.properties import CHANGE_FEED
+from forebay.errors import Halt, InvalidConfiguration
+from forebay.lake.layout import DERIVED_FROM
+from forebay.lake.log.definition import definition_of
+from forebay.lake.objects import Objects
+from forebay.table.commit import Txn
+from forebay.table.exchange import of_session
+from forebay.table.kernel import Seen, TableLogs
+from forebay.table.schema import nullable
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column as Expression
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+__all__ = ["Derived"]
+
+PROPERTIES = {"delta.enableDeletionVectors": "false"}
+"""Every reader shall read it, whatever the cluster's own defaults are."""
+
+
+class Derived:
+    """`origin` names the tables that it is computed from."""
+
+    def __init__(
+        self, session: SparkSession, logs: TableLogs, path: str, origin: str, *, change_feed: bool = False
+    ) -> None:
+        self._session, self._logs, self.path, self._origin = session, logs, path, origin
+        self._change_feed = change_feed
+
+    def seen(self) -> Seen | None:
+        return self._logs.look(self.path, again=True)
+
+    def version_of(self, app_id: str) -> int:
+        """The last version of these transactions; -1 for none."""
+        return self._logs.last_version_at(self.path, app_id, again=True)
+
+    def must_be_ours(self, objects: Objects, hint: str) -> None:
+        """Refuses another table at its place, where `objects` are."""
+        if self.seen() is None:
+            return
+        found = definition_of(objects).configuration.get(DERIVED_FROM)
+        if found != self._origin:
+            what = f"is computed from {found}" if found else "is a table of its own, which forebay did not compute"
+            raise InvalidConfiguration.one(f"table {self.path.rpartition('/')[2]}", what, hint)
+
+    def begin_feed(self) -> None:
+        """Where one is declared, and the table that is there has none yet."""
+        seen = self._logs.look(self.path)
+        if seen is None or not self._change_feed or seen.snapshot.getTableProperties().get(CHANGE_FEED) == "true":
+            return
+        self._session.sql(f"ALTER TABLE delta.`{self.path}` SET TBLPROPERTIES ('{CHANGE_FEED}' = 'true')")
+
+    def rows(self) -> DataFrame:
+        return self._session.read.format("delta").load(self.path)
+
+    def overwrite(self, rows: DataFrame, partitions: tuple[str, ...], txn: Txn) -> None:
+        """Readers see the old rows until the commit. Delta would leave out one whose transaction is in already."""
+        self._create(nullable(rows.schema), partitions)
+        with of_session(self._session, txn):
+            writer = rows.write.format("delta").mode("overwrite").option("overwriteSchema", "true")
+            writer.partitionBy(*partitions).save(self.path)
+        if not self._logs.has(self.path, txn, again=True):
+            raise Halt(
+                f"{self.path} was computed anew, but its log has no transaction {txn.version}; run the merge again"
+            )
+
+    def merge(self, source: DataFrame, condition: Expression) -> Any:
+        """A MERGE to go on with: `t` are the rows that are there, `s` those of the source."""
+        from delta.tables import DeltaTable
+
+        return DeltaTable.forPath(self._session, self.path).alias("t").merge(source.alias("s"), condition)
+
+    def execute(self, merge: Any, txn: Txn) -> None:
+        with of_session(self._session, txn):
+            merge.execute()
+
+    def note(self, txn: Txn) -> None:
+        """A commit without rows, where the transaction is not in. Delta leaves out a MERGE that changes no row, and without it
+        the same changes would be looked at for ever."""
+        if self._logs.has(self.path, txn, again=True):
+            return
+        seen = self.seen()
+        if seen is None:
+            raise Halt(f"{self.path} went away while it was merged; the next run computes it anew")
+        with of_session(self._session, txn):
+            self.nothing(seen.schema).write.format("delta").mode("append").save(self.path)
+
+    def nothing(self, schema: StructType) -> DataFrame:
+        return self._session.createDataFrame([], schema)
+
+    def _create(self, schema: StructType, partitions: tuple[str, ...]) -> None:
+        from delta.tables import DeltaTable
+
+        if self.seen() is not None:
+            return
+        maker = DeltaTable.createIfNotExists(self._session).location(self.path).addColumns(schema)
+        maker = maker.partitionedBy(*partitions)
+        feed: Mapping[str, str] = {CHANGE_FEED: "true"} if self._change_feed else {}
+        for name, value in {**PROPERTIES, DERIVED_FROM: self._origin, **feed}.items():
+            maker = maker.property(name, value)
+        maker.execute()

@@ -1,0 +1,275 @@
+"""One step of a rollup: the groups whose rows changed are computed again, and no others.
+
+In: a rollup, and the tables whose rows it counts. Out: a `Step`, whose keys are groups, and commits that carry each table's
+version as their transaction. The data files by which two versions of a table differ name the groups. A group is computed from
+all its rows as they are now. So deletes, late rows, minima and sketches need no case of their own, and computing it twice
+changes nothing.
+
+Where several tables changed, the first commit brings the rows and the version of one of them, and empty ones bring the others.
+If the driver dies in between, the next step computes the same groups again. All groups are computed where a difference is not
+known.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Sequence
+from functools import reduce
+from typing import TYPE_CHECKING, Any
+
+from forebay.batch.attempt import attempt
+from forebay.batch.expectations import forbidden_in
+from forebay.declaration.rollup import Rollup
+from forebay.errors import Halt, InvalidConfiguration
+from forebay.lake.layout import table_path
+from forebay.lake.lease import Lease
+from forebay.lake.log.listing import NoTable, list_log
+from forebay.lake.objects import Objects, open_objects
+from forebay.merge.derived import Derived
+from forebay.merge.difference import Difference, Unknown, difference
+from forebay.merge.lag import ROLLUPS, waited_s
+from forebay.merge.log_rows import LogVersion
+from forebay.merge.step import Step
+from forebay.merge.winners import hash_of
+from forebay.table.commit import Txn
+from forebay.table.kernel import TableLogs
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column as Expression
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["roll_up"]
+
+MOST_VALUES = 1000
+"""Of a column that is a group's name, of which the files are looked for. With more, all are read."""
+
+
+class Source:
+    """A table whose rows are counted, at one version. `before` is the version that the rollup knows, -1 for none."""
+
+    def __init__(self, session: SparkSession, name: str, path: str, commits: Objects, version: int) -> None:
+        self.name, self.commits = name, commits
+        self.at = LogVersion(session, path, version)
+        self.before, self.txn = -1, Txn("", -1)
+
+    def known(self, derived: Derived, rollup: Rollup) -> Source:
+        way = hashlib.sha256(rollup.model_dump_json().encode()).hexdigest()[:16]
+        self.txn = Txn(f"{ROLLUPS}{self.at.id}:{way}", self.at.version)
+        self.before = derived.version_of(self.txn.app_id)
+        if self.before > self.at.version:
+            raise Halt(
+                f"rollup {rollup.name} knows version {self.before} of {self.name}, which has only {self.at.version}: was "
+                f"{self.name} restored from a copy? Delete the folder of {rollup.name}, and the next run computes it anew"
+            )
+        return self
+
+
+def roll_up(
+    session: SparkSession, lake: str, rollup: Rollup, *, logs: TableLogs, lease: Lease, s3: Any = None
+) -> Step | None:
+    """None where it is up to date, or none of its tables is there yet. Repeated after a crash, it does what is left."""
+    began = time.monotonic()
+    derived = Derived(session, logs, table_path(lake, rollup.name), ",".join(rollup.tables))
+    derived.must_be_ours(open_objects(derived.path, s3=s3), "give the rollup another name")
+    sources = [one.known(derived, rollup) for one in _sources(session, lake, rollup, s3)]
+    changed = [one for one in sources if one.before < one.at.version]
+    if not changed:
+        return None
+    _check(rollup, sources)
+    lag_s = max(waited_s(one.commits, one.before + 1) for one in changed)
+    groups = _Groups(rollup, sources)
+    found = [_since(one) for one in changed]
+    unknown = next((one.reason for one in found if isinstance(one, Unknown)), None)
+    if unknown is None and not _same_columns(derived, groups.all()):
+        unknown = "its columns have other types than before"
+    lease.check()
+    if unknown is not None:
+        told = _anew(derived, groups, changed, unknown)
+    else:
+        known = [(one, its) for one, its in zip(changed, found, strict=True) if isinstance(its, Difference)]
+        told = _forward(derived, groups, known)
+    seconds = round(time.monotonic() - began, 3)
+    return Step(**told, lag_s=lag_s, seconds=seconds)
+
+
+def _sources(session: SparkSession, lake: str, rollup: Rollup, s3: Any) -> list[Source]:
+    found = []
+    for name in rollup.tables:
+        path = table_path(lake, name)
+        commits = open_objects(path, s3=s3)
+        try:
+            version = list_log(commits).version
+        except NoTable:
+            continue
+        found.append(Source(session, name, path, commits, version))
+    return found
+
+
+def _since(source: Source) -> Difference | Unknown:
+    """What changed since the version that the rollup knows, up to the newest one, of which the rows are."""
+    if source.before < 0:
+        return Unknown(f"it does not know {source.name} yet, or its declaration is another one")
+    found = difference(source.commits, source.before, source.at.version)
+    if isinstance(found, Difference) and found.version < source.at.version:
+        return Unknown(f"more commits came to {source.name} than one step takes")
+    return found
+
+
+def _anew(derived: Derived, groups: _Groups, changed: Sequence[Source], why: str) -> dict[str, Any]:
+    rows = groups.named(groups.all()).persist()
+    try:
+        derived.overwrite(rows, (), changed[0].txn)
+        count = rows.count()
+    finally:
+        rows.unpersist()
+    for one in changed[1:]:
+        derived.note(one.txn)
+    return {"keys": count, "version": changed[0].at.version, "anew": why}
+
+
+def _forward(derived: Derived, groups: _Groups, changed: Sequence[tuple[Source, Difference]]) -> dict[str, Any]:
+    touched = groups.touched(changed).persist()
+    try:
+        count = touched.count()
+        if count:
+            derived.execute(groups.merged(derived, touched), changed[0][0].txn)
+    finally:
+        touched.unpersist()
+    for one, _ in changed:
+        derived.note(one.txn)
+    return {"keys": count, "version": changed[0][0].at.version}
+
+
+class _Groups:
+    """The groups of the rows of some tables. `_g0`, `_g1` and so on name a group: they are no names of the tables' columns."""
+
+    def __init__(self, rollup: Rollup, sources: Sequence[Source]) -> None:
+        self._rollup, self._sources = rollup, sources
+        self._names = [f"_g{at}" for at in range(len(rollup.group_by))]
+
+    def all(self) -> DataFrame:
+        return self._aggregated(self._of_all(self._sources))
+
+    def touched(self, changed: Sequence[tuple[Source, Difference]]) -> DataFrame:
+        """Of which a row came or left. Rows that an overwrite only copied are in both, and cancel out. That is right only where
+        the rollup is known to have had just the rows from before: with one table, as its rows and its version are one commit,
+        and not for files that came and left since."""
+        if len(self._rollup.tables) > 1:
+            rows = (self._grouped(one.at.rows_of((*its.came, *its.left)), one) for one, its in changed)
+            return reduce(lambda a, b: a.unionByName(b), (one.select(*self._names) for one in rows)).distinct()
+        ((source, found),) = changed
+        stood = [file for file in found.left if file not in found.passing]
+        passing = self._grouped(source.at.rows_of(found.passing), source).select(*self._names)
+        return self._not_only_copied(source, found.came, stood).unionByName(passing).distinct()
+
+    def merged(self, derived: Derived, touched: DataFrame) -> Any:
+        """The MERGE that puts these groups in the place of what they were."""
+        from pyspark.sql import functions as F
+
+        near = [self._near(source, touched) for source in self._sources]
+        rows = reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), near)
+        rows = rows.join(
+            touched.select(*(F.col(name).alias(f"t{name}") for name in self._names)), self._same("", "t"), "left_semi"
+        )
+        now = self._aggregated(rows).withColumn("_is", F.lit(True))
+        renamed = touched.select(*(F.col(name).alias(f"t{name}") for name in self._names))
+        source = renamed.join(now, self._same("", "t"), "left")
+        columns = {**dict(zip(self._rollup.group_by, (f"t{name}" for name in self._names), strict=True))}
+        columns |= {name: name for name in self._rollup.columns}
+        here = [
+            F.col(f"t.`{name}`").eqNullSafe(F.col(f"s.t{its}"))
+            for name, its in zip(self._rollup.group_by, self._names, strict=True)
+        ]
+        values = {f"`{name}`": F.col(f"s.`{its}`") for name, its in columns.items()}
+        merge = derived.merge(source, reduce(lambda a, b: a & b, here))
+        merge = merge.whenMatchedDelete(F.col("s._is").isNull()).whenMatchedUpdate(set=values)
+        return merge.whenNotMatchedInsert(F.col("s._is").isNotNull(), values)
+
+    def named(self, rows: DataFrame) -> DataFrame:
+        return rows.withColumnsRenamed(dict(zip(self._names, self._rollup.group_by, strict=True)))
+
+    # --- inside ---
+
+    def _not_only_copied(self, source: Source, came: Sequence[str], left: Sequence[str]) -> DataFrame:
+        from pyspark.sql import functions as F
+
+        def signed(files: Sequence[str], sign: int) -> DataFrame:
+            rows = self._grouped(source.at.rows_of(files), source)
+            content = hash_of(source.at.schema, lambda name: F.col(f"`{name}`")).cast("decimal(38,0)") * sign
+            return rows.select(*self._names, F.lit(sign).alias("n"), content.alias("content"))
+
+        both = signed(came, 1).unionByName(signed(left, -1))
+        sums = both.groupBy(*self._names).agg(F.sum("n").alias("n"), F.sum("content").alias("content"))
+        return sums.where("n != 0 or content != 0").select(*self._names)
+
+    def _of_all(self, sources: Sequence[Source]) -> DataFrame:
+        rows = (self._grouped(one.at.rows(), one) for one in sources)
+        return reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), rows)
+
+    def _near(self, source: Source, touched: DataFrame) -> DataFrame:
+        """Its rows, without files that cannot have any of these groups, as far as groups are named by plain columns."""
+        from pyspark.sql import functions as F
+
+        rows, plain = source.at.rows(), set(source.at.schema.names)
+        for name, sql in zip(self._names, self._rollup.group_by.values(), strict=True):
+            if sql in plain:
+                values = [row[0] for row in touched.select(name).distinct().limit(MOST_VALUES + 1).collect()]
+                if len(values) <= MOST_VALUES and None not in values:
+                    rows = rows.where(F.col(f"`{sql}`").isin(values))
+        return self._grouped(rows, source)
+
+    def _grouped(self, rows: DataFrame, source: Source) -> DataFrame:
+        """Rows that count, each with its group. What cannot be computed is null, as in other declared SQL."""
+        from pyspark.sql import functions as F
+
+        # `attempt` wants a condition that is no constant.
+        always = F.xxhash64(F.col(f"`{source.at.schema.names[0]}`")) >= F.lit(-(2**63))
+        if self._rollup.where is not None:
+            rows = rows.where(F.coalesce(attempt(self._rollup.where, "boolean", always)["value"], F.lit(False)))
+        kinds = {
+            name: rows.select(F.expr(sql)).schema.fields[0].dataType for name, sql in self._rollup.group_by.items()
+        }
+        named = zip(self._names, self._rollup.group_by.items(), strict=True)
+        return rows.withColumns(
+            {its: attempt(sql, kinds[name].simpleString(), always)["value"] for its, (name, sql) in named}
+        )
+
+    def _aggregated(self, rows: DataFrame) -> DataFrame:
+        from pyspark.sql import functions as F
+
+        return rows.groupBy(*self._names).agg(*(F.expr(sql).alias(name) for name, sql in self._rollup.columns.items()))
+
+    def _same(self, one: str, other: str) -> Expression:
+        from pyspark.sql import functions as F
+
+        return reduce(lambda a, b: a & b, (F.col(f"{one}{n}").eqNullSafe(F.col(f"{other}{n}")) for n in self._names))
+
+
+def _same_columns(derived: Derived, rows: DataFrame) -> bool:
+    seen = derived.seen()
+    before = [] if seen is None else [field.dataType.simpleString() for field in seen.schema.fields]
+    return before == [field.dataType.simpleString() for field in rows.schema.fields]
+
+
+def _check(rollup: Rollup, sources: Sequence[Source]) -> None:
+    """Refuses SQL that Spark does not understand, or that would have another result when it is computed again."""
+    from pyspark.errors import PySparkException
+    from pyspark.sql import functions as F
+
+    asked = {f"group_by.{name}": (sql, "Project") for name, sql in rollup.group_by.items()}
+    asked |= {"where": (rollup.where, "Project")} if rollup.where is not None else {}
+    asked |= {f"columns.{name}": (sql, "Aggregate") for name, sql in rollup.columns.items()}
+    for source in sources:
+        rows = source.at.rows()
+        for key, (sql, node) in asked.items():
+            try:
+                found: Any = rows.agg(F.expr(sql)) if node == "Aggregate" else rows.select(F.expr(sql))
+            except PySparkException as refused:
+                why = [f"is not understood: {str(refused).splitlines()[0]}"]
+            else:
+                plan = found._jdf.queryExecution().analyzed()
+                kind = "an aggregate" if node == "Aggregate" else "about one row"
+                why = [f"is not {kind}"] if plan.nodeName() != node else forbidden_in(plan.expressions().head())
+            if why:
+                raise InvalidConfiguration.one(f"rollup {rollup.name}: {key}", f"of {source.name} {why[0]}", sql)

@@ -1,0 +1,181 @@
+"""Whatever happens to the tables, a rollup that follows them equals the model in plain Python."""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+from delta.tables import DeltaTable as Delta
+from deltalake import DeltaTable
+from pyspark.sql import SparkSession
+
+from forebay.declaration.rollup import Rollup
+from forebay.errors import InvalidConfiguration
+from forebay.lake.objects import open_objects
+from forebay.merge.derived import Derived
+from forebay.merge.rollup import roll_up
+from forebay.table.kernel import TableLogs
+from tests.merge.test_histories import Held
+
+ROLLUP = Rollup(
+    name="revenue",
+    tables=("eu", "us"),
+    where="amount / (amount - 13) < 100",  # a division by zero counts for no
+    group_by={"day": "day", "country": "upper(country)"},
+    columns={
+        "players": "hll_sketch_estimate(hll_sketch_agg(player))",
+        "purchases": "count(*)",
+        "revenue": "sum(amount)",
+        "least": "min(amount)",
+        "most": "max(amount)",
+    },
+)
+COLUMNS = "day string, country string, player string, amount long, tags map<string,string>, _file_id string"
+
+
+class Shop:
+    """Two tables that things happen to, and their rollup."""
+
+    def __init__(self, spark: SparkSession, lake: Path) -> None:
+        self.spark, self.lake, self.chance = spark, lake, random.Random(4)
+        self.logs, self.said = TableLogs(spark), list[str]()
+
+    def rows(self, file: str) -> list[tuple[Any, ...]]:
+        def row() -> tuple[Any, ...]:
+            pick = self.chance.choice
+            day, country = pick(["mon", "tue", "wed"]), pick(["de", "DE", "fr", None])
+            return day, country, f"p{pick(range(9))}", pick(range(10, 20)), {"n": "1"}, file
+
+        return [row() for _ in range(6)]
+
+    def bring(self, table: str) -> None:
+        self.write(table, self.rows(f"f{self.chance.randrange(10**6)}"))
+        self.said.append(f"bring {table}")
+
+    def write(self, table: str, rows: list[tuple[Any, ...]]) -> None:
+        frame = self.spark.createDataFrame(rows, COLUMNS).coalesce(1)
+        frame.write.format("delta").partitionBy("day").mode("append").save(f"{self.lake}/{table}")
+
+    def correct(self, table: str) -> None:
+        """As a merge does: files with rows that are changed are written again, with all their other rows."""
+        delta = Delta.forPath(self.spark, f"{self.lake}/{table}")
+        delta.update("player in ('p1', 'p2')", {"amount": "amount + 1"})
+        self.said.append(f"correct {table}")
+
+    def delete(self, table: str, what: str) -> None:
+        Delta.forPath(self.spark, f"{self.lake}/{table}").delete(what)
+        self.said.append(f"delete {what} of {table}")
+
+    def optimize(self, table: str) -> None:
+        Delta.forPath(self.spark, f"{self.lake}/{table}").optimize().executeCompaction()
+
+    def roll_up(self, rollup: Rollup = ROLLUP) -> Any:
+        return roll_up(self.spark, str(self.lake), rollup, logs=self.logs, lease=Held())
+
+    def must_agree(self) -> None:
+        groups: dict[tuple[Any, ...], list[dict[str, Any]]] = defaultdict(list)
+        for table in (name for name in ("eu", "us") if (self.lake / name).exists()):
+            for row in DeltaTable(f"{self.lake}/{table}").to_pyarrow_table().to_pylist():
+                if row["amount"] != 13:
+                    groups[row["day"], row["country"] and row["country"].upper()].append(row)
+        expected = [
+            {
+                "day": day, "country": country, "players": len({row["player"] for row in rows}), "purchases": len(rows),
+                "revenue": sum(row["amount"] for row in rows), "least": min(row["amount"] for row in rows),
+                "most": max(row["amount"] for row in rows),
+            }
+            for (day, country), rows in groups.items()
+        ]  # fmt: skip
+        found = DeltaTable(f"{self.lake}/revenue").to_pyarrow_table().to_pylist()
+        assert sorted(found, key=str) == sorted(expected, key=str), self.said
+
+
+@pytest.fixture
+def shop(spark: SparkSession, tmp_path: Path) -> Shop:
+    return Shop(spark.newSession(), tmp_path / "lake")
+
+
+def test_a_rollup_equals_the_model_whatever_happens_to_its_tables(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert shop.roll_up() is None, "none of its tables is there yet"
+    shop.bring("eu")
+    assert shop.roll_up().anew
+    shop.must_agree()
+    shop.bring("us")
+    assert shop.roll_up().anew, "a table that was not there before"
+    shop.must_agree()
+    assert shop.roll_up() is None
+
+    # A late row of one day, and copies of others: only its group is computed.
+    shop.write("eu", [("mon", "de", "p1", 19, None, "late")])
+    done = shop.roll_up()
+    assert (done.anew, done.keys) == (None, 1)
+    shop.must_agree()
+    for table in ("eu", "us"):
+        shop.correct(table)
+        shop.bring(table)
+        shop.optimize(table)
+        shop.delete(table, f"day = '{shop.chance.choice(['mon', 'tue', 'wed'])}' and player > 'p3'")
+    # The driver dies after the rows are committed, and before the second table's version is.
+    with monkeypatch.context() as patched:
+        patched.setattr(Derived, "note", die)
+        with pytest.raises(KeyboardInterrupt):
+            shop.roll_up()
+    shop.must_agree()
+    shop.delete("us", "day = 'wed'")
+    shop.delete("eu", "day = 'wed'")
+    assert shop.roll_up().anew is None
+    shop.must_agree()
+    assert shop.roll_up() is None
+
+    assert shop.roll_up(ROLLUP.model_copy(update={"columns": {"n": "count(*)"}})).anew, "another declaration"
+
+
+def test_of_one_table_only_groups_that_changed_are_computed_also_where_files_are_written_again(shop: Shop) -> None:
+    rollup = Rollup(name="days", tables=("eu",), group_by={"player": "player"}, columns={"amount": "sum(amount)"})
+
+    def now() -> dict[str, int]:
+        rows = DeltaTable(f"{shop.lake}/days").to_pyarrow_table().to_pylist()
+        return {row["player"]: row["amount"] for row in rows}
+
+    shop.write("eu", [("mon", "de", player, 1, None, "f1") for player in ("p1", "p3", "p4")])
+    shop.roll_up(rollup)
+    shop.correct("eu")  # writes the file again, with the rows of all players
+    assert shop.roll_up(rollup).keys == 1
+    assert now() == {"p1": 2, "p3": 1, "p4": 1}
+    # A row that comes, and whose file is written again before the rollup hears of it.
+    shop.write("eu", [("mon", "de", player, 5, None, "f2") for player in ("p2", "p5")])
+    shop.correct("eu")
+    assert shop.roll_up(rollup).keys == 3, "p1 and p2 were corrected, p5 came"
+    assert now() == {"p1": 3, "p2": 6, "p3": 1, "p4": 1, "p5": 5}
+
+
+def die(*given: object) -> None:
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"group_by": {"day": "dya"}}, "group_by.day: of eu is not understood"),
+        ({"group_by": {"day": "current_date()"}}, "depends on the clock"),
+        ({"columns": {"n": "amount"}}, "columns.n: of eu is not"),
+        ({"columns": {"n": "first(amount)"}}, "depends on the order of rows"),
+        ({"where": "sum(amount) > 1"}, "where: of eu is not about one row"),
+    ],
+)
+def test_sql_that_would_not_have_one_answer_is_refused(shop: Shop, wrong: dict[str, Any], said: str) -> None:
+    shop.bring("eu")
+    with pytest.raises(InvalidConfiguration) as refused:
+        shop.roll_up(ROLLUP.model_copy(update=wrong))
+    assert said in str(refused.value)
+
+
+def test_a_table_of_somebody_else_is_not_written_over(shop: Shop) -> None:
+    shop.bring("eu")
+    shop.write("revenue", shop.rows("theirs"))
+    with pytest.raises(InvalidConfiguration, match="is a table of its own"):
+        shop.roll_up()
+    assert open_objects(f"{shop.lake}/revenue").names("_delta_log")
