@@ -1,12 +1,15 @@
-"""An operator puts things right: a bad release is taken back, and a paused table catches up; every sum holds at each step."""
+"""An operator puts things right: a bad release, a paused table, files that were lost, poisoned or dead. All sums hold."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
+from forebay.landed_file import LandedFile
 from forebay.operate.lake_view import LakeView
+from forebay_local.fabricate import body
 from tests.journey.story import Story, event, lines
-from tests.operate.command import given, ran
+from tests.operate.command import failed, given, ran
 
 GOOD = """
 name = "studio"
@@ -67,3 +70,35 @@ def test_a_paused_table_catches_up_and_a_replay_doubles_nothing(told: Story, tmp
     sums = told.run()
     assert (sums.differences(), sums.files, sums.quarantined) == ([], {"loaded": 2}, 0)
     assert levels(told, "alpha") == levels(told, "beta") == [0, 1, 5, 6]
+
+
+def test_a_lost_notification_a_poisoned_file_and_a_dead_letter_are_put_right(told: Story) -> None:
+    s3, sqs, at = told.twin.client("s3"), told.twin.client("sqs"), ("--lake", told.lake, "--queue-url", told.queue_url)
+
+    def land(name: str, games: int) -> LandedFile:
+        content = lines([event("alpha", n) for n in range(games)])
+        etag = s3.put_object(Bucket=told.bucket, Key=f"in/{name}", Body=content)["ETag"]
+        return LandedFile(told.bucket, f"in/{name}", len(content), etag.strip('"'))
+
+    told.announce_files(land("1.json", 1))
+    told.run()
+    land("lost.json", 2)
+    said = ran("reconcile", "--landing", f"s3://{told.bucket}/in/", "--settle-hours", "0", *at)
+    assert "1 of 2 files were missed, and announced now" in said
+
+    ran("files", "skip", f"s3://{told.bucket}/in/deadly.json", "--lake", told.lake)
+    told.announce_files(land("deadly.json", 3))
+    sums = told.run()
+    assert (sums.files, sums.rows["alpha"], sums.differences()) == ({"loaded": 2, "skipped": 1}, 3, [])
+
+    told.announce_files(land("deadly.json", 4))  # mended
+    assert "1 files" in ran("files", "retry", "--skipped", *at)
+    dead = sqs.create_queue(QueueName=f"dead-{told.name}")["QueueUrl"]
+    arn = sqs.get_queue_attributes(QueueUrl=dead, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
+    policy = json.dumps({"deadLetterTargetArn": arn, "maxReceiveCount": 5})
+    sqs.set_queue_attributes(QueueUrl=told.queue_url, Attributes={"RedrivePolicy": policy})
+    sqs.send_message(QueueUrl=dead, MessageBody=body([land("dead.json", 5)]))
+    assert "redrive it once the cause is mended" in failed(1, "queue", "dlq", "--json", *at)
+    assert "1 of 1 dead letters were sent back" in ran("queue", "redrive", "--all", "--yes", *at)
+    sums = told.run()
+    assert (sums.files["loaded"], sums.rows["alpha"], sums.differences()) == (4, 1 + 2 + 4 + 5, [])

@@ -3,6 +3,8 @@
 In: the ledger, which says in which tables they are. Out: their removal. Where the newer version's rows for the table wait in
 the quarantine, both change places when those are retried (`batch.retry`). Where it has none, `remove_leftovers` takes them out
 at the start of a job. Run again, it finds nothing to do.
+
+A rollback may bring a superseded version back. `brought_back` says to which tables the later one's records do not come.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ from forebay.table.replace import replace
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["Leftover", "left_behind", "leftovers_by_table", "remove_leftovers"]
+__all__ = ["Leftover", "brought_back", "left_behind", "leftovers_by_table", "remove_leftovers"]
 
 
 @dataclass(frozen=True)
@@ -73,6 +75,19 @@ def left_behind(ledger: DataFrame, service: Service, by: Sequence[str] | None = 
     if by is not None:
         rows = rows.where(F.col("superseded_by").isin(list(by)))
     return [Leftover({**dict.fromkeys(NAMES), **row.asDict()}) for row in rows.collect()]
+
+
+def brought_back(ledger: DataFrame, service: Service) -> DataFrame | None:
+    """Files, by the table that a rollback brought an earlier version of them back to: `_file_id` and `_table`."""
+    from pyspark.sql import functions as F
+
+    if not service.replaces:
+        return None
+    earlier = ledger.where(
+        F.col("superseded_by").isNotNull() & (F.col("outcome") != "superseded") & (F.col("written") > 0)
+    )
+    pairs = earlier.select("superseded_by", F.explode(F.map_keys("tables"))).collect()
+    return ledger.sparkSession.createDataFrame(pairs, "_file_id string, _table string") if pairs else None
 
 
 def leftovers_by_table(leftovers: Iterable[Leftover]) -> dict[str, list[str]]:

@@ -27,7 +27,7 @@ from forebay.batch.dedupe import RETRY, Dedupe
 from forebay.batch.events import RecordsRetried
 from forebay.batch.expectations import checked
 from forebay.batch.ledger_change import Change, change_counts
-from forebay.batch.leftovers import Leftover, left_behind, leftovers_by_table
+from forebay.batch.leftovers import Leftover, brought_back, left_behind, leftovers_by_table
 from forebay.batch.new_tables import NewTables
 from forebay.batch.plan import Plans
 from forebay.batch.reading import until
@@ -56,6 +56,8 @@ __all__ = ["Retried", "Retry"]
 
 ATTEMPTS = 8
 ANOTHER = "another retry is running; start this one when it has ended"
+SUPERSEDED = "superseded"
+"""The fate of a record that stays held, because an earlier version of its file is in force again in its table."""
 KEYS = ("file_id", "byte_offset")
 """What a held record is known by. Never its line: many records may stand on one."""
 
@@ -69,6 +71,8 @@ class Retried:
     dropped: int = 0
     waiting: int = 0
     """Files that a batch is about to replace or to replay. Their records were not chosen."""
+    superseded: int = 0
+    """Records for tables to which a rollback brought an earlier version of their file back. A replay of the file loads them."""
 
     @property
     def moved(self) -> int:
@@ -209,6 +213,10 @@ class Retry:
         rows = with_final_fates(checked(routed(treated_again(content, service), service), service))
         if choice.give_up:
             return rows.withColumn("_fate", F.lit("drop"))
+        if (earlier := brought_back(self.spark.read.format("delta").load(self._path("ledger")), service)) is not None:
+            marked = rows.join(F.broadcast(earlier.withColumn("_back", F.lit(True))), ["_file_id", "_table"], "left")
+            stays = F.col("_back").isNotNull() & (F.col("_fate") == "write")
+            rows = marked.withColumn("_fate", F.when(stays, SUPERSEDED).otherwise(F.col("_fate"))).drop("_back")
         if choice.held == "parked" and choice.table is not None:
             rows = rows.where(F.col("_table") == choice.table)
         return rows
@@ -260,7 +268,8 @@ class _Carrying:
             if r["_fate"] == "write" and _moves(r, in_tables):
                 tables[r["_table"]] = tables.get(r["_table"], 0) + r["count"]
         dropped = sum(r["count"] for r in counted if r["_fate"] == "drop")
-        return Retried(sum(r["count"] for r in counted), tables, dropped, len(self.plan.without))
+        superseded = sum(r["count"] for r in counted if r["_fate"] == SUPERSEDED)
+        return Retried(sum(r["count"] for r in counted), tables, dropped, len(self.plan.without), superseded)
 
     def counted(self) -> Sequence[Any]:
         return self.rows.groupBy("_file_id", "_fate", "_table", "_declared", "_violated").count().collect()

@@ -210,6 +210,11 @@ def retry_records(
         console.print(
             f"{tried.waiting:,} files are being replaced or replayed by a batch: their records were left. Repeat later"
         )
+    if tried.superseded:
+        console.print(
+            f"{tried.superseded:,} records stay: a rollback brought earlier versions of their files back. `forebay replay` of "
+            "these files loads them"
+        )
     left = tried.chosen - tried.moved
     if tried.moved:
         of = f"{tried.moved:,} records of the {held}, {tried.dropped:,} of them dropped"
