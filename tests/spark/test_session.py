@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
 from forebay.errors import InvalidConfiguration
-from forebay.spark.session import laptop_settings
+from forebay.spark.session import CALLED_ALL_THE_TIME, LOCAL_FILES, laptop_settings
 
 
 @pytest.fixture
@@ -31,3 +33,30 @@ def test_options_for_the_jvm_come_from_the_environment(jars: Path) -> None:
 def test_a_machine_without_the_jvm_libraries_is_told_how_to_get_them(tmp_path: Path) -> None:
     with pytest.raises(InvalidConfiguration, match="make setup"):
         laptop_settings({"FOREBAY_JARS": str(tmp_path)})
+
+
+def test_a_file_in_a_folder_is_written_alone_and_with_the_rights_it_should_have(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Hadoop's own file system adds a checksum to each, and starts processes for links and rights."""
+    context: Any = spark.sparkContext
+    made = context._jvm.org.apache.hadoop.fs.Path(f"file://{tmp_path}/a/b.txt")
+    rights = context._jvm.org.apache.hadoop.fs.permission.FsPermission("640")
+    conf = context._jsc.hadoopConfiguration()
+    files = made.getFileSystem(conf)
+    files.create(made).close()
+    files.setPermission(made, rights)
+    renamed = context._jvm.org.apache.hadoop.fs.Path(f"file://{tmp_path}/a/c.txt")
+    other = context._jvm.org.apache.hadoop.fs.FileContext.getFileContext(made.toUri(), conf)
+    other.rename(made, renamed, context._gateway.new_array(context._jvm.org.apache.hadoop.fs.Options.Rename, 0))
+    assert [(path.name, oct(path.stat().st_mode)[-3:]) for path in (tmp_path / "a").iterdir()] == [("c.txt", "640")]
+    assert {files.getClass().getName(), other.getDefaultFileSystem().getClass().getName()} == {
+        LOCAL_FILES,
+        f"{LOCAL_FILES}$Context",
+    }
+
+
+def test_pyspark_finds_the_classes_that_it_names_all_the_time_without_asking(spark: SparkSession) -> None:
+    session: Any = spark
+    assert set(CALLED_ALL_THE_TIME) <= vars(session._jvm).keys()
+    assert session.conf.get("spark.python.sql.dataFrameDebugging.enabled") == "false"

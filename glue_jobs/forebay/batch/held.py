@@ -47,17 +47,18 @@ class Held:
         """Records with a reason, those of tables that were not written, and whole files."""
         from pyspark.sql import functions as F
 
-        whole = self._spark.createDataFrame([self._whole(end) for end in files], COLUMNS)
-        if self._rows is None:
-            return whole
+        def whole() -> DataFrame:
+            return self._spark.createDataFrame([self._whole(end) for end in files], COLUMNS)
 
+        if self._rows is None:
+            return whole()
         of_table = F.lit(None)
         if self._unwritten:
             reasons = F.create_map(*[F.lit(word) for pair in self._unwritten.items() for word in pair])
             of_table = F.when((F.col("_fate") == "write") & ~self._stands(), reasons[F.col("_table")])
         refused = self._rows.where((F.col("_fate") == "quarantine") | of_table.isNotNull())
         kept = self._columns(refused.withColumn("_reason", F.coalesce(of_table, F.col("_reason"))))
-        return kept.unionByName(whole) if files else kept
+        return kept.unionByName(whole()) if files else kept
 
     def _stands(self) -> Expression:
         """Whether earlier rows of the same file stand in the table that was not written (see `accounting.arriving`)."""

@@ -14,7 +14,7 @@ import sys
 import threading
 from collections.abc import Mapping
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 
 from forebay.errors import InvalidConfiguration
 from forebay.spark.machine import cores, jvm_gigabytes
@@ -24,13 +24,27 @@ from forebay.spark.signals import interrupts_wait
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["LOG_STORE", "MOMENT", "RECORD_FIELDS", "aws_settings", "job_settings", "laptop_settings", "session"]
+__all__ = [
+    "CALLED_ALL_THE_TIME",
+    "LOCAL_FILES",
+    "LOG_STORE",
+    "MOMENT",
+    "RECORD_FIELDS",
+    "aws_settings",
+    "job_settings",
+    "laptop_settings",
+    "session",
+]
 
 LOG_STORE = "io.forebay.logstore.S3ConditionalLogStore"
 RECORD_FIELDS, MOMENT = "io.forebay.record.RecordFields", "io.forebay.record.Moment"
+LOCAL_FILES = "io.forebay.local.LocalFiles"
 """Our own Java: one jar, compiled from `glue_jobs/logstore`."""
 
 VACUUM_TASKS = "spark.sql.sources.parallelPartitionDiscovery.parallelism"
+
+CALLED_ALL_THE_TIME = ("org.apache.spark.sql.functions", "functions", "PythonUtils", "PythonSQLUtils", "PythonRDD")
+"""Classes that PySpark names with each column."""
 
 _PACKAGE_ROOT = Path(__file__).resolve().parents[2]
 
@@ -56,7 +70,15 @@ def session(name: str, *, env: Mapping[str, str] = os.environ, extra: Mapping[st
     _put_package_on_worker_path(active)
     for name, value in _MALLOC.items():
         active.sparkContext.environment.setdefault(name, value)
+    _remember_classes(active)
     return active
+
+
+def _remember_classes(session: Any) -> None:
+    """py4j asks the JVM for a class each time that it is named, three hundred times in a small batch, and the JVM may then
+    search all jars."""
+    for name in CALLED_ALL_THE_TIME:
+        vars(session._jvm).setdefault(name, getattr(session._jvm, name))
 
 
 def job_settings() -> dict[str, str]:
@@ -76,6 +98,8 @@ def job_settings() -> dict[str, str]:
         VACUUM_TASKS: "64",
         # Without it Delta writes a VACUUM into the log on HDFS and in folders only. On S3 nobody could say what was deleted.
         "spark.databricks.delta.vacuum.logging.enabled": "true",
+        # PySpark asks the JVM for each column what line of ours it stands in: two of three calls of a small batch.
+        "spark.python.sql.dataFrameDebugging.enabled": "false",
         # foreachBatch is our exactly-once protocol; speculative copies of a task would only read files twice.
         "spark.speculation": "false",
     }
@@ -126,6 +150,9 @@ def laptop_settings(env: Mapping[str, str]) -> dict[str, str]:
         VACUUM_TASKS: str(cores()),
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
+        # Hadoop's own starts a process to see whether a file is a link, and another to set its permissions.
+        "spark.hadoop.fs.file.impl": LOCAL_FILES,
+        "spark.hadoop.fs.AbstractFileSystem.file.impl": f"{LOCAL_FILES}$Context",
         # Each thread of S3A's default pools costs memory, and a moto server has one core to answer them.
         "spark.hadoop.fs.s3a.threads.max": "16",
         "spark.hadoop.fs.s3a.connection.maximum": "64",
