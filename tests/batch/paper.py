@@ -18,9 +18,9 @@ from unittest.mock import MagicMock
 import pytest
 
 import forebay.batch.batch as heart
+import forebay.batch.commits as commits
 import forebay.batch.leftovers as leftovers
 import forebay.batch.retry as carrying
-import forebay.batch.writing as writing
 from forebay.batch.accounting import Fate, Standing
 from forebay.batch.dedupe import DUPLICATE, RETRY, Dedupe
 from forebay.batch.ledger_change import COUNTS, Change
@@ -452,7 +452,7 @@ def lay_out(patch: pytest.MonkeyPatch, lake: Lake, service: Service, generation:
     patch.setattr(heart, "open_objects", lambda place: Store(lake, place))
     patch.setattr(heart, "arrow_rows", lambda rows, columns: Rows(rows))
     patch.setattr(heart, "Writing", PaperWriting)
-    patch.setattr(writing, "Held", PaperHeld)
+    patch.setattr(commits, "Held", PaperHeld)
     lake.effects = 0
     return PaperBatch(
         None,  # type: ignore[arg-type]

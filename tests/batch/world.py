@@ -18,6 +18,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+import forebay.batch.commits as commits
 import forebay.batch.reading as reading
 import forebay.batch.writing as writing
 from forebay.batch.batch import Batch
@@ -197,16 +198,16 @@ class World:
         return answer if isinstance(answer, Unread) else answer[start:stop]
 
 
-def die_after(patched: pytest.MonkeyPatch, commits: int) -> None:
+def die_after(patched: pytest.MonkeyPatch, count: int) -> None:
     done = [0]
 
     def around(real: Any) -> Any:
         def commit(*args: Any, **kwargs: Any) -> Any:
-            if done[0] == commits:
+            if done[0] == count:
                 raise Died
             answer = real(*args, **kwargs)
             done[0] += 1
-            if done[0] == commits:
+            if done[0] == count:
                 raise Died
             return answer
 
@@ -214,3 +215,4 @@ def die_after(patched: pytest.MonkeyPatch, commits: int) -> None:
 
     patched.setattr(TableLogs, "_commit", around(TableLogs._commit))
     patched.setattr(writing, "replace", around(writing.replace))
+    patched.setattr(commits, "replace", around(commits.replace))

@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import forebay.batch.batch as batch
+import forebay.batch.commits as commits
 import forebay.batch.writing as writing
 import forebay.jobs.ingest as job
 import forebay.lake.lease as lease
@@ -133,7 +134,7 @@ POINTS: dict[str, Callable[[Death], None]] = {
     "in the second batch": lambda death: death.before(batch.Batch, "process", 2),
     "replacing: after the earlier rows left table 1 of 2": lambda death: death.after(writing, "replace", 1),
     "replacing: after the earlier rows left all tables": lambda death: death.before(writing.Writing, "write_own", 3),
-    "replacing: after the ledger": lambda death: death.after(writing, "replace", 3),
+    "replacing: after the ledger": lambda death: death.after(commits, "replace", 1),
     "never": lambda death: None,
     "never, but it sleeps after its first table": _announce_then_wait,
 }
