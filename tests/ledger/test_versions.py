@@ -288,6 +288,16 @@ def test_without_versions_a_key_that_gets_its_first_bytes_back_ends_with_them() 
         assert decided([late], [outdone, loaded(second)], "replace").known == (late,)
 
 
+def test_a_file_is_not_back_while_rows_of_it_stand_or_by_its_first_notice_or_as_a_version_of_its_own() -> None:
+    first, second, back = unversioned(1, "A"), unversioned(2, "B"), unversioned(3, "A")
+    in_a_table = loaded(first, outcome="superseded", written=3, tables={"beta": 3})
+    assert decided([back], [in_a_table, loaded(second)], "replace").known == (back,)
+    gone = {"outcome": "superseded", "written": 0, "tables": {}, "quarantined": 0, "parked": 0, "dropped": 10}
+    assert decided([first], [loaded(first, **gone), loaded(second, **gone)], "replace").known == (first,)
+    told_late = replace(version(1), sequencer=f"{9:016X}")
+    assert decided([told_late], [loaded(version(1), **gone), loaded(version(2))], "replace").known == (told_late,)
+
+
 def test_a_version_that_left_all_tables_but_one_leaves_that_one_with_the_next_version() -> None:
     left = loaded(version(1), outcome="superseded", written=3, tables={"beta": 3})
     found = decided([version(3)], [left, loaded(version(2))], "replace")

@@ -327,22 +327,21 @@ class _Deciding:
     def _leave_unread_to_later_versions(self) -> None:
         """A replay, and a version that could not be read: they are outdone whether somebody can read them or not."""
         for file in [*self.order.values()]:
-            replayed = file.file_id in self.replays
-            if (replayed and self._is_outdone(file)) or (self._is_unread(file) and self._is_outdone(file, ties=True)):
+            if (file.file_id in self.replays or self._is_unread(file)) and self._is_outdone(file):
                 self._outdo(file)
 
     def _is_unread(self, file: LandedFile) -> bool:
         """Of several new versions of a key, one that was not read, or could not be."""
         return self._key(file) in self.contested and file.file_id not in self.readable
 
-    def _is_outdone(self, file: LandedFile, *, ties: bool = False) -> bool:
-        """`ties`: of two of which nothing says which is later, what came first is the older one."""
+    def _is_outdone(self, file: LandedFile) -> bool:
+        """Of two of which nothing says which is later, what came first is the older one."""
         if self.claim.rule_of(file.key) != "replace":
             return False
         here = self.fresh.get(self._key(file), [])
         if any(_later(other, file) for other in here):
             return True
-        behind = self.claim.files[self.claim.files.index(file) + 1 :] if ties else ()
+        behind = self.claim.files[self.claim.files.index(file) + 1 :]
         return any(other in behind and not _later(file, other) for other in here)
 
     def sorted(self) -> Sorted:
