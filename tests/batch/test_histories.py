@@ -1,5 +1,6 @@
-"""Histories made at random: files are put, overwritten, deleted, withheld and announced again, and drivers die. When all is
-mended and announced once more, tables and ledger agree with a few lines of plain Python.
+"""Histories made at random: files are put, overwritten, deleted, withheld and announced again, and drivers die. Operators pause
+tables, retry held records, replay files and take tables back. When all is mended and announced once more, tables and ledger
+agree with a few lines of plain Python.
 
 FOREBAY_HISTORIES=300 plays so many of them; the suite plays a few.
 """
@@ -15,17 +16,26 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
+from forebay.batch.retry import Retry
+from forebay.batch.retry_plan import Choice
 from forebay.content.outcome import ReadOutcome
-from forebay.errors import Halt
+from forebay.declaration.service import parse_service
+from forebay.errors import Halt, InvalidConfiguration
+from forebay.lake.paused import pause, resume
 from forebay.landed_file import LandedFile
 from forebay.ledger.entry import NOT_FINAL
+from forebay.operate.files import FileChoice
+from forebay.operate.lake_view import LakeView, view_of
+from forebay.operate.replay import mark, replay_of
+from forebay.operate.rollback import finish_earlier, plan_rollback, roll_back
 from tests.batch.model import Model, Put
-from tests.batch.world import Died, World, records, unread
+from tests.batch.world import Died, World, die_after, records, unread
 
 KEYS = ("a.json", "b.json")
+TABLES = ("alpha", "beta")
 WITHHELD: tuple[ReadOutcome, ...] = ("denied", "unavailable")
 
-keys = st.sampled_from(KEYS)
+keys, tables = st.sampled_from(KEYS), st.sampled_from(TABLES)
 steps = st.one_of(
     st.tuples(st.just("put"), keys),
     st.tuples(st.just("delete"), keys),
@@ -35,6 +45,12 @@ steps = st.one_of(
     st.tuples(st.just("try")),
     st.tuples(st.just("try"), st.integers(0, 3)),
     st.tuples(st.just("new checkpoint")),
+    st.tuples(st.just("pause"), tables),
+    st.tuples(st.just("resume"), tables),
+    st.tuples(st.just("retry")),
+    st.tuples(st.just("retry"), st.integers(0, 3)),
+    st.tuples(st.just("replay"), keys),
+    st.tuples(st.just("roll back"), tables, st.integers(1, 3)),
 )
 
 
@@ -48,6 +64,7 @@ class Play:
         self.model = Model()
         self.waiting: list[LandedFile] = []
         self.taken: list[LandedFile] = []
+        self.went_back = False
         for key in KEYS:
             self.put_file(key)
 
@@ -60,6 +77,11 @@ class Play:
             "announce again": lambda key: self.waiting.append(self.now(key)),
             "try": self.try_batch,
             "new checkpoint": self.new_checkpoint,
+            "pause": self.pause,
+            "resume": self.resume,
+            "retry": self.retry,
+            "replay": self.replay,
+            "roll back": self.roll_back,
         }
         name, *arguments = step
         deeds[str(name)](*arguments)
@@ -104,18 +126,69 @@ class Play:
             return
         self.waiting, self.taken, self.batch = [*self.taken, *self.waiting], [], 0
 
+    def pause(self, table: str) -> None:
+        self.world.paused = (*{*self.world.paused, table},)
+        pause(self.world.lake, [table])
+
+    def resume(self, *tables: str) -> None:
+        self.world.paused = tuple(one for one in self.world.paused if one not in tables)
+        resume(self.world.lake, [*tables])
+
+    def retry(self, dies_after: int | None = None) -> None:
+        """Of everything that is held; what is no JSON stays so."""
+        service = parse_service({"service.toml": self.world.service})
+        retry = Retry(self.world.spark, service, lake=self.world.lake, emit=self.world.events.append)
+        with self.world.monkeypatch.context() as patched:
+            if dies_after is not None:
+                die_after(patched, dies_after)
+            try:
+                retry.run(Choice("quarantine"))
+            except Died:
+                pass
+            finally:
+                retry.logs.close()
+
+    def replay(self, key: str) -> None:
+        """Of all its versions. Only the last one can still be read."""
+        try:
+            view = view_of(self.world.lake)
+            chosen = replay_of(view, FileChoice(key=key))
+        except InvalidConfiguration:
+            return  # before the first batch, or while a table is paused
+        mark(view, chosen)
+        self.waiting += [file.landed for file in chosen.files]
+
+    def roll_back(self, table: str, versions: int) -> None:
+        """Not while a batch or a retry is half done."""
+        view = LakeView(self.world.lake)
+        there = view.table(table)
+        if there is None:
+            return
+        try:
+            finish_earlier(view)
+            done = roll_back(view, plan_rollback(view, [table], max(0, there.version() - versions), replay=True))
+        except Halt:
+            return
+        self.went_back |= bool(done.tables)
+
     def end(self) -> None:
         for key in KEYS:
             self.mend(key)
+        self.resume(*TABLES)
         for _ in range(4):
             self.try_batch()
+        self.retry()
         assert self.taken + self.waiting == [], "a batch does not end, although all is mended"
         withheld = {row["file_id"] for row in self.world.entries() if row["outcome"] in NOT_FINAL}
         self.waiting = [put.file for put in self.model.puts.values() if put.file.file_id in withheld]
         self.try_batch()
 
     def check(self) -> None:
-        assert self.model.wrong(self.world.entries()) == []
+        entries = self.world.entries()
+        assert self.model.wrong(entries, by_table=not self.went_back) == []
+        tables = {row["file_id"]: row["tables"] for row in entries}
+        for put in self.model.newest.values():  # also where an older version lost rows that nothing can bring back
+            assert tables[put.file.file_id] == put.tables
         self.world.tables_agree_with_the_ledger("alpha", "beta")
         assert self.world.plans() == []
 
