@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from base64 import b64decode
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,12 +14,17 @@ from moto.server import ThreadedMotoServer
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import SparkSession
 
+from forebay.batch.poison import OUR_FAULT
 from forebay.content.end import FileEnd, PieceEnd, file_ends
 from forebay.content.limits import Limits
 from forebay.content.piece import cut
 from forebay.content.rows import IS_DOCUMENT, IS_END, IS_REFUSED
 from forebay.content.source import FORMAT, read_content, register
+from forebay.declaration.form import Form, Forms
+from forebay.declaration.personal import PersonalField
 from forebay.landed_file import LandedFile
+from forebay.privacy.secret import make_secret
+from forebay.privacy.token import token_of
 from tests.bench.latency_proxy import LatencyProxy
 
 LIMITS = Limits()
@@ -101,6 +107,33 @@ def test_all_files_of_a_batch_become_rows_with_one_get_each(
     ends = ends_of(files, rows)
     assert [ends[f.key].documents for f in files] == list(range(40))
     assert [ends[f.key].outcome for f in files] == ["empty", *["loaded"] * 39]
+
+
+def test_the_secret_of_tokens_is_read_by_the_tasks_and_is_in_no_plan(spark: SparkSession, s3: Any) -> None:
+    address = "s3://landing/apart/secret"
+    assert make_secret(address, s3=s3)
+    stored = s3.get_object(Bucket="landing", Key="apart/secret")["Body"].read().split()[-1]
+    file = put(s3, "personal/a.json", b'{"user":"anna","n":1}\n{"n":2,"friend":"anna"}\n{"user":42}\n')
+    personal = (PersonalField(("user",), "token"), PersonalField(("friend",), "token"))
+    frame = read_content(spark, [file], LIMITS, forms=Forms(forms=(Form(personal=personal, secret=address),)))
+    documents = [json.loads(row["value"]) for row in frame.where(IS_DOCUMENT).orderBy("line").collect()]
+    anna, other = documents[0]["user"], documents[2]["user"]
+    assert documents == [{"user": anna, "n": 1}, {"n": 2, "friend": anna}, {"user": other}]
+    assert {anna, other} == {token_of("anna", b64decode(stored)), token_of("42", b64decode(stored))}
+    classic: Any = frame
+    told = [classic._jdf.queryExecution().toString(), *map(repr, spark.sparkContext.getConf().getAll())]
+    told += [frame.schema.json(), repr(dict(spark.sparkContext.environment))]
+    assert not [text for text in told if stored.decode() in text or b64decode(stored).hex() in text]
+
+
+def test_without_its_secret_nothing_is_read_and_no_file_is_blamed(spark: SparkSession, s3: Any) -> None:
+    file = put(s3, "personal/b.json", b'{"user":"anna"}')
+    form = Form(personal=(PersonalField(("user",), "token"),), secret="s3://landing/apart/none")
+    with pytest.raises(
+        PySparkException, match="InvalidConfiguration: s3://landing/apart/none: holds no secret"
+    ) as raised:
+        read_content(spark, [file], LIMITS, forms=Forms(forms=(form,))).collect()
+    assert OUR_FAULT.search(str(raised.value))
 
 
 def test_what_happened_to_files_since_they_were_announced_is_told_and_the_others_land(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +11,8 @@ import pytest
 from forebay.content.treated import NOT_KEPT
 from forebay.declaration.form import Explosion, Form, Forms
 from forebay.declaration.personal import PersonalField
+from forebay.privacy.secret import make_secret, secret_at
+from forebay.privacy.token import token_of
 from tests.content.memory import Reading, read
 
 SECRET = "anna@example.org"
@@ -72,6 +75,16 @@ def test_what_surrounds_the_records_of_a_document_is_treated_as_they_are() -> No
     text = json.dumps({"email": SECRET, "day": 1, "Records": [{"email": SECRET, "n": 1}]})
     (row,) = read_treated(text, inside=(("Records",),)).documents
     assert json.loads(row.value) == {"@parent": {"day": 1}, "n": 1}
+
+
+def test_tokens_are_made_with_the_secret_that_the_form_names(tmp_path: Path) -> None:
+    address = f"{tmp_path}/secret"
+    make_secret(address)
+    personal = (PersonalField(("user", "id"), "token"),)
+    forms = Forms(forms=(Form(personal=personal, secret=address),))
+    (row,) = read({"a.json": b'{"user": {"id": 42}, "n": 1.10}'}, forms=forms).documents
+    assert row.value == '{"user": {"id": "%s"}, "n": 1.10}' % token_of("42", secret_at(address))  # noqa: UP031
+    assert secret_at(address).hex() not in forms.to_json()
 
 
 def test_forms_travel_with_what_is_personal() -> None:

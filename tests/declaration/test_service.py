@@ -72,6 +72,19 @@ def test_the_version_changes_with_any_text() -> None:
             r"privacy\.personal: names no field: leave the section out",
         ),
         (
+            NAMED + '[privacy]\npersonal = ["ip"]\nsecret = "s3://b/k"\n' + GOOD_TABLE,
+            r"secret, and no field becomes a token",
+        ),
+        (
+            NAMED + "[privacy]\npersonal = [{path = 'ip', become = 'token'}]\n" + GOOD_TABLE,
+            r"a token, so it needs a secret",
+        ),
+        (
+            NAMED + '[privacy]\npersonal = ["ip"]\nsecret = "s3://b/"\n' + GOOD_TABLE,
+            r"s3://b/ is no address of an object",
+        ),
+        (NAMED + '[privacy]\npersonal = ["ip"]\nsecret = "k"\n' + GOOD_TABLE, r"secret: k is no address of an object"),
+        (
             NAMED + '[privacy]\npersonal = ["@key.user"]\n' + GOOD_TABLE,
             r"@key\.user is of the file and not of the record",
         ),

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from forebay.privacy.likeness import kind_of
+from forebay.privacy.token import token_of
 from forebay.privacy.value import MASK
 
 
@@ -42,3 +43,7 @@ from forebay.privacy.value import MASK
 )
 def test_a_value_is_named_by_what_it_looks_like(value: Any, kind: str | None) -> None:
     assert kind_of(value) == kind
+
+
+def test_a_token_is_an_id_and_nothing_else() -> None:
+    assert kind_of(token_of("anna@example.org", b"s")) in (None, "long id")

@@ -67,6 +67,7 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("forebay privacy scan alpha", "which fields look personal?"),
         ("forebay privacy scan parked --rows 1000 --json", "for machines"),
     ),
+    "privacy secret": (("forebay privacy secret s3://studio-secrets/forebay-tokens", "once, before the first token"),),
     "lease show": (("forebay lease show", "who holds them"),),
     "lease break": (("forebay lease break", "shows who holds it, and asks"),),
     "where": (

@@ -20,6 +20,7 @@ from forebay.content.outcome import FileReason
 from forebay.content.rows import SCHEMA, end_batch
 from forebay.declaration.form import EXPLODED, PARENT, Form
 from forebay.declaration.personal import PersonalField, of_elements, of_surrounded
+from forebay.privacy.secret import secret_at
 from forebay.privacy.swift import swiftly_treated
 from forebay.privacy.text import pattern_of, treated_text
 
@@ -50,14 +51,15 @@ def treated_documents(texts: pa.StringArray, form: Form) -> pa.StringArray:
     if not pc.any(named).as_py():
         return texts
     found = pc.filter(texts, named).to_pylist()
-    treated = [_treated(text, of_element if MARK in text else of_record) for text in found]
+    secret = secret_at(form.secret) if form.secret else b""
+    treated = [_treated(text, of_element if MARK in text else of_record, secret) for text in found]
     return pc.replace_with_mask(texts, named, pa.array(treated, pa.string()))
 
 
-def _treated(text: str, fields: tuple[PersonalField, ...]) -> str:
+def _treated(text: str, fields: tuple[PersonalField, ...], secret: bytes) -> str:
     try:
-        swiftly = swiftly_treated(text, fields)
-        return treated_text(text, fields) if swiftly is None else swiftly
+        swiftly = swiftly_treated(text, fields, secret)
+        return treated_text(text, fields, secret) if swiftly is None else swiftly
     except ValueError:
         return NOT_KEPT
 

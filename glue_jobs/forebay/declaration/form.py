@@ -7,7 +7,7 @@ file. A text that is none is `InvalidConfiguration`.
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, get_args
 
 from forebay.declaration.personal import Become, PersonalField
@@ -54,8 +54,8 @@ class Explosion:
 @dataclass(frozen=True, slots=True)
 class Form:
     """`inside` are the paths of arrays of documents, key by key, in which the records lie; `exploded` are arrays of records.
-    `personal` are the fields of a record that are treated. Others are of CSV: where no `delimiter` is named, it is a comma, of
-    TSV a tab; a file has its header unless it is given."""
+    `personal` are the fields of a record that are treated, and `secret` is where the secret of their tokens lies. Others are of
+    CSV: where no `delimiter` is named, it is a comma, of TSV a tab; a file has its header unless it is given."""
 
     format: Format = "auto"
     inside: tuple[Keys, ...] = ()
@@ -64,6 +64,7 @@ class Form:
     header: Keys = ()
     exploded: tuple[Explosion, ...] = ()
     personal: tuple[PersonalField, ...] = ()
+    secret: str = ""
 
     @property
     def may_be_json(self) -> bool:
@@ -84,6 +85,11 @@ class Forms:
     def of(self, bucket: str, key: str) -> Form:
         number = deciding(self.places, bucket, key)
         return FOUND if number is None else self.forms[number]
+
+    @property
+    def without_secrets(self) -> Forms:
+        """Their tokens are no real ones."""
+        return replace(self, forms=tuple(replace(form, secret="") for form in self.forms))
 
     def to_json(self) -> str:
         return json.dumps([[asdict(place), asdict(form)] for place, form in zip(self.places, self.forms, strict=True)])

@@ -18,6 +18,7 @@ Keys = tuple[str, ...]
 Become = Literal[
     "dropped",  # the field is not there
     "masked",  # its values are ***
+    "token",  # its values are stand-ins, the same for the same value, by which nobody finds it
     "truncated",  # an IP address is its network, a date the first of its year; any other value is masked
 ]
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Field, field_validator
+from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from forebay.declaration.column import Declared, RecordPath
 from forebay.declaration.path import parse_path
 from forebay.declaration.personal import Become, PersonalField, begins
 
-__all__ = ["Personal", "Privacy"]
+__all__ = ["Personal", "Privacy", "is_address"]
 
 
 class Personal(Declared):
@@ -24,7 +25,8 @@ class Personal(Declared):
     become: Become = Field(
         "dropped",
         description="dropped: the field is not there; masked: its values are ***; truncated: an IP address is its network "
-        "(/24, or /48 of IPv6), a date the first of its year, and any other value ***",
+        "(/24, or /48 of IPv6), a date the first of its year, and any other value ***; token: a stand-in, the same for the "
+        "same value in every table, by which nobody finds the value without the secret",
     )
 
     @field_validator("path")
@@ -42,6 +44,11 @@ class Personal(Declared):
         return PersonalField(parse_path(self.path).keys, self.become)
 
 
+def is_address(text: str) -> bool:
+    """Of an object. Tasks may run elsewhere, so a path is whole."""
+    return re.fullmatch(r"(s3a?://[^/]+/|file:/|/).*[^/]", text) is not None
+
+
 def _as_table(value: Any) -> Any:
     return {"path": value} if isinstance(value, str) else value
 
@@ -53,6 +60,30 @@ class Privacy(Declared):
         description="fields of which nothing else is kept, in tables, in the quarantine or among the parked records; a path "
         "alone is dropped",
     )
+
+    secret: str = Field(
+        "",
+        description="where the secret of tokens lies, such as s3://studio-secrets/forebay-tokens; `forebay privacy secret` "
+        "makes it",
+    )
+
+    @model_validator(mode="after")
+    def _has_a_secret_for_tokens(self) -> Privacy:
+        has_tokens = any(one.become == "token" for one in self.personal)
+        if has_tokens and not self.secret:
+            raise ValueError(
+                "has a token, so it needs a secret: the address of an object, such as s3://bucket/forebay-tokens"
+            )
+        if self.secret and not has_tokens:
+            raise ValueError("has a secret, and no field becomes a token")
+        return self
+
+    @field_validator("secret")
+    @classmethod
+    def _is_an_address(cls, value: str) -> str:
+        if value and not is_address(value):
+            raise ValueError(f"{value} is no address of an object, such as s3://bucket/forebay-tokens")
+        return value
 
     @field_validator("personal")
     @classmethod

@@ -124,15 +124,17 @@ class Service(Declared):
     def forms(self) -> Forms:
         """How the records lie in the files of each feed."""
         feeds = self.all_feeds
-        personal = self.privacy.fields if self.privacy else ()
-        forms = (replace(feed.form, exploded=self._explosions(feed), personal=personal) for feed in feeds)
+        personal, secret = (self.privacy.fields, self.privacy.secret) if self.privacy else ((), "")
+        forms = (
+            replace(feed.form, exploded=self._explosions(feed), personal=personal, secret=secret) for feed in feeds
+        )
         return Forms(tuple(feed.place for feed in feeds), tuple(forms))
 
     @property
     def form_of_all_feeds(self) -> Form:
         """What holds of a record whatever feed it came with: what is personal, and the arrays that it may be an element of."""
         forms = self.forms.forms
-        return Form(exploded=tuple(one for form in forms for one in form.exploded), personal=forms[0].personal)
+        return replace(forms[0], exploded=tuple(one for form in forms for one in form.exploded))
 
     @property
     def exploded(self) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 * `text` the personal fields of a record, treated      * `swift` the same, where a key alone tells them
 * `likeness` what a value looks like that was not
-* `value` what one of their values becomes
+* `value` what one of their values becomes      * `token` a stand-in for it      * `secret` of the tokens
 
-Pure: no Spark, no S3.
+No Spark; all but `secret` is pure.
 """

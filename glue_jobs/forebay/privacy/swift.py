@@ -24,7 +24,7 @@ BLANK = " \t\r\n"
 _BLANKS = re.compile(f"[{BLANK}]*")
 
 
-def swiftly_treated(text: str, fields: tuple[PersonalField, ...]) -> str | None:
+def swiftly_treated(text: str, fields: tuple[PersonalField, ...], secret: bytes = b"") -> str | None:
     plan = _plan_of(fields)
     if plan is None or "\\" in text:
         return None
@@ -43,7 +43,7 @@ def swiftly_treated(text: str, fields: tuple[PersonalField, ...]) -> str | None:
             kept += text[at : one.start()]
             kept, at = _without_comma(kept, text, one.end())
         else:
-            kept += text[at : one.start(group)] + treated_value(one[group], become_of[group])
+            kept += text[at : one.start(group)] + treated_value(one[group], become_of[group], secret)
             at = one.end()
     return kept + text[at:]
 

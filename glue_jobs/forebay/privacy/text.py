@@ -25,9 +25,10 @@ _DECODER = json.JSONDecoder(strict=False, parse_int=str, parse_float=str, parse_
 _BLANK = re.compile(r"[ \t\r\n]*")
 
 
-def treated_text(text: str, fields: tuple[PersonalField, ...]) -> str:
+def treated_text(text: str, fields: tuple[PersonalField, ...], secret: bytes = b"") -> str:
+    """`secret` is for fields that become tokens."""
     try:
-        treated, end = _object(text, _past_blanks(text, 0), level_of(fields))
+        treated, end = _object(text, _past_blanks(text, 0), level_of(fields, secret))
         ends = _past_blanks(text, end) == len(text)
     except (IndexError, RecursionError) as torn:
         raise ValueError("the text is no JSON object") from torn
@@ -65,10 +66,14 @@ def spelt_so(key: str) -> str | None:
 class Level:
     """What is personal among the values of an object: paths from here on. With an empty path it is all of them."""
 
-    def __init__(self, wanted: tuple[tuple[Keys, Become], ...]) -> None:
+    def __init__(self, wanted: tuple[tuple[Keys, Become], ...], secret: bytes) -> None:
         self.whole = next((become for path, become in wanted if not path), None)
-        self._wanted = wanted
+        self._wanted, self._secret = wanted, secret
         self._known: dict[str, Level | None] = {}
+
+    def treated(self, value: str) -> str:
+        """A value that is no object and no array, as JSON."""
+        return value if self.whole is None else treated_value(value, self.whole, self._secret)
 
     def below(self, key: str) -> Level | None:
         """Behind this key; None where nothing is personal there."""
@@ -78,13 +83,13 @@ class Level:
             if len(self._known) >= MOST_KEYS:
                 self._known.clear()
             inner = tuple((path[1:], become) for path, become in self._wanted if means(path[0], key))
-            self._known[key] = Level(inner) if inner else None
+            self._known[key] = Level(inner, self._secret) if inner else None
         return self._known[key]
 
 
 @lru_cache(maxsize=100)
-def level_of(fields: tuple[PersonalField, ...]) -> Level:
-    return Level(tuple((field.path, field.become) for field in fields))
+def level_of(fields: tuple[PersonalField, ...], secret: bytes = b"") -> Level:
+    return Level(tuple((field.path, field.become) for field in fields), secret)
 
 
 def _value(text: str, at: int, level: Level | None) -> tuple[str, int]:
@@ -94,9 +99,9 @@ def _value(text: str, at: int, level: Level | None) -> tuple[str, int]:
     if level is not None and text[at] == "[":
         return _array(text, at, level)
     _, end = _DECODER.raw_decode(text, at)
-    if level is None or level.whole is None:
+    if level is None:
         return text[at:end], end
-    return treated_value(text[at:end], level.whole), end
+    return level.treated(text[at:end]), end
 
 
 def _object(text: str, start: int, level: Level) -> tuple[str, int]:

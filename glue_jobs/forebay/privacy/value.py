@@ -10,6 +10,7 @@ import re
 from ipaddress import IPv6Address
 
 from forebay.declaration.personal import Become
+from forebay.privacy.token import token_of
 
 __all__ = ["MASK", "treated_value"]
 
@@ -23,13 +24,14 @@ YEAR = re.compile(r"[0-9]{4}")
 DATE = re.compile(r"([0-9]{4})-[0-9]{2}(-[0-9]{2}([T ].*)?)?", re.DOTALL)
 
 
-def treated_value(text: str, become: Become) -> str:
+def treated_value(text: str, become: Become, secret: bytes = b"") -> str:
+    """`secret` is for tokens. A number and the text of it have the same one."""
     if text == "null":
         return text
     if become == "masked":
         return f'"{MASK}"'
     value = _DECODER.decode(text) if text.startswith('"') else text
-    kept = _truncated(value)
+    kept = token_of(value, secret) if become == "token" else _truncated(value)
     return text if kept == value else f'"{kept}"'
 
 

@@ -1,0 +1,51 @@
+"""The secret behind tokens: an object of 32 random bytes that tasks read themselves. It is in no argument, plan, log or metric.
+
+In: its address, in S3 or on this machine. Out: the secret, read once for each process. `InvalidConfiguration` where there is
+none, where it may not be read, and where something else lies there.
+"""
+
+from __future__ import annotations
+
+import secrets
+from base64 import b64decode, b64encode
+from functools import lru_cache
+from typing import Any
+
+from forebay.address import is_s3
+from forebay.errors import InvalidConfiguration
+from forebay.lake.objects import open_objects
+
+__all__ = ["make_secret", "secret_at"]
+
+BYTES = 32
+MARK = b"forebay token secret 1\n"
+"""Before the secret, so that no other file is taken for one."""
+MAKE = "`forebay privacy secret` makes one"
+
+
+@lru_cache(maxsize=10)
+def secret_at(address: str) -> bytes:
+    folder, _, name = address.rpartition("/")
+    try:
+        found = open_objects(folder).read(name)
+    except OSError as refused:
+        raise InvalidConfiguration.one(address, f"cannot be read: {refused}") from refused
+    if found is None:
+        raise InvalidConfiguration.one(address, "holds no secret for tokens", MAKE)
+    if not found.startswith(MARK) or len(secret := _decoded(found.removeprefix(MARK))) != BYTES:
+        raise InvalidConfiguration.one(address, "holds something else than a secret for tokens", MAKE)
+    return secret
+
+
+def make_secret(address: str, *, s3: Any = None) -> bool:
+    """False where there is one, or something else: it stays. With another secret all tokens would be others."""
+    folder, _, name = address.rpartition("/")
+    made = MARK + b64encode(secrets.token_bytes(BYTES)) + b"\n"
+    return open_objects(folder, s3=s3 if is_s3(address) else None).write_once(name, made)
+
+
+def _decoded(text: bytes) -> bytes:
+    try:
+        return b64decode(text.strip(), validate=True)
+    except ValueError:
+        return b""

@@ -1,0 +1,26 @@
+"""The secret of tokens is made once, and is never written over."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from forebay.privacy.secret import secret_at
+from tests.operate.command import failed, ran
+
+
+def test_a_secret_is_made_and_stays(tmp_path: Path, s3: str) -> None:
+    for address in (f"{tmp_path}/apart/tokens", "s3://studio-lake/apart/tokens"):
+        said = ran("privacy", "secret", address)
+        made = secret_at(address)
+        assert f"made {address}" in said
+        assert made.hex() not in said
+        assert "holds a secret already, and it stays" in failed(1, "privacy", "secret", address)
+        secret_at.cache_clear()
+        assert secret_at(address) == made
+
+
+def test_what_lies_there_already_and_what_is_no_address_is_named(tmp_path: Path) -> None:
+    (tmp_path / "other").write_text("a shopping list")
+    assert "holds something else than a secret" in failed(2, "privacy", "secret", f"{tmp_path}/other")
+    assert (tmp_path / "other").read_text() == "a shopping list"
+    assert "names no object" in failed(2, "privacy", "secret", "tokens")
