@@ -131,6 +131,8 @@ def test_a_rollup_equals_the_model_whatever_happens_to_its_tables(shop: Shop, mo
     assert shop.roll_up() is None
 
     assert shop.roll_up(ROLLUP.model_copy(update={"columns": {"n": "count(*)"}})).anew, "another declaration"
+    assert shop.roll_up().anew, "the first one again, whose transactions say nothing of the rows there now"
+    shop.must_agree()
 
 
 def test_of_one_table_only_groups_that_changed_are_computed_also_where_files_are_written_again(shop: Shop) -> None:

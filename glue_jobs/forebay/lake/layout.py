@@ -7,6 +7,7 @@ from __future__ import annotations
 
 __all__ = [
     "CHECKPOINT",
+    "DERIVED_BY",
     "DERIVED_FROM",
     "HEALTH",
     "HOME",
@@ -60,6 +61,8 @@ TOMBSTONES = f"{HOME}/tombstones"
 """Tables of deleted keys, by the name of the state that lacks them."""
 DERIVED_FROM = "forebay.derivedFrom"
 """The property of a table that is computed from another one, which it names. No file's rows are counted in it."""
+DERIVED_BY = "forebay.derivedBy"
+"""The property that says by which declaration it is computed, and the how manieth it is."""
 PLANS = f"{HOME}/plans"
 """Of batches that are on their way, by service."""
 ROLLBACK_PLAN = "plan.json"

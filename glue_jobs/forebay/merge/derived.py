@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from forebay.declaration.properties import CHANGE_FEED
 from forebay.errors import Halt, InvalidConfiguration
-from forebay.lake.layout import DERIVED_FROM
+from forebay.lake.layout import DERIVED_BY, DERIVED_FROM
 from forebay.lake.log.definition import definition_of
 from forebay.lake.objects import Objects
 from forebay.table.commit import Txn
@@ -37,7 +37,7 @@ class Derived:
         self, session: SparkSession, logs: TableLogs, path: str, origin: str, *, change_feed: bool = False
     ) -> None:
         self._session, self._logs, self.path, self._origin = session, logs, path, origin
-        self._change_feed = change_feed
+        self._change_feed, self._by = change_feed, ""
 
     def seen(self) -> Seen | None:
         return self._logs.look(self.path, again=True)
@@ -55,12 +55,24 @@ class Derived:
             what = f"is computed from {found}" if found else "is a table of its own, which forebay did not compute"
             raise InvalidConfiguration.one(f"table {self.path.rpartition('/')[2]}", what, hint)
 
+    def transactions(self, way: str) -> str:
+        """The name under which commits count that compute it in this way. A way that comes back after another one gets a new
+        name: transactions of its old one are in the log, and say nothing of the rows there now. The name is the table's before
+        any row is. If the driver dies in between, no transaction has it, and the table is computed anew."""
+        seen = self.seen()
+        told = "" if seen is None else seen.snapshot.getTableProperties().get(DERIVED_BY) or ""
+        before, _, number = told.rpartition("#")
+        self._by = told if before == way else f"{way}#{int(number or 0) + 1}"
+        if seen is not None and self._by != told:
+            self._set(DERIVED_BY, self._by)
+        return self._by
+
     def begin_feed(self) -> None:
         """Where one is declared, and the table that is there has none yet."""
         seen = self._logs.look(self.path)
         if seen is None or not self._change_feed or seen.snapshot.getTableProperties().get(CHANGE_FEED) == "true":
             return
-        self._session.sql(f"ALTER TABLE delta.`{self.path}` SET TBLPROPERTIES ('{CHANGE_FEED}' = 'true')")
+        self._set(CHANGE_FEED, "true")
 
     def rows(self) -> DataFrame:
         return self._session.read.format("delta").load(self.path)
@@ -97,6 +109,9 @@ class Derived:
         with of_session(self._session, txn):
             self.nothing(seen.schema).write.format("delta").mode("append").save(self.path)
 
+    def _set(self, name: str, value: str) -> None:
+        self._session.sql(f"ALTER TABLE delta.`{self.path}` SET TBLPROPERTIES ('{name}' = '{value}')")
+
     def nothing(self, schema: StructType) -> DataFrame:
         return self._session.createDataFrame([], schema)
 
@@ -108,6 +123,7 @@ class Derived:
         maker = DeltaTable.createIfNotExists(self._session).location(self.path).addColumns(schema)
         maker = maker.partitionedBy(*partitions)
         feed: Mapping[str, str] = {CHANGE_FEED: "true"} if self._change_feed else {}
-        for name, value in {**PROPERTIES, DERIVED_FROM: self._origin, **feed}.items():
+        by = {DERIVED_BY: self._by} if self._by else {}
+        for name, value in {**PROPERTIES, DERIVED_FROM: self._origin, **by, **feed}.items():
             maker = maker.property(name, value)
         maker.execute()

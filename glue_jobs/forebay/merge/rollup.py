@@ -53,9 +53,8 @@ class Source:
         self.at = LogVersion(session, path, version)
         self.before, self.txn = -1, Txn("", -1)
 
-    def known(self, derived: Derived, rollup: Rollup) -> Source:
-        way = hashlib.sha256(rollup.model_dump_json().encode()).hexdigest()[:16]
-        self.txn = Txn(f"{ROLLUPS}{self.at.id}:{way}", self.at.version)
+    def known(self, derived: Derived, rollup: Rollup, by: str) -> Source:
+        self.txn = Txn(f"{ROLLUPS}{self.at.id}:{by}", self.at.version)
         self.before = derived.version_of(self.txn.app_id)
         if self.before > self.at.version:
             raise Halt(
@@ -72,22 +71,27 @@ def roll_up(
     began = time.monotonic()
     derived = Derived(session, logs, table_path(lake, rollup.name), ",".join(rollup.tables))
     derived.must_be_ours(open_objects(derived.path, s3=s3), "give the rollup another name")
-    sources = [one.known(derived, rollup) for one in _sources(session, lake, rollup, s3)]
+    found = _sources(session, lake, rollup, s3)
+    if not found:
+        return None
+    lease.check()
+    by = derived.transactions(hashlib.sha256(rollup.model_dump_json().encode()).hexdigest()[:16])
+    sources = [one.known(derived, rollup, by) for one in found]
     changed = [one for one in sources if one.before < one.at.version]
     if not changed:
         return None
     _check(rollup, sources)
     lag_s = max(waited_s(one.commits, one.before + 1) for one in changed)
     groups = _Groups(rollup, sources)
-    found = [_since(one) for one in changed]
-    unknown = next((one.reason for one in found if isinstance(one, Unknown)), None)
+    since = [_since(one) for one in changed]
+    unknown = next((one.reason for one in since if isinstance(one, Unknown)), None)
     if unknown is None and not _same_columns(derived, groups.all()):
         unknown = "its columns have other types than before"
     lease.check()
     if unknown is not None:
         told = _anew(derived, groups, changed, unknown)
     else:
-        known = [(one, its) for one, its in zip(changed, found, strict=True) if isinstance(its, Difference)]
+        known = [(one, its) for one, its in zip(changed, since, strict=True) if isinstance(its, Difference)]
         told = _forward(derived, groups, known)
     seconds = round(time.monotonic() - began, 3)
     return Step(**told, lag_s=lag_s, seconds=seconds)

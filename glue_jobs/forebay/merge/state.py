@@ -3,8 +3,8 @@
 In: winners. Out: commits that carry the log's version as their transaction. Deleted keys come first. If the driver dies between
 the two commits, the next one does both again, and finds its own deletes among the deleted: equal ranks change nothing.
 
-A state belongs to one log and one way to merge it; both are in the name of the transaction. Where they change, no transaction
-is found, and the state is computed anew from the whole log.
+A state belongs to one log and one way to merge it. Where they change, the name of its transactions is a new one. None is found,
+and the state is computed anew from the whole log.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-__all__ = ["State", "transactions_of"]
+__all__ = ["State", "way_of"]
 
 NOTED = "_ingested_at"
 """By which a tombstone's age is told."""
@@ -36,8 +36,8 @@ MOST_PARTITIONS = 1000
 """That a merge names. Of more it reads all."""
 
 
-def transactions_of(merge: Merge, log_id: str) -> str:
-    """The name under which commits to the state count. What changes no winner is left out."""
+def way_of(merge: Merge, log_id: str) -> str:
+    """Of which log a state is, and how it is merged. What changes no winner is left out."""
     way = merge.model_dump_json(exclude={"tombstone_days", "change_feed"})
     return f"{APPS}{log_id}:{hashlib.sha256(way.encode()).hexdigest()[:16]}"
 
@@ -53,16 +53,16 @@ class State:
         name: str,
         ranking: Ranking,
         logs: TableLogs,
-        app_id: str,
     ) -> None:
         self._session, self._log, self.name, self._ranking, self._logs = session, log, name, ranking, logs
-        self._merge, self._app_id = ranking.merge, app_id
+        self._merge, self._app_id = ranking.merge, ""
         self.table = Derived(session, logs, table_path(lake, name), log, change_feed=ranking.merge.change_feed)
         self._tombstones = Derived(session, logs, table_path(lake, tombstones_of(name)), log)
         self._cached: list[DataFrame] = []
 
-    def version(self) -> int:
-        """The version of the log that it is the state of; -1 where it must be computed from the whole log."""
+    def version(self, way: str) -> int:
+        """The version of the log that it is the state of, merged in this way; -1 where it must be computed from all of it."""
+        self._app_id = self.table.transactions(way)
         if self._tombstones.version_of(self._app_id) < 0:
             return -1
         return self.table.version_of(self._app_id)

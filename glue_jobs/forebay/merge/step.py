@@ -27,7 +27,7 @@ from forebay.merge.history import OWN, History
 from forebay.merge.lag import waited_s
 from forebay.merge.log_rows import LogVersion
 from forebay.merge.partial import Partial
-from forebay.merge.state import State, transactions_of
+from forebay.merge.state import State, way_of
 from forebay.merge.winners import RANK, Ranking
 from forebay.table.kernel import TableLogs
 
@@ -73,10 +73,10 @@ def step(
     changes = LogVersion(session, path, now)
     _must_have_columns(log, changes.schema, merge)
     ranking = Ranking(merge, changes.schema)
-    app_id = transactions_of(merge, changes.id)
-    there = kind_of(merge)(session, lake, log, state, ranking, logs, app_id)
+    there = kind_of(merge)(session, lake, log, state, ranking, logs)
     there.must_be_ours(of_state)
-    before = there.version()
+    lease.check()
+    before = there.version(way_of(merge, changes.id))
     if before == now:
         return None
     if before > now:
