@@ -1,9 +1,10 @@
 """The service in the twin for hours, with everything at random: does every sum hold, and does no memory grow?
 
 Files are put, overwritten (added under `in/add/`, replaced under `in/new/`), deleted, announced again and denied; drivers
-die at random points or are killed; held records are retried, tables compacted, S3's bucket reconciled. In the end all is
-mended. In: minutes (SOAK_MINUTES), a seed. Out: `run()`'s figures and bars: the accounts, the model in plain Python that the
-histories have as well, and what the driver's memory has grown by since a fifth of the time.
+die at random points or are killed; held records are retried, tables compacted, S3's bucket reconciled. Every few minutes and
+in the end all is mended, and every sum must hold. In: minutes (SOAK_MINUTES), a seed. Out: `run()`'s figures and bars: the
+accounts, the model in plain Python that the histories have as well, and what the driver's memory has grown by since a fifth of
+the time. Where a sum does not hold, it ends at once, the lake stays, and what was said of the files is printed.
 """
 
 from __future__ import annotations
@@ -12,14 +13,16 @@ import argparse
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +41,8 @@ __all__ = ["run"]
 ROOT = Path(__file__).resolve().parents[2]
 LIMIT_MIB = 100
 KEYS = 40
+ROUNDS_BETWEEN_LOOKS = 12
+REMEMBERED_EVENTS = 20_000
 SERVICE = """
 name = "studio"
 overwritten_below = { "in/new/" = "replace" }
@@ -49,6 +54,7 @@ dedupe = { by = ["event_id"], days = 3 }
 OFTEN = {"overwrite": 10, "announce again": 4, "delete": 2, "deny": 2, "give again": 2}
 UPKEEP = ("retry", "compact", "reconcile")
 KILLED = "after table 2 of 3"
+KEPT = "kept"
 SETTINGS: dict[str, Any] = {"max_files_per_batch": 4, "visibility_timeout_s": 10, "tables_at_once": 1}
 
 
@@ -56,7 +62,7 @@ def run(*, minutes: float = 120, seed: int | None = None) -> dict[str, Any]:
     """Figures and bars."""
     seed = random.randrange(1 << 32) if seed is None else seed
     with (
-        tempfile.TemporaryDirectory(prefix="forebay-soak-") as folder,
+        _folder() as folder,
         running(Path(folder) / "twin") as twin,
         FaultProxy(int(twin.endpoint.rsplit(":", 1)[1])) as proxy,
         _session(twin, proxy) as spark,
@@ -66,8 +72,8 @@ def run(*, minutes: float = 120, seed: int | None = None) -> dict[str, Any]:
         Path(told.service).write_text(SERVICE)
         soak = _Soak(told, proxy, random.Random(seed))
         early = _rounds(soak, spark, minutes)
-        soak.mend()
-        late, wrong = measured(spark, _pause_s(minutes)), soak.wrong()
+        wrong = soak.wrong_when_mended()
+        late = measured(spark, _pause_s(minutes))
     bars = [{"name": "sums and files that are wrong", "value": len(wrong), "limit": 0, "holds": not wrong}]
     for name in early:
         grown = round(late[name] - early[name], 1)
@@ -81,6 +87,15 @@ def run(*, minutes: float = 120, seed: int | None = None) -> dict[str, Any]:
         "late_mib": late,
     }
     return {"name": "soak", "figures": figures, "bars": bars}
+
+
+@contextmanager
+def _folder() -> Iterator[str]:
+    """Where the lake is; `KEPT` in it says that it is to stay."""
+    folder = tempfile.mkdtemp(prefix="forebay-soak-")
+    yield folder
+    if not (Path(folder) / KEPT).exists():
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 @contextmanager
@@ -103,7 +118,12 @@ def _rounds(soak: _Soak, spark: Any, minutes: float) -> dict[str, float]:
         if not early and passed > minutes * 12:
             early = measured(spark, _pause_s(minutes))
         soak.round()
-        print(json.dumps({"seconds": round(passed), **soak.count}), file=sys.stderr, flush=True)
+        said = {"seconds": round(passed), **soak.count}
+        if soak.count["runs"] % ROUNDS_BETWEEN_LOOKS == 0:
+            if soak.wrong_when_mended():
+                break
+            said |= measured(spark, 0)
+        print(json.dumps(said), file=sys.stderr, flush=True)
     return early or measured(spark, _pause_s(minutes))
 
 
@@ -119,7 +139,8 @@ class _Soak:
         self.told, self.proxy, self.draw = told, proxy, draw
         self.model, self.count = Model(), Counter[str]()
         self.denied: set[str] = set()
-        told.events = _Nowhere()
+        self.told_of: deque[str] = deque(maxlen=REMEMBERED_EVENTS)
+        told.events = _Last(self.told_of)
 
     def round(self) -> None:
         """Some deeds, and a run that may not live to its end."""
@@ -130,7 +151,7 @@ class _Soak:
                 "overwrite": self.put,
                 "announce again": self.announce_again,
                 "delete": self.delete,
-                "deny": lambda: self.denied.add(self.some_key()),
+                "deny": self.deny,
                 "give again": self.denied.clear,
             }[deed]()
         self.proxy.forget()
@@ -160,19 +181,31 @@ class _Soak:
         sequencer = f"{number:016X}"
         file = LandedFile(self.told.bucket, key, len(body), answer["ETag"].strip('"'), None, sequencer)
         self.model.put(Put(file, tables, held=2, replaces=key.startswith("in/new/")))
+        self.note(f"put {file}")
         self.told.announce_files(file)
 
     def announce_again(self) -> None:
         if self.model.puts:
-            self.told.announce_files(self.draw.choice(list(self.model.puts.values())).file)
+            put = self.draw.choice(list(self.model.puts.values()))
+            self.note(f"announced again {put.file}")
+            self.told.announce_files(put.file)
+
+    def deny(self) -> None:
+        self.denied.add(key := self.some_key())
+        self.note(f"denied {key}")
+
+    def note(self, deed: str) -> None:
+        self.told_of.append(f"{datetime.now():%H:%M:%S} {deed}")
 
     def delete(self) -> None:
         key = self.some_key()
+        self.note(f"deleted {key}")
         self.told.twin.client("s3").delete_object(Bucket=self.told.bucket, Key=key)
         self.model.delete(key)
 
     def take_in(self) -> None:
         """A file of which a part stands, and that is denied now, is waited for."""
+        self.note(f"a run, denied {sorted(self.denied)}")
         try:
             self.told.take_in(wait_s=1, lease_wait_s=90, late_commit_wait_s=5, **SETTINGS)
         except Halt as halted:
@@ -248,11 +281,30 @@ class _Soak:
         self.take_in()
         self.compact()
         withheld = {row["file_id"] for row in self.ledger() if row["outcome"] in NOT_FINAL}
+        self.note(f"mended; announced {[str(put.file) for one, put in self.model.puts.items() if one in withheld]}")
         self.told.announce_files(*(put.file for one, put in self.model.puts.items() if one in withheld))
         self.take_in()
 
     def ledger(self) -> list[dict[str, Any]]:
         return [{**row, "tables": dict(row["tables"] or {})} for row in self.told.rows("_forebay/ledger")]
+
+    def wrong_when_mended(self) -> list[str]:
+        self.mend()
+        wrong = self.wrong()
+        if wrong:
+            self.keep(wrong)
+        return wrong
+
+    def keep(self, wrong: list[str]) -> None:
+        """The lake, and what is known of the files that are wrong."""
+        folder = Path(self.told.service).parent
+        (folder / KEPT).write_text("\n".join(wrong))
+        keys = {
+            key for key in (f"in/{kind}/{n}.json" for kind in ("add", "new") for n in range(KEYS)) if key in str(wrong)
+        }
+        rows = [str(row) for row in self.ledger() if row["key"] in keys]
+        said = [one for one in self.told_of if any(key in one for key in keys)]
+        print("\n".join([f"kept: {folder}", *wrong, *rows, *said[-200:]]), file=sys.stderr, flush=True)
 
     def wrong(self) -> list[str]:
         messages = sum(self.told.waiting())
@@ -260,11 +312,15 @@ class _Soak:
         return [*self.told.accounts().differences(), *self.model.wrong(self.ledger()), *left]
 
 
-class _Nowhere(list[Event]):
-    """Events that nobody keeps."""
+class _Last(list[Event]):
+    """Only the last ones are kept, as text."""
+
+    def __init__(self, told: deque[str]) -> None:
+        super().__init__()
+        self._told = told
 
     def append(self, event: Event) -> None:
-        pass
+        self._told.append(f"{datetime.now():%H:%M:%S} {event}")
 
 
 def main() -> None:
