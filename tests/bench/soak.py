@@ -26,6 +26,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from forebay.aws.announce import announce
 from forebay.errors import Halt
 from forebay.events import Event
 from forebay.landed_file import LandedFile
@@ -275,14 +276,16 @@ class _Soak:
         reconcile(settings, emit=self.told.events.append)
 
     def mend(self) -> None:
-        """Everything can be read again, and what was withheld is announced again."""
+        """Everything can be read again, and what was withheld is announced again, as `forebay files retry` does. The notice
+        that S3 sent, sent once more, is a redelivery: the source deletes it for as long as it retains the batch."""
         self.denied.clear()
         self.proxy.forget()
         self.take_in()
         self.compact()
         withheld = {row["file_id"] for row in self.ledger() if row["outcome"] in NOT_FINAL}
         self.note(f"mended; announced {[str(put.file) for one, put in self.model.puts.items() if one in withheld]}")
-        self.told.announce_files(*(put.file for one, put in self.model.puts.items() if one in withheld))
+        again = [put.file for one, put in self.model.puts.items() if one in withheld]
+        assert announce(self.told.twin.client("sqs"), self.told.queue_url, again) == []
         self.take_in()
 
     def ledger(self) -> list[dict[str, Any]]:
