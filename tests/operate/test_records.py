@@ -29,10 +29,10 @@ from tests.operate.test_command_line import ALL
 
 LOOKS = """status doctor report where files files~list files~show tail history query queue queue~peek queue~dlq lease lease~show
 accounts tables tables~health tables~check tables~show tables~diff tables~editor-schema try schema schema~show schema~history
-schema~diff quality quarantine quarantine~list quarantine~show parked parked~list parked~show"""
+schema~diff privacy privacy~scan quality quarantine quarantine~list quarantine~show parked parked~list parked~show"""
 ELSEWHERE = """tables~init tables~add demo local local~up local~env local~status local~down local~feed local~fire local~alarms
-local~runs"""
-"""They write files of a folder, or the twin's."""
+local~runs export privacy~secret"""
+"""They write files of a folder, objects outside of a lake, or the twin's."""
 TELLS_BY_ITS_BATCHES = "ingest"
 WITHOUT_RECORD = {name.replace("~", " ") for name in f"{LOOKS} {ELSEWHERE} {TELLS_BY_ITS_BATCHES}".split()}
 

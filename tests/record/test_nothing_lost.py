@@ -15,12 +15,13 @@ from hypothesis import strategies as st
 from forebay.batch.columns import rules_of
 from forebay.declaration.path import Path
 from forebay.declaration.service import parse_service
+from forebay.declaration.twin import taken_key
 from forebay.record.conform import Records, writable
 from forebay.record.declared import fits, value_of
 from forebay.record.field import text_at
 from forebay.record.growth import Rules, grown
 from forebay.record.kind import Struct
-from forebay.record.name import safe_name, taken_key
+from forebay.record.name import safe_name
 from forebay.record.number import Written, read_json
 from forebay.table.as_records import record_of
 from tests.content.memory import read

@@ -218,7 +218,7 @@ def test_tables_that_cannot_be_written_do_not_stop_the_others(spark: SparkSessio
         txn=Txn(A, 2),
     )
 
-    assert "broken/_delta_log/00000000000000000000.json" in failure(outcomes["broken"])
+    assert "Could not parse" in failure(outcomes["broken"])
     assert "in_the_way" in failure(outcomes["in_the_way"])
     assert "column id: is string in the table and bigint in the rows" in failure(outcomes["typed"])
     assert not list(folder(f"{lake}/typed").glob("*.zstd.parquet"))
