@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,8 @@ from tests.operate.ledger import entry, write_ledger
 from tests.operate.test_rollback import file_id
 
 WAITS = """
-import sys, time
+import signal, sys, time
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it
 from forebay.cli.main import main
 time.sleep = lambda s: print("waits", flush=True) or sys.stdin.read()
 main(sys.argv[1:])
@@ -54,6 +56,14 @@ def test_one_that_waits_for_a_job_says_that_the_job_still_ends(lake: str, comman
     told = f"forebay: stopped: process {os.getpid()} on {os.uname().nodename} was asked to stop, and still ends"
     assert (waiting.returncode, said) == (INTERRUPTED, f"{told} after its batch\n")
     assert DeltaTable(f"{lake}/alpha").version() == 1
+
+
+@pytest.fixture(autouse=True)
+def keys_arrive() -> Iterator[None]:
+    """Also where the suite is a background job of a shell, which then ignores Ctrl-C."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 def interrupts(real: Any) -> Any:
