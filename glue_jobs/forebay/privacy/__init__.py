@@ -2,6 +2,7 @@
 
 * `text` the personal fields of a record, treated      * `swift` the same, where a key alone tells them
 * `likeness` what a value looks like that was not
+* `vault` where the values are kept, encrypted
 * `value` what one of their values becomes      * `token` a stand-in for it      * `secret` of the tokens
 
 No Spark; all but `secret` is pure.
