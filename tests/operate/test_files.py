@@ -67,6 +67,7 @@ def test_files_that_s3_did_not_give_are_announced_again_as_the_ledger_knows_them
     announced: list[LandedFile] = []
     monkeypatch.setattr("forebay.aws.announce.announce", lambda sqs, url, files: announced.extend(files) or [])
     monkeypatch.setattr("forebay.aws.client.client", lambda name: None)
+    monkeypatch.setattr("forebay.aws.preflight.check_queue", lambda url: None)
     retry = ("files", "retry", "--lake", str(tmp_path), "--queue-url", "q")
     assert ran(*retry, "--dry-run").splitlines()[-1] == "3 files would be announced"
     assert announced == []
@@ -85,6 +86,7 @@ def test_a_file_is_left_out_until_an_operator_takes_that_back(tmp_path: Path, mo
     announced: list[LandedFile] = []
     monkeypatch.setattr("forebay.aws.announce.announce", lambda sqs, url, files: announced.extend(files) or [])
     monkeypatch.setattr("forebay.aws.client.client", lambda name: None)
+    monkeypatch.setattr("forebay.aws.preflight.check_queue", lambda url: None)
     skips, of_lake = Skips(open_objects(skips_of(str(tmp_path)))), ("--lake", str(tmp_path))
     deadly = LandedFile("landing", "in/deadly[1].json", etag="e9", version_id="v9")
     other = LandedFile("landing", "in/other.json", etag="e9")
@@ -146,7 +148,7 @@ def test_rows_that_are_gone_from_a_table_are_missed(lake: str) -> None:
 def test_a_row_leads_to_its_file(lake: str) -> None:
     told = json.loads(ran("where", "z", "--row", "alpha", "--lake", lake, "--json"))
     assert (told["uri"], told["well"]) == ("s3://landing/in/tornX.gz", True)
-    assert "the ledger does not know it" in failed(1, "where", "nothing", "--row", "alpha", "--lake", lake)
+    assert "no row has nothing" in failed(1, "where", "nothing", "--row", "alpha", "--lake", lake)
     assert "did you mean alpha?" in failed(2, "where", "z", "--row", "alhpa", "--lake", lake)
 
 

@@ -39,6 +39,7 @@ def test_a_job_whose_lease_was_broken_halts_at_once_also_before_another_one_come
 
 def test_a_tables_lease_is_another_one(s3: str) -> None:
     held = hold(f"{LAKE}/_forebay/maintenance/alpha", wait_s=0)
+    hold(f"{LAKE}/_forebay/maintenance/beta", wait_s=0).let_go()
     assert "no job holds it" in ran("lease", "show", "--lake", LAKE, "--table", "beta")
     assert "holds it" in ran("lease", "show", "--lake", LAKE, "--table", "alpha")
     held.let_go()

@@ -10,7 +10,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from forebay.lake.lease import hold
-from tests.operate.command import failed
+from tests.operate.command import failed, given, ran
 from tests.operate.ledger import entry, write_ledger
 from tests.operate.test_rollback import file_id
 
@@ -70,11 +70,107 @@ def test_a_mistyped_table_of_schema_gets_a_suggestion_without_spark(
             "--out /no/such/folder/r.html: cannot be written: No such file",
         ),
         (("lease", "break", "--yes", "--writer", "gmaes"), "never loaded files here (services that did: games)"),
+        (("lease", "show", "--table", "alpah"), "did you mean alpha?"),
+        (("tables", "health", "alpah"), "did you mean alpha?"),
+        (("tables", "health", "_forebay/leger"), "did you mean _forebay/ledger?"),
+        (("compact", "alpah", "--plan"), "did you mean alpha?"),
+        (("compact", "--plan", "--group", "nope"), "--group: 'nope' is no group"),
+        (("replay", "--key", "in/*", "--of", "gmaes", "--dry-run"), "did you mean games?"),
+        (("files", "retry", "--queue-url", "http://q", "--of", "gmaes", "--dry-run"), "did you mean games?"),
+        (("files", "list", "--since", "2026-11-22", "--until", "2026-11-21"), "--until: is not after --since"),
+        (("quarantine", "show", "--reason", "tabel-failed"), "did you mean table-failed?"),
+        (("quarantine", "retry", "--reason", "tabel-failed"), "did you mean table-failed?"),
+        (("rollback", "alpha", "--to", "9" * 20), f"has no version of {'9' * 20}"),
+        (("rollback", "alpha", "--to", "2999-01-01"), "is yet to come (moments are in UTC)"),
+        (("history", "--days", "1e9"), "less than or equal to"),
     ],
 )
 def test_a_mistyped_name_is_not_taken_for_an_empty_answer(lake: str, command: tuple[str, ...], says: str) -> None:
     hold(f"{lake}/_forebay/writers/games", wait_s=0).let_go()
     assert says in failed(2, *command, "--lake", lake)
+
+
+@pytest.mark.parametrize("command", [("compact", "--plan"), ("compact",), ("maintain",), ("merge",)])
+def test_upkeep_of_a_mistyped_lake_fails_before_spark_starts(
+    command: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("forebay.lake.safety.session_for", None)
+    assert "has no ledger (is it spelled right?" in failed(2, *command, "--lake", str(tmp_path))
+
+
+@pytest.mark.parametrize("command", ["compact", "maintain"])
+def test_upkeep_of_a_mistyped_table_gets_a_suggestion_before_spark_starts(
+    command: str, lake: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("forebay.lake.safety.session_for", None)
+    assert "did you mean alpha?" in failed(2, command, "alpah", "--lake", lake)
+
+
+@pytest.mark.parametrize("command", [("stop",), ("lease", "show"), ("status",), ("rollback", "alpha", "--to", "0")])
+def test_a_mistyped_checkpoint_does_not_look_as_if_nothing_ran_there(command: tuple[str, ...], lake: str) -> None:
+    mistyped = f"{lake}/_forebay/checkpoints/ingset"
+    said = failed(2, *command, "--lake", lake, "--checkpoint", mistyped)
+    assert f"checkpoint {mistyped}: no job has written there (is it spelled right?)" in said
+
+
+@pytest.fixture
+def landing(s3: str) -> str:
+    """An empty bucket, and its queue."""
+    boto3.client("s3", endpoint_url=s3, region_name="us-east-1").create_bucket(Bucket="mistaken-landing")
+    return str(boto3.client("sqs", endpoint_url=s3, region_name="eu-west-1").create_queue(QueueName="q")["QueueUrl"])
+
+
+@pytest.mark.parametrize(
+    ("command", "says"),
+    [
+        (("status", "--queue-url", "MISSING"), "there is no such queue"),
+        (("report", "--queue-url", "MISSING", "--out", "/dev/null"), "there is no such queue"),
+        (
+            ("reconcile", "--plan", "--landing", "s3://no-such/in/", "--queue-url", "QUEUE"),
+            "landing s3://no-such/in/: cannot be used: 404",
+        ),
+        (("backfill", "s3://no-such/in/", "--dry-run"), "s3://no-such/in/: cannot be used: 404"),
+        (
+            ("backfill", "s3://mistaken-landing/", "--dry-run", "--since", "2026-02-02", "--until", "2026-01-01"),
+            "--until: is not after --since",
+        ),
+    ],
+)
+def test_a_mistyped_place_of_aws_is_named(lake: str, landing: str, command: tuple[str, ...], says: str) -> None:
+    typed = [one.replace("QUEUE", landing).replace("MISSING", f"{landing}-not") for one in command]
+    assert says in failed(2, *typed, "--lake", lake)
+
+
+@pytest.mark.parametrize(
+    "command", [("backfill", "s3://mistaken-landing/typo/"), ("reconcile", "--landing", "s3://mistaken-landing/typo/")]
+)
+def test_where_no_file_lies_and_where_none_was_loaded_is_said(
+    tmp_path: Path, landing: str, command: tuple[str, ...]
+) -> None:
+    way = "--plan" if command[0] == "reconcile" else "--dry-run"
+    status, _, said = given((*command, way, "--queue-url", landing, "--lake", str(tmp_path)), "")
+    assert status == 0
+    assert f"no file lies in {command[-1]}: is it spelled right?" in said
+    assert f"{tmp_path} has no ledger yet, so all files count as new" in said
+
+
+def test_a_value_that_no_row_has_is_not_called_a_file(lake: str) -> None:
+    said = failed(1, "where", "7", "--row", "alpha", "--by", "n", "--lake", lake)
+    assert said == "table alpha: no row has 7 in column n\n"
+
+
+def test_files_are_not_announced_to_a_queue_that_is_not_there(lake: str, s3: str) -> None:
+    write_ledger(lake, entry("in/c.json", outcome="denied"))
+    said = failed(2, "files", "retry", "--lake", lake, "--queue-url", f"{s3}/123456789012/mistyped")
+    assert "there is no such queue" in said
+    assert "in/c.json" not in said
+
+
+def test_no_job_is_stopped_where_the_tables_are_there_already(lake: str) -> None:
+    ingests = hold(f"{lake}/_forebay/checkpoints/ingest", wait_s=0)
+    assert "nothing to do" in ran("rollback", "alpha", "--to", "1", "--lake", lake, "--yes", "--wait-s", "0")
+    assert not Path(lake, "_forebay/checkpoints/ingest/stop").exists()
+    ingests.let_go()
 
 
 @pytest.mark.parametrize("verb", ["retry", "drop"])

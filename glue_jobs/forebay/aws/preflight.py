@@ -58,7 +58,8 @@ def check_queue(url: str, *, sqs: Any = None) -> None:
         raise plainly(where, refused, missing, "AWS_ENDPOINT_URL_SQS") from refused
 
 
-def check_lake(lake: str, *, s3: Any = None) -> None:
+def check_lake(lake: str, *, s3: Any = None, what: str = "lake") -> None:
+    """`what` is the word for the place in the error."""
     if not is_s3(lake):
         return
     bucket, _ = bucket_and_key(lake)
@@ -67,7 +68,7 @@ def check_lake(lake: str, *, s3: Any = None) -> None:
         s3.head_bucket(Bucket=bucket)
     except (ClientError, BotoCoreError) as refused:
         missing = {"404": f"there is no bucket {bucket}: check its name and AWS_REGION"}
-        raise plainly(f"lake {lake}", refused, missing, "AWS_ENDPOINT_URL_S3") from refused
+        raise plainly(f"{what} {lake}", refused, missing, "AWS_ENDPOINT_URL_S3") from refused
 
 
 def plainly(where: str, refused: Exception, missing: Mapping[str, str], endpoint: str) -> InvalidConfiguration:

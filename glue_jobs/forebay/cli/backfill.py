@@ -53,6 +53,7 @@ def backfill(
     from forebay.aws.client import client
     from forebay.aws.preflight import check_lake, check_queue
     from forebay.lake.objects import s3_client
+    from forebay.operate.lake_view import tell_if_not_begun
     from forebay.upkeep.reconcile.backfill import Backfill, progress_of
     from forebay.upkeep.reconcile.backfill import backfill as run
     from forebay.upkeep.reconcile.inventory import open_inventory
@@ -62,8 +63,10 @@ def backfill(
         raise InvalidConfiguration.one(place, "is no place in S3", "write s3://bucket/prefix/")
     if not queue_url and not dry_run:
         raise InvalidConfiguration.one("--queue-url", "has no value", "or set FOREBAY_QUEUE_URL")
-    check_lake(lake)
-    check_lake(place)
+    if since is not None and until is not None and until <= since:
+        raise InvalidConfiguration.one("--until", "is not after --since")
+    tell_if_not_begun(lake, error_console.print)
+    check_lake(place, what="bucket of")
     if not dry_run:
         check_queue(queue_url)
     wanted = Backfill(
@@ -94,6 +97,8 @@ def backfill(
         print_json([{**asdict(done), "dry_run": dry_run}])
         return
     verb = "would be announced" if dry_run else "were announced"
+    if not done.looked_at:
+        error_console.print(f"no file lies in {place}: is it spelled right?")
     console.print(f"{done.announced:,} files, {size(done.bytes)}, {verb}")
     console.print(f"{done.looked_at:,} versions were looked at, {done.known:,} files are in the ledger")
 

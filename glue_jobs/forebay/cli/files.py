@@ -122,12 +122,15 @@ def retry_files(
     """
     from forebay.aws.announce import announce
     from forebay.aws.client import client
+    from forebay.aws.preflight import check_queue
     from forebay.cli.history import leave_record
     from forebay.operate.files import retried_files, skipped_files
     from forebay.operate.lake_view import view_of
 
     view = view_of(lake)
     _must_be_an_id(file_id)
+    if not dry_run:
+        check_queue(queue_url)
     if skipped:
         found = skipped_files(view, key=key or None, file_id=file_id or None, service=of or None)
         _take_back(lake, key, file_id, dry_run)
@@ -237,6 +240,9 @@ def where(
 
     view = view_of(lake)
     places = file_of_row(view, row, by, address) if row else [_split(address)]
+    if not places:
+        error_console.print(f"table {row}: no row has {address} in column {by}")
+        raise typer.Exit(1)
     lives = [life for place in places for life in lives_of(view, *place)]
     if as_json:
         print_json({"uri": life.file.uri, **asdict(life), "well": life.well} for life in lives)

@@ -32,10 +32,12 @@ def health(
     from forebay.operate.health import health_of
 
     found, unreadable, lags = health_of(lake, names or [])
-    if not found and not unreadable:
-        from forebay.operate.lake_view import view_of
+    if names or not found:
+        from forebay.operate.lake_view import known_table, view_of
 
-        view_of(lake)  # a mistyped place has no tables, either
+        view = view_of(lake)  # a mistyped place has no tables, either
+        for name in names or ():
+            known_table(view, name, or_own=True)
     if as_json:
         print_json({**asdict(one), **_lag(lags.get(one.table))} for one in found)
     else:

@@ -138,11 +138,13 @@ def _list_by(lake: str, field: str, limit: int, service: str, as_json: bool) -> 
 
 
 def _show(lake: str, held: Held, table: str | None, reason: str | None, limit: int, as_json: bool) -> None:
-    from forebay.operate.held import held_records
+    from forebay.operate.held import held_records, known_reason
     from forebay.operate.lake_view import known_table, view_of
 
     view = view_of(lake)
     found = held_records(view, held, table=table, reason=reason, limit=limit)
+    if reason and not found:
+        known_reason(view, held, reason)
     if table and not found:
         known_table(view, table)
     if as_json:
@@ -167,12 +169,14 @@ def _try_again(
     yes: bool = False,
 ) -> None:
     from forebay.declaration.service import load_service
-    from forebay.operate.held import chosen_of
+    from forebay.operate.held import chosen_of, known_reason
     from forebay.operate.lake_view import known_table, view_of
 
     service = load_service(place)
     view = view_of(lake)
     count = chosen_of(view, held, service.name, table=table, reason=reason)
+    if reason and not count:
+        known_reason(view, held, reason)
     if table and not count and service.maker_of(table) is None:
         known_table(view, table)
     verb = "dropped" if give_up else f"tried for table {table}" if held == "parked" else "retried"

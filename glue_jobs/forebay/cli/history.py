@@ -17,7 +17,7 @@ __all__ = ["history", "leave_record"]
 
 def history(
     lake: Lake,
-    days: Annotated[float, typer.Option(min=0, help="How many days to look back.")] = 1,
+    days: Annotated[float, typer.Option(min=0, max=100_000, help="How many days to look back.")] = 1,
     table: Annotated[str, typer.Option(help="Also what changed about this table.")] = "",
     all_tables: Annotated[bool, typer.Option("--all-tables", help="Also what changed about any table.")] = False,
     stack: Stack = "",

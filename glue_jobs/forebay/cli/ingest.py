@@ -41,11 +41,10 @@ def stop(
 
     Works wherever the job runs. Undo: start the job again.
     """
-    from forebay.operate.lake_view import begun_lake
+    from forebay.operate.lake_view import begun_lake, checkpoint_of
     from forebay.operate.stop import stop as ask
 
-    begun_lake(lake)
-    folder = IngestSettings(lake=lake, queue_url="-", checkpoint=checkpoint).checkpoint_folder
+    folder = checkpoint_of(begun_lake(lake), checkpoint)
     ended = ask(folder, wait_s=wait_s)
     if ended is None:
         console.print(f"nothing runs on {folder}")

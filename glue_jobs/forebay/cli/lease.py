@@ -64,10 +64,10 @@ def break_it(lake: Lake, table: Of = "", writer: Writer = "", checkpoint: Checkp
 
 def _held(lake: str, table: str, writer: str, checkpoint: str) -> list[tuple[str, Holder | None]]:
     """The leases that are meant, and who holds each of them."""
-    from forebay.lake.layout import CHECKPOINT, lease_of, writer_of, writers_of
+    from forebay.lake.layout import lease_of, writer_of, writers_of
     from forebay.lake.lease import holder
     from forebay.lake.objects import open_objects
-    from forebay.operate.lake_view import begun_lake
+    from forebay.operate.lake_view import LakeView, begun_lake, checkpoint_of, known_table
 
     lake = begun_lake(lake)
     services = open_objects(writers_of(lake)).folders()
@@ -75,10 +75,12 @@ def _held(lake: str, table: str, writer: str, checkpoint: str) -> list[tuple[str
         known = ", ".join(sorted(services)) or "none"
         raise InvalidConfiguration.one(f"--writer {writer}", "never loaded files here", f"services that did: {known}")
     places = [lease_of(lake, table)] if table else []
+    if table and next(iter(open_objects(places[0]).found()), None) is None:  # nobody ever held it
+        known_table(LakeView(lake), table, or_own=True)
     places += [writer_of(lake, writer)] if writer else []
-    places += [checkpoint.rstrip("/")] if checkpoint else []
+    places += [checkpoint_of(lake, checkpoint)] if checkpoint else []
     if not places:
-        places = [f"{lake}/{CHECKPOINT}", *(writer_of(lake, name) for name in services)]
+        places = [checkpoint_of(lake, ""), *(writer_of(lake, name) for name in services)]
     return [(place, holder(place)) for place in places]
 
 

@@ -65,7 +65,7 @@ Stack = Annotated[
 
 
 def version_or_moment(option: str, text: str) -> int | datetime:
-    """Of a table; a moment without a zone is in UTC."""
+    """Of a table; a moment without a zone is in UTC, and has come."""
     if text.isdecimal():
         return int(text)
     try:
@@ -74,4 +74,7 @@ def version_or_moment(option: str, text: str) -> int | datetime:
         raise InvalidConfiguration.one(
             f"{option} {text}", "is no version and no moment", "such as 2026-05-01T12:00"
         ) from None
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    if moment > datetime.now(UTC):
+        raise InvalidConfiguration.one(f"{option} {text}", "is yet to come", "moments are in UTC")
+    return moment

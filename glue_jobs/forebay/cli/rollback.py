@@ -44,6 +44,7 @@ def rollback(
     An interrupted rollback is finished first when you repeat it. Undo: `forebay rollback` to the version that it names.
     """
     from forebay.aws.preflight import check_queue
+    from forebay.lake.rollback_plan import rollback_plan
     from forebay.operate.lake_view import view_of
     from forebay.operate.rollback import check_rollback, finish_earlier, plan_rollback, roll_back
 
@@ -53,8 +54,8 @@ def rollback(
     view = view_of(lake)
     if queue_url and and_replay:
         check_queue(queue_url)
-    if not dry_run:
-        check_rollback(view, tables, target)  # before a job is stopped for a name that was mistyped
+    # Before a job is stopped for a name that was mistyped, or for nothing.
+    if not dry_run and (check_rollback(view, tables, target) or rollback_plan(view.lake) is not None):
         _stop_the_job(view, checkpoint, wait_s, yes=yes)
         with interrupts_wait(FINISHES):
             if (earlier := finish_earlier(view)) is not None:
@@ -97,11 +98,11 @@ def _show(plan: Rollback) -> None:
 
 
 def _stop_the_job(view: LakeView, checkpoint: str, wait_s: float, *, yes: bool) -> None:
-    from forebay.lake.layout import CHECKPOINT
     from forebay.lake.lease import holder
+    from forebay.operate.lake_view import checkpoint_of
     from forebay.operate.stop import stop
 
-    folder = checkpoint.rstrip("/") or f"{view.lake}/{CHECKPOINT}"
+    folder = checkpoint_of(view.lake, checkpoint)
     runs = holder(folder)
     if runs is None:
         return

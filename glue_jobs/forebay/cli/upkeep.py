@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated
@@ -37,6 +37,7 @@ def compact(
 
     Readers of the stream see nothing new. --plan says what would be done, why, and at what cost.
     """
+    _must_be_there(settings.lake, settings.table_names)
     if plan:
         raise typer.Exit(_plan_only(settings, as_json=as_json))
     from forebay.jobs.journal import journal
@@ -60,6 +61,7 @@ def maintain(settings: MaintainSettings, as_json: AsJson = False) -> None:
 
     The declared time travel decides. Logs are kept short, and with --vacuum full files are named that no log knows of.
     """
+    _must_be_there(settings.lake, settings.table_names)
     from forebay.jobs.journal import journal
     from forebay.upkeep.maintenance.job import maintain as run
 
@@ -81,6 +83,7 @@ def merge(settings: MergeSettings, as_json: AsJson = False) -> None:
 
     The ingest job does it beside its batches. Here it is done at once, or by a job of its own.
     """
+    _must_be_there(settings.lake)
     from forebay.jobs.journal import journal
     from forebay.merge.job import merge as run
 
@@ -112,11 +115,16 @@ def reconcile(
 
     Files of the newest --settle-hours are left out: they may be on their way.
     """
+    from forebay.aws.preflight import check_lake
     from forebay.jobs.journal import journal
     from forebay.lake.objects import s3_client
+    from forebay.operate.lake_view import tell_if_not_begun
     from forebay.upkeep.reconcile.job import find_missed
     from forebay.upkeep.reconcile.job import reconcile as run
 
+    tell_if_not_begun(settings.lake, error_console.print)
+    for place in settings.landing.split(","):
+        check_lake(place, what="landing")
     if plan:
         done = find_missed(settings, s3=s3_client(), now=datetime.now(UTC))
     else:
@@ -140,6 +148,8 @@ def _show_reconciled(done: Reconciled, settings: ReconcileSettings, *, plan: boo
     for key in done.refused:
         error_console.print(f"the queue refused {key}")
     said = "missed" if plan else "missed, and announced now"
+    if not (done.looked_at or done.too_new):
+        error_console.print(f"no file lies in {settings.landing}: is it spelled right?")
     console.print(f"{len(done.missed):,} of {done.looked_at:,} files were {said}")
     if done.withheld:
         said = "were withheld by S3" if plan else "were withheld by S3, and announced again"
@@ -168,12 +178,19 @@ def _show_merged(ran: RunResult[TableMerge]) -> None:
         error_console.print("nothing to merge: all states and rollups are up to date, or none is declared")
 
 
+def _must_be_there(lake: str, tables: Iterable[str] = ()) -> None:
+    """Where a lake or a table is mistyped, nothing would seem to need upkeep."""
+    from forebay.operate.lake_view import known_table, view_of
+
+    view = view_of(lake)
+    for table in tables:
+        known_table(view, table, or_own=True)
+
+
 def _plan_only(settings: CompactSettings, *, as_json: bool) -> int:
-    from forebay.aws.preflight import check_lake
     from forebay.declaration.service import load_service
     from forebay.upkeep.compaction.job import plan_lake
 
-    check_lake(settings.lake)
     planned = plan_lake(settings, load_service(settings.service), now=datetime.now(UTC))
     if as_json:
         print(planned.as_json())

@@ -17,7 +17,7 @@ from forebay.errors import InvalidConfiguration
 from forebay.lake.layout import LEDGER
 from forebay.landed_file import LandedFile
 from forebay.ledger.entry import IGNORED, NOT_FINAL, SKIPPED_BY_OPERATOR, key_hash
-from forebay.operate.lake_view import LakeView, quoted
+from forebay.operate.lake_view import LakeView, known_service, quoted
 
 __all__ = [
     "FileChoice",
@@ -97,6 +97,10 @@ class FileChoice:
     service: str | None = None
     generation: str | None = None
 
+    def __post_init__(self) -> None:
+        if self.since is not None and self.until is not None and self.until <= self.since:
+            raise InvalidConfiguration.one("--until", "is not after --since")
+
     def where(self) -> str:
         names = ("outcome", "reason", "service", "generation")
         conditions = [f"{name} = {quoted(value)}" for name in names if (value := getattr(self, name))]
@@ -169,6 +173,8 @@ def _announced(view: LakeView, chosen: str, choice: FileChoice) -> list[LandedFi
     like = choice.where()
     sql = f"select * from t {like} {'and' if like else 'where'} ({chosen}) order by committed_at, key"
     found = [LedgerFile.of(row) for row in view.query(LEDGER, sql)]
+    if choice.service and not found:
+        known_service(view, choice.service)
     of_one_service(found)
     return [file.landed for file in found]
 

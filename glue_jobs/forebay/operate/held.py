@@ -5,12 +5,14 @@ In: a view of the lake, `quarantine` or `parked`, perhaps a table or a reason. O
 
 from __future__ import annotations
 
+import difflib
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
 
+from forebay.batch.reasons import REASONS
 from forebay.declaration import object_key
 from forebay.declaration.path import parse_path
 from forebay.errors import InvalidConfiguration
@@ -22,7 +24,7 @@ from forebay.record.route import Origin, text_of
 if TYPE_CHECKING:
     from forebay.declaration.service import Service
 
-__all__ = ["Held", "Pile", "chosen_of", "held_records", "piles", "values_in"]
+__all__ = ["Held", "Pile", "chosen_of", "held_records", "known_reason", "piles", "values_in"]
 
 Held = Literal["quarantine", "parked"]
 
@@ -57,6 +59,18 @@ def held_records(
     columns = 'at, bucket, key, line, "table", reason, detail, record'
     sql = f"select {columns} from t {where} order by at desc, key, byte_offset limit {limit}"
     return view.query(own_table(held), sql)
+
+
+def known_reason(view: LakeView, held: Held, reason: str) -> str:
+    """The reason, if there is such a one, or something was held for it; else `InvalidConfiguration`."""
+    known = {*REASONS, *(row["reason"] for row in view.query(own_table(held), "select distinct reason from t"))} - {
+        None
+    }
+    if reason not in known:
+        near = difflib.get_close_matches(reason, known, 1)
+        hint = f"did you mean {near[0]}?" if near else f"`forebay {held} list` names those that there are"
+        raise InvalidConfiguration.one(f"--reason {reason}", "is no reason", hint)
+    return reason
 
 
 def chosen_of(view: LakeView, held: Held, service: str, *, table: str | None, reason: str | None) -> int:

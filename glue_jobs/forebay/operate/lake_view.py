@@ -8,6 +8,7 @@ well".
 from __future__ import annotations
 
 import difflib
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -22,9 +23,9 @@ from forebay.address import is_s3
 from forebay.aws.delta_rs import storage_options
 from forebay.aws.preflight import check_lake
 from forebay.errors import InvalidConfiguration
-from forebay.lake.layout import HOME, LEDGER
+from forebay.lake.layout import CHECKPOINT, HOME, LEDGER
 from forebay.lake.log.listing import LOG
-from forebay.lake.log.tables import tables_of
+from forebay.lake.log.tables import own_tables, tables_of
 from forebay.lake.objects import open_objects
 from forebay.lake.rows import python_rows
 
@@ -32,11 +33,14 @@ __all__ = [
     "LakeView",
     "TableFacts",
     "begun_lake",
+    "checkpoint_of",
     "has_ledger",
     "known_column",
+    "known_service",
     "known_table",
     "quoted",
     "rows_of",
+    "tell_if_not_begun",
     "view_of",
 ]
 
@@ -83,18 +87,42 @@ def begun_lake(lake: str) -> str:
     return lake.rstrip("/")
 
 
+def checkpoint_of(lake: str, named: str) -> str:
+    """The folder of the checkpoint that was named, or the lake's own. Beside a mistyped one nothing would seem to run."""
+    folder = named.rstrip("/")
+    if folder and next(iter(open_objects(folder).found()), None) is None:
+        raise InvalidConfiguration.one(f"checkpoint {folder}", "no job has written there", "is it spelled right?")
+    return folder or f"{lake.rstrip('/')}/{CHECKPOINT}"
+
+
 def has_ledger(lake: str) -> bool:
     """Whether a batch was ever loaded there."""
     return next(iter(open_objects(lake.rstrip("/")).found(f"{LEDGER}/{LOG}")), None) is not None
 
 
-def known_table(view: LakeView, name: str) -> str:
-    """The name, of a table that is there; else `InvalidConfiguration`, with those that were perhaps meant."""
-    there = view.tables()
+def tell_if_not_begun(lake: str, tell: Callable[[str], None]) -> None:
+    """For a command that may come before the first batch. In a mistyped lake, too, all files would be new: that is told."""
+    check_lake(lake)
+    if not has_ledger(lake):
+        tell(f"{lake} has no ledger yet, so all files count as new: is it spelled right?")
+
+
+def known_table(view: LakeView, name: str, *, or_own: bool = False) -> str:
+    """The name, of a table that is there; else `InvalidConfiguration`, with those that were perhaps meant. `or_own`: of ours,
+    too, such as the ledger."""
+    there = [*view.tables(), *(own_tables(view.lake) if or_own else ())]
     if name not in there:
-        near = difflib.get_close_matches(name, there, 3)
-        hint = f"did you mean {' or '.join(near)}?" if near else "`forebay tables` lists those that there are"
+        hint = _perhaps(name, there) or "`forebay tables` lists those that there are"
         raise InvalidConfiguration.one(f"table {name}", f"is not in {view.lake}", hint)
+    return name
+
+
+def known_service(view: LakeView, name: str) -> str:
+    """The name, of a service that loaded files into this lake; else `InvalidConfiguration`."""
+    there = [row["service"] for row in view.query(LEDGER, "select distinct service from t order by service")]
+    if name not in there:
+        hint = _perhaps(name, there) or f"services that did: {', '.join(there) or 'none'}"
+        raise InvalidConfiguration.one(f"--of {name}", "never loaded files here", hint)
     return name
 
 
@@ -103,9 +131,14 @@ def known_column(view: LakeView, table: str, name: str) -> str:
     there = view.table(known_table(view, table))
     names = [] if there is None else [field.name for field in there.schema().fields]
     if name not in names:
-        hint = " or ".join(difflib.get_close_matches(name, names, 3)) or ", ".join(names)
-        raise InvalidConfiguration.one(f"column {name}", f"is not in table {table}", f"did you mean {hint}?")
+        hint = _perhaps(name, names) or f"there are {', '.join(names)}"
+        raise InvalidConfiguration.one(f"column {name}", f"is not in table {table}", hint)
     return name
+
+
+def _perhaps(name: str, there: Sequence[str]) -> str:
+    near = difflib.get_close_matches(name, there, 3)
+    return f"did you mean {' or '.join(near)}?" if near else ""
 
 
 def rows_of(table: DeltaTable, sql: str) -> list[dict[str, Any]]:

@@ -25,7 +25,7 @@ from forebay.lake.paused import ALL, paused_tables
 from forebay.ledger.entry import REPLAY
 from forebay.operate.conflict import commit
 from forebay.operate.files import FileChoice, LedgerFile, of_one_service
-from forebay.operate.lake_view import LakeView, quoted
+from forebay.operate.lake_view import LakeView, known_service, quoted
 
 __all__ = ["Replay", "announce_replay", "mark", "replay_of", "waiting"]
 
@@ -67,6 +67,8 @@ def replay_of(view: LakeView, choice: FileChoice, uris: Sequence[str] = ()) -> R
         chosen = f"concat('s3://', bucket, '/', key) in ({', '.join(map(quoted, uris))})"
         where = f"{where} and {chosen}" if where else f"where {chosen}"
     found = [LedgerFile.of(row) for row in view.query(LEDGER, f"select * from t {where} order by committed_at, key")]
+    if choice.service and not found:
+        known_service(view, choice.service)
     if choice.batch is not None:
         _must_be_one_batch(choice.batch, found)
     if unknown := set(uris) - {file.uri for file in found}:

@@ -89,10 +89,11 @@ class Rollback:
         return {file_id for one in self.tables for file_id in one.changes}
 
 
-def check_rollback(view: LakeView, tables: Iterable[str], to: int | datetime) -> None:
-    """`InvalidConfiguration` where a table cannot go back there, as far as that can be told while a job runs."""
-    for table in tables:
-        _now_and_then(view, known_table(view, table), to)
+def check_rollback(view: LakeView, tables: Iterable[str], to: int | datetime) -> bool:
+    """Whether a table is not there already. `InvalidConfiguration` where one cannot go back there, as far as that can be told
+    while a job runs."""
+    found = [_now_and_then(view, known_table(view, table), to) for table in tables]
+    return any(now.version() != then.version() for now, then in found)
 
 
 def plan_rollback(view: LakeView, tables: Sequence[str], to: int | datetime, *, replay: bool) -> Rollback:
@@ -236,7 +237,7 @@ def _now_and_then(view: LakeView, name: str, to: int | datetime) -> tuple[DeltaT
         raise InvalidConfiguration.one(f"table {name}", what, f"take {log} back, and the next merge does the same here")
     try:
         then.load_as_version(to)
-    except (DeltaError, ValueError) as refused:
+    except (DeltaError, ValueError, OverflowError) as refused:
         raise InvalidConfiguration.one(f"table {name}", f"has no version of {to}", str(refused)) from None
     # delta-rs gives the first version for a moment before it. A commit that was cleaned up is old enough.
     at = committed_at(open_objects(table_path(view.lake, name)), then.version())

@@ -13,10 +13,11 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from forebay.aws.client import client
+from forebay.aws.preflight import check_queue
 from forebay.aws.prices import read_prices
 from forebay.batch.reasons import PAUSED_TABLE, TABLE_FAILED
 from forebay.lake.health import Health, HealthRecords
-from forebay.lake.layout import CHECKPOINT, LEDGER, PARKED, QUARANTINE, is_own
+from forebay.lake.layout import LEDGER, PARKED, QUARANTINE, is_own
 from forebay.lake.lease import holder
 from forebay.lake.objects import open_objects
 from forebay.lake.paused import ALL, paused_tables
@@ -25,7 +26,7 @@ from forebay.operate.aws_answers import Alarm
 from forebay.operate.cost import cost_of, hours_of, month_of
 from forebay.operate.deployed import alarms_ringing, runs_since
 from forebay.operate.doctor.deployment import Deployment
-from forebay.operate.lake_view import LakeView, quoted
+from forebay.operate.lake_view import LakeView, checkpoint_of, quoted
 from forebay.operate.page.content import Cost, Run
 from forebay.operate.queue import Depth, dead_letter_url, depth_of
 from forebay.upkeep.reconcile.last import LastReconcile, last_reconcile
@@ -118,7 +119,7 @@ def status_of(
     now = now or datetime.now(UTC)
     health = health_objects(view.lake) if health is None else health
     queue_url = queue_url or (on.queue_url if on is not None else "")
-    folder = checkpoint.rstrip("/") or f"{view.lake}/{CHECKPOINT}"
+    folder = checkpoint_of(view.lake, checkpoint)
     holds = holder(folder)
     queue, dead = _queues(queue_url, on.client if on is not None else client) if queue_url else (None, None)
     outcomes = view.query(
@@ -167,6 +168,7 @@ def _cost(view: LakeView, runs: list[Run], health: Sequence[Health], now: dateti
 
 def _queues(url: str, client: Callable[[str], Any]) -> tuple[Depth, Depth | None]:
     sqs = client("sqs")
+    check_queue(url, sqs=sqs)
     dead = dead_letter_url(url, sqs=sqs)
     return depth_of(url, sqs=sqs, cloudwatch=client("cloudwatch")), depth_of(dead, sqs=sqs) if dead else None
 

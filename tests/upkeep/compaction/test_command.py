@@ -15,6 +15,8 @@ from forebay.cli.main import app
 from forebay.errors import Halt
 from forebay.lake.health import HealthRecords
 from forebay.lake.log.tables import own_tables, tables_of
+from tests.operate.command import failed
+from tests.operate.ledger import write_ledger
 
 
 def run(*arguments: str) -> tuple[int, str]:
@@ -29,6 +31,13 @@ def lake(tmp_path: Path, **files: int) -> str:
     return str(tmp_path)
 
 
+@pytest.fixture
+def begun(tmp_path: Path) -> Path:
+    """A lake that a batch was loaded into."""
+    write_ledger(tmp_path)
+    return tmp_path
+
+
 def test_a_lake_has_the_tables_that_it_has(tmp_path: Path) -> None:
     place = lake(tmp_path, alpha=1, beta=1, _forebay__ledger=1, _forebay__ids=1, _forebay__quality=1)
     (tmp_path / "_forebay" / "checkpoints").mkdir()
@@ -37,14 +46,14 @@ def test_a_lake_has_the_tables_that_it_has(tmp_path: Path) -> None:
     assert (tables_of(place + "/nowhere"), list(own_tables(place + "/nowhere"))) == ([], [])
 
 
-def test_the_plan_is_shown_and_nothing_is_done(tmp_path: Path) -> None:
-    place = lake(tmp_path, alpha=3, beta=1)
+def test_the_plan_is_shown_and_nothing_is_done(begun: Path) -> None:
+    place = lake(begun, alpha=3, beta=1)
     status, shown = run("--lake", place, "--plan", "--now")
     assert status == 0
     assert [line.split()[:2] for line in shown.splitlines()[1:3]] == [["optimize", "alpha"], ["skip", "beta"]]
     assert "3 → 1" in shown
     assert "2 files fewer in 1 tables" in shown
-    assert len(list((tmp_path / "alpha" / "_delta_log").glob("*.json"))) == 3
+    assert len(list((begun / "alpha" / "_delta_log").glob("*.json"))) == 3
 
 
 def test_the_plan_as_json_says_what_why_and_at_what_cost(tmp_path: Path) -> None:
@@ -57,18 +66,15 @@ def test_the_plan_as_json_says_what_why_and_at_what_cost(tmp_path: Path) -> None
     assert alpha["dpu_s"] > 0
 
 
-def test_a_table_that_is_not_there_is_named_and_the_status_says_so(tmp_path: Path) -> None:
-    status, shown = run("--lake", lake(tmp_path, alpha=3), "--plan", "--now", "alpha", "gamma")
-    assert status == 1
-    assert "gamma" in shown
-    assert "not-found" in shown
-    assert "optimize" in shown
+def test_a_table_that_is_not_there_is_named_before_anything_is_done(begun: Path) -> None:
+    said = failed(2, "compact", "--lake", lake(begun, alpha=3), "--now", "alpha", "gamma")
+    assert "table gamma: is not in" in said
 
 
-def test_declarations_that_lie_in_the_lake_are_no_table_in_trouble(tmp_path: Path) -> None:
-    place = lake(tmp_path, alpha=3)
-    (tmp_path / "declarations").mkdir()
-    (tmp_path / "declarations" / "service.toml").write_text("")
+def test_declarations_that_lie_in_the_lake_are_no_table_in_trouble(begun: Path) -> None:
+    place = lake(begun, alpha=3)
+    (begun / "declarations").mkdir()
+    (begun / "declarations" / "service.toml").write_text("")
     status, shown = run("--lake", place, "--plan", "--now")
     assert (status, "declarations" in shown) == (0, False)
     ran = CliRunner().invoke(app, ["tables", "health", "--lake", place])
@@ -91,8 +97,8 @@ def test_the_job_lets_out_which_tables_a_person_must_look_at(tmp_path: Path) -> 
     assert (tmp_path / "_forebay" / "health" / "alpha.json").exists()
 
 
-def test_what_is_too_hot_today_is_remembered_as_waiting(tmp_path: Path) -> None:
-    place = lake(tmp_path, alpha=20, beta=1)
+def test_what_is_too_hot_today_is_remembered_as_waiting(begun: Path) -> None:
+    place = lake(begun, alpha=20, beta=1)
     assert run("--lake", place)[0] == 0
     found = {health.table: (health.files, health.waiting) for health in HealthRecords(place).all()}
-    assert found == {"alpha": (20, 20), "beta": (1, 0)}
+    assert found == {"alpha": (20, 20), "beta": (1, 0), "_forebay/ledger": (0, 0)}

@@ -203,6 +203,7 @@ def test_all_that_makes_no_sense_is_said_at_once() -> None:
             rates=Rates(bytes_per_dpu_s=0),
         )
     assert sorted(problem.where for problem in refused.value.problems) == [
+        "--group",
         "default.files",
         "default.target_file_bytes",
         "groups.a.files",
@@ -210,7 +211,6 @@ def test_all_that_makes_no_sense_is_said_at_once() -> None:
         "groups.a.hot_small_files",
         "groups.a.small_share",
         "groups.a.tables",
-        "only",
         "rates.bytes_per_dpu_s",
     ]
 

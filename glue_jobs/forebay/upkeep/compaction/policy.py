@@ -243,5 +243,5 @@ class Policy:
                 yield Problem(f"groups.{group.name}.tables", "is empty", "names of tables, or patterns like scores_*")
         names = sorted({self.DEFAULT, *(group.name for group in self.groups)})
         if self.only is not None and self.only not in names:
-            yield Problem("only", f"{self.only!r} is no group", ", ".join(names))
+            yield Problem("--group", f"{self.only!r} is no group", f"there are {', '.join(names)}")
         yield from self.rates.problems()
