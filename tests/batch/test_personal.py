@@ -10,9 +10,14 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
+from forebay.batch.events import ErasedRecordsDropped
+from forebay.batch.plan import Plan, Plans
 from forebay.batch.retry import Retried, Retry
 from forebay.batch.retry_plan import Choice
 from forebay.declaration.service import parse_service
+from forebay.privacy.erased import add_erased
+from forebay.privacy.secret import make_secret, secret_at
+from forebay.privacy.token import token_of
 from tests.batch.world import World
 
 PLAIN = """
@@ -85,3 +90,42 @@ def test_a_record_that_was_kept_before_the_declaration_is_treated_when_it_is_ret
     retry.logs.close()
     assert not any(name in json.dumps(world._table("b"), default=str) for name in NAMES)
     world.tables_agree_with_the_ledger("b")
+
+
+WITH_SUBJECT = """
+[privacy]
+personal = ["email"]
+subject = "user_id"
+secret = "{secret}"
+"""
+
+
+def test_records_of_an_erased_person_stay_out_and_every_record_is_counted(
+    spark: SparkSession, lake: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those that come late, those that are retried, and those of a batch that had begun when the person was erased."""
+    make_secret(secret := f"{tmp_path}/secret")
+    world = World(spark, lake, monkeypatch, service=PLAIN + WITH_SUBJECT.format(secret=secret))
+    world.answers = {
+        "a.json": (line(game="a", n=99, user_id=42) + line(game="a", n=99, user_id=43)).encode(),
+        "b.json": (line(game="a", n=1, user_id="42") + line(game="a", n=2, user_id=43)).encode(),
+    }
+    world.try_batch(0, [world.file("a.json")])
+    pin, pinned = Plans.pin, []
+
+    def erased_meanwhile(plans: Plans, plan: Plan) -> None:
+        pinned.append(plan)
+        pin(plans, plan)
+        add_erased(world.lake, "studio", [token_of("42", secret_at(secret))])
+
+    monkeypatch.setattr(Plans, "pin", erased_meanwhile)
+    world.try_batch(1, [world.file("b.json")])
+    assert len(pinned) == 1
+    assert [row["n"] for row in world._table("a")] == [2]
+    assert world.ledger()["b.json"]["dropped"] == 1
+    assert [event.records for event in world.events if isinstance(event, ErasedRecordsDropped)] == [1]
+    retry = Retry(spark, parse_service({"service.toml": world.service}), lake=world.lake, emit=world.events.append)
+    assert retry.run(Choice("quarantine")) == Retried(2, dropped=1)
+    retry.logs.close()
+    assert [json.loads(row["record"])["user_id"] for row in world._table("_forebay/quarantine")] == [43]
+    world.tables_agree_with_the_ledger("a")

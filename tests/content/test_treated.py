@@ -11,6 +11,7 @@ import pytest
 from forebay.content.treated import NOT_KEPT
 from forebay.declaration.form import Explosion, Form, Forms
 from forebay.declaration.personal import PersonalField
+from forebay.privacy.erased import add_erased
 from forebay.privacy.secret import make_secret, secret_at
 from forebay.privacy.token import token_of
 from tests.content.memory import Reading, read
@@ -89,4 +90,17 @@ def test_tokens_are_made_with_the_secret_that_the_form_names(tmp_path: Path) -> 
 
 def test_forms_travel_with_what_is_personal() -> None:
     forms = Forms(forms=(Form(personal=PERSONAL),))
+    assert Forms.from_json(forms.to_json()) == forms
+
+
+def test_of_a_record_of_an_erased_person_nothing_leaves_but_its_place(tmp_path: Path) -> None:
+    address = f"{tmp_path}/secret"
+    make_secret(address)
+    erased = add_erased(str(tmp_path), "studio", [token_of("42", secret_at(address))])
+    forms = Forms(forms=(Form(personal=PERSONAL, secret=address, subject=("user_id",), erased=erased),))
+    text = f'{{"user_id": 42, "email": "{SECRET}"}}\n{{"user_id": 43, "n": 1}}\n{{"n": 42}}\n{{"User-ID": "42"}}\n'
+    reading = read({"a.json": text.encode()}, forms=forms)
+    assert [row.line for row in reading.documents] == [2, 3]
+    assert [(row.line, row.problem, row.value) for row in reading.refused] == [(n, "erased", NOT_KEPT) for n in (1, 4)]
+    assert reading.files["a.json"].documents == 4
     assert Forms.from_json(forms.to_json()) == forms

@@ -69,7 +69,7 @@ def test_the_version_changes_with_any_text() -> None:
         ),
         (
             NAMED + "[privacy]\npersonal = []\n" + GOOD_TABLE,
-            r"privacy\.personal: names no field: leave the section out",
+            r"privacy: names no field: leave the section out",
         ),
         (
             NAMED + '[privacy]\npersonal = ["ip"]\nsecret = "s3://b/k"\n' + GOOD_TABLE,
@@ -93,6 +93,15 @@ def test_the_version_changes_with_any_text() -> None:
             r"treated in all elements, so leave the position out",
         ),
         (NAMED + '[privacy]\npersonal = ["ip", "ip"]\n' + GOOD_TABLE, r"ip is named twice"),
+        (NAMED + "[privacy]\nsubject = 'user_id'\n" + GOOD_TABLE, r"has a subject, so it needs a secret"),
+        (
+            NAMED + "[privacy]\nsubject = 'user.id'\nsecret = 's3://b/k'\npersonal = ['user']\n" + GOOD_TABLE,
+            r"the subject user\.id is dropped, so nobody could find it: make it a token",
+        ),
+        (
+            NAMED + "[privacy]\nsubject = 'users[0].id'\nsecret = 's3://b/k'\n" + GOOD_TABLE,
+            r"privacy\.subject: users\[0\]\.id: the subject is one field of the record",
+        ),
         (
             NAMED + '[privacy]\npersonal = ["a.ip", "a"]\n' + GOOD_TABLE,
             r"a\.ip lies in a, which is treated with",

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from forebay.batch.accounting import arriving, entries_of, quarantined_by_reason
 from forebay.batch.declarations import Declarations
 from forebay.batch.dedupe import Dedupe, landing
-from forebay.batch.events import BatchRepeated, FileHeld, RecordsLost, RecordsQuarantined
+from forebay.batch.events import BatchRepeated, ErasedRecordsDropped, FileHeld, RecordsLost, RecordsQuarantined
 from forebay.batch.late_commits import LateCommits
 from forebay.batch.names import files_of
 from forebay.batch.new_tables import NewTables
@@ -28,10 +28,12 @@ from forebay.batch.recent_ids import RecentIds
 from forebay.batch.reporting import Stages, reports_of
 from forebay.batch.resume import Resumed, as_planned, resumed
 from forebay.batch.retry import app_id
+from forebay.batch.treated import without_erased
 from forebay.batch.turns import Turns, waiting_for_turn
 from forebay.batch.writing import Writing
 from forebay.content.end import FileEnd
 from forebay.content.limits import Limits
+from forebay.content.outcome import ERASED
 from forebay.content.source import register
 from forebay.declaration.pinned import pinned, unpinned
 from forebay.declaration.service import Service
@@ -113,6 +115,8 @@ class Batch:
             self.service = unpinned(plan.service, f"batch {plan.batch}")
         elif self.declarations is not None:
             self.service = self.declarations.in_force()
+        if plan is None:
+            self.service = without_erased(self.service, self.lake)
         self.steps(files, self.writing(txn, plan), plan, Stages())
 
     def finish_earlier(self, current: str | None) -> None:
@@ -186,8 +190,8 @@ class Batch:
                     self.steps(files, writing, plan, stages)
                     return
                 going = self.planned(files, split, writing, plan, read, done, dedupe)
-            if again is None and self.turns.lost(split, read.landed, lambda: self.claim(files, writing, None)[0]):
-                self.steps(files, writing, going.plan, stages)
+            if again is None and self.must_begin_anew(files, split, writing, read):
+                self.steps(files, replace(writing, service=self.service), going.plan, stages)
                 return
             self.still_ours()
             with stages.stage("write"):
@@ -226,6 +230,8 @@ class Batch:
         for row in failed:
             why = {name: row[name] for name in ("outcome", "reason", "detail")}
             self.emit(FileHeld(service=name, batch=batch, uri=f"s3://{row['bucket']}/{row['key']}", **why))
+        if erased := sum(fate.rows for fate in plan.fates if fate.reason == ERASED):
+            self.emit(ErasedRecordsDropped(service=name, batch=batch, records=erased))
         if reasons := quarantined_by_reason(ends, arriving(plan.fates, unwritten, stand), unwritten):
             self.emit(RecordsQuarantined.of(name, batch, reasons))
 
@@ -256,6 +262,14 @@ class Batch:
         if plan.reads_like(read.ends, read.fates):
             return False
         return self.came_late(writing, plan, claim.to_read(), "its files read differently now")
+
+    def must_begin_anew(self, files: Sequence[LandedFile], split: Sorted, writing: Writing, read: Read) -> bool:
+        """Now that the plan is durable: whether a retry is at work, or persons were erased since the batch began. Who erases
+        writes the list before he looks for plans, so one of the two sees the other."""
+        before, self.service = self.service, without_erased(self.service, self.lake)
+        if self.service != before:
+            return True
+        return self.turns.lost(split, read.landed, lambda: self.claim(files, writing, None)[0])
 
     def came_late(self, writing: Writing, plan: Plan, split: Sorted, why: str) -> bool:
         if writing.late is None:

@@ -16,6 +16,7 @@ __all__ = [
     "DeclarationsChanged",
     "DeclarationsRefused",
     "DuplicatesDropped",
+    "ErasedRecordsDropped",
     "ExpectationFailed",
     "ExpectationViolated",
     "FileHeld",
@@ -121,6 +122,15 @@ class ExpectationFailed(Event):
     batch: int
     expectation: str
     rows: int = metric()
+
+
+@dataclass(frozen=True, kw_only=True)
+class ErasedRecordsDropped(Event):
+    """Records of erased persons came again. The ledger counts them as dropped."""
+
+    service: str
+    batch: int
+    records: int
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -34,7 +34,7 @@ from forebay.batch.reading import until
 from forebay.batch.reasons import TABLE_FAILED
 from forebay.batch.retry_plan import PLAN, THIS_RETRY, Choice, RetryPlan
 from forebay.batch.routing import routed, with_final_fates
-from forebay.batch.treated import treated_again
+from forebay.batch.treated import treated_again, without_erased
 from forebay.batch.writing import Writing
 from forebay.declaration.pinned import pinned, unpinned
 from forebay.declaration.service import Service
@@ -126,7 +126,7 @@ class Retry:
 
     def _planned(self, choice: Choice) -> RetryPlan:
         """First the intent, then a look for batches, then the plan: see above."""
-        service = self.service.with_paused(paused_tables(self.lake))
+        service = without_erased(self.service.with_paused(paused_tables(self.lake)), self.lake)
         number, at = self._last_number() + 1, self.clock().isoformat()
         intent = RetryPlan(number, NO_VERSION, at, choice, pinned(service), intent=True)
         earlier = self.plans.read_tagged(PLAN)

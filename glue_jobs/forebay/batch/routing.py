@@ -1,11 +1,11 @@
 """Which record belongs to which table: the declarations, made into one Spark expression over one parse.
 
-In: the rows of `forebay.content`. Out: the same rows with `_fate`, `_table`, `_declared` (which of the service's
-declarations made the table), `_reason`, and the fields that declared columns are read from (`fields`).
+In: the rows of `forebay.content`. Out: the same rows with `_fate`, `_table`, `_declared` (which of the service's declarations
+made the table), `_reason`, and the fields that declared columns are read from (`fields`).
 
-Fates: `write` (to `_table`), `quarantine` (with `_reason`), `park`, and `end` for a piece's end. `drop` is an element of an
-exploded array that no table wants: its record has it. What the rows violate makes `drop` of some, and `quarantine` of others
-(`with_final_fates`).
+Fates: `write` (to `_table`), `quarantine` (with `_reason`), `park`, and `end` for a piece's end. `drop` is a record of an
+erased person, or an element of an exploded array that no table wants: its record has it. What the rows violate makes `drop` of
+some, and `quarantine` of others (`with_final_fates`).
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from forebay.batch.columns import with_declared_columns
 from forebay.batch.fields import field, parsed
 from forebay.batch.reasons import BAD_TABLE_NAME, EXPECTATION, NOT_JSON, SEVERAL_DOCUMENTS
 from forebay.batch.record_fields import PROBLEM
+from forebay.content.outcome import ERASED
 from forebay.content.rows import IS_DOCUMENT, IS_END
 from forebay.declaration.condition import NUMBER, Condition
 from forebay.declaration.form import EXPLODED, ORDINAL
@@ -62,6 +63,7 @@ def routed(content: DataFrame, service: Service) -> DataFrame:
     rows = rows.withColumn("_reason", reason)
     fate = (
         F.when(F.expr(IS_END), "end")
+        .when(F.col("problem") == ERASED, "drop")
         .when(F.col("_reason").isNotNull(), "quarantine")
         .when(F.col("_table").isNull() & _is_element(service, *service.exploded), "drop")
         .when(F.col("_table").isNull(), "park")

@@ -158,13 +158,14 @@ def _load_aside(
     from forebay.aws.client import client
     from forebay.aws.preflight import check_lake
     from forebay.batch.expectations import check_expressions
+    from forebay.batch.treated import without_erased
     from forebay.declaration.service import load_service
     from forebay.events import to_log
     from forebay.lake.safety import session_for
     from forebay.operate.aside import load_aside
 
     check_lake(into)
-    declared = load_service(place)
+    declared = without_erased(load_service(place), lake)
     spark = session_for(into, "forebay-replay", emit=to_log())
     check_expressions(spark, declared)
 

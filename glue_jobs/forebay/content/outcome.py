@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 __all__ = [
+    "ERASED",
     "FILE_REASONS",
     "POISON",
     "RECORD_REASONS",
@@ -22,6 +23,9 @@ __all__ = [
     "Unread",
     "kept_text",
 ]
+
+ERASED = "erased"
+"""The problem of a record of an erased person: nothing of it is kept, and no person must look at it."""
 
 ReadOutcome = Literal[
     "loaded",  # it held records, or refused ones

@@ -69,7 +69,7 @@ def _rows(
 
 
 def _kept(rows: Iterator[pa.RecordBatch], form: Form) -> Iterator[pa.RecordBatch]:
-    return treated_rows(rows, form) if form.personal else rows
+    return treated_rows(rows, form) if form.personal or form.erased else rows
 
 
 def _with_metadata(rows: Iterator[pa.RecordBatch], piece: Piece, metadata: Metadata | None) -> Iterator[pa.RecordBatch]:

@@ -2,7 +2,8 @@
 
 In: batches of one piece, of documents, of refused records or of its end; and the form of its file. Out: the same batches. Where
 the personal fields of a text cannot be told, `NOT_KEPT` takes its place. That is no JSON, so it is refused as the text itself
-would be. The file still has it, at the same byte.
+would be. The file still has it, at the same byte. Of a record of an erased person nothing leaves but its place, with the
+problem `ERASED`: it is counted, and dropped.
 """
 
 from __future__ import annotations
@@ -16,15 +17,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from forebay.content.end import PieceEnd
-from forebay.content.outcome import FileReason
-from forebay.content.rows import SCHEMA, end_batch
-from forebay.declaration.form import EXPLODED, PARENT, Form
+from forebay.content.outcome import ERASED, FileReason
+from forebay.content.rows import end_batch
+from forebay.declaration.form import EXPLODED, PARENT, Form, Keys
 from forebay.declaration.personal import PersonalField, of_elements, of_surrounded
+from forebay.privacy.erased import erased_at
 from forebay.privacy.secret import secret_at
+from forebay.privacy.subject import subject_paths, subject_tokens
 from forebay.privacy.swift import swiftly_treated
 from forebay.privacy.text import pattern_of, treated_text
 
-__all__ = ["NOT_KEPT", "treated_documents", "treated_rows"]
+__all__ = ["NOT_KEPT", "treated_documents", "treated_records", "treated_rows"]
 
 NOT_KEPT = "(not kept: what is personal in it cannot be told)"
 QUOTING: tuple[FileReason, ...] = ("bad-header", "corrupt-file")
@@ -33,15 +36,46 @@ MARK = json.dumps(EXPLODED)
 
 
 def treated_rows(batches: Iterator[pa.RecordBatch], form: Form) -> Iterator[pa.RecordBatch]:
-    at = SCHEMA.get_field_index("value")
     for batch in batches:
         if batch.column("line").null_count:
             (row,) = batch.to_pylist()
             yield end_batch(_treated_end(PieceEnd.from_row(row["piece"], row["value"], row["problem"], row["detail"])))
             continue
         is_refused = batch.column("problem").null_count < batch.num_rows
-        values = pa.repeat(NOT_KEPT, batch.num_rows) if is_refused else treated_documents(batch.column("value"), form)
-        yield batch.set_column(at, SCHEMA.field(at), values)
+        yield _with(batch, "value", pa.repeat(NOT_KEPT, batch.num_rows)) if is_refused else treated_records(batch, form)
+
+
+def treated_records(batch: pa.RecordBatch, form: Form) -> pa.RecordBatch:
+    """Rows with documents in `value`; those of erased persons have a problem instead."""
+    if (erased := _erased(batch.column("value"), form)) is not None:
+        batch = _with(batch, "value", pc.if_else(erased, NOT_KEPT, batch.column("value")))
+        batch = _with(batch, "problem", pc.if_else(erased, ERASED, batch.column("problem")))
+    return _with(batch, "value", treated_documents(batch.column("value"), form))
+
+
+def _with(batch: pa.RecordBatch, name: str, values: pa.Array) -> pa.RecordBatch:
+    at = batch.schema.get_field_index(name)
+    return batch.set_column(at, batch.schema.field(at), values)
+
+
+def _erased(texts: pa.StringArray, form: Form) -> pa.BooleanArray | None:
+    """Which records are of erased persons; None where none is."""
+    if not form.erased or not form.subject:
+        return None
+    paths = _subject_paths(form)
+    pattern = pattern_of(tuple(PersonalField(path, "dropped") for path in paths))
+    named = pc.fill_null(pc.match_substring_regex(texts, pattern), False).to_pylist()
+    erased, secret = erased_at(form.erased), secret_at(form.secret)
+    found = [
+        names and not erased.isdisjoint(subject_tokens(text, paths, secret))
+        for names, text in zip(named, texts.to_pylist(), strict=True)
+    ]
+    return pa.array(found, pa.bool_()) if any(found) else None
+
+
+@lru_cache(maxsize=100)
+def _subject_paths(form: Form) -> tuple[Keys, ...]:
+    return subject_paths(form.subject, [one.path for one in form.exploded])
 
 
 def treated_documents(texts: pa.StringArray, form: Form) -> pa.StringArray:

@@ -53,9 +53,10 @@ class Explosion:
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """`inside` are the paths of arrays of documents, key by key, in which the records lie; `exploded` are arrays of records.
-    `personal` are the fields of a record that are treated, and `secret` is where the secret of their tokens lies. Others are of
-    CSV: where no `delimiter` is named, it is a comma, of TSV a tab; a file has its header unless it is given."""
+    """`inside` are the paths of arrays of documents, key by key, in which the records lie; `exploded` are arrays of
+    records. `personal` are the fields of a record that are treated, and `secret` is where the secret of their tokens lies.
+    `subject` says whose record it is, and `erased` where the list of erased persons lies. Others are of CSV: where no
+    `delimiter` is named, it is a comma, of TSV a tab; a file has its header unless it is given."""
 
     format: Format = "auto"
     inside: tuple[Keys, ...] = ()
@@ -65,6 +66,8 @@ class Form:
     exploded: tuple[Explosion, ...] = ()
     personal: tuple[PersonalField, ...] = ()
     secret: str = ""
+    subject: Keys = ()
+    erased: str = ""
 
     @property
     def may_be_json(self) -> bool:
@@ -89,7 +92,7 @@ class Forms:
     @property
     def without_secrets(self) -> Forms:
         """Their tokens are no real ones."""
-        return replace(self, forms=tuple(replace(form, secret="") for form in self.forms))
+        return replace(self, forms=tuple(replace(form, secret="", erased="") for form in self.forms))
 
     def to_json(self) -> str:
         return json.dumps([[asdict(place), asdict(form)] for place, form in zip(self.places, self.forms, strict=True)])
@@ -105,12 +108,15 @@ class Forms:
         return cls(tuple(place for place, _ in pairs), tuple(form for _, form in pairs))
 
 
-def _checked(*, inside: Any = (), header: Any = (), exploded: Any = (), personal: Any = (), **others: Any) -> Form:
+def _checked(
+    *, inside: Any = (), header: Any = (), exploded: Any = (), personal: Any = (), subject: Any = (), **others: Any
+) -> Form:
     form = Form(
         inside=tuple(map(_keys, inside)),
         header=tuple(header),
         exploded=tuple(Explosion(_keys(one["path"]), tuple(map(str, one["kept"]))) for one in exploded),
         personal=tuple(PersonalField(_keys(one["path"]), one["become"]) for one in personal),
+        subject=_keys(subject) if subject else (),
         **others,
     )
     if form.format not in get_args(Format):

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from forebay.declaration.column import Declared, RecordPath
 from forebay.declaration.path import parse_path
-from forebay.declaration.personal import Become, PersonalField, begins
+from forebay.declaration.personal import ANY_KEY, Become, PersonalField, begins
 
 __all__ = ["Personal", "Privacy", "is_address"]
 
@@ -57,6 +57,7 @@ class Privacy(Declared):
     """What is personal, in every record of the service."""
 
     personal: tuple[Annotated[Personal, BeforeValidator(_as_table)], ...] = Field(
+        (),
         description="fields of which nothing else is kept, in tables, in the quarantine or among the parked records; a path "
         "alone is dropped",
     )
@@ -67,9 +68,23 @@ class Privacy(Declared):
         "makes it",
     )
 
+    subject: RecordPath | None = Field(
+        None,
+        description="the field that says whose record it is, such as user_id: by it `forebay privacy erase` finds what is "
+        "kept of a person",
+    )
+    erased_rows: Literal["deleted", "anonymised"] = Field(
+        "deleted",
+        description="what becomes of an erased person's rows in tables: deleted; or anonymised: their columns of the subject "
+        "and of personal fields are null",
+    )
+
     @model_validator(mode="after")
     def _has_a_secret_for_tokens(self) -> Privacy:
         has_tokens = any(one.become == "token" for one in self.personal)
+        if self.subject is not None:
+            self._must_know_the_subject_again(parse_path(self.subject).keys)
+            return self
         if has_tokens and not self.secret:
             raise ValueError(
                 "has a token, so it needs a secret: the address of an object, such as s3://bucket/forebay-tokens"
@@ -77,6 +92,29 @@ class Privacy(Declared):
         if self.secret and not has_tokens:
             raise ValueError("has a secret, and no field becomes a token")
         return self
+
+    def _must_know_the_subject_again(self, subject: tuple[str, ...]) -> None:
+        for one in self.personal:
+            if begins(one.field.path, subject) and one.become != "token":
+                raise ValueError(
+                    f"the subject {self.subject} is {one.become}, so nobody could find it: make it a token"
+                )
+        if not self.secret:
+            raise ValueError("has a subject, so it needs a secret: erased persons are remembered by their tokens")
+
+    @model_validator(mode="after")
+    def _says_something(self) -> Privacy:
+        if not self.personal and self.subject is None:
+            raise ValueError("names no field: leave the section out")
+        return self
+
+    @field_validator("subject")
+    @classmethod
+    def _is_one_field(cls, value: str | None) -> str | None:
+        path = None if value is None else parse_path(value)
+        if path is not None and (not path.of_record or path.has_position or ANY_KEY in path.keys):
+            raise ValueError(f"{value}: the subject is one field of the record, such as user_id")
+        return value
 
     @field_validator("secret")
     @classmethod
@@ -88,8 +126,6 @@ class Privacy(Declared):
     @field_validator("personal")
     @classmethod
     def _each_once(cls, value: tuple[Personal, ...]) -> tuple[Personal, ...]:
-        if not value:
-            raise ValueError("names no field: leave the section out")
         if wrong := list(_within_each_other(value)):
             raise ValueError("\n".join(wrong))
         return value

@@ -27,6 +27,7 @@ from forebay.declaration.condition import Condition
 from forebay.declaration.feed import EVERYTHING, Envelope, Feed
 from forebay.declaration.form import Explosion, Form, Forms, Keys
 from forebay.declaration.merge import Merge
+from forebay.declaration.path import parse_path
 from forebay.declaration.place import deciding
 from forebay.declaration.privacy import Personal, Privacy
 from forebay.declaration.rollup import Rollup
@@ -55,7 +56,11 @@ Overwritten = Literal["append", "ignore", "replace"]
 Ignorable = Literal["folder-marker", "success-marker", "commit-marker", "temporary", "hidden"]
 """Kinds of objects that frameworks leave beside data, told by their names (`notification.debris`)."""
 
-FILLED = {"version": "remove it", "paused": "remove it; `forebay pause TABLE` pauses a table"}
+FILLED = {
+    "version": "remove it",
+    "paused": "remove it; `forebay pause TABLE` pauses a table",
+    "erased": "remove it; `forebay privacy erase` erases a person",
+}
 """Fields of a service that nobody declares."""
 
 
@@ -103,9 +108,18 @@ class Service(Declared):
     )
     version: str = Field("", description="filled by forebay: a hash of the declarations' text")
     paused: tuple[str, ...] = Field((), description="filled by forebay: tables that `forebay pause` named")
+    erased: str = Field("", description="filled by forebay: where the list of erased persons lies")
 
     def with_paused(self, tables: Iterable[str]) -> Service:
         return self.model_copy(update={"paused": tuple(sorted(tables))})
+
+    def with_erased(self, address: str) -> Service:
+        return self.model_copy(update={"erased": address})
+
+    @property
+    def subject(self) -> Keys:
+        """The path of what says whose record it is; empty where nothing does."""
+        return parse_path(self.privacy.subject).keys if self.privacy and self.privacy.subject else ()
 
     def is_paused(self, table: str) -> bool:
         return table in self.paused or ALL in self.paused
@@ -125,9 +139,13 @@ class Service(Declared):
         """How the records lie in the files of each feed."""
         feeds = self.all_feeds
         personal, secret = (self.privacy.fields, self.privacy.secret) if self.privacy else ((), "")
-        forms = (
-            replace(feed.form, exploded=self._explosions(feed), personal=personal, secret=secret) for feed in feeds
-        )
+        of_all: dict[str, Any] = {
+            "personal": personal,
+            "secret": secret,
+            "subject": self.subject,
+            "erased": self.erased,
+        }
+        forms = (replace(feed.form, exploded=self._explosions(feed), **of_all) for feed in feeds)
         return Forms(tuple(feed.place for feed in feeds), tuple(forms))
 
     @property
@@ -147,7 +165,7 @@ class Service(Declared):
         for table in self.tables:
             wanted = table.where.get("@feed")
             if table.explosion is not None and (wanted is None or wanted.holds(feed.name)):
-                kept.setdefault(table.explosion.path, set()).update(table.explosion.kept)
+                kept.setdefault(table.explosion.path, set()).update((*table.explosion.kept, *self.subject[:1]))
         return tuple(Explosion(path, tuple(sorted(keys))) for path, keys in sorted(kept.items()))
 
     def feed_of(self, bucket: str, key: str) -> Feed | None:
@@ -259,7 +277,7 @@ def parse_service(texts: Mapping[str, str]) -> Service:
     wrong: set[str] = set()
     try:
         service = Service.model_validate(
-            {**main, "tables": good, "rollups": good_rollups, "version": version, "paused": ()}
+            {**main, "tables": good, "rollups": good_rollups, "version": version, "paused": (), "erased": ""}
         )
     except ValidationError as refused:
         problems += _explained(refused, "service.toml", main, Service)

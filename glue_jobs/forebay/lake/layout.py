@@ -9,6 +9,7 @@ __all__ = [
     "CHECKPOINT",
     "DERIVED_BY",
     "DERIVED_FROM",
+    "ERASED",
     "HEALTH",
     "HOME",
     "IDS",
@@ -25,6 +26,7 @@ __all__ = [
     "ROLLBACK_PLAN",
     "TOMBSTONES",
     "backfill_of",
+    "erased_of",
     "is_own",
     "lease_of",
     "new_tables_of",
@@ -52,6 +54,7 @@ OWN_TABLES = (LEDGER, QUARANTINE, PARKED, QUALITY, IDS)
 """The tables that forebay keeps for itself, by their place in the lake."""
 
 CHECKPOINT = f"{HOME}/checkpoints/ingest"
+ERASED = f"{HOME}/erased"
 HEALTH = f"{HOME}/health"
 PROBES = f"{HOME}/probe"
 PAUSED = f"{HOME}/paused"
@@ -101,6 +104,11 @@ def writers_of(lake: str) -> str:
 def backfill_of(lake: str) -> str:
     """Where backfills remember how far they are."""
     return f"{lake.rstrip('/')}/{HOME}/backfill"
+
+
+def erased_of(lake: str, service: str) -> str:
+    """Where the lists of erased persons are, and the plans of what is to be erased."""
+    return f"{lake.rstrip('/')}/{ERASED}/{service}"
 
 
 def rollback_of(lake: str) -> str:

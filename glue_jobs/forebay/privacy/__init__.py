@@ -4,6 +4,7 @@
 * `likeness` what a value looks like that was not
 * `vault` where the values are kept, encrypted
 * `value` what one of their values becomes      * `token` a stand-in for it      * `secret` of the tokens
+* `subject` whose record a text is      * `erased` the persons who were erased
 
-No Spark; all but `secret` is pure.
+No Spark; all but `secret` and `erased` is pure.
 """

@@ -1,0 +1,47 @@
+"""The persons who were erased: lists of their tokens, so that no late record of theirs comes in. No list names a person.
+
+In: the place of a service's lists, and tokens to add. Out: lists, each with all that the one before has. A list never changes,
+so a batch that is repeated goes by the list that its plan names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import lru_cache
+
+from forebay.errors import Halt
+from forebay.lake.layout import erased_of
+from forebay.lake.objects import open_objects
+
+__all__ = ["add_erased", "erased_at", "newest_list"]
+
+LISTS = "lists"
+
+
+def newest_list(lake: str, service: str) -> str:
+    """Its address; empty where nobody was erased."""
+    names = open_objects(erased_of(lake, service)).names(LISTS)
+    return f"{erased_of(lake, service)}/{LISTS}/{max(names)}" if names else ""
+
+
+@lru_cache(maxsize=4)
+def erased_at(address: str) -> frozenset[str]:
+    folder, _, name = address.rpartition("/")
+    found = open_objects(folder).read(name)
+    if found is None:
+        raise Halt(f"{address}, a list of erased persons, is gone: without it their records would come back")
+    return frozenset(found.decode().split())
+
+
+def add_erased(lake: str, service: str, tokens: Iterable[str]) -> str:
+    """The address of a list that has them all. Said again, it is the same list."""
+    newest = newest_list(lake, service)
+    before = erased_at(newest) if newest else frozenset()
+    after = before | frozenset(tokens)
+    if newest and after == before:
+        return newest
+    name = f"{LISTS}/{int(newest.rpartition('/')[2] or 0) + 1:010}"
+    content = "".join(f"{token}\n" for token in sorted(after)).encode()
+    if not open_objects(erased_of(lake, service)).write_once(name, content):
+        raise Halt("somebody else erases persons of this service now; say it again when that has ended")
+    return f"{erased_of(lake, service)}/{name}"

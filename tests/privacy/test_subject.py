@@ -1,0 +1,40 @@
+"""Whose record it is: by every spelling of the subject that would share its column, wherever it lies."""
+
+from __future__ import annotations
+
+import pytest
+
+from forebay.privacy.subject import subject_paths, subject_tokens
+from forebay.privacy.token import token_of
+
+SECRET = b"s" * 32
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ('{"user": {"id": "42"}}', {"42"}),
+        ('{"user": {"id": 42}}', {"42"}),
+        ('{"User": {"ID": 42.50}}', {"42.50"}),
+        ('{"user": {"id": 1}, "user": {"id": 2}}', {"1", "2"}),
+        ('{"user": [{"id": 1}, {"id": [2, null]}]}', {"1", "2"}),
+        ('{"@parent": {"user": {"id": 7}}, "id": 8}', {"7"}),
+        ('{"user": {"id": null}}', set()),
+        ('{"user": {"id": {"id": 1}}}', set()),
+        ('{"user": "id"}', set()),
+        ('{"user": {"id": 1}', set()),
+        ('"user"', set()),
+    ],
+)
+def test_the_subjects_of_a_record(text: str, found: set[str]) -> None:
+    assert subject_tokens(text, subject_paths(("user", "id")), SECRET) == {token_of(one, SECRET) for one in found}
+
+
+def test_an_element_of_an_exploded_array_may_have_the_subject_itself() -> None:
+    paths = subject_paths(("players", "id"), [("players",)])
+    assert subject_tokens('{"@exploded": "players", "id": 5}', paths, SECRET) == {token_of("5", SECRET)}
+
+
+def test_a_token_of_a_subject_is_the_same_subject() -> None:
+    token = token_of("42", SECRET)
+    assert subject_tokens(f'{{"id": "{token}"}}', subject_paths(("id",)), SECRET) == {token}
