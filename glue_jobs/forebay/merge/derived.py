@@ -58,8 +58,9 @@ class Derived:
     def transactions(self, way: str) -> str:
         """The name under which commits count that compute it in this way. A way that comes back after another one gets a new
         name: transactions of its old one are in the log, and say nothing of the rows there now. The name is the table's before
-        any row is. If the driver dies in between, no transaction has it, and the table is computed anew."""
-        seen = self.seen()
+        any row is. If the driver dies in between, no transaction has it, and the table is computed anew. The table is as
+        `must_be_ours` saw it: under the lease nobody else names it."""
+        seen = self._logs.look(self.path)
         told = "" if seen is None else seen.snapshot.getTableProperties().get(DERIVED_BY) or ""
         before, _, number = told.rpartition("#")
         self._by = told if before == way else f"{way}#{int(number or 0) + 1}"

@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
@@ -89,12 +90,11 @@ def roll_up(
         unknown = "its columns have other types than before"
     lease.check()
     if unknown is not None:
-        told = _anew(derived, groups, changed, unknown)
+        done = _anew(derived, groups, changed, unknown)
     else:
         known = [(one, its) for one, its in zip(changed, since, strict=True) if isinstance(its, Difference)]
-        told = _forward(derived, groups, known)
-    seconds = round(time.monotonic() - began, 3)
-    return Step(**told, lag_s=lag_s, seconds=seconds)
+        done = _forward(derived, groups, known)
+    return replace(done, lag_s=lag_s, seconds=round(time.monotonic() - began, 3))
 
 
 def _sources(session: SparkSession, lake: str, rollup: Rollup, s3: Any) -> list[Source]:
@@ -120,7 +120,7 @@ def _since(source: Source) -> Difference | Unknown:
     return found
 
 
-def _anew(derived: Derived, groups: _Groups, changed: Sequence[Source], why: str) -> dict[str, Any]:
+def _anew(derived: Derived, groups: _Groups, changed: Sequence[Source], why: str) -> Step:
     rows = groups.named(groups.all()).persist()
     try:
         derived.overwrite(rows, (), changed[0].txn)
@@ -129,10 +129,10 @@ def _anew(derived: Derived, groups: _Groups, changed: Sequence[Source], why: str
         rows.unpersist()
     for one in changed[1:]:
         derived.note(one.txn)
-    return {"keys": count, "version": changed[0].at.version, "anew": why}
+    return Step(version=changed[0].at.version, keys=count, anew=why)
 
 
-def _forward(derived: Derived, groups: _Groups, changed: Sequence[tuple[Source, Difference]]) -> dict[str, Any]:
+def _forward(derived: Derived, groups: _Groups, changed: Sequence[tuple[Source, Difference]]) -> Step:
     touched = groups.touched(changed).persist()
     try:
         count = touched.count()
@@ -142,7 +142,7 @@ def _forward(derived: Derived, groups: _Groups, changed: Sequence[tuple[Source, 
         touched.unpersist()
     for one, _ in changed:
         derived.note(one.txn)
-    return {"keys": count, "version": changed[0][0].at.version}
+    return Step(version=changed[0][0].at.version, keys=count)
 
 
 class _Groups:
@@ -153,7 +153,7 @@ class _Groups:
         self._names = [f"_g{at}" for at in range(len(rollup.group_by))]
 
     def all(self) -> DataFrame:
-        return self._aggregated(self._of_all(self._sources))
+        return self._aggregated(_together(self._grouped(one.at.rows(), one) for one in self._sources))
 
     def touched(self, changed: Sequence[tuple[Source, Difference]]) -> DataFrame:
         """Of which a row came or left. Rows that an overwrite only copied are in both, and cancel out. That is right only where
@@ -171,15 +171,12 @@ class _Groups:
         """The MERGE that puts these groups in the place of what they were."""
         from pyspark.sql import functions as F
 
-        near = [self._near(source, touched) for source in self._sources]
-        rows = reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), near)
-        rows = rows.join(
-            touched.select(*(F.col(name).alias(f"t{name}") for name in self._names)), self._same("", "t"), "left_semi"
-        )
-        now = self._aggregated(rows).withColumn("_is", F.lit(True))
         renamed = touched.select(*(F.col(name).alias(f"t{name}") for name in self._names))
+        near = _together(self._near(source, touched) for source in self._sources)
+        rows = near.join(renamed, self._same("", "t"), "left_semi")
+        now = self._aggregated(rows).withColumn("_is", F.lit(True))
         source = renamed.join(now, self._same("", "t"), "left")
-        columns = {**dict(zip(self._rollup.group_by, (f"t{name}" for name in self._names), strict=True))}
+        columns = dict(zip(self._rollup.group_by, (f"t{name}" for name in self._names), strict=True))
         columns |= {name: name for name in self._rollup.columns}
         here = [
             F.col(f"t.`{name}`").eqNullSafe(F.col(f"s.t{its}"))
@@ -206,10 +203,6 @@ class _Groups:
         both = signed(came, 1).unionByName(signed(left, -1))
         sums = both.groupBy(*self._names).agg(F.sum("n").alias("n"), F.sum("content").alias("content"))
         return sums.where("n != 0 or content != 0").select(*self._names)
-
-    def _of_all(self, sources: Sequence[Source]) -> DataFrame:
-        rows = (self._grouped(one.at.rows(), one) for one in sources)
-        return reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), rows)
 
     def _near(self, source: Source, touched: DataFrame) -> DataFrame:
         """Its rows, without files that cannot have any of these groups, as far as groups are named by plain columns."""
@@ -248,6 +241,11 @@ class _Groups:
         from pyspark.sql import functions as F
 
         return reduce(lambda a, b: a & b, (F.col(f"{one}{n}").eqNullSafe(F.col(f"{other}{n}")) for n in self._names))
+
+
+def _together(tables: Iterable[DataFrame]) -> DataFrame:
+    """The rows of all; a column that a table lacks is null in its rows."""
+    return reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), tables)
 
 
 def _same_columns(derived: Derived, rows: DataFrame) -> bool:

@@ -28,7 +28,7 @@ from forebay.declaration.properties import CHANGE_FEED
 from forebay.declaration.service import Service
 from forebay.errors import Halt, InvalidConfiguration
 from forebay.lake.layout import DERIVED_FROM, table_path
-from forebay.lake.log.listing import LOG
+from forebay.lake.log.listing import commit_name
 from forebay.lake.objects import Objects, open_objects
 from forebay.operate.lake_view import LakeView, known_table, quoted
 
@@ -152,7 +152,7 @@ def _end_of_step(view: LakeView, name: str, at: int, newest: int) -> int:
     """The last version whose change files still fit into a step."""
     log, size = open_objects(table_path(view.lake, name)), 0
     for version in range(at + 1, newest + 1):
-        content = log.read(f"{LOG}{version:020}.json")
+        content = log.read(commit_name(version))
         if content is None:
             raise InvalidConfiguration.one(
                 f"table {name}", f"has no commit {version} any more", "export it to another folder, from the start"
