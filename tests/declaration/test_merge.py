@@ -38,6 +38,8 @@ def problems(text: str) -> str:
         (MERGE.replace('"players"', '"Players"'), "must be small letters"),
         (MERGE.replace("}", ', history = "scd9" }'), "merge.history: Input should be 'scd2'"),
         (MERGE.replace("}", ', history = "scd2", ignore_null_updates = true }'), "is for the current state only"),
+        (MERGE.replace("}", ', snapshot = true, history = "scd2" }'), "merge.snapshot: takes the place of all rows"),
+        (MERGE.replace("}", ", snapshot = true, ignore_null_updates = true }"), "leave out ignore_null_updates"),
         (MERGE.replace("into", "inot"), "did you mean into?"),
     ],
 )

@@ -20,7 +20,10 @@ from forebay.declaration.merge import Merge
 from forebay.declaration.service import Service
 from forebay.declaration.table import Table
 from forebay.lake.layout import tombstones_of
-from forebay.merge.order import Change, current_state, folded_state, history
+from forebay.merge.order import Change, current_state, folded_state, history, snapshot
+from forebay.merge.partial import Partial
+from forebay.merge.snapshot import Snapshot
+from forebay.merge.state import State
 from forebay.merge.step import kind_of, step
 from forebay.operate.export import export
 from forebay.operate.lake_view import LakeView
@@ -35,6 +38,7 @@ STATE: dict[str, Any] = {
 }
 HISTORY = Merge(into="versions", history="scd2", **STATE)
 MERGE = Merge(into="players", partitions=("world",), **STATE)
+SNAPSHOT = Merge(into="players", snapshot=True, **STATE)
 PARTIAL = MERGE.model_copy(update={"ignore_null_updates": True})
 COLUMNS = (
     "id string, world string, at long, op string, score long, tags map<string,string>, "
@@ -134,7 +138,7 @@ class Story:
         if self.declared.history is not None:
             self.must_agree_in_history(tuple(changes))
             return
-        model = folded_state if self.declared.ignore_null_updates else current_state
+        model = {State: current_state, Partial: folded_state, Snapshot: snapshot}[kind_of(self.declared)]
         expected = {key: plain(change.row) for key, change in model(changes).items()}
         # delta-rs, a foreign reader, sees what Spark wrote.
         rows = DeltaTable(f"{self.lake}/players").to_pyarrow_table().to_pylist()
@@ -208,6 +212,27 @@ def test_partial_updates_equal_the_model_too(story: Story, monkeypatch: pytest.M
         assert story.merge().anew
         story.must_agree()
         assert story.merge() is None
+
+
+def test_only_the_newest_snapshot_counts_whatever_happens_to_its_files(story: Story) -> None:
+    story.declared = SNAPSHOT
+
+    def land(day: int, file: str, *keys: str) -> None:
+        story.append([(key, "a", day, "u", n, None, file, n, 1, NOW) for n, key in enumerate(keys)])
+
+    land(12, "part-0", "p1", "p2")
+    story.merge()
+    land(11, "late", "p1", "p9")
+    land(12, "part-1", "p2", "p3")
+    assert story.merge().keys == 3
+    story.must_agree()
+    land(13, "next", "p2")
+    assert story.merge().keys == 1
+    story.must_agree()
+    for happens in (lambda: story.bring(into="next"), story.roll_back, lambda: story.bring(into="part-0")):
+        happens()
+        story.merge()
+        story.must_agree()
 
 
 def crash(story: Story, monkeypatch: pytest.MonkeyPatch) -> None:

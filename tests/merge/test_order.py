@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import permutations
 from typing import Any
 
-from forebay.merge.order import Change, current_state, folded_state, history
+from forebay.merge.order import Change, current_state, folded_state, history, snapshot
 
 
 def change(at: int, row: str, *, file: str = "f", line: int = 1, deletes: bool = False) -> Change:
@@ -57,3 +57,14 @@ def test_a_change_without_a_value_leaves_the_earlier_one_until_a_delete_clears_a
     for order in permutations([name, level, gone, later]):
         (row,) = (change.row for change in folded_state(order).values())
         assert (row["name"], row["level"]) == (None, 9)
+
+
+def test_what_is_not_in_the_newest_snapshot_is_gone() -> None:
+    def in_it(key: str, day: int, file: str = "f", *, deletes: bool = False) -> Change:
+        return Change((key,), (day,), file, 1, 0, deletes, f"{key}{day}{file}")
+
+    changes = [in_it("a", 1), in_it("b", 1), in_it("b", 2), in_it("c", 2, "part"), in_it("b", 2, "part")]
+    for order in permutations(changes):
+        assert sorted(one.row for one in snapshot(order).values()) == ["b2part", "c2part"]
+    assert list(snapshot([*changes, in_it("c", 2, "z", deletes=True)])) == [("b",)]
+    assert snapshot([]) == {}

@@ -294,3 +294,12 @@ def test_a_merge_tells_which_records_would_win_and_which_cannot_be_placed(tmp_pa
     assert [place.rpartition(":")[2] for place in table.state.winners] == ["1", "3"]
     assert [one["reason"] for one in trial.refused] == ["no-key", "no-key", "no-sequence"]
     assert "merge.delete_when: op = 'd'" in table.unchecked
+
+
+def test_of_snapshots_only_rows_of_the_newest_would_win(tmp_path: Path) -> None:
+    records = [{"id": 1, "at": 2}, {"id": 2, "at": 1}, {"id": 3, "at": 2}, {"id": 3, "at": 1}]
+    (tmp_path / "a.json").write_text("\n".join(map(json.dumps, records)))
+    service = service_of(MERGED.replace("delete_when = \"op = 'd'\"", "snapshot = true"))
+    (table,) = try_out(service, read_samples([str(tmp_path)], service)).tables
+    assert table.state is not None
+    assert [place.rpartition(":")[2] for place in table.state.winners] == ["1", "3"]

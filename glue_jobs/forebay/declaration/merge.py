@@ -39,6 +39,10 @@ class Merge(Declared):
     history: Literal["scd2"] | None = Field(
         None, description="scd2: the state has a row for each version of a key, in force from valid_from until valid_to"
     )
+    snapshot: bool = Field(
+        False,
+        description="the rows with the greatest value in the first of sequence_by are all that there is; other keys are gone",
+    )
     change_feed: bool = Field(
         False, description="the state's commits say which rows they changed, so that `forebay export` can follow it"
     )
@@ -96,6 +100,9 @@ class Merge(Declared):
             found += [f"merge.history: has the column {name} for itself; give yours another name" for name in taken]
         if self.history is not None and self.ignore_null_updates:
             found.append("merge.ignore_null_updates: is for the current state only; leave it out, or leave out history")
+        others = {"history": self.history is not None, "ignore_null_updates": self.ignore_null_updates}
+        for name in (name for name, declared in others.items() if declared and self.snapshot):
+            found.append(f"merge.snapshot: takes the place of all rows; leave it out, or leave out {name}")
         found += [f"merge.partitions: {name} is none of the keys" for name in self.partitions if name not in self.keys]
         if len(set(self.partitions)) < len(self.partitions) or set(self.partitions) == set(self.keys):
             found.append("merge.partitions: takes some of the keys, each once, and not all of them")

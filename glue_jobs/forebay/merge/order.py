@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
-__all__ = ["Change", "Version", "current_state", "folded_state", "history"]
+__all__ = ["Change", "Version", "current_state", "folded_state", "history", "snapshot"]
 
 
 @dataclass(frozen=True)
@@ -65,6 +65,13 @@ def folded_state(changes: Iterable[Change]) -> dict[tuple[Any, ...], Change]:
 def _over(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
     kept = {name: value for name, value in before.items() if after.get(name) is None and not name.startswith("_")}
     return {**after, **kept}
+
+
+def snapshot(changes: Iterable[Change]) -> dict[tuple[Any, ...], Change]:
+    """The latest row of each key in the newest snapshot. The first of `sequence` names the snapshot that a row is of."""
+    found = tuple(changes)
+    newest = max((change.sequence[0] for change in found), default=None)
+    return current_state(change for change in found if change.sequence[0] == newest)
 
 
 def history(changes: Iterable[Change]) -> dict[tuple[Any, ...], list[Version]]:

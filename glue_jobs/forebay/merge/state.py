@@ -37,8 +37,9 @@ MOST_PARTITIONS = 1000
 
 
 def way_of(merge: Merge, log_id: str) -> str:
-    """Of which log a state is, and how it is merged. What changes no winner is left out."""
-    way = merge.model_dump_json(exclude={"tombstone_days", "change_feed"})
+    """Of which log a state is, and how it is merged. What changes no winner is left out, and so is what is not declared: a
+    release that can declare more computes no state anew."""
+    way = merge.model_dump_json(exclude={"tombstone_days", "change_feed"}, exclude_defaults=True)
     return f"{APPS}{log_id}:{hashlib.sha256(way.encode()).hexdigest()[:16]}"
 
 

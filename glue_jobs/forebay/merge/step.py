@@ -27,6 +27,7 @@ from forebay.merge.history import OWN, History
 from forebay.merge.lag import waited_s
 from forebay.merge.log_rows import LogVersion
 from forebay.merge.partial import Partial
+from forebay.merge.snapshot import Snapshot
 from forebay.merge.state import State, way_of
 from forebay.merge.winners import RANK, Ranking
 from forebay.table.kernel import TableLogs
@@ -100,6 +101,8 @@ def step(
 def kind_of(merge: Merge) -> type[State]:
     if merge.history is not None:
         return History
+    if merge.snapshot:
+        return Snapshot
     return Partial if merge.ignore_null_updates else State
 
 
@@ -108,6 +111,8 @@ def _difference(there: State, schema: StructType, commits: Objects, before: int,
         return Unknown("the state is new, or its declaration is another one")
     if not there.grows_into(schema):
         return Unknown("a column of the changes has another type than before, or is gone")
+    if isinstance(there, Snapshot):
+        return Unknown("a snapshot is the whole state")
     return difference(commits, before, now)
 
 

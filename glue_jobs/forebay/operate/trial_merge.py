@@ -51,14 +51,19 @@ def state_of(service: Service, table: Table, name: str, rows: Sequence[tuple[Sam
     keys, sequence = _columns(table, merge.keys), _columns(table, merge.sequence_by)
     if any(column.expression is not None or column.formats for column in (*keys, *sequence)):
         return None
-    latest: dict[tuple[Any, ...], tuple[tuple[Any, ...], int]] = {}
+    found: list[tuple[tuple[Any, ...], tuple[Any, ...], int]] = []
     for at, (sample, record) in enumerate(rows):
         origin = Origin(sample.file.key, sample.file.bucket, sample.metadata)
         key, rank = (
             tuple(_value(text_of(service, column.source, record, origin), column) for column in columns)
             for columns in (keys, sequence)
         )
-        latest[key] = max(latest.get(key, (rank, at)), (rank, at))
+        found.append((key, rank, at))
+    newest = max(rank[0] for _, rank, _ in found) if merge.snapshot and found else None
+    latest: dict[tuple[Any, ...], tuple[tuple[Any, ...], int]] = {}
+    for key, rank, at in found:
+        if newest in (None, rank[0]):
+            latest[key] = max(latest.get(key, (rank, at)), (rank, at))
     return TrialState(state, len(latest), tuple(rows[at][0].place for at in sorted(at for _, at in latest.values())))
 
 

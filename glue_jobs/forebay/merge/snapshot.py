@@ -1,0 +1,29 @@
+"""A state of snapshots (`snapshot = true`): the newest one is all that there is, and what it does not name is gone.
+
+In: changes of keys, each with the moment of its snapshot. Out: commits to the state, as `state` makes them. `order.snapshot`
+defines it. Which snapshot is the newest is asked of the whole log at each step. So older ones may come late, files may leave
+again, and a snapshot may come in several files. Its rows take the place of all others in one commit.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from forebay.merge.state import State
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+__all__ = ["Snapshot"]
+
+
+class Snapshot(State):
+    """A state whose rows are those of the newest snapshot."""
+
+    def winners(self, changes: DataFrame) -> DataFrame:
+        from pyspark.sql import functions as F
+
+        kind = changes.select("q.q0").schema[0].dataType
+        # As text, because Python would take a timestamp for one of its own time zone. By a literal Delta passes over files.
+        (newest,) = changes.agg(F.max("q.q0").cast("string")).collect()[0]
+        return super().winners(changes.where(F.col("q.q0") == F.lit(newest).cast(kind)))
