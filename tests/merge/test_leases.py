@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
+from forebay.declaration.rollup import Rollup
 from forebay.declaration.service import Service, parse_service
 from forebay.events import Event
 from forebay.lake.layout import lease_of, tombstones_of
@@ -92,6 +93,25 @@ def test_upkeep_leaves_a_state_that_is_merged_and_appends_go_on(merges: Merges) 
     merges.run()
     assert met == {"players": "busy", tombstones_of("players"): "busy", "player_changes": ""}
     assert upkeep(merges.lake, "players").reason == ""
+
+
+def test_a_rollup_whose_tables_are_all_gone_is_told_and_one_whose_tables_never_came_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    merges, asked = Merges(tmp_path / "lake", monkeypatch), list[str]()
+
+    def roll_up(session: Any, lake: str, rollup: Rollup, **more: Any) -> None:
+        asked.append(rollup.name)
+
+    monkeypatch.setattr(job, "roll_up", roll_up)
+    rollups = (
+        '[[rollups]]\nname = "{}"\ntables = ["players"]\ngroup_by = {{ id = "id" }}\ncolumns = {{ n = "count(*)" }}\n'
+    )
+    declared = parse_service({"service.toml": SERVICE + rollups.format("never") + rollups.format("daily")})
+    write_deltalake(f"{tmp_path}/lake/daily", pa.table({"id": ["a"], "n": [1]}))
+    for _ in range(2):
+        merges.merger.run(declared, ("daily", "never"), threading.Event())
+    assert asked == ["daily"] * 2
 
 
 def test_two_mergers_never_work_on_one_state(merges: Merges) -> None:

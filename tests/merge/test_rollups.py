@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import shutil
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from forebay.declaration.rollup import Rollup
-from forebay.errors import InvalidConfiguration
+from forebay.errors import Halt, InvalidConfiguration
 from forebay.lake.objects import open_objects
 from forebay.merge.derived import Derived
 from forebay.merge.rollup import roll_up
@@ -133,6 +134,18 @@ def test_a_rollup_equals_the_model_whatever_happens_to_its_tables(shop: Shop, mo
     assert shop.roll_up(ROLLUP.model_copy(update={"columns": {"n": "count(*)"}})).anew, "another declaration"
     assert shop.roll_up().anew, "the first one again, whose transactions say nothing of the rows there now"
     shop.must_agree()
+
+    shutil.rmtree(shop.lake / "us")
+    assert shop.roll_up().anew, "rows of a table that is gone count no more"
+    shop.must_agree()
+    shutil.rmtree(shop.lake / "revenue")
+    assert shop.roll_up().anew
+    shop.must_agree()
+    shutil.rmtree(shop.lake / "eu")
+    before = DeltaTable(f"{shop.lake}/revenue").version()
+    with pytest.raises(Halt, match="none of its tables, eu, us, is there any more"):
+        shop.roll_up()
+    assert DeltaTable(f"{shop.lake}/revenue").version() == before, "it stays as it is"
 
 
 def test_of_one_table_only_groups_that_changed_are_computed_also_where_files_are_written_again(shop: Shop) -> None:

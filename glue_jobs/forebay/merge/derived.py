@@ -6,6 +6,7 @@ computed from. No table that somebody else made is written to.
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -57,13 +58,12 @@ class Derived:
 
     def transactions(self, way: str) -> str:
         """The name under which commits count that compute it in this way. A way that comes back after another one gets a new
-        name: transactions of its old one are in the log, and say nothing of the rows there now. The name is the table's before
-        any row is. If the driver dies in between, no transaction has it, and the table is computed anew. The table is as
-        `must_be_ours` saw it: under the lease nobody else names it."""
+        name, and so does one whose table was deleted: transactions of the old name may be in a log, and say nothing of the rows
+        there now. The name is the table's before any row is. If the driver dies in between, no transaction has it, and the
+        table is computed anew. The table is as `must_be_ours` saw it: under the lease nobody else names it."""
         seen = self._logs.look(self.path)
         told = "" if seen is None else seen.snapshot.getTableProperties().get(DERIVED_BY) or ""
-        before, _, number = told.rpartition("#")
-        self._by = told if before == way else f"{way}#{int(number or 0) + 1}"
+        self._by = told if told.rpartition("#")[0] == way else f"{way}#{uuid.uuid4().hex[:8]}"
         if seen is not None and self._by != told:
             self._set(DERIVED_BY, self._by)
         return self._by

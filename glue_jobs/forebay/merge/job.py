@@ -124,11 +124,7 @@ class Merger:
     def _bring(self, them: Sequence[Derivation], stop: threading.Event) -> tuple[TableMerge, ...]:
         """Up to date, those that are behind."""
         looked = {one.name: (one, tuple(map(self._version_of, one.tables))) for one in them}
-        behind = {
-            name: one
-            for name, (one, versions) in looked.items()
-            if set(versions) != {None} and self._known.get(name) != (one, versions)
-        }
+        behind = {name: one for name, (one, versions) in looked.items() if self._is_behind(one, versions)}
         if not behind:
             return ()
 
@@ -140,6 +136,12 @@ class Merger:
         for finished in (one for one in ran if not one.reason):
             self._known[finished.table] = looked[finished.table]
         return ran
+
+    def _is_behind(self, it: Derivation, versions: tuple[int | None, ...]) -> bool:
+        """Perhaps. A rollup that is there while none of its tables is has to tell of it each time."""
+        if set(versions) == {None}:
+            return isinstance(it, Rollup) and self._version_of(it.name) is not None
+        return self._known.get(it.name) != (it, versions)
 
     def _pairs(self, service: Service, names: Collection[str], others: Collection[str]) -> Iterator[Pair]:
         merged = [table for table in service.tables if table.merge is not None]

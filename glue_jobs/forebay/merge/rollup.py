@@ -74,9 +74,14 @@ def roll_up(
     derived.must_be_ours(open_objects(derived.path, s3=s3), "give the rollup another name")
     found = _sources(session, lake, rollup, s3)
     if not found:
-        return None
+        if derived.seen() is None:
+            return None
+        raise Halt(
+            f"rollup {rollup.name}: none of its tables, {', '.join(rollup.tables)}, is there any more, so it stays as it is; "
+            "bring one back, or take the declaration and the rollup's folder away"
+        )
     lease.check()
-    by = derived.transactions(hashlib.sha256(rollup.model_dump_json().encode()).hexdigest()[:16])
+    by = derived.transactions(_way_of(rollup, found))
     sources = [one.known(derived, rollup, by) for one in found]
     changed = [one for one in sources if one.before < one.at.version]
     if not changed:
@@ -110,10 +115,17 @@ def _sources(session: SparkSession, lake: str, rollup: Rollup, s3: Any) -> list[
     return found
 
 
+def _way_of(rollup: Rollup, sources: Sequence[Source]) -> str:
+    """What is computed, and of which tables: where one of several is gone, or another one is at its place, all is computed
+    anew."""
+    way = (rollup.model_dump_json(exclude_defaults=True), *(one.at.id for one in sources))
+    return hashlib.sha256("\n".join(way).encode()).hexdigest()[:16]
+
+
 def _since(source: Source) -> Difference | Unknown:
     """What changed since the version that the rollup knows, up to the newest one, of which the rows are."""
     if source.before < 0:
-        return Unknown(f"it does not know {source.name} yet, or its declaration is another one")
+        return Unknown("it is new, its declaration is another one, or one of its tables is new or gone")
     found = difference(source.commits, source.before, source.at.version)
     if isinstance(found, Difference) and found.version < source.at.version:
         return Unknown(f"more commits came to {source.name} than one step takes")
