@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import random
+import shutil
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
@@ -104,7 +105,7 @@ def test_whoever_applies_the_steps_has_the_state_whatever_happened_to_it(
 ) -> None:
     chance, lake, to = random.Random(7), tmp_path / "lake", tmp_path / "out"
     whole, *_ = exported(lake, "players", to)
-    assert (whole.since, whole.rows, whole.keys) == (-1, 2, ("id",))
+    assert (whole.since, whole.rows, whole.keys) == (-1, 2, {"id": "string"})
     deeds: list[Callable[[], Any]] = [
         lambda: upsert(state, *((key, chance.randrange(99)) for key in chance.sample("abcdefgh", 3))),
         lambda: DeltaTable(state).delete(f"id = '{chance.choice('abcdefgh')}'"),
@@ -178,8 +179,60 @@ def test_rows_of_files_that_left_an_append_table_leave_elsewhere(tmp_path: Path)
     write_deltalake(path, rows(("b", 1), ("c", 9), file="f2"), mode="append")
     DeltaTable(path).delete("id = 'a'")
     (step,) = exported(lake, "events", to)
-    assert step.keys == ("_file_id",)
+    assert step.keys == {"_file_id": "string"}
     assert applied(to, "events") == now(lake, "events")
+
+
+def test_what_lies_in_s3_makes_the_same_table_in_another_lake(tmp_path: Path, state: str, s3: str) -> None:
+    """With delta-rs alone: a MERGE for each step, of what its manifest names."""
+    lake, to, copy = tmp_path / "lake", "s3://studio-lake/feed", str(tmp_path / "copy")
+    list(export(LakeView(str(lake)), service(), "players", to))
+    upsert(state, ("b", 7), ("c", 3))
+    DeltaTable(state).delete("id = 'a'")
+    list(export(LakeView(str(lake)), service(), "players", to))
+    place = open_objects(f"{to}/players")
+    for step in manifests_of(to, "players"):
+        parts = [pq.read_table(io.BytesIO(place.read(part.name) or b"")) for part in step.files]
+        changes = pa.concat_tables(parts)
+        if step.since < 0:
+            write_deltalake(copy, changes.drop_columns([CHANGE]))
+            continue
+        same = " and ".join(f"t.{key} = s.{key}" for key in step.keys)
+        merge = DeltaTable(copy).merge(changes, same, source_alias="s", target_alias="t")
+        merge = merge.when_matched_delete(f"s.{CHANGE} = 'delete'").when_matched_update_all(except_cols=[CHANGE])
+        merge.when_not_matched_insert_all(f"s.{CHANGE} = 'upsert'", except_cols=[CHANGE]).execute()
+    assert [row["id"] for row in now(lake, "players")] == ["b", "c"]
+    assert now(tmp_path, "copy") == now(lake, "players")
+
+
+def test_a_key_of_another_type_begins_another_export(
+    tmp_path: Path, state: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake, to = tmp_path / "lake", tmp_path / "out"
+    write_deltalake(state, rows(("1", 1), ("2", 2)), mode="overwrite", configuration=FEED)
+    exported(lake, "players", to)
+    upsert(state, ("3", 3))
+    monkeypatch.setattr(module, "STEP_BYTES", 1)
+    kinds = COLUMNS.set(0, pa.field("id", pa.int64()))
+    write_deltalake(state, rows(("1", 5)).cast(kinds), mode="overwrite", schema_mode="overwrite")
+    for since, place in ((None, to), (1, tmp_path / "since")):
+        with pytest.raises(InvalidConfiguration, match="keys id long, and what is there has id string") as refused:
+            exported(lake, "players", place, since=since)
+        assert "another folder" in str(refused.value)
+        assert [one.version for one in manifests_of(str(place), "players")][-1:] == [2], "what came before the change"
+    exported(lake, "players", tmp_path / "other")
+    assert applied(tmp_path / "other", "players") == now(lake, "players")
+
+
+def test_other_keys_begin_another_export(tmp_path: Path, state: str) -> None:
+    """A history has no row that its key named before."""
+    lake, to = tmp_path / "lake", tmp_path / "out"
+    exported(lake, "players", to)
+    versions = rows(("a", 5)).append_column("valid_from", pa.array([5], pa.int64()))
+    write_deltalake(state, versions, mode="overwrite", schema_mode="overwrite")
+    other = parse_service({"service.toml": SERVICE.replace('["at"] }', '["at"], history = "scd2" }')})
+    with pytest.raises(InvalidConfiguration, match="keys id string, valid_from long"):
+        list(export(LakeView(str(lake)), other, "players", str(to)))
 
 
 def test_json_has_a_line_for_each_row(tmp_path: Path, state: str) -> None:
@@ -221,6 +274,17 @@ def test_what_cannot_be_exported_says_why(tmp_path: Path, state: str) -> None:
     write_deltalake(f"{tmp_path}/other/players", rows(("a", 1)), configuration=FEED)
     with pytest.raises(InvalidConfiguration, match="is another table than the one that is there"):
         exported(tmp_path / "other", "players", to)
+
+
+def test_a_feed_that_maintenance_deleted_is_told_with_what_to_do(tmp_path: Path, state: str) -> None:
+    lake, to = tmp_path / "lake", tmp_path / "out"
+    exported(lake, "players", to)
+    upsert(state, ("a", 5))
+    shutil.rmtree(Path(state) / "_change_data")
+    with pytest.raises(InvalidConfiguration, match="has no change feed from version 1 to 1") as refused:
+        exported(lake, "players", to)
+    assert "is no longer there" in str(refused.value)
+    assert [one.version for one in manifests_of(str(to), "players")] == [0]
 
 
 def test_the_command_says_what_it_wrote(tmp_path: Path, state: str) -> None:

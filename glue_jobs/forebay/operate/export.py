@@ -51,15 +51,15 @@ class Part:
 
 @dataclass(frozen=True)
 class Manifest:
-    """The changes after version `since` up to `version`; with `since` -1 the whole table. `keys` name the rows that an `upsert`
-    or a `delete` is about. Names of files are relative to the manifest's folder."""
+    """The changes after version `since` up to `version`; with `since` -1 the whole table. `keys`, with their types, name the
+    rows that an `upsert` or a `delete` is about. Names of files are relative to the manifest's folder."""
 
     table: str
     table_id: str
     since: int
     version: int
     format: Format
-    keys: tuple[str, ...]
+    keys: dict[str, str]
     files: tuple[Part, ...]
     made_at: str
 
@@ -74,7 +74,7 @@ def manifests_of(to: str, table: str) -> list[Manifest]:
     while (text := target.read(_name_of(found[-1].version if found else _first(target)))) is not None:
         said = json.loads(text)
         parts = tuple(Part(**part) for part in said.pop("files"))
-        found.append(Manifest(**{**said, "keys": tuple(said["keys"]), "files": parts}))
+        found.append(Manifest(**said, files=parts))
     return found
 
 
@@ -98,19 +98,25 @@ def export(
     done = manifests_of(to, name)
     at = _begin(view, name, table, done, since)
     keys = _keys(service, name, configuration)
-    plain = Manifest(name, str(table.metadata().id), at, at, form, keys or ("_file_id",), (), "")
-    newest = table.version()
+    newest, named = table.version(), keys or ("_file_id",)
+    before = done[-1].keys if done else None
+    if since is not None:
+        table.load_as_version(at)
+        before = _typed(table, named)
+    plain = Manifest(name, str(table.metadata().id), at, at, form, {}, (), "")
     while at < newest:
         last = newest if at < 0 else _end_of_step(view, name, at, newest)
         table.load_as_version(last)
+        now = _typed(table, named)
+        _must_be_of(name, before or now, now)
         rows = _whole(table, unique=keys is not None) if at < 0 else _changes(view, name, table, at, keys)
-        step = _write(target, replace(plain, since=at, version=last), rows)
+        step = _write(target, replace(plain, since=at, version=last, keys=now), rows)
         if not target.write_once(_name_of(at), json.dumps(asdict(step), indent=1).encode()):
             raise Halt(
                 f"another export of {name} to {to} was quicker; its files count, and none of this one's last step"
             )
         yield step
-        at = last
+        at, before = last, now
 
 
 def _begin(view: LakeView, name: str, table: DeltaTable, done: list[Manifest], since: int | datetime | None) -> int:
@@ -134,6 +140,19 @@ def _begin(view: LakeView, name: str, table: DeltaTable, done: list[Manifest], s
     except (DeltaError, ValueError) as refused:
         raise InvalidConfiguration.one(what, f"has no version of {since}", str(refused)) from None
     return then.version()
+
+
+def _typed(table: DeltaTable, keys: tuple[str, ...]) -> dict[str, str]:
+    kinds = {field.name: str(getattr(field.type, "type", "none")) for field in table.schema().fields}
+    return {key: kinds.get(key, "none") for key in keys}
+
+
+def _must_be_of(name: str, before: Mapping[str, str], now: Mapping[str, str]) -> None:
+    """By other keys, nobody elsewhere would find the rows that are there."""
+    if before != now:
+        here, there = (", ".join(f"{key} {kind}" for key, kind in keys.items()) for keys in (now, before))
+        what = f"has the keys {here}, and what is there has {there}"
+        raise InvalidConfiguration.one(f"table {name}", what, "export it to another folder, from the start")
 
 
 def _keys(service: Service, name: str, configuration: Mapping[str, str]) -> tuple[str, ...] | None:
@@ -179,11 +198,11 @@ def _changes(view: LakeView, name: str, table: DeltaTable, at: int, keys: tuple[
     """Of the version that the table is loaded at, since `at`."""
     try:
         feed = pa.table(table.load_cdf(starting_version=at + 1, ending_version=table.version()))
-    except DeltaError as refused:
+    except (DeltaError, pa.ArrowInvalid, OSError) as refused:
         raise InvalidConfiguration.one(
             f"table {name}",
             f"has no change feed from version {at + 1} to {table.version()}: {refused}",
-            "export it to another folder, from the start",
+            "try it again; if a file of the feed is no longer there, export to another folder, from the start",
         ) from None
     schema = _schema(table)
     comes = pc.is_in(feed["_change_type"].cast(pa.string()), pa.array(["insert", "update_postimage"]))
