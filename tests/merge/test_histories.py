@@ -3,6 +3,7 @@ a compaction, a driver that dies between two commits. After each step the state 
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -19,7 +20,9 @@ from forebay.declaration.column import Column
 from forebay.declaration.merge import Merge
 from forebay.declaration.service import Service
 from forebay.declaration.table import Table
+from forebay.errors import Halt
 from forebay.lake.layout import tombstones_of
+from forebay.lake.lease import Lease
 from forebay.merge.order import Change, current_state, folded_state, history, snapshot
 from forebay.merge.partial import Partial
 from forebay.merge.snapshot import Snapshot
@@ -100,10 +103,10 @@ class Story:
     def append(self, rows: list[tuple[Any, ...]]) -> None:
         self.spark.createDataFrame(rows, COLUMNS).coalesce(1).write.format("delta").mode("append").save(self.log)
 
-    def merge(self) -> Any:
+    def merge(self, lease: Lease | None = None) -> Any:
         into, declared = self.declared.into, self.declared
         lake, log = str(self.lake), "player_changes"
-        return step(self.spark, lake, log, into, declared, logs=self.logs, lease=Held())
+        return step(self.spark, lake, log, into, declared, logs=self.logs, lease=lease or Held())
 
     def optimize(self) -> None:
         Delta.forPath(self.spark, self.log).optimize().executeCompaction()
@@ -283,6 +286,26 @@ def test_very_many_changes_of_one_key_and_those_that_cannot_be_placed(story: Sto
     assert {row["id"] for row in rows_now} == {"p"}
     assert (len(rows_now), max(row["score"] for row in rows_now)) == (51 if declared.history else 1, 19_999)
     assert done.anew is None
+
+
+@pytest.mark.parametrize("known", [False, True], ids=["anew", "forward"])
+def test_a_merge_whose_lease_was_lost_while_it_computed_commits_nothing(story: Story, known: bool) -> None:
+    story.append([("p", "a", 1, "u", 1, None, "f", 1, 1, NOW)])
+    if known:
+        story.merge()
+        story.append([("q", "a", 1, "u", 1, None, "g", 1, 1, NOW)])
+
+    def check() -> None:
+        if (looked := next(looks)) == 3:
+            raise Halt(f"lost at look {looked}")
+
+    looks, lease = itertools.count(1), Held()
+    lease.check = check  # type: ignore[method-assign]
+    with pytest.raises(Halt, match="lost"):
+        story.merge(lease)
+    assert DeltaTable.is_deltatable(f"{story.lake}/players") == known
+    story.merge()
+    assert len(DeltaTable(f"{story.lake}/players").to_pyarrow_table()) == 1 + known
 
 
 def test_a_key_of_another_type_computes_the_state_anew(story: Story) -> None:

@@ -95,10 +95,10 @@ def roll_up(
         unknown = "its columns have other types than before"
     lease.check()
     if unknown is not None:
-        done = _anew(derived, groups, changed, unknown)
+        done = _anew(derived, groups, changed, unknown, lease)
     else:
         known = [(one, its) for one, its in zip(changed, since, strict=True) if isinstance(its, Difference)]
-        done = _forward(derived, groups, known)
+        done = _forward(derived, groups, known, lease)
     return replace(done, lag_s=lag_s, seconds=round(time.monotonic() - began, 3))
 
 
@@ -132,11 +132,12 @@ def _since(source: Source) -> Difference | Unknown:
     return found
 
 
-def _anew(derived: Derived, groups: _Groups, changed: Sequence[Source], why: str) -> Step:
+def _anew(derived: Derived, groups: _Groups, changed: Sequence[Source], why: str, lease: Lease) -> Step:
     rows = groups.named(groups.all()).persist()
     try:
-        derived.overwrite(rows, (), changed[0].txn)
         count = rows.count()
+        lease.check()  # that took long, perhaps longer than the lease lasts
+        derived.overwrite(rows, (), changed[0].txn)
     finally:
         rows.unpersist()
     for one in changed[1:]:
@@ -144,10 +145,11 @@ def _anew(derived: Derived, groups: _Groups, changed: Sequence[Source], why: str
     return Step(version=changed[0].at.version, keys=count, anew=why)
 
 
-def _forward(derived: Derived, groups: _Groups, changed: Sequence[tuple[Source, Difference]]) -> Step:
+def _forward(derived: Derived, groups: _Groups, changed: Sequence[tuple[Source, Difference]], lease: Lease) -> Step:
     touched = groups.touched(changed).persist()
     try:
         count = touched.count()
+        lease.check()
         if count:
             derived.execute(groups.merged(derived, touched), changed[0][0].txn)
     finally:

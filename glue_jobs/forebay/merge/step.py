@@ -89,9 +89,9 @@ def step(
     lease.check()
     there.table.begin_feed()
     if isinstance(found, Unknown):
-        done = _anew(there, changes, ranking, found.reason)
+        done = _anew(there, changes, ranking, found.reason, lease)
     else:
-        done = _forward(there, changes, ranking, found, of_state)
+        done = _forward(there, changes, ranking, found, of_state, lease)
     if done.tombstones:
         there.forget(datetime.now(UTC) - timedelta(days=merge.tombstone_days))
     lag_s = waited_s(commits, before + 1)
@@ -116,12 +116,13 @@ def _difference(there: State, schema: StructType, commits: Objects, before: int,
     return difference(commits, before, now)
 
 
-def _anew(there: State, changes: LogVersion, ranking: Ranking, why: str) -> Step:
+def _anew(there: State, changes: LogVersion, ranking: Ranking, why: str, lease: Lease) -> Step:
     from pyspark.sql import functions as F
 
     winners = there.winners(ranking.changes(changes.rows())).withColumn("final", F.lit(True)).persist()
     try:
         counted = _counted(winners)
+        lease.check()  # that took long, perhaps longer than the lease lasts
         there.compute(winners, changes.schema, changes.version)
     finally:
         winners.unpersist()
@@ -129,7 +130,9 @@ def _anew(there: State, changes: LogVersion, ranking: Ranking, why: str) -> Step
     return Step(version=changes.version, keys=keys, tombstones=deletes, inserted=keys - deletes, anew=why)
 
 
-def _forward(there: State, changes: LogVersion, ranking: Ranking, found: Difference, of_state: Objects) -> Step:
+def _forward(
+    there: State, changes: LogVersion, ranking: Ranking, found: Difference, of_state: Objects, lease: Lease
+) -> Step:
     """To the version of the difference, which may be older than the newest. The newest columns are right for it, too."""
     there.grow(changes.schema)
     came = changes.rows_of(found.came)
@@ -137,6 +140,7 @@ def _forward(there: State, changes: LogVersion, ranking: Ranking, found: Differe
     winners = there.told(ranking.difference(changes.rows(), came, left), changes.schema).persist()
     try:
         counted = _counted(winners)
+        lease.check()
         deletes, anew = bool(counted["deletes"]), bool(counted["final"])
         there.change(winners, changes.schema, found.version, deletes=deletes, anew=anew)
     finally:
