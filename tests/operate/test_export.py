@@ -235,6 +235,18 @@ def test_other_keys_begin_another_export(tmp_path: Path, state: str) -> None:
         list(export(LakeView(str(lake)), other, "players", str(to)))
 
 
+def test_a_moment_before_the_table_was_made_begins_with_its_first_rows(tmp_path: Path) -> None:
+    lake, path = tmp_path / "lake", f"{tmp_path}/lake/events"
+    write_deltalake(path, rows(("a", 1), file="f1"), configuration=FEED)
+    write_deltalake(path, rows(("b", 2), file="f2"), mode="append")
+    exported(lake, "events", tmp_path / "out", since=START - timedelta(days=9999))
+    assert applied(tmp_path / "out", "events") == now(lake, "events")
+    DeltaTable(path).create_checkpoint()
+    (Path(path) / "_delta_log" / f"{0:020}.json").unlink()
+    with pytest.raises(InvalidConfiguration, match="has no version of 1999"):
+        exported(lake, "events", tmp_path / "late", since=START - timedelta(days=9999))
+
+
 def test_json_has_a_line_for_each_row(tmp_path: Path, state: str) -> None:
     (step,) = exported(tmp_path / "lake", "players", tmp_path / "out", form="json")
     (part,) = step.files

@@ -28,7 +28,7 @@ from forebay.declaration.properties import CHANGE_FEED
 from forebay.declaration.service import Service
 from forebay.errors import Halt, InvalidConfiguration
 from forebay.lake.layout import DERIVED_FROM, table_path
-from forebay.lake.log.listing import commit_name
+from forebay.lake.log.listing import commit_name, committed_at
 from forebay.lake.objects import Objects, open_objects
 from forebay.operate.lake_view import LakeView, known_table, quoted
 
@@ -100,7 +100,7 @@ def export(
     keys = _keys(service, name, configuration)
     newest, named = table.version(), keys or ("_file_id",)
     before = done[-1].keys if done else None
-    if since is not None:
+    if since is not None and at >= 0:
         table.load_as_version(at)
         before = _typed(table, named)
     plain = Manifest(name, str(table.metadata().id), at, at, form, {}, (), "")
@@ -139,6 +139,14 @@ def _begin(view: LakeView, name: str, table: DeltaTable, done: list[Manifest], s
         then.load_as_version(since)
     except (DeltaError, ValueError) as refused:
         raise InvalidConfiguration.one(what, f"has no version of {since}", str(refused)) from None
+    made = committed_at(open_objects(table_path(view.lake, name)), then.version())
+    if isinstance(since, datetime) and made is not None and made > since:
+        # delta-rs names the oldest version that it has.
+        if then.version() == 0:
+            return -1
+        raise InvalidConfiguration.one(
+            what, f"has no version of {since}", f"its oldest one is of {made:%Y-%m-%d %H:%M}"
+        )
     return then.version()
 
 
