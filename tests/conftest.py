@@ -29,7 +29,16 @@ for name in ("FOREBAY_LOG", "FOREBAY_LAKE", "FOREBAY_SERVICE"):
 
 # Tests are short: a second compiler that makes long runs quicker would only take their time. Without it the JVM reserves 48 MB
 # for compiled code, which a suite fills: then it spends a quarter of its time on throwing code away and compiling it again.
-os.environ["FOREBAY_JAVA_OPTIONS"] = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m"
+# Spark compiles each plan that it has not seen to Java code; nearly every plan of a suite is new and runs on a few rows. Spark's
+# interpreter runs them in three quarters of the time. Tests about values ask for `compiled`.
+INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+os.environ["FOREBAY_JAVA_OPTIONS"] = " ".join(
+    [
+        "-XX:TieredStopAtLevel=1",
+        "-XX:ReservedCodeCacheSize=256m",
+        *(f"-D{name}={value}" for name, value in INTERPRETED.items()),
+    ]
+)
 
 AWS = (
     "AWS_ENDPOINT_URL",
@@ -106,6 +115,16 @@ def session_stays(request: pytest.FixtureRequest) -> Iterator[None]:
     }
     yield
     assert before.items() <= conf.getAll.items()
+
+
+@pytest.fixture
+def compiled(spark: SparkSession) -> Iterator[None]:
+    """Spark compiles plans, as it does by default."""
+    for name in INTERPRETED:
+        spark.conf.unset(name)
+    yield
+    for name, value in INTERPRETED.items():
+        spark.conf.set(name, value)
 
 
 @pytest.fixture

@@ -20,6 +20,8 @@ from forebay.source.columns import columns_of
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+pytestmark = pytest.mark.usefixtures("compiled")
+
 AT = datetime(2026, 11, 21, tzinfo=UTC)
 
 

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.usefixtures("compiled")
+
 COLUMNS = 'columns = [{ name = "level", type = "long" }, { name = "key" }, { name = "at", type = "timestamp" }]'
 
 

@@ -13,6 +13,8 @@ from forebay.batch.retry_plan import Choice
 from forebay.declaration.service import load_service
 from tests.journey.story import Story, event, lines
 
+pytestmark = pytest.mark.usefixtures("compiled")
+
 ODD = [
     '{"game": "../x"}',
     '{"game": "alpha"},{"game": "alpha"}',
