@@ -46,8 +46,16 @@ def test_quoted_newlines_are_not_torn_and_lines_are_those_of_the_file() -> None:
     assert [row.line for row in reading.documents] == [2, 5]
 
 
-def test_an_empty_text_is_not_a_null() -> None:
-    assert rows(read_csv('a,b\n"",\n')) == [{"a": "", "b": None}]
+@pytest.mark.parametrize("odd", ["", 'say ""hi""', "\\", "\t", "\x01", "\r", "\n", ","])
+def test_an_empty_text_is_not_a_null(odd: str) -> None:
+    """Whether or not the texts beside it are written otherwise in JSON."""
+    found = rows(read_csv(f'a,b,c\n"",,"{odd}"\n,x,""\n,,y\n'))
+    last = odd.replace('""', '"')
+    assert found == [
+        {"a": "", "b": None, "c": last},
+        {"a": None, "b": "x", "c": ""},
+        {"a": None, "b": None, "c": "y"},
+    ]
 
 
 @pytest.mark.parametrize(
@@ -224,8 +232,9 @@ def test_what_a_writer_wrote_comes_back(
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(fields, "WINDOW_BYTES", window)
         reading = read_csv(written.getvalue() if ends else written.getvalue().removesuffix(newline), HEADED)
-    expected = [dict(zip("abc", row, strict=True)) for row in (["x", "y", "z"], *table)]
-    assert [{k: v or "" for k, v in row.items()} for row in rows(reading)] == expected
+    nothing = "" if quoting == csv.QUOTE_ALL else None
+    expected = [{k: v or nothing for k, v in zip("abc", row, strict=True)} for row in (["x", "y", "z"], *table)]
+    assert rows(reading) == expected
     assert reading.refused == []
 
 

@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from forebay.content.encoding import Text
-from forebay.content.fields import Dialect, Rows, Torn, rows_of
-from forebay.content.json_text import documents, escaped, spelt
+from forebay.content.fields import NEWLINE, RETURN, Dialect, Rows, Torn, rows_of
+from forebay.content.json_text import SPACE, documents_of_texts, escaped, spelt
 from forebay.content.limits import Limits
 from forebay.content.lines import lines_of
 from forebay.content.outcome import NotTaken, RecordReason, Refused, TooMany, kept_text
@@ -48,8 +48,10 @@ def delimited_parts(text: Text, dialect: Dialect, header: Sequence[str], limits:
             rows = _counted_from(rows, at)
             if not names:
                 names, rows = _with_header(rows, window.utf8, dialect)
-            yield from _parts(rows, window, names, dialect, line, limits)
-            at, line, offset = at + rows.stop, line + window.utf8.count(b"\n"), offset + window.original_bytes
+            for part in _parts(rows, window, names, dialect, line, limits):
+                line += part.records.line_count
+                yield part
+            at, offset = at + rows.stop, offset + window.original_bytes
     except Torn as torn:
         opened = utf8.count(b"\n", 0, torn.at) + 1
         raise NotTaken("corrupt-file", f"the quote that opens on line {opened} never closes") from torn
@@ -107,14 +109,16 @@ def _parts(
     refused = list(_odd_rows(rows, np.flatnonzero(filled & ~taken), len(names), limits))
     yield _refused_part(refused, window, line)
     keys = [spelt(name) for name in names]
+    is_plain = _are_plain(rows, window.utf8, dialect)
     at_once = max(1, MADE_BYTES // (sum(map(len, keys)) + 1))
     lines, places = _lines_of_rows(starts, window.utf8, dialect) + (line - 1), window.offsets(starts)
     rows_taken = np.flatnonzero(taken)
     for begin in range(0, len(rows_taken), at_once):
         some = rows_taken[begin : begin + at_once]
         fields = (rows.first[some][:, np.newaxis] + np.arange(len(names))).ravel()
-        columns = _columns(window.utf8, rows.starts[fields], rows.ends[fields], len(names), dialect)
-        yield part_of_rows(documents(keys, columns, len(some), of_texts=True), lines[some], places[some], limits, 0)
+        borders = rows.starts[fields], rows.ends[fields]
+        documents = _documents(window.utf8, *borders, keys, dialect, is_plain=is_plain)
+        yield part_of_rows(documents, lines[some], places[some], limits, 0)
 
 
 def _odd_rows(rows: Rows, odd: Any, count: int, limits: Limits) -> Iterator[_Odd]:
@@ -147,29 +151,46 @@ def _refused_part(refused: Sequence[_Odd], window: Text, line: int) -> Part:
         Refused(start, end, n, reason, detail)
         for (start, end, reason, detail), n in zip(refused, lines.tolist(), strict=True)
     ]
-    line_count = window.utf8.count(b"\n") + (not window.utf8.endswith(b"\n"))
+    newlines = np.count_nonzero(np.frombuffer(window.utf8, np.uint8) == NEWLINE)
+    line_count = int(newlines) + (not window.utf8.endswith(b"\n"))
     return Part(Split(nothing, nothing, nothing, rows, line_count, True), window)
 
 
-def _columns(window: bytes, starts: Any, ends: Any, count: int, dialect: Dialect) -> list[Any]:
-    """The fields' texts, escaped, by column."""
-    buffer = np.frombuffer(window, np.uint8)
+def _documents(
+    window: bytes, starts: Any, ends: Any, keys: Sequence[bytes], dialect: Dialect, *, is_plain: bool
+) -> Any:
+    """A field is every second stretch between borders. It is only copied out where JSON may write it otherwise."""
     is_null = starts == ends
-    is_quoted = np.zeros(len(starts), np.bool_)
-    if dialect.quote:
-        is_quoted = ~is_null & (buffer[np.minimum(starts, len(buffer) - 1)] == dialect.quote[0])
+    is_quoted = _are_quoted(window, starts, dialect) & ~is_null
     borders = np.stack((starts + is_quoted, ends - is_quoted), axis=1).ravel().astype(np.int32)
     buffers = [None, pa.py_buffer(borders), pa.py_buffer(window)]
-    between = pa.Array.from_buffers(pa.binary(), len(borders) - 1, buffers)
-    texts = between.take(pa.array(np.arange(0, len(borders), 2)))
-    if is_quoted.any() and 2 * dialect.quote in window:
-        single = pc.replace_substring(texts, 2 * dialect.quote, dialect.quote)
-        texts = pc.if_else(pa.array(is_quoted), single, texts)
-    texts = escaped(texts)
-    columns = [texts.take(pa.array(np.arange(n, len(starts), count))) for n in range(count)]
-    return [
-        pc.if_else(pa.array(nulls), pa.scalar(None, pa.binary()), column)
-        if (nulls := is_null[n::count]).any()
-        else column
-        for n, column in enumerate(columns)
-    ]
+    texts = pa.Array.from_buffers(pa.binary(), len(borders) - 1, buffers)
+    places = np.arange(0, len(borders), 2)
+    if not is_plain:
+        texts = texts.take(pa.array(places))
+        if is_quoted.any() and 2 * dialect.quote in window:
+            single = pc.replace_substring(texts, 2 * dialect.quote, dialect.quote)
+            texts = pc.if_else(pa.array(is_quoted), single, texts)
+        texts, places = escaped(texts), np.arange(len(starts))
+    return documents_of_texts(keys, texts, places.reshape(-1, len(keys)), is_null.reshape(-1, len(keys)))
+
+
+def _are_quoted(window: bytes, starts: Any, dialect: Dialect) -> Any:
+    if not dialect.quote or dialect.quote not in window:
+        return np.zeros(len(starts), np.bool_)
+    buffer = np.frombuffer(window, np.uint8)
+    return buffer[np.minimum(starts, len(buffer) - 1)] == dialect.quote[0]
+
+
+def _are_plain(rows: Rows, window: bytes, dialect: Dialect) -> bool:
+    """Whether JSON writes all fields as they are: what it escapes stands between them only."""
+    if b"\\" in window or (dialect.quote != b'"' and b'"' in window):
+        return False
+    if dialect.quote and dialect.quote in window:
+        is_quoted = _are_quoted(window, rows.starts, dialect) & (rows.ends > rows.starts)
+        if window.count(dialect.quote) != 2 * np.count_nonzero(is_quoted):
+            return False
+    buffer = np.frombuffer(window, np.uint8)
+    behind = buffer[rows.ends[rows.ends < len(buffer)]]
+    between = np.count_nonzero(behind < SPACE) + np.count_nonzero(behind == RETURN)
+    return bool(np.count_nonzero(buffer < SPACE) == between)

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as kinds
 
-__all__ = ["Wordless", "documents", "escaped", "json_of", "spelt"]
+__all__ = ["Wordless", "documents", "documents_of_texts", "escaped", "json_of", "spelt"]
 
 QUOTE, BACKSLASH, SPACE = b'"\\ '
 NULL = pa.scalar(b"null")
@@ -42,21 +42,37 @@ def spelt(key: str) -> bytes:
     return json.dumps(key, ensure_ascii=False).encode("utf-8", "surrogatepass")
 
 
-def documents(keys: Sequence[bytes], columns: Sequence[Any], rows: int, *, of_texts: bool = False) -> Any:
-    """An object for each row. Columns are JSON, or texts that are escaped, without their quotes, and may be null."""
+def documents(keys: Sequence[bytes], columns: Sequence[Any], rows: int) -> Any:
+    """An object for each row. Columns are JSON."""
     if not keys:
         return pa.array([b"{}"] * rows, pa.binary())
     parts: list[Any] = []
-    before = b"{"
-    for key, column in zip(keys, columns, strict=True):
-        before += key + b":"
-        if of_texts and not column.null_count:
-            parts += [before + b'"', column]
-            before = b'",'
-        else:
-            parts += [before, quoted(column) if of_texts else column]
-            before = b","
-    return pc.binary_join_element_wise(*parts, before.removesuffix(b",") + b"}", b"")
+    for before, key, column in zip([b"{", *[b","] * len(keys)], keys, columns, strict=False):
+        parts += [before + key + b":", column]
+    return pc.binary_join_element_wise(*parts, b"}", b"")
+
+
+def documents_of_texts(keys: Sequence[bytes], texts: Any, places: Any, is_null: Any) -> Any:
+    """An object for each row of `places`, which say where in `texts` its values are, escaped. What stands between two values
+    is put behind the texts, once for each case of nulls beside it. Then one `take` writes all documents."""
+    rows, count = places.shape
+    between = [
+        close + before + key + behind
+        for before, key in [(b"{", keys[0] + b":"), *((b",", key + b":") for key in keys[1:]), (b"}", b"")]
+        for close in ((b'"', b"") if before != b"{" else (b"", b""))
+        for behind in ((b'"', b"") if before != b"}" else (b"", b""))
+    ]
+    everything = pa.concat_arrays([texts, pa.array([*between, b"null"], pa.binary())])
+    picks = np.empty((rows, 2 * count + 1), np.int64)
+    picks[:, 0::2] = len(texts) + 4 * np.arange(count + 1)
+    picks[:, 1::2] = places
+    if is_null.any():
+        picks[:, 1::2][is_null] = len(everything) - 1
+        picks[:, 2::2] += 2 * is_null
+        picks[:, 0:-1:2] += is_null
+    taken = everything.take(pa.array(picks.ravel()))
+    borders = np.frombuffer(taken.buffers()[1], np.int32)[taken.offset :: 2 * count + 1][: rows + 1]
+    return pa.Array.from_buffers(pa.binary(), rows, [None, pa.py_buffer(borders.copy()), taken.buffers()[2]])
 
 
 def escaped(texts: Any) -> Any:

@@ -250,7 +250,7 @@ def lines_of(text: bytes, positions: Any) -> Any:
     """On which lines these ascending positions are."""
     found = [np.zeros(0, np.int64)]
     first = 1
-    for start in range(0, len(text), BLOCK_BYTES):  # a line may be as long as the text
+    for start in range(0, len(text) if len(positions) else 0, BLOCK_BYTES):  # a line may be as long as the text
         stop = min(start + BLOCK_BYTES, len(text))
         newlines = np.flatnonzero(np.frombuffer(text, np.uint8, stop - start, start) == NEWLINE) + start
         inside = positions[np.searchsorted(positions, start) : np.searchsorted(positions, stop)]
