@@ -9,7 +9,8 @@ from typing import ClassVar
 import pytest
 
 from forebay.declaration.column import widens
-from forebay.declaration.service import Service, builtin_service, fingerprint, load_service, parse_service
+from forebay.declaration.files import fingerprint
+from forebay.declaration.service import Service, builtin_service, load_service, parse_service
 from forebay.errors import InvalidConfiguration
 
 GOOD = 'name = "studio"\n[[tables]]\nname = "{game}"\n'

@@ -61,9 +61,8 @@ class Commits:
 
     def done(self, tables: Iterable[str]) -> frozenset[str]:
         """Of these tables, and of what is kept beside them, those that have this batch's commit."""
-        places = {**{name: table_path(self.lake, name) for name in tables}}
-        places |= {name: table_path(self.lake, name) for name in (QUARANTINE, PARKED)}
-        return frozenset(name for name, path in places.items() if self.logs.has(path, self.txn, again=True))
+        names = {*tables, QUARANTINE, PARKED}
+        return frozenset(name for name in names if self.logs.has(table_path(self.lake, name), self.txn, again=True))
 
     def unwritten_before(self) -> dict[str, str]:
         """Tables whose rows went to the quarantine when this very batch was tried before: they must not be written as well."""

@@ -12,7 +12,8 @@ from collections.abc import Callable
 from botocore.exceptions import BotoCoreError, ClientError
 
 from forebay.batch.events import DeclarationsChanged, DeclarationsRefused
-from forebay.declaration.service import Service, fingerprint, load_service
+from forebay.declaration.files import fingerprint
+from forebay.declaration.service import Service, load_service
 from forebay.errors import ForebayError, InvalidConfiguration
 from forebay.events import Emit
 

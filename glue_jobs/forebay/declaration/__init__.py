@@ -1,6 +1,6 @@
 """Declarations: what a studio writes in TOML becomes frozen, checked values.
 
-* `service` a whole service, loaded from a folder or from S3      * `table` one table, or one pattern of tables
+* `service` a whole service, of `files` in a folder or in S3       * `table` one table, or one pattern of tables
 * `column` a declared column and its type                         * `expectation` what must hold of a row
 * `feed` files of one kind, and what lies around their records    * `place` where files lie
 * `agreement` what is wrong between the parts of a service

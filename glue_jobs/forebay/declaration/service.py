@@ -11,20 +11,18 @@ import difflib
 import hashlib
 import re
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from importlib import resources
-from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args
 
 from pydantic import BaseModel, Field, ValidationError, field_validator
 
-from forebay.address import bucket_and_key, is_s3, local_folder
-from forebay.aws.client import client
 from forebay.declaration.agreement import disagreements
 from forebay.declaration.column import Column, Declared
 from forebay.declaration.condition import Condition
 from forebay.declaration.feed import EVERYTHING, Envelope, Feed
+from forebay.declaration.files import texts_at
 from forebay.declaration.form import Explosion, Form, Forms, Keys
 from forebay.declaration.merge import Merge
 from forebay.declaration.path import parse_path
@@ -43,7 +41,6 @@ __all__ = [
     "Service",
     "builtin_service",
     "declaration_of",
-    "fingerprint",
     "load_service",
     "parse_service",
 ]
@@ -225,7 +222,7 @@ def load_service(place: str, *, s3: Any = None) -> Service:
     """From a folder, an s3:// prefix, or one .toml file in either; the built-in example where `place` is empty."""
     if not place:
         return builtin_service()
-    texts = _from_s3(place, s3) if is_s3(place) else _from_folder(local_folder(place))
+    texts = texts_at(place, s3=s3)
     if "service.toml" not in texts:
         raise InvalidConfiguration.one(place, "has no service.toml", "`forebay tables init` writes one to begin with")
     return parse_service(texts)
@@ -239,17 +236,6 @@ def declaration_of(service: Service, table: str) -> Table:
             f"table {table}", "no declaration makes it", "which --service does it belong to?"
         )
     return found
-
-
-def fingerprint(place: str, *, s3: Any = None) -> str:
-    """Another one when a file of the declarations was changed, came or went; without reading them."""
-    if is_s3(place):
-        seen = sorted((name, found["ETag"]) for name, found in _listed(place, s3 or client("s3")))
-    else:
-        root = local_folder(place)
-        stats = [(file.as_posix(), file.stat()) for file in (_files_of(root) if root.is_dir() else [root])]
-        seen = sorted((name, f"{stat.st_mtime_ns} {stat.st_size}") for name, stat in stats)
-    return hashlib.sha256(repr(seen).encode()).hexdigest()
 
 
 def parse_service(texts: Mapping[str, str]) -> Service:
@@ -319,41 +305,3 @@ def _all_keys(model: type[BaseModel]) -> set[str]:
         for m in (model, Envelope, Feed, Column, Compaction, Condition, Merge, Personal, Privacy, Schedule)
         for key in m.model_fields
     }
-
-
-def _from_folder(place: Path) -> dict[str, str]:
-    if not place.exists():
-        raise InvalidConfiguration.one(
-            str(place), "does not exist", "--service names a folder with service.toml, or the file itself"
-        )
-    if place.is_file():
-        return {"service.toml": place.read_text()}
-    return {file.relative_to(place).as_posix(): file.read_text() for file in _files_of(place)}
-
-
-def _files_of(folder: Path) -> list[Path]:
-    return [*folder.glob("service.toml"), *folder.glob("tables/*.toml"), *folder.glob("rollups/*.toml")]
-
-
-def _from_s3(place: str, s3: Any) -> dict[str, str]:
-    s3 = s3 or client("s3")
-    bucket, _ = bucket_and_key(place)
-    return {
-        name: s3.get_object(Bucket=bucket, Key=found["Key"])["Body"].read().decode()
-        for name, found in _listed(place, s3)
-    }
-
-
-def _listed(place: str, s3: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """The declarations' objects, by their names below the place; the one object where the place names it."""
-    bucket, prefix = bucket_and_key(place)
-    if prefix.endswith(".toml"):
-        # By its name alone: whoever may read this one need not be allowed to list the others.
-        yield "service.toml", {"Key": prefix, "ETag": s3.head_object(Bucket=bucket, Key=prefix)["ETag"]}
-        return
-    prefix = f"{prefix}/" if prefix else ""
-    for page in s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix):
-        for found in page.get("Contents", []):
-            name = found["Key"].removeprefix(prefix)
-            if name == "service.toml" or re.fullmatch(r"(tables|rollups)/[^/]+\.toml", name):
-                yield name, found

@@ -1,6 +1,6 @@
 """Declarations as an operator handles them: looked at, compared, put in force.
 
-In: a folder with `service.toml` and `tables/*.toml`, and where they are in force. Out: what a change means, as sentences; a
+In: a folder with declarations (`declaration.files`), and where they are in force. Out: what a change means, as sentences; a
 folder to begin with; a JSON Schema, by which an editor completes and checks the files. `push` uploads what has been understood
 in full, and nothing else: `service.toml` last, so that no job reads a service without its tables.
 """
@@ -16,6 +16,7 @@ from typing import Any
 
 from forebay.declaration.column import widens
 from forebay.declaration.feed import Feed
+from forebay.declaration.files import files_in, is_declaration
 from forebay.declaration.service import FILLED, Service, parse_service
 from forebay.declaration.table import Table
 from forebay.errors import InvalidConfiguration
@@ -40,22 +41,20 @@ WHO_READS_WIDENED = (
     "ALTER TABLE ... DROP FEATURE typeWidening makes it a table for the others again, and rewrites files for that",
 )
 
-NAME = re.compile(r"service\.toml|(tables|rollups)/[^/]+\.toml")
-
 
 def texts_in_folder(folder: Path) -> dict[str, str]:
     """The declarations' files, by name."""
-    if not (folder / "service.toml").is_file():
+    files = files_in(folder)
+    if "service.toml" not in files:
         raise InvalidConfiguration.one(
             str(folder), "has no service.toml", "`forebay tables init` writes one to begin with"
         )
-    files = [folder / "service.toml", *sorted(folder.glob("tables/*.toml")), *sorted(folder.glob("rollups/*.toml"))]
-    return {file.relative_to(folder).as_posix(): file.read_text() for file in files}
+    return {name: file.read_text() for name, file in files.items()}
 
 
 def texts_in_place(place: Objects) -> dict[str, str]:
     """Those that are in force there; none where nothing is."""
-    names = [found.name for found in place.found() if NAME.fullmatch(found.name)]
+    names = [found.name for found in place.found() if is_declaration(found.name)]
     return {name: (place.read(name) or b"").decode() for name in sorted(names)}
 
 

@@ -1,0 +1,80 @@
+"""The files that declare a service, in a folder or below an s3:// prefix.
+
+In: a place. Out: their texts by name, or a fingerprint of them. `service.toml` decides the service; each file of `tables/` and
+`rollups/` declares one of those.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from forebay.address import bucket_and_key, is_s3, local_folder
+from forebay.aws.client import client
+from forebay.errors import InvalidConfiguration
+
+__all__ = ["files_in", "fingerprint", "is_declaration", "texts_at"]
+
+_NAME = re.compile(r"service\.toml|(tables|rollups)/[^/]+\.toml")
+
+
+def is_declaration(name: str) -> bool:
+    """Whether a file of this name, counted from the place, is one."""
+    return _NAME.fullmatch(name) is not None
+
+
+def files_in(folder: Path) -> dict[str, Path]:
+    """By name."""
+    found = {file.relative_to(folder).as_posix(): file for file in (*folder.glob("*.toml"), *folder.glob("*/*.toml"))}
+    return {name: file for name, file in sorted(found.items()) if is_declaration(name)}
+
+
+def texts_at(place: str, *, s3: Any = None) -> dict[str, str]:
+    """By name. A place may be one file."""
+    return _from_s3(place, s3 or client("s3")) if is_s3(place) else _from_folder(local_folder(place))
+
+
+def fingerprint(place: str, *, s3: Any = None) -> str:
+    """Another one when a file of the declarations was changed, came or went; without reading them."""
+    if is_s3(place):
+        seen = sorted((name, found["ETag"]) for name, found in _listed(place, s3 or client("s3")))
+    else:
+        root = local_folder(place)
+        stats = [(file.as_posix(), file.stat()) for file in (files_in(root).values() if root.is_dir() else [root])]
+        seen = sorted((name, f"{stat.st_mtime_ns} {stat.st_size}") for name, stat in stats)
+    return hashlib.sha256(repr(seen).encode()).hexdigest()
+
+
+def _from_folder(place: Path) -> dict[str, str]:
+    if not place.exists():
+        raise InvalidConfiguration.one(
+            str(place), "does not exist", "--service names a folder with service.toml, or the file itself"
+        )
+    if place.is_file():
+        return {"service.toml": place.read_text()}
+    return {name: file.read_text() for name, file in files_in(place).items()}
+
+
+def _from_s3(place: str, s3: Any) -> dict[str, str]:
+    bucket, _ = bucket_and_key(place)
+    return {
+        name: s3.get_object(Bucket=bucket, Key=found["Key"])["Body"].read().decode()
+        for name, found in _listed(place, s3)
+    }
+
+
+def _listed(place: str, s3: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """The declarations' objects, by their names below the place; the one object where the place names it."""
+    bucket, prefix = bucket_and_key(place)
+    if prefix.endswith(".toml"):
+        # By its name alone: whoever may read this one need not be allowed to list the others.
+        yield "service.toml", {"Key": prefix, "ETag": s3.head_object(Bucket=bucket, Key=prefix)["ETag"]}
+        return
+    prefix = f"{prefix}/" if prefix else ""
+    for page in s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix):
+        for found in page.get("Contents", []):
+            if is_declaration(name := found["Key"].removeprefix(prefix)):
+                yield name, found
