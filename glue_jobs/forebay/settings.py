@@ -157,6 +157,12 @@ class IngestSettings(JobSettings):
         ge=1 << 30,
         description="memory that one task may take while it reads; a file that needs more is quarantined",
     )
+    max_file_bytes: int = Field(
+        1 << 30,
+        ge=1 << 20,
+        le=(1 << 31) - 1,
+        description="bytes of a file that must be read whole, and of what an archive expands to; one with more is quarantined",
+    )
     tables_at_once: int = Field(4, ge=1, le=64, description="tables that are committed at the same time")
     lease_wait_s: float = Field(
         90,

@@ -120,7 +120,7 @@ def batch_of(
         generation=partial(generation_of, store),
         ledger=ledger,
         emit=emit,
-        limits=Limits(task_memory_bytes=settings.task_memory_bytes),
+        limits=limits_of(settings),
         tables_at_once=settings.tables_at_once,
         still_ours=still_ours,
         late_commit_wait_s=settings.late_commit_wait_s,
@@ -133,6 +133,11 @@ def batch_of(
             paused=partial(paused_tables, settings.lake),
         ),
     )
+
+
+def limits_of(settings: IngestSettings) -> Limits:
+    most = settings.max_file_bytes
+    return Limits(task_memory_bytes=settings.task_memory_bytes, max_file_bytes=most, max_expanded_bytes=most)
 
 
 def retry_at_start(batch: Batch) -> None:
