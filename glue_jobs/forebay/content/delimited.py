@@ -88,6 +88,9 @@ def _names(places: Sequence[tuple[int, int]], window: bytes, dialect: Dialect) -
         name = window[start:end]
         if dialect.quote and name.startswith(dialect.quote):
             name = name[1:-1].replace(2 * dialect.quote, dialect.quote)
+        elif b"\r" in name.rstrip(b"\r"):
+            said = f"the name of column {number} holds a return, as if lines ended with returns alone"
+            raise NotTaken("bad-header", said, kept_text(window[:LONGEST_NAME], LONGEST_NAME))
         if len(name) > LONGEST_NAME:
             raise NotTaken("bad-header", f"the name of column {number} has {len(name)} bytes")
         try:
