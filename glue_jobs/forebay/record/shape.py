@@ -24,6 +24,8 @@ MOST_FIELDS = 20_000
 
 MOST_SPELLINGS = 20
 """Of one name, that are remembered: those that sort first, whatever the order in which they came."""
+LONGEST_SPELLING = 1000
+"""They stand in the schema of a table, which each of its readers reads."""
 
 LONG_MIN, LONG_MAX = -(2**63), 2**63 - 1
 
@@ -51,7 +53,7 @@ class Shape:
             found = Shape()
             if len(self.fields) < MOST_FIELDS:
                 self.fields[name] = found
-        if key != name and key not in found.spelled:
+        if key != name and key not in found.spelled and _can_be_kept(key):
             found.spelled.add(key)
             found._forget_spellings()
         return found
@@ -150,3 +152,8 @@ def scalar_of(value: Any) -> str:
             return "long"
         return "string" if math.isinf(value) and value.text not in NOT_JSON else "double"
     return "double" if isinstance(value, float) else "string"
+
+
+def _can_be_kept(key: str) -> bool:
+    """Half of a pair of surrogates is JSON, but no text that a schema can hold."""
+    return len(key) <= LONGEST_SPELLING and (key.isascii() or not any("\ud800" <= sign <= "\udfff" for sign in key))
