@@ -17,11 +17,13 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
+from forebay.declaration.rollup import Rollup
 from forebay.declaration.service import Service, parse_service
 from forebay.errors import Halt, InvalidConfiguration
 from forebay.lake.objects import open_objects
 from forebay.operate import export as module
-from forebay.operate.export import CHANGE, Manifest, export, manifests_of
+from forebay.operate.export import CHANGE, export
+from forebay.operate.export_manifest import Manifest, manifests_of
 from forebay.operate.lake_view import LakeView
 from tests.operate.command import failed, ran
 from tests.operate.ledger import write_ledger
@@ -269,6 +271,10 @@ def test_a_column_that_came_later_is_null_in_rows_from_before(tmp_path: Path, st
 
 def test_what_cannot_be_exported_says_why(tmp_path: Path, state: str) -> None:
     lake, to = tmp_path / "lake", tmp_path / "out"
+    rollup = Rollup(name="daily", tables=("players",), group_by={"id": "id"}, columns={"n": "count(*)"})
+    write_deltalake(f"{lake}/daily", rows(("a", 1)), configuration=FEED)
+    with pytest.raises(InvalidConfiguration, match="is a rollup"):
+        list(export(LakeView(str(lake)), service().model_copy(update={"rollups": (rollup,)}), "daily", str(to)))
     write_deltalake(f"{lake}/plain", rows(("a", 1)))
     with pytest.raises(InvalidConfiguration, match="has no change feed"):
         exported(lake, "plain", to)

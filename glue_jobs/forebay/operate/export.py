@@ -13,9 +13,9 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -30,52 +30,16 @@ from forebay.errors import Halt, InvalidConfiguration
 from forebay.lake.layout import DERIVED_FROM, table_path
 from forebay.lake.log.listing import commit_name, committed_at
 from forebay.lake.objects import Objects, open_objects
+from forebay.operate.export_manifest import Format, Manifest, Part, manifests_of, name_of
 from forebay.operate.lake_view import LakeView, known_table, quoted
 
-__all__ = ["CHANGE", "Format", "Manifest", "Part", "export", "manifests_of"]
+__all__ = ["CHANGE", "export"]
 
-Format = Literal["parquet", "json"]
 CHANGE = "_change"
 STEP_BYTES = 256 << 20
 """Of files that one step reads, unless one commit has more. A step is held in memory."""
 PART_BYTES = 64 << 20
 ASKED_AT_ONCE = 500
-
-
-@dataclass(frozen=True)
-class Part:
-    name: str
-    rows: int
-    bytes: int
-
-
-@dataclass(frozen=True)
-class Manifest:
-    """The changes after version `since` up to `version`; with `since` -1 the whole table. `keys`, with their types, name the
-    rows that an `upsert` or a `delete` is about. Names of files are relative to the manifest's folder."""
-
-    table: str
-    table_id: str
-    since: int
-    version: int
-    format: Format
-    keys: dict[str, str]
-    files: tuple[Part, ...]
-    made_at: str
-
-    @property
-    def rows(self) -> int:
-        return sum(part.rows for part in self.files)
-
-
-def manifests_of(to: str, table: str) -> list[Manifest]:
-    """Those that are in a place, in the order in which they apply."""
-    target, found = open_objects(table_path(to, table)), list[Manifest]()
-    while (text := target.read(_name_of(found[-1].version if found else _first(target)))) is not None:
-        said = json.loads(text)
-        parts = tuple(Part(**part) for part in said.pop("files"))
-        found.append(Manifest(**said, files=parts))
-    return found
 
 
 def export(
@@ -91,9 +55,7 @@ def export(
     table = view.table(known_table(view, name))
     assert table is not None
     configuration = table.metadata().configuration
-    if configuration.get(CHANGE_FEED) != "true":
-        what = f'declare merge.change_feed = true of a state, or properties = {{ "{CHANGE_FEED}" = "true" }} of another table'
-        raise InvalidConfiguration.one(f"table {name}", "has no change feed", what)
+    _must_have_feed(service, name, configuration)
     target = open_objects(table_path(to, name))
     done = manifests_of(to, name)
     at = _begin(view, name, table, done, since)
@@ -111,12 +73,21 @@ def export(
         _must_be_of(name, before or now, now)
         rows = _whole(table, unique=keys is not None) if at < 0 else _changes(view, name, table, at, keys)
         step = _write(target, replace(plain, since=at, version=last, keys=now), rows)
-        if not target.write_once(_name_of(at), json.dumps(asdict(step), indent=1).encode()):
+        if not target.write_once(name_of(at), json.dumps(asdict(step), indent=1).encode()):
             raise Halt(
                 f"another export of {name} to {to} was quicker; its files count, and none of this one's last step"
             )
         yield step
         at, before = last, now
+
+
+def _must_have_feed(service: Service, name: str, configuration: Mapping[str, str]) -> None:
+    if name in {rollup.name for rollup in service.rollups}:
+        what = "is a rollup: its groups are computed again, and no feed tells of them"
+        raise InvalidConfiguration.one(f"table {name}", what, "export a table that it counts, or read it whole")
+    if configuration.get(CHANGE_FEED) != "true":
+        what = f'declare merge.change_feed = true of a state, or properties = {{ "{CHANGE_FEED}" = "true" }} of another table'
+        raise InvalidConfiguration.one(f"table {name}", "has no change feed", what)
 
 
 def _begin(view: LakeView, name: str, table: DeltaTable, done: list[Manifest], since: int | datetime | None) -> int:
@@ -300,15 +271,3 @@ def _as_json(rows: pa.Table) -> bytes:
     columns: list[Any] = [json_of(column.combine_chunks()) for column in rows.columns]
     texts = documents([spelt(name) for name in rows.schema.names], columns, rows.num_rows)
     return b"".join(text + b"\n" for text in texts.to_pylist())
-
-
-def _name_of(since: int) -> str:
-    return f"after-{since:020}.json" if since >= 0 else "whole.json"
-
-
-def _first(target: Objects) -> int:
-    """After which version the place begins; where nothing is there, with the whole table."""
-    first = next((found.name for found in target.found("after-")), None)
-    if first is None or target.read(_name_of(-1)) is not None:
-        return -1
-    return int(first.removeprefix("after-").removesuffix(".json"))
