@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from forebay.address import bucket_and_key, is_s3, local_folder
+from forebay.address import bucket_and_key, is_s3, local_folder, overlap
 
 
 @pytest.mark.parametrize(
@@ -41,3 +41,19 @@ def test_a_bucket_and_a_key_are_read_as_they_are(address: str, parts: tuple[str,
 @pytest.mark.parametrize("address", ["file:/a/b%20c", "file:///a/b%20c", "/a/b%20c"])
 def test_a_folder_is_read_as_hadoop_reads_it(address: str) -> None:
     assert local_folder(address) == Path("/a/b%20c")
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "do"),
+    [
+        ("s3://b/lake", "s3a://b/lake/", True),
+        ("s3://b/lake/x", "s3://b/lake", True),
+        ("s3://b", "s3://b/lake", True),
+        ("s3://b/lakes", "s3://b/lake", False),
+        ("s3://c/lake", "s3://b/lake", False),
+        ("/tmp/lake/../lake", "file:///tmp/lake", True),
+        ("/tmp/lake", "s3://tmp/lake", False),
+    ],
+)
+def test_places_overlap_where_one_lies_in_the_other(one: str, other: str, do: bool) -> None:
+    assert overlap(one, other) == overlap(other, one) == do

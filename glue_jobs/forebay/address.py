@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-__all__ = ["S3_SCHEMES", "bucket_and_key", "is_s3", "local_folder"]
+__all__ = ["S3_SCHEMES", "bucket_and_key", "is_s3", "local_folder", "overlap"]
 
 S3_SCHEMES = ("s3", "s3a", "s3n")
 
@@ -27,3 +27,13 @@ def local_folder(address: str) -> Path:
     """As Hadoop reads it: a path is not URL-encoded, whatever stands before it."""
     path = address.removeprefix("file:")
     return Path("/" + path.lstrip("/") if path != address else path)
+
+
+def overlap(one: str, other: str) -> bool:
+    """Whether two places are the same, or one lies in the other."""
+    first, second = (f"{_spelt_once(place)}/" for place in (one, other))
+    return first.startswith(second) or second.startswith(first)
+
+
+def _spelt_once(place: str) -> str:
+    return "s3://" + "/".join(bucket_and_key(place)).rstrip("/") if is_s3(place) else str(local_folder(place).resolve())

@@ -275,6 +275,9 @@ def test_what_cannot_be_exported_says_why(tmp_path: Path, state: str) -> None:
     write_deltalake(f"{lake}/daily", rows(("a", 1)), configuration=FEED)
     with pytest.raises(InvalidConfiguration, match="is a rollup"):
         list(export(LakeView(str(lake)), service().model_copy(update={"rollups": (rollup,)}), "daily", str(to)))
+    for within in (lake, lake / "players", lake / "feed", tmp_path / "lake" / ".." / "lake"):
+        with pytest.raises(InvalidConfiguration, match="is a part of this lake"):
+            exported(lake, "players", within)
     write_deltalake(f"{lake}/plain", rows(("a", 1)))
     with pytest.raises(InvalidConfiguration, match="has no change feed"):
         exported(lake, "plain", to)

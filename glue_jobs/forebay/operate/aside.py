@@ -10,10 +10,9 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from forebay.address import is_s3
+from forebay.address import overlap
 from forebay.batch.batch import Batch
 from forebay.batch.names import names_of
 from forebay.declaration.service import Service
@@ -34,17 +33,9 @@ FILES_A_BATCH = 200
 
 def side_lake(lake: str, place: str) -> str:
     """The place, of a lake that is another one and not within this one. A folder in a lake would pass for a table."""
-    side, this = (f"{_whole(one)}/" for one in (place, lake))
-    if side.startswith(this) or this.startswith(side):
+    if overlap(place, lake):
         raise InvalidConfiguration.one(f"--into {place}", "is a part of this lake", "name a place of its own")
     return place.rstrip("/")
-
-
-def _whole(place: str) -> str:
-    """One spelling for each place."""
-    if is_s3(place):
-        return place.replace("s3a://", "s3://").rstrip("/")
-    return str(Path(place.removeprefix("file://")).resolve())
 
 
 def load_aside(

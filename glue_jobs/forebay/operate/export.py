@@ -23,6 +23,7 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable, QueryBuilder
 from deltalake.exceptions import DeltaError
 
+from forebay.address import overlap
 from forebay.content.json_text import documents, json_of, spelt
 from forebay.declaration.properties import CHANGE_FEED
 from forebay.declaration.service import Service
@@ -52,6 +53,8 @@ def export(
     form: Format = "parquet",
 ) -> Iterator[Manifest]:
     """Writes what the place lacks, a step at a time. `since` is for an empty place; without it the whole table comes first."""
+    if overlap(to, view.lake):
+        raise InvalidConfiguration.one(f"--to {to}", "is a part of this lake", "name a place of its own")
     table = view.table(known_table(view, name))
     assert table is not None
     configuration = table.metadata().configuration
