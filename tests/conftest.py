@@ -29,8 +29,8 @@ for name in ("FOREBAY_LOG", "FOREBAY_LAKE", "FOREBAY_SERVICE"):
 
 # Tests are short: a second compiler that makes long runs quicker would only take their time. Without it the JVM reserves 48 MB
 # for compiled code, which a suite fills: then it spends a quarter of its time on throwing code away and compiling it again.
-# Spark compiles each plan that it has not seen to Java code; nearly every plan of a suite is new and runs on a few rows. Spark's
-# interpreter runs them in three quarters of the time. Tests about values ask for `compiled`.
+# Spark compiles each plan that it has not seen to Java code. Nearly every plan of a suite is new and runs on a few rows, which
+# takes its interpreter three quarters of the time. Tests about values ask for `compiled`.
 INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 os.environ["FOREBAY_JAVA_OPTIONS"] = " ".join(
     [
