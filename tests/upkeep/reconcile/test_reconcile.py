@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from threading import Barrier
 from typing import Any
 
 import pyarrow as pa
@@ -157,6 +159,53 @@ def test_where_keys_name_their_day_only_the_last_days_are_listed(tmp_path: Path)
     s3 = S3((f"in/{at:%Y-%m-%d}/lost", 30), ("in/1999-01-01/old", 30))
     assert missed(tmp_path, s3, landing="s3://drops/in/%Y-%m-%d/") == [f"in/{at:%Y-%m-%d}/lost"]
     assert set(s3.asked) == set(days)
+
+
+@pytest.mark.parametrize(
+    ("landing", "keys"),
+    [
+        ("s3://drops/in/%Y-%m-%d/", [f"in/{NOW - timedelta(hours=h):%Y-%m-%d}/lost" for h in (30, 54)]),
+        ("s3://drops/in/", ["in/alpha/lost", "in/beta/lost"]),
+    ],
+)
+def test_days_and_folders_are_listed_at_the_same_time(tmp_path: Path, landing: str, keys: list[str]) -> None:
+    """A million objects are a thousand requests, one after the other within a prefix."""
+    together = Barrier(2, timeout=20)
+
+    class Slow(S3):
+        def paginate(self, *, Bucket: str, Prefix: str, Delimiter: str = "") -> Iterator[dict[str, Any]]:  # noqa: N803
+            if any(key.rpartition("/")[0] + "/" == Prefix for key in keys):
+                together.wait()
+            return super().paginate(Bucket=Bucket, Prefix=Prefix, Delimiter=Delimiter)
+
+    assert set(missed(tmp_path, Slow(*((key, 30) for key in keys)), landing=landing)) == set(keys)
+
+
+def test_files_that_the_ledger_knows_are_not_held_however_many_there_are(tmp_path: Path) -> None:
+    """Fifteen days of a million files would be six gigabytes."""
+    known, held = [f"in/{n:04}" for n in range(2000)], list[int]()
+    with_entries(tmp_path, *(file(n, key) for n, key in enumerate(known)))
+
+    class Long(S3):
+        def paginate(self, **_: Any) -> Iterator[dict[str, Any]]:
+            for at in range(0, 2000, 200):
+                held.append(sum(isinstance(one, LandedFile) for one in gc.get_objects()))
+                yield {"Versions": [self.said(n, known[n], 20) for n in range(at, at + 200)]}
+
+    found = find_missed(settings(tmp_path), s3=Long(), now=NOW)
+    assert (found.looked_at, found.missed) == (2000, ())
+    assert max(held) - held[0] <= 400, held
+
+
+def test_what_is_loaded_while_the_bucket_is_listed_was_not_missed(tmp_path: Path) -> None:
+    with_entries(tmp_path, file(7, "in/other"))
+
+    class Meanwhile(S3):
+        def paginate(self, **asked: Any) -> Iterator[dict[str, Any]]:
+            yield from super().paginate(**asked)
+            with_entries(tmp_path, file(0, "in/late"))
+
+    assert missed(tmp_path, Meanwhile(("in/late", 20), ("in/lost", 20))) == ["in/lost"]
 
 
 def test_where_files_land_in_several_places_all_are_listed(tmp_path: Path) -> None:

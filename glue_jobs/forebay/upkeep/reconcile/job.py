@@ -9,12 +9,13 @@ harmless. Run twice, it announces twice, and what is loaded is not loaded again.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from forebay.aws.announce import announce
 from forebay.aws.client import client
@@ -79,25 +80,42 @@ def reconcile(settings: ReconcileSettings, *, emit: Emit, now: datetime | None =
 
 
 def find_missed(settings: ReconcileSettings, *, s3: Any, now: datetime) -> Reconciled:
-    """Announces nothing. The ledger is read after the bucket was listed: what was loaded meanwhile is known."""
+    """Announces nothing. Only what the ledger does not know is held until the bucket was listed. Then the ledger is asked once
+    more: what was loaded meanwhile is known."""
     since, until = now - timedelta(hours=settings.look_back_hours), now - timedelta(hours=settings.settle_hours)
-    files, too_new = [], 0
-    for file in _landed(settings, s3, since, now):
-        if file.event_time is not None and file.event_time < until:
-            files.append(file)
-        else:
-            too_new += 1
     ledger = open_objects(table_path(settings.lake, LEDGER))
     known = known_since(ledger, since)
-    hashes = np.fromiter(map(file_hash, files), dtype=np.int64, count=len(files))
-    unknown = ~np.isin(hashes, known)
-    missed = tuple(files[n] for n in np.flatnonzero(unknown))
+
+    def look(page: list[LandedFile]) -> Reconciled:
+        files = [file for file in page if file.event_time is not None and file.event_time < until]
+        return Reconciled(len(files), unknown(files, known), too_new=len(page) - len(files))
+
+    pages = list(_landed(settings, s3, since, now, look))
+    missed = tuple(file for page in pages for file in page.missed)
+    if missed:
+        missed = unknown(missed, known_since(ledger, since))
     withheld = tuple(one.file for one in withheld_in(ledger, load_service(settings.service).name))
-    return Reconciled(len(files), missed, too_new=too_new, withheld=withheld)
+    looked_at, too_new = sum(page.looked_at for page in pages), sum(page.too_new for page in pages)
+    return Reconciled(looked_at, missed, too_new=too_new, withheld=withheld)
 
 
-def _landed(settings: ReconcileSettings, s3: Any, since: datetime, now: datetime) -> Iterator[LandedFile]:
+def unknown(files: Sequence[LandedFile], known: npt.NDArray[np.int64]) -> tuple[LandedFile, ...]:
+    """`known` is sorted, and may be a thousand times as long."""
+    hashes = np.fromiter(map(file_hash, files), dtype=np.int64, count=len(files))
+    at = np.searchsorted(known, hashes)
+    there = at < len(known)
+    there[there] = known[at[there]] == hashes[there]
+    return tuple(files[n] for n in np.flatnonzero(~there).tolist())
+
+
+def _landed(
+    settings: ReconcileSettings,
+    s3: Any,
+    since: datetime,
+    now: datetime,
+    look: Callable[[list[LandedFile]], Reconciled],
+) -> Iterator[Reconciled]:
     for place in settings.landing.split(","):
         bucket, _, pattern = place.removeprefix("s3://").partition("/")
         prefixes = prefixes_of(pattern, since, now)
-        yield from landed_files(s3, bucket, prefixes, since=since, until=now + CLOCKS_DIFFER)
+        yield from landed_files(s3, bucket, prefixes, since=since, until=now + CLOCKS_DIFFER, say=look)

@@ -1,21 +1,24 @@
 """What lies in the landing bucket, by its own listing.
 
-In: a bucket, prefixes, a span of time. Out: every version of every object that was written in it. S3 lists
-by key alone, so all below a prefix is listed; the folders directly below it are listed at the same time.
+In: a bucket, prefixes, a span of time, and what is to be said of a page of files. Out: that, of every version of every object
+that was written in the span. S3 lists by key alone, so all below a prefix is listed. Prefixes are listed at the same time, and
+then the folders directly below them. No more files are held than a few pages have.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 from forebay.landed_file import LandedFile
 
 __all__ = ["landed_files", "prefixes_of"]
 
-FOLDERS_AT_ONCE = 16
+AT_ONCE = 16
+Said = TypeVar("Said")
 
 
 def prefixes_of(pattern: str, since: datetime, until: datetime) -> list[str]:
@@ -25,19 +28,30 @@ def prefixes_of(pattern: str, since: datetime, until: datetime) -> list[str]:
 
 
 def landed_files(
-    s3: Any, bucket: str, prefixes: Sequence[str], *, since: datetime, until: datetime
-) -> Iterator[LandedFile]:
-    def below(prefix: str) -> list[LandedFile]:
-        return [file for page in _pages(s3, bucket, prefix) for file in _files(bucket, page, since, until)]
+    s3: Any,
+    bucket: str,
+    prefixes: Sequence[str],
+    *,
+    since: datetime,
+    until: datetime,
+    say: Callable[[list[LandedFile]], Said],
+) -> Iterator[Said]:
+    """`say` is called by several threads at once."""
 
-    with ThreadPoolExecutor(FOLDERS_AT_ONCE, "landed") as threads:
-        for prefix in prefixes:
-            folders: list[str] = []
-            for page in _pages(s3, bucket, prefix, Delimiter="/"):
-                yield from _files(bucket, page, since, until)
-                folders += [found["Prefix"] for found in page.get("CommonPrefixes", ())]
-            for found in threads.map(below, folders):
-                yield from found
+    def below(prefix: str, **more: str) -> tuple[list[Said], list[str]]:
+        said, folders = [], list[str]()
+        for page in _pages(s3, bucket, prefix, **more):
+            said.append(say(list(_files(bucket, page, since, until))))
+            folders += [found["Prefix"] for found in page.get("CommonPrefixes", ())]
+        return said, folders
+
+    with ThreadPoolExecutor(AT_ONCE, "landed") as threads:
+        folders: list[str] = []
+        for said, found in threads.map(partial(below, Delimiter="/"), prefixes):
+            yield from said
+            folders += found
+        for said, _ in threads.map(below, folders):
+            yield from said
 
 
 def _pages(s3: Any, bucket: str, prefix: str, **more: str) -> Iterator[dict[str, Any]]:
