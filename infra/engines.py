@@ -23,6 +23,7 @@ from infra.network import Network
 from infra.review import acknowledge
 from infra.settings import Settings
 from lambdas.engine.emr_serverless import AT_WORK as EMR_AT_WORK
+from lambdas.engine.submission import GB_OF_A_VCPU, VCPUS_OF_A_WORKER
 
 __all__ = ["Definition", "EmrServerless", "Engine", "Glue", "engine_of"]
 
@@ -31,8 +32,6 @@ OF_FLEX = ("G.1X", "G.2X")
 """Workers that jobs without haste may have for less: they start when there is room.
 https://docs.aws.amazon.com/glue/latest/dg/add-job.html"""
 IDLE_MINUTES = 15
-VCPUS_OF_A_WORKER = {"G.1X": 4, "G.2X": 8, "G.4X": 16}
-GB_OF_A_VCPU = 4
 
 
 @dataclass(frozen=True)
@@ -170,6 +169,7 @@ class EmrServerless(Construct):
 
     def __init__(self, scope: Construct, construct_id: str, *, settings: Settings) -> None:
         super().__init__(scope, construct_id)
+        self._worker_type = settings.worker_type
         # The ingest job, and one that keeps the tables in shape, at the same time.
         vcpus = 2 * settings.workers * VCPUS_OF_A_WORKER[settings.worker_type]
         self._application = emr.CfnApplication(
@@ -202,6 +202,7 @@ class EmrServerless(Construct):
             "Role": definition.role.role_arn,
             "Command": {"Name": definition.command, "ScriptLocation": definition.script},
             "DefaultArguments": definition.arguments,
+            "WorkerType": self._worker_type,
             "NumberOfWorkers": definition.workers,
             "Timeout": definition.timeout,
         }

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-__all__ = ["BEFORE", "STREAMING", "submission"]
+__all__ = ["BEFORE", "GB_OF_A_VCPU", "STREAMING", "VCPUS_OF_A_WORKER", "submission"]
 
 STREAMING = "gluestreaming"
 BEFORE = " (code of before)"
@@ -24,6 +24,13 @@ OF_GLUE = re.compile(
 DELTA = ("/usr/share/aws/delta/lib/delta-spark.jar", "/usr/share/aws/delta/lib/delta-storage.jar")
 """Where EMR has them."""
 PYTHON = "./environment/bin/python"
+VCPUS_OF_A_WORKER = {"G.1X": 4, "G.2X": 8, "G.4X": 16}
+GB_OF_A_VCPU = 4
+HEAP_GB_OF_A_VCPU = 2.5
+"""As in a worker of Glue. The rest is Python's, which reads the files; EMR would leave it a tenth.
+https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/jobs-spark.html"""
+AT_FIRST = 3
+"""Executors that EMR starts with, if it may have so many."""
 
 
 def submission(definition: Mapping[str, Any], arguments: Mapping[str, str]) -> dict[str, Any]:
@@ -33,7 +40,7 @@ def submission(definition: Mapping[str, Any], arguments: Mapping[str, str]) -> d
     driver = {
         "entryPoint": said.get("--scriptLocation", definition["Command"]["ScriptLocation"]),
         "entryPointArguments": [word for pair in _of_the_script(said) for word in pair],
-        "sparkSubmitParameters": " ".join(_parameters(said, int(definition["NumberOfWorkers"]))),
+        "sparkSubmitParameters": " ".join([*_parameters(said), *_workers(definition)]),
     }
     log = {"enabled": True, "logGroupName": f"{said['--custom-logGroup-prefix']}/output"}
     asked: dict[str, Any] = {
@@ -55,12 +62,21 @@ def _of_the_script(said: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     yield "--service", said["--extra-files"]
 
 
-def _parameters(said: Mapping[str, str], workers: int) -> Iterator[str]:
+def _parameters(said: Mapping[str, str]) -> Iterator[str]:
     jars = ",".join((*DELTA, said["--extra-jars"]))
     yield f"--conf spark.jars={jars} --conf spark.submit.pyFiles={said['--extra-py-files']}"
     yield f"--conf spark.archives={said['--additional-python-modules']}#environment"
     for name in ("PYSPARK_DRIVER_PYTHON", "PYSPARK_PYTHON"):
         yield f"--conf spark.emr-serverless.driverEnv.{name}={PYTHON}"
     yield f"--conf spark.executorEnv.PYSPARK_PYTHON={PYTHON}"
-    yield f"--conf spark.dynamicAllocation.maxExecutors={max(1, workers - 1)}"
     yield from (f"--conf {pair.strip()}" for pair in said["--conf"].split(" --conf "))
+
+
+def _workers(definition: Mapping[str, Any]) -> Iterator[str]:
+    """One of them is the driver."""
+    vcpus, executors = VCPUS_OF_A_WORKER[definition["WorkerType"]], max(1, int(definition["NumberOfWorkers"]) - 1)
+    for role in ("driver", "executor"):
+        yield f"--conf spark.{role}.cores={vcpus} --conf spark.{role}.memory={vcpus * HEAP_GB_OF_A_VCPU:.0f}g"
+    yield f"--conf spark.emr-serverless.memoryOverheadFactor={GB_OF_A_VCPU / HEAP_GB_OF_A_VCPU - 1:g}"
+    yield f"--conf spark.dynamicAllocation.maxExecutors={executors}"
+    yield f"--conf spark.executor.instances={min(executors, AT_FIRST)}"

@@ -47,6 +47,7 @@ def test_each_job_is_defined_so_that_it_can_be_submitted_and_understands_what_it
     jars = re.findall(r"([\w-]+)\.jar\b", parameters)
     assert (jars[:2], len(jars)) == (["delta-spark", "delta-storage"], 5), "EMR's, the log store, and Kernel's two"
     assert submission(found["/forebay-prod-compact"], {})["executionTimeoutMinutes"] == 120
+    assert {one["WorkerType"] for one in found.values()} == {"G.1X"}
 
 
 def test_functions_start_jobs_as_their_roles_and_nothing_else(emr: Synthesized) -> None:

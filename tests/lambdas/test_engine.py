@@ -40,7 +40,8 @@ ARGUMENTS = {
 def definition(name: str = "ingest", command: str = "gluestreaming", **more: Any) -> dict[str, Any]:
     where = {"Name": command, "ScriptLocation": f"{ASSETS}/{name}.py"}
     role = "arn:aws:iam::123456789012:role/ingest"
-    return {"Name": name, "Role": role, "Command": where, "DefaultArguments": ARGUMENTS, "NumberOfWorkers": 4} | more
+    workers = {"WorkerType": "G.1X", "NumberOfWorkers": 4}
+    return {"Name": name, "Role": role, "Command": where, "DefaultArguments": ARGUMENTS, **workers} | more
 
 
 class Ssm:
@@ -108,6 +109,11 @@ def submitted(arguments: dict[str, str] | None = None, **of_the_job: Any) -> dic
     return emr.started[0]
 
 
+def conf_of(asked: dict[str, Any]) -> dict[str, str]:
+    said = asked["jobDriver"]["sparkSubmit"]["sparkSubmitParameters"].split("--conf ")[1:]
+    return dict(pair.strip().split("=", 1) for pair in said)
+
+
 def test_the_continuous_job_is_a_streaming_run_that_emr_begins_again_by_itself() -> None:
     asked = submitted()
     assert (asked["mode"], asked["retryPolicy"]) == ("STREAMING", {"maxFailedAttemptsPerHour": 5})
@@ -131,13 +137,31 @@ def test_the_script_is_told_what_it_understands_and_spark_gets_the_rest() -> Non
     settings = IngestSettings.from_argv(driver["entryPointArguments"])
     assert (settings.lake, settings.queue_url, settings.drain) == ("s3://lake", "https://sqs/q", True)
     assert settings.service == f"{ASSETS}/1234.toml"
-    said = driver["sparkSubmitParameters"].split("--conf ")[1:]
-    conf = dict(pair.strip().split("=", 1) for pair in said)
+    conf = conf_of(submitted())
     assert (conf["spark.a"], conf["spark.b"]) == ("1", "2")
     assert conf["spark.jars"].endswith(ARGUMENTS["--extra-jars"])
     assert conf["spark.submit.pyFiles"] == f"{ASSETS}/forebay.zip"
     assert conf["spark.archives"] == "s3://mine/python.tar.gz#environment"
     assert conf["spark.dynamicAllocation.maxExecutors"] == "3"
+
+
+@pytest.mark.parametrize(("worker_type", "cores", "gigabytes"), [("G.1X", 4, 16), ("G.2X", 8, 32), ("G.4X", 16, 64)])
+def test_a_worker_is_as_large_as_glues_and_leaves_python_as_much_of_it(
+    worker_type: str, cores: int, gigabytes: int
+) -> None:
+    """EMR's own default is 14 GB of heap in 16 GB, whatever the setting says; files are read outside the heap."""
+    conf = conf_of(submitted(WorkerType=worker_type))
+    whole = 1 + float(conf["spark.emr-serverless.memoryOverheadFactor"])
+    for role in ("driver", "executor"):
+        assert int(conf[f"spark.{role}.cores"]) == cores
+        assert int(conf[f"spark.{role}.memory"].removesuffix("g")) * whole == pytest.approx(gigabytes)
+
+
+@pytest.mark.parametrize(("workers", "executors", "at_first"), [(2, "1", "1"), (10, "9", "3")])
+def test_a_job_begins_with_no_more_executors_than_it_may_have(workers: int, executors: str, at_first: str) -> None:
+    conf = conf_of(submitted(NumberOfWorkers=workers))
+    assert conf["spark.dynamicAllocation.maxExecutors"] == executors
+    assert conf["spark.executor.instances"] == at_first
 
 
 def test_upkeep_is_told_its_own_arguments_too() -> None:
