@@ -142,7 +142,7 @@ class Forebay(Construct):
 
     def _let_people_in(self, on: Foundation, jobs: Jobs, announce: lam.Function) -> None:
         reader = analyst(self, on)
-        operator(self, on, announce)
+        operator(self, on, announce, jobs.all)
         if on.settings.lake_formation:
             grant_tables(self, on, jobs.ingest.role, reader)
 

@@ -5,6 +5,8 @@ Who may take a role on is a setting. Without Lake Formation, IAM alone decides. 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from aws_cdk import Aws
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lakeformation as lf
@@ -14,8 +16,9 @@ from constructs import Construct
 from forebay.lake.layout import OWN
 from forebay.operate.doctor.rights import policy_for_doctor
 from infra import grants
+from infra.forms import listed
 from infra.foundation import Foundation
-from infra.settings import listed
+from infra.jobs.job import Job
 
 __all__ = ["analyst", "grant_tables", "operator"]
 
@@ -42,7 +45,7 @@ def analyst(scope: Construct, on: Foundation) -> iam.Role | None:
     return role
 
 
-def operator(scope: Construct, on: Foundation, announce: lam.IFunction) -> iam.Role | None:
+def operator(scope: Construct, on: Foundation, announce: lam.IFunction, jobs: Sequence[Job]) -> iam.Role | None:
     """Reads what landed, the lake and its logs; changes tables as retry, replay and rollback do; moves messages."""
     if not on.settings.operators:
         return None
@@ -56,9 +59,9 @@ def operator(scope: Construct, on: Foundation, announce: lam.IFunction) -> iam.R
     grants.use_key_of_queue(role, on.settings.landing_queue_key)
     grants.use_keys_of_landed_files(role, listed(on.settings.landing_key))
     grants.allow(role, "AnnounceFiles", ["lambda:InvokeFunction"], [announce.function_arn])
-    jobs = [f"arn:{Aws.PARTITION}:glue:{Aws.REGION}:{Aws.ACCOUNT_ID}:job/{on.settings.name}-*"]
+    glue = f"arn:{Aws.PARTITION}:glue:{Aws.REGION}:{Aws.ACCOUNT_ID}"
     actions = ("glue:StartJobRun", "glue:BatchStopJobRun", "glue:GetJobRuns")
-    grants.allow(role, "StartAndStopJobs", actions, jobs, because="of all jobs of this service")
+    grants.allow(role, "StartAndStopJobs", actions, [f"{glue}:job/{job.name}" for job in jobs])
     (looks,) = policy_for_doctor()["Statement"]
     more = ("cloudwatch:DescribeAlarmHistory", "cloudwatch:GetMetricStatistics", "sqs:GetQueueUrl")
     looks = [*looks["Action"], "cloudformation:DescribeStackEvents", *more]

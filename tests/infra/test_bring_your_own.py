@@ -10,7 +10,7 @@ import pytest
 from forebay.errors import InvalidConfiguration
 from forebay.settings import IngestSettings, ReconcileSettings
 from infra.network import CALLED
-from infra.roles import role_names
+from infra.roles import JOBS, role_names
 from infra.settings import Settings
 from tests.infra.conftest import BROUGHT, IN_A_VPC, PRODUCER
 from tests.infra.synthesized import Synthesized, listed, text
@@ -121,6 +121,10 @@ def test_operators_may_do_what_commands_do(in_vpc: Synthesized) -> None:
     role = of_role(in_vpc, "Operator")
     rights = {action for one in role.values() for action in listed(one["Action"])}
     assert {"sqs:ReceiveMessage", "s3:PutObject", "glue:BatchStopJobRun", "lambda:InvokeFunction"} <= rights
+    jobs = [text(one).rpartition("/")[2] for one in role["StartAndStopJobs"]["Resource"]]
+    assert set(jobs) == {f"forebay-dev-{job}" for job in JOBS}, (
+        "a star would reach the jobs of a service forebay-dev-eu"
+    )
 
 
 def test_lake_formation_grants_the_ingest_job_and_the_analysts_their_tables(in_vpc: Synthesized) -> None:

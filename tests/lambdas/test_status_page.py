@@ -22,7 +22,7 @@ NOW = datetime(2026, 5, 2, 12, 30, tzinfo=UTC)
 SETTINGS = Settings(
     "forebay-dev", "games", "forebay-dev", "q", "dead,undelivered", "s3://lake", "page", "forebay-dev-ingest"
 )
-SNS = ["arn:aws:sns:eu-west-1:1:alarms"]
+SNS = ["arn:aws:sns:eu-west-1:1:forebay-dev-alarms"]
 
 
 class Missing(Exception):
@@ -151,6 +151,12 @@ def test_an_alarm_that_only_wakes_a_function_is_no_trouble_and_one_without_data_
     assert alarms_in("ALARM", "forebay-dev", Aws(ALARM=[woken, calling])) == [Alarm("no-batch")]
     assert page(OK=[calling]).troubles == ()
     assert page(INSUFFICIENT_DATA=[calling, woken]).notes == ("Alarms without data yet: 1.",)
+
+
+def test_an_alarm_of_a_service_whose_name_begins_as_this_ones_is_not_ours() -> None:
+    other = ["arn:aws:sns:eu-west-1:1:forebay-dev-eu-alarms"]
+    ringing = {"AlarmName": "forebay-dev-eu-files-wait", "AlarmDescription": "A file waits.", "AlarmActions": other}
+    assert page(ALARM=[ringing]).troubles == ()
 
 
 def test_a_new_service_has_a_page_too() -> None:

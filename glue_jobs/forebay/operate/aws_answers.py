@@ -25,13 +25,15 @@ class Alarm:
 
 
 def alarms_in(state: str, name: str, cloudwatch: Any) -> list[Alarm]:
-    """Those that call a person; what wakes a function is no trouble. The twin looks at the prefix alone."""
+    """Those that call a person; what wakes a function is no trouble. By the service's own topic: another service's name may
+    begin as this one's does. The twin looks at the prefix alone."""
     pages = cloudwatch.get_paginator("describe_alarms")
     found = [
         Alarm(one["AlarmName"].removeprefix(f"{name}-"), one.get("AlarmDescription", "").partition(" Runbook:")[0])
         for page in pages.paginate(AlarmNamePrefix=f"{name}-", StateValue=state)
         for one in page["MetricAlarms"]
-        if one["StateValue"] == state and any(":sns:" in action for action in one.get("AlarmActions", ()))
+        if one["StateValue"] == state
+        and any(action.endswith(f":{name}-alarms") for action in one.get("AlarmActions", ()))
     ]
     return sorted(found, key=lambda alarm: alarm.name)
 
