@@ -13,7 +13,7 @@ from forebay.declaration.schedule import schedules_of
 from forebay.declaration.service import Service
 from forebay.errors import Problem
 from forebay.upkeep.compaction.declared import policy_of
-from infra.settings import MOST_CHARACTERS
+from infra.quotas import MOST_CHARACTERS
 
 __all__ = ["OF_FUNCTIONS", "problems_of_schedules", "tables_that_wait"]
 

@@ -22,7 +22,7 @@ from forebay.errors import ForebayError
 from forebay.operate.cost import MESSAGES_A_RECEIVE
 from forebay.spark.runtime import DPU_OF
 from infra.engines import OF_FLEX
-from infra.landing_bucket import NOT_WORTH_MOVING_BYTES
+from infra.landing_bucket import NOT_WORTH_MOVING_BYTES, OLD_VERSIONS_DAYS
 from infra.metrics import published
 from infra.settings import Settings
 from lambdas.publish_freshness.events import FreshnessMeasured
@@ -110,7 +110,7 @@ def month(size: Size) -> dict[str, float]:
     flex = settings.upkeep_worker_type in OF_FLEX
     upkeep = DAYS * _upkeep_worker_hours(size) * DPU_OF[settings.upkeep_worker_type]
     ingest = hours * size.workers * DPU_OF[settings.worker_type]
-    listed_days = RECONCILED_DAYS if settings.reconcile_below else settings.keep_landed_days or 365
+    listed_days = RECONCILED_DAYS if settings.reconcile_below else _days_listed(settings)
     lists = DAYS * size.files_a_day * listed_days / OBJECTS_A_LIST  # a LIST costs what a PUT does
     looks = _looks(settings)
     kept_gb, infrequent_gb = _landed(size)
@@ -152,11 +152,21 @@ def _looks(settings: Settings) -> float:
     return sum(HOURS * 60 / minutes for minutes in (*every, settings.status_page_every_minutes))
 
 
+def _days_stored(settings: Settings) -> int:
+    """A deleted file is an old version for a while."""
+    return settings.keep_landed_days + OLD_VERSIONS_DAYS if settings.keep_landed_days else 365
+
+
+def _days_listed(settings: Settings) -> int:
+    """Over each old version lies a mark, which is listed like an object."""
+    return _days_stored(settings) + (OLD_VERSIONS_DAYS if settings.keep_landed_days else 0)
+
+
 def _landed(size: Size) -> tuple[float, float]:
     """GB of landed files at any time, in S3 Standard and in Infrequent Access. Small files stay where they are."""
     settings, a_day = size.settings, size.files_a_day * size.kilobytes_a_file / 1e6
-    days = settings.keep_landed_days or 365
-    if size.kilobytes_a_file * 1000 <= NOT_WORTH_MOVING_BYTES:
+    days = _days_stored(settings)
+    if not settings.landed_files_move or size.kilobytes_a_file * 1000 <= NOT_WORTH_MOVING_BYTES:
         return a_day * days, 0
     early = min(days, settings.landing_ia_days)
     return a_day * early, a_day * (days - early)

@@ -31,6 +31,8 @@ __all__ = ["dashboard"]
 
 MINUTE = Duration.minutes(1)
 THIRD, HALF, ALL = 8, 12, 24
+MOST_ALARMS = 100
+"""Of one widget. https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/CloudWatch-Dashboard-Body-Structure.html"""
 
 NOT_LOADED = ("missing_files", "withheld_files", "refused_files")
 
@@ -48,7 +50,9 @@ def dashboard(
         scope, "Dashboard", dashboard_name=f"{settings.name}-{Aws.REGION}", default_interval=Duration.hours(12)
     )
     metrics = ServiceMetrics(settings.namespace, service)
-    page.add_widgets(cw.AlarmStatusWidget(title="Alarms", alarms=list(alarms), width=ALL))
+    for at in range(0, len(alarms), MOST_ALARMS):
+        some = list(alarms[at : at + MOST_ALARMS])
+        page.add_widgets(cw.AlarmStatusWidget(title="Alarms", alarms=some, width=ALL))
     page.add_widgets(*_arrivals(metrics, landing))
     page.add_widgets(*_looks(metrics))
     page.add_widgets(*_batches(metrics))

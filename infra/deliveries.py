@@ -12,9 +12,14 @@ from aws_cdk import aws_sns as sns
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
-from infra.settings import Settings, listed
+from infra.forms import listed
+from infra.settings import Settings
 
-__all__ = ["events_fill", "rule_arn_of", "subscribe", "topic_arns_of"]
+__all__ = ["events_fill", "one_or_all", "rule_arns_of", "subscribe", "topic_arns_of"]
+
+BUCKETS_OF_A_RULE = 25
+"""An event pattern has 2,048 characters, and a bucket's name up to 63.
+https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-quota.html"""
 
 
 def topic_arns_of(settings: Settings) -> list[str]:
@@ -25,15 +30,15 @@ def topic_arns_of(settings: Settings) -> list[str]:
     return listed(settings.landing_topic) or [ours]
 
 
-def rule_arn_of(settings: Settings) -> str:
-    return f"arn:{Aws.PARTITION}:events:{Aws.REGION}:{Aws.ACCOUNT_ID}:rule/{_rule_name(settings)}"
+def rule_arns_of(settings: Settings) -> list[str]:
+    here = f"arn:{Aws.PARTITION}:events:{Aws.REGION}:{Aws.ACCOUNT_ID}:rule"
+    return [f"{here}/{name}" for name in _rules(settings)]
 
 
 def subscribe(scope: Construct, queue: sqs.Queue, undelivered: sqs.Queue, *, topics: Sequence[str]) -> None:
     """Not `add_subscription`: that gives every topic of the account the use of the queue's key."""
-    let_in = {"ArnEquals": {"aws:SourceArn": topics[0] if len(topics) == 1 else list(topics)}}
     for end in (queue, undelivered):
-        _may_send(end, "TopicDelivers", "sns.amazonaws.com", let_in)
+        _may_send(end, "TopicDelivers", "sns.amazonaws.com", topics)
     for number, topic in enumerate(topics):
         subscription = sns.CfnSubscription(
             scope,
@@ -49,44 +54,54 @@ def subscribe(scope: Construct, queue: sqs.Queue, undelivered: sqs.Queue, *, top
             subscription.node.add_dependency(end.node.find_child("Policy"))
 
 
-def events_fill(
-    scope: Construct, queue: sqs.Queue, undelivered: sqs.Queue, *, settings: Settings, buckets: Sequence[str]
-) -> None:
+def events_fill(scope: Construct, queue: sqs.Queue, undelivered: sqs.Queue, *, settings: Settings) -> None:
     """S3's events come to the account's default bus. A bucket of another account, or region, must have them sent there."""
     for end in (queue, undelivered):
-        _may_send(end, "RuleDelivers", "events.amazonaws.com", {"ArnEquals": {"aws:SourceArn": rule_arn_of(settings)}})
-    detail: dict[str, Any] = {"bucket": {"name": list(buckets)}}
-    if settings.landing_prefix:
-        detail["object"] = {"key": [{"prefix": settings.landing_prefix}]}
-    rule = events.CfnRule(
-        scope,
-        "Landed",
-        name=_rule_name(settings),
-        description="S3 announces a file that landed",
-        event_pattern={"source": ["aws.s3"], "detail-type": ["Object Created"], "detail": detail},
-        targets=[
-            events.CfnRule.TargetProperty(
-                id="Queue",
-                arn=queue.queue_arn,
-                dead_letter_config=events.CfnRule.DeadLetterConfigProperty(arn=undelivered.queue_arn),
-            )
-        ],
+        _may_send(end, "RuleDelivers", "events.amazonaws.com", rule_arns_of(settings))
+    target = events.CfnRule.TargetProperty(
+        id="Queue",
+        arn=queue.queue_arn,
+        dead_letter_config=events.CfnRule.DeadLetterConfigProperty(arn=undelivered.queue_arn),
     )
-    for end in (queue, undelivered):
-        rule.node.add_dependency(end.node.find_child("Policy"))
+    for number, (name, buckets) in enumerate(_rules(settings).items()):
+        rule = events.CfnRule(
+            scope,
+            f"Landed{number or ''}",
+            name=name,
+            description="S3 announces a file that landed",
+            event_pattern=_pattern(buckets, settings.landing_prefix),
+            targets=[target],
+        )
+        for end in (queue, undelivered):
+            rule.node.add_dependency(end.node.find_child("Policy"))
 
 
-def _rule_name(settings: Settings) -> str:
-    return f"{settings.name}-landed"
+def _rules(settings: Settings) -> dict[str, list[str]]:
+    """By their names, the buckets of each: many do not fit into one."""
+    first = f"{settings.name}-landed"
+    buckets = listed(settings.landing_bucket)
+    some = [buckets[at : at + BUCKETS_OF_A_RULE] for at in range(0, len(buckets), BUCKETS_OF_A_RULE)]
+    return {f"{first}-{number}" if number else first: of_one for number, of_one in enumerate(some)}
 
 
-def _may_send(queue: sqs.Queue, sid: str, service: str, conditions: dict[str, Any]) -> None:
+def _pattern(buckets: list[str], prefix: str) -> dict[str, Any]:
+    detail: dict[str, Any] = {"bucket": {"name": buckets}}
+    if prefix:
+        detail["object"] = {"key": [{"prefix": prefix}]}
+    return {"source": ["aws.s3"], "detail-type": ["Object Created"], "detail": detail}
+
+
+def one_or_all(arns: Sequence[str]) -> str | list[str]:
+    return arns[0] if len(arns) == 1 else list(arns)
+
+
+def _may_send(queue: sqs.Queue, sid: str, service: str, sources: Sequence[str]) -> None:
     queue.add_to_resource_policy(
         iam.PolicyStatement(
             sid=sid,
             principals=[iam.ServicePrincipal(service)],
             actions=["sqs:SendMessage"],
             resources=[queue.queue_arn],
-            conditions=conditions,
+            conditions={"ArnEquals": {"aws:SourceArn": one_or_all(sources)}},
         )
     )

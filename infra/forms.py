@@ -34,7 +34,13 @@ __all__ = [
     "Url",
     "Vpc",
     "Window",
+    "listed",
 ]
+
+
+def listed(text: str) -> list[str]:
+    """What stands between commas."""
+    return [one for one in text.split(",") if one]
 
 
 def words(pattern: str, said: str) -> Any:
@@ -52,11 +58,15 @@ def several(one: str) -> str:
 
 EnvName = Annotated[str, words(r"[a-z][a-z0-9]{0,9}", "a small letter, then up to 9 small letters or digits")]
 Prefix = Annotated[
-    str, words(r"(|[a-z][a-z0-9-]{0,23}[a-z0-9])", "3 to 25 small letters, digits or -, such as forebay-eu")
+    str,
+    words(
+        r"(|(?!xn--|(sthree|amzn-s3-demo)(-|$))[a-z][a-z0-9-]{0,23}[a-z0-9])",
+        "3 to 25 small letters, digits or -, such as forebay-eu; xn--, sthree- and amzn-s3-demo- begin no bucket's name",
+    ),
 ]
 _BUCKET = (
     r"(?!xn--|sthree-|amzn-s3-demo-|[^,]*\.\.|\d+\.\d+\.\d+\.\d+(,|$))"
-    r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](?<!-s3alias)(?<!--ol-s3)"
+    r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](?<!-s3alias)(?<!--ol-s3)(?<!--x-s3)(?<!\.mrap)"
 )
 _TOPIC, _KEY = r"arn:[\w-]+:sns:[\w-]+:\d{12}:[\w.-]+", r"arn:[\w-]+:kms:[\w-]+:\d{12}:key/[\w-]+"
 Bucket = Annotated[str, words(f"(|{_BUCKET})", "a bucket's name")]
@@ -68,7 +78,15 @@ KeyArns = Annotated[str, words(several(_KEY), "the ARN of a KMS key, or several 
 Accounts = Annotated[str, words(several(r"\d{12}"), "the numbers of AWS accounts, commas between")]
 PolicyArn = Annotated[str, words(r"(|arn:[\w-]+:iam::(\d{12}|aws):policy/[\w+=,.@/-]+)", "the ARN of a managed policy")]
 Release = Annotated[str, words(r"emr-[a-z0-9-]+\.\d+\.\d+", "a release of EMR, such as emr-spark-8.1.0")]
-Folder = Annotated[str, words(r"(|[^/].*/)", "empty, or a key prefix that ends with /, such as in/")]
+_IN_A_KEY = r"[^*?${}\"\\\s]"
+"""No wildcard or variable of policies, and nothing that a filter of S3 wants to be encoded."""
+Folder = Annotated[
+    str,
+    words(
+        rf"(|(?!/){_IN_A_KEY}+/)",
+        "empty, or a key prefix that ends with /, such as in/; without * ? $ { }, quotes, backslashes and spaces",
+    ),
+]
 FolderOfLake = Annotated[
     str,
     words(r"(|([A-Za-z0-9][\w.=-]*/)+)", "empty, or names that each end with /, such as games/ or games/eu/"),

@@ -16,8 +16,9 @@ from aws_cdk import aws_kms as kms
 from constructs import Construct
 
 from infra.buckets import removal_of
-from infra.deliveries import rule_arn_of
-from infra.settings import Settings, listed
+from infra.deliveries import one_or_all, rule_arns_of
+from infra.forms import listed
+from infra.settings import Settings
 
 __all__ = ["Keys", "log_group_arns"]
 
@@ -42,10 +43,9 @@ class Keys(Construct):
             self._let_in("s3.amazonaws.com", "LandingBucketPublishes", source=landing_bucket_arn)
             self._let_in_producers(settings, landing_bucket_arn)
         if topic_arns:
-            one = topic_arns[0] if len(topic_arns) == 1 else list(topic_arns)
-            self._let_in("sns.amazonaws.com", "TopicFillsQueues", source=one)
+            self._let_in("sns.amazonaws.com", "TopicFillsQueues", source=one_or_all(topic_arns))
         if settings.landing_eventbridge:
-            self._let_in("events.amazonaws.com", "RuleFillsQueues", source=rule_arn_of(settings))
+            self._let_in("events.amazonaws.com", "RuleFillsQueues", source=one_or_all(rule_arns_of(settings)))
         self._let_in("cloudwatch.amazonaws.com", "AlarmsPublish", source=alarms)
         if settings.monthly_budget_usd:
             of_ours = {"StringEquals": {"aws:SourceAccount": Aws.ACCOUNT_ID}}

@@ -17,9 +17,10 @@ from constructs import Construct
 
 from infra.buckets import arn_of, name_of
 from infra.deliveries import events_fill, subscribe, topic_arns_of
+from infra.forms import listed
 from infra.landing_bucket import bucket_that_announces
 from infra.review import acknowledge
-from infra.settings import Settings, listed
+from infra.settings import Settings
 
 __all__ = ["Landing", "landing_buckets"]
 
@@ -52,7 +53,7 @@ class Landing(Construct):
         self.dead, self.undelivered, queue = self._queues()
         self.queue = queue
         if settings.landing_eventbridge:
-            events_fill(self, queue, self.undelivered, settings=settings, buckets=self.buckets)
+            events_fill(self, queue, self.undelivered, settings=settings)
             return
         if not settings.landing_bucket:
             bucket_that_announces(self, settings=settings, key=key, access_logs=access_logs)

@@ -15,9 +15,12 @@ from aws_cdk import aws_sns as sns
 from constructs import Construct
 
 from infra.buckets import arn_of, name_of, private_bucket
-from infra.settings import Settings, listed
+from infra.forms import listed
+from infra.settings import Settings
 
-__all__ = ["bucket_that_announces"]
+__all__ = ["NOT_WORTH_MOVING_BYTES", "OLD_VERSIONS_DAYS", "bucket_that_announces"]
+
+OLD_VERSIONS_DAYS = 30
 
 NOT_WORTH_MOVING_BYTES = 128 * 1024
 """https://docs.aws.amazon.com/AmazonS3/latest/userguide/lifecycle-transition-general-considerations.html"""
@@ -39,9 +42,10 @@ def bucket_that_announces(scope: Construct, *, settings: Settings, key: kms.IKey
         bucket.add_to_resource_policy(statement)
     raw = bucket.node.default_child
     assert isinstance(raw, s3.CfnBucket)
-    # The CDK writes a number where CloudFormation's schema has a text.
-    size = "LifecycleConfiguration.Rules.1.ObjectSizeGreaterThan"
-    raw.add_property_override(size, str(NOT_WORTH_MOVING_BYTES))
+    if settings.landed_files_move:
+        # The CDK writes a number where CloudFormation's schema has a text.
+        size = "LifecycleConfiguration.Rules.1.ObjectSizeGreaterThan"
+        raw.add_property_override(size, str(NOT_WORTH_MOVING_BYTES))
     raw.notification_configuration = s3.CfnBucket.NotificationConfigurationProperty(
         topic_configurations=[
             s3.CfnBucket.TopicConfigurationProperty(
@@ -91,16 +95,19 @@ def _ageing(settings: Settings) -> Iterator[s3.LifecycleRule]:
         storage_class=s3.StorageClass.INFREQUENT_ACCESS,
         transition_after=Duration.days(settings.landing_ia_days),
     )
-    yield s3.LifecycleRule(
-        id="large-landed-files",
-        prefix=below,
-        object_size_greater_than=NOT_WORTH_MOVING_BYTES,
-        transitions=[cheaper],
-    )
+    if settings.landed_files_move:
+        yield s3.LifecycleRule(
+            id="large-landed-files",
+            prefix=below,
+            object_size_greater_than=NOT_WORTH_MOVING_BYTES,
+            transitions=[cheaper],
+        )
     if keep := settings.keep_landed_days:
         yield s3.LifecycleRule(id="landed-files", prefix=below, expiration=Duration.days(keep))
 
 
 def _old_versions() -> s3.LifecycleRule:
-    """A replaced file stays readable by its version for as long as a queue and its dead letters could name it."""
-    return s3.LifecycleRule(id="old-versions", noncurrent_version_expiration=Duration.days(30))
+    """A replaced or deleted file stays readable by its version for as long as a queue and its dead letters could name it. The
+    mark that S3 puts over a deleted one goes with its last version: each would be listed, and paid for, every night."""
+    after = Duration.days(OLD_VERSIONS_DAYS)
+    return s3.LifecycleRule(id="old-versions", noncurrent_version_expiration=after, expired_object_delete_marker=True)

@@ -16,7 +16,8 @@ from aws_cdk import aws_lambda as lam
 from constructs import Construct
 
 from infra import grants
-from infra.settings import Settings, listed
+from infra.forms import listed
+from infra.settings import Settings
 
 __all__ = ["CALLED", "Network", "make_endpoints"]
 
@@ -44,6 +45,15 @@ class Network:
     @property
     def subnets(self) -> list[str]:
         return list(self.zones)
+
+    @property
+    def one_subnet_of_each_zone(self) -> list[str]:
+        """As an endpoint has it; the others of a zone reach it there.
+        https://docs.aws.amazon.com/vpc/latest/privatelink/create-interface-endpoint.html"""
+        first: dict[str, str] = {}
+        for subnet, zone in self.zones.items():
+            first.setdefault(zone, subnet)
+        return list(first.values())
 
     def connections(self, scope: Construct) -> list[glue.CfnConnection]:
         """One for each subnet: Glue takes the next where one has no addresses left."""
@@ -119,7 +129,7 @@ def make_endpoints(scope: Construct, settings: Settings) -> None:
             vpc_endpoint_type="Interface",
             vpc_id=settings.vpc_endpoints,
             service_name=_service(name),
-            subnet_ids=network.subnets,
+            subnet_ids=network.one_subnet_of_each_zone,
             security_group_ids=list(network.security_groups),
             private_dns_enabled=True,
         )

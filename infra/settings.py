@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import difflib
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal, Self
 
@@ -43,27 +44,29 @@ from infra.forms import (
     Url,
     Vpc,
     Window,
+    listed,
 )
+from infra.quotas import beyond_quotas
 
 __all__ = [
     "ENVIRONMENT_KEYS",
-    "MOST_CHARACTERS",
     "SMALLEST_WORKER",
     "Settings",
     "engine_in",
-    "listed",
     "place_of_declarations",
 ]
 
 ENVIRONMENT_KEYS = ("env", "environments")
-LONGEST_BUCKET_NAME = 63
 SMALLEST_WORKER = "G.025X"
 """Glue gives it to streaming jobs only. https://docs.aws.amazon.com/glue/latest/dg/add-job.html"""
-MOST_WATCHED = 150
-"""A stack has 500 resources at most, and about 150 without them."""
-MOST_CHARACTERS = 3000
-"""A function's environment holds 4 KB in all."""
-LONGEST_REST = len("-artefacts-123456789012-ap-southeast-2")
+RESERVED_NAMES = ("aws", "ssm")
+LEAST_DAYS_LANDED = 15
+"""A message may wait for 14 days, and reconcile looks back 15."""
+SEVERAL = (
+    *("landing_bucket", "landing_topic", "landing_key", "producer_accounts", "analysts", "operators"),
+    *("vpc_subnets", "vpc_security_groups", "vpc_route_tables", "watched_tables", "table_metrics"),
+)
+"""Settings that name things with commas between."""
 _OF_THE_CDK = re.compile(r"(@|aws:|aws-|cdk-|.*:account=|acknowledged-issue-numbers$)")
 
 
@@ -156,9 +159,18 @@ class Settings(BaseModel):
         "the last days alone; empty: all below landing_prefix",
     )
     landing_ia_days: int = Field(
-        60, ge=30, le=3650, description="days until a landed file moves to a cheaper storage class"
+        60,
+        ge=30,
+        le=3650,
+        description="days until a landed file moves to a cheaper storage class, if it is kept for longer",
     )
-    keep_landed_days: int = Field(400, ge=0, le=36_500, description="days until a landed file is deleted; 0: never")
+    keep_landed_days: int = Field(
+        400,
+        ge=0,
+        le=36_500,
+        description="days until a landed file is deleted, 15 or more; 0: never. In the bucket that is made here its bytes stay "
+        "for 30 days more, as an old version",
+    )
 
     lake_bucket: Bucket = Field("", description="an existing bucket for the lake; empty: one is made")
     lake_prefix: FolderOfLake = Field(
@@ -298,6 +310,11 @@ class Settings(BaseModel):
         return "*" if "*" in named else ",".join(dict.fromkeys([*self.watched, *named]))
 
     @property
+    def landed_files_move(self) -> bool:
+        """To a cheaper storage class, before they are deleted."""
+        return not self.keep_landed_days or self.keep_landed_days > self.landing_ia_days
+
+    @property
     def upkeep_worker_type(self) -> str:
         return "G.1X" if self.worker_type == SMALLEST_WORKER else self.worker_type
 
@@ -340,20 +357,19 @@ class Settings(BaseModel):
             yield from self._what_emr_lacks()
         if self.reconcile_below and not self.reconcile_below.startswith(self.landing_prefix):
             yield f"reconcile_below must begin with landing_prefix, {self.landing_prefix}"
-        if self.keep_landed_days and self.keep_landed_days <= self.landing_ia_days:
-            yield "keep_landed_days must be more than landing_ia_days, or 0"
-        if (count := len(self.watched)) > MOST_WATCHED:
-            yield f"watched_tables names {count} tables; {MOST_WATCHED} fit into a stack, with two alarms for each"
-        if (length := len(self.watched_tables)) > MOST_CHARACTERS:
-            yield f"watched_tables has {length:,} characters; {MOST_CHARACTERS:,} fit into a function's environment"
+        if 0 < self.keep_landed_days < LEAST_DAYS_LANDED:
+            yield f"keep_landed_days must be {LEAST_DAYS_LANDED} or more, or 0: a message may wait for 14 days"
+        for setting in SEVERAL:
+            for one, count in Counter(listed(getattr(self, setting))).items():
+                if count > 1:
+                    yield f"{setting} names {one} twice"
+        yield from beyond_quotas(self)
         if self.delete_data != bool(self.delete_data_of):
             yield f"data goes only when delete_data is true and delete_data_of is {self.name}"
         if self.delete_data and self.termination_protection:
             yield "delete_data and termination_protection contradict each other: give one of them"
         if self.delete_data_of not in ("", self.name):
             yield f"delete_data_of is {self.delete_data_of!r}, but this deployment is {self.name!r}"
-        if len(self.name) + LONGEST_REST > LONGEST_BUCKET_NAME:
-            yield f"the prefix {self.name!r} is too long for the names of buckets"
 
     def _cannot_be_adopted(self) -> Iterator[str]:
         ways = [self.landing_topic, self.landing_eventbridge, self.landing_queue]
@@ -392,6 +408,8 @@ class Settings(BaseModel):
     def _what_emr_lacks(self) -> Iterator[str]:
         if self.worker_type == SMALLEST_WORKER:
             yield f"worker_type {SMALLEST_WORKER} is Glue's alone: engine emr-serverless needs G.1X or larger"
+        if self.name.startswith(RESERVED_NAMES):
+            yield f"the prefix {self.name!r}: Systems Manager keeps names that begin with {' or '.join(RESERVED_NAMES)} for AWS"
         if self.worker_type == "G.8X":
             yield "worker_type G.8X has 32 vCPUs, and a worker of engine emr-serverless at most 16: G.4X or smaller"
         if not (self.python_modules.startswith("s3://") and self.python_modules.endswith(".tar.gz")):
@@ -399,11 +417,6 @@ class Settings(BaseModel):
                 "engine emr-serverless installs no modules: python_modules must be the s3:// place of a packed virtual "
                 "environment, .tar.gz, such as `make bundle` makes"
             )
-
-
-def listed(text: str) -> list[str]:
-    """What stands between commas."""
-    return [one for one in text.split(",") if one]
 
 
 def place_of_declarations(context: Mapping[str, Any]) -> str:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from constructs import Construct
 
 from infra import grants
+from infra.forms import listed
 from infra.foundation import Foundation
 from infra.jobs.job import Job, Work
-from infra.settings import SMALLEST_WORKER, listed
+from infra.settings import SMALLEST_WORKER
 
 __all__ = ["ingest_job"]
 

@@ -9,6 +9,7 @@ from infra.adopted import problems_of_adopted
 from infra.settings import Settings
 from tests.infra.conftest import BROUGHT, IN_A_VPC
 
+HERE = "arn:aws:sns:eu-west-1:210987654321"
 QUEUES = {"landing_bucket": "drops", "landing_queue": "arn:aws:sqs:eu-west-1:123456789012:q"}
 QUEUES |= {"landing_dead_queue": "arn:aws:sqs:eu-west-1:123456789012:dead"}
 
@@ -39,6 +40,16 @@ def test_a_key_works_in_its_region_alone_and_may_be_of_another_account() -> None
     key = "arn:aws:kms:eu-west-1:210987654321:key/1234abcd"
     assert said("us-east-1", data_key=key) == ["data_key: is in eu-west-1, and the service in us-east-1"]
     assert said(data_key=key) == []
+
+
+def test_a_topic_of_another_region_is_refused_for_neither_cloudformation_nor_its_dead_letters_would_find_the_way() -> (
+    None
+):
+    topics = {"landing_bucket": "drops", "landing_topic": f"{HERE}:near,arn:aws:sns:us-east-1:210987654321:far"}
+    (problem,) = problems_of_adopted(Settings.from_context(topics), "eu-west-1", "123456789012")
+    assert (problem.where, problem.what) == ("landing_topic", "is in us-east-1, and the service in eu-west-1")
+    assert "landing_eventbridge" in problem.suggestion, "the remedy must work"
+    assert said("", **topics) == []
 
 
 def test_a_subnets_zone_is_one_of_the_region() -> None:

@@ -65,8 +65,9 @@ def test_where_keys_name_their_day_the_search_for_missed_files_lists_little() ->
     def puts(below: str) -> float:
         return month(replace(LARGE, settings=Settings(reconcile_below=below)))["s3_put_thousand"]
 
-    million_files_of_384_days = 384 * 1_000_000 / 1000 * 365 / 12 / 1000
-    assert puts("") - puts("in/%Y/") == pytest.approx(million_files_of_384_days)
+    # 400 days, 30 as old versions, with a mark over each, and not the 16 that are listed anyhow
+    million_files_of_444_days = 444 * 1_000_000 / 1000 * 365 / 12 / 1000
+    assert puts("") - puts("in/%Y/") == pytest.approx(million_files_of_444_days)
 
 
 def test_small_files_pay_for_no_transition_and_large_ones_are_stored_for_less() -> None:
@@ -74,7 +75,16 @@ def test_small_files_pay_for_no_transition_and_large_ones_are_stored_for_less() 
     small, large = (month(replace(kept, kilobytes_a_file=size)) for size in (128, 200))
     assert (small["s3_transition_thousand"], small["s3_infrequent_gb_month"]) == (0, 0)
     assert large["s3_transition_thousand"] == pytest.approx(1_000_000 * 365 / 12 / 1000)
-    assert large["s3_infrequent_gb_month"] == pytest.approx(200 * 40)
+    assert large["s3_infrequent_gb_month"] == pytest.approx(200 * (40 + 30)), (
+        "a deleted file is an old version for 30 days"
+    )
+
+
+def test_files_that_go_before_they_would_move_are_never_in_infrequent_access() -> None:
+    kept = replace(LARGE, kilobytes_a_file=200, settings=Settings(keep_landed_days=20))
+    stored = month(kept)
+    assert (stored["s3_transition_thousand"], stored["s3_infrequent_gb_month"]) == (0, 0)
+    assert stored["s3_gb_month"] > 200 * (20 + 30)
 
 
 def test_tables_cost_metrics_only_where_they_are_measured() -> None:

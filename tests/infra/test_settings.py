@@ -12,6 +12,12 @@ from forebay.errors import InvalidConfiguration
 from infra.settings import Settings
 
 ROOT = Path(__file__).resolve().parents[2]
+TOPIC = "arn:aws:sns:eu-west-1:123456789012:drops"
+PYTHON = "s3://studio-tools/python.tar.gz"
+
+
+def many(count: int) -> str:
+    return ",".join(f"drops-{n:03}".ljust(62, "x") for n in range(count))
 
 
 def problems(context: dict[str, Any]) -> dict[str, str]:
@@ -67,7 +73,37 @@ def test_an_environment_that_is_not_declared_is_refused() -> None:
     [
         ({"landing_bucket": "studio-drops"}, "landing_bucket needs just one of"),
         ({"landing_key": "arn:aws:kms:eu-west-1:123456789012:key/abc"}, "give landing_bucket, too"),
-        ({"landing_ia_days": 60, "keep_landed_days": 60}, "must be more than landing_ia_days"),
+        ({"landing_bucket": "drops,more,drops", "landing_topic": TOPIC}, "landing_bucket names drops twice"),
+        ({"watched_tables": "alpha,beta,alpha"}, "watched_tables names alpha twice"),
+        ({"landing_bucket": many(48), "landing_topic": TOPIC}, "landing_bucket has 3,023 characters; 3,000 fit"),
+        (
+            {"landing_bucket": many(47), "landing_topic": TOPIC, "landing_prefix": "deep/" * 10},
+            "landing_bucket and landing_prefix make 6,439 characters of a policy; 5,500 fit",
+        ),
+        (
+            {"landing_bucket": "drops", "landing_topic": ",".join(f"{TOPIC}{n:0>80}" for n in range(60))},
+            "landing_topic has 7,259 characters; 5,000 fit",
+        ),
+        (
+            {"operators": ",".join(f"arn:aws:iam::{n:012}:root" for n in range(60))},
+            "operators has 1,859 characters; 1,700 fit",
+        ),
+        ({"keep_landed_days": 14}, "keep_landed_days must be 15 or more, or 0"),
+        (
+            {"prefix": "ssm-games", "engine": "emr-serverless", "python_modules": PYTHON},
+            "Systems Manager keeps names that",
+        ),
+        (
+            {
+                "landing_bucket": many(47),
+                "landing_topic": TOPIC,
+                "reconcile_below": "in/%Y/%m/%d/",
+                "table_metrics": ",".join(f"table_{n}" for n in range(100)),
+                "engine": "emr-serverless",
+                "python_modules": PYTHON,
+            },
+            "4,500 fit into a parameter of Systems Manager",
+        ),
         (
             {"landing_bucket": "forebay-dev-lake-1", "landing_topic": "arn:aws:sns:eu-west-1:123456789012:t"},
             "that name is taken",
@@ -88,13 +124,17 @@ def test_settings_that_do_not_fit_together_are_refused(context: dict[str, Any], 
 
 def test_all_that_does_not_fit_together_is_told_at_once() -> None:
     with pytest.raises(InvalidConfiguration) as refused:
-        Settings.from_context({"landing_bucket": "studio-drops", "keep_landed_days": 60, "delete_data": True})
+        Settings.from_context({"landing_bucket": "studio-drops", "keep_landed_days": 7, "delete_data": True})
     said = [problem.what for problem in refused.value.problems]
     assert [what.split()[0] for what in said] == ["landing_bucket", "keep_landed_days", "data"]
 
 
 @pytest.mark.parametrize(
-    "name", ["10.0.0.1", "xn--drops", "sthree-drops", "a..b", "drops-s3alias", "drops--ol-s3", "Drops", "ab", "d" * 64]
+    "name",
+    [
+        *("10.0.0.1", "xn--drops", "sthree-drops", "a..b", "drops-s3alias", "drops--ol-s3", "drops--use1-az4--x-s3"),
+        *("drops.mrap", "Drops", "ab", "d" * 64),
+    ],
 )
 def test_a_name_that_no_bucket_can_have_is_refused(name: str) -> None:
     assert "a bucket's name" in problems({"landing_bucket": name})["landing_bucket"]
@@ -110,6 +150,17 @@ def test_a_name_that_no_bucket_can_have_is_refused(name: str) -> None:
 def test_who_is_told_of_alarms_must_be_somebody(context: dict[str, Any], said: str) -> None:
     (told,) = problems(context).values()
     assert said in told
+
+
+@pytest.mark.parametrize("name", ["sthree-games", "sthree", "xn--games", "amzn-s3-demo"])
+def test_a_prefix_that_no_bucket_may_begin_with_is_refused(name: str) -> None:
+    assert "begin" in problems({"prefix": name})["prefix"]
+
+
+@pytest.mark.parametrize("prefix", ["in*/", "in?/", "in/${aws:username}/", "Game Drops/", 'in"/'])
+def test_a_landing_prefix_that_a_policy_or_s3_reads_otherwise_is_refused(prefix: str) -> None:
+    """A star is a wildcard in a policy and a star in a notification; S3 wants a space of a filter written as %20."""
+    assert "such as in/" in problems({"landing_prefix": prefix})["landing_prefix"]
 
 
 def test_the_longest_prefix_still_makes_names_that_s3_takes() -> None:

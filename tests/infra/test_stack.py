@@ -378,6 +378,19 @@ def test_landed_files_are_versioned_and_age_as_declared(made: Synthesized) -> No
     assert [name for name, rule in rules.items() if "Transitions" in rule] == ["large-landed-files"]
 
 
+def test_a_deleted_files_mark_goes_with_its_last_version(made: Synthesized) -> None:
+    rules = {r["Id"]: r for r in made.one("S3::Bucket", "Landing")["LifecycleConfiguration"]["Rules"]}
+    assert rules["old-versions"]["NoncurrentVersionExpiration"] == {"NoncurrentDays": 30}
+    assert rules["old-versions"]["ExpiredObjectDeleteMarker"], "the nightly search lists marks, too"
+
+
+def test_files_that_are_deleted_early_are_not_moved_before(tmp_path: Path) -> None:
+    service = synthesized(tmp_path, env="dev", keep_landed_days=20)
+    rules = {r["Id"]: r for r in service.one("S3::Bucket", "Landing")["LifecycleConfiguration"]["Rules"]}
+    assert rules["landed-files"]["ExpirationInDays"] == 20
+    assert not [name for name, rule in rules.items() if "Transitions" in rule or "ObjectSizeGreaterThan" in rule]
+
+
 def test_an_adopted_bucket_and_its_topic_are_used_and_not_changed(adopted: Synthesized) -> None:
     assert "Landing" not in adopted.of("S3::Bucket")
     assert set(adopted.of("SNS::Topic")) == {"AlarmTopic"}

@@ -145,7 +145,7 @@ def test_files_of_two_buckets_reach_the_queue_by_eventbridge(events: Deployment,
 
 def test_the_doctor_understands_eventbridge(events: Deployment, twin: Twin) -> None:
     assert [(one.check, one.what) for one in examine(events)] == []
-    s3, rule = twin.client("s3"), events.landed_rule.rpartition("/")[2]
+    s3, rule = twin.client("s3"), events.landed_rules[0].rpartition("/")[2]
     s3.put_bucket_notification_configuration(Bucket="drops-of-b", NotificationConfiguration={})
     twin.client("events").disable_rule(Name=rule)
     try:

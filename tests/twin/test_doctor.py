@@ -13,7 +13,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from forebay.operate.doctor import probe
-from forebay.operate.doctor.deployment import Deployment, look_up
+from forebay.operate.doctor.deployment import Deployment, Resource, look_up
 from forebay.operate.doctor.examination import AFTER, examine, guarded, name_of
 from forebay.operate.doctor.finding import Finding
 from forebay.operate.doctor.rights import NEEDED, policy_for_doctor
@@ -594,6 +594,24 @@ def test_a_probe_that_nobody_takes_off_the_queue_says_that_no_run_is_at_work(on:
     assert "still in the queue" in found.what
     assert "No run of the ingest job is at work" in found.why
     assert landed(on) == []
+
+
+def on_emr(on: Deployment) -> Deployment:
+    """The same, as if its jobs ran on EMR Serverless."""
+    others = tuple(one for one in on.resources if one.kind != "Glue::Job")
+    return replace(on, resources=(*others, Resource("EMRServerless::Application", "Engine", "00fexample")))
+
+
+def test_a_probe_that_waits_for_a_run_of_emr_names_the_application_whose_runs_to_look_at(on: Deployment) -> None:
+    (found,) = probed(on_emr(on), lambda key: None)
+    assert "still in the queue" in found.what
+    assert "No run" not in found.why, "nobody looked"
+    assert "list-job-runs --application-id 00fexample" in found.mend
+
+
+def test_quotas_of_glue_are_nothing_to_a_service_on_emr(on: Deployment) -> None:
+    low = answering(on_emr(on), "service-quotas", "list_service_quotas", {"Quotas": [QUOTA]})
+    assert list(CHECKS["account.glue_quotas"](low)) == []
 
 
 def test_a_probe_that_s3_did_not_announce_says_so(on: Deployment) -> None:

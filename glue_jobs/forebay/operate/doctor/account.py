@@ -62,6 +62,8 @@ def stack(on: Deployment) -> Iterator[Finding]:
 
 
 def glue_quotas(on: Deployment) -> Iterator[Finding]:
+    if on.emr_application:
+        return
     pages = on.client("service-quotas").get_paginator("list_service_quotas").paginate(ServiceCode="glue")
     allowed = {one["QuotaName"]: (one["Value"], one["QuotaCode"]) for page in pages for one in page["Quotas"]}
     jobs, dpus = _wanted(on)

@@ -63,6 +63,11 @@ class Deployment:
         return self.outputs["IngestJob"].removesuffix("-ingest")
 
     @property
+    def emr_application(self) -> str:
+        """What runs the jobs; empty where Glue does."""
+        return next(iter(self.of("EMRServerless::Application")), "")
+
+    @property
     def landing_buckets(self) -> list[str]:
         """Several where existing ones were adopted."""
         return self.outputs["LandingBucket"].split(",")
@@ -109,16 +114,16 @@ class Deployment:
         return [topic for topic in topics if topic not in ("", self.alarm_topic)]
 
     @property
-    def landed_rule(self) -> str:
-        """The ARN of the rule that fills our queue from EventBridge; empty where topics do."""
-        name = f"{self.name}-landed"
-        return f"arn:{self.partition}:events:{self.region}:{self.account}:rule/{name}" if self.owns(name) else ""
+    def landed_rules(self) -> list[str]:
+        """The ARNs of the rules that fill our queue from EventBridge; none where topics do."""
+        here = f"arn:{self.partition}:events:{self.region}:{self.account}:rule"
+        return [f"{here}/{name}" for name in self.of("Events::Rule") if name.startswith(f"{self.name}-landed")]
 
     @property
     def fillers(self) -> list[tuple[str, str]]:
         """Who puts notifications into our queue: the service, and the ARN of what it acts for."""
-        if self.landed_rule:
-            return [("events.amazonaws.com", self.landed_rule)]
+        if self.landed_rules:
+            return [("events.amazonaws.com", rule) for rule in self.landed_rules]
         return [("sns.amazonaws.com", topic) for topic in self.arrivals_topics]
 
     def queue_arn(self, url: str) -> str:

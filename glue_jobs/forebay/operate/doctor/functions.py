@@ -51,6 +51,6 @@ def rules(on: Deployment) -> Iterator[Finding]:
 
 
 def _unheard(on: Deployment, rule: str) -> str:
-    if on.landed_rule.endswith(f"/{rule}"):
+    if any(arn.endswith(f"/{rule}") for arn in on.landed_rules):
         return "Files that land do not get into the queue."
     return "Nobody hears of failed jobs."

@@ -24,7 +24,7 @@ def notification(on: Deployment) -> Iterator[Finding]:
     """A bucket that is not ours may announce its files by another way, which only the probe can tell."""
     for bucket in on.landing_buckets:
         found = on.client("s3").get_bucket_notification_configuration(Bucket=bucket)
-        if on.landed_rule:
+        if on.landed_rules:
             yield from _to_events(bucket, found)
         else:
             yield from _to_us(on, bucket, found)

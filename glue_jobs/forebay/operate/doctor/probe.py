@@ -93,6 +93,10 @@ def _where_it_is_stuck(on: Deployment, key: str, wait_s: float, lost_before: int
     running = [state for state in states if state in AT_WORK]
     if _count(on, on.queue_url):
         what = f"after {wait_s:g} s the probe is still in the queue"
+        if on.emr_application:
+            why = "Look whether a run of the ingest job is at work. A start takes a minute or two, a backlog longer."
+            mend = f"aws emr-serverless list-job-runs --application-id {on.emr_application}"
+            return warning("probe.journey", what, why, mend)
         if not running:
             why = "No run of the ingest job is at work: start_ingest did not start one, or the last one failed."
             mend = f"aws glue get-job-runs --job-name {on.outputs['IngestJob']} --max-results 1"

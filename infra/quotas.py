@@ -1,0 +1,68 @@
+"""What AWS's quotas leave room for, asked of settings before anything is deployed. Pure.
+
+In: settings. Out: sentences that say what is too much. `tests/infra/test_quotas.py` synthesizes a service of just this size and
+holds its template to the quotas themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from infra.forms import listed
+
+if TYPE_CHECKING:
+    from infra.settings import Settings
+
+__all__ = ["MOST_CHARACTERS", "beyond_quotas"]
+
+LONGEST_BUCKET_NAME = 63
+LONGEST_REST = len("-artefacts-123456789012-ap-southeast-2")
+MOST_WATCHED = 150
+"""A stack has 500 resources at most, and about 150 without them."""
+MOST_CHARACTERS = 3000
+"""A function's environment holds 4 KB in all."""
+MOST_IN_A_TRUST = 1700
+"""A role's trust policy has 2,048 characters. https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_iam-quotas.html"""
+MOST_IN_A_STATEMENT = 5500
+"""The CDK moves what an inline policy cannot hold into managed ones, of 6,144 characters, a whole statement at a time."""
+AROUND_A_BUCKET = len('"arn:aws-us-gov:s3:::/*",')
+MOST_IN_A_QUEUES_POLICY = 5000
+"""Of 8,192 bytes. https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/quotas-policies.html"""
+MOST_IN_A_PARAMETER = 4500
+"""Systems Manager keeps 8 KB at most; a job's definition takes 3."""
+LENGTHS = {
+    "landing_bucket": (MOST_CHARACTERS, "a function's environment"),
+    "watched_tables": (MOST_CHARACTERS, "a function's environment"),
+    "landing_topic": (MOST_IN_A_QUEUES_POLICY, "a queue's policy"),
+    "producer_accounts": (MOST_IN_A_QUEUES_POLICY, "a bucket's policy"),
+    "analysts": (MOST_IN_A_TRUST, "a role's trust policy"),
+    "operators": (MOST_IN_A_TRUST, "a role's trust policy"),
+}
+
+
+def beyond_quotas(settings: Settings) -> Iterator[str]:
+    if (count := len(settings.watched)) > MOST_WATCHED:
+        yield f"watched_tables names {count} tables; {MOST_WATCHED} fit into a stack, with two alarms for each"
+    for name, (most, where) in LENGTHS.items():
+        if (length := len(getattr(settings, name))) > most:
+            yield f"{name} has {length:,} characters; {most:,} fit into {where}"
+    buckets = listed(settings.landing_bucket)
+    said = sum(AROUND_A_BUCKET + len(bucket) + len(settings.landing_prefix) for bucket in buckets)
+    if said > MOST_IN_A_STATEMENT:
+        yield f"landing_bucket and landing_prefix make {said:,} characters of a policy; {MOST_IN_A_STATEMENT:,} fit"
+    if settings.engine == "emr-serverless":
+        yield from _beyond_a_parameter(settings, buckets)
+    if len(settings.name) + LONGEST_REST > LONGEST_BUCKET_NAME:
+        yield f"the prefix {settings.name!r} is too long for the names of buckets"
+
+
+def _beyond_a_parameter(settings: Settings, buckets: list[str]) -> Iterator[str]:
+    """Which has the definition of a job of EMR Serverless."""
+    below = settings.reconcile_below or settings.landing_prefix
+    said = sum(len(f"s3://{bucket}/{below},") for bucket in buckets) + len(settings.measured_tables)
+    if said > MOST_IN_A_PARAMETER:
+        yield (
+            f"landing_bucket, reconcile_below and the measured tables make {said:,} characters; {MOST_IN_A_PARAMETER:,} fit "
+            "into a parameter of Systems Manager"
+        )
