@@ -22,7 +22,7 @@ A_PAGE = 1000
 
 @dataclass(frozen=True)
 class Page:
-    """`last` is the key up to which the bucket was listed; empty where keys were given."""
+    """`last` is the key up to which the bucket was listed, or how many of the given names were looked for; empty at the end."""
 
     files: list[LandedFile]
     missing: list[str] = field(default_factory=list)
@@ -44,7 +44,7 @@ def asked_for(event: dict[str, Any], bucket: str, within: str, s3: Any) -> Itera
     if ways == ["prefix"]:
         return _below(_within([str(event["prefix"])], within)[0], bucket, s3, event)
     keys = event["keys"] if ways == ["keys"] else _lines(s3, str(event["manifest"]))
-    return _named(_within(keys, within), bucket, s3)
+    return _named(_within(keys, within), bucket, s3, _names_done(event))
 
 
 def _within(keys: Sequence[str], prefix: str) -> Sequence[str]:
@@ -68,7 +68,15 @@ def _between(since: datetime | None, written: datetime, until: datetime | None) 
     return (since is None or written >= since) and (until is None or written < until)
 
 
-def _named(keys: Sequence[str], bucket: str, s3: Any) -> Iterator[Page]:
+def _names_done(event: dict[str, Any]) -> int:
+    after = str(event.get("after") or "0")
+    if not after.isdecimal():
+        hint = "give what the last call answered"
+        raise InvalidConfiguration.one("event.after", f"is no number of names: {after!r}", hint)
+    return int(after)
+
+
+def _named(keys: Sequence[str], bucket: str, s3: Any, done: int) -> Iterator[Page]:
     def look(key: str) -> LandedFile | str:
         try:
             head = s3.head_object(Bucket=bucket, Key=key)
@@ -79,10 +87,11 @@ def _named(keys: Sequence[str], bucket: str, s3: Any) -> Iterator[Page]:
         return _found(bucket, key, head, head["ContentLength"])
 
     with ThreadPoolExecutor(AT_ONCE) as threads:
-        for at in range(0, len(keys), A_PAGE):
+        for at in range(done, len(keys), A_PAGE):
             looked = list(threads.map(look, keys[at : at + A_PAGE]))
             found = [one for one in looked if isinstance(one, LandedFile)]
-            yield Page(found, [one for one in looked if isinstance(one, str)])
+            last = str(at + A_PAGE) if at + A_PAGE < len(keys) else ""
+            yield Page(found, [one for one in looked if isinstance(one, str)], last)
 
 
 def _found(bucket: str, key: str, said: dict[str, Any], size: int) -> LandedFile:
@@ -93,8 +102,8 @@ def _found(bucket: str, key: str, said: dict[str, Any], size: int) -> LandedFile
 
 def _lines(s3: Any, place: str) -> list[str]:
     bucket, _, key = place.removeprefix("s3://").partition("/")
-    text = s3.get_object(Bucket=bucket, Key=key)["Body"].read().decode()
-    return [line for line in text.splitlines() if line.strip()]
+    lines = s3.get_object(Bucket=bucket, Key=key)["Body"].iter_lines()  # a long list is not held twice
+    return [line.decode() for line in lines if line.strip()]
 
 
 def _moment(event: dict[str, Any], name: str) -> datetime | None:

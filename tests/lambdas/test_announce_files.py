@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
+from botocore.response import StreamingBody
 
 from forebay.errors import InvalidConfiguration, TryAgain
 from forebay.notification.reading import read_message
@@ -53,9 +55,8 @@ class S3:
         return {**said, "ContentLength": said["Size"], "VersionId": "null"}
 
     def get_object(self, **asked: Any) -> dict[str, Any]:
-        import io
-
-        return {"Body": io.BytesIO(self.bodies[f"{asked['Bucket']}/{asked['Key']}"])}
+        body = self.bodies[f"{asked['Bucket']}/{asked['Key']}"]
+        return {"Body": StreamingBody(io.BytesIO(body), len(body))}
 
 
 class Sqs:
@@ -108,6 +109,19 @@ def test_when_time_runs_out_the_next_call_goes_on_where_this_one_stopped() -> No
 
 
 @pytest.mark.parametrize("way", ["keys", "manifest"])
+def test_a_long_list_goes_on_where_time_ran_out_too(way: str) -> None:
+    """A million names take longer than a function may run."""
+    keys = [f"in/{n:04}" for n in range(1500)]
+    s3, sqs = S3(*keys), Sqs()
+    s3.bodies["lists/long"] = "\n".join(keys).encode()
+    event = {"keys": keys} if way == "keys" else {"manifest": "s3://lists/long"}
+    first = done(event, s3, sqs, pages=0)
+    assert (first["announced"], first["after"]) == (1000, "1000")
+    assert done({**event, "after": "1000"}, s3, sqs, pages=0) == {"announced": 500, "missing": [], "after": None}
+    assert [key for key, *_ in sqs.files()] == keys
+
+
+@pytest.mark.parametrize("way", ["keys", "manifest"])
 def test_named_files_are_announced_and_those_that_are_gone_are_said(way: str) -> None:
     s3, sqs = S3("in/a", "in/b"), Sqs()
     s3.bodies["lists/today"] = b"in/a\nin/gone\n\nin/b\n"
@@ -143,6 +157,7 @@ def test_what_the_queue_goes_on_refusing_is_named_after_the_others_were_sent() -
         ({"prefix": "in/", "keys": ["in/a"]}, "says not which files"),
         ({"prefix": "elsewhere/"}, "key 'elsewhere/': is no file that lands"),
         ({"keys": ["in/a", "elsewhere/b"]}, "key 'elsewhere/b': is no file that lands"),
+        ({"keys": ["in/a"], "after": "in/a"}, "event.after: is no number of names: 'in/a'"),
         ({"prefix": "in/", "since": "yesterday"}, "event.since: is no time: 'yesterday'"),
     ],
 )
