@@ -573,6 +573,18 @@ def dashboard_body(service: Synthesized) -> Any:
     return json.loads(text(page["Properties"]["DashboardBody"]))
 
 
+def test_a_function_that_reads_an_object_for_each_table_has_time_for_thousands(made: Synthesized) -> None:
+    seconds = {name: one["Properties"]["Timeout"] for name, one in made.of("Lambda::Function").items()}
+    reads = [role.removesuffix("Role") for role, rights in made.policies().items() if reads_health(rights)]
+    assert sorted(reads) == ["FunctionsPlanCompaction", "FunctionsStatusPage"]
+    assert all(seconds[name] == 300 for name in reads)
+    assert seconds["FunctionsStartIngest"] == 60
+
+
+def reads_health(rights: dict[str, list[str]]) -> bool:
+    return any(place.endswith("_forebay/health/*") for place in rights.get("s3:GetObject", ()))
+
+
 def test_every_metric_on_the_dashboard_is_one_that_an_event_carries(service: Synthesized) -> None:
     shown = metrics_in(dashboard_body(service))
     assert len(shown) > 20, "the reader of dashboards found too little to be right"
