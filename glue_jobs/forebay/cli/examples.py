@@ -67,6 +67,12 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("forebay privacy scan alpha", "which fields look personal?"),
         ("forebay privacy scan parked --rows 1000 --json", "for machines"),
     ),
+    "privacy erase": (
+        ("forebay privacy erase 4711 --service ./my-service --dry-run", "how many rows of which tables"),
+        ("forebay privacy erase --from persons.txt --service ./my-service", "thousands at once; asks first"),
+        ("forebay privacy erase --service ./my-service --now", "finish what is left, and delete old files at once"),
+    ),
+    "privacy report": (("forebay privacy report 3 --service ./my-service", "what was erased, and when it is gone"),),
     "privacy secret": (("forebay privacy secret s3://studio-secrets/forebay-tokens", "once, before the first token"),),
     "lease show": (("forebay lease show", "who holds them"),),
     "lease break": (("forebay lease break", "shows who holds it, and asks"),),

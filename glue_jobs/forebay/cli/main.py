@@ -74,7 +74,7 @@ COMMANDS = {
     "quarantine": Command("forebay.cli.held", "quarantine", "Look at records that were refused, and retry them."),
     "parked": Command("forebay.cli.held", "parked", "Look at records that no table wanted, and load them."),
     "export": Command("forebay.cli.export", "export", "Write what changed in a table as files for other tools."),
-    "privacy": Command("forebay.cli.privacy", "app", "Find what is personal, and make the secret of tokens."),
+    "privacy": Command("forebay.cli.privacy", "app", "Find what is personal, and erase persons."),
     "compact": Command("forebay.cli.upkeep", "compact", "Rewrite small files into large ones; no row changes."),
     "merge": Command("forebay.cli.upkeep", "merge", "Bring the states of tables in mode merge up to date."),
     "maintain": Command("forebay.cli.upkeep", "maintain", "Delete files that no readable version needs."),

@@ -1,24 +1,33 @@
-"""`forebay privacy`: find personal data that nobody declared, and make the secret of tokens."""
+"""`forebay privacy`: find personal data that nobody declared, make the secret of tokens, and erase persons."""
 
 from __future__ import annotations
 
+import sys
 from dataclasses import asdict
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from forebay.cli.options import AsJson, Lake
-from forebay.cli.show import columns, console, print_json
+from forebay.cli.confirm import confirm
+from forebay.cli.history import leave_record
+from forebay.cli.options import AsJson, DryRun, Lake, Service, Yes
+from forebay.cli.show import columns, console, error_console, print_json
 from forebay.errors import Halt, InvalidConfiguration
+from forebay.spark.signals import interrupts_wait
+
+if TYPE_CHECKING:
+    from forebay.operate.erase import Outlook
 
 __all__ = ["app"]
 
-app = typer.Typer(help="Find what is personal, and make the secret of tokens.", no_args_is_help=True)
+app = typer.Typer(help="Find what is personal, and erase persons.", no_args_is_help=True)
+FINISHES = "finishes this table, then stops; once more: at once. The same command goes on"
 
 
 @app.callback()
 def privacy() -> None:
-    """Find what is personal, and make the secret of tokens."""
+    """Find what is personal, and erase persons."""
 
 
 @app.command()
@@ -64,3 +73,138 @@ def secret(address: Annotated[str, typer.Argument(help="Where it shall lie: s3:/
         console.print(f"made {address}; let nobody but the ingest job read it")
     elif secret_at(address):
         raise Halt(f"{address} holds a secret already, and it stays")
+
+
+@app.command()
+def erase(
+    lake: Lake,
+    persons: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[SUBJECT]...", help="Values of the field that says whose a record is."),
+    ] = None,
+    source: Annotated[
+        Path | None, typer.Option("--from", help="A file with one subject a line; - is what is piped in.")
+    ] = None,
+    service: Service = "",
+    now: Annotated[
+        bool, typer.Option("--now", help="Delete old files at once. Readers of older versions find them gone.")
+    ] = False,
+    force: Annotated[bool, typer.Option("--force", help="Erase unknown and very common subjects, too.")] = False,
+    wait_s: Annotated[
+        float, typer.Option(min=0, help="How long a batch or a compaction that is under way may take.")
+    ] = 600,
+    dry_run: DryRun = False,
+    yes: Yes = False,
+    as_json: AsJson = False,
+) -> None:
+    """Erase persons: their rows leave all tables, the quarantine and the parked records.
+
+    Late records of theirs stay out. Ingest goes on meanwhile. Files of older versions are deleted by maintenance, once the
+    table's time travel is over, or with --now. An interrupted erasure is finished first when you repeat it; without a subject
+    it is all that is done. The signed report names the objects in the landing bucket that hold their records. There is no undo.
+    """
+    from forebay.declaration.service import load_service
+    from forebay.operate import erase as erasing
+    from forebay.operate.lake_view import view_of
+
+    declared, view = load_service(service), view_of(lake)
+    who = _persons(persons or [], source)
+    outlook = erasing.look(view, declared, who)
+    if (last := erasing.last_version(view, declared)) and last != declared.version:
+        said = f"the newest file was loaded by declarations {last}, and these are {declared.version}"
+        error_console.print(f"{said}: late records stay out once the ingest job has these", markup=False)
+    if not dry_run:
+        for plan in erasing.unfinished(view, declared):
+            error_console.print(f"goes on with erasure {plan.number}, of {len(plan.tokens):,} persons")
+            _carry_out(view, declared, plan, wait_s, as_json=as_json)
+    if who:
+        _must_be_erasable(outlook, force=force)
+        if dry_run or not as_json:
+            _show(outlook, as_json=as_json)
+        done = () if force else (*outlook.unknown, *outlook.known_before)
+        wanted = [token for person, token in outlook.tokens.items() if person not in done]
+        if dry_run or not wanted:
+            raise typer.Exit(1 if len(outlook.unknown) == len(outlook.tokens) else 0)
+        if not yes:
+            confirm(f"Erase {len(wanted):,} persons? Nobody can bring their rows back.")
+        _carry_out(view, declared, erasing.begin(view, declared, wanted), wait_s, as_json=as_json)
+    if not dry_run:
+        went = erasing.erase_now(view, declared, due_only=not now, wait_s=wait_s)
+        if went:
+            error_console.print(f"{went:,} objects that held them were deleted")
+
+
+@app.command()
+def report(
+    lake: Lake,
+    number: Annotated[int, typer.Argument(min=1, help="The number of the erasure.")],
+    service: Service = "",
+) -> None:
+    """Show the report of an erasure as JSON, and check its signature."""
+    from forebay.declaration.service import load_service
+    from forebay.operate.erase_report import renewed_report
+    from forebay.operate.lake_view import view_of
+
+    declared = load_service(service)
+    found = renewed_report(view_of(lake), declared, number)
+    if found is None:
+        raise InvalidConfiguration.one("NUMBER", f"there is no report of erasure {number} of {declared.name}")
+    print_json([found])
+
+
+def _persons(named: list[str], source: Path | None) -> list[str]:
+    if source is None:
+        return named
+    try:
+        text = sys.stdin.read() if str(source) == "-" else source.read_text()
+    except (OSError, UnicodeDecodeError) as why:
+        raise InvalidConfiguration.one(f"--from {source}", f"cannot be read: {why}") from None
+    return [*named, *(line.strip() for line in text.splitlines() if line.strip())]
+
+
+def _must_be_erasable(outlook: Outlook, *, force: bool) -> None:
+    hint = "" if force else "; --force keeps late records out"
+    for person in outlook.unknown:
+        error_console.print(f"{person}: nothing of this person is kept{hint}", markup=False)
+    for person in outlook.known_before:
+        error_console.print(f"{person}: is erased already", markup=False)
+    if outlook.common and not force:
+        person, why = next(iter(outlook.common.items()))
+        raise InvalidConfiguration.one(f"SUBJECT {person!r}", f"is no person, it seems: it {why}", "--force erases it")
+
+
+def _show(outlook: Outlook, *, as_json: bool) -> None:
+    found = [
+        {"table": name, "rows": sum(tally.by_token.values()), "of": tally.rows, "persons": len(tally.by_token)}
+        for name, tally in outlook.tables.items()
+    ]
+    if as_json:
+        print_json(found)
+        return
+    shown = columns("table", ">rows", ">of", ">persons")
+    for one in found:
+        shown.add_row(str(one["table"]), *(f"{one[name]:,}" for name in ("rows", "of", "persons")))
+    console.print(shown)
+
+
+def _carry_out(view: Any, declared: Any, plan: Any, wait_s: float, *, as_json: bool) -> None:
+    from forebay.operate import erase as erasing
+
+    with interrupts_wait(FINISHES):
+        done = erasing.carry_out(view, declared, plan, wait_s=wait_s, tell=lambda said: error_console.print(said))
+    rows = sum(one["rows"] for one in done["tables"])
+    leave_record(view.lake, f"privacy erase: {len(plan.tokens):,} persons, {rows:,} rows, erasure {plan.number}")
+    if as_json:
+        print_json([done])
+        return
+    console.print(
+        f"erasure {plan.number}: {rows:,} rows are {done['rows_became']}; from disk they are gone by {done['gone_by']}; "
+        f"{len(done['landing']):,} objects in the landing bucket hold their records; `forebay privacy report {plan.number}`"
+    )
+    for one in done["tables"]:
+        if one["refused"]:
+            error_console.print(f"{one['table']}: is left as it is: it {one['refused']}", markup=False)
+    if unsearched := [one["table"] for one in done["tables"] if not one["searched"]]:
+        error_console.print(f"do not say whose their rows are, and stay: {', '.join(unsearched)}", markup=False)
+    if any(one["refused"] for one in done["tables"]):
+        raise typer.Exit(1)

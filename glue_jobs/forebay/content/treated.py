@@ -23,7 +23,7 @@ from forebay.declaration.form import EXPLODED, PARENT, Form, Keys
 from forebay.declaration.personal import PersonalField, of_elements, of_surrounded
 from forebay.privacy.erased import erased_at
 from forebay.privacy.secret import secret_at
-from forebay.privacy.subject import subject_paths, subject_tokens
+from forebay.privacy.subject import may_be_of, subject_paths, subject_tokens
 from forebay.privacy.swift import swiftly_treated
 from forebay.privacy.text import pattern_of, treated_text
 
@@ -67,7 +67,9 @@ def _erased(texts: pa.StringArray, form: Form) -> pa.BooleanArray | None:
     named = pc.fill_null(pc.match_substring_regex(texts, pattern), False).to_pylist()
     erased, secret = erased_at(form.erased), secret_at(form.secret)
     found = [
-        names and not erased.isdisjoint(subject_tokens(text, paths, secret))
+        names
+        and may_be_of(text, form.subject, erased, secret)
+        and not erased.isdisjoint(subject_tokens(text, paths, secret))
         for names, text in zip(named, texts.to_pylist(), strict=True)
     ]
     return pa.array(found, pa.bool_()) if any(found) else None

@@ -4,7 +4,7 @@
 * `objects` bytes by name, in S3 or in a folder, durable and conditional      * `ranged` an object, read in part
 * `lease` one driver at a time      * `stop` a request that a running job should stop
 * `paused` tables whose rows wait      * `rollback_plan` tables that are going back
-* `rows` of Arrow, as Python has them
+* `rows` of Arrow, as Python has them      * `conflict` commits that others may come before
 * `safety` is it safe for several writers? Sessions of all that writes      * `guard` is it safe beside foreign ones?
 * `health` the state of each table, in small objects
 """

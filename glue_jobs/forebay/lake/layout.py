@@ -10,6 +10,7 @@ __all__ = [
     "DERIVED_BY",
     "DERIVED_FROM",
     "ERASED",
+    "EXPIRED",
     "HEALTH",
     "HOME",
     "IDS",
@@ -55,6 +56,8 @@ OWN_TABLES = (LEDGER, QUARANTINE, PARKED, QUALITY, IDS)
 
 CHECKPOINT = f"{HOME}/checkpoints/ingest"
 ERASED = f"{HOME}/erased"
+EXPIRED = f"{HOME}/expired"
+"""What left a table because it was too old, by table."""
 HEALTH = f"{HOME}/health"
 PROBES = f"{HOME}/probe"
 PAUSED = f"{HOME}/paused"

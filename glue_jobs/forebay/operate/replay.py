@@ -20,10 +20,10 @@ from deltalake import CommitProperties
 
 from forebay.aws.announce import announce, wait_while_full
 from forebay.errors import Halt, InvalidConfiguration, Problem
+from forebay.lake.conflict import commit
 from forebay.lake.layout import LEDGER
 from forebay.lake.paused import ALL, paused_tables
 from forebay.ledger.entry import REPLAY
-from forebay.operate.conflict import commit
 from forebay.operate.files import FileChoice, LedgerFile, of_one_service
 from forebay.operate.lake_view import LakeView, known_service, quoted
 

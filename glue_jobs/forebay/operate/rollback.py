@@ -27,8 +27,10 @@ from deltalake import CommitProperties, DeltaTable
 from deltalake.exceptions import DeltaError
 
 from forebay.errors import Halt, InvalidConfiguration
+from forebay.lake.conflict import commit
 from forebay.lake.layout import (
     DERIVED_FROM,
+    ERASED,
     IDS,
     LEDGER,
     ROLLBACK_PLAN,
@@ -40,7 +42,6 @@ from forebay.lake.objects import Objects, open_objects
 from forebay.lake.rollback_plan import rollback_plan
 from forebay.ledger.entry import REPLAY, ROLLED_BACK
 from forebay.operate.alone import alone
-from forebay.operate.conflict import commit
 from forebay.operate.files import LedgerFile
 from forebay.operate.lake_view import LakeView, known_table, quoted, rows_of
 
@@ -243,11 +244,19 @@ def _now_and_then(view: LakeView, name: str, to: int | datetime) -> tuple[DeltaT
     at = committed_at(open_objects(table_path(view.lake, name)), then.version())
     if isinstance(to, datetime) and at is not None and at > to:
         raise InvalidConfiguration.one(f"table {name}", f"did not exist at {to}", "its log begins later")
+    if any(table.transaction_version(app) != then.transaction_version(app) for app in _erasures(view)):
+        what = f"has rows in version {then.version()} of persons who were erased since"
+        raise InvalidConfiguration.one(f"table {name}", what, "name a later version")
     if unknown := sorted({*(table.protocol().writer_features or ())} - UNDERSTOOD):
         raise InvalidConfiguration.one(
             f"table {name}", f"has the feature {unknown[0]}", "RESTORE it with Spark, while no job runs"
         )
     return table, then
+
+
+def _erasures(view: LakeView) -> list[str]:
+    """Under which transactions rows of erased persons left."""
+    return [f"forebay/{service}/erase" for service in open_objects(f"{view.lake}/{ERASED}").folders()]
 
 
 def _table_back(view: LakeView, name: str, to: int | datetime) -> TableBack:

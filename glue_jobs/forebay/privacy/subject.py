@@ -7,15 +7,17 @@ every spelling that would share its column, and as often as it stands there. Nul
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
 from forebay.declaration.form import PARENT, Keys
 from forebay.declaration.personal import PersonalField, means, of_elements, of_surrounded
+from forebay.privacy.text import spelt_so
 from forebay.privacy.token import token_of
 
-__all__ = ["remembered_token", "subject_paths", "subject_tokens", "values_at"]
+__all__ = ["may_be_of", "remembered_token", "subject_paths", "subject_tokens", "values_at"]
 
 
 class _Members(list[Any]):
@@ -40,6 +42,21 @@ def subject_tokens(text: str, paths: Sequence[Keys], secret: bytes) -> set[str]:
     except (ValueError, RecursionError):
         return set()
     return {remembered_token(value, secret) for path in paths for value in values_at(record, path)}
+
+
+def may_be_of(text: str, subject: Keys, tokens: Collection[str], secret: bytes) -> bool:
+    """Whether the text may be of one of these, without parsing it. Without a backslash a quote ends a string."""
+    pattern = _last_key(subject)
+    if pattern is None or "\\" in text:
+        return True
+    values = (found[1] for found in pattern.finditer(text))
+    return any(one in "[{" or remembered_token(one.strip('"'), secret) in tokens for one in values)
+
+
+@lru_cache(maxsize=100)
+def _last_key(subject: Keys) -> re.Pattern[str] | None:
+    spelt = spelt_so(subject[-1].lower())
+    return None if spelt is None else re.compile(rf'"{spelt}\s*:\s*("[^"]*"|[\[{{]|[^\s,\]}}]+)')
 
 
 def values_at(value: Any, path: Keys) -> Iterator[str]:

@@ -70,6 +70,7 @@ class Snapshot:
     configuration: Mapping[str, str]
     reader_features: frozenset[str] = frozenset()
     writer_features: frozenset[str] = frozenset()
+    columns: tuple[str, ...] = ()
 
     @property
     def version(self) -> int:
@@ -162,6 +163,7 @@ class _Replay:
             dict(self.metadata.get("configuration") or {}),
             reading,
             writing,
+            tuple(fields),
         )
 
     # --- inside ---

@@ -8,7 +8,7 @@ import pytest
 from deltalake.exceptions import CommitFailedError, DeltaError
 
 from forebay.errors import Halt
-from forebay.operate.conflict import ATTEMPTS, commit
+from forebay.lake.conflict import ATTEMPTS, commit
 
 
 def refusing(times: int, error: type[Exception] = CommitFailedError) -> Callable[[], str]:

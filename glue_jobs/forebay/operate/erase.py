@@ -1,0 +1,283 @@
+"""Persons are erased: their rows leave every table, and what is left of them on disk goes once it is due.
+
+In: a view of the lake, the declarations, and who. Out: an `Outlook` to look at, then a report. The order is: a durable plan;
+the list of erased persons, which keeps their late records out; the end of every batch that does not know the list yet; one
+commit for each table, for all persons at once; the ledger, where rows that left are dropped. Each step can be said again, and
+does then what is left. Ingest, merges and compactions go on beside. No plan, list, log or report names a person.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+
+from forebay.batch.plan import Plans
+from forebay.batch.retry_plan import PLAN as RETRY_PLAN
+from forebay.batch.retry_plan import RetryPlan
+from forebay.declaration.service import Service
+from forebay.errors import Halt, InvalidConfiguration
+from forebay.lake.layout import (
+    DERIVED_FROM,
+    LEDGER,
+    OWN_TABLES,
+    PARKED,
+    PLANS,
+    QUARANTINE,
+    TOMBSTONES,
+    erased_of,
+    lease_of,
+    plans_of,
+)
+from forebay.lake.lease import hold
+from forebay.lake.log.listing import NoTable, UnsupportedTable
+from forebay.lake.log.tables import own_tables
+from forebay.lake.objects import open_objects
+from forebay.operate.erase_report import report_of
+from forebay.operate.lake_view import LakeView, quoted
+from forebay.privacy.erased import add_erased, erased_at, newest_list
+from forebay.privacy.secret import secret_at
+from forebay.privacy.token import token_of
+from forebay.upkeep.erase.counts import HELD, change_ledger
+from forebay.upkeep.erase.due import erasure_of, gone_from
+from forebay.upkeep.erase.plan import Done, ErasePlan, Erasures
+from forebay.upkeep.erase.table import Refused, TableErasure, Tally
+
+__all__ = ["Outlook", "begin", "carry_out", "erase_now", "last_version", "look", "unfinished"]
+
+NOBODY = frozenset(
+    {
+        "",
+        "-",
+        "-1",
+        "0",
+        "anonymous",
+        "false",
+        "guest",
+        "n/a",
+        "nan",
+        "nil",
+        "none",
+        "null",
+        "true",
+        "undefined",
+        "unknown",
+    }
+)
+"""What producers write where they know nobody."""
+MANY_ROWS, LARGE_SHARE = 1000, 0.05
+"""Of a table, that no one person has."""
+ASKED_AT_ONCE = 5000
+FOR_EVER = datetime.max.replace(tzinfo=UTC)
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """`tokens` by person. `tables` has the rows of each table in which there are some. `unknown` are persons of whom nothing is
+    kept, and `common` are no persons, it seems, and why."""
+
+    tokens: Mapping[str, str]
+    tables: Mapping[str, Tally]
+    unknown: tuple[str, ...]
+    known_before: tuple[str, ...]
+    common: Mapping[str, str]
+
+
+def look(view: LakeView, service: Service, persons: Iterable[str]) -> Outlook:
+    """Nothing is changed. Every data file is looked at, in the columns that say whose a row is."""
+    tokens = {person: token_of(person, _secret(service)) for person in dict.fromkeys(persons)}
+    plan = ErasePlan(0, "", service.name, tuple(sorted(tokens.values())))
+    tables: dict[str, Tally] = {}
+    for name in tables_of_service(view, service):
+        tally = _tally(erasure_of(view.lake, name, service, plan, note=_nothing))
+        if tally is not None and tally.by_token:
+            tables[name] = tally
+    found = {token for tally in tables.values() for token in tally.by_token}
+    newest = newest_list(view.lake, service.name)
+    before = erased_at(newest) if newest else frozenset()
+    return Outlook(
+        tokens,
+        tables,
+        tuple(person for person, token in tokens.items() if token not in found | before),
+        tuple(person for person, token in tokens.items() if token in before - found),
+        {person: why for person, token in tokens.items() if (why := _too_common(person, token, tables))},
+    )
+
+
+def last_version(view: LakeView, service: Service) -> str:
+    """Of the declarations by which the newest file was loaded: those of a job that knows no subject keep nobody out."""
+    of_service = f"where service = {quoted(service.name)}"
+    rows = view.query(LEDGER, f"select service_version from t {of_service} order by committed_at desc limit 1")
+    return str(rows[0]["service_version"]) if rows else ""
+
+
+def begin(view: LakeView, service: Service, tokens: Iterable[str]) -> ErasePlan:
+    """The plan, durable. From then on it is finished by whoever erases next."""
+    assert service.privacy is not None
+    at, anonymise = datetime.now(UTC).isoformat(), service.privacy.erased_rows == "anonymised"
+    plan = ErasePlan(0, at, service.name, tuple(sorted(set(tokens))), anonymise)
+    return Erasures(view.lake, service.name).begin(plan)
+
+
+def unfinished(view: LakeView, service: Service) -> list[ErasePlan]:
+    """Those whose rows have not all left yet."""
+    return [plan for plan in Erasures(view.lake, service.name).plans() if not plan.ended]
+
+
+def carry_out(
+    view: LakeView,
+    service: Service,
+    plan: ErasePlan,
+    *,
+    wait_s: float,
+    tell: Callable[[str], None] = lambda said: None,
+    sleep: Callable[[float], None] = time.sleep,
+) -> dict[str, Any]:
+    """The report. One process at a time does it; `LeaseHeld` says who."""
+    lease = hold(erased_of(view.lake, service.name), wait_s=0)
+    try:
+        erasures = Erasures(view.lake, service.name)
+        if plan.ledger_version < 0:
+            erased = add_erased(view.lake, service.name, plan.tokens)
+            _wait_for_batches(view, service, erased, wait_s, tell, sleep)
+            ledger = view.table(LEDGER)
+            assert ledger is not None
+            plan = replace(plan, erased=erased, ledger_version=ledger.version())
+            erasures.keep(plan)
+        for name in tables_of_service(view, service):
+            lease.check()
+            tell(f"{name} ...")
+            _erase_from(view, service, plan, erasures, name, wait_s)
+        lease.check()
+        leaving = _counted(view, plan, erasures.done(plan).values())
+        change_ledger(view.lake, plan.app_id, plan.number, leaving, as_of=plan.ledger_version)
+        erasures.keep(replace(plan, ended=True))
+        report = report_of(view, service, plan)
+        erasures.keep_report(plan, report)
+        return report
+    finally:
+        lease.let_go()
+
+
+def erase_now(view: LakeView, service: Service, *, due_only: bool, wait_s: float) -> int:
+    """What is left on disk goes: of all tables, or of those where it is due. How many objects."""
+    went, erasures = 0, Erasures(view.lake, service.name)
+    names = sorted({name for plan in erasures.plans() if not plan.gone_at for name in erasures.done(plan)})
+    for name in names:
+        lease = hold(lease_of(view.lake, name), wait_s=wait_s)
+        try:
+            went += gone_from(view.lake, name, service, now=datetime.now(UTC) if due_only else FOR_EVER)
+        finally:
+            lease.let_go()
+    return went
+
+
+def tables_of_service(view: LakeView, service: Service) -> list[str]:
+    """Where rows of its records may be: in tables that the ledger names, and in what is computed from them or kept aside."""
+    rows = view.query(LEDGER, f"select tables from t where service = {quoted(service.name)}")
+    made = {name for row in rows for name in dict(row["tables"] or ())}
+    there = view.tables()
+    computed = {name for name in there if name in {one.name for one in service.rollups} or _is_state(name, service)}
+    own = [name for name in own_tables(view.lake) if name in (QUARANTINE, PARKED) or name.startswith(TOMBSTONES)]
+    states = {f"{TOMBSTONES}/{name}" for name in computed}
+    return [
+        *sorted((made | computed | {name for name in there if service.maker_of(name)}) & set(there)),
+        *(name for name in own if name in OWN_TABLES or name in states),
+    ]
+
+
+# --- inside ---
+
+
+def _is_state(name: str, service: Service) -> bool:
+    from fnmatch import fnmatchcase
+
+    return any(table.merge is not None and fnmatchcase(name, table.merge.glob) for table in service.tables)
+
+
+def _secret(service: Service) -> bytes:
+    if not service.subject or service.privacy is None:
+        what = "says of no field whose record it is"
+        raise InvalidConfiguration.one(f"service {service.name}", what, "add [privacy] subject, such as user_id")
+    return secret_at(service.privacy.secret)
+
+
+def _nothing(done: Done) -> None:
+    """Nobody notes what is only looked at."""
+
+
+def _tally(erasure: TableErasure) -> Tally | None:
+    try:
+        return erasure.tally()
+    except (NoTable, UnsupportedTable, Refused):
+        return None
+
+
+def _too_common(person: str, token: str, tables: Mapping[str, Tally]) -> str:
+    if person.strip().lower() in NOBODY:
+        return "stands for nobody"
+    for name, tally in tables.items():
+        rows = tally.by_token.get(token, 0)
+        if rows > MANY_ROWS and rows > LARGE_SHARE * tally.rows:
+            return f"has {rows:,} of the {tally.rows:,} rows of {name}"
+    return ""
+
+
+def _erase_from(
+    view: LakeView, service: Service, plan: ErasePlan, erasures: Erasures, name: str, wait_s: float
+) -> None:
+    erasure = erasure_of(view.lake, name, service, plan, note=lambda done: erasures.note(plan, done))
+    lease = hold(lease_of(view.lake, name), wait_s=wait_s)
+    try:
+        erasure.erase(erasures.done(plan).get(name))
+    except NoTable:
+        pass
+    except (Refused, UnsupportedTable) as why:
+        at = datetime.now(UTC).isoformat()
+        erasures.note(plan, Done(name, -1, 0, {}, 0, at, at, refused=str(why)))
+    finally:
+        lease.let_go()
+
+
+def _counted(view: LakeView, plan: ErasePlan, done: Iterable[Done]) -> dict[str, dict[str, int]]:
+    """Rows that the ledger counts, by file and table. Rows of computed tables are no file's, and anonymised rows stay."""
+    leaving: dict[str, dict[str, int]] = {}
+    for one in done:
+        table = view.table(one.table) if one.rows and one.table not in HELD else None
+        is_files = table is not None and DERIVED_FROM not in table.metadata().configuration
+        if one.table in HELD or (is_files and not plan.anonymise):
+            for file_id, rows in one.files.items():
+                leaving.setdefault(file_id, {})[one.table] = rows
+    return leaving
+
+
+def _wait_for_batches(
+    view: LakeView,
+    service: Service,
+    erased: str,
+    wait_s: float,
+    tell: Callable[[str], None],
+    sleep: Callable[[float], None],
+) -> None:
+    """Until no batch and no retry is left that goes by an older list."""
+    until, told = time.monotonic() + wait_s, False
+    while waits := next(_going_by_older(view, service, erased), ""):
+        if time.monotonic() >= until:
+            raise Halt(f"{waits}. No row was touched; the same command goes on")
+        if not told:
+            tell(f"waits: {waits}")
+        told = True
+        sleep(1.0)
+
+
+def _going_by_older(view: LakeView, service: Service, erased: str) -> Iterator[str]:
+    for plan in Plans(open_objects(f"{view.lake}/{PLANS}"), service.name).left():
+        if plan.service.get("erased", "") < erased:
+            yield (
+                f"batch {plan.batch} began before and is half done; the ingest job finishes it, so start the job if none runs"
+            )
+    found = open_objects(plans_of(view.lake, service.name)).read(RETRY_PLAN)
+    if found is not None and RetryPlan.of_json(found).service.get("erased", "") < erased:
+        yield "a retry began before and is half done; `forebay quarantine retry` finishes it"

@@ -1,0 +1,96 @@
+"""What became of an erasure: which rows left which table, when they are gone from disk, and where their records still lie.
+
+In: a plan. Out: the report as JSON has it, with a signature: an HMAC of the service's secret. Who has the secret can tell that
+nobody changed the report; nobody else can.
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from forebay.declaration.service import Service
+from forebay.errors import Halt
+from forebay.lake.layout import LEDGER
+from forebay.operate.lake_view import LakeView, quoted
+from forebay.privacy.secret import secret_at
+from forebay.upkeep.erase.plan import Done, ErasePlan, Erasures
+
+__all__ = ["is_signed", "renewed_report", "report_of"]
+
+ASKED_AT_ONCE = 5000
+
+
+def report_of(view: LakeView, service: Service, plan: ErasePlan) -> dict[str, Any]:
+    """Signed, so that a reader who has the secret knows that nobody changed it."""
+    done = [one for _, one in sorted(Erasures(view.lake, service.name).done(plan).items())]
+    tables = [
+        {
+            "table": one.table,
+            "rows": one.rows,
+            "version": one.version,
+            "at": one.at,
+            "due_at": one.due_at,
+            "gone": one.gone is not None,
+            "objects_deleted": one.gone,
+            "refused": one.refused,
+            "searched": one.searched,
+        }
+        for one in done
+    ]
+    told = {
+        "erasure": plan.number,
+        "service": plan.service,
+        "asked_at": plan.at,
+        "persons": list(plan.tokens),
+        "rows_became": "anonymised" if plan.anonymise else "deleted",
+        "tables": tables,
+        "landing": _landing(view, done),
+        "gone_by": max((one.due_at for one in done), default=plan.at),
+        "is_gone": all(one.gone is not None for one in done if not one.refused) and not any(o.refused for o in done),
+    }
+    return {**told, "signature": _signature(told, _secret(service))}
+
+
+def renewed_report(view: LakeView, service: Service, number: int) -> dict[str, Any] | None:
+    """As it is kept, and where something went from disk since, as it is now. `Halt` where the kept one was changed."""
+    erasures = Erasures(view.lake, service.name)
+    report = erasures.report(number)
+    if report is None:
+        return None
+    if not is_signed(report, service):
+        raise Halt(f"the signature of report {number} does not hold: it was changed, or signed with another secret")
+    for plan in erasures.plans():
+        if plan.number == number and not report["is_gone"]:
+            report = report_of(view, service, plan)
+            erasures.keep_report(plan, report)
+    return report
+
+
+def is_signed(report: Mapping[str, Any], service: Service) -> bool:
+    told = {name: value for name, value in report.items() if name != "signature"}
+    return hmac.compare_digest(_signature(told, _secret(service)), str(report.get("signature", "")))
+
+
+def _landing(view: LakeView, done: Iterable[Done]) -> list[dict[str, Any]]:
+    """The objects that their rows came from: the records are there still."""
+    ids = sorted({file_id for one in done for file_id in one.files})
+    found: list[dict[str, Any]] = []
+    for at in range(0, len(ids), ASKED_AT_ONCE):
+        some = ", ".join(map(quoted, ids[at : at + ASKED_AT_ONCE]))
+        found += view.query(
+            LEDGER, f"select bucket, key, version_id from t where file_id in ({some}) order by bucket, key"
+        )
+    return found
+
+
+def _signature(told: Mapping[str, Any], secret: bytes) -> str:
+    text = json.dumps(told, sort_keys=True, separators=(",", ":")).encode()
+    return hmac.digest(secret, b"erasure report\0" + text, "sha256").hex()
+
+
+def _secret(service: Service) -> bytes:
+    assert service.privacy is not None
+    return secret_at(service.privacy.secret)

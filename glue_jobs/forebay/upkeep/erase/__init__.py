@@ -1,0 +1,9 @@
+"""Erasure: the rows of erased persons leave every table, and then every object that held them. So do rows past their time.
+
+* `plan` who is erased, and how far it is      * `places` where a table says whose a row is
+* `rows` the rows of a data file      * `table` one table, in one commit
+* `purge` what is gone from disk      * `due` and when
+* `counts` the ledger, after rows left      * `age` rows that are kept no longer
+
+No Spark. The run is `forebay.operate.erase`.
+"""

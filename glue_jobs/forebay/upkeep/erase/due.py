@@ -1,0 +1,103 @@
+"""What an erasure left on disk for as long as older versions may be read: gone from a table once it is due.
+
+In: a lake, a service, and one of its tables, which nobody else maintains meanwhile. Out: how many objects went. An erasure
+whose rows have not all left is not due. The table is looked at once more before: a merge may have brought a row of before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from fnmatch import fnmatchcase
+from functools import partial
+from typing import Any, BinaryIO
+
+from forebay.declaration.service import Service
+from forebay.lake.layout import DERIVED_FROM, PARKED, QUARANTINE, table_path
+from forebay.lake.log.listing import NoTable
+from forebay.lake.log.live_file import LiveFile
+from forebay.lake.log.snapshot import Snapshot, read_snapshot
+from forebay.lake.objects import open_objects
+from forebay.privacy.secret import secret_at
+from forebay.upkeep.erase.places import Place, personal_columns, subject_places
+from forebay.upkeep.erase.plan import Done, ErasePlan, Erasures
+from forebay.upkeep.erase.purge import purge
+from forebay.upkeep.erase.rows import Erased, Found, found_in
+from forebay.upkeep.erase.table import Find, Leaving, Refused, TableErasure
+
+__all__ = ["erasure_of", "gone_from", "readable_for"]
+
+USUAL = timedelta(days=7)
+
+
+def readable_for(table: str, service: Service) -> timedelta:
+    """How long older versions of a table can be read; the longest where several declarations may give the name."""
+    days = [one.time_travel_days for one in service.tables if any(fnmatchcase(table, glob) for glob in one.globs)]
+    return max((timedelta(days=number) for number in days), default=USUAL)
+
+
+def erasure_of(
+    lake: str, table: str, service: Service, plan: ErasePlan, *, s3: Any = None, note: Callable[[Done], None]
+) -> TableErasure:
+    leaving = Leaving(
+        plan.app_id,
+        plan.number,
+        partial(_finder, table, service, erased_by(plan, service)),
+        partial(_nulled, table, service, plan),
+    )
+    objects = open_objects(table_path(lake, table), s3=s3)
+    return TableErasure(table, objects, leaving, keep=readable_for(table, service), note=note)
+
+
+def erased_by(plan: ErasePlan, service: Service) -> Erased:
+    assert service.privacy is not None
+    return Erased(frozenset(plan.tokens), secret_at(service.privacy.secret), service.name)
+
+
+def places_in(snapshot: Snapshot, table: str, service: Service) -> tuple[Place, ...]:
+    return subject_places(table, service, snapshot.columns, snapshot.configuration.get(DERIVED_FROM))
+
+
+def _finder(table: str, service: Service, erased: Erased, snapshot: Snapshot) -> Find | None:
+    places = places_in(snapshot, table, service)
+
+    def find(content: BinaryIO, file: LiveFile) -> Found:
+        found = found_in(content, places, erased, file.partition)
+        if found.rows and any(place.column in dict(file.partition) for place in places):
+            raise Refused("is partitioned by whose its rows are, so its log names them")
+        return found
+
+    return find if places else None
+
+
+def _nulled(table: str, service: Service, plan: ErasePlan, snapshot: Snapshot) -> tuple[str, ...]:
+    """Of a table that is computed from another one, rows leave in any case: the next merge brings those that stay."""
+    kept_or_computed = table in (QUARANTINE, PARKED) or DERIVED_FROM in snapshot.configuration
+    return () if kept_or_computed or not plan.anonymise else personal_columns(table, service, snapshot.columns)
+
+
+def gone_from(lake: str, table: str, service: Service, *, now: datetime | None = None, s3: Any = None) -> int:
+    """`now` is later than it is, where nobody shall wait."""
+    if not service.subject:
+        return 0
+    now, erasures, went = now or datetime.now(UTC), Erasures(lake, service.name, s3=s3), 0
+    for plan in erasures.plans():
+        done = erasures.done(plan).get(table) if plan.ended and not plan.gone_at else None
+        if done is None or done.gone is not None or done.refused or datetime.fromisoformat(done.due_at) > now:
+            continue
+        objects = open_objects(table_path(lake, table), s3=s3)
+        erasure = erasure_of(lake, table, service, plan, s3=s3, note=lambda _: None)
+        try:
+            again = erasure.erase(None)
+        except NoTable:
+            erasures.note(plan, replace(done, gone=0))
+            continue
+        since = again.version if again.rows else done.version
+        places = places_in(read_snapshot(objects), table, service)
+        count = purge(objects, places, erased_by(plan, service), since=since)
+        erasures.note(plan, replace(done, gone=count))
+        if all(one.gone is not None for one in erasures.done(plan).values()):
+            erasures.keep(replace(plan, gone_at=datetime.now(UTC).isoformat()))
+        went += count
+    return went

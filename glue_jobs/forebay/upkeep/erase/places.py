@@ -1,0 +1,93 @@
+"""Where a table says whose a row is, and what else of a person its rows hold.
+
+In: the name of a table, the declarations, and the columns that it has. Out: `Place`s, each a column and the path in it. Pure.
+A declared column is read from its path and from nothing else. Other columns are known by their names, in every spelling that
+shares one. Records that are kept as text hold all of their fields.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from forebay.declaration.form import Keys
+from forebay.declaration.path import parse_path
+from forebay.declaration.personal import means
+from forebay.declaration.service import Service
+from forebay.declaration.table import Table
+from forebay.lake.layout import PARKED, QUARANTINE
+from forebay.privacy.subject import subject_paths
+from forebay.record.name import safe_name
+
+__all__ = ["TEXTS", "Place", "names", "personal_columns", "subject_places"]
+
+TEXTS = ("_rescued", "_record")
+"""Columns of tables with records, or parts of them, as text."""
+KEPT = {QUARANTINE: "record", PARKED: "record"}
+
+
+@dataclass(frozen=True)
+class Place:
+    """`path` is what is left of a field's path behind the column: none where the column is the field."""
+
+    column: str
+    path: Keys = ()
+
+
+def subject_places(table: str, service: Service, columns: Sequence[str], log: str | None = None) -> tuple[Place, ...]:
+    """`log` is the table that this one is computed from, if it is: it has the columns of that."""
+    paths = subject_paths(service.subject, [parse_path(one).keys for one in service.exploded])
+    if table in KEPT:
+        return tuple(Place(KEPT[table], path) for path in paths if KEPT[table] in columns)
+    for rollup in (one for one in service.rollups if one.name == table):
+        return tuple(
+            Place(name) for name, sql in rollup.group_by.items() if _names_a_subject(sql, rollup.tables, service)
+        )
+    made = service.maker_of(log or table)
+    found = (place for path in paths for place in _places_of(path, made, columns))
+    return tuple(dict.fromkeys(found))
+
+
+def personal_columns(table: str, service: Service, columns: Sequence[str]) -> tuple[str, ...]:
+    """All that is null in an anonymised row: the subject, what is personal, what is made of columns, and kept texts."""
+    made = service.maker_of(table)
+    fields = service.privacy.fields if service.privacy else ()
+    paths = [*subject_paths(service.subject, [parse_path(one).keys for one in service.exploded])]
+    paths += [path for one in fields for path in subject_paths(one.path)]
+    named = {place.column for path in paths for place in _places_of(path, made, columns)}
+    derived = {column.name for column in made.columns if column.expression is not None} if made else set()
+    partitions = set(made.partitions) if made else set()
+    return tuple(name for name in columns if name in (named | derived) - partitions)
+
+
+def _names_a_subject(sql: str, tables: Iterable[str], service: Service) -> bool:
+    """Whether a group of a rollup is a person."""
+    column = sql.strip().strip("`")
+    return any(Place(column) in subject_places(table, service, [column]) for table in tables)
+
+
+def _places_of(path: Keys, made: Table | None, columns: Iterable[str]) -> Iterator[Place]:
+    declared = {column.name: column for column in made.columns} if made else {}
+    joint = made.undeclared.flatten if made else None
+    for name in columns:
+        if name in TEXTS:
+            yield Place(name, path)
+        elif name in declared:
+            column = declared[name]
+            keys = parse_path(column.source).keys if column.of_record else ()
+            if keys and _leads(keys, path):
+                yield Place(name, path[len(keys) :])
+        elif names(path[0], name):
+            yield Place(name, path[1:])
+        elif joint is not None and len(path) > 1 and names(joint.join(path), name):
+            yield Place(name)
+
+
+def names(step: str, column: str) -> bool:
+    """Whether a column, or a field of one, is what a key of a record became."""
+    return means(step, column) or means(safe_name(step), column)
+
+
+def _leads(keys: Keys, path: Keys) -> bool:
+    """Whether a column of these keys holds the field, or is a part of it."""
+    return all(means(step, key) for step, key in zip(path, keys, strict=False)) and len(keys) <= len(path)

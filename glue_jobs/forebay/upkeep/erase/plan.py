@@ -1,0 +1,99 @@
+"""Who is erased, and how far it is: durable before anything happens, so that an erasure is finished whatever stops it.
+
+In: the place of a service's erasures. Out: `ErasePlan`s and, table by table, what was `Done`. No object names a person: they
+are known by their tokens. What will be done to a table is written before its commit, with the version that the commit gets.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from forebay.lake.layout import erased_of
+from forebay.lake.objects import open_objects
+
+__all__ = ["Done", "ErasePlan", "Erasures"]
+
+PLANS, DONE, REPORTS = "plans", "done", "reports"
+
+
+@dataclass(frozen=True)
+class ErasePlan:
+    """`ledger_version` is that of the ledger when no batch that knew them was left; -1 before that. `ended`: all rows left."""
+
+    number: int
+    at: str
+    service: str
+    tokens: tuple[str, ...]
+    anonymise: bool = False
+    erased: str = ""
+    ledger_version: int = -1
+    ended: bool = False
+    gone_at: str = ""
+
+    @property
+    def app_id(self) -> str:
+        return f"forebay/{self.service}/erase"
+
+
+@dataclass(frozen=True)
+class Done:
+    """Of one table. `version` is that of the commit, or of the table where no row was theirs; `files` are the rows that leave
+    by the landed file that they came from. `due_at`: from then on no object may hold them. `refused`: why nothing was done."""
+
+    table: str
+    version: int
+    rows: int
+    files: Mapping[str, int]
+    data_files: int
+    due_at: str
+    at: str
+    gone: int | None = None
+    """So many objects were deleted, once it was due."""
+    refused: str = ""
+    searched: bool = True
+    """Whether the table says whose its rows are."""
+
+
+class Erasures:
+    """Of one service, in one lake."""
+
+    def __init__(self, lake: str, service: str, *, s3: Any = None) -> None:
+        self._store = open_objects(erased_of(lake, service), s3=s3)
+
+    def plans(self) -> Iterator[ErasePlan]:
+        for name in self._store.names(PLANS):
+            if (found := self._store.read(f"{PLANS}/{name}")) is not None:
+                told = json.loads(found)
+                yield ErasePlan(**{**told, "tokens": tuple(told["tokens"])})
+
+    def begin(self, plan: ErasePlan) -> ErasePlan:
+        """With a number of its own."""
+        plan = replace(plan, number=max((one.number for one in self.plans()), default=0) + 1)
+        self.keep(plan)
+        return plan
+
+    def keep(self, plan: ErasePlan) -> None:
+        self._store.write(f"{PLANS}/{plan.number:010}.json", _json(plan))
+
+    def done(self, plan: ErasePlan) -> dict[str, Done]:
+        folder = f"{DONE}/{plan.number:010}/"
+        found = (self._store.read(one.name) for one in self._store.found(folder))
+        tables = (Done(**json.loads(one)) for one in found if one is not None)
+        return {one.table: one for one in tables}
+
+    def note(self, plan: ErasePlan, done: Done) -> None:
+        self._store.write(f"{DONE}/{plan.number:010}/{done.table}.json", _json(done))
+
+    def report(self, number: int) -> dict[str, Any] | None:
+        found = self._store.read(f"{REPORTS}/{number:010}.json")
+        return None if found is None else dict(json.loads(found))
+
+    def keep_report(self, plan: ErasePlan, report: Mapping[str, Any]) -> None:
+        self._store.write(f"{REPORTS}/{plan.number:010}.json", json.dumps(report, indent=1).encode())
+
+
+def _json(value: Any) -> bytes:
+    return json.dumps(asdict(value)).encode()

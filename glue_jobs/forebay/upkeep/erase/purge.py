@@ -1,0 +1,84 @@
+"""What held erased persons' rows goes from disk: files of older versions, change feeds, orphans, and the log of that time.
+
+In: a table from which their rows have left, at the version that has none of them. Out: how many objects were deleted. First
+the log gets a checkpoint, for the bounds of its data files name values: in earlier commits, in earlier checkpoints, and in all
+that was written beside them. Then every data file that is not live is looked into, also in change feeds, and of those no log
+knows. Said again, it finds what is left. Whoever still reads an older version finds its files gone: it is called once that is
+due.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from urllib.parse import unquote
+
+import pyarrow as pa
+from deltalake import DeltaTable
+
+from forebay.address import is_s3
+from forebay.aws.delta_rs import storage_options
+from forebay.lake.log.listing import LOG, list_log
+from forebay.lake.log.snapshot import read_snapshot
+from forebay.lake.objects import Objects
+from forebay.upkeep.erase.places import Place
+from forebay.upkeep.erase.rows import Erased, found_in
+
+__all__ = ["purge"]
+
+OF_A_VERSION = re.compile(rf"{LOG}(?:_commits/|_staged_commits/)?\.?(\d{{20}})\.")
+HADOOP_SUM = re.compile(r"(?:.*/)?\.(.+)\.crc")
+"""The checksum that Hadoop keeps beside a file on a disk."""
+
+
+def purge(table: Objects, places: Sequence[Place], erased: Erased, *, since: int) -> int:
+    """`since` is the first version without them."""
+    _checkpoint(table)
+    doomed = [*_old_log(table, since), *_old_files(table, places, erased)]
+    table.delete(doomed)
+    return len(doomed)
+
+
+def _checkpoint(table: Objects) -> None:
+    listing = list_log(table)
+    if listing.checkpoint_version < listing.version:
+        options = storage_options() if is_s3(table.place) else None
+        DeltaTable(table.place.replace("s3a://", "s3://"), storage_options=options).create_checkpoint()
+
+
+def _old_log(table: Objects, since: int) -> Iterator[str]:
+    """All of versions before `since`, and checkpoints up to the newest one: bounds outlive the files that they are of."""
+    newest = list_log(table).checkpoint_version
+    for found in table.found(LOG):
+        match = OF_A_VERSION.match(found.name)
+        if match and (int(match[1]) < min(since, newest) or (int(match[1]) < newest and ".checkpoint" in found.name)):
+            yield found.name
+
+
+def _old_files(table: Objects, places: Sequence[Place], erased: Erased) -> Iterator[str]:
+    """The files are listed before the log is read: one that is committed meanwhile is live."""
+    listed = [found.name for found in table.found() if not found.name.startswith(LOG)]
+    live = {unquote(file.path) for file in read_snapshot(table).files}
+    doomed = {name for name in listed if name not in live and _holds(table, name, places, erased)}
+    yield from doomed
+    sums = ((name, HADOOP_SUM.fullmatch(name)) for name in listed)
+    yield from (name for name, of in sums if of and f"{name.rpartition('/')[0]}/{of[1]}".lstrip("/") in doomed)
+
+
+def _holds(table: Objects, name: str, places: Sequence[Place], erased: Erased) -> bool:
+    if not name.endswith(".parquet"):
+        return False
+    content = table.open(name)
+    if content is None:
+        return False
+    with content:
+        try:
+            return bool(found_in(content, places, erased, _values_in(name)).rows)
+        except pa.ArrowInvalid:
+            return False  # no whole file: its writer died, or is not done
+
+
+def _values_in(name: str) -> tuple[tuple[str, str | None], ...]:
+    """Of a file that no version knows any more, the folders say its partition."""
+    pairs = (part.partition("=") for part in name.split("/")[:-1] if "=" in part)
+    return tuple((column, unquote(value)) for column, _, value in pairs)

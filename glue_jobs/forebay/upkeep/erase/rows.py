@@ -1,0 +1,226 @@
+"""The rows of a data file that are of erased persons: which they are, and the file without them.
+
+In: a Parquet file, the places that say whose a row is, and the tokens of the erased. Out: `Found`, how many rows of which
+landed file they are, and the bytes of a file that has them no more. A file is read by its row groups, and first in the columns
+alone that say whose a row is. All other rows stay as they are, in their order.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any, BinaryIO
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from forebay.declaration.form import Keys
+from forebay.declaration.personal import PersonalField, means
+from forebay.lake.log.live_file import Partition
+from forebay.privacy.subject import remembered_token, subject_tokens
+from forebay.privacy.text import pattern_of
+from forebay.table.statistics import Statistics
+from forebay.upkeep.erase.places import TEXTS, Place, names
+
+__all__ = ["Erased", "Found", "Rewritten", "found_in", "rewritten"]
+
+CODEC = "zstd"
+OF_FILES = ("_file_id", "file_id")
+OF_SERVICE = "service"
+LINE = "line"
+"""Of kept records. Without one it is a file that was kept whole, which is no record."""
+
+
+@dataclass(frozen=True)
+class Erased:
+    """Who they are, and the secret that tells."""
+
+    tokens: frozenset[str]
+    secret: bytes
+    service: str = ""
+
+
+@dataclass
+class Found:
+    """`files` counts rows by the file that they came from. `groups` has for each row group which of its rows they are."""
+
+    rows: int = 0
+    by_token: Counter[str] = field(default_factory=Counter)
+    files: Counter[str] = field(default_factory=Counter)
+    groups: list[pa.BooleanArray | None] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Rewritten:
+    content: pa.Buffer
+    stats: str
+    rows: int
+
+
+def found_in(file: BinaryIO, places: Sequence[Place], erased: Erased, partition: Partition = ()) -> Found:
+    """`partition` are values that all of its rows have, and that are not in the file. Of what several services keep together,
+    only the rows of this service are looked at."""
+    parquet, found = pq.ParquetFile(file), Found()
+    there, of_all = set(parquet.schema_arrow.names), _of_all(dict(partition), places, erased)
+    places = [place for place in places if place.column in there]
+    named = [name for name in OF_FILES if name in there]
+    if not places and not of_all:
+        return found
+    columns = list(dict.fromkeys([*(place.column for place in places), *named, *({LINE, OF_SERVICE} & there)]))
+    for group in range(parquet.num_row_groups):
+        rows = _plain(parquet.read_row_group(group, columns=columns))
+        which = _which(rows, places, erased, of_all)
+        if which is not None and OF_SERVICE in there and LINE in there:
+            ours = pc.fill_null(pc.equal(rows[OF_SERVICE].combine_chunks(), erased.service), False)
+            which = [tokens if own else set() for tokens, own in zip(which, ours.to_pylist(), strict=True)]
+        theirs = None if which is None else pa.array([bool(tokens) for tokens in which], pa.bool_())
+        found.groups.append(theirs)
+        for tokens in which or ():
+            found.by_token.update(tokens)
+            found.rows += bool(tokens)
+        if theirs is not None and named:
+            counts = pc.and_(theirs, rows[LINE].combine_chunks().is_valid()) if LINE in there else theirs
+            counted = pc.value_counts(rows[named[0]].combine_chunks().filter(counts)).to_pylist()
+            found.files.update({one["values"]: one["counts"] for one in counted if one["values"]})
+    return found
+
+
+def _of_all(partition: Mapping[str, str | None], places: Sequence[Place], erased: Erased) -> set[str]:
+    values = [partition.get(place.column) for place in places if not place.path]
+    return {remembered_token(value, erased.secret) for value in values if value is not None} & erased.tokens
+
+
+def rewritten(file: BinaryIO, found: Found, nulled: Sequence[str] = ()) -> Rewritten:
+    """Without these rows; or with them, and null in the columns that are `nulled`."""
+    parquet, statistics = pq.ParquetFile(file), Statistics()
+    into, schema = pa.BufferOutputStream(), _true_schema(parquet)
+    rows = 0
+    with pq.ParquetWriter(into, schema, compression=CODEC, store_schema=False) as writer:
+        for group, which in enumerate(found.groups):
+            piece = parquet.read_row_group(group).cast(schema)
+            if which is not None:
+                piece = _nulled(piece, which, nulled) if nulled else piece.filter(pc.invert(which))
+            if piece.num_rows:
+                statistics.observe(piece)
+                writer.write_table(piece, row_group_size=piece.num_rows)
+                rows += piece.num_rows
+    return Rewritten(into.getvalue(), statistics.as_json(), rows)
+
+
+def _true_schema(parquet: pq.ParquetFile) -> pa.Schema:
+    """What Spark wrote as INT96 is a moment. Arrow reads it without a zone, and Spark would read that back as another type."""
+    leaves = (parquet.schema.column(at) for at in range(len(parquet.schema)))
+    old = {leaf.path for leaf in leaves if leaf.physical_type == "INT96"}
+    moment = pa.timestamp("us", "UTC")
+    plain = _plain_schema(parquet.schema_arrow)
+    return pa.schema([pa.field(one.name, moment) if one.name in old else one for one in plain])
+
+
+def _plain(rows: pa.Table) -> pa.Table:
+    return rows.cast(_plain_schema(rows.schema))
+
+
+def _plain_schema(schema: pa.Schema) -> pa.Schema:
+    """delta-rs notes types of Arrow's own, of which Arrow itself cannot filter all."""
+    return pa.schema([one.with_type(_plain_type(one.type)) for one in schema])
+
+
+def _plain_type(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_struct(kind):
+        return pa.struct([one.with_type(_plain_type(one.type)) for one in kind])
+    if pa.types.is_map(kind):
+        return pa.map_(_plain_type(kind.key_type), kind.item_field.with_type(_plain_type(kind.item_type)))
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return pa.list_(kind.value_field.with_type(_plain_type(kind.value_type)))
+    if pa.types.is_string_view(kind) or pa.types.is_large_string(kind):
+        return pa.string()
+    return pa.binary() if pa.types.is_binary_view(kind) or pa.types.is_large_binary(kind) else kind
+
+
+def _nulled(piece: pa.Table, which: pa.BooleanArray, names: Sequence[str]) -> pa.Table:
+    for name in names:
+        if name in piece.schema.names:
+            at = piece.schema.get_field_index(name)
+            kind = piece.schema.field(at).type
+            column = pc.if_else(which, pa.scalar(None, kind), piece[name].combine_chunks())
+            piece = piece.set_column(at, piece.schema.field(at), column)
+    return piece
+
+
+def _which(rows: pa.Table, places: Sequence[Place], erased: Erased, of_all: set[str]) -> list[set[str]] | None:
+    """Of which erased persons each row is; None where none is of any."""
+    hits: list[set[str]] | None = [set(of_all) for _ in range(rows.num_rows)] if of_all else None
+    for place in places:
+        column = rows[place.column].combine_chunks()
+        for at, tokens in _hits(column, place.path, erased, text=place.column in TEXTS or place.column == "record"):
+            hits = hits or [set() for _ in range(rows.num_rows)]
+            hits[at] |= tokens
+    return hits
+
+
+def _hits(column: Any, path: Keys, erased: Erased, *, text: bool) -> Iterator[tuple[int, set[str]]]:
+    while path and pa.types.is_struct(column.type):
+        inner = [one.name for one in column.type if names(path[0], one.name)]
+        for name in inner[1:]:
+            yield from _hits(pc.struct_field(column, name), path[1:], erased, text=False)
+        if not inner:
+            return
+        column, path = pc.struct_field(column, inner[0]), path[1:]
+    if path and pa.types.is_string(column.type):
+        yield from _in_texts(column, path, erased)
+    elif not path and not pa.types.is_nested(column.type):
+        yield from _in_values(column, erased)
+    elif pa.types.is_nested(column.type):
+        for at, value in enumerate(column.to_pylist()):
+            if tokens := {remembered_token(one, erased.secret) for one in _inside(value, path)} & erased.tokens:
+                yield at, tokens
+
+
+def _in_values(column: Any, erased: Erased) -> Iterator[tuple[int, set[str]]]:
+    """Each value is looked at once, however many rows have it."""
+    coded = column.dictionary_encode()
+    tokens = [
+        None if value is None else remembered_token(_text(value), erased.secret)
+        for value in coded.dictionary.to_pylist()
+    ]
+    wanted = {at: {token} for at, token in enumerate(tokens) if token in erased.tokens}
+    if not wanted:
+        return
+    hit = pc.is_in(coded.indices, pa.array(list(wanted), coded.indices.type))
+    for at in pc.indices_nonzero(hit).to_pylist():
+        yield at, wanted[coded.indices[at].as_py()]
+
+
+def _in_texts(column: Any, path: Keys, erased: Erased) -> Iterator[tuple[int, set[str]]]:
+    named = pc.fill_null(pc.match_substring_regex(column, pattern_of((PersonalField(path, "dropped"),))), False)
+    for at in pc.indices_nonzero(named).to_pylist():
+        if tokens := subject_tokens(column[at].as_py(), (path,), erased.secret) & erased.tokens:
+            yield at, tokens
+
+
+def _inside(value: Any, path: Keys) -> Iterator[str]:
+    """Lists on the way are passed through; a map's entries are pairs."""
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            if path and names(path[0], key):
+                yield from _inside(inner, path[1:])
+    elif isinstance(value, tuple):
+        if path and isinstance(value[0], str) and means(path[0], value[0]):
+            yield from _inside(value[1], path[1:])
+    elif isinstance(value, list):
+        for element in value:
+            yield from _inside(element, path)
+    elif value is not None and not path:
+        yield _text(value)
+
+
+def _text(value: Any) -> str:
+    """As a record wrote it: a whole number has no point."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return format(value.normalize(), "f") if isinstance(value, Decimal) else str(value)

@@ -1,0 +1,221 @@
+"""Rows leave one table, in one commit, however many they are: those of erased persons, or those that are kept no longer.
+
+In: what leaves, and the table's place. Out: `Done`. Every live data file is looked at once. Those with such rows are written
+anew without them, and one commit exchanges them. It carries a number of its own as its transaction. What it does is noted
+before it is sent, with its version; so whoever comes after a crash knows whether it arrived. Where another writer commits
+first, only what he changed is looked at. No statement, and so no log, names a person. `Refused` where a table cannot be
+rewritten here.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import BinaryIO
+from urllib.parse import unquote
+
+from forebay.errors import ForebayError, Halt
+from forebay.lake.log.listing import commit_name
+from forebay.lake.log.live_file import LiveFile
+from forebay.lake.log.snapshot import Snapshot, read_snapshot
+from forebay.lake.objects import Objects
+from forebay.upkeep.erase.plan import Done
+from forebay.upkeep.erase.rows import Found, rewritten
+
+__all__ = ["Find", "Leaving", "Refused", "TableErasure", "Tally"]
+
+ATTEMPTS = 20
+FILES_AT_ONCE = 4
+UNDERSTOOD = {
+    "appendOnly",
+    "changeDataFeed",
+    "checkConstraints",
+    "clustering",
+    "deletionVectors",
+    "domainMetadata",
+    "generatedColumns",
+    "identityColumns",
+    "invariants",
+    "timestampNtz",
+    "typeWidening",
+    "typeWidening-preview",
+    "vacuumProtocolCheck",
+    "v2Checkpoint",
+}
+"""Features of tables of which a commit may exchange files as it does here."""
+SWITCHES = {
+    "delta.appendOnly": "lets nobody delete rows",
+    "delta.enableRowTracking": "numbers its rows",
+    "delta.enableInCommitTimestamps": "keeps the time of its commits",
+}
+
+
+class Refused(ForebayError):
+    """The table cannot be rewritten here; somebody else must."""
+
+
+Find = Callable[[BinaryIO, LiveFile], Found]
+
+
+@dataclass(frozen=True)
+class Leaving:
+    """Which rows leave a table. `finds` gives what looks into its data files, or None where it can have none of them; `nulls`
+    names the columns that become null instead. `number` grows from one to the next under the same `app_id`."""
+
+    app_id: str
+    number: int
+    finds: Callable[[Snapshot], Find | None]
+    nulls: Callable[[Snapshot], tuple[str, ...]] = lambda snapshot: ()
+
+
+@dataclass(frozen=True)
+class Tally:
+    """What a look at a table found: all of its rows, and those of each person."""
+
+    rows: int
+    by_token: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class _Exchange:
+    """`path` is None where nothing of a file is left."""
+
+    found: Found
+    path: str | None = None
+    size: int = 0
+    stats: str = ""
+
+
+class TableErasure:
+    """Of one table, `name`, which lies in `objects`. `keep` is how long its older versions can be read."""
+
+    def __init__(
+        self,
+        name: str,
+        objects: Objects,
+        leaving: Leaving,
+        *,
+        keep: timedelta,
+        note: Callable[[Done], None] = lambda done: None,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self.name, self._objects, self._what, self._keep = name, objects, leaving, keep
+        self._note, self._clock, self._sleep = note, clock, sleep
+        self._looked: dict[str, _Exchange | None] = {}
+
+    def tally(self) -> Tally:
+        """Without a change."""
+        snapshot, counts = read_snapshot(self._objects), Counter[str]()
+        find = self._what.finds(snapshot)
+        with ThreadPoolExecutor(FILES_AT_ONCE) as threads:
+            for found in threads.map(lambda file: self._found(file, find), snapshot.files if find else ()):
+                counts.update(found.by_token)
+        return Tally(sum((file.rows or 0) - file.deleted_rows for file in snapshot.files), counts)
+
+    def erase(self, before: Done | None) -> Done:
+        """Done again where it was done, it changes nothing."""
+        if before is not None and (not before.rows or self._arrived(before)):
+            return before
+        for attempt in range(ATTEMPTS):
+            snapshot = read_snapshot(self._objects)
+            leaving = self._leaving(snapshot)
+            searched = self._what.finds(snapshot) is not None
+            done = replace(self._done(snapshot.version + bool(leaving), leaving), searched=searched)
+            self._note(done)
+            if not leaving or self._objects.write_once(commit_name(done.version), self._commit(snapshot, leaving)):
+                self._tidy(leaving)
+                return done
+            self._sleep(min(5.0, 0.05 * 2**attempt))
+        raise Halt(f"{self.name}: others committed {ATTEMPTS} times before us; say it again, when there is less to do")
+
+    # --- inside ---
+
+    def _arrived(self, before: Done) -> bool:
+        content, what = self._objects.read(commit_name(before.version)) or b"", self._what
+        lines = (json.loads(line) for line in content.splitlines() if line.startswith(b'{"txn"'))
+        return any(one["txn"]["appId"] == what.app_id and one["txn"]["version"] == what.number for one in lines)
+
+    def _leaving(self, snapshot: Snapshot) -> dict[str, tuple[LiveFile, _Exchange]]:
+        """By path, the files to exchange."""
+        if (find := self._what.finds(snapshot)) is None:
+            return {}
+        nulled = self._what.nulls(snapshot)
+        new = [file for file in snapshot.files if file.path not in self._looked]
+        with ThreadPoolExecutor(FILES_AT_ONCE) as threads:
+            exchanges = threads.map(lambda file: self._exchange(file, find, nulled, snapshot), new)
+            self._looked.update(zip((file.path for file in new), exchanges, strict=True))
+        looked = ((file, self._looked[file.path]) for file in snapshot.files)
+        return {file.path: (file, exchange) for file, exchange in looked if exchange is not None}
+
+    def _found(self, file: LiveFile, find: Find | None) -> Found:
+        if file.deleted_rows:
+            raise Refused("has deletion vectors: compact it first")
+        content = self._objects.open(unquote(file.path))
+        if content is None:
+            raise Halt(f"{self.name}: {file.path} went away while it was read; say it again")
+        assert find is not None
+        with content:
+            return find(content, file)
+
+    def _exchange(self, file: LiveFile, find: Find, nulled: Sequence[str], snapshot: Snapshot) -> _Exchange | None:
+        found = self._found(file, find)
+        if not found.rows:
+            return None
+        _must_be_understood(snapshot)
+        content = self._objects.open(unquote(file.path))
+        assert content is not None
+        with content:
+            made = rewritten(content, found, nulled)
+        if not made.rows:
+            return _Exchange(found)
+        path = f"{file.path.rpartition('/')[0]}/part-{uuid.uuid4()}.zstd.parquet".lstrip("/")
+        self._objects.write(unquote(path), made.content.to_pybytes())
+        return _Exchange(found, path, made.content.size, made.stats)
+
+    def _done(self, version: int, leaving: Mapping[str, tuple[LiveFile, _Exchange]]) -> Done:
+        files, now = Counter[str](), self._clock()
+        for _, exchange in leaving.values():
+            files.update(exchange.found.files)
+        rows = sum(exchange.found.rows for _, exchange in leaving.values())
+        due = (now + self._keep).isoformat()
+        return Done(self.name, version, rows, dict(files), len(leaving), due, now.isoformat())
+
+    def _commit(self, snapshot: Snapshot, leaving: Mapping[str, tuple[LiveFile, _Exchange]]) -> bytes:
+        at = int(self._clock().timestamp() * 1000)
+        told = {"timestamp": at, "operation": "DELETE", "operationParameters": {"predicate": "[]"}}
+        info = {**told, "readVersion": snapshot.version, "isBlindAppend": False, "engineInfo": "forebay"}
+        txn = {"appId": self._what.app_id, "version": self._what.number, "lastUpdated": at}
+        actions = [{"commitInfo": info}, {"txn": txn}, *_actions(leaving, at)]
+        return "".join(f"{json.dumps(one, separators=(',', ':'))}\n" for one in actions).encode()
+
+    def _tidy(self, leaving: Mapping[str, object]) -> None:
+        """What was written for files that somebody else exchanged meanwhile."""
+        unused = [one.path for path, one in self._looked.items() if one is not None and path not in leaving]
+        self._objects.delete(unquote(path) for path in unused if path is not None)
+
+
+def _actions(leaving: Mapping[str, tuple[LiveFile, _Exchange]], at: int) -> Iterator[Mapping[str, object]]:
+    for path, (file, exchange) in leaving.items():
+        known = {"partitionValues": dict(file.partition), "dataChange": True}
+        removed = {"path": path, "deletionTimestamp": at, "extendedFileMetadata": True, "size": file.bytes}
+        yield {"remove": {**removed, **known}}
+        if exchange.path is not None:
+            added = {"path": exchange.path, "size": exchange.size, "modificationTime": at, "stats": exchange.stats}
+            yield {"add": {**added, **known}}
+
+
+def _must_be_understood(snapshot: Snapshot) -> None:
+    if unknown := sorted(snapshot.writer_features - UNDERSTOOD):
+        raise Refused(f"has the feature {unknown[0]}")
+    for name, why in SWITCHES.items():
+        if snapshot.configuration.get(name, "false").lower() == "true":
+            raise Refused(f"{why} ({name})")
+    if snapshot.configuration.get("delta.columnMapping.mode", "none") != "none":
+        raise Refused("maps its columns")

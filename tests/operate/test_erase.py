@@ -1,0 +1,378 @@
+"""`forebay privacy erase`: nobody finds an erased person again, and nobody else loses anything."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from deltalake import DeltaTable, write_deltalake
+from deltalake.exceptions import DeltaError
+
+from forebay.batch.plan import Plan, Plans
+from forebay.lake.objects import FolderObjects, open_objects
+from forebay.landed_file import LandedFile
+from forebay.operate.accounts import accounts
+from forebay.operate.lake_view import LakeView
+from forebay.privacy.erased import newest_list
+from forebay.privacy.secret import make_secret, secret_at
+from forebay.privacy.token import token_of
+from tests.operate.command import failed, given, ran
+from tests.operate.ledger import entry, write_ledger
+
+SERVICE = """
+name = "games"
+[privacy]
+subject = "user.id"
+personal = [{{ path = "email", become = "masked" }}]
+secret = "{secret}"
+{more}
+[[tables]]
+name = "alpha"
+columns = [{{ name = "who", path = "user.id" }}, {{ name = "n", type = "long" }}]
+[[tables]]
+name = "beta"
+"""
+ANNA, BEN = "anna-4711", "ben-4712"
+
+
+def file_id(key: str) -> str:
+    return LandedFile("landing", key, 100, "e1").file_id
+
+
+def append(lake: Path, table: str, key: str, **columns: list[Any]) -> None:
+    rows = len(next(iter(columns.values())))
+    found = pa.table({**columns, "_file_id": [file_id(key)] * rows})
+    properties = {"delta.enableChangeDataFeed": "true"} if table == "beta" else {}
+    write_deltalake(f"{lake}/{table}", found, mode="append", configuration=properties)
+
+
+def keep(lake: Path, name: str, key: str, *records: dict[str, Any] | str) -> None:
+    texts = [one if isinstance(one, str) else json.dumps(one) for one in records]
+    rows = {
+        "service": ["games"] * len(texts),
+        "file_id": [file_id(key)] * len(texts),
+        "line": list(range(1, len(texts) + 1)),
+        "record": texts,
+        "at": [datetime(2026, 11, 21, tzinfo=UTC)] * len(texts),
+    }
+    write_deltalake(f"{lake}/_forebay/{name}", pa.table(rows), mode="append")
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Path:
+    """Anna and Ben in every kind of place, in versions of before as well."""
+    lake = tmp_path / "lake"
+    append(lake, "alpha", "a.json", who=[ANNA, BEN, ANNA], n=[1, 2, 3])
+    append(lake, "alpha", "b.json", who=[BEN, None], n=[4, 5])
+    DeltaTable(lake / "alpha").optimize.compact()
+    append(lake, "alpha", "c.json", who=[ANNA], n=[6])
+    users = [{"id": ANNA}, {"id": BEN}, None]
+    rescued = [None, None, json.dumps({"user": {"id": ANNA, "x": 1}})]
+    append(lake, "beta", "a.json", user=users, n=[7, 8, 9], _rescued=rescued)
+    DeltaTable(lake / "beta").update(updates={"n": "n + 1"}, predicate="n = 7")
+    DeltaTable(lake / "beta").create_checkpoint()
+    keep(lake, "quarantine", "b.json", {"user": {"id": ANNA}}, {"user": {"id": BEN}}, "{broken")
+    keep(lake, "parked", "c.json", {"User": {"ID": ANNA}})
+    write_ledger(
+        lake,
+        entry("a.json", tables={"alpha": 3, "beta": 3}),
+        entry("b.json", tables={"alpha": 2}, records=5, quarantined=3),
+        entry("c.json", tables={"alpha": 1}, records=2, parked=1),
+    )
+    return lake
+
+
+@pytest.fixture
+def declared(tmp_path: Path) -> Callable[..., str]:
+    def write(more: str = "") -> str:
+        make_secret(secret := f"{tmp_path}/secret")
+        (tmp_path / "service.toml").write_text(SERVICE.format(secret=secret, more=more))
+        return str(tmp_path / "service.toml")
+
+    return write
+
+
+def command(lake: Path, service: str, *more: str) -> tuple[str, ...]:
+    return ("privacy", "erase", *more, "--lake", str(lake), "--service", service)
+
+
+def told(lake: Path, name: str) -> list[str]:
+    """Every object that tells the name: what is compressed is unpacked."""
+    return [str(path.relative_to(lake)) for path, content in contents(lake) if name.encode() in content]
+
+
+def contents(lake: Path) -> Iterator[tuple[Path, bytes]]:
+    for path in sorted(lake.rglob("*")):
+        if path.is_file():
+            raw = path.read_bytes()
+            if path.suffix == ".parquet":
+                raw += repr(pq.ParquetFile(path).read().to_pylist()).encode()
+            elif path.suffix == ".gz":
+                raw += gzip.decompress(raw)
+            yield path, raw
+
+
+def rows(lake: Path, table: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = DeltaTable(f"{lake}/{table}").to_pyarrow_table().to_pylist()
+    return sorted(found, key=lambda row: json.dumps(row, default=str))
+
+
+def of_others(lake: Path, table: str) -> list[dict[str, Any]]:
+    return [row for row in rows(lake, table) if ANNA not in json.dumps(row, default=str)]
+
+
+def ledger(lake: Path) -> dict[str, tuple[Any, ...]]:
+    names = ("records", "quarantined", "parked", "dropped")
+    found = {row["key"]: row for row in rows(lake, "_forebay/ledger")}
+    return {key: (*(row[name] for name in names), dict(row["tables"])) for key, row in found.items()}
+
+
+def test_nobody_finds_an_erased_person_and_others_keep_all(lake: Path, declared: Callable[..., str]) -> None:
+    tables = ("alpha", "beta", "_forebay/quarantine", "_forebay/parked")
+    others = {table: of_others(lake, table) for table in tables}
+    before = DeltaTable(lake / "alpha").version()
+    service = declared()
+    _, said, warned = given(command(lake, service, ANNA, "--dry-run", "--json"), "")
+    assert "the newest file was loaded by declarations v1" in warned
+    dry = [json.loads(line) for line in said.splitlines()]
+    assert {one["table"]: one["rows"] for one in dry} == dict(zip(tables, (3, 2, 1, 1), strict=True))
+    assert told(lake, ANNA)
+    assert not (lake / "_forebay/erased").exists()
+
+    status, said, _ = given(command(lake, service, ANNA, "--yes", "--now"), "")
+    assert (status, "7 rows are deleted" in said) == (0, True)
+    assert told(lake, ANNA) == []
+    assert told(lake, BEN)
+    assert {table: rows(lake, table) for table in tables} == others
+    with pytest.raises(DeltaError):
+        DeltaTable(lake / "alpha", version=before).to_pyarrow_table()
+
+    assert ledger(lake) == {
+        "a.json": (6, 0, 0, 4, {"alpha": 1, "beta": 1}),
+        "b.json": (5, 2, 0, 1, {"alpha": 2}),
+        "c.json": (2, 0, 0, 2, {}),
+    }
+    assert accounts(LakeView(str(lake))).differences() == []
+    status, _, said = given(command(lake, service, ANNA, "--yes"), "")
+    assert (status, "is erased already" in said) == (0, True)
+
+
+def test_the_report_is_signed_and_says_what_is_left_where(lake: Path, declared: Callable[..., str]) -> None:
+    service = declared()
+    given(command(lake, service, ANNA, "--yes"), "")
+    (report,) = map(json.loads, ran("privacy", "report", "1", "--lake", str(lake), "--service", service).splitlines())
+    assert [(one["table"], one["rows"], one["gone"]) for one in report["tables"]] == [
+        ("_forebay/parked", 1, False),
+        ("_forebay/quarantine", 1, False),
+        ("alpha", 3, False),
+        ("beta", 2, False),
+    ]
+    assert sorted(one["key"] for one in report["landing"]) == ["a.json", "b.json", "c.json"]
+    assert (report["is_gone"], ANNA in json.dumps(report)) == (False, False)
+    assert told(lake, ANNA)  # in older versions, for as long as they can be read
+    given(command(lake, service, "--now"), "")
+    (report,) = map(json.loads, ran("privacy", "report", "1", "--lake", str(lake), "--service", service).splitlines())
+    assert (report["is_gone"], told(lake, ANNA)) == (True, [])
+    place = lake / "_forebay/erased/games/reports/0000000001.json"
+    place.write_text(place.read_text().replace('"rows": 3', '"rows": 2'))
+    assert "signature of report 1 does not hold" in failed(
+        1, "privacy", "report", "1", "--lake", str(lake), "--service", service
+    )
+
+
+def test_rows_become_anonymous_where_that_is_declared(lake: Path, declared: Callable[..., str]) -> None:
+    given(command(lake, declared('erased_rows = "anonymised"'), ANNA, "--yes", "--now"), "")
+    assert told(lake, ANNA) == []
+    assert sorted((row["n"], row["who"]) for row in rows(lake, "alpha") if row["n"] != 5) == [
+        (1, None),
+        (2, BEN),
+        (3, None),
+        (4, BEN),
+        (6, None),
+    ]
+    assert sorted((row["n"], str(row["user"])) for row in rows(lake, "beta")) == [
+        (8, "None"),
+        (8, str({"id": BEN})),
+        (9, "None"),
+    ]
+    assert accounts(LakeView(str(lake))).differences() == []
+
+
+def test_it_is_the_same_in_s3(lake: Path, declared: Callable[..., str], s3: str, tmp_path: Path) -> None:
+    client = boto3.client("s3", endpoint_url=s3, region_name="us-east-1")
+    for path in lake.rglob("*"):
+        if path.is_file():
+            client.upload_file(str(path), "studio-lake", f"erase/{path.relative_to(lake)}")
+    status, said, _ = given(
+        ("privacy", "erase", ANNA, "--lake", "s3://studio-lake/erase", "--service", declared(), "--yes", "--now"), ""
+    )
+    assert (status, "7 rows are deleted" in said) == (0, True)
+    left = tmp_path / "left"
+    for page in client.get_paginator("list_objects_v2").paginate(Bucket="studio-lake", Prefix="erase/"):
+        for found in page["Contents"]:
+            (left / found["Key"]).parent.mkdir(parents=True, exist_ok=True)
+            client.download_file("studio-lake", found["Key"], str(left / found["Key"]))
+    assert (told(left, ANNA), bool(told(left, BEN))) == ([], True)
+    assert accounts(LakeView("s3://studio-lake/erase")).differences() == []
+
+
+class Killed(BaseException):
+    """The process is no more."""
+
+
+class Dying:
+    """Lets so many objects of erasures and logs be written, and then nothing more."""
+
+    def __init__(self, patched: pytest.MonkeyPatch, allowed: int) -> None:
+        self.left = allowed
+        for name in ("write", "write_once", "write_over"):
+            patched.setattr(FolderObjects, name, self.dying(getattr(FolderObjects, name)))
+
+    def dying(self, write: Callable[..., Any]) -> Callable[..., Any]:
+        def dies(objects: FolderObjects, name: str, *more: Any) -> Any:
+            if self.left == 0:
+                raise Killed
+            self.left -= 1
+            return write(objects, name, *more)
+
+        return dies
+
+
+def test_an_erasure_is_finished_wherever_it_was_stopped(
+    lake: Path, declared: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After each object that it writes; the next run dies one later, and the last one not at all."""
+    service, ended = declared(), False
+    for allowed in range(100):
+        with monkeypatch.context() as patched:
+            Dying(patched, allowed)
+            try:
+                given(command(lake, service, *([] if allowed > 1 else [ANNA]), "--yes", "--now"), "")
+                ended = True
+            except Killed:
+                continue
+        break
+    assert ended
+    assert allowed > 3
+    assert told(lake, ANNA) == []
+    assert accounts(LakeView(str(lake))).differences() == []
+    assert ledger(lake)["a.json"] == (6, 0, 0, 4, {"alpha": 1, "beta": 1})
+
+
+def test_a_batch_that_began_before_is_waited_for(lake: Path, declared: Callable[..., str]) -> None:
+    service = declared()
+    plans = Plans(open_objects(f"{lake}/_forebay/plans"), "games")
+    plan = Plan(
+        generation="g",
+        batch=9,
+        began_at=datetime(2026, 11, 21, tzinfo=UTC),
+        service={"erased": ""},
+        files=(),
+        ends=(),
+        fates=(),
+    )
+    plans.pin(plan)
+    said = failed(1, *command(lake, service, ANNA, "--yes", "--wait-s", "0"))
+    assert "batch 9 began before and is half done" in said
+    assert "No row was touched" in said
+    assert len(rows(lake, "alpha")) == 6
+    plans.change(Plan(**{**vars(plan), "service": {"erased": newest_list(str(lake), "games")}}))
+    status, _, said = given(command(lake, service, "--now"), "")
+    assert (status, "goes on with erasure 1" in said, told(lake, ANNA)) == (0, True, [])
+
+
+def test_a_commit_of_somebody_else_in_between_changes_nothing(
+    lake: Path, declared: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """New rows, and a compaction of the very files."""
+    once, done = FolderObjects.write_once, []
+
+    def first_others(self: FolderObjects, name: str, content: bytes) -> bool:
+        if self.place.endswith("alpha") and name.endswith(".json") and len(done) < 2:
+            done.append(name)
+            if len(done) == 1:
+                append(lake, "alpha", "c.json", who=[BEN], n=[10])
+            else:
+                DeltaTable(lake / "alpha").optimize.compact()
+        return once(self, name, content)
+
+    monkeypatch.setattr(FolderObjects, "write_once", first_others)
+    given(command(lake, declared(), ANNA, "--yes", "--now"), "")
+    assert len(done) == 2
+    assert (told(lake, ANNA), sorted(row["n"] for row in rows(lake, "alpha"))) == ([], [2, 4, 5, 10])
+
+
+@pytest.mark.parametrize("nobody", ["unknown", "0", "NULL", ""])
+def test_who_is_nobody_is_not_erased_without_force(lake: Path, declared: Callable[..., str], nobody: str) -> None:
+    append(lake, "alpha", "a.json", who=[nobody], n=[1])
+    assert "stands for nobody" in failed(2, *command(lake, declared(), nobody, "--yes"))
+    assert given(command(lake, declared(), nobody, "--yes", "--force"), "")[0] == 0
+
+
+def test_who_has_a_large_share_of_a_table_is_not_erased_without_force(lake: Path, declared: Callable[..., str]) -> None:
+    append(lake, "alpha", "a.json", who=["default"] * 2000, n=list(range(2000)))
+    said = failed(2, *command(lake, declared(), "default", "--yes"))
+    assert "it has 2,000 of the 2,006 rows of alpha" in said
+
+
+def test_an_unknown_person_is_told(lake: Path, declared: Callable[..., str], tmp_path: Path) -> None:
+    assert "nobody-9: nothing of this person is kept" in failed(1, *command(lake, declared(), "nobody-9", "--yes"))
+    assert newest_list(str(lake), "games") == ""
+    (tmp_path / "list").write_text(f"nobody-9\n\n{BEN}\n")
+    status, _, said = given(command(lake, declared(), "--from", f"{tmp_path}/list", "--yes", "--now"), "")
+    assert (status, "nobody-9: nothing" in said, told(lake, BEN)) == (0, True, [])
+    assert "cannot be read" in failed(2, *command(lake, declared(), "--from", f"{tmp_path}/none"))
+
+
+def test_a_subject_may_be_erased_by_its_token(lake: Path, declared: Callable[..., str]) -> None:
+    service = declared()
+    token = token_of(ANNA, secret_at(f"{lake.parent}/secret"))
+    given(command(lake, service, token, "--yes", "--now"), "")
+    assert told(lake, ANNA) == []
+
+
+def test_a_table_that_cannot_be_rewritten_is_told_and_others_go_on(lake: Path, declared: Callable[..., str]) -> None:
+    DeltaTable(lake / "alpha").alter.set_table_properties({"delta.appendOnly": "true"})
+    said = failed(1, *command(lake, declared(), ANNA, "--yes"))
+    assert "alpha: is left as it is: it lets nobody delete rows" in said
+    assert len(rows(lake, "beta")) == 1
+
+
+def test_a_table_that_is_partitioned_by_the_subject_is_told(lake: Path, declared: Callable[..., str]) -> None:
+    found = pa.table({"who": [ANNA, BEN], "_file_id": [file_id("a.json")] * 2})
+    write_deltalake(lake / "alpha", found, mode="overwrite", schema_mode="overwrite", partition_by=["who"])
+    said = failed(1, *command(lake, declared(), ANNA, "--yes"))
+    assert "alpha: is left as it is: it is partitioned by whose its rows are" in said
+
+
+def test_a_table_that_does_not_say_whose_its_rows_are_is_told(lake: Path, declared: Callable[..., str]) -> None:
+    found = pa.table({"n": [1], "_file_id": [file_id("a.json")]})
+    write_deltalake(lake / "beta", found, mode="overwrite", schema_mode="overwrite")
+    status, _, said = given(command(lake, declared(), ANNA, "--yes"), "")
+    assert (status, "do not say whose their rows are, and stay: beta" in said) == (0, True)
+
+
+def test_what_surrounds_a_record_may_say_whose_it_is(lake: Path, declared: Callable[..., str]) -> None:
+    found = pa.table({"x_parent": [{"user": {"id": ANNA}}, {"user": {"id": BEN}}], "_file_id": [file_id("a.json")] * 2})
+    write_deltalake(lake / "beta", found, mode="append", schema_mode="merge")
+    given(command(lake, declared(), ANNA, "--yes", "--now"), "")
+    assert told(lake, ANNA) == []
+
+
+def test_a_rollback_brings_no_erased_person_back(lake: Path, declared: Callable[..., str]) -> None:
+    given(command(lake, declared(), ANNA, "--yes"), "")
+    said = failed(2, "rollback", "alpha", "--to", "0", "--lake", str(lake), "--dry-run")
+    assert "has rows in version 0 of persons who were erased since" in said
+
+
+def test_a_service_without_a_subject_erases_nobody(lake: Path, tmp_path: Path) -> None:
+    (tmp_path / "plain.toml").write_text('name = "games"\n[[tables]]\nname = "alpha"\n')
+    assert "says of no field whose record it is" in failed(2, *command(lake, f"{tmp_path}/plain.toml", ANNA))
