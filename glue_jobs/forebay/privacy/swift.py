@@ -62,7 +62,8 @@ def _plan_of(fields: tuple[PersonalField, ...]) -> tuple[re.Pattern[str], list[B
     """An expression with a group for the value of each last key, and what the values of each become, from 1."""
     become: dict[str, Become] = {}
     for field in fields:
-        spelt = None if field.path[-1] == ANY_KEY else spelt_so(field.path[-1])
+        # In small letters: two spellings of one key are one.
+        spelt = None if field.path[-1] == ANY_KEY else spelt_so(field.path[-1].lower())
         if spelt is None or become.setdefault(spelt, field.become) != field.become:
             return None
     # The quote comes first, so that the expression is tried at quotes alone.
