@@ -138,6 +138,13 @@ class Table(Declared):
         7, ge=1, le=3650, description="versions so old can be read, and maintenance deletes nothing that they need"
     )
 
+    keep_days: int = Field(
+        0,
+        ge=0,
+        le=36_500,
+        description="days that rows are kept after they came in; maintenance deletes older ones; 0: for ever",
+    )
+
     @property
     def has_sql(self) -> bool:
         """Whether Spark must evaluate anything that is declared here."""

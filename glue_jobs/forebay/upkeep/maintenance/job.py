@@ -28,6 +28,8 @@ from forebay.settings import MaintainSettings
 from forebay.spark.signals import stopping_on_signals
 from forebay.upkeep.compaction.carry_out import sentence_of
 from forebay.upkeep.compaction.live_files import TableState, Unreadable, is_no_table, read_table
+from forebay.upkeep.erase.age import drop_old
+from forebay.upkeep.erase.due import gone_from, readable_for
 from forebay.upkeep.maintenance.care import Cared, care_for
 from forebay.upkeep.maintenance.events import (
     MaintenanceEnded,
@@ -46,7 +48,6 @@ if TYPE_CHECKING:
 
 __all__ = ["MaintenanceResult", "TableMaintenance", "maintain"]
 
-USUAL_TIME_TRAVEL = timedelta(days=7)
 YOUNG = timedelta(days=7)
 """A file so young may be of a writer that has still to commit."""
 
@@ -122,7 +123,7 @@ class _Run:
         assert state.snapshot is not None
         retention = retention_of(
             state.snapshot.configuration,
-            time_travel=self._time_travel(name),
+            time_travel=readable_for(name, self._service),
             longest_reader=timedelta(hours=self._settings.longest_reader_hours),
         )
         try:
@@ -137,6 +138,8 @@ class _Run:
                 now=datetime.now(UTC),
                 records=self._records,
             )
+            now, keep = datetime.now(UTC), readable_for(name, self._service)
+            drop_old(self._settings.lake, name, self._service, keep=keep, now=now, s3=self._s3)
             orphans = self._orphans(path, retention) if self._settings.vacuum == "full" else []
             # A full VACUUM would take the orphans without asking.
             vacuum = "lite" if orphans and not self._settings.yes else self._settings.vacuum
@@ -148,6 +151,8 @@ class _Run:
                 checkpoint_after=self._settings.checkpoint_after,
                 version=state.version,
             )
+            # Last: it may need what is not for every upkeep to read.
+            gone_from(self._settings.lake, name, self._service, s3=self._s3)
             self._remember(name, path, vacuumed=cared.vacuum != "none")
         except (PySparkException, Py4JError, ClientError, BotoCoreError, OSError, ForebayError) as failure:
             return TableMaintenance(
@@ -173,13 +178,6 @@ class _Run:
         """Old enough for VACUUM to take them."""
         not_before = datetime.now(UTC) - max(YOUNG, retention.keep or YOUNG)
         return orphans_of(open_objects(path, s3=self._s3), not_before=not_before)
-
-    def _time_travel(self, name: str) -> timedelta:
-        """As declared; where several declarations may give the name, as long as the longest of them."""
-        from fnmatch import fnmatchcase
-
-        days = [t.time_travel_days for t in self._service.tables if any(fnmatchcase(name, g) for g in t.globs)]
-        return max((timedelta(days=n) for n in days), default=USUAL_TIME_TRAVEL)
 
     def _remember(self, name: str, path: str, *, vacuumed: bool) -> None:
         state = read_table(name, path, s3=self._s3, whole_log=True)

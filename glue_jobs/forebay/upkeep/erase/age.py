@@ -1,0 +1,112 @@
+"""Rows that a table keeps no longer: they leave it, and the ledger counts them as dropped.
+
+In: a table, and the days that its rows are kept (`keep_days`). Out: how many rows left. A row's age is that of its
+`_ingested_at`, whole days in UTC. What leaves is noted first, so a run that died is finished by the next one. Older versions
+of the table hold the rows until VACUUM takes their files, as with every deleted row.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, BinaryIO
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from forebay.declaration.service import Service
+from forebay.lake.layout import DERIVED_FROM, EXPIRED, table_path
+from forebay.lake.log.live_file import LiveFile
+from forebay.lake.log.snapshot import Snapshot
+from forebay.lake.objects import open_objects
+from forebay.upkeep.erase.counts import change_ledger, ledger_of
+from forebay.upkeep.erase.plan import Done
+from forebay.upkeep.erase.rows import Found
+from forebay.upkeep.erase.table import Find, Leaving, TableErasure
+
+__all__ = ["drop_old"]
+
+AGE, FILE = "_ingested_at", "_file_id"
+DAY = timedelta(days=1)
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True)
+class _Expiry:
+    """Of one table; `number` is the first day that stays, counted from 1970. `settled`: the ledger says so, too."""
+
+    number: int
+    ledger_version: int
+    settled: bool = False
+    done: dict[str, Any] | None = None
+
+
+def drop_old(lake: str, table: str, service: Service, *, keep: timedelta, now: datetime, s3: Any = None) -> int:
+    """`keep` is how long older versions can be read. Where the declarations keep all rows, nothing is done."""
+    made = service.maker_of(table)
+    days = made.keep_days if made else 0
+    notes, name = open_objects(lake, s3=s3), f"{EXPIRED}/{table}.json"
+    if not days:
+        return 0
+    found = notes.read(name)
+    left = _Expiry(**json.loads(found)) if found else None
+    first = (now - EPOCH) // DAY - days
+    if left is None or left.settled:
+        left = _Expiry(first, ledger_of(lake).version())
+
+    def note(done: Done) -> None:
+        notes.write(name, json.dumps(asdict(_Expiry(left.number, left.ledger_version, done=asdict(done)))).encode())
+
+    app_id, until = f"forebay/{service.name}/expiry/{table}", EPOCH + left.number * DAY
+    leaving = Leaving(app_id, left.number, lambda snapshot: _finder(snapshot, until))
+    exchange = TableErasure(table, open_objects(table_path(lake, table), s3=s3), leaving, keep=keep, note=note)
+    done = exchange.erase(Done(**left.done) if left.done else None)
+    change_ledger(
+        lake, app_id, left.number, {id_: {table: rows} for id_, rows in done.files.items()}, as_of=left.ledger_version
+    )
+    settled = _Expiry(left.number, left.ledger_version, settled=True)
+    notes.write(name, json.dumps(asdict(settled)).encode())
+    return done.rows
+
+
+def _finder(snapshot: Snapshot, until: datetime) -> Find | None:
+    """Computed tables follow those that they are computed from."""
+    if AGE not in snapshot.columns or DERIVED_FROM in snapshot.configuration:
+        return None
+
+    def find(content: BinaryIO, file: LiveFile) -> Found:
+        return _older(content, until)
+
+    return find
+
+
+def _older(content: BinaryIO, until: datetime) -> Found:
+    """Of most files the statistics say that they have none."""
+    parquet, found = pq.ParquetFile(content), Found()
+    for group in range(parquet.num_row_groups):
+        if _is_young(parquet.metadata.row_group(group), until):
+            found.groups.append(None)
+            continue
+        rows = parquet.read_row_group(group, columns=[AGE, FILE])
+        age = rows[AGE].combine_chunks().cast(pa.timestamp("us", "UTC"))
+        old = pc.fill_null(pc.less(age, pa.scalar(until, pa.timestamp("us", "UTC"))), False)
+        count = pc.sum(old).as_py() or 0
+        found.groups.append(old if count else None)
+        found.rows += count
+        files = rows[FILE].combine_chunks().cast(pa.string()).filter(old)
+        found.files.update(Counter(one for one in files.to_pylist() if one is not None))
+    return found
+
+
+def _is_young(group: Any, until: datetime) -> bool:
+    for at in range(group.num_columns):
+        column = group.column(at)
+        if column.path_in_schema == AGE:
+            known = column.statistics
+            if known is None or not known.has_min_max or not isinstance(known.min, datetime):
+                return False
+            return bool((known.min if known.min.tzinfo else known.min.replace(tzinfo=UTC)) >= until)
+    return True

@@ -1,0 +1,103 @@
+"""`keep_days`: old rows leave their table, and the ledger says so, wherever a run was stopped."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from forebay.declaration.service import parse_service
+from forebay.lake.objects import FolderObjects
+from forebay.landed_file import LandedFile
+from forebay.operate.accounts import accounts
+from forebay.operate.lake_view import LakeView
+from forebay.upkeep.erase.age import drop_old
+from tests.operate.ledger import entry, write_ledger
+
+SERVICE = parse_service(
+    {"service.toml": 'name = "games"\n[[tables]]\nname = "alpha"\nkeep_days = 30\n[[tables]]\nname = "b"'}
+)
+NOW = datetime(2026, 11, 22, 3, tzinfo=UTC)
+FIRST = datetime(2026, 10, 23, tzinfo=UTC)
+"""The first moment that stays."""
+
+
+def append(lake: Path, table: str, key: str, *moments: datetime) -> None:
+    rows = {
+        "_ingested_at": pa.array(moments, pa.timestamp("us", "UTC")),
+        "_file_id": [LandedFile("landing", key, 100, "e1").file_id] * len(moments),
+    }
+    write_deltalake(f"{lake}/{table}", pa.table(rows), mode="append")
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Path:
+    old, young = FIRST - timedelta(microseconds=1), FIRST
+    append(tmp_path, "alpha", "a.json", old, old, young)
+    append(tmp_path, "alpha", "b.json", young)
+    append(tmp_path, "b", "c.json", old)
+    tables: dict[str, dict[str, int]] = {"a.json": {"alpha": 3}, "b.json": {"alpha": 1}, "c.json": {"b": 1}}
+    write_ledger(tmp_path, *(entry(key, tables=counts) for key, counts in tables.items()))
+    return tmp_path
+
+
+def moments(lake: Path) -> list[datetime]:
+    found: list[datetime] = DeltaTable(f"{lake}/alpha").to_pyarrow_table()["_ingested_at"].to_pylist()
+    return found
+
+
+def drop(lake: Path, table: str = "alpha", now: datetime = NOW) -> int:
+    return drop_old(str(lake), table, SERVICE, keep=timedelta(days=7), now=now)
+
+
+def counts(lake: Path) -> dict[str, Any]:
+    rows = DeltaTable(f"{lake}/_forebay/ledger").to_pyarrow_table().to_pylist()
+    return {row["key"]: (row["written"], row["dropped"], dict(row["tables"])) for row in rows}
+
+
+def test_rows_that_are_too_old_leave_and_the_ledger_has_them_as_dropped(lake: Path) -> None:
+    assert (drop(lake), drop(lake, "b"), drop(lake)) == (2, 0, 0)
+    assert moments(lake) == [FIRST, FIRST]
+    assert counts(lake) == {"a.json": (1, 2, {"alpha": 1}), "b.json": (1, 0, {"alpha": 1}), "c.json": (1, 0, {"b": 1})}
+    assert drop(lake, now=NOW + timedelta(days=1)) == 2
+    assert moments(lake) == []
+    assert accounts(LakeView(str(lake))).differences() == []
+
+
+class Killed(BaseException):
+    """The process is no more."""
+
+
+def test_a_run_that_was_stopped_anywhere_is_finished_by_the_next_one(
+    lake: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next run dies one object later, and comes a day later."""
+    for allowed in range(20):
+        with monkeypatch.context() as patched:
+            left = [allowed]
+            for name in ("write", "write_once"):
+                patched.setattr(FolderObjects, name, dying(getattr(FolderObjects, name), left))
+            try:
+                drop(lake, now=NOW + timedelta(days=allowed))
+                break
+            except Killed:
+                continue
+    drop(lake, now=NOW + timedelta(days=30))
+    assert moments(lake) == []
+    assert counts(lake)["a.json"] == (0, 3, {})
+    assert accounts(LakeView(str(lake))).differences() == []
+
+
+def dying(write: Callable[..., Any], left: list[int]) -> Callable[..., Any]:
+    def dies(objects: FolderObjects, name: str, *more: Any) -> Any:
+        if not left[0]:
+            raise Killed
+        left[0] -= 1
+        return write(objects, name, *more)
+
+    return dies
