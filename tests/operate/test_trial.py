@@ -296,6 +296,15 @@ def test_a_merge_tells_which_records_would_win_and_which_cannot_be_placed(tmp_pa
     assert "merge.delete_when: op = 'd'" in table.unchecked
 
 
+def test_of_a_history_each_moment_of_a_key_is_won_by_one_record(tmp_path: Path) -> None:
+    records = [{"id": 1, "at": 1}, {"id": 1, "at": 2}, {"id": 2, "at": 2}, {"id": 1, "at": 2}]
+    (tmp_path / "a.json").write_text("\n".join(map(json.dumps, records)))
+    service = service_of(MERGED.replace("delete_when = \"op = 'd'\"", 'history = "scd2"'))
+    (table,) = try_out(service, read_samples([str(tmp_path)], service)).tables
+    assert table.state is not None
+    assert (table.state.keys, [place.rpartition(":")[2] for place in table.state.winners]) == (2, ["1", "3", "4"])
+
+
 def test_of_snapshots_only_rows_of_the_newest_would_win(tmp_path: Path) -> None:
     records = [{"id": 1, "at": 2}, {"id": 2, "at": 1}, {"id": 3, "at": 2}, {"id": 3, "at": 1}]
     (tmp_path / "a.json").write_text("\n".join(map(json.dumps, records)))

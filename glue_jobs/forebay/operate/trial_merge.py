@@ -25,7 +25,7 @@ __all__ = ["TrialState", "state_of", "unplaced"]
 
 @dataclass(frozen=True)
 class TrialState:
-    """`winners` are places of records, one for each key, in the order of the samples."""
+    """`winners` are places of records, one for each row that the state would have, in the order of the samples."""
 
     name: str
     keys: int
@@ -63,8 +63,10 @@ def state_of(service: Service, table: Table, name: str, rows: Sequence[tuple[Sam
     latest: dict[tuple[Any, ...], tuple[tuple[Any, ...], int]] = {}
     for key, rank, at in found:
         if newest in (None, rank[0]):
-            latest[key] = max(latest.get(key, (rank, at)), (rank, at))
-    return TrialState(state, len(latest), tuple(rows[at][0].place for at in sorted(at for _, at in latest.values())))
+            row = key if merge.history is None else (*key, rank[0])
+            latest[row] = max(latest.get(row, (rank, at)), (rank, at))
+    winners = tuple(rows[at][0].place for at in sorted(at for _, at in latest.values()))
+    return TrialState(state, len({row[: len(keys)] for row in latest}), winners)
 
 
 def _columns(table: Table, names: Sequence[str]) -> list[Column]:
