@@ -149,6 +149,17 @@ def test_without_a_declaration_the_header_shows_the_delimiter(delimiter: str) ->
     assert list(rows(read_csv("a;b\n1;2\n"))[0]) == ["a;b"]
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+@pytest.mark.parametrize("form", [Form(), Form(format="csv"), Form(format="csv", delimiter=";")])
+def test_a_first_line_of_excel_that_names_the_delimiter_is_no_header(form: Form, encoding: str) -> None:
+    text = "sep=;\r\na;b\r\n1;2,5\r\n"
+    reading = read({"a.csv": text.encode(encoding)}, form=form)
+    assert rows(reading) == [{"a": "1", "b": "2,5"}]
+    [row] = reading.documents
+    assert (row.line, row.byte_offset) == (3, len(text[: text.index("1")].encode(encoding)))
+    assert list(rows(read_csv("sep=\n1\n"))[0]) == ["sep="]
+
+
 def test_dialects_are_declared() -> None:
     form = Form(format="csv", delimiter=";", quote="'", header=("a", "b"))
     assert rows(read_csv("1;'x;''y'\n2;\"z\"\n", form)) == [{"a": "1", "b": "x;'y"}, {"a": "2", "b": '"z"'}]

@@ -6,6 +6,7 @@ time. A part that came before does not count then.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from forebay.content.avro import avro_parts
@@ -27,6 +28,7 @@ __all__ = ["parts_of"]
 
 BINARY = {"parquet": parquet_parts, "avro": avro_parts}
 DELIMITERS = (b",", b";", b"\t", b"|")
+HINT = re.compile(rb'"?sep=([,;\t|])"?\r?\n', re.IGNORECASE)
 LINES = Dialect(b"", b"")
 TEXT = ("text",)
 """The column of plain lines."""
@@ -56,10 +58,20 @@ def _parts(content: Content, form: Form, limits: Limits) -> Iterator[Part]:
     if kind == "lines":
         yield from delimited_parts(text, LINES, TEXT, limits)
     elif kind in ("csv", "tsv"):
-        dialect = Dialect(_delimiter(kind, form, text), form.quote.encode())
+        text, named = _without_hint(text)
+        dialect = Dialect(named or _delimiter(kind, form, text), form.quote.encode())
         yield from _bounded(delimited_parts(text, dialect, form.header, limits), content, limits)
     else:
         yield from _bounded(iter([_json(content, text, form, limits)]), content, limits)
+
+
+def _without_hint(text: Text) -> tuple[Text, bytes]:
+    """Excel names the delimiter in a line before the header. It becomes a blank one, so that lines stay what they are."""
+    hint = HINT.match(text.utf8)
+    if hint is None:
+        return text, b""
+    left_out = (hint.end() - 1) * text.unit_bytes
+    return Text(b"\n" + text.utf8[hint.end() :], text.offset + left_out, text.unit_bytes), hint[1]
 
 
 def _delimiter(kind: Format, form: Form, text: Text) -> bytes:
