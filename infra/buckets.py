@@ -42,7 +42,7 @@ def private_bucket(
     versioned: bool = False,
     lifecycle_rules: Sequence[s3.LifecycleRule] = (),
 ) -> s3.Bucket:
-    return s3.Bucket(
+    bucket = s3.Bucket(
         scope,
         role.capitalize(),
         bucket_name=name_of(settings, role),
@@ -59,11 +59,12 @@ def private_bucket(
         lifecycle_rules=[abandoned_uploads(), *lifecycle_rules],
         removal_policy=removal_of(settings),
     )
+    return _with_its_policy(bucket, settings)
 
 
 def access_logs_bucket(scope: Construct, *, settings: Settings) -> s3.Bucket:
     """S3 writes access logs to buckets with S3's own key only."""
-    return s3.Bucket(
+    bucket = s3.Bucket(
         scope,
         "AccessLogs",
         bucket_name=name_of(settings, "access"),
@@ -75,6 +76,14 @@ def access_logs_bucket(scope: Construct, *, settings: Settings) -> s3.Bucket:
         lifecycle_rules=[s3.LifecycleRule(id="expire", expiration=Duration.days(max(settings.log_days, 90)))],
         removal_policy=removal_of(settings),
     )
+    return _with_its_policy(bucket, settings)
+
+
+def _with_its_policy(bucket: s3.Bucket, settings: Settings) -> s3.Bucket:
+    """A bucket that is kept stays as guarded as it was."""
+    assert bucket.policy is not None, "TLS alone needs one"
+    bucket.policy.apply_removal_policy(removal_of(settings))
+    return bucket
 
 
 def abandoned_uploads() -> s3.LifecycleRule:

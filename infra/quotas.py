@@ -27,15 +27,16 @@ MOST_IN_A_TRUST = 1700
 MOST_IN_A_STATEMENT = 5500
 """The CDK moves what an inline policy cannot hold into managed ones, of 6,144 characters, a whole statement at a time."""
 AROUND_A_BUCKET = len('"arn:aws-us-gov:s3:::/*",')
-MOST_IN_A_QUEUES_POLICY = 5000
-"""Of 8,192 bytes. https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/quotas-policies.html"""
+MOST_IN_A_POLICY = 5000
+"""Of 6,144 characters; a queue's has 8,192. https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/quotas-policies.html"""
 MOST_IN_A_PARAMETER = 4500
 """Systems Manager keeps 8 KB at most; a job's definition takes 3."""
 LENGTHS = {
     "landing_bucket": (MOST_CHARACTERS, "a function's environment"),
     "watched_tables": (MOST_CHARACTERS, "a function's environment"),
-    "landing_topic": (MOST_IN_A_QUEUES_POLICY, "a queue's policy"),
-    "producer_accounts": (MOST_IN_A_QUEUES_POLICY, "a bucket's policy"),
+    "landing_topic": (MOST_IN_A_POLICY, "a queue's policy"),
+    "landing_key": (MOST_IN_A_POLICY, "a role's policy"),
+    "producer_accounts": (MOST_IN_A_POLICY, "a bucket's policy"),
     "analysts": (MOST_IN_A_TRUST, "a role's trust policy"),
     "operators": (MOST_IN_A_TRUST, "a role's trust policy"),
 }

@@ -85,6 +85,14 @@ def test_an_environment_that_is_not_declared_is_refused() -> None:
             "landing_topic has 7,259 characters; 5,000 fit",
         ),
         (
+            {
+                "landing_bucket": "drops",
+                "landing_topic": TOPIC,
+                "landing_key": ",".join(f"arn:aws:kms:eu-west-1:123456789012:key/{n:036}" for n in range(70)),
+            },
+            "landing_key has 5,319 characters; 5,000 fit",
+        ),
+        (
             {"operators": ",".join(f"arn:aws:iam::{n:012}:root" for n in range(60))},
             "operators has 1,859 characters; 1,700 fit",
         ),
