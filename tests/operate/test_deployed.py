@@ -24,7 +24,7 @@ from tests.operate.ledger import entry, write_ledger
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 MONTH = datetime(2026, 11, 1, tzinfo=UTC)
-SNS = ["arn:aws:sns:eu-west-1:1:alarms"]
+SNS = ["arn:aws:sns:eu-west-1:1:games-alarms"]
 
 
 def run(name: str, began: datetime, hours: float, state: str = "SUCCEEDED", **more: Any) -> dict[str, Any]:
@@ -72,7 +72,7 @@ class Aws:
             "describe_alarm_history": {
                 "AlarmHistoryItems": [
                     {"AlarmName": name, "Timestamp": NOW, "HistorySummary": "Alarm updated from OK to ALARM"}
-                    for name in ("games-files-wait", "another-alarm")
+                    for name in ("games-files-wait", "games-eu-files-wait", "another-alarm")
                 ]
             },
             "describe_stack_events": {
@@ -96,7 +96,8 @@ def event(status: str, at: datetime, *, kind: str = "AWS::CloudFormation::Stack"
 def deployment(aws: Aws) -> Deployment:
     outputs = dict.fromkeys(("LandingBucket", "LandingPrefix", "LakeUri", "AlarmTopicArn"), "-")
     outputs |= {"IngestJob": "games-ingest", "QueueUrl": "https://sqs/q", "DeadUrls": "d,u"}
-    jobs = (Resource("Glue::Job", "Job", "games-ingest"),)
+    alarm = Resource("CloudWatch::Alarm", "AlarmsFilesWait", "games-files-wait")
+    jobs = (Resource("Glue::Job", "Job", "games-ingest"), alarm)
     return Deployment(lambda _: aws, "games", "1", "eu-west-1", "CREATE_COMPLETE", outputs, jobs, lambda: NOW)
 
 

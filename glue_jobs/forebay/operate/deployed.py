@@ -62,7 +62,7 @@ def alarm_changes(on: Deployment, since: datetime) -> Iterator[Change]:
     pages = on.client("cloudwatch").get_paginator("describe_alarm_history")
     for page in pages.paginate(HistoryItemType="StateUpdate", StartDate=since, EndDate=on.now()):
         for one in page["AlarmHistoryItems"]:
-            if one["AlarmName"].startswith(f"{on.name}-"):
+            if on.owns(one["AlarmName"]):
                 name = one["AlarmName"].removeprefix(f"{on.name}-")
                 yield Change(one["Timestamp"], f"alarm {name}: {one['HistorySummary']}")
 
