@@ -41,7 +41,7 @@ from forebay.privacy.erased import add_erased, erased_at, newest_list
 from forebay.privacy.secret import secret_at
 from forebay.privacy.token import token_of
 from forebay.upkeep.erase.counts import HELD, change_ledger
-from forebay.upkeep.erase.due import erasure_of, gone_from
+from forebay.upkeep.erase.due import erasure_of, gone_from, tables_due
 from forebay.upkeep.erase.plan import Done, ErasePlan, Erasures
 from forebay.upkeep.erase.table import Refused, TableErasure, Tally
 
@@ -163,12 +163,11 @@ def carry_out(
 
 def erase_now(view: LakeView, service: Service, *, due_only: bool, wait_s: float) -> int:
     """What is left on disk goes: of all tables, or of those where it is due. How many objects."""
-    went, erasures = 0, Erasures(view.lake, service.name)
-    names = sorted({name for plan in erasures.plans() if not plan.gone_at for name in erasures.done(plan)})
-    for name in names:
+    went, now = 0, datetime.now(UTC) if due_only else FOR_EVER
+    for name in tables_due(view.lake, service, now):
         lease = hold(lease_of(view.lake, name), wait_s=wait_s)
         try:
-            went += gone_from(view.lake, name, service, now=datetime.now(UTC) if due_only else FOR_EVER)
+            went += gone_from(view.lake, name, service, now=now)
         finally:
             lease.let_go()
     return went

@@ -26,7 +26,7 @@ from forebay.upkeep.erase.purge import purge
 from forebay.upkeep.erase.rows import Erased, Found, found_in
 from forebay.upkeep.erase.table import Find, Leaving, Refused, TableErasure
 
-__all__ = ["erasure_of", "gone_from", "readable_for"]
+__all__ = ["erasure_of", "gone_from", "readable_for", "tables_due"]
 
 USUAL = timedelta(days=7)
 
@@ -77,6 +77,17 @@ def _nulled(table: str, service: Service, plan: ErasePlan, snapshot: Snapshot) -
     return () if kept_or_computed or not plan.anonymise else personal_columns(table, service, snapshot.columns)
 
 
+def tables_due(lake: str, service: Service, now: datetime) -> list[str]:
+    """Those of which something must go from disk by now."""
+    erasures = Erasures(lake, service.name)
+    plans = [plan for plan in erasures.plans() if plan.ended and not plan.gone_at]
+    return sorted({one.table for plan in plans for one in erasures.done(plan).values() if _is_due(one, now)})
+
+
+def _is_due(done: Done, now: datetime) -> bool:
+    return done.gone is None and not done.refused and datetime.fromisoformat(done.due_at) <= now
+
+
 def gone_from(lake: str, table: str, service: Service, *, now: datetime | None = None, s3: Any = None) -> int:
     """`now` is later than it is, where nobody shall wait."""
     if not service.subject:
@@ -84,7 +95,7 @@ def gone_from(lake: str, table: str, service: Service, *, now: datetime | None =
     now, erasures, went = now or datetime.now(UTC), Erasures(lake, service.name, s3=s3), 0
     for plan in erasures.plans():
         done = erasures.done(plan).get(table) if plan.ended and not plan.gone_at else None
-        if done is None or done.gone is not None or done.refused or datetime.fromisoformat(done.due_at) > now:
+        if done is None or not _is_due(done, now):
             continue
         objects = open_objects(table_path(lake, table), s3=s3)
         erasure = erasure_of(lake, table, service, plan, s3=s3, note=lambda _: None)
