@@ -166,6 +166,13 @@ def test_files_are_not_announced_to_a_queue_that_is_not_there(lake: str, s3: str
     assert "in/c.json" not in said
 
 
+def test_a_rollback_that_is_said_twice_is_done_once(lake: str) -> None:
+    command = ("rollback", "alpha", "--to", "0", "--lake", lake, "--yes")
+    assert "1 rows left" in ran(*command)
+    assert "nothing to do" in ran(*command)
+    assert DeltaTable(f"{lake}/alpha").version() == 2
+
+
 def test_no_job_is_stopped_where_the_tables_are_there_already(lake: str) -> None:
     ingests = hold(f"{lake}/_forebay/checkpoints/ingest", wait_s=0)
     assert "nothing to do" in ran("rollback", "alpha", "--to", "1", "--lake", lake, "--yes", "--wait-s", "0")

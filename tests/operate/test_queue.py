@@ -10,9 +10,12 @@ from typing import Any
 import boto3
 import pytest
 
+from forebay.lake.objects import open_objects
 from forebay.operate.queue import peek, redrive
+from forebay.source.kept import KeptMessages
+from forebay.source.queue import Message, Receipt
 from tests.operate.command import failed, ran
-from tests.operate.ledger import entry, write_ledger
+from tests.operate.ledger import AT, entry, write_ledger
 
 
 @dataclass
@@ -138,3 +141,38 @@ def test_wrong_use_is_told_before_anything_is_received(queues: Queues) -> None:
     assert "--unknown: needs --lake" in failed(2, "queue", "redrive", "--queue-url", queues.url, "--unknown")
     assert "has no dead-letter queue" in failed(2, "queue", "dlq", "--queue-url", queues.dead)
     assert "there is no such queue" in failed(2, "queue", "peek", "--queue-url", queues.url + "-not")
+
+
+def keep_message(lake: Path | str, message_id: str, *, why: str = "it is no JSON") -> None:
+    """As the source does with one that it does not understand."""
+    message = Message(Receipt(message_id, "receipt"), "junk \x1b[31m", sent_at=AT, receive_count=1)
+    KeptMessages(open_objects(f"{lake}/_forebay/checkpoints/ingest/manifests"), "q").keep(message, [why])
+
+
+def test_messages_that_nobody_understood_are_shown_with_the_reason(tmp_path: Path) -> None:
+    write_ledger(tmp_path)
+    of_lake = ("queue", "refused", "--lake", str(tmp_path))
+    assert ran(*of_lake) == "no messages\n"
+    keep_message(tmp_path, "m1")
+    keep_message(tmp_path, "m2", why="it names no bucket")
+    shown = failed(1, *of_lake).splitlines()
+    assert shown[:3] == ["m1  sent 2026-11-21 10:00:00", "  it is no JSON", "  junk \\x1b[31m"]
+    told = [json.loads(line) for line in failed(1, *of_lake, "--json").splitlines()]
+    assert [(one["message_id"], one["reasons"], one["body"]) for one in told] == [
+        ("m1", ["it is no JSON"], "junk \x1b[31m"),
+        ("m2", ["it names no bucket"], "junk \x1b[31m"),
+    ]
+
+
+def test_copies_of_messages_are_dropped_once_somebody_said_so(tmp_path: Path) -> None:
+    write_ledger(tmp_path)
+    of_lake = ("--lake", str(tmp_path))
+    for name in ("m1", "m2"):
+        keep_message(tmp_path, name)
+    assert "no copy was dropped" in failed(1, "queue", "refused", "--drop", *of_lake, typed="n\n")
+    assert "2 messages were not understood" in failed(1, "status", *of_lake)
+    assert "1 copies were dropped" in ran("queue", "refused", "--limit", "1", "--drop", "--yes", *of_lake)
+    assert "1 messages were not understood" in failed(1, "status", *of_lake)
+    assert "1 copies were dropped" in ran("queue", "refused", "--drop", "--yes", *of_lake)
+    assert "0 messages not understood" in ran("status", *of_lake)
+    assert "no messages" in ran("queue", "refused", "--drop", "--yes", *of_lake)

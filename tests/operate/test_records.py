@@ -4,6 +4,8 @@ or is named among those that change nothing in a lake; otherwise a test fails.""
 from __future__ import annotations
 
 import json
+import shlex
+import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -13,10 +15,11 @@ from typing import Any
 import boto3
 import pyarrow as pa
 import pytest
-from deltalake import write_deltalake
+from deltalake import DeltaTable, write_deltalake
 
 from forebay.batch.held import COLUMNS
 from forebay.batch.retry import Retried
+from forebay.cli.rollback import _target
 from forebay.lake.lease import Holder
 from forebay.lake.paused import pause
 from forebay.ledger.entry import POISON
@@ -26,6 +29,7 @@ from forebay.upkeep.reconcile.job import Reconciled
 from tests.operate.command import given
 from tests.operate.ledger import AT, entry, schema_of, write_ledger
 from tests.operate.test_command_line import ALL
+from tests.operate.test_queue import keep_message
 
 LOOKS = """status doctor report where files files~list files~show tail history query queue queue~peek queue~dlq lease lease~show
 accounts tables tables~health tables~check tables~show tables~diff tables~editor-schema try schema schema~show schema~history
@@ -61,6 +65,12 @@ def _(lake: Path, queue: str, patch: Patch) -> list[str]:
 def _(lake: Path, queue: str, patch: Patch) -> list[str]:
     write_ledger(lake, entry("in/poison.json", outcome="unreadable", reason=POISON))
     return ["files", "retry", "--queue-url", queue]
+
+
+@scenario("queue refused")
+def _(lake: Path, queue: str, patch: Patch) -> list[str]:
+    keep_message(lake, "m1")
+    return ["queue", "refused", "--drop", "--yes"]
 
 
 @scenario("queue redrive")
@@ -230,3 +240,28 @@ def test_what_a_verb_did_is_on_the_time_line(verb: str, lake: Path, s3: str, mon
     assert " on " in told[0]["who"]
     assert told[0]["undo"]
     assert datetime.fromisoformat(told[0]["at"]) >= before
+    if told[0]["undo"].startswith("forebay "):
+        assert is_understood(shlex.split(told[0]["undo"])[1:])
+
+
+def is_understood(words: list[str]) -> bool:
+    """Whether a command can be typed as it is told, options and values too."""
+    inner = " ".join(words[:2]) in ALL
+    name = " ".join(words[: 1 + inner])
+    of_lake = ["--lake", "/tmp", *(["--queue-url", "q"] if name == "files retry" else [])]
+    found = ALL[name].make_context(name, [*words[1 + inner :], *of_lake]).params
+    return "to" not in found or bool(_target(found["to"], found["tables"]) is not None)
+
+
+def test_rows_of_retried_records_leave_again_with_the_undo_that_is_told(
+    lake: Path, s3: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    time.sleep(0.01)  # Delta's clock has milliseconds
+    retries(monkeypatch.setattr, Retried(4, {"alpha": 3, "brand_new": 1}))
+    before = DeltaTable(lake / "alpha").version()
+    given(("quarantine", "retry", "--lake", str(lake)), "")
+    _, out, _ = given(("history", "--lake", str(lake), "--json"), "")
+    undo = json.loads(out.splitlines()[0])["undo"]
+    write_deltalake(lake / "alpha", pa.table({"_file_id": ["f"], "v": [9]}), mode="append")  # as the retry did
+    status, out, err = given((*shlex.split(undo)[1:], "--lake", str(lake), "--dry-run", "--json"), "")
+    assert (status, json.loads(out)["to"]) == (0, before), (undo, err)

@@ -13,7 +13,9 @@ from deltalake import write_deltalake
 
 from forebay.batch.held import COLUMNS
 from forebay.lake.health import Health, HealthRecords
+from forebay.lake.layout import ROLLBACK_PLAN, rollback_of
 from forebay.lake.lease import hold
+from forebay.lake.objects import open_objects
 from forebay.upkeep.reconcile.last import LastReconcile, keep
 from tests.operate.command import failed, ran
 from tests.operate.ledger import entry, schema_of, write_ledger
@@ -81,7 +83,16 @@ def test_what_a_person_must_look_at_is_named_with_the_way_out(lake: str, s3: str
     assert "look at: alpha: 1 rows wait because the table could not be written" in said
     assert "`forebay quarantine retry --table alpha`" in said
     assert "look at: 2 dead letters (`forebay queue dlq` says why)" in said
-    assert "look at: 1 messages were not understood" in said
+    assert "look at: 1 messages were not understood (`forebay queue refused` shows them, and why)" in said
+
+
+def test_a_rollback_that_is_half_done_is_named_with_the_way_out(lake: str) -> None:
+    plan = b'{"number": "n", "tables": [{"table": "alpha", "now": 3, "to": 1}], "replay": false}'
+    open_objects(rollback_of(lake)).write(ROLLBACK_PLAN, plan)
+    said = failed(1, "status", "--lake", lake)
+    assert (
+        "look at: a rollback of alpha is half done (repeat `forebay rollback alpha --to 1`, which finishes it)" in said
+    )
 
 
 def test_the_same_for_machines(lake: str) -> None:

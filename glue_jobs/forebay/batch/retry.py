@@ -8,7 +8,7 @@ under an application id of its own; a record leaves where it was held last of al
 
 A batch that replaces or replays a file moves the file's held records, too. Never do both: each makes its plan durable before it
 looks for the other's. A retry leaves out the files of every batch that has a plan. A batch that finds a plan of a retry
-leaves such files for later (`batch.turns`).
+leaves such files for later (`batch.turns`). Nor does a retry begin while a rollback is half done, or the other way round.
 
 Whole files that could not be read are not among them: those are loaded by announcing them again.
 """
@@ -43,6 +43,7 @@ from forebay.events import Emit
 from forebay.lake.layout import LEDGER, PLANS, own_table, plans_of, table_path
 from forebay.lake.objects import Objects, open_objects
 from forebay.lake.paused import paused_tables
+from forebay.lake.rollback_plan import must_not_be_half_rolled_back
 from forebay.landed_file import LandedFile
 from forebay.ledger.ledger import NAMES, rows_with
 from forebay.table.commit import Txn
@@ -132,6 +133,11 @@ class Retry:
         earlier = self.plans.read_tagged(PLAN)
         self._write_over(intent, earlier and earlier[1])
         tagged = self.plans.read_tagged(PLAN)
+        try:
+            must_not_be_half_rolled_back(self.lake)
+        except Halt:
+            self.plans.delete([PLAN])  # or the rollback would wait for this retry
+            raise
         in_batches = [file for plan in self.batches.left() for file in plan.files]
         held = self.logs.look(self._path(choice.held), again=True)
         ids = self.logs.look(self._path("ids"), again=True)

@@ -61,6 +61,10 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("forebay queue redrive --key 'in/alpha/*' --dry-run", "what would be sent back"),
         ("forebay queue redrive --all", "shows them, and asks"),
     ),
+    "queue refused": (
+        ("forebay queue refused", "messages that nobody understood, and why"),
+        ("forebay queue refused --drop", "shows them, and asks"),
+    ),
     "lease": (("forebay lease show", "which job works on the lake"),),
     "privacy": (("forebay privacy scan alpha", "which fields look personal?"),),
     "privacy scan": (

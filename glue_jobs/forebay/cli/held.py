@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -14,6 +15,7 @@ from forebay.cli.show import at, columns, console, print_json
 from forebay.spark.signals import leaving_at_once
 
 if TYPE_CHECKING:
+    from forebay.batch.retry import Retried
     from forebay.declaration.service import Service as Declarations
     from forebay.operate.held import Held
 
@@ -190,6 +192,14 @@ def _try_again(
     retry_records(lake, service, held, table, reason, give_up=give_up)
 
 
+def _undo(tried: Retried, there: list[str], began: datetime, *, give_up: bool) -> str:
+    """A table that is new has no version before."""
+    tables = [name for name in sorted(tried.tables) if name in there]
+    if tables:
+        return f"forebay rollback {' '.join(tables)} --to {began.isoformat(timespec='milliseconds')}"
+    return "none: they are gone" if give_up else "none: no earlier version of a table got rows"
+
+
 @leaving_at_once("repeat the command, and it goes on")
 def retry_records(
     lake: str, service: Declarations, held: Held, table: str | None, reason: str | None, *, give_up: bool = False
@@ -200,7 +210,9 @@ def retry_records(
     from forebay.batch.retry_plan import Choice
     from forebay.events import to_log
     from forebay.lake.safety import session_for
+    from forebay.operate.lake_view import LakeView
 
+    began, there = datetime.now(UTC), LakeView(lake.rstrip("/")).tables()
     spark = session_for(lake.rstrip("/"), "forebay-retry", emit=to_log())
     check_expressions(spark, service)
     tries = Retry(spark, service, lake=lake.rstrip("/"), emit=to_log())
@@ -223,12 +235,7 @@ def retry_records(
     if tried.moved:
         of = f"{tried.moved:,} records of the {held}, {tried.dropped:,} of them dropped"
         verb = "quarantine drop" if give_up else "parked adopt" if held == "parked" else "quarantine retry"
-        way = (
-            "none: they are gone"
-            if give_up
-            else f"forebay rollback {' '.join(sorted(tried.tables))} to the version before"
-        )
-        leave_record(lake, f"{verb}: moved {of}", undo=way if tried.tables or give_up else "none: no table got rows")
+        leave_record(lake, f"{verb}: moved {of}", undo=_undo(tried, there, began, give_up=give_up))
     console.print(
         f"{tried.chosen:,} records: {tried.moved - tried.dropped:,} written, {tried.dropped:,} dropped, {left:,} left"
     )

@@ -11,7 +11,7 @@ import typer
 
 from forebay.cli.confirm import confirm
 from forebay.cli.history import leave_record
-from forebay.cli.options import AsJson, DryRun, QueueUrl, Yes
+from forebay.cli.options import AsJson, Checkpoint, DryRun, Lake, QueueUrl, Yes
 from forebay.cli.show import at, console, error_console, print_json
 from forebay.errors import InvalidConfiguration
 
@@ -111,6 +111,43 @@ def redrive(
         what = f"queue redrive: sent {moved:,} dead letters back to {queue_url}"
         leave_record(lake, what, undo="none is needed: a file that is loaded is not loaded again")
     raise typer.Exit(1 if go_on and moved < len(chosen) else 0)
+
+
+@app.command()
+def refused(
+    lake: Lake,
+    checkpoint: Checkpoint = "",
+    limit: Most = 100,
+    drop: Annotated[bool, typer.Option("--drop", help="Delete the copies that are shown.")] = False,
+    yes: Yes = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show messages that nobody understood, with the reasons.
+
+    The ingest job kept a copy of each; the message itself became a dead letter. `forebay status` counts the copies. --drop
+    deletes those that are shown, and asks: there is no undo. Exit status 1 if there are any.
+    """
+    from forebay.operate.lake_view import begun_lake, checkpoint_of
+    from forebay.operate.refused import drop_refused, refused_messages
+
+    folder = checkpoint_of(begun_lake(lake), checkpoint)
+    found = refused_messages(folder, limit=limit)
+    if as_json:
+        print_json(map(asdict, found))
+    else:
+        for one in found:
+            console.print(f"{one.message_id}  sent {at(one.sent_at)}", style="bold", markup=False)
+            for line in (*one.reasons, one.body):
+                console.print(f"  {line}")
+        if not found:
+            console.print("no messages")
+    if not (drop and found):
+        raise typer.Exit(1 if found else 0)
+    if not yes:
+        confirm(f"Delete these {len(found):,} copies?", otherwise="no copy was dropped")
+    drop_refused(folder, found)
+    console.print(f"{len(found):,} copies were dropped")
+    leave_record(lake, f"queue refused: dropped {len(found):,} copies of messages", undo="none: they are gone")
 
 
 def _sqs(queue_url: str) -> Any:

@@ -38,7 +38,7 @@ from forebay.lake.layout import LEDGER, table_path, writer_of
 from forebay.lake.lease import hold
 from forebay.lake.objects import open_objects
 from forebay.lake.paused import paused_tables
-from forebay.lake.rollback_plan import rollback_plan
+from forebay.lake.rollback_plan import must_not_be_half_rolled_back
 from forebay.lake.safety import session_for
 from forebay.lake.stop import StopRequest
 from forebay.ledger.ledger import Ledger
@@ -98,14 +98,6 @@ def alone(service: Service, settings: IngestSettings) -> Iterator[Callable[[], N
                 lease.check()
 
         yield still_ours
-
-
-def must_not_be_half_rolled_back(lake: str) -> None:
-    """Tables are back, and the ledger does not say so yet. A batch would go by counts that do not hold."""
-    if rollback_plan(lake) is not None:
-        raise Halt(
-            f"a rollback of {lake} is half done: repeat the `forebay rollback`, which finishes it, then start again"
-        )
 
 
 def batch_of(

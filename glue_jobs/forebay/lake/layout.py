@@ -14,6 +14,7 @@ __all__ = [
     "HEALTH",
     "HOME",
     "IDS",
+    "KEPT_MESSAGES",
     "LAST_RECONCILE",
     "LEDGER",
     "OWN",
@@ -72,6 +73,9 @@ DERIVED_BY = "forebay.derivedBy"
 PLANS = f"{HOME}/plans"
 """Of batches that are on their way, by service."""
 ROLLBACK_PLAN = "plan.json"
+
+KEPT_MESSAGES = "manifests/kept/"
+"""Below a checkpoint: messages that nobody understood."""
 """Of a rollback that is on its way, in `rollback_of` the lake."""
 
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from forebay.errors import Halt
 from forebay.lake.layout import ROLLBACK_PLAN, rollback_of
 from forebay.lake.objects import open_objects
 
-__all__ = ["rollback_plan", "tables_going_back"]
+__all__ = ["must_not_be_half_rolled_back", "rollback_plan", "tables_going_back"]
 
 
 def rollback_plan(lake: str) -> dict[str, Any] | None:
@@ -20,6 +21,14 @@ def rollback_plan(lake: str) -> dict[str, Any] | None:
     text = open_objects(rollback_of(lake)).read(ROLLBACK_PLAN)
     plan: dict[str, Any] | None = None if text is None else json.loads(text)
     return plan
+
+
+def must_not_be_half_rolled_back(lake: str) -> None:
+    """Tables are back, and the ledger does not say so yet. A batch or a retry would go by counts that do not hold."""
+    if rollback_plan(lake) is not None:
+        raise Halt(
+            f"a rollback of {lake} is half done: repeat the `forebay rollback`, which finishes it, then start again"
+        )
 
 
 def tables_going_back(lake: str) -> frozenset[str]:

@@ -25,9 +25,14 @@ def alone(view: LakeView, tables: Iterable[str]) -> Iterator[Callable[[], None]]
     services = [row["service"] for row in view.query(LEDGER, "select distinct service from t order by service")]
     held: list[Lease] = []
 
+    def all_must_be_finished() -> None:
+        for service in services:
+            _must_be_finished(view.lake, service)
+
     def must_be_alone() -> None:
         for lease in held:
             lease.check()
+        all_must_be_finished()  # a retry takes no lease
 
     with ExitStack() as leases:
         for place in (
@@ -36,8 +41,7 @@ def alone(view: LakeView, tables: Iterable[str]) -> Iterator[Callable[[], None]]
         ):
             held.append(hold(place, wait_s=0))
             leases.callback(held[-1].let_go)
-        for service in services:
-            _must_be_finished(view.lake, service)
+        all_must_be_finished()
         yield must_be_alone
 
 

@@ -94,13 +94,14 @@ def check_rollback(view: LakeView, tables: Iterable[str], to: int | datetime) ->
     """Whether a table is not there already. `InvalidConfiguration` where one cannot go back there, as far as that can be told
     while a job runs."""
     found = [_now_and_then(view, known_table(view, table), to) for table in tables]
-    return any(now.version() != then.version() for now, then in found)
+    return not all(_is_there(now, then) for now, then in found)
 
 
 def plan_rollback(view: LakeView, tables: Sequence[str], to: int | datetime, *, replay: bool) -> Rollback:
     """`InvalidConfiguration` where a table cannot go back there."""
-    found = tuple(_table_back(view, known_table(view, table), to) for table in dict.fromkeys(tables))
-    plan = Rollback(uuid.uuid4().hex[:12], tuple(one for one in found if one.to != one.now), replay)
+    found = {known_table(view, table): _now_and_then(view, table, to) for table in tables}
+    go = tuple(_table_back(name, *pair) for name, pair in found.items() if not _is_there(*pair))
+    plan = Rollback(uuid.uuid4().hex[:12], go, replay)
     _entries_after(_there(view, LEDGER), plan)  # an entry whose sum would not hold is refused before anything is done
     return plan
 
@@ -259,8 +260,18 @@ def _erasures(view: LakeView) -> list[str]:
     return [f"forebay/{service}/erase" for service in open_objects(f"{view.lake}/{ERASED}").folders()]
 
 
-def _table_back(view: LakeView, name: str, to: int | datetime) -> TableBack:
-    table, then = _now_and_then(view, name, to)
+def _is_there(table: DeltaTable, then: DeltaTable) -> bool:
+    """Whether it is as it was: also where it went back there before."""
+    if table.version() == then.version():
+        return True
+    now, was = (
+        (_paths(one), one.schema(), one.metadata().configuration, one.metadata().partition_columns)
+        for one in (table, then)
+    )
+    return now == was
+
+
+def _table_back(name: str, table: DeltaTable, then: DeltaTable) -> TableBack:
     changes = Counter(_rows_by_file(then, _only_in(then, table)))
     changes.subtract(_rows_by_file(table, _only_in(table, then)))
     return TableBack(

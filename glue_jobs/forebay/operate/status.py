@@ -19,8 +19,8 @@ from forebay.batch.reasons import PAUSED_TABLE, TABLE_FAILED
 from forebay.lake.health import Health, HealthRecords
 from forebay.lake.layout import LEDGER, PARKED, QUARANTINE, is_own
 from forebay.lake.lease import holder
-from forebay.lake.objects import open_objects
 from forebay.lake.paused import ALL, paused_tables
+from forebay.lake.rollback_plan import rollback_plan
 from forebay.ledger.entry import REPLAY
 from forebay.operate.aws_answers import Alarm
 from forebay.operate.cost import cost_of, hours_of, month_of
@@ -29,6 +29,7 @@ from forebay.operate.doctor.deployment import Deployment
 from forebay.operate.lake_view import LakeView, checkpoint_of, quoted
 from forebay.operate.page.content import Cost, Run
 from forebay.operate.queue import Depth, dead_letter_url, depth_of
+from forebay.operate.refused import count_refused
 from forebay.upkeep.reconcile.last import LastReconcile, last_reconcile
 
 __all__ = ["LastBatch", "Status", "health_objects", "status_of"]
@@ -65,6 +66,8 @@ class Status:
     paused: Mapping[str, int] = field(default_factory=dict)
     """Rows by table that wait because it is paused, or was."""
     now_paused: frozenset[str] = frozenset()
+    going_back: Mapping[str, int] = field(default_factory=dict)
+    """Tables whose rollback is half done, and the version that each goes to."""
     replays: int = 0
     """Files that wait to be read again."""
     newest_rows: Mapping[str, datetime] = field(default_factory=dict)
@@ -93,10 +96,13 @@ class Status:
             for table, rows in sorted(self.paused.items())
             if table not in self.now_paused and ALL not in self.now_paused
         ]
+        for table, version in list(self.going_back.items())[:1]:
+            finish = f"repeat `forebay rollback {table} --to {version}`, which finishes it"
+            found.append(f"a rollback of {', '.join(self.going_back)} is half done ({finish})")
         if self.dead is not None and (dead := self.dead.waiting + self.dead.in_flight):
             found.append(f"{dead:,} dead letters (`forebay queue dlq` says why)")
         if self.refused:
-            found.append(f"{self.refused:,} messages were not understood")
+            found.append(f"{self.refused:,} messages were not understood (`forebay queue refused` shows them, and why)")
         found += [f"alarm {alarm.name}: {alarm.says}".rstrip(": ") for alarm in self.alarms or ()]
         newest = {run.job: run for run in sorted(self.runs_of_jobs or (), key=lambda run: run.began_at)}
         found += [
@@ -138,10 +144,11 @@ def status_of(
         sum(row["r"] or 0 for row in outcomes),
         kept[QUARANTINE],
         kept[PARKED],
-        sum(1 for _ in open_objects(folder).found("manifests/kept/")),
+        count_refused(folder),
         _waiting(view, TABLE_FAILED),
         _waiting(view, PAUSED_TABLE),
         paused_tables(view.lake),
+        {one["table"]: one["to"] for one in (rollback_plan(view.lake) or {}).get("tables", ())},
         sum(row["n"] for row in view.query(LEDGER, f"select count(*) n from t where outcome = {quoted(REPLAY)}")),
         _newest_rows(view, health, now),
         last_reconcile(view.lake),
