@@ -9,6 +9,8 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
+from forebay.cli.main import main
+from forebay.cli.show import console
 from tests.operate.command import failed, ran
 from tests.operate.ledger import entry, write_ledger
 
@@ -65,6 +67,25 @@ def test_a_mistake_is_one_answer_with_the_tables_that_there_are(lake: str) -> No
 def test_control_characters_of_data_do_not_reach_the_terminal(lake: str) -> None:
     said = ran("query", "select text from alpha where v = 2", "--lake", lake)
     assert said.splitlines()[1].rstrip() == "\\x1b[31mred"
+
+
+def test_a_row_that_is_too_wide_for_the_terminal_is_shown_column_by_column(
+    lake: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(console, "_width", 80)
+    with pytest.raises(SystemExit) as ended:
+        main(["query", "select * from ledger order by key", "--lake", lake])
+    said = capsys.readouterr().out.splitlines()
+    assert (ended.value.code, max(map(len, said)) <= 80) == (0, True)
+    assert "outcome          loaded" in said
+    assert said.count("") == 1, "between the two rows"
+    with pytest.raises(SystemExit):
+        main(["query", "select outcome, key from ledger order by key", "--lake", lake])
+    assert [line.split() for line in capsys.readouterr().out.splitlines()] == [
+        ["outcome", "key"],
+        ["loaded", "in/a.json"],
+        ["unreadable", "in/b.gz"],
+    ]
 
 
 def test_a_long_answer_says_that_it_is_cut(lake: str) -> None:

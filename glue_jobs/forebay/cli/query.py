@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
@@ -12,6 +13,8 @@ from forebay.cli.show import columns, console, error_console, print_json
 __all__ = ["query"]
 
 WIDEST = 60
+NARROWEST = 12
+"""To so many columns of the terminal a column of the answer may shrink."""
 
 
 def query(
@@ -33,10 +36,28 @@ def query(
     if as_json:
         print_json(rows)
     else:
-        shown = columns(*found.column_names)
-        for row in rows:
-            texts = ("-" if value is None else str(value) for value in row.values())
-            shown.add_row(*(text if len(text) <= WIDEST else f"{text[:WIDEST]}…" for text in texts))
-        console.print(shown)
+        _show(found.column_names, [[_text(value) for value in row.values()] for row in rows])
     if found.num_rows > limit:
         error_console.print(f"{limit:,} of {found.num_rows:,} rows; --limit shows more")
+
+
+def _text(value: object) -> str:
+    text = "-" if value is None else str(value)
+    return text if len(text) <= WIDEST else f"{text[:WIDEST]}…"
+
+
+def _show(names: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """A line for each row; where the terminal is too narrow for that, a line for each column of a row."""
+    widths = [max(map(len, column)) for column in zip(names, *rows, strict=True)]
+    if sum(min(width, NARROWEST) for width in widths) + 2 * (len(widths) - 1) <= console.width:
+        shown = columns(*names)
+        for row in rows:
+            shown.add_row(*row)
+        console.print(shown)
+        return
+    longest = max(map(len, names))
+    for number, row in enumerate(rows):
+        if number:
+            console.print()
+        for name, text in zip(names, row, strict=True):
+            console.print(f"{name:<{longest}}  {text}")

@@ -15,7 +15,7 @@ from forebay.cli.main import app
 from forebay.errors import Halt
 from forebay.lake.health import HealthRecords
 from forebay.lake.log.tables import own_tables, tables_of
-from tests.operate.command import failed
+from tests.operate.command import failed, given
 from tests.operate.ledger import write_ledger
 
 
@@ -71,10 +71,12 @@ def test_a_table_that_is_not_there_is_named_before_anything_is_done(begun: Path)
     assert "table gamma: is not in" in said
 
 
-def test_declarations_that_lie_in_the_lake_are_no_table_in_trouble(begun: Path) -> None:
+def test_declarations_that_lie_in_the_lake_are_no_table_in_trouble(
+    begun: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     place = lake(begun, alpha=3)
-    (begun / "declarations").mkdir()
-    (begun / "declarations" / "service.toml").write_text("")
+    given(("tables", "init", str(mine := tmp_path_factory.mktemp("mine"))), "")
+    assert given(("tables", "push", str(mine), f"{place}/declarations"), "")[0] == 0  # as the README does
     status, shown = run("--lake", place, "--plan", "--now")
     assert (status, "declarations" in shown) == (0, False)
     ran = CliRunner().invoke(app, ["tables", "health", "--lake", place])
