@@ -10,7 +10,7 @@ import pytest
 from deltalake import write_deltalake
 
 from forebay.declaration.service import load_service
-from tests.operate.command import failed, ran
+from tests.operate.command import failed, given, ran
 from tests.operate.ledger import write_ledger
 
 
@@ -110,6 +110,26 @@ def test_a_push_is_in_the_history_of_the_lake_that_it_names(mine: str, tmp_path:
     ran("tables", "push", mine, str(tmp_path / "in-force"), "--lake", str(tmp_path / "lake"))
     told = json.loads(ran("history", "--lake", str(tmp_path / "lake"), "--json"))
     assert told["what"].startswith("tables push: version ")
+
+
+def test_a_push_is_in_the_history_of_the_lake_that_the_environment_names(
+    mine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_ledger(tmp_path / "lake")
+    monkeypatch.setenv("FOREBAY_LAKE", str(tmp_path / "lake"))
+    ran("tables", "push", mine, str(tmp_path / "in-force"))
+    assert "tables push: version " in ran("history")
+
+
+@pytest.mark.parametrize("command", ["check", "diff", "push"])
+def test_a_lake_where_nothing_is_is_not_said_to_be_as_declared(mine: str, tmp_path: Path, command: str) -> None:
+    mistyped = tmp_path / "mistyped"
+    place = [str(tmp_path / "in-force")] if command != "check" else []
+    status, out, err = given(("tables", command, mine, *place, "--lake", str(mistyped)), "")
+    assert status == 0
+    assert err == f"{mistyped} has neither ledger nor tables yet, so nothing is compared: is it spelled right?\n"
+    assert "as declared" not in out
+    assert not mistyped.exists(), "what is left there would make it look like a lake"
 
 
 def test_a_machine_is_told_the_same_as_json(mine: str, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ import typer
 from forebay.cli.health import health
 from forebay.cli.history import leave_record
 from forebay.cli.options import AsJson, Service
-from forebay.cli.show import console, print_json, show_tables
+from forebay.cli.show import console, error_console, print_json, show_tables
 from forebay.errors import InvalidConfiguration, Problem, Unreachable
 from forebay.spark.signals import leaving_at_once
 
@@ -149,7 +149,7 @@ def _checked(place: str, lake: str, *, sql: bool) -> Iterator[_Said]:
     yield from (_Said("note", said) for said in declared.feeds_of(service))
     well = f"{len(service.tables)} declarations, nothing wrong"
     yield _Said("sum", f"service {service.name}, version {service.version}: {well}")
-    if lake:
+    if lake := _begun(lake):
         yield from _checked_in_lake(service, lake)
 
 
@@ -166,11 +166,19 @@ def diff(folder: Folder, place: InForce, lake: Lake = "", as_json: AsJson = Fals
     """Say what would change if these declarations took the place of those in force."""
     from forebay.operate import declarations as declared
 
-    _diff(declared.texts_in_folder(folder), place, lake, as_json=as_json)
+    _diff(declared.texts_in_folder(folder), place, _begun(lake), as_json=as_json)
 
 
 @app.command()
-def push(folder: Folder, place: InForce, sql: Sql = True, lake: Lake = "") -> None:
+def push(
+    folder: Folder,
+    place: InForce,
+    sql: Sql = True,
+    lake: Annotated[
+        str,
+        typer.Option(envvar="FOREBAY_LAKE", help="Compare them with the tables of this lake, too.", show_default=False),
+    ] = "",
+) -> None:
     """Put the declarations in force; a running job takes them up before its next batch.
 
     With --lake, `forebay history` of that lake shows it.
@@ -182,6 +190,7 @@ def push(folder: Folder, place: InForce, sql: Sql = True, lake: Lake = "") -> No
     texts = declared.texts_in_folder(folder)
     if sql:
         _check_sql(parse_service(texts))
+    lake = _begun(lake)
     if _diff(texts, place, lake):
         declared.push(texts, open_objects(place))
         version = parse_service(texts).version
@@ -227,6 +236,21 @@ def _check_sql(service: Declarations) -> None:
         from forebay.spark.session import session
 
         check_expressions(session("forebay-check"), service)
+
+
+def _begun(lake: str) -> str:
+    """The lake, if there are tables to compare. There are none in a mistyped one, and then nothing is as declared."""
+    if not lake:
+        return ""
+    from forebay.aws.preflight import check_lake
+    from forebay.lake.log.tables import tables_of
+    from forebay.operate.lake_view import has_ledger
+
+    check_lake(lake)
+    if has_ledger(lake) or tables_of(lake):
+        return lake
+    error_console.print(f"{lake} has neither ledger nor tables yet, so nothing is compared: is it spelled right?")
+    return ""
 
 
 def _checked_in_lake(service: Declarations, lake: str) -> Iterator[_Said]:
