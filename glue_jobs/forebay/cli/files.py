@@ -36,7 +36,7 @@ def list_files(
     batch: Annotated[int | None, typer.Option(help="Only those of this batch.")] = None,
     since: Annotated[datetime | None, moment("Loaded since this moment, in UTC.")] = None,
     until: Annotated[datetime | None, moment("Loaded before this moment, in UTC.")] = None,
-    limit: Annotated[int, typer.Option(min=1, help="The largest number of files to show.")] = 50,
+    limit: Annotated[int, typer.Option(min=1, max=10**9, help="The largest number of files to show.")] = 50,
     as_json: AsJson = False,
 ) -> None:
     """List files of the ledger, the newest first."""
@@ -65,7 +65,7 @@ def tail(
     lake: Lake,
     table: Annotated[str, typer.Option(help="Only files with rows in this table.")] = "",
     outcome: Annotated[str, typer.Option(help="Only those with this outcome, such as loaded or unreadable.")] = "",
-    last: Annotated[int, typer.Option(min=1, help="How many that were loaded before.")] = 10,
+    last: Annotated[int, typer.Option(min=1, max=10**9, help="How many that were loaded before.")] = 10,
     every_s: Annotated[float, typer.Option(min=0.1, help="Seconds between two looks.")] = 2,
     as_json: AsJson = False,
 ) -> None:
@@ -194,6 +194,8 @@ def _take_back(lake: str, key: str, file_id: str, dry_run: bool) -> None:
     taken = skips.list(key=key, file_id=file_id)
     for skip in taken:
         console.print(f"{skip} is left out no longer", highlight=False, soft_wrap=True, markup=False)
+    if not taken:
+        error_console.print("no skip is meant: `forebay history` names those that were made")
     if taken and not dry_run:
         skips.remove(taken)
         such_as = ", ".join(map(str, taken[:5]))

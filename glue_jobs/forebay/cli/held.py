@@ -28,7 +28,7 @@ MOST_VALUES = 50
 
 Of = Annotated[str | None, typer.Option("--table", help="Only those that were meant for this table.")]
 Why = Annotated[str | None, typer.Option("--reason", help="Only those with this reason, such as table-failed.")]
-Most = Annotated[int, typer.Option("--limit", min=1, help="The largest number of records to show.")]
+Most = Annotated[int, typer.Option("--limit", min=1, max=10**9, help="The largest number of records to show.")]
 
 
 @quarantine.command("list")
@@ -77,7 +77,7 @@ def drop(
 def list_parked(
     lake: Lake,
     by: Annotated[str, typer.Option(help="Count them by the values of this field, such as event or player.id.")] = "",
-    limit: Annotated[int, typer.Option(min=1, help="With --by: count only this many, the newest.")] = 10_000,
+    limit: Annotated[int, typer.Option(min=1, max=10**9, help="With --by: count only this many, the newest.")] = 10_000,
     service: Service = "",
     as_json: AsJson = False,
 ) -> None:

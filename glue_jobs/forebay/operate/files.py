@@ -30,6 +30,8 @@ __all__ = [
     "versions_of",
 ]
 
+EARLIEST, LATEST = datetime(1970, 1, 1), datetime(2200, 1, 1)
+"""Of what the query engine computes with; no batch ended before or after."""
 OVERLAP = timedelta(minutes=1)
 MOST_AT_ONCE = 100_000
 
@@ -115,6 +117,7 @@ class FileChoice:
             conditions.append(f"batch = {self.batch:d}")
         for sign, moment in ((">=", self.since), ("<", self.until)):
             if moment is not None:
+                moment = min(max(moment, EARLIEST.replace(tzinfo=moment.tzinfo)), LATEST.replace(tzinfo=moment.tzinfo))
                 # The day prunes partitions, the moment is exact.
                 conditions.append(f"day {sign}{'=' if sign == '<' else ''} date '{moment.date()}'")
                 conditions.append(f"committed_at {sign} timestamp '{moment.isoformat()}'")
