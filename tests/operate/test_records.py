@@ -33,7 +33,7 @@ from tests.operate.test_queue import keep_message
 
 LOOKS = """status doctor report where files files~list files~show tail history query queue queue~peek queue~dlq lease lease~show
 accounts tables tables~health tables~check tables~show tables~diff tables~editor-schema try schema schema~show schema~history
-schema~diff privacy privacy~scan quality quarantine quarantine~list quarantine~show parked parked~list parked~show"""
+schema~diff privacy privacy~scan privacy~report quality quarantine quarantine~list quarantine~show parked parked~list parked~show"""
 ELSEWHERE = """tables~init tables~add demo local local~up local~env local~status local~down local~feed local~fire local~alarms
 local~runs export privacy~secret"""
 """They write files of a folder, objects outside of a lake, or the twin's."""
@@ -183,6 +183,17 @@ def _(lake: Path, queue: str, patch: Patch) -> list[str]:
 def _(lake: Path, queue: str, patch: Patch) -> list[str]:
     retries(patch, Retried(3, {"alpha": 3}))
     return ["parked", "adopt", "alpha"]
+
+
+@scenario("privacy erase")
+def _(lake: Path, queue: str, patch: Patch) -> list[str]:
+    outlook = SimpleNamespace(tokens={"ann": "t1"}, unknown=(), known_before=(), common={})
+    patch("forebay.cli.privacy._show", lambda *_, **__: None)
+    found = {"look": outlook, "last_version": None, "unfinished": (), "erase_now": 0}
+    found |= {"begin": SimpleNamespace(tokens=("t1",), number=1), "carry_out": {"tables": [{"rows": 2}]}}
+    for name, answer in found.items():
+        patch(f"forebay.operate.erase.{name}", lambda *_, answer=answer, **__: answer)
+    return ["privacy", "erase", "ann", "--yes", "--json"]
 
 
 @scenario("compact")

@@ -193,7 +193,8 @@ def _carry_out(view: Any, declared: Any, plan: Any, wait_s: float, *, as_json: b
     with interrupts_wait(FINISHES):
         done = erasing.carry_out(view, declared, plan, wait_s=wait_s, tell=lambda said: error_console.print(said))
     rows = sum(one["rows"] for one in done["tables"])
-    leave_record(view.lake, f"privacy erase: {len(plan.tokens):,} persons, {rows:,} rows, erasure {plan.number}")
+    what = f"privacy erase: {len(plan.tokens):,} persons, {rows:,} rows, erasure {plan.number}"
+    leave_record(view.lake, what, undo="none: they are erased")
     if as_json:
         print_json([done])
         return
