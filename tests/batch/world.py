@@ -25,6 +25,7 @@ from forebay.batch.batch import Batch
 from forebay.batch.names import names_of
 from forebay.batch.reading import Read
 from forebay.content.limits import Limits
+from forebay.content.originals import COLUMN
 from forebay.content.outcome import ReadOutcome, Unread
 from forebay.content.reading import read_files
 from forebay.content.rows import COLUMNS
@@ -181,8 +182,9 @@ class World:
     ) -> DataFrame:
         batches: Iterable[pa.RecordBatch] = read_files(files, self._get, limits, more.get("forms"))
         found = [row for batch in batches for row in batch.to_pylist()]
-        names = [column.split()[0] for column in COLUMNS.split(", ")]
-        return spark.createDataFrame([tuple(row[name] for name in names) for row in found], COLUMNS)
+        columns = f"{COLUMNS}, {COLUMN}" if more["forms"].have_a_vault else COLUMNS
+        names = [column.split()[0] for column in COLUMNS.split(", ")] + ["personal"] * (columns != COLUMNS)
+        return spark.createDataFrame([tuple(row[name] for name in names) for row in found], columns)
 
     def _landing(self, read: Read, usable: Collection[str]) -> DataFrame | None:
         rows = LANDING(read, usable)

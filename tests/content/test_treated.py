@@ -8,13 +8,17 @@ from typing import Any
 
 import pytest
 
+from forebay.content.limits import Limits
+from forebay.content.reading import read_files
 from forebay.content.treated import NOT_KEPT
 from forebay.declaration.form import Explosion, Form, Forms
 from forebay.declaration.personal import PersonalField
+from forebay.declaration.place import Place
 from forebay.privacy.erased import add_erased
+from forebay.privacy.keys import add_local_key
 from forebay.privacy.secret import make_secret, secret_at
 from forebay.privacy.token import token_of
-from tests.content.memory import Reading, read
+from tests.content.memory import Memory, Reading, read
 
 SECRET = "anna@example.org"
 PERSONAL = (
@@ -104,3 +108,37 @@ def test_of_a_record_of_an_erased_person_nothing_leaves_but_its_place(tmp_path: 
     assert [(row.line, row.problem, row.value) for row in reading.refused] == [(n, "erased", NOT_KEPT) for n in (1, 4)]
     assert reading.files["a.json"].documents == 4
     assert Forms.from_json(forms.to_json()) == forms
+
+
+def test_what_a_field_was_leaves_beside_its_record_for_the_vault_and_belongs_to_its_subjects(tmp_path: Path) -> None:
+    make_secret(f"{tmp_path}/secret")
+    add_local_key(f"{tmp_path}/key")
+    personal = (PersonalField(("email",), "masked", vault=True), PersonalField(("phone",), "dropped"))
+    places = {name: f"{tmp_path}/{name}" for name in ("secret", "vault")}
+    form = Form(personal=personal, subject=("user",), vault_key=f"{tmp_path}/key", **places)
+    lines = [
+        {"user": "anna", "email": SECRET, "phone": "1"},
+        {"user": "anna", "phone": "1"},
+        {"email": SECRET},
+        {"user": "ben", "n": 1},
+        {"user": "ben", "email": 7},
+    ]
+    memory = Memory({"a.json": "".join(json.dumps(one) + "\n" for one in lines).encode(), "b.csv": b"n\n1\n"})
+    elsewhere = Form(format="csv")
+    forms = Forms((Place("a"), Place("b")), (form, elsewhere))
+    batches = list(read_files(memory.files(), memory, Limits(), forms))
+    rows = [row["personal"] for batch in batches for row in batch.to_pylist() if row["line"]]
+    token = {name: token_of(name, secret_at(f"{tmp_path}/secret")) for name in ("anna", "ben")}
+    told = [row and (row["subjects"], [tuple(field.values()) for field in row["fields"]]) for row in rows]
+    assert told == [
+        ([token["anna"]], [("email", f'"{SECRET}"')]),
+        None,
+        None,
+        None,
+        ([token["ben"]], [("email", "7")]),
+        None,
+    ]
+    keys = [row["key"] for row in rows if row]
+    assert len(set(keys)) == 2
+    assert len({row["key_id"] for row in rows if row}) == 1
+    assert all(key not in path.read_bytes() for path in (tmp_path / "vault").rglob("*.json") for key in keys)

@@ -81,6 +81,22 @@ def test_the_version_changes_with_any_text() -> None:
             r"a token, so it needs a secret",
         ),
         (
+            NAMED + '[privacy]\npersonal = [{path = "ip", vault = true}]\n' + GOOD_TABLE,
+            r"a field for the vault, so it needs subject and vault and vault_key",
+        ),
+        (
+            NAMED + '[privacy]\npersonal = ["ip"]\nvault = "s3://b/v"\n' + GOOD_TABLE,
+            r"has a vault, and no field goes there: give one vault = true",
+        ),
+        (
+            NAMED + '[privacy]\npersonal = ["ip"]\nvault = "vault"\n' + GOOD_TABLE,
+            r"vault is no place for a vault, such as s3://bucket/forebay",
+        ),
+        (
+            NAMED + '[privacy]\npersonal = ["ip"]\nvault_key = "my-key"\n' + GOOD_TABLE,
+            r"my-key is neither the ARN nor the alias of a key of KMS",
+        ),
+        (
             NAMED + '[privacy]\npersonal = ["ip"]\nsecret = "s3://b/"\n' + GOOD_TABLE,
             r"s3://b/ is no address of an object",
         ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any, get_args
 
 import pytest
@@ -10,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forebay.declaration.personal import Become, PersonalField
-from forebay.privacy.swift import swiftly_treated
-from forebay.privacy.text import may_name, treated_text
+from forebay.privacy.swift import swift_of
+from forebay.privacy.text import Originals, may_name, treated_text
 
 KEYS = ("email", "Email", "device", "id", "ip", "*", "a.b")
 
@@ -93,6 +94,7 @@ personal_fields = st.lists(
         PersonalField,
         st.lists(st.sampled_from(KEYS), min_size=1, max_size=3).map(tuple),
         st.sampled_from(get_args(Become)),
+        st.booleans(),
     ),
     max_size=3,
 ).map(tuple)
@@ -113,6 +115,11 @@ def test_a_text_that_names_no_personal_field_need_not_be_read(value: Any, person
         assert treated_text(text, personal) == text
 
 
+def swiftly_treated(text: str, personal: tuple[PersonalField, ...], originals: Originals | None = None) -> str | None:
+    swift = swift_of(personal)
+    return None if swift is None else swift.treated(text, originals=originals)
+
+
 def pairs_of(text: str) -> Any:
     """With each digit, and each key as often as it stands there."""
     return json.loads(text, object_pairs_hook=list, parse_int=str, parse_float=str)
@@ -121,8 +128,33 @@ def pairs_of(text: str) -> Any:
 @given(documents, personal_fields, st.sampled_from([(",", ":"), (" , ", " : ")]))
 def test_the_swift_way_comes_to_the_same(value: Any, personal: tuple[PersonalField, ...], between: Any) -> None:
     text = json.dumps(value, separators=between)
-    if (swiftly := swiftly_treated(text, personal)) is not None:
-        assert pairs_of(swiftly) == pairs_of(treated_text(text, personal))
+    swift, slow = Originals(), Originals()
+    if (swiftly := swiftly_treated(text, personal, originals=swift)) is not None:
+        assert pairs_of(swiftly) == pairs_of(treated_text(text, personal, originals=slow))
+        assert swift == slow
+
+
+@pytest.mark.parametrize(
+    ("text", "originals"),
+    [
+        ('{"email": "a@b.c" , "n":1, "ip":1.10}', [("email", '"a@b.c"'), ("ip", "1.10")]),
+        ('{"email":null,"ip":[]}', [("ip", "[]")]),
+        ('{"email":{"home":["x", 2]}}', [("email", '{"home":["x", 2]}')]),
+        ('{"device":[{"id":1},{"id":2,"email":3}]}', [("device.id", "1"), ("device.id", "2")]),
+        # Keys that stand twice: each value goes where it stands.
+        ('{"device":{"x":1},"email":2,"device":{"id":3}}', [("email", "2"), ("device.id", "3")]),
+        ('{"email":1,"EMAIL":2}', [("email", "1"), ("email", "2")]),
+        (r'{"\u0065mail":"\u0061"}', [("email", r'"\u0061"')]),
+        ('{"secret":1}', []),
+    ],
+)
+def test_what_stood_there_is_told_as_it_was_written(text: str, originals: Originals) -> None:
+    kept = tuple(replace(one, vault=True) for one in fields(email="masked", device__id="masked", ip="truncated"))
+    personal = (*kept, *fields(secret="masked"))
+    for treat in (treated_text, swiftly_treated):
+        found = Originals()
+        if treat(text, personal, originals=found) is not None:
+            assert found == originals
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@
 * `bound` how large declared SQL may make a value
 * `expectations` what must hold of a row      * `dedupe` records that came before
 * `recent_ids` the ids of the last days, in memory
-* `treated` what is personal in records that come back
+* `vaulted` what personal values were, encrypted      * `treated` what is personal in records that come back
 * `retry` of held records: quarantined or parked      * `retry_plan` which ones, durable before anything happens
 * `turns` of a batch and a retry that concern the same file
 * `leftovers` of superseded files, in tables that could not be written

@@ -35,10 +35,14 @@ from forebay.table.replace import Staying, replace
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["Commits"]
+__all__ = ["Commits", "is_small"]
 
 FEW_BYTES = 4 << 20
 """Of a batch whose files hold no more, the driver itself writes what is kept beside the tables: that spares a job."""
+
+
+def is_small(ends: Iterable[FileEnd]) -> bool:
+    return sum(end.expanded_bytes for end in ends) <= FEW_BYTES
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,7 +95,7 @@ class Commits:
         quarantined = sum(f.rows for f in coming if f.fate == "quarantine")
         quarantined += sum(f.rows for f in coming if f.fate == "write" and f.table in unwritten)
         files = [end for end in ends if end.outcome == "unreadable"]
-        few = not (superseded or released) and sum(end.expanded_bytes for end in ends) <= FEW_BYTES
+        few = not (superseded or released) and is_small(ends)
         if quarantined or files or superseded or released:
             rows_held = keep.quarantined(files) if quarantined or files else None
             leaving = [s.earlier.file.file_id for s in superseded if s.earlier.row["quarantined"]]
@@ -118,11 +122,22 @@ class Commits:
         leaving: Sequence[str] = (),
         staying: Staying | None = None,
     ) -> None:
-        """One of our own tables; if it cannot be written, nothing may be marked as done. Rows in Arrow need no Spark job, and
-        let no earlier ones leave."""
+        """One of our own tables."""
+        table = Destination(own_table(name), table_path(self.lake, own_table(name)), ("day",))
+        self.write_beside(table, rows, wanted, leaving, staying)
+
+    def write_beside(
+        self,
+        table: Destination,
+        rows: DataFrame | pa.Table | None,
+        wanted: int,
+        leaving: Sequence[str] = (),
+        staying: Staying | None = None,
+    ) -> None:
+        """A table that is not the service's; if it cannot be written, nothing may be marked as done. Rows in Arrow need no
+        Spark job, and let no earlier ones leave."""
         from pyspark.sql import functions as F
 
-        table = Destination(name, table_path(self.lake, own_table(name)), ("day",))
         more: dict[str, Any] = {"txn": self.txn, "logs": self.logs, "emit": self.emit}
         result: AppendResult | None = None
         if isinstance(rows, pa.Table):
@@ -132,17 +147,17 @@ class Commits:
             more = {"txn": self.txn, "logs": self.logs, "id_column": "file_id", "staying": staying}
             result = replace(self.spark, table, leaving, coming, **more)
         elif rows is not None:
-            named = rows.withColumn("_table", F.lit(name))
-            result = append(self.spark, named, [table], expected={name: wanted}, **more)[name]
+            named = rows.withColumn("_table", F.lit(table.name))
+            result = append(self.spark, named, [table], expected={table.name: wanted}, **more)[table.name]
         if isinstance(result, Failed):
             raise Halt(f"{table.path} could not be written, so batch {self.txn.version} stays open: {result.error}")
-        if isinstance(result, Skipped) and own_table(name) in (QUARANTINE, PARKED):
+        if isinstance(result, Skipped) and table.name in (QUARANTINE, PARKED):
             self.must_have_come(table.path, wanted)
         if isinstance(result, Appended):
             self.must_count(table.path, wanted, result)
             told: dict[str, Any] = {"rows": result.rows, "files": result.files, "bytes": result.bytes}
             told |= {"service": self.service.name, "batch": self.txn.version}
-            self.emit(OwnRowsAppended(table=own_table(name), **told))
+            self.emit(OwnRowsAppended(table=table.name, **told))
 
     @staticmethod
     def must_be_there(table: str, wanted: int, rows: DataFrame) -> None:

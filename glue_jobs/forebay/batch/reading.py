@@ -16,6 +16,7 @@ from forebay.batch.expectations import checked
 from forebay.batch.fields import metadata_is_asked_for
 from forebay.batch.poison import poison_end, read_apart
 from forebay.batch.routing import routed, with_final_fates
+from forebay.batch.vaulted import sealed
 from forebay.content.end import FileEnd, PieceEnd, file_ends
 from forebay.content.limits import Limits
 from forebay.content.piece import Piece, cut
@@ -116,6 +117,7 @@ def read_routed(
 
     metadata = metadata_is_asked_for(service)
     content = read_content(spark, files, limits, metadata=metadata, forms=service.forms)
+    content = sealed(content, service.name)
     columns = "_piece int, _file_id string, bucket string, key string, version_id string, _landed_at timestamp"
     known = [
         (p.number, p.file.file_id, p.file.bucket, p.file.key, p.file.version_id, p.file.event_time) for p in pieces

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from forebay.batch.accounting import Fate
 from forebay.batch.columns import rules_of, with_table_columns
-from forebay.batch.commits import Commits
+from forebay.batch.commits import Commits, is_small
 from forebay.batch.dedupe import DUPLICATE, Dedupe
 from forebay.batch.events import (
     DuplicatesDropped,
@@ -28,12 +28,14 @@ from forebay.batch.expectations import verdicts
 from forebay.batch.late_commits import LateCommits
 from forebay.batch.new_tables import NewTables
 from forebay.batch.reasons import EXPECTATION_FAILED, PAUSED_TABLE, TABLE_FAILED, TOO_MANY_NEW_TABLES
+from forebay.batch.vaulted import vault_rows
 from forebay.content.end import FileEnd
 from forebay.declaration.table import Table
 from forebay.errors import Halt
 from forebay.lake.layout import table_path
 from forebay.landed_file import LandedFile
 from forebay.ledger.versions import Superseded, standing
+from forebay.privacy.vault import values_of
 from forebay.table.catalog import Catalog
 from forebay.table.commit import LogFailed
 from forebay.table.destination import Appended, AppendResult, Destination, Failed, Skipped
@@ -90,7 +92,25 @@ class Writing(Commits):
         self.write_held(landing, ends, unwritten, fates, superseded, released)
         if dedupe is not None and dedupe.wanted:
             self.remember(landing, unwritten, fates, dedupe, superseded)
+        if self.service.privacy is not None and self.service.privacy.vault:
+            self.fill_vault(self.service.privacy.vault, landing, ends, superseded)
         return unwritten
+
+    def fill_vault(
+        self, vault: str, rows: DataFrame | None, ends: Sequence[FileEnd], superseded: Sequence[Superseded]
+    ) -> None:
+        """Last of all: where the vault has this batch, everything else has it, so what stands is told by the others alone."""
+        table = Destination("vault", values_of(vault), ("day",))
+        leaving = [earlier.earlier.file.file_id for earlier in superseded]
+        kept = None if rows is None else vault_rows(rows, {**self.shared, "at": self.began_at})
+        if kept is not None and not leaving and is_small(ends):
+            few = kept.toArrow()
+            if few.num_rows:
+                self.write_beside(table, few, few.num_rows)
+            return
+        count = 0 if kept is None else kept.count()
+        if count or leaving:
+            self.write_beside(table, kept if count else None, count, leaving)
 
     def remember(
         self,

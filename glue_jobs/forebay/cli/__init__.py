@@ -6,6 +6,7 @@
 * `ingest` ingest, stop      * `accounts` do the sums hold?      * `files` what became of files      * `show` how answers look
 * `status` how it is going      * `report` as a page      * `query` SQL
 * `queue` peek, dlq, redrive      * `lease` show, break      * `privacy` scan, secret, erase, report
+* `vault` privacy show, rotate
 * `pause` pause, resume      * `replay` read files again      * `rollback` tables back
 * `progress` how far a long command is      * `export` what changed, for other tools
 * `backfill` files that were there before      * `history` what happened when

@@ -78,6 +78,11 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
     ),
     "privacy report": (("forebay privacy report 3 --service ./my-service", "what was erased, and when it is gone"),),
     "privacy secret": (("forebay privacy secret s3://studio-secrets/forebay-tokens", "once, before the first token"),),
+    "privacy show": (
+        ("forebay privacy show user-4711", "what do we hold of this person?"),
+        ("forebay privacy show tok_abc --json", "by the token; for machines"),
+    ),
+    "privacy rotate": (("forebay privacy rotate", "after the vault's key was rotated"),),
     "lease show": (("forebay lease show", "who holds them"),),
     "lease break": (("forebay lease break", "shows who holds it, and asks"),),
     "where": (

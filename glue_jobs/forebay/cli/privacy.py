@@ -13,6 +13,7 @@ from forebay.cli.confirm import confirm
 from forebay.cli.history import leave_record
 from forebay.cli.options import AsJson, DryRun, Lake, Service, Yes
 from forebay.cli.show import columns, console, error_console, print_json
+from forebay.cli.vault import rotate, show
 from forebay.errors import Halt, InvalidConfiguration
 from forebay.spark.signals import interrupts_wait
 
@@ -23,6 +24,10 @@ __all__ = ["app"]
 
 app = typer.Typer(help="Find what is personal, and erase persons.", no_args_is_help=True)
 FINISHES = "finishes this table, then stops; once more: at once. The same command goes on"
+
+
+app.command()(show)
+app.command()(rotate)
 
 
 @app.callback()

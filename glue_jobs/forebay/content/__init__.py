@@ -15,6 +15,7 @@ and Arrow; `source` hands it to Spark as the batch data source `forebay-content`
 * `signature` what a content is                         * `parts` contents of any format, as `part`s with their records
 * `fields`, `delimited` CSV, TSV and plain lines        * `parquet`, `avro` their rows
 * `members` what is packed into a file                  * `json_text`, `avro_values` columns, and bytes of Avro, become JSON
-* `treated` what is personal does not leave              * `end` what became of a piece, and of its file
+* `treated` what is personal does not leave              * `originals` but for the vault
+* `end` what became of a piece, and of its file
 * `reading` all of that, in order                       * `rows` what leaves
 """

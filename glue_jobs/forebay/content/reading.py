@@ -17,6 +17,7 @@ from forebay.content.end import PieceEnd, hash_of
 from forebay.content.fetch import Get, Metadata
 from forebay.content.limits import Limits
 from forebay.content.members import Content, contents_of
+from forebay.content.originals import without_originals
 from forebay.content.outcome import NotTaken, Unread
 from forebay.content.part import Part
 from forebay.content.parts import parts_of
@@ -50,7 +51,9 @@ def read_pieces(
 ) -> Iterator[pa.RecordBatch]:
     """The rows of pieces that were dealt to this task; with what `get` writes into `metadata`, if that is given. `forms`
     say how the records lie in the files."""
-    return joined(_rows(pieces, get, limits, metadata, forms or Forms()))
+    forms = forms or Forms()
+    rows = _rows(pieces, get, limits, metadata, forms)
+    return joined(map(without_originals, rows) if forms.have_a_vault else rows)
 
 
 def _rows(

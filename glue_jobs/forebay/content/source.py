@@ -20,6 +20,7 @@ from pyspark.sql.types import StructType
 from forebay.content.ceiling import ceiling
 from forebay.content.fetch import Metadata, Retrying, s3_of_this_process
 from forebay.content.limits import Limits
+from forebay.content.originals import COLUMN
 from forebay.content.piece import Piece, cut, deal
 from forebay.content.reading import read_pieces
 from forebay.content.rows import COLUMNS
@@ -71,7 +72,11 @@ class ContentSource(DataSource):
         return FORMAT
 
     def schema(self) -> str:
-        return COLUMNS
+        return f"{COLUMNS}, {COLUMN}" if self._forms.have_a_vault else COLUMNS
+
+    @property
+    def _forms(self) -> Forms:
+        return Forms.from_json(self.options.get("forms", Forms().to_json()))
 
     def reader(self, schema: StructType) -> DataSourceReader:
         spare_repeats()
@@ -81,7 +86,7 @@ class ContentSource(DataSource):
         pieces = cut(_from_json(options.get("files", "")), limits)
         hands = deal(pieces, _tasks(options.get("tasks", "1")))
         metadata = _switch("metadata", options.get("metadata", "false"))
-        return ContentReader(hands, limits, metadata, Forms.from_json(options.get("forms", Forms().to_json())))
+        return ContentReader(hands, limits, metadata, self._forms)
 
 
 @dataclass(frozen=True)

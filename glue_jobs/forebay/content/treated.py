@@ -10,13 +10,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import repeat
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from forebay.content.end import PieceEnd
+from forebay.content.originals import Original, with_originals
 from forebay.content.outcome import ERASED, FileReason
 from forebay.content.rows import end_batch
 from forebay.declaration.form import EXPLODED, PARENT, Form, Keys
@@ -24,8 +26,8 @@ from forebay.declaration.personal import PersonalField, of_elements, of_surround
 from forebay.privacy.erased import erased_at
 from forebay.privacy.secret import secret_at
 from forebay.privacy.subject import may_be_of, subject_paths, subject_tokens
-from forebay.privacy.swift import swiftly_treated
-from forebay.privacy.text import pattern_of, treated_text
+from forebay.privacy.swift import Swift, swift_of
+from forebay.privacy.text import Originals, pattern_of, treated_text
 
 __all__ = ["NOT_KEPT", "treated_documents", "treated_records", "treated_rows"]
 
@@ -42,15 +44,23 @@ def treated_rows(batches: Iterator[pa.RecordBatch], form: Form) -> Iterator[pa.R
             yield end_batch(_treated_end(PieceEnd.from_row(row["piece"], row["value"], row["problem"], row["detail"])))
             continue
         is_refused = batch.column("problem").null_count < batch.num_rows
-        yield _with(batch, "value", pa.repeat(NOT_KEPT, batch.num_rows)) if is_refused else treated_records(batch, form)
+        if is_refused:
+            yield _with(batch, "value", pa.repeat(NOT_KEPT, batch.num_rows))
+        elif form.vault:
+            found = dict[int, Original]()
+            treated = treated_records(batch, form, found)
+            yield with_originals(treated, [found.get(row) for row in range(batch.num_rows)], form)
+        else:
+            yield treated_records(batch, form)
 
 
-def treated_records(batch: pa.RecordBatch, form: Form) -> pa.RecordBatch:
-    """Rows with documents in `value`; those of erased persons have a problem instead."""
+def treated_records(batch: pa.RecordBatch, form: Form, originals: dict[int, Original] | None = None) -> pa.RecordBatch:
+    """Rows with documents in `value`; those of erased persons have a problem instead. Where `originals` are wanted, they are
+    added by row."""
     if (erased := _erased(batch.column("value"), form)) is not None:
         batch = _with(batch, "value", pc.if_else(erased, NOT_KEPT, batch.column("value")))
         batch = _with(batch, "problem", pc.if_else(erased, ERASED, batch.column("problem")))
-    return _with(batch, "value", treated_documents(batch.column("value"), form))
+    return _with(batch, "value", treated_documents(batch.column("value"), form, originals))
 
 
 def _with(batch: pa.RecordBatch, name: str, values: pa.Array) -> pa.RecordBatch:
@@ -80,7 +90,9 @@ def _subject_paths(form: Form) -> tuple[Keys, ...]:
     return subject_paths(form.subject, [one.path for one in form.exploded])
 
 
-def treated_documents(texts: pa.StringArray, form: Form) -> pa.StringArray:
+def treated_documents(
+    texts: pa.StringArray, form: Form, originals: dict[int, Original] | None = None
+) -> pa.StringArray:
     """Those that name no personal field are not read."""
     of_record, of_element = _fields_of(form)
     named = pc.fill_null(pc.match_substring_regex(texts, pattern_of((*of_record, *of_element))), False)
@@ -88,16 +100,38 @@ def treated_documents(texts: pa.StringArray, form: Form) -> pa.StringArray:
         return texts
     found = pc.filter(texts, named).to_pylist()
     secret = secret_at(form.secret) if form.secret else b""
-    treated = [_treated(text, of_element if MARK in text else of_record, secret) for text in found]
+    record, element = _Treating.of(of_record), _Treating.of(of_element)
+    treating = [element if MARK in text else record for text in found] if element is not record else repeat(record)
+    if originals is None:
+        treated = [how.treated(text, secret) for how, text in zip(treating, found, strict=False)]
+    else:
+        treated, paths = [], _subject_paths(form)
+        for row, how, text in zip(pc.indices_nonzero(named).to_pylist(), treating, found, strict=False):
+            told = Originals()
+            treated.append(how.treated(text, secret, told))
+            if told:
+                originals[row] = (tuple(sorted(subject_tokens(text, paths, secret))), told)
     return pc.replace_with_mask(texts, named, pa.array(treated, pa.string()))
 
 
-def _treated(text: str, fields: tuple[PersonalField, ...], secret: bytes) -> str:
-    try:
-        swiftly = swiftly_treated(text, fields, secret)
-        return treated_text(text, fields, secret) if swiftly is None else swiftly
-    except ValueError:
-        return NOT_KEPT
+@dataclass(frozen=True)
+class _Treating:
+    """What many records have in common."""
+
+    fields: tuple[PersonalField, ...]
+    swift: Swift | None
+
+    @classmethod
+    @lru_cache(maxsize=100)
+    def of(cls, fields: tuple[PersonalField, ...]) -> _Treating:
+        return cls(fields, swift_of(fields))
+
+    def treated(self, text: str, secret: bytes, originals: Originals | None = None) -> str:
+        try:
+            swiftly = None if self.swift is None else self.swift.treated(text, secret, originals)
+            return treated_text(text, self.fields, secret, originals) if swiftly is None else swiftly
+        except ValueError:
+            return NOT_KEPT
 
 
 @lru_cache(maxsize=100)

@@ -68,6 +68,8 @@ class Form:
     secret: str = ""
     subject: Keys = ()
     erased: str = ""
+    vault: str = ""
+    vault_key: str = ""
 
     @property
     def may_be_json(self) -> bool:
@@ -90,9 +92,13 @@ class Forms:
         return FOUND if number is None else self.forms[number]
 
     @property
+    def have_a_vault(self) -> bool:
+        return any(form.vault for form in self.forms)
+
+    @property
     def without_secrets(self) -> Forms:
         """Their tokens are no real ones."""
-        return replace(self, forms=tuple(replace(form, secret="", erased="") for form in self.forms))
+        return replace(self, forms=tuple(replace(form, secret="", erased="", vault="") for form in self.forms))
 
     def to_json(self) -> str:
         return json.dumps([[asdict(place), asdict(form)] for place, form in zip(self.places, self.forms, strict=True)])
@@ -115,7 +121,7 @@ def _checked(
         inside=tuple(map(_keys, inside)),
         header=tuple(header),
         exploded=tuple(Explosion(_keys(one["path"]), tuple(map(str, one["kept"]))) for one in exploded),
-        personal=tuple(PersonalField(_keys(one["path"]), one["become"]) for one in personal),
+        personal=tuple(PersonalField(_keys(one["path"]), one["become"], bool(one["vault"])) for one in personal),
         subject=_keys(subject) if subject else (),
         **others,
     )

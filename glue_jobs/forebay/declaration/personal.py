@@ -6,7 +6,7 @@ Pure, and light enough for tasks.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from forebay.declaration.twin import is_twin
@@ -27,10 +27,15 @@ ANY_KEY = "*"
 
 @dataclass(frozen=True, slots=True)
 class PersonalField:
-    """Arrays on the way are passed through; the step `*` is any key."""
+    """Arrays on the way are passed through; the step `*` is any key. With `vault`, what was there goes into the vault."""
 
     path: Keys
     become: Become
+    vault: bool = False
+
+    @property
+    def label(self) -> str:
+        return ".".join(self.path)
 
 
 def begins(path: Sequence[str], keys: Sequence[str]) -> bool:
@@ -46,15 +51,15 @@ def means(step: str, key: str) -> bool:
 def of_surrounded(fields: Iterable[PersonalField], parent: str) -> tuple[PersonalField, ...]:
     """The same fields of a record, and of what surrounds it, and that."""
     again = tuple(fields)
-    around = (PersonalField((parent, *one.path), one.become) for one in again)
-    beyond = (PersonalField((parent, parent, *one.path), one.become) for one in again)
+    around = (replace(one, path=(parent, *one.path)) for one in again)
+    beyond = (replace(one, path=(parent, parent, *one.path)) for one in again)
     return (*again, *around, *beyond)
 
 
 def of_elements(fields: Iterable[PersonalField], arrays: Sequence[Keys]) -> tuple[PersonalField, ...]:
     """What is personal of the elements of these arrays, as their paths are within an element."""
     within = (
-        PersonalField(one.path[len(array) :], one.become)
+        replace(one, path=one.path[len(array) :])
         for one in fields
         for array in arrays
         if len(one.path) > len(array) and all(means(*pair) for pair in zip(one.path, array, strict=False))

@@ -29,6 +29,10 @@ class Personal(Declared):
         "same value in every table, by which nobody finds the value without the secret",
     )
 
+    vault: bool = Field(
+        False, description="whether what was there goes into the vault, encrypted, for those who may ask for it"
+    )
+
     @field_validator("path")
     @classmethod
     def _of_the_record(cls, value: str) -> str:
@@ -41,7 +45,7 @@ class Personal(Declared):
 
     @property
     def field(self) -> PersonalField:
-        return PersonalField(parse_path(self.path).keys, self.become)
+        return PersonalField(parse_path(self.path).keys, self.become, self.vault)
 
 
 def is_address(text: str) -> bool:
@@ -78,6 +82,45 @@ class Privacy(Declared):
         description="what becomes of an erased person's rows in tables: deleted; or anonymised: their columns of the subject "
         "and of personal fields are null",
     )
+
+    vault: str = Field(
+        "",
+        description="where the vault lies, apart from the lake, such as s3://studio-vault/forebay: what fields with "
+        "vault = true were, encrypted by keys of their subjects",
+    )
+    vault_key: str = Field(
+        "",
+        description="what encrypts the vault's keys: the ARN or the alias of a key of KMS, such as alias/forebay-vault; on one "
+        "machine a file, which `forebay privacy rotate` makes",
+    )
+
+    @model_validator(mode="after")
+    def _has_a_vault(self) -> Privacy:
+        if any(one.vault for one in self.personal):
+            if missing := [name for name in ("subject", "vault", "vault_key") if not getattr(self, name)]:
+                raise ValueError(f"has a field for the vault, so it needs {' and '.join(missing)}")
+        elif self.vault or self.vault_key:
+            raise ValueError("has a vault, and no field goes there: give one vault = true")
+        return self
+
+    @field_validator("vault")
+    @classmethod
+    def _is_a_place(cls, value: str) -> str:
+        if value and not is_address(value):
+            raise ValueError(f"{value} is no place for a vault, such as s3://bucket/forebay")
+        return value.rstrip("/")
+
+    @field_validator("vault_key")
+    @classmethod
+    def _is_a_key(cls, value: str) -> str:
+        if value and not re.fullmatch(r"arn:aws[a-z-]*:kms:.+|alias/.+|(file:)?/.+", value):
+            raise ValueError(f"{value} is neither the ARN nor the alias of a key of KMS, such as alias/forebay-vault")
+        return value
+
+    @property
+    def without_vault(self) -> Privacy:
+        personal = tuple(one.model_copy(update={"vault": False}) for one in self.personal)
+        return self.model_copy(update={"personal": personal, "vault": "", "vault_key": ""})
 
     @model_validator(mode="after")
     def _has_a_secret_for_tokens(self) -> Privacy:

@@ -114,6 +114,11 @@ class Service(Declared):
         return self.model_copy(update={"erased": address})
 
     @property
+    def without_vault(self) -> Service:
+        """For what is read again beside the lake: the vault has it already."""
+        return self.model_copy(update={"privacy": self.privacy.without_vault}) if self.privacy else self
+
+    @property
     def subject(self) -> Keys:
         """The path of what says whose record it is; empty where nothing does."""
         return parse_path(self.privacy.subject).keys if self.privacy and self.privacy.subject else ()
@@ -142,6 +147,8 @@ class Service(Declared):
             "subject": self.subject,
             "erased": self.erased,
         }
+        if self.privacy is not None:
+            of_all |= {"vault": self.privacy.vault, "vault_key": self.privacy.vault_key}
         forms = (replace(feed.form, exploded=self._explosions(feed), **of_all) for feed in feeds)
         return Forms(tuple(feed.place for feed in feeds), tuple(forms))
 

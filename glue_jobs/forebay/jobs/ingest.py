@@ -43,6 +43,7 @@ from forebay.lake.safety import session_for
 from forebay.lake.stop import StopRequest
 from forebay.ledger.ledger import Ledger
 from forebay.merge.job import Merger
+from forebay.privacy.vault import must_lie_apart
 from forebay.settings import IngestSettings
 from forebay.source.drain import Drain
 from forebay.source.source import register
@@ -59,13 +60,20 @@ MERGED_AT_ONCE = 1
 """States, beside the batches: merges take what the stream leaves."""
 
 
+def _check(spark: SparkSession, lake: str, service: Service) -> None:
+    """What the declarations' text alone does not tell."""
+    check_expressions(spark, service)
+    if service.privacy is not None and service.privacy.vault:
+        must_lie_apart(service.privacy.vault, lake)
+
+
 def ingest(settings: IngestSettings, *, emit: Emit, stop: threading.Event) -> None:
     """Runs until `stop` is set or the queue is drained. A batch that has begun is finished first."""
     service = load_service(settings.service)
     check_queue(settings.queue_url)
     check_lake(settings.lake)
     spark = session_for(settings.lake, "forebay-ingest", emit=emit)
-    check_expressions(spark, service)
+    _check(spark, settings.lake, service)
 
     with alone(service, settings) as still_ours, stopping_on_signals(stop):
         batch = batch_of(spark, service, settings, still_ours, emit)
@@ -121,7 +129,7 @@ def batch_of(
             service,
             settings.service,
             emit=emit,
-            check=partial(check_expressions, spark),
+            check=partial(_check, spark, settings.lake),
             paused=partial(paused_tables, settings.lake),
         ),
     )

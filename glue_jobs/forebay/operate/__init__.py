@@ -11,6 +11,7 @@
 * `export` the changes of a table, as files for other tools      * `export_manifest` which of these files count
 * `status` how it is going      * `report` hour by hour, as a `page`      * `cost` of this month so far
 * `aws_answers` alarms and runs as plain values      * `deployed` what AWS tells of runs, alarms and deployments
+* `person` what the vault holds of one
 * `queue` what waits, and what died      * `refused` what nobody understood      * `sql` queries over tables and ledger
 * `history` what happened when, and what operators did      * `doctor` can the deployed service work?
 * `health` the state of tables      * `stop` ends a running job

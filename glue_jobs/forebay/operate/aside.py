@@ -54,7 +54,7 @@ def load_aside(
         leaving.callback(lease.let_go)
         batch = Batch(
             spark,
-            service,
+            service.without_vault,
             lake=side,
             generation=lambda: generation,
             ledger=Ledger(spark, side),

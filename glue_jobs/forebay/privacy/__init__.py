@@ -2,9 +2,9 @@
 
 * `text` the personal fields of a record, treated      * `swift` the same, where a key alone tells them
 * `likeness` what a value looks like that was not
-* `vault` where the values are kept, encrypted
+* `vault` where the values are kept, encrypted      * `wrapping` keys of theirs      * `keys` of the vault
 * `value` what one of their values becomes      * `token` a stand-in for it      * `secret` of the tokens
 * `subject` whose record a text is      * `erased` the persons who were erased
 
-No Spark; all but `secret` and `erased` is pure.
+No Spark; all but `secret`, `erased`, `keys` and `wrapping` is pure.
 """

@@ -14,10 +14,11 @@ from typing import Any
 
 from forebay.declaration.form import PARENT, Keys
 from forebay.declaration.personal import PersonalField, means, of_elements, of_surrounded
+from forebay.privacy.swift import Swift, swift_of
 from forebay.privacy.text import spelt_so
-from forebay.privacy.token import token_of
+from forebay.privacy.token import remembered_token
 
-__all__ = ["may_be_of", "remembered_token", "subject_paths", "subject_tokens", "values_at"]
+__all__ = ["may_be_of", "subject_paths", "subject_tokens", "values_at"]
 
 
 class _Members(list[Any]):
@@ -37,6 +38,9 @@ def subject_paths(subject: Keys, exploded: Iterable[Keys] = ()) -> tuple[Keys, .
 
 def subject_tokens(text: str, paths: Sequence[Keys], secret: bytes) -> set[str]:
     """None of a text that is no JSON object."""
+    swift = _swift_of(tuple(paths))
+    if swift is not None and (values := swift.values(text)) is not None:
+        return {remembered_token(value.strip('"'), secret) for value in values if value != "null"}
     try:
         record = _DECODER.decode(text)
     except (ValueError, RecursionError):
@@ -59,6 +63,11 @@ def _last_key(subject: Keys) -> re.Pattern[str] | None:
     return None if spelt is None else re.compile(rf'"{spelt}\s*:\s*("[^"]*"|[\[{{]|[^\s,\]}}]+)')
 
 
+@lru_cache(maxsize=100)
+def _swift_of(paths: tuple[Keys, ...]) -> Swift | None:
+    return swift_of(tuple(PersonalField(path, "token") for path in paths))
+
+
 def values_at(value: Any, path: Keys) -> Iterator[str]:
     """Arrays on the way are passed through."""
     if isinstance(value, _Members):
@@ -70,8 +79,3 @@ def values_at(value: Any, path: Keys) -> Iterator[str]:
             yield from values_at(element, path)
     elif not path and value is not None:
         yield str(value).lower() if isinstance(value, bool) else str(value)
-
-
-@lru_cache(maxsize=100_000)
-def remembered_token(value: str, secret: bytes) -> str:
-    return token_of(value, secret)

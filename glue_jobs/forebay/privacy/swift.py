@@ -9,43 +9,80 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from json.scanner import make_scanner
+from typing import Any, cast
 
 from forebay.declaration.personal import ANY_KEY, Become, PersonalField
-from forebay.privacy.text import Level, level_of, spelt_so
+from forebay.privacy.text import Level, Originals, level_of, spelt_so
 from forebay.privacy.value import treated_value
 
-__all__ = ["swiftly_treated"]
+__all__ = ["Swift", "swift_of"]
 
 # Without a backslash in the text, a quote ends a string.
 SCALAR = r'"[^"]*"|[^\s"\[\]{},]+'
 BLANK = " \t\r\n"
+_SCAN = make_scanner(cast(Any, json.JSONDecoder()))
 _BLANKS = re.compile(f"[{BLANK}]*")
 
 
-def swiftly_treated(text: str, fields: tuple[PersonalField, ...], secret: bytes = b"") -> str | None:
-    plan = _plan_of(fields)
-    if plan is None or "\\" in text:
-        return None
-    pattern, become_of = plan
-    found = list(pattern.finditer(text))
-    try:
-        record = json.loads(text)
-        if not isinstance(record, dict) or _meant(record, level_of(fields)) != len(found):
+@dataclass(frozen=True)
+class Swift:
+    """Made once for many records. `pattern` has a group for the value of each last key; `become` is what the values of each
+    become, from 1."""
+
+    pattern: re.Pattern[str]
+    become: tuple[Become, ...]
+    group_of: dict[tuple[str, ...], int]
+    level: Level
+
+    def treated(self, text: str, secret: bytes = b"", originals: Originals | None = None) -> str | None:
+        there = self._there(text)
+        if there is None or (originals is not None and not self._told(*there, originals)):
             return None
-    except (ValueError, RecursionError):
-        return None
-    kept, at = "", 0
-    for one in found:
-        group = one.lastindex or 0
-        if become_of[group] == "dropped":
-            kept += text[at : one.start()]
-            kept, at = _without_comma(kept, text, one.end())
-        else:
-            kept += text[at : one.start(group)] + treated_value(one[group], become_of[group], secret)
-            at = one.end()
-    return kept + text[at:]
+        return self._replaced(text, there[0], secret)
+
+    def values(self, text: str) -> list[str] | None:
+        """What stands in the fields, as JSON."""
+        there = self._there(text)
+        return None if there is None else [one[one.lastindex or 0] for one in there[0]]
+
+    def _there(self, text: str) -> tuple[list[re.Match[str]], list[PersonalField]] | None:
+        """The keys that are found, if all of them are meant, and the fields that are."""
+        if "\\" in text:
+            return None
+        found, meant = list(self.pattern.finditer(text)), list[PersonalField]()
+        try:
+            _find(_parsed(text), self.level, meant)
+        except (ValueError, RecursionError, StopIteration):
+            return None
+        return (found, meant) if len(meant) == len(found) else None
+
+    def _told(self, found: list[re.Match[str]], meant: list[PersonalField], originals: Originals) -> bool:
+        """False where two fields share a key: of keys that stand twice, the parsed record has another order."""
+        field_of = dict[int, PersonalField]()
+        for field in meant:
+            if field_of.setdefault(self.group_of[field.path], field) is not field:
+                return False
+        for one in found:
+            group = one.lastindex or 0
+            if field_of[group].vault and one[group] != "null":
+                originals.append((field_of[group].label, one[group]))
+        return True
+
+    def _replaced(self, text: str, found: list[re.Match[str]], secret: bytes) -> str:
+        kept, at = "", 0
+        for one in found:
+            group = one.lastindex or 0
+            become = self.become[group]
+            if become == "dropped":
+                kept += text[at : one.start()]
+                kept, at = _without_comma(kept, text, one.end())
+            else:
+                kept += text[at : one.start(group)] + treated_value(one[group], become, secret)
+                at = one.end()
+        return kept + text[at:]
 
 
 def _without_comma(kept: str, text: str, end: int) -> tuple[str, int]:
@@ -58,34 +95,46 @@ def _without_comma(kept: str, text: str, end: int) -> tuple[str, int]:
 
 
 @lru_cache(maxsize=100)
-def _plan_of(fields: tuple[PersonalField, ...]) -> tuple[re.Pattern[str], list[Become]] | None:
-    """An expression with a group for the value of each last key, and what the values of each become, from 1."""
+def swift_of(fields: tuple[PersonalField, ...]) -> Swift | None:
+    """None where keys alone tell nothing."""
     become: dict[str, Become] = {}
+    spelling: dict[PersonalField, str] = {}
     for field in fields:
         # In small letters: two spellings of one key are one.
         spelt = None if field.path[-1] == ANY_KEY else spelt_so(field.path[-1].lower())
         if spelt is None or become.setdefault(spelt, field.become) != field.become:
             return None
+        spelling[field] = spelt
     # The quote comes first, so that the expression is tried at quotes alone.
     keys = "|".join(rf"{spelt}\s*:\s*({SCALAR})" for spelt in become)
-    return re.compile(f'"(?:{keys})'), ["dropped", *become.values()]
+    group = {spelt: number for number, spelt in enumerate(become, 1)}
+    group_of = {field.path: group[spelt] for field, spelt in spelling.items()}
+    return Swift(re.compile(f'"(?:{keys})'), ("dropped", *become.values()), group_of, level_of(fields))
 
 
-def _meant(value: Any, level: Level) -> int:
-    """How many personal values there are; ValueError where one is an object or an array."""
+@lru_cache(maxsize=1)
+def _parsed(text: str) -> dict[str, Any]:
+    """Whose record it is and what is personal in it are asked one after the other."""
+    record, end = _SCAN(text, 0)
+    if not isinstance(record, dict) or text[end:].strip(BLANK):
+        raise ValueError("no JSON object")
+    return record
+
+
+def _find(value: Any, level: Level, meant: list[PersonalField]) -> None:
+    """The field of each personal value; ValueError where one is an object or an array."""
     if isinstance(value, list):
-        return sum(_meant(element, level) for element in value)
+        for element in value:
+            _find(element, level, meant)
     if not isinstance(value, dict):
-        return 0
-    count = 0
+        return
     for key, inner in value.items():
         below = level.below(key)
         if below is None:
             continue
-        if below.whole is None:
-            count += _meant(inner, below)
+        if below.field is None:
+            _find(inner, below, meant)
         elif isinstance(inner, (dict, list)):
             raise ValueError("each value in it is meant")
         else:
-            count += 1
-    return count
+            meant.append(below.field)

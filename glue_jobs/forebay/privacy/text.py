@@ -1,6 +1,7 @@
 """The personal fields of a record are treated in its text. All else keeps the text that was written, digit for digit.
 
-In: the text of a JSON object, and which of its fields are personal. Out: the text, treated. ValueError where it is no JSON
+In: the text of a JSON object, and which of its fields are personal. Out: the text, treated; and what stood there of those that
+go into the vault. ValueError where it is no JSON
 object: nobody can tell the personal fields of that. A field is meant in every spelling that would share its column, and as
 often as it stands there.
 """
@@ -12,10 +13,13 @@ import re
 from functools import lru_cache
 
 from forebay.declaration.form import Keys
-from forebay.declaration.personal import ANY_KEY, Become, PersonalField, means
+from forebay.declaration.personal import ANY_KEY, PersonalField, means
 from forebay.privacy.value import treated_value
 
-__all__ = ["Level", "level_of", "may_name", "pattern_of", "spelt_so", "treated_text"]
+__all__ = ["Level", "Originals", "level_of", "may_name", "pattern_of", "spelt_so", "treated_text"]
+
+Originals = list[tuple[str, str]]
+"""Of each field: its path as it is declared, and what stood there, as JSON."""
 
 MOST_KEYS = 10_000
 """Of a level, that are remembered: where keys are identifiers, there is no end of them."""
@@ -25,15 +29,20 @@ _DECODER = json.JSONDecoder(strict=False, parse_int=str, parse_float=str, parse_
 _BLANK = re.compile(r"[ \t\r\n]*")
 
 
-def treated_text(text: str, fields: tuple[PersonalField, ...], secret: bytes = b"") -> str:
-    """`secret` is for fields that become tokens."""
+def treated_text(
+    text: str, fields: tuple[PersonalField, ...], secret: bytes = b"", originals: Originals | None = None
+) -> str:
+    """`secret` is for fields that become tokens. What goes into the vault is added to `originals`."""
     try:
-        treated, end = _object(text, _past_blanks(text, 0), level_of(fields, secret))
+        found: Originals = []
+        treated, end = _object(text, _past_blanks(text, 0), level_of(fields, secret), found)
         ends = _past_blanks(text, end) == len(text)
     except (IndexError, RecursionError) as torn:
         raise ValueError("the text is no JSON object") from torn
     if not ends:
         raise ValueError("more follows the JSON object")
+    if originals is not None:
+        originals += found
     return treated
 
 
@@ -66,8 +75,9 @@ def spelt_so(key: str) -> str | None:
 class Level:
     """What is personal among the values of an object: paths from here on. With an empty path it is all of them."""
 
-    def __init__(self, wanted: tuple[tuple[Keys, Become], ...], secret: bytes) -> None:
-        self.whole = next((become for path, become in wanted if not path), None)
+    def __init__(self, wanted: tuple[tuple[Keys, PersonalField], ...], secret: bytes) -> None:
+        mine = next((field for path, field in wanted if not path), None)
+        self.field, self.whole = mine, mine.become if mine else None
         self._wanted, self._secret = wanted, secret
         self._known: dict[str, Level | None] = {}
 
@@ -82,29 +92,29 @@ class Level:
         if key not in self._known:
             if len(self._known) >= MOST_KEYS:
                 self._known.clear()
-            inner = tuple((path[1:], become) for path, become in self._wanted if means(path[0], key))
+            inner = tuple((path[1:], field) for path, field in self._wanted if means(path[0], key))
             self._known[key] = Level(inner, self._secret) if inner else None
         return self._known[key]
 
 
 @lru_cache(maxsize=100)
 def level_of(fields: tuple[PersonalField, ...], secret: bytes = b"") -> Level:
-    return Level(tuple((field.path, field.become) for field in fields), secret)
+    return Level(tuple((field.path, field) for field in fields), secret)
 
 
-def _value(text: str, at: int, level: Level | None) -> tuple[str, int]:
+def _value(text: str, at: int, level: Level | None, originals: Originals) -> tuple[str, int]:
     """The value that begins here, treated, and where it ends."""
     if level is not None and text[at] == "{":
-        return _object(text, at, level)
+        return _object(text, at, level, originals)
     if level is not None and text[at] == "[":
-        return _array(text, at, level)
+        return _array(text, at, level, originals)
     _, end = _DECODER.raw_decode(text, at)
     if level is None:
         return text[at:end], end
     return level.treated(text[at:end]), end
 
 
-def _object(text: str, start: int, level: Level) -> tuple[str, int]:
+def _object(text: str, start: int, level: Level, originals: Originals) -> tuple[str, int]:
     if text[start] != "{":
         raise ValueError("no object")
     members, changed = [], False
@@ -118,7 +128,9 @@ def _object(text: str, start: int, level: Level) -> tuple[str, int]:
             raise ValueError("no colon")
         begins = _past_blanks(text, colon + 1)
         inner = level.below(key)
-        value, ends = _value(text, begins, inner)
+        value, ends = _value(text, begins, inner, originals)
+        if inner is not None and inner is not level and inner.field is not None and inner.field.vault:
+            originals += [(inner.field.label, text[begins:ends])] * (text[begins:ends] != "null")
         if inner is not None and inner.whole == "dropped":
             changed = True
         else:
@@ -128,12 +140,12 @@ def _object(text: str, start: int, level: Level) -> tuple[str, int]:
     return ("{" + ",".join(members) + "}" if changed else text[start : at + 1]), at + 1
 
 
-def _array(text: str, start: int, level: Level) -> tuple[str, int]:
+def _array(text: str, start: int, level: Level, originals: Originals) -> tuple[str, int]:
     """Elements are treated as the array is."""
     elements, changed = [], False
     at = _past_blanks(text, start + 1)
     while text[at] != "]":
-        value, ends = _value(text, at, level)
+        value, ends = _value(text, at, level, originals)
         changed = changed or not text.startswith(value, at) or len(value) != ends - at
         elements.append(value)
         at = _behind_comma(text, ends, "]")

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import hmac
 from base64 import urlsafe_b64encode
+from functools import lru_cache
 
-__all__ = ["PREFIX", "token_of"]
+__all__ = ["PREFIX", "remembered_token", "token_of"]
 
 PREFIX = "tok_"
 BODY_BYTES, CHECK_BYTES = 18, 6
@@ -22,6 +23,11 @@ def token_of(value: str, secret: bytes) -> str:
         return value
     body = _signed(b"value", value, secret, BODY_BYTES)
     return PREFIX + body + _signed(b"check", body, secret, CHECK_BYTES)
+
+
+@lru_cache(maxsize=100_000)
+def remembered_token(value: str, secret: bytes) -> str:
+    return token_of(value, secret)
 
 
 def _is_token(signs: str, secret: bytes) -> bool:

@@ -10,7 +10,7 @@ import re
 from ipaddress import IPv6Address
 
 from forebay.declaration.personal import Become
-from forebay.privacy.token import token_of
+from forebay.privacy.token import remembered_token
 
 __all__ = ["MASK", "treated_value"]
 
@@ -31,7 +31,7 @@ def treated_value(text: str, become: Become, secret: bytes = b"") -> str:
     if become == "masked":
         return f'"{MASK}"'
     value = _DECODER.decode(text) if text.startswith('"') else text
-    kept = token_of(value, secret) if become == "token" else _truncated(value)
+    kept = remembered_token(value, secret) if become == "token" else _truncated(value)
     return text if kept == value else f'"{kept}"'
 
 

@@ -13,17 +13,28 @@ removing the data files that held them.
 
 from __future__ import annotations
 
-__all__ = ["COLUMNS", "VALUES", "values_of", "wrapping_of"]
+from forebay.address import overlap
+from forebay.errors import InvalidConfiguration
+
+__all__ = ["COLUMNS", "VALUES", "key_data", "must_lie_apart", "value_data", "values_of", "wrapping_of"]
 
 VALUES = "values"
 WRAPPING = "wrapping"
 
 COLUMNS = (
     "day date, at timestamp, service string, generation string, batch long, file_id string, byte_offset long, "
-    "subjects array<string>, key_id string, key binary, fields array<struct<path: string, value: binary>>"
+    "subjects array<string>, key_id string, key binary, fields array<struct<path: string,value: binary>>"
 )
 """`subjects` are tokens (`subject.subject_tokens`), mostly one. A path is as the declarations have it, joined by dots. What is
 encrypted is 12 bytes of nonce, the ciphertext, and 16 bytes of tag: AES-256-GCM."""
+
+
+def must_lie_apart(vault: str, lake: str) -> None:
+    """Who reads the lake must not read the vault."""
+    if overlap(vault, lake):
+        raise InvalidConfiguration.one(
+            "privacy.vault", f"{vault} is not apart from the lake {lake}", "name another place"
+        )
 
 
 def values_of(vault: str) -> str:
@@ -34,3 +45,14 @@ def values_of(vault: str) -> str:
 def wrapping_of(vault: str) -> str:
     """Where the wrapping keys are."""
     return f"{vault.rstrip('/')}/{WRAPPING}"
+
+
+def value_data(service: str, key_id: str, path: str) -> str:
+    """What a value is bound to (GCM's associated data). The table is not in it: no table is known yet where a value is
+    encrypted, and a record that is retried may go to another one."""
+    return f"value/{service}/{key_id}/{path}"
+
+
+def key_data(service: str, key_id: str, subjects: str) -> str:
+    """What a data key is bound to; subjects with a space between."""
+    return f"key/{service}/{key_id}/{subjects}"

@@ -20,8 +20,9 @@ import pyarrow.parquet as pq
 from forebay.declaration.form import Keys
 from forebay.declaration.personal import PersonalField, means
 from forebay.lake.log.live_file import Partition
-from forebay.privacy.subject import remembered_token, subject_tokens
+from forebay.privacy.subject import subject_tokens
 from forebay.privacy.text import pattern_of
+from forebay.privacy.token import remembered_token
 from forebay.table.statistics import Statistics
 from forebay.upkeep.erase.places import TEXTS, Place, names
 

@@ -1,0 +1,62 @@
+"""`forebay privacy show` and `rotate`: what the vault holds of a person, and its keys encrypted anew."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import Annotated
+
+import typer
+
+from forebay.cli.options import AsJson, Lake, Service
+from forebay.cli.show import columns, console, print_json
+
+__all__ = ["rotate", "show"]
+
+
+def show(
+    lake: Lake,
+    subject: Annotated[str, typer.Argument(help="Whose values: the subject as the records have it, or its token.")],
+    service: Service = "",
+    as_json: AsJson = False,
+) -> None:
+    """Show what the vault holds of a person, decrypted, and from which files it came.
+
+    Only the role of the vault's users may do that. `forebay privacy erase --dry-run` says which tables have rows of the person.
+    """
+    from forebay.declaration.service import load_service
+    from forebay.operate.lake_view import view_of
+    from forebay.operate.person import vault_values
+
+    found = vault_values(view_of(lake), load_service(service), subject)
+    if as_json:
+        print_json({**asdict(one), "at": one.at.isoformat()} for one in found)
+        return
+    if not found:
+        console.print("the vault holds nothing of this subject")
+        return
+    shown = columns("field", "value", "file", ">byte", "read at")
+    for one in found:
+        shown.add_row(one.path, str(one.value), one.file, str(one.byte_offset), f"{one.at:%Y-%m-%d %H:%M}")
+    console.print(shown)
+
+
+def rotate(service: Service = "") -> None:
+    """Encrypt the keys of the vault anew, by its key of KMS as it is today; no value is read.
+
+    Say it after the key of KMS was rotated, or when vault_key names another one: both keys must be there until it has ended.
+    Interrupted, it goes on when it is said again. A key that is a file of this machine gets a new one first.
+    """
+    from forebay.declaration.service import load_service
+    from forebay.operate.person import vaulted
+    from forebay.privacy.keys import add_local_key, is_local, vault_key
+    from forebay.privacy.wrapping import encrypt_again, is_interrupted
+
+    declared = vaulted(load_service(service))
+    if is_local(declared.vault_key) and not is_interrupted(declared.vault):
+        add_local_key(declared.vault_key)
+    done = 0
+    for done in encrypt_again(declared.vault, vault_key(declared.vault_key), datetime.now(UTC)):
+        if done % 1000 == 0:
+            console.print(f"{done:,} so far")
+    console.print(f"encrypted {done:,} wrapping key{'s' * (done != 1)} by {declared.vault_key}")

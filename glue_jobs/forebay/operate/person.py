@@ -1,0 +1,90 @@
+"""What a vault holds of a person: the values, decrypted, with the place of each. Only for who may decrypt with the vault's key.
+
+In: a subject, as itself or as its token, and the declarations. Out: its values, oldest first. Nobody whom the vault knows is an
+empty answer. What this account may not read or decrypt is `InvalidConfiguration`; a row that was changed since is `Halt`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from functools import lru_cache
+from typing import Any
+
+from forebay.declaration.privacy import Privacy
+from forebay.declaration.service import Service
+from forebay.errors import Halt, InvalidConfiguration
+from forebay.lake.layout import LEDGER
+from forebay.operate.lake_view import LakeView, quoted
+from forebay.privacy.keys import VaultKey, vault_key
+from forebay.privacy.secret import secret_at
+from forebay.privacy.token import token_of
+from forebay.privacy.vault import VALUES, key_data, value_data
+from forebay.privacy.wrapping import opened
+
+__all__ = ["VaultValue", "vault_values", "vaulted"]
+
+NONCE_BYTES = 12
+
+
+@dataclass(frozen=True)
+class VaultValue:
+    """`value` is as the file had it."""
+
+    path: str
+    value: Any
+    file: str
+    byte_offset: int
+    at: datetime
+
+
+def vaulted(service: Service) -> Privacy:
+    """What the service declares, if it has a vault."""
+    if service.privacy is None or not service.privacy.vault:
+        raise InvalidConfiguration.one("privacy", "no vault is declared", "[privacy] vault and vault_key name one")
+    return service.privacy
+
+
+def vault_values(view: LakeView, service: Service, subject: str, *, key: VaultKey | None = None) -> list[VaultValue]:
+    declared = vaulted(service)
+    token = token_of(subject, secret_at(declared.secret))
+    key = key or vault_key(declared.vault_key)
+    wanted = f"service = {quoted(service.name)} and array_has(subjects, {quoted(token)})"
+    rows = LakeView(declared.vault).query(VALUES, f"select * from t where {wanted} order by at, file_id, byte_offset")
+    wrapping = lru_cache(maxsize=None)(lambda name: opened(declared.vault, name, key))
+    files = _files(view, {row["file_id"] for row in rows})
+    return [
+        VaultValue(path, json.loads(value), files.get(row["file_id"], row["file_id"]), row["byte_offset"], row["at"])
+        for row in rows
+        for path, value in _values(row, wrapping(row["key_id"]))
+    ]
+
+
+def _values(row: dict[str, Any], wrapping: bytes) -> Iterator[tuple[str, str]]:
+    service, key_id = row["service"], row["key_id"]
+    key = _decrypted(row["key"], wrapping, key_data(service, key_id, " ".join(row["subjects"])))
+    for field in row["fields"]:
+        yield field["path"], _decrypted(field["value"], key, value_data(service, key_id, field["path"])).decode()
+
+
+def _decrypted(content: bytes, key: bytes, data: str) -> bytes:
+    try:
+        from cryptography.exceptions import InvalidTag
+        from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+    except ModuleNotFoundError as missing:
+        raise InvalidConfiguration.one("cryptography", "is not installed", "pip install cryptography") from missing
+    try:
+        return AESGCM(key).decrypt(content[:NONCE_BYTES], content[NONCE_BYTES:], data.encode())
+    except InvalidTag as changed:
+        raise Halt(f"the vault has something else for {data} than was written there") from changed
+
+
+def _files(view: LakeView, file_ids: set[str]) -> dict[str, str]:
+    """Their addresses, of those that the ledger knows."""
+    if not file_ids:
+        return {}
+    named = ", ".join(quoted(file_id) for file_id in sorted(file_ids))
+    rows = view.query(LEDGER, f"select file_id, bucket, key from t where file_id in ({named})")
+    return {row["file_id"]: f"s3://{row['bucket']}/{row['key']}" for row in rows}

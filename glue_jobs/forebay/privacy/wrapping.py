@@ -1,0 +1,117 @@
+"""Wrapping keys: a task encrypts data keys with one for an hour, and stores it, encrypted, before anything that needs it.
+
+In: a vault and the key that the declarations name. Out: wrapping keys. A key that a task stored and never used is harmless.
+`encrypt_again` may be interrupted, and be said again: it goes on where it was.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import time
+from base64 import b64decode, b64encode
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+from threading import Lock
+
+from forebay.errors import Halt
+from forebay.lake.objects import Objects, open_objects
+from forebay.privacy.keys import KEY_BYTES, VaultKey, vault_key
+from forebay.privacy.vault import wrapping_of
+
+__all__ = ["WrappingKey", "encrypt_again", "is_interrupted", "opened", "wrapping_key"]
+
+LASTS_S = 3600
+"""Of a process's work, that one key wraps: KMS is asked once an hour by each."""
+MOST_SUBJECTS = 100_000
+ROTATION = "rotation.json"
+
+
+@dataclass
+class WrappingKey:
+    """Plain, in the memory of one process. `data_keys` are those that it made, one for each set of subjects."""
+
+    name: str
+    plain: bytes = field(repr=False)
+    until: float
+    data_keys: dict[tuple[str, ...], bytes] = field(default_factory=dict, repr=False)
+
+    def data_key(self, subjects: tuple[str, ...]) -> bytes:
+        found = self.data_keys.get(subjects)
+        if found is None:
+            if len(self.data_keys) >= MOST_SUBJECTS:
+                self.data_keys.clear()
+            found = self.data_keys[subjects] = secrets.token_bytes(KEY_BYTES)
+        return found
+
+
+_OF_THIS_PROCESS: dict[tuple[str, str], WrappingKey] = {}
+_MAKING = Lock()
+
+
+def wrapping_key(vault: str, key: str) -> WrappingKey:
+    """The one that this process uses now."""
+    with _MAKING:
+        found = _OF_THIS_PROCESS.get((vault, key))
+        if found is None or found.until < time.monotonic():
+            found = _OF_THIS_PROCESS[vault, key] = _made(vault, vault_key(key))
+    return found
+
+
+def _made(vault: str, key: VaultKey) -> WrappingKey:
+    name = secrets.token_hex(16)
+    plain, wrapped = key.made(name)
+    open_objects(wrapping_of(vault)).write(f"{name}.json", _as_json(wrapped, 0))
+    return WrappingKey(name, plain, time.monotonic() + LASTS_S)
+
+
+def opened(vault: str, name: str, key: VaultKey) -> bytes:
+    """A wrapping key, decrypted; only for who may decrypt what the vault holds."""
+    found = open_objects(wrapping_of(vault)).read(f"{name}.json")
+    if found is None:
+        raise Halt(f"{wrapping_of(vault)}/{name}.json is gone, and with it what its keys encrypted")
+    return key.decrypted(_wrapped(found), name)
+
+
+def encrypt_again(vault: str, key: VaultKey, at: datetime) -> Iterator[int]:
+    """All wrapping keys that were there when this began, by the key as it is today; yields how many are done so far."""
+    objects = open_objects(wrapping_of(vault))
+    plans = open_objects(vault)
+    began = _begin(plans, at)
+    done = 0
+    for found in objects.found():
+        if found.name.endswith(".json") and _again(objects, found.name, key, began):
+            done += 1
+            yield done
+    plans.delete([ROTATION])
+
+
+def is_interrupted(vault: str) -> bool:
+    return open_objects(vault).read(ROTATION) is not None
+
+
+def _begin(plans: Objects, at: datetime) -> int:
+    """The number of this rotation, in milliseconds; of the one that was interrupted, if one was."""
+    number = int(at.timestamp() * 1000)
+    if plans.write_over(ROTATION, json.dumps({"number": number}).encode(), None):
+        return number
+    found = plans.read(ROTATION)
+    return number if found is None else int(json.loads(found)["number"])
+
+
+def _again(objects: Objects, name: str, key: VaultKey, began: int) -> bool:
+    """False where this rotation has done it already. Two who rotate at once do no harm: both write the same key."""
+    found = objects.read_tagged(name)
+    if found is None or json.loads(found[0])["rotation"] >= began:
+        return False
+    wrapped = key.encrypted_again(_wrapped(found[0]), name.removesuffix(".json"))
+    return objects.write_over(name, _as_json(wrapped, began), found[1])
+
+
+def _as_json(wrapped: bytes, rotation: int) -> bytes:
+    return json.dumps({"wrapped": b64encode(wrapped).decode(), "rotation": rotation}).encode()
+
+
+def _wrapped(content: bytes) -> bytes:
+    return b64decode(json.loads(content)["wrapped"])
