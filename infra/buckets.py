@@ -41,11 +41,12 @@ def private_bucket(
     access_logs: s3.IBucket,
     versioned: bool = False,
     lifecycle_rules: Sequence[s3.LifecycleRule] = (),
+    bucket_name: str = "",
 ) -> s3.Bucket:
     bucket = s3.Bucket(
         scope,
         role.capitalize(),
-        bucket_name=name_of(settings, role),
+        bucket_name=bucket_name or name_of(settings, role),
         versioned=versioned,
         encryption=s3.BucketEncryption.KMS,
         encryption_key=key,

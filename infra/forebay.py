@@ -14,8 +14,10 @@ from infra import node  # noqa: F401  isort: skip
 from aws_cdk import CfnOutput, Tags
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lam
+from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
+from forebay.address import is_s3
 from forebay.declaration.schedule import schedules_of
 from forebay.declaration.service import Service
 from infra.alarm_topic import alarm_topic
@@ -37,10 +39,11 @@ from infra.keys import Keys
 from infra.lake import Lake
 from infra.landing import Landing, landing_buckets
 from infra.network import make_endpoints
-from infra.readers import analyst, grant_tables, operator
+from infra.readers import analyst, grant_tables, operator, vault_user
 from infra.roles import adopt_roles
 from infra.schedules import Schedules, when_a_job_ends
 from infra.settings import Settings
+from infra.vault import Vault
 
 __all__ = ["Forebay", "tags_of"]
 
@@ -104,7 +107,13 @@ class Forebay(Construct):
             engine=engine_of(self, settings),
             code=JobCode(self, "Code", service=service),
             alarms_to=alarm_topic(self, settings=settings, key=keys.data),
+            vault=self._vault(settings, service, keys, access_logs),
         )
+
+    def _vault(self, settings: Settings, service: Service, keys: Keys, access_logs: s3.IBucket) -> Vault | None:
+        if service.privacy is None or not is_s3(service.privacy.vault):
+            return None
+        return Vault(self, "Vault", settings=settings, privacy=service.privacy, keys=keys, access_logs=access_logs)
 
     def _wake(self, on: Foundation, jobs: Jobs, functions: Functions, start: lam.Function) -> None:
         """What runs by the clock, when a job ends, or when a person asks."""
@@ -143,6 +152,7 @@ class Forebay(Construct):
     def _let_people_in(self, on: Foundation, jobs: Jobs, announce: lam.Function) -> None:
         reader = analyst(self, on)
         operator(self, on, announce, jobs.all)
+        vault_user(self, on)
         if on.settings.lake_formation:
             grant_tables(self, on, jobs.ingest.role, reader)
 

@@ -13,6 +13,7 @@ from infra.keys import Keys
 from infra.lake import Lake
 from infra.landing import Landing
 from infra.settings import Settings
+from infra.vault import Vault
 
 __all__ = ["Foundation"]
 
@@ -27,3 +28,4 @@ class Foundation:
     engine: Engine
     code: JobCode
     alarms_to: sns.Topic
+    vault: Vault | None = None

@@ -16,6 +16,7 @@ from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_sqs as sqs
 from constructs import IConstruct
 
+from forebay.address import bucket_and_key
 from forebay.lake.layout import CHECKPOINT, HEALTH, LAST_RECONCILE, LEDGER, OWN
 from infra.lake import LISTS, PAGE, Lake
 from infra.review import acknowledge_wildcards
@@ -34,6 +35,7 @@ __all__ = [
     "read_landed_files",
     "read_ledger_log",
     "read_metrics",
+    "read_secret",
     "read_tables",
     "read_with_key",
     "register_tables",
@@ -128,8 +130,10 @@ def _tell_missing_from_forbidden(role: iam.IGrantable, what: str, *bucket_arns: 
     allow(role, f"TellMissing{what}", ["s3:ListBucket"], bucket_arns)
 
 
-def write_objects(role: iam.IGrantable, sid: str, bucket_arn: str, prefix: str, *, because: str) -> None:
-    _write(role, sid, bucket_arn, f"{bucket_arn}/{prefix}*", because=because)
+def write_objects(
+    role: iam.IGrantable, sid: str, bucket_arn: str, prefix: str, *, because: str, deletes: Sequence[str] = ()
+) -> None:
+    _write(role, sid, bucket_arn, f"{bucket_arn}/{prefix}*", because=because, deletes=deletes)
 
 
 def write_tables(role: iam.IGrantable, lake: Lake) -> None:
@@ -166,6 +170,12 @@ def read_tables(role: iam.IGrantable, lake: Lake) -> None:
 
 def ask_to_stop(role: iam.IGrantable, lake: Lake) -> None:
     allow(role, "AskToStop", ["s3:PutObject"], [lake.arn_of(f"{CHECKPOINT}/stop")])
+
+
+def read_secret(role: iam.IGrantable, address: str) -> None:
+    """Of tokens. If a key of KMS encrypts it, that key's policy is its owner's."""
+    bucket, key = bucket_and_key(address)
+    allow(role, "ReadSecret", ["s3:GetObject"], [f"arn:{Aws.PARTITION}:s3:::{bucket}/{key}"])
 
 
 def remember_code(role: iam.IGrantable, lake: Lake) -> None:

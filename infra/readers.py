@@ -1,4 +1,5 @@
-"""Roles for people: the analyst reads tables, the operator runs every command of `forebay`. And Lake Formation's grants.
+"""Roles for people: the analyst reads tables, the operator runs the commands of `forebay`, and one opens the vault. And Lake
+Formation's grants.
 
 Who may take a role on is a setting. Without Lake Formation, IAM alone decides. With it, a table is read where both allow.
 """
@@ -13,6 +14,7 @@ from aws_cdk import aws_lakeformation as lf
 from aws_cdk import aws_lambda as lam
 from constructs import Construct
 
+from forebay.address import is_s3
 from forebay.lake.layout import OWN
 from forebay.operate.doctor.rights import policy_for_doctor
 from infra import grants
@@ -20,7 +22,7 @@ from infra.forms import listed
 from infra.foundation import Foundation
 from infra.jobs.job import Job
 
-__all__ = ["analyst", "grant_tables", "operator"]
+__all__ = ["analyst", "grant_tables", "operator", "read_secret", "vault_user"]
 
 
 def analyst(scope: Construct, on: Foundation) -> iam.Role | None:
@@ -69,6 +71,23 @@ def operator(scope: Construct, on: Foundation, announce: lam.IFunction, jobs: Se
     return role
 
 
+def vault_user(scope: Construct, on: Foundation) -> iam.Role | None:
+    """Reads and empties the vault, and looks up in the lake where its values came from."""
+    if on.vault is None or not on.settings.vault_users:
+        return None
+    role = _role(scope, on, "vault", on.settings.vault_users, "VaultUser")
+    on.vault.let_in_users(role)
+    grants.read_tables(role, on.lake)
+    read_secret(role, on)
+    return role
+
+
+def read_secret(role: iam.IRole, on: Foundation) -> None:
+    """Where tokens are made, or looked for."""
+    if on.service.privacy is not None and is_s3(on.service.privacy.secret):
+        grants.read_secret(role, on.service.privacy.secret)
+
+
 def grant_tables(scope: Construct, on: Foundation, ingest: iam.IRole, analyst: iam.IRole | None) -> None:
     """In the account's catalog. Whoever deploys must be allowed to grant, as an administrator of Lake Formation is."""
     grants_made, catalog, name = Construct(scope, "LakeFormation"), Aws.ACCOUNT_ID, on.lake.catalog
@@ -99,11 +118,11 @@ def grant_tables(scope: Construct, on: Foundation, ingest: iam.IRole, analyst: i
             granted.node.add_dependency(on.lake)
 
 
-def _role(scope: Construct, on: Foundation, name: str, who: str) -> iam.Role:
+def _role(scope: Construct, on: Foundation, name: str, who: str, construct: str = "") -> iam.Role:
     """An account has a role's name once, whatever the region."""
     return iam.Role(
         scope,
-        name.capitalize(),
+        construct or name.capitalize(),
         role_name=f"{on.settings.name}-{name}-{Aws.REGION}",
         assumed_by=iam.CompositePrincipal(*map(iam.ArnPrincipal, listed(who))),
     )

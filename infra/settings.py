@@ -212,6 +212,10 @@ class Settings(BaseModel):
         "",
         description="who may take on a role for all commands of `forebay`, the quarantine and the ledger; empty: no such role",
     )
+    vault_users: Principals = Field(
+        "",
+        description="who may take on a role that shows and deletes what the vault holds of a person; empty: no such role",
+    )
 
     log_days: Literal[7, 14, 30, 60, 90, 180, 365] = Field(30, description="days that logs are kept")
     alarm_email: Email = Field(
@@ -392,8 +396,8 @@ class Settings(BaseModel):
                     yield f"{setting} {bucket!r} is named as the buckets that are made here: that name is taken"
         if self.lake_bucket in listed(self.landing_bucket) and self.lake_bucket:
             yield "lake_bucket is a landing bucket, too: what is written to the lake would be announced as files to load"
-        if self.existing_roles and (self.analysts or self.operators):
-            yield "existing_roles makes no roles: give analysts and operators one of your own"
+        if self.existing_roles and (self.analysts or self.operators or self.vault_users):
+            yield "existing_roles makes no roles: give analysts, operators and vault_users one of your own"
         if self.existing_roles and self.permissions_boundary:
             yield "permissions_boundary is for roles that are made here; existing_roles bring theirs"
 

@@ -8,6 +8,7 @@ from infra import grants
 from infra.forms import listed
 from infra.foundation import Foundation
 from infra.jobs.job import Job, Work
+from infra.readers import read_secret
 from infra.settings import SMALLEST_WORKER
 
 __all__ = ["ingest_job"]
@@ -37,4 +38,7 @@ def ingest_job(scope: Construct, on: Foundation) -> Job:
     grants.read_landed_files(job.role, on.landing.bucket_arns, on.settings.landing_prefix)
     grants.use_keys_of_landed_files(job.role, listed(on.settings.landing_key))
     grants.register_tables(job.role, on.lake.catalog)
+    read_secret(job.role, on)
+    if on.vault is not None:
+        on.vault.let_in_job(job.role)
     return job

@@ -1,0 +1,78 @@
+"""The vault is deployed where a declaration keeps something there: whoever fills it cannot open it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.infra.synthesized import Synthesized, synthesized
+
+SERVICE = """
+name = "shop"
+[privacy]
+subject = "user_id"
+secret = "s3://studio-secrets/tokens"
+vault = "s3://studio-vault/shop"
+vault_key = "alias/studio-vault"
+personal = [{ path = "email", vault = true }]
+[[tables]]
+name = "orders"
+"""
+BUCKET = re.compile("'Vault[0-9A-F]{8}'")
+USERS = "arn:aws:iam::123456789012:role/privacy"
+
+
+@pytest.fixture(scope="module")
+def kept_apart(tmp_path_factory: pytest.TempPathFactory) -> Synthesized:
+    service = tmp_path_factory.mktemp("declarations") / "service.toml"
+    service.write_text(SERVICE)
+    made = tmp_path_factory.mktemp("kept_apart")
+    return synthesized(made, env="dev", service=str(service), vault_users=USERS, operators=USERS, analysts=USERS)
+
+
+def rights(stack: Synthesized, role: str) -> Iterator[tuple[str, str]]:
+    """Actions of a role, and what they are allowed on."""
+    for name, policy in stack.of("IAM::Policy").items():
+        if name.startswith(role):
+            for one in policy["Properties"]["PolicyDocument"]["Statement"]:
+                if one["Effect"] == "Allow":
+                    for action in _listed(one["Action"]):
+                        for resource in _listed(one["Resource"]):
+                            yield action, str(resource)
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+def test_the_vault_has_a_bucket_and_a_key_as_declared(kept_apart: Synthesized) -> None:
+    (bucket,) = [one for name, one in kept_apart.of("S3::Bucket").items() if name.startswith("Vault")]
+    assert bucket["Properties"]["BucketName"] == "studio-vault"
+    assert "VersioningConfiguration" not in bucket["Properties"]
+    assert {"alias/studio-vault"} < {one["Properties"]["AliasName"] for one in kept_apart.of("KMS::Alias").values()}
+
+
+def test_the_job_makes_keys_and_only_the_vaults_users_decrypt_with_them(kept_apart: Synthesized) -> None:
+    of_roles = {
+        name.partition("DefaultPolicy")[0]: set(rights(kept_apart, name)) for name in kept_apart.of("IAM::Policy")
+    }
+    on_key = {role: {action for action, on in found if "VaultKey" in on} for role, found in of_roles.items()}
+    assert {role: found for role, found in on_key.items() if found} == {
+        "IngestRole": {"kms:GenerateDataKey"},
+        "VaultUser": {"kms:Decrypt", "kms:ReEncryptFrom", "kms:ReEncryptTo", "kms:DescribeKey"},
+    }
+    in_bucket = {role for role, found in of_roles.items() if any(BUCKET.search(on) for _, on in found)}
+    assert in_bucket == {"IngestRole", "VaultUser"}
+    of_secret = {role for role, found in of_roles.items() if any("studio-secrets/tokens" in on for _, on in found)}
+    assert of_secret == {"IngestRole", "VaultUser"}
+
+
+def test_the_job_deletes_nothing_of_the_vault_but_what_a_checkpoint_makes_superfluous(kept_apart: Synthesized) -> None:
+    deletes = [
+        on for action, on in rights(kept_apart, "IngestRole") if action == "s3:DeleteObject" and BUCKET.search(on)
+    ]
+    assert len(deletes) == 1
+    assert "shop/*/_delta_log/*" in deletes[0]
