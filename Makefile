@@ -42,7 +42,7 @@ check: setup ## style, types, which room may import which, what the documents sa
 format: setup ## put all files into the house style
 	@$(BIN)/ruff check --fix-only -q . && $(BIN)/ruff format -q .
 
-bench: setup ## one bench, NAME=source|reader|cli|index|fanout|skew|pipeline|history|merge|endurance|compaction|stress|shapes: one JSON line with figures, and bars that hold or do not
+bench: setup ## one bench, NAME=source|reader|cli|index|fanout|skew|pipeline|privacy|history|merge|endurance|compaction|stress|shapes: one JSON line with figures, and bars that hold or do not
 	@$(BIN)/python -m tests.bench.$(NAME)
 
 soak: setup ## the service in the twin for hours (SOAK_MINUTES=120), all at random: every sum must hold, and no memory grow

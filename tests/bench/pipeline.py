@@ -27,7 +27,7 @@ from forebay.settings import IngestSettings
 from forebay_local.fabricate import body
 from forebay_local.twin.twin import Twin, running
 
-__all__ = ["run"]
+__all__ = ["SERVICE", "Contest", "put_files", "run"]
 
 BUCKET = "bench-landing"
 SCHEMA = (
@@ -53,12 +53,12 @@ def run(*, files: int = 100, records: int = 1_000_000, games: int = 30, rounds: 
         os.environ.update(twin.env)
         service = Path(folder) / "service.toml"
         service.write_text(SERVICE)
-        landed = _put(twin, files, records // files, games)
+        landed = put_files(twin, files, records // files, games)
         from forebay.spark.session import session
 
         spark = session("bench-pipeline")
         try:
-            contest = _Contest(spark, twin, str(service), records // files)
+            contest = Contest(spark, twin, str(service), records // files)
             contest.ours(landed[: max(1, files // 10)]), contest.by_hand(landed[: max(1, files // 10)])
             seconds: dict[str, list[float]] = {"ours": [], "by_hand": []}
             for _ in range(rounds):
@@ -86,7 +86,7 @@ def run(*, files: int = 100, records: int = 1_000_000, games: int = 30, rounds: 
     return {"name": "pipeline", "figures": figures, "bars": [bar]}
 
 
-class _Contest:
+class Contest:
     """The same files, taken in by both jobs; each turn has a lake and a queue of its own."""
 
     def __init__(self, spark: Any, twin: Twin, service: str, records_per_file: int) -> None:
@@ -94,7 +94,7 @@ class _Contest:
         self.turn = 0
         self.committed: list[BatchCommitted] = []
 
-    def ours(self, files: list[LandedFile]) -> float:
+    def ours(self, files: list[LandedFile], service: str = "") -> float:
         from forebay.jobs.ingest import ingest
 
         self.turn += 1
@@ -107,7 +107,7 @@ class _Contest:
                 self.committed.append(event)
                 done.append(time.perf_counter())
 
-        settings = IngestSettings(lake=lake, queue_url=queue, service=self.service, drain=True, wait_s=1)
+        settings = IngestSettings(lake=lake, queue_url=queue, service=service or self.service, drain=True, wait_s=1)
         before, began = len(self.committed), time.perf_counter()
         ingest(settings, emit=note, stop=threading.Event())
         written = sum(event.written for event in self.committed[before:])
@@ -133,7 +133,7 @@ class _Contest:
         return url
 
 
-def _put(twin: Twin, files: int, records: int, games: int) -> list[LandedFile]:
+def put_files(twin: Twin, files: int, records: int, games: int) -> list[LandedFile]:
     """Ten different contents, each under many keys: what both jobs cost does not depend on it."""
     s3 = twin.client("s3")
     s3.create_bucket(Bucket=BUCKET, CreateBucketConfiguration={"LocationConstraint": twin.region})
