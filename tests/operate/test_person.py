@@ -7,10 +7,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
-from deltalake import write_deltalake
+from deltalake import DeltaTable, write_deltalake
 
+from forebay.declaration.service import load_service
+from forebay.operate.person import forget, known_to_vault
 from forebay.privacy.keys import add_local_key, vault_key
 from forebay.privacy.secret import make_secret, secret_at
 from forebay.privacy.token import token_of
@@ -78,3 +81,18 @@ def test_the_values_of_a_person_are_shown_with_their_places_also_after_rotations
 def test_a_service_without_a_vault_is_told_so(place: Path) -> None:
     (place / "service.toml").write_text('name = "studio"\n[[tables]]\nname = "events"\n')
     assert "no vault is declared" in failed(2, "privacy", "rotate", "--service", f"{place}/service.toml")
+
+
+def test_the_vault_forgets_a_person_whole_and_keeps_the_others(place: Path) -> None:
+    service = load_service(f"{place}/service.toml")
+    anna, ben = (token_of(name, secret_at(f"{place}/secret")) for name in ("anna", "ben"))
+    values = values_of(f"{place}/vault")
+    rows = DeltaTable(values).to_pyarrow_table()
+    write_deltalake(values, rows.set_column(4, "subjects", pa.array([[ben]])), mode="append")
+    assert known_to_vault(service, [anna, ben, "tok_nobody"]) == {anna, ben}
+    assert forget(service, [anna, "tok_nobody"]) == 1
+    assert forget(service, [anna, "tok_nobody"]) == 0
+    assert known_to_vault(service, [anna, ben]) == {ben}
+    assert show(place, "anna") == ""
+    files = list(Path(values).rglob("*.parquet"))
+    assert [pq.read_table(file)["subjects"].to_pylist() for file in files if "_delta_log" not in str(file)] == [[[ben]]]

@@ -1,9 +1,10 @@
 """Persons are erased: their rows leave every table, and what is left of them on disk goes once it is due.
 
 In: a view of the lake, the declarations, and who. Out: an `Outlook` to look at, then a report. The order is: a durable plan;
-the list of erased persons, which keeps their late records out; the end of every batch that does not know the list yet; one
-commit for each table, for all persons at once; the ledger, where rows that left are dropped. Each step can be said again, and
-does then what is left. Ingest, merges and compactions go on beside. No plan, list, log or report names a person.
+the list of erased persons, which keeps their late records out; the end of every batch that does not know the list yet; the
+vault, if there is one; one commit for each table, for all persons at once; the ledger, where rows that left are dropped. Each
+step can be said again, and does then what is left. Ingest, merges and compactions go on beside. No plan, list, log or report
+names a person.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ from forebay.lake.log.tables import own_tables
 from forebay.lake.objects import open_objects
 from forebay.operate.erase_report import report_of
 from forebay.operate.lake_view import LakeView, quoted
+from forebay.operate.person import forget, known_to_vault
 from forebay.privacy.erased import add_erased, erased_at, newest_list
 from forebay.privacy.secret import secret_at
 from forebay.privacy.token import token_of
@@ -95,6 +97,7 @@ def look(view: LakeView, service: Service, persons: Iterable[str]) -> Outlook:
         if tally is not None and tally.by_token:
             tables[name] = tally
     found = {token for tally in tables.values() for token in tally.by_token}
+    found |= known_to_vault(service, tokens.values())
     newest = newest_list(view.lake, service.name)
     before = erased_at(newest) if newest else frozenset()
     return Outlook(
@@ -145,6 +148,9 @@ def carry_out(
             ledger = view.table(LEDGER)
             assert ledger is not None
             plan = replace(plan, erased=erased, ledger_version=ledger.version())
+            erasures.keep(plan)
+        if gone := forget(service, plan.tokens):
+            plan = replace(plan, vault_rows=plan.vault_rows + gone)
             erasures.keep(plan)
         for name in tables_of_service(view, service):
             lease.check()

@@ -47,6 +47,7 @@ def report_of(view: LakeView, service: Service, plan: ErasePlan) -> dict[str, An
         "persons": list(plan.tokens),
         "rows_became": "anonymised" if plan.anonymise else "deleted",
         "tables": tables,
+        "vault_rows": plan.vault_rows,
         "landing": _landing(view, done),
         "gone_by": max((one.due_at for one in done), default=plan.at),
         "is_gone": all(one.gone is not None for one in done if not one.refused) and not any(o.refused for o in done),

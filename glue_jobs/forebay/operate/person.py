@@ -1,4 +1,5 @@
 """What a vault holds of a person: the values, decrypted, with the place of each. Only for who may decrypt with the vault's key.
+And how a vault forgets persons: rows and keys are deleted, and the data files that held them.
 
 In: a subject, as itself or as its token, and the declarations. Out: its values, oldest first. Nobody whom the vault knows is an
 empty answer. What this account may not read or decrypt is `InvalidConfiguration`; a row that was changed since is `Halt`.
@@ -7,7 +8,7 @@ empty answer. What this account may not read or decrypt is `InvalidConfiguration
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
@@ -24,9 +25,10 @@ from forebay.privacy.token import token_of
 from forebay.privacy.vault import VALUES, key_data, value_data
 from forebay.privacy.wrapping import opened
 
-__all__ = ["VaultValue", "vault_values", "vaulted"]
+__all__ = ["VaultValue", "forget", "known_to_vault", "vault_values", "vaulted"]
 
 NONCE_BYTES = 12
+ASKED_AT_ONCE = 100
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,37 @@ def vault_values(view: LakeView, service: Service, subject: str, *, key: VaultKe
         for row in rows
         for path, value in _values(row, wrapping(row["key_id"]))
     ]
+
+
+def known_to_vault(service: Service, tokens: Collection[str]) -> set[str]:
+    """Of these subjects. Where no vault is declared, it knows nobody."""
+    found: set[str] = set()
+    for vault, some in _asked(service, tokens):
+        rows = vault.query(VALUES, f"select distinct unnest(subjects) as subject from t where {_of(service, some)}")
+        found |= {row["subject"] for row in rows}
+    return found & set(tokens)
+
+
+def forget(service: Service, tokens: Collection[str]) -> int:
+    """How many rows left. Only files that the table's log calls removed are deleted: a batch may be writing others."""
+    gone = 0
+    for vault, some in _asked(service, tokens):
+        if (table := vault.table(VALUES)) is not None:
+            gone += int(table.delete(_of(service, some))["num_deleted_rows"])
+            table.vacuum(retention_hours=0, dry_run=False, enforce_retention_duration=False, full=False)
+    return gone
+
+
+def _asked(service: Service, tokens: Collection[str]) -> Iterator[tuple[LakeView, list[str]]]:
+    if service.privacy is not None and service.privacy.vault:
+        vault, ordered = LakeView(service.privacy.vault), sorted(tokens)
+        yield from ((vault, ordered[at : at + ASKED_AT_ONCE]) for at in range(0, len(ordered), ASKED_AT_ONCE))
+
+
+def _of(service: Service, tokens: Collection[str]) -> str:
+    """delta-rs takes no array in what it deletes by."""
+    named = " or ".join(f"array_has(subjects, {quoted(token)})" for token in tokens)
+    return f"service = {quoted(service.name)} and ({named})"
 
 
 def _values(row: dict[str, Any], wrapping: bytes) -> Iterator[tuple[str, str]]:

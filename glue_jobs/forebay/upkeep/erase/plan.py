@@ -32,6 +32,7 @@ class ErasePlan:
     ledger_version: int = -1
     ended: bool = False
     gone_at: str = ""
+    vault_rows: int = 0
 
     @property
     def app_id(self) -> str:
