@@ -33,10 +33,10 @@ from tests.operate.test_queue import keep_message
 
 LOOKS = """status doctor report where files files~list files~show tail history query queue queue~peek queue~dlq lease lease~show
 accounts tables tables~health tables~check tables~show tables~diff tables~editor-schema try schema schema~show schema~history
-schema~diff privacy privacy~scan privacy~report quality quarantine quarantine~list quarantine~show parked parked~list
-parked~show"""
+schema~diff privacy privacy~scan privacy~report privacy~show quality quarantine quarantine~list quarantine~show
+parked parked~list parked~show"""
 ELSEWHERE = """tables~init tables~add demo local local~up local~env local~status local~down local~feed local~fire local~alarms
-local~runs export privacy~secret"""
+local~runs export privacy~secret privacy~rotate"""
 """They write files of a folder, objects outside of a lake, or the twin's."""
 TELLS_BY_ITS_BATCHES = "ingest"
 WITHOUT_RECORD = {name.replace("~", " ") for name in f"{LOOKS} {ELSEWHERE} {TELLS_BY_ITS_BATCHES}".split()}
