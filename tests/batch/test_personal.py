@@ -15,6 +15,8 @@ from forebay.batch.plan import Plan, Plans
 from forebay.batch.retry import Retried, Retry
 from forebay.batch.retry_plan import Choice
 from forebay.declaration.service import parse_service
+from forebay.operate.erase import begin, carry_out, erase_now
+from forebay.operate.lake_view import LakeView
 from forebay.privacy.erased import add_erased
 from forebay.privacy.secret import make_secret, secret_at
 from forebay.privacy.token import token_of
@@ -128,4 +130,52 @@ def test_records_of_an_erased_person_stay_out_and_every_record_is_counted(
     assert retry.run(Choice("quarantine")) == Retried(2, dropped=1)
     retry.logs.close()
     assert [json.loads(row["record"])["user_id"] for row in world._table("_forebay/quarantine")] == [43]
+    world.tables_agree_with_the_ledger("a")
+
+
+SHAPES = """
+name = "studio"
+[[tables]]
+name = "{game}"
+partitions = ["day"]
+columns = [
+  { name = "at", type = "timestamp" },
+  { name = "day", expression = "to_date(at)", type = "date" },
+  { name = "price", type = "decimal(20,4)" },
+  { name = "tags", type = "map" },
+]
+"""
+
+
+def test_tables_that_spark_wrote_are_its_own_after_an_erasure(
+    spark: SparkSession, lake: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every type that Spark writes, whole partitions, and its compaction before and after."""
+    make_secret(secret := f"{tmp_path}/secret")
+    world = World(spark, lake, monkeypatch, service=SHAPES + WITH_SUBJECT.format(secret=secret))
+    more = {"price": "12.5000", "tags": {"a": "b"}, "list": [{"x": [1.5]}], "ok": True}
+
+    def record(user: int, day: int) -> str:
+        return line(game="a", user_id=user, at=f"2026-11-0{day}T10:00:00.123456Z", **more)
+
+    world.answers = {
+        "a.json": (record(42, 1) + record(43, 1) + record(42, 2)).encode(),
+        "b.json": (record(43, 1) + record(43, 3)).encode(),
+    }
+    world.try_batch(0, [world.file("a.json")])
+    world.try_batch(1, [world.file("b.json")])
+    path = f"delta.`{lake}/a`"
+    spark.sql(f"OPTIMIZE {path}")
+    others = "select count(*), sum(xxhash64(to_json(struct(*)))) from"
+    before = spark.sql(f"{others} {path} where user_id <> 42").collect()
+    view, service = LakeView(world.lake), parse_service({"service.toml": world.service})
+    plan = begin(view, service, [token_of("42", secret_at(secret))])
+    report = carry_out(view, service, plan, wait_s=0)
+    assert [(one["table"], one["rows"]) for one in report["tables"]] == [("a", 2)]
+    assert spark.sql(f"{others} {path}").collect() == before
+    erase_now(view, service, due_only=False, wait_s=0)
+    spark.sql(f"OPTIMIZE {path}")
+    world.answers["c.json"] = (record(42, 1) + record(44, 1)).encode()
+    world.try_batch(2, [world.file("c.json")])
+    assert sorted(row["user_id"] for row in spark.sql(f"select user_id from {path}").collect()) == [43, 43, 43, 44]
     world.tables_agree_with_the_ledger("a")
