@@ -7,6 +7,7 @@ from constructs import Construct
 from infra import grants
 from infra.foundation import Foundation
 from infra.jobs.job import Job, Work
+from infra.readers import read_secret
 
 __all__ = ["compact_job", "maintain_job", "reconcile_job", "upkeep_jobs"]
 
@@ -30,8 +31,10 @@ def compact_job(scope: Construct, on: Foundation) -> Job:
 
 
 def maintain_job(scope: Construct, on: Foundation) -> Job:
+    """It tells by the tokens' secret which files of older versions still hold erased persons."""
     job = Job(scope, on, Work("maintain", "glueetl", on.settings.workers, {}, minutes_at_most=240))
     grants.write_tables(job.role, on.lake)
+    read_secret(job.role, on)
     return job
 
 

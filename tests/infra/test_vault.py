@@ -67,7 +67,7 @@ def test_the_job_makes_keys_and_only_the_vaults_users_decrypt_with_them(kept_apa
     in_bucket = {role for role, found in of_roles.items() if any(BUCKET.search(on) for _, on in found)}
     assert in_bucket == {"IngestRole", "VaultUser"}
     of_secret = {role for role, found in of_roles.items() if any("studio-secrets/tokens" in on for _, on in found)}
-    assert of_secret == {"IngestRole", "VaultUser"}
+    assert of_secret == {"IngestRole", "MaintainRole", "VaultUser"}
 
 
 def test_the_job_deletes_nothing_of_the_vault_but_what_a_checkpoint_makes_superfluous(kept_apart: Synthesized) -> None:
