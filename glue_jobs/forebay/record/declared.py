@@ -18,13 +18,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from forebay.record.moment import PLACES, day_of, local_micros_of, micros_of, micros_since_1970
-from forebay.record.number import WIDE, decimal_of, is_exact
+from forebay.record.number import BLANK, WIDE, decimal_of, is_exact
 
 if TYPE_CHECKING:
     from forebay.declaration.column import Column
 
 __all__ = ["fits", "is_whole_of", "value_of"]
 
+CONTROL = BLANK + "\x7f"
+"""Spark trims one more where it casts to whole numbers and booleans."""
 WHOLE = re.compile(r"[+-]?[0-9]+")
 LONGEST_WHOLE = 29
 BITS = {"byte": 7, "short": 15, "int": 31, "long": 63}
@@ -57,7 +59,7 @@ def value_of(text: str, kind: str, zone: tzinfo = UTC) -> Any:
 
 def is_whole_of(text: str, kind: str) -> bool:
     """Whether the value that this text has in the column gives the text's number back: a double may only be near it."""
-    plain = text.strip()
+    plain = text.strip(BLANK)
     return (
         kind not in ("double", "float")
         or NOT_FINITE.fullmatch(plain) is not None
@@ -66,7 +68,7 @@ def is_whole_of(text: str, kind: str) -> bool:
 
 
 def _whole(text: str, kind: str) -> int | None:
-    plain = text.strip()
+    plain = text.strip(CONTROL)
     if WHOLE.fullmatch(plain) is None or len(plain) > LONGEST_WHOLE:
         return None
     most = 1 << BITS[kind]
@@ -75,7 +77,7 @@ def _whole(text: str, kind: str) -> int | None:
 
 def _double(text: str) -> float | None:
     """The nearest one; a number beyond all doubles is none."""
-    plain = text.strip()
+    plain = text.strip(BLANK)
     if NOT_FINITE.fullmatch(plain):
         return float(plain)
     held = float(plain) if decimal_of(plain) is not None else math.inf
@@ -100,7 +102,7 @@ def _decimal(text: str, digits: int, scale: int) -> Decimal | None:
 
 
 def _boolean(text: str) -> bool | None:
-    plain = text.strip().lower()
+    plain = text.strip(CONTROL).lower()
     return plain in YES if plain in YES | NO else None
 
 

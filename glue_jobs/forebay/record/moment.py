@@ -10,7 +10,7 @@ import re
 from datetime import UTC, date, datetime, timedelta, tzinfo
 from decimal import ROUND_FLOOR
 
-from forebay.record.number import WIDE, decimal_of
+from forebay.record.number import BLANK, WIDE, decimal_of
 
 __all__ = ["PLACES", "day_of", "local_micros_of", "micros_of", "micros_since_1970"]
 
@@ -66,7 +66,7 @@ def micros_since_1970(text: str, places: int) -> int | None:
 def _found(text: str) -> re.Match[str] | None:
     if len(text) > LONGEST:
         return None
-    written = text.strip()
+    written = text.strip(BLANK)
     return EXTENDED.fullmatch(written) or BASIC.fullmatch(written)
 
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from forebay.record.name import TwinValue
 
-__all__ = ["NEGATIVE_ZERO", "NOT_JSON", "WIDE", "Written", "decimal_of", "is_exact", "read_json", "write_json"]
+__all__ = ["BLANK", "NEGATIVE_ZERO", "NOT_JSON", "WIDE", "Written", "decimal_of", "is_exact", "read_json", "write_json"]
 
 NOT_JSON = ("NaN", "Infinity", "-Infinity")
 NEGATIVE_ZERO = "-0"
@@ -25,6 +25,8 @@ MOST_DIGITS = 4000
 EXACT_DIGITS = 15
 WIDE = Context(prec=3 * MOST_DIGITS)
 """Rounds none of the numbers that `decimal_of` returns."""
+BLANK = "".join(map(chr, range(33)))
+"""What may stand around a value: what Java trims. Other kinds of spaces are none."""
 NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
 
@@ -68,7 +70,7 @@ def is_exact(text: str, *, single: bool = False) -> bool:
 
 def decimal_of(text: str) -> Decimal | None:
     """The number that a text is, with all its digits; None where it is none, or longer than any column holds."""
-    plain = text.strip()
+    plain = text.strip(BLANK)
     if len(plain) > MOST_DIGITS or NUMBER.fullmatch(plain) is None:
         return None
     try:

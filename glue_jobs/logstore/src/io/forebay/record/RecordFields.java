@@ -198,8 +198,9 @@ public final class RecordFields {
     return number.round(new MathContext(digits, RoundingMode.HALF_EVEN));
   }
 
+  /** None where it has digits of other scripts, which Java reads and JSON does not. */
   static BigDecimal number(UTF8String text) {
-    String plain = text.numBytes() > LONGEST_NUMBER ? "" : text.toString().trim();
+    String plain = text.numBytes() > LONGEST_NUMBER || !text.isFullAscii() ? "" : text.toString().trim();
     try {
       BigDecimal number = new BigDecimal(plain);
       return Math.abs((long) number.scale()) > LONGEST_NUMBER ? null : number;
