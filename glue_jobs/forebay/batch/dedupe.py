@@ -11,17 +11,18 @@ retries since its first attempt: it must reach the same fates.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
-from forebay.batch.columns import with_declared_columns
+from forebay.batch.columns import declared_column, with_declared_columns
 from forebay.batch.reading import until
 from forebay.batch.recent_ids import RecentIds
 from forebay.content.end import FileEnd
+from forebay.declaration.column import Column
 from forebay.declaration.service import Service
 from forebay.lake.layout import IDS
 from forebay.ledger.ledger import rows_with
@@ -134,7 +135,7 @@ class Dedupe:
             return None
         rows = self.spark.read.format("delta").load(f"{self.path.removesuffix(IDS)}{table}")
         rows = rows.where(F.col("_file_id").isin(sorted(self.unread)))
-        parts = _parts(dedupe.by)
+        parts = _texts(F.col(name) for name in dedupe.by)
         same, of_table = _id_of(F.lit(table), parts).alias(ID), F.lit(table).alias("_table")
         return rows.where(F.coalesce(*parts).isNotNull()).select("_file_id", same, of_table)
 
@@ -155,20 +156,43 @@ class Dedupe:
                     raise
 
     def _with_ids(self, rows: DataFrame) -> DataFrame:
+        """Ids that are read from the record are made in one step, however many tables there are: Spark repeats the expressions
+        of each step in the next when it moves a filter. What must be computed has a step for its own rows."""
         from pyspark.sql import functions as F
 
-        rows = rows.withColumn(ID, F.lit(None).cast("binary"))
+        read, computed = self._ways()
+        ids = [_id_in(numbers, [declared_column(self.service, c) for c in by]) for by, numbers in read.items()]
+        rows = rows.withColumn(ID, F.coalesce(F.lit(None).cast("binary"), *ids))
+        if not computed:
+            return rows
+        others = rows.where(~F.coalesce(F.col("_declared").isin(list(computed)), F.lit(False)))
+        return reduce(
+            lambda a, b: a.unionByName(b), (self._with_computed(rows, n, by) for n, by in computed.items()), others
+        )
+
+    def _ways(self) -> tuple[dict[tuple[Column, ...], list[int]], dict[int, tuple[str, ...]]]:
+        """The declarations by the columns that they read their ids from, and those whose ids are computed."""
+        read: dict[tuple[Column, ...], list[int]] = {}
+        computed: dict[int, tuple[str, ...]] = {}
         for number, table in enumerate(self.service.tables):
             if table.dedupe is None:
                 continue
-            parts = _parts(table.dedupe.by)
-            same = _id_of(F.col("_row._table"), parts)
-            meant = F.col("_row._declared") == number
-            mine = meant & (F.col("_row._fate") == "write") & F.coalesce(*parts).isNotNull()
-            kept = [F.col(f"_row.{name}") for name in rows.columns if name != ID]
-            asked = with_declared_columns(rows, self.service, table, meant)
-            rows = asked.select(*kept, F.when(mine, same).otherwise(F.col(f"_row.{ID}")).alias(ID))
-        return rows
+            columns = {column.name: column for column in table.columns}
+            by = tuple(columns[name] for name in table.dedupe.by)
+            if any(table.computes(column) for column in by):
+                computed[number] = table.dedupe.by
+            else:
+                read.setdefault(by, []).append(number)
+        return read, computed
+
+    def _with_computed(self, rows: DataFrame, number: int, by: Sequence[str]) -> DataFrame:
+        from pyspark.sql import functions as F
+
+        made = with_declared_columns(
+            rows.where(F.col("_declared") == number), self.service, self.service.tables[number]
+        )
+        kept = [F.col(f"_row.{name}") for name in rows.columns if name != ID]
+        return made.select(*kept, _id_in([number], [F.col(name) for name in by], "_row.").alias(ID))
 
     def _known(self, asked: DataFrame, landed: Collection[str]) -> DataFrame | None:
         """Of these ids, those that other batches wrote, with the last day on which each was written."""
@@ -209,10 +233,17 @@ class Dedupe:
         return max(table.dedupe.days for table in self.service.tables if table.dedupe is not None)
 
 
-def _parts(by: Sequence[str]) -> list[Expression]:
+def _id_in(numbers: Sequence[int], values: Iterable[Expression], row: str = "") -> Expression:
+    """The id of a row that one of these declarations writes, of these values; null where none of them has a value."""
     from pyspark.sql import functions as F
 
-    return [F.col(name).cast("string") for name in by]
+    parts = _texts(values)
+    mine = F.col(f"{row}_declared").isin(list(numbers)) & (F.col(f"{row}_fate") == "write")
+    return F.when(mine & F.coalesce(*parts).isNotNull(), _id_of(F.col(f"{row}_table"), parts))
+
+
+def _texts(values: Iterable[Expression]) -> list[Expression]:
+    return [value.cast("string") for value in values]
 
 
 def _id_of(table: Expression, parts: Sequence[Expression]) -> Expression:

@@ -152,6 +152,12 @@ class Table(Declared):
         deletes = self.merge is not None and self.merge.delete_when is not None
         return bool(derived or self.expectations or self.where_sql or deletes)
 
+    def computes(self, column: Column) -> bool:
+        """Whether the column's value is more than what the record has in one place."""
+        when = self.event_time
+        filled = when is not None and when.otherwise == "landed" and when.column == column.name
+        return filled or column.expression is not None
+
     @property
     def glob(self) -> str:
         """The pattern of the names that it may give: * for each {field}."""
