@@ -134,9 +134,12 @@ def _(lake: Path, queue: str, patch: Patch) -> list[str]:
 def _(lake: Path, queue: str, patch: Patch) -> list[str]:
     from forebay.landed_file import LandedFile
 
-    patch("forebay.upkeep.reconcile.job.reconcile", lambda *_, **__: Reconciled(9, (LandedFile("landing", "in/x"),)))
-    boto3.client("s3", region_name="us-east-1").create_bucket(Bucket="landing")
-    return ["reconcile", "--landing", "s3://landing/in/", "--queue-url", queue]
+    patch(
+        "forebay.upkeep.reconcile.job.reconcile",
+        lambda *_, **__: Reconciled(9, (LandedFile("files-of-records", "in/x"),)),
+    )
+    boto3.client("s3", region_name="us-east-1").create_bucket(Bucket="files-of-records")
+    return ["reconcile", "--landing", "s3://files-of-records/in/", "--queue-url", queue]
 
 
 def settles(lake: Path, patch: Patch) -> None:
