@@ -146,7 +146,7 @@ class Alarms(Construct):
         name = f"unusual-rows-{table}"
         alarm = cw.AnomalyDetectionAlarm(
             self,
-            _construct_id(name),
+            f"UnusualRows{table}",
             alarm_name=f"{self._settings.name}-{name}",
             alarm_description=f"The table {table} got far more or far fewer rows than usual for three hours. "
             f"Runbook: {runbook_of(self._settings)}#unusual-rows",
@@ -304,7 +304,7 @@ class Alarms(Construct):
         full = f"{name}-{of}" if of else name
         alarm = cw.Alarm(
             self,
-            _construct_id(full),
+            _construct_id(name) + of,
             alarm_name=f"{self._settings.name}-{full}",
             alarm_description=f"{says} Runbook: {runbook_of(self._settings)}#{name}",
             metric=metric,

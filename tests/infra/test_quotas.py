@@ -39,6 +39,13 @@ def test_a_service_as_large_as_settings_allow_is_within_the_quotas(large: Synthe
     assert not beyond, beyond
 
 
+def test_tables_whose_names_differ_by_a_sign_alone_are_watched_side_by_side(tmp_path: Path) -> None:
+    service = synthesized(tmp_path, watched_tables="a_1,a1,A1")
+    found = service.template["Resources"].values()
+    names = {one["Properties"]["AlarmName"] for one in found if one["Type"] == "AWS::CloudWatch::Alarm"}
+    assert {name.rpartition("stale-table-")[2] for name in names if "stale-table" in name} == {"a_1", "a1", "A1"}
+
+
 def sizes(service: Synthesized) -> Iterator[tuple[str, int, int]]:
     """What, how large, and the quota. https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_iam-quotas.html and the pages
     that `infra/quotas.py` names."""

@@ -621,7 +621,7 @@ def test_alarms_go_to_the_topic_and_its_policy_lets_them(service: Synthesized) -
 def test_a_watched_table_is_told_of_when_its_rows_stop_or_are_strangely_many(
     made: Synthesized, adopted: Synthesized
 ) -> None:
-    stale = adopted.one("CloudWatch::Alarm", "AlarmsStaleTableOrders")
+    stale = adopted.one("CloudWatch::Alarm", "AlarmsStaleTableorders")
     (watched,) = [one for one in stale["Metrics"] if "MetricStat" in one]
     metric = watched["MetricStat"]["Metric"]
     assert (metric["MetricName"], watched["MetricStat"]["Period"], stale["EvaluationPeriods"]) == (
@@ -631,7 +631,7 @@ def test_a_watched_table_is_told_of_when_its_rows_stop_or_are_strangely_many(
     )
     assert (stale["TreatMissingData"], stale["Threshold"]) == ("breaching", 1)
     assert {d["Name"]: d["Value"] for d in metric["Dimensions"]} == {"service": "shop", "table": "orders"}
-    unusual = adopted.one("CloudWatch::Alarm", "AlarmsUnusualRowsOrders")
+    unusual = adopted.one("CloudWatch::Alarm", "AlarmsUnusualRowsorders")
     assert unusual["ComparisonOperator"] == "LessThanLowerOrGreaterThanUpperThreshold"
     (band,) = [metric for metric in unusual["Metrics"] if metric["Id"] == unusual["ThresholdMetricId"]]
     assert band["Expression"].startswith("ANOMALY_DETECTION_BAND(")
