@@ -68,3 +68,11 @@ def test_the_reconcile_job_names_what_is_missing_before_it_lists_anything(tmp_pa
     ran = subprocess.run([sys.executable, "-c", code, str(scripts), str(tmp_path)], capture_output=True, text=True)
     last = ran.stderr.strip().splitlines()[-2:]
     assert ["Python module numpy: cannot be imported" in last[0], last[1][:21]] == [True, "Python module pyarrow"]
+
+
+def test_jobs_start_without_what_the_command_line_alone_installs() -> None:
+    jobs = ("jobs.ingest", "upkeep.compaction.job", "upkeep.maintenance.job", "upkeep.reconcile.job")
+    absent = "import sys; sys.modules |= dict.fromkeys(['cryptography', 'deltalake', 'rich', 'typer'])"
+    code = "; ".join([absent, *(f"import forebay.{job}" for job in jobs)])
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr

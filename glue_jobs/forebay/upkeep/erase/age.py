@@ -17,12 +17,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from forebay.aws.delta_rs import must_be_installed
 from forebay.declaration.service import Service
 from forebay.lake.layout import DERIVED_FROM, EXPIRED, table_path
 from forebay.lake.log.live_file import LiveFile
 from forebay.lake.log.snapshot import Snapshot
 from forebay.lake.objects import open_objects
-from forebay.upkeep.erase.counts import change_ledger, ledger_of
 from forebay.upkeep.erase.plan import Done
 from forebay.upkeep.erase.rows import Found
 from forebay.upkeep.erase.table import Find, Leaving, TableErasure
@@ -51,6 +51,9 @@ def drop_old(lake: str, table: str, service: Service, *, keep: timedelta, now: d
     notes, name = open_objects(lake, s3=s3), f"{EXPIRED}/{table}.json"
     if not days:
         return 0
+    must_be_installed()
+    from forebay.upkeep.erase.counts import change_ledger, ledger_of
+
     found = notes.read(name)
     left = _Expiry(**json.loads(found)) if found else None
     first = (now - EPOCH) // DAY - days

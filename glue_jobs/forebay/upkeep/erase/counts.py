@@ -12,8 +12,7 @@ from typing import Any
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, QueryBuilder, Transaction
 
-from forebay.address import is_s3
-from forebay.aws.delta_rs import storage_options
+from forebay.aws.delta_rs import open_table
 from forebay.errors import Halt
 from forebay.lake.conflict import commit
 from forebay.lake.layout import LEDGER, PARKED, QUARANTINE, table_path
@@ -30,8 +29,7 @@ KINDS = {"file_id": pa.string(), **dict.fromkeys(NUMBERS, pa.int64()), "tables":
 
 
 def ledger_of(lake: str) -> DeltaTable:
-    path = table_path(lake, LEDGER).replace("s3a://", "s3://")
-    return DeltaTable(path, storage_options=storage_options() if is_s3(path) else None)
+    return open_table(table_path(lake, LEDGER))
 
 
 def change_ledger(lake: str, app_id: str, number: int, leaving: Mapping[str, Mapping[str, int]], *, as_of: int) -> None:

@@ -14,10 +14,8 @@ from collections.abc import Iterator, Sequence
 from urllib.parse import unquote
 
 import pyarrow as pa
-from deltalake import DeltaTable
 
-from forebay.address import is_s3
-from forebay.aws.delta_rs import storage_options
+from forebay.aws.delta_rs import open_table
 from forebay.lake.log.listing import LOG, list_log
 from forebay.lake.log.snapshot import read_snapshot
 from forebay.lake.objects import Objects
@@ -42,8 +40,7 @@ def purge(table: Objects, places: Sequence[Place], erased: Erased, *, since: int
 def _checkpoint(table: Objects) -> None:
     listing = list_log(table)
     if listing.checkpoint_version < listing.version:
-        options = storage_options() if is_s3(table.place) else None
-        DeltaTable(table.place.replace("s3a://", "s3://"), storage_options=options).create_checkpoint()
+        open_table(table.place).create_checkpoint()
 
 
 def _old_log(table: Objects, since: int) -> Iterator[str]:
