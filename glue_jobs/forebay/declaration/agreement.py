@@ -8,7 +8,6 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Collection, Iterable, Sequence
-from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from forebay.declaration import object_key
@@ -72,7 +71,7 @@ def _rollups_of_nothing(service: Service) -> Iterable[Problem]:
     """Rollups of tables that nobody makes, and those whose own table something else writes."""
 
     def writers(name: str) -> list[str]:
-        states = (table.name for table in service.tables if table.merge and fnmatchcase(name, table.merge.glob))
+        states = (table.name for table in service.tables if table.may_merge_into(name))
         return [*(table.name for table in service.tables if table.makes(name)), *states]
 
     for rollup in service.rollups:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from fnmatch import fnmatchcase
 from typing import Any, Literal
 
 from pydantic import Field, field_validator, model_validator
@@ -171,6 +172,10 @@ class Table(Declared):
     def state_of(self, table: str) -> str | None:
         """The name of the state that this table's changes are merged into; None where they are not."""
         return None if self.merge is None else self.merge.state_of(self.name, table, self.values)
+
+    def may_merge_into(self, state: str) -> bool:
+        """Whether its changes could be merged into a state of this name."""
+        return self.merge is not None and fnmatchcase(state, self.merge.glob)
 
     def makes(self, table: str) -> bool:
         """Whether a table of this name can be one of its."""

@@ -71,7 +71,6 @@ NOBODY = frozenset(
 """What producers write where they know nobody."""
 MANY_ROWS, LARGE_SHARE = 1000, 0.05
 """Of a table, that no one person has."""
-ASKED_AT_ONCE = 5000
 FOR_EVER = datetime.max.replace(tzinfo=UTC)
 
 
@@ -184,7 +183,11 @@ def tables_of_service(view: LakeView, service: Service) -> list[str]:
     rows = view.query(LEDGER, f"select tables from t where service = {quoted(service.name)}")
     made = {name for row in rows for name in dict(row["tables"] or ())}
     there = view.tables()
-    computed = {name for name in there if name in {one.name for one in service.rollups} or _is_state(name, service)}
+    computed = {
+        name
+        for name in there
+        if name in {one.name for one in service.rollups} or any(t.may_merge_into(name) for t in service.tables)
+    }
     own = [name for name in own_tables(view.lake) if name in (QUARANTINE, PARKED) or name.startswith(TOMBSTONES)]
     states = {f"{TOMBSTONES}/{name}" for name in computed}
     return [
@@ -194,12 +197,6 @@ def tables_of_service(view: LakeView, service: Service) -> list[str]:
 
 
 # --- inside ---
-
-
-def _is_state(name: str, service: Service) -> bool:
-    from fnmatch import fnmatchcase
-
-    return any(table.merge is not None and fnmatchcase(name, table.merge.glob) for table in service.tables)
 
 
 def _secret(service: Service) -> bytes:
