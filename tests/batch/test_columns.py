@@ -12,7 +12,8 @@ import pytest
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from forebay.batch.columns import rules_of, spark_type, with_table_columns
+from forebay.batch.columns import rules_of, spark_type
+from forebay.batch.declared_columns import with_table_columns
 from forebay.batch.routing import routed
 from forebay.declaration.service import Service, parse_service
 from forebay.source.columns import columns_of

@@ -5,8 +5,10 @@
 * `declarations` those that it works by      * `reading` files become rows with fates
 * `poison` files that kill their readers, found by halving
 * `fields` what the declarations name, parsed once      * `routing` which record belongs to which table, as one expression
-* `columns` the columns that rows get      * `reasons` why a record is in the quarantine: every reason, once
+* `columns` how a text becomes a column's value      * `declared_columns` the columns that rows get
+* `reasons` why a record is in the quarantine: every reason, once
 * `record_fields` the fields of a record, as they were written      * `attempt` declared SQL that may fail on a row
+* `declared_sql` its names, where columns of many declarations stand side by side
 * `bound` how large declared SQL may make a value
 * `expectations` what must hold of a row      * `dedupe` records that came before
 * `recent_ids` the ids of the last days, in memory

@@ -10,11 +10,10 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
-from forebay.batch.attempt import attempt, within_years
+from forebay.batch.attempt import within_years
 from forebay.batch.fields import field
 from forebay.batch.record_fields import (
     HALVES,
@@ -34,11 +33,10 @@ from forebay.declaration.service import Service
 from forebay.declaration.table import Table
 from forebay.record.growth import Rules
 from forebay.record.moment import PLACES
-from forebay.table.shaping import DOCUMENT, MISFITS, RESCUED
+from forebay.table.shaping import RESCUED
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as Expression
-    from pyspark.sql import DataFrame
 
 __all__ = [
     "OWN_COLUMNS",
@@ -47,12 +45,9 @@ __all__ = [
     "declared_misfits",
     "rules_of",
     "spark_type",
-    "with_declared_columns",
     "with_failed",
-    "with_table_columns",
 ]
 
-FAILED = "_failed"
 NO_TEXT = f"_parsed.`{HALVES}`"
 
 OWN_COLUMNS = ("_file_id", "_line", "_batch", "_ingested_at")
@@ -74,57 +69,6 @@ SPARK_TYPES = {
 }
 
 
-def with_table_columns(rows: DataFrame, service: Service, table: Table, *, batch: int, at: datetime) -> DataFrame:
-    """Rows of this declaration with all columns that they get from Spark, what is needed for the rest, and `_table`."""
-    from pyspark.sql import functions as F
-
-    own = {"_batch": F.lit(batch).cast("long"), "_ingested_at": F.lit(at)}
-    spoiled = declared_misfits(service, table).alias(MISFITS)
-    made = with_declared_columns(rows.select("*", spoiled), service, table)
-    misfits = with_failed(F.col(f"_row.{MISFITS}"), F.col(FAILED)).alias(MISFITS)
-    columns = [F.col(column.name) for column in table.columns]
-    columns += [own.get(name, F.col(f"_row.{name}")).alias(name) for name in OWN_COLUMNS]
-    if table.keep_record:
-        columns.append(F.rtrim("_row.value").alias("_record"))
-    return made.select("_row._table", *columns, F.col("_row.value").alias(DOCUMENT), misfits)
-
-
-def with_declared_columns(
-    rows: DataFrame, service: Service, table: Table, meant: Expression | None = None
-) -> DataFrame:
-    """`_row`, which is all that there was, and the declared columns under their own names, those derived from others too;
-    `_failed`, the names of those that could not be computed; `_too_old`, `_too_new`. Names cannot meet: forebay's own begin
-    with an underscore and stand inside of `_row`. Derived columns are computed for the rows that are `meant`: without it,
-    for all that have a table."""
-    from pyspark.sql import functions as F
-
-    mine = F.col("_row._declared").isNotNull() if meant is None else meant
-    read = [c for c in table.columns if c.expression is None]
-    tried = [(c, attempt(c.expression, spark_type(c), mine)) for c in table.columns if c.expression is not None]
-    derived = [made["value"].alias(column.name) for column, made in tried]
-    failures = [F.when(mine & made.isNull(), column.name) for column, made in tried]
-    failed = F.array_compact(F.array(*failures)) if failures else F.array().cast("array<string>")
-    derived.append(failed.alias(FAILED))
-    made = rows.select(F.struct("*").alias("_row"), *(declared_column(service, c).alias(c.name) for c in read))
-    when = table.event_time
-    if when is None:
-        return made.select("*", *derived, F.lit(False).alias("_too_old"), F.lit(False).alias("_too_new"))
-    moment, landed = F.col(when.column), F.col("_row._landed_at")
-    if when.otherwise == "landed":
-        made = made.withColumn(when.column, F.coalesce(moment, landed))
-    old = F.lit(False) if when.oldest_days is None else moment < landed - _seconds(when.oldest_days * 86_400)
-    new = F.lit(False) if when.ahead_hours is None else moment > landed + _seconds(when.ahead_hours * 3600)
-    made = made.withColumn("_too_old", F.coalesce(old, F.lit(False)))
-    made = made.withColumn("_too_new", F.coalesce(new, F.lit(False)))
-    made = made.withColumn("_moment", moment)
-    if when.outside == "bucket":
-        outside = F.col("_too_old") | F.col("_too_new")
-        bucket = F.lit(when.bucket.replace(tzinfo=when.bucket.tzinfo or UTC))
-        made = made.withColumn(when.column, F.when(outside, bucket).otherwise(moment))
-    made = made.select("*", *derived)
-    return made.withColumn(when.column, F.col("_moment"))
-
-
 def with_failed(misfits: Expression, failed: Expression) -> Expression:
     """What did not fit, and each column that could not be computed, as null: there is no value of it to keep."""
     from pyspark.sql import functions as F
@@ -138,12 +82,6 @@ def _with_elements(array: Expression, more: Expression) -> Expression:
 
     rest = F.coalesce(F.concat(F.lit(","), F.substr(array, F.lit(2))), F.lit("]"))
     return F.when(F.size(more) > 0, F.concat(F.lit("["), F.concat_ws(",", more), rest)).otherwise(array)
-
-
-def _seconds(count: float) -> Expression:
-    from pyspark.sql import functions as F
-
-    return F.make_dt_interval(secs=F.lit(count).cast("decimal(18,6)"))
 
 
 def rules_of(table: Table) -> Rules:

@@ -18,7 +18,8 @@ from datetime import date, timedelta
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
-from forebay.batch.columns import declared_column, with_declared_columns
+from forebay.batch.columns import declared_column
+from forebay.batch.declared_columns import of, with_declared_columns
 from forebay.batch.reading import until
 from forebay.batch.recent_ids import RecentIds
 from forebay.content.end import FileEnd
@@ -156,19 +157,15 @@ class Dedupe:
                     raise
 
     def _with_ids(self, rows: DataFrame) -> DataFrame:
-        """Ids that are read from the record are made in one step, however many tables there are: Spark repeats the expressions
-        of each step in the next when it moves a filter. What must be computed has a step for its own rows."""
+        """Each row with its id, in one step for all tables."""
         from pyspark.sql import functions as F
 
         read, computed = self._ways()
+        tables = {number: self.service.tables[number] for number in computed}
+        made = with_declared_columns(rows, self.service, tables, lambda number: F.col("_declared") == number)
         ids = [_id_in(numbers, [declared_column(self.service, c) for c in by]) for by, numbers in read.items()]
-        rows = rows.withColumn(ID, F.coalesce(F.lit(None).cast("binary"), *ids))
-        if not computed:
-            return rows
-        others = rows.where(~F.coalesce(F.col("_declared").isin(list(computed)), F.lit(False)))
-        return reduce(
-            lambda a, b: a.unionByName(b), (self._with_computed(rows, n, by) for n, by in computed.items()), others
-        )
+        ids += [_id_in([number], [of(number, name) for name in by]) for number, by in computed.items()]
+        return made.select(*rows.columns, F.coalesce(F.lit(None).cast("binary"), *ids).alias(ID))
 
     def _ways(self) -> tuple[dict[tuple[Column, ...], list[int]], dict[int, tuple[str, ...]]]:
         """The declarations by the columns that they read their ids from, and those whose ids are computed."""
@@ -184,15 +181,6 @@ class Dedupe:
             else:
                 read.setdefault(by, []).append(number)
         return read, computed
-
-    def _with_computed(self, rows: DataFrame, number: int, by: Sequence[str]) -> DataFrame:
-        from pyspark.sql import functions as F
-
-        made = with_declared_columns(
-            rows.where(F.col("_declared") == number), self.service, self.service.tables[number]
-        )
-        kept = [F.col(f"_row.{name}") for name in rows.columns if name != ID]
-        return made.select(*kept, _id_in([number], [F.col(name) for name in by], "_row.").alias(ID))
 
     def _known(self, asked: DataFrame, landed: Collection[str]) -> DataFrame | None:
         """Of these ids, those that other batches wrote, with the last day on which each was written."""
@@ -233,13 +221,13 @@ class Dedupe:
         return max(table.dedupe.days for table in self.service.tables if table.dedupe is not None)
 
 
-def _id_in(numbers: Sequence[int], values: Iterable[Expression], row: str = "") -> Expression:
+def _id_in(numbers: Sequence[int], values: Iterable[Expression]) -> Expression:
     """The id of a row that one of these declarations writes, of these values; null where none of them has a value."""
     from pyspark.sql import functions as F
 
     parts = _texts(values)
-    mine = F.col(f"{row}_declared").isin(list(numbers)) & (F.col(f"{row}_fate") == "write")
-    return F.when(mine & F.coalesce(*parts).isNotNull(), _id_of(F.col(f"{row}_table"), parts))
+    mine = F.col("_declared").isin(list(numbers)) & (F.col("_fate") == "write")
+    return F.when(mine & F.coalesce(*parts).isNotNull(), _id_of(F.col("_table"), parts))
 
 
 def _texts(values: Iterable[Expression]) -> list[Expression]:

@@ -8,7 +8,7 @@ wanted, or that may answer differently when a batch is replayed, is `InvalidConf
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import reduce
@@ -17,7 +17,9 @@ from typing import TYPE_CHECKING, Any
 from forebay.batch.accounting import Fate
 from forebay.batch.attempt import attempt
 from forebay.batch.bound import node_of, unsafe
-from forebay.batch.columns import spark_type, with_declared_columns
+from forebay.batch.columns import spark_type
+from forebay.batch.declared_columns import TOO_NEW, TOO_OLD, asked_of, of, with_declared_columns
+from forebay.batch.declared_sql import has_star
 from forebay.batch.reasons import BAD_PARTITION_VALUE, EVENT_IN_THE_FUTURE, EVENT_TOO_OLD, NO_KEY, NO_SEQUENCE
 from forebay.declaration.column import Column
 from forebay.declaration.service import Service
@@ -34,7 +36,7 @@ COLUMNS = (
     "day date, at timestamp, service string, generation string, batch long, table string, expectation string, "
     "on_violation string, rows long, violated long, failed boolean"
 )
-VIOLATED = "_violated"
+VIOLATED, REFUSED = "_violated", "_refused"
 USUAL_VALUES = r"[\w .:+@-]{1,100}"
 """What a text must be that names a partition's folder, unless the declaration says otherwise."""
 
@@ -80,29 +82,38 @@ def checked(rows: DataFrame, service: Service) -> DataFrame:
     folder."""
     from pyspark.sql import functions as F
 
-    rows = rows.select("*", F.lit(None).cast("array<string>").alias(VIOLATED), *_nothing("_refused", "_checked_fate"))
-    for number, table in enumerate(service.tables):
-        if not (table.expectations or table.partitions or table.event_time or table.merge):
-            continue
-        mine = F.col("_row._declared") == number
-        names = F.array_compact(F.array(*_violated_names(table, mine), F.lit(None).cast("string")))
-        verdict = {VIOLATED: F.when(F.size(names) > 0, names), "_refused": _refusal(table)}
-        asked = with_declared_columns(rows, service, table, mine)
-        kept = [F.col(f"_row.{name}") for name in rows.columns if name not in (*verdict, "_checked_fate")]
-        judged = [F.when(mine, said).otherwise(F.col(f"_row.{name}")).alias(name) for name, said in verdict.items()]
-        rows = asked.select(*kept, *judged, "_row._checked_fate")
-        fate = F.when((F.col("_declared") == number), _fate(table))
-        rows = rows.withColumn("_checked_fate", F.coalesce(fate, "_checked_fate"))
-    return rows
+    tables = {
+        number: table
+        for number, table in enumerate(service.tables)
+        if table.expectations or table.partitions or table.event_time or table.merge
+    }
+    made = with_declared_columns(rows, service, tables, _is_of)
+    names = {
+        n: F.array_compact(F.array(*_violated_names(n, table))) for n, table in tables.items() if table.expectations
+    }
+    violated = _by_declaration({n: F.when(F.size(some) > 0, some) for n, some in names.items()}, "array<string>")
+    refused = _by_declaration({n: _refusal(n, table) for n, table in tables.items()}, "string")
+    judged = made.select(*rows.columns, violated.alias(VIOLATED), refused.alias(REFUSED))
+    return judged.withColumn("_checked_fate", _fate(tables))
 
 
-def _nothing(*names: str) -> Iterator[Expression]:
+def _by_declaration(values: Mapping[int, Expression], kind: str) -> Expression:
+    """The value that the row's declaration gives it; null where it gives none."""
     from pyspark.sql import functions as F
 
-    return (F.lit(None).cast("string").alias(name) for name in names)
+    made = F.when(F.lit(False), F.lit(None).cast(kind))
+    for number, value in values.items():
+        made = made.when(_is_of(number), value)
+    return made
 
 
-def _refusal(table: Table) -> Expression:
+def _is_of(number: int) -> Expression:
+    from pyspark.sql import functions as F
+
+    return F.col("_declared") == number
+
+
+def _refusal(number: int, table: Table) -> Expression:
     from pyspark.sql import functions as F
 
     why = F.lit(None).cast("string")
@@ -110,33 +121,36 @@ def _refusal(table: Table) -> Expression:
     for name in table.partitions:
         pattern = table.partition_values.get(name, USUAL_VALUES if kinds[name] == "string" else None)
         if pattern is not None:
-            dirty = ~F.col(name).cast("string").rlike(f"^(?:{pattern})\\z")
+            dirty = ~of(number, name).cast("string").rlike(f"^(?:{pattern})\\z")
             why = F.when(dirty, BAD_PARTITION_VALUE).otherwise(why)
     if table.event_time is not None and table.event_time.outside == "quarantine":
-        why = F.when(F.col("_too_old"), EVENT_TOO_OLD).when(F.col("_too_new"), EVENT_IN_THE_FUTURE).otherwise(why)
+        why = F.when(of(number, TOO_OLD), EVENT_TOO_OLD).when(of(number, TOO_NEW), EVENT_IN_THE_FUTURE).otherwise(why)
     if table.merge is not None:
-        why = F.when(_any_null(table.merge.sequence_by), NO_SEQUENCE).otherwise(why)
-        why = F.when(_any_null(table.merge.keys), NO_KEY).otherwise(why)
+        why = F.when(_any_null(number, table.merge.sequence_by), NO_SEQUENCE).otherwise(why)
+        why = F.when(_any_null(number, table.merge.keys), NO_KEY).otherwise(why)
         for name in (one for one in table.merge.partitions if kinds[one] == "string"):
-            why = F.when(F.col(name) == "", NO_KEY).otherwise(why)  # Delta reads a folder without a name as null
+            why = F.when(of(number, name) == "", NO_KEY).otherwise(why)  # Delta reads a folder without a name as null
     return why
 
 
-def _any_null(names: Iterable[str]) -> Expression:
+def _any_null(number: int, names: Iterable[str]) -> Expression:
+    return reduce(lambda a, b: a | b, (of(number, name).isNull() for name in names))
+
+
+def _fate(tables: Mapping[int, Table]) -> Expression:
+    """What becomes of a row that violates something. The names are looked up: an expression for each table would repeat all
+    that tables check as often as there are tables."""
     from pyspark.sql import functions as F
 
-    return reduce(lambda a, b: a | b, (F.col(name).isNull() for name in names))
-
-
-def _fate(table: Table) -> Expression:
-    from pyspark.sql import functions as F
-
-    fate = F.lit(None).cast("string")
-    for outcome in ("drop", "quarantine"):
-        names = [name for name, e in table.expectations.items() if e.on_violation == outcome]
-        if names:
-            fate = F.when(F.arrays_overlap(F.col(VIOLATED), F.array(*map(F.lit, names))), outcome).otherwise(fate)
-    return F.when(F.col("_refused").isNotNull(), "quarantine").otherwise(fate)
+    fate = F.when(F.col(REFUSED).isNotNull(), "quarantine")
+    for outcome in ("quarantine", "drop"):
+        names = {
+            n: [x for x, e in table.expectations.items() if e.on_violation == outcome] for n, table in tables.items()
+        }
+        by_number = [part for n, some in names.items() if some for part in (F.lit(n), F.array(*map(F.lit, some)))]
+        if by_number:
+            fate = fate.when(F.arrays_overlap(VIOLATED, F.create_map(*by_number)[F.col("_declared")]), outcome)
+    return fate
 
 
 def verdicts(service: Service, fates: Sequence[Fate]) -> list[Verdict]:
@@ -162,13 +176,13 @@ def _verdict(declared: Table, table: str, name: str, rows: int, violated: int) -
     return Verdict(table, name, expectation.on_violation, rows, violated, failed)
 
 
-def _violated_names(table: Table, mine: Expression) -> Iterator[Expression]:
+def _violated_names(number: int, table: Table) -> Iterator[Expression]:
     """A check that cannot be computed for a row does not hold; one that is null does."""
     from pyspark.sql import functions as F
 
     for name, expectation in table.expectations.items():
-        tried = attempt(expectation.check, "boolean", mine)
-        yield F.when(mine & (tried.isNull() | ~tried["value"]), name)
+        tried = asked_of(number, expectation.check, "boolean", _is_of(number))
+        yield F.when(tried.isNull() | ~tried["value"], name)
 
 
 def _problems(spark: SparkSession, table: Table) -> Iterator[Problem]:
@@ -253,6 +267,9 @@ def _faults(rows: DataFrame, check: str, wanted: str) -> Iterator[str]:
             yield f"is not a yes or no, but {kind}"
             return
         rows.select(F.expr(check).cast(wanted))
+        if has_star(check):
+            yield "must name its columns one by one, without *"
+            return
     except PySparkException as refused:
         yield f"is not understood: {str(refused).splitlines()[0]}"
         return

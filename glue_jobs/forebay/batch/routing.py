@@ -15,8 +15,7 @@ from collections.abc import Iterable
 from functools import reduce
 from typing import TYPE_CHECKING
 
-from forebay.batch.attempt import attempt
-from forebay.batch.columns import with_declared_columns
+from forebay.batch.declared_columns import asked_of, with_declared_columns
 from forebay.batch.fields import field, parsed
 from forebay.batch.reasons import BAD_TABLE_NAME, EXPECTATION, NOT_JSON, SEVERAL_DOCUMENTS
 from forebay.batch.record_fields import PROBLEM
@@ -47,9 +46,7 @@ def routed(content: DataFrame, service: Service) -> DataFrame:
     rows = parsed(content, F.when(F.expr(IS_DOCUMENT), F.col("value")), service)
     unreadable = F.col(f"_parsed.`{PROBLEM}`")
     rows = rows.withColumn("_record", F.expr(IS_DOCUMENT) & unreadable.isNull())
-    for number, table in enumerate(service.tables):
-        if table.where_sql is not None:
-            rows = _with_wish(rows, service, number, table.where_sql)
+    rows = _with_wishes(rows, service)
     rows = rows.withColumn("_route", F.when(F.col("_record"), _route(service)))
     rows = rows.withColumn("_table", F.col("_route.name")).withColumn("_declared", F.col("_route.declared"))
     dirty = F.col("_table").contains(_DIRTY)
@@ -86,14 +83,14 @@ def with_final_fates(rows: DataFrame) -> DataFrame:
     return rows.withColumn("_fate", F.coalesce("_changed", "_fate")).drop("_changed", "_refused", "_checked_fate")
 
 
-def _with_wish(rows: DataFrame, service: Service, number: int, sql: str) -> DataFrame:
-    """The rows with whether the declaration's SQL holds; what is null or cannot be computed does not."""
+def _with_wishes(rows: DataFrame, service: Service) -> DataFrame:
+    """The rows with whether each declaration's SQL holds; what is null or cannot be computed does not."""
     from pyspark.sql import functions as F
 
-    meant = F.col("_row._record")
-    asked = with_declared_columns(rows, service, service.tables[number], meant)
-    wanted = F.coalesce(attempt(sql, "boolean", meant)["value"], F.lit(False))
-    return asked.select("_row.*", wanted.alias(_wish(number)))
+    asked = {number: table for number, table in enumerate(service.tables) if table.where_sql is not None}
+    made = with_declared_columns(rows, service, asked, lambda _: F.col("_record"))
+    said = {n: asked_of(n, str(table.where_sql), "boolean", F.col("_record"))["value"] for n, table in asked.items()}
+    return made.select(*rows.columns, *(F.coalesce(s, F.lit(False)).alias(_wish(n)) for n, s in said.items()))
 
 
 def _wish(number: int) -> str:

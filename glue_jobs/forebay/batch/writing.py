@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from forebay.batch.accounting import Fate
-from forebay.batch.columns import rules_of, with_table_columns
+from forebay.batch.columns import rules_of
 from forebay.batch.commits import Commits, is_small
+from forebay.batch.declared_columns import with_table_columns
 from forebay.batch.dedupe import DUPLICATE, Dedupe
 from forebay.batch.events import (
     DuplicatesDropped,

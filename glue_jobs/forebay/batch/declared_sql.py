@@ -1,0 +1,78 @@
+"""Declared SQL, asked of columns that stand beside those of other declarations: each name gets a prefix.
+
+In: SQL over declared columns, as somebody wrote it. Out: the same SQL over columns whose names begin with the prefix. Spark's
+parser says where the names are. Variables of a lambda keep theirs, and so do the fields of a struct.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+__all__ = ["has_star", "with_prefix"]
+
+NAMES = ("UnresolvedAttribute", "UnresolvedNamedLambdaVariable")
+STRUCT = "CreateNamedStruct"
+
+
+def with_prefix(sql: str, prefix: str) -> str:
+    made, done = "", 0
+    for start, end, field in _names(sql):
+        start += sql[start] == "`"
+        made += sql[done:start] + prefix + sql[start:end] + (f" AS {field}" if field else "")
+        done = end
+    return made + sql[done:]
+
+
+def has_star(sql: str) -> bool:
+    """Whether it means all columns that there are, whatever else stands beside the declared ones."""
+    return any(str(node.getClass().getSimpleName()).startswith("UnresolvedStar") for node in _nodes(_parsed(sql)))
+
+
+def _nodes(node: Any) -> Iterator[Any]:
+    yield node
+    for child in _children(node):
+        yield from _nodes(child)
+
+
+def _children(node: Any) -> list[Any]:
+    return [node.children().apply(at) for at in range(node.children().size())]
+
+
+@cache
+def _names(sql: str) -> tuple[tuple[int, int, str | None], ...]:
+    """Where the columns' names begin and end, and which field of a struct gets its name from one."""
+    return tuple(sorted(_found(_parsed(sql), frozenset())))
+
+
+def _parsed(sql: str) -> Any:
+    from pyspark.sql import SparkSession
+
+    session: Any = SparkSession.active()
+    return session._jsparkSession.sessionState().sqlParser().parseExpression(sql)
+
+
+def _found(node: Any, variables: frozenset[str], of_struct: bool = False) -> Iterator[tuple[int, int, str | None]]:
+    kind = str(node.getClass().getSimpleName())
+    if kind in NAMES:
+        if kind == NAMES[0] or str(node.nameParts().head()).lower() not in variables:
+            field = str(node.nameParts().last()).replace("`", "``")
+            yield (
+                node.origin().startIndex().get(),
+                node.origin().stopIndex().get() + 1,
+                f"`{field}`" if of_struct else None,
+            )
+        return
+    children = _children(node)
+    if kind == "LambdaFunction":
+        body, *arguments = children
+        variables |= {str(one.nameParts().head()).lower() for one in arguments}
+        children = [body]
+    for child in children:
+        yield from _found(child, variables, _names_fields(kind, node))
+
+
+def _names_fields(kind: str, node: Any) -> bool:
+    """Whether a column in it becomes a field of the column's name."""
+    return kind == STRUCT or (kind == "UnresolvedFunction" and str(node.nameParts().last()).lower() == "struct")

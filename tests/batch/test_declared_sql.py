@@ -1,0 +1,87 @@
+"""SQL over columns that stand beside those of other declarations: its names are found where Spark's own parser finds them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from forebay.batch.declared_sql import with_prefix
+from forebay.batch.expectations import checked
+from forebay.batch.routing import routed
+from forebay.declaration.service import Service, parse_service
+
+CONTENT = "piece int, line long, byte_offset long, value string, problem string, detail string"
+
+
+@pytest.mark.parametrize(
+    ("sql", "wanted"),
+    [
+        ("level > 0", "p_level > 0"),
+        ("Level.a.b = LEVEL", "p_Level.a.b = p_LEVEL"),
+        ("`ke y` = 'level'", "`p_ke y` = 'level'"),
+        ("'é𝒳' = level /* level */ -- level", "'é𝒳' = p_level /* level */ -- level"),
+        ("extract(year from at) = 2026", "extract(year from p_at) = 2026"),
+        ("date_add(day, 1, d) > d", "date_add(day, 1, p_d) > p_d"),
+        ("trim(both x from y) = ''", "trim(both p_x from p_y) = ''"),
+        ("a::int in (b, 2) and m['a'] = m.b", "p_a::int in (p_b, 2) and p_m['a'] = p_m.b"),
+        ("exists(ts, T -> t = level)", "exists(p_ts, T -> t = p_level)"),
+        ("aggregate(ts, 0, (a, t) -> a + t) > a", "aggregate(p_ts, 0, (a, t) -> a + t) > p_a"),
+        (
+            "exists(ts, t -> exists(us, u -> u = t and t.v = v))",
+            "exists(p_ts, t -> exists(p_us, u -> u = t and t.v = p_v))",
+        ),
+        ("to_json(struct(level, m.k)) = x", "to_json(struct(p_level AS `level`, p_m.k AS `k`)) = p_x"),
+        ("struct(level as l, level + 1)", "struct(p_level as l, p_level + 1)"),
+        ("(a, b) = (1, 2)", "(p_a AS `a`, p_b AS `b`) = (1, 2)"),
+    ],
+)
+def test_each_name_of_a_column_gets_the_prefix_and_nothing_else(spark: SparkSession, sql: str, wanted: str) -> None:
+    assert with_prefix(sql, "p_") == wanted
+    spark._jsparkSession.sessionState().sqlParser().parseExpression(wanted)
+
+
+def service_of(tables: int, check: str = "n < 3") -> Service:
+    declared = """
+[[tables]]
+name = "t{0}"
+where_sql = "kind = 'k{0}'"
+columns = [
+  {{ name = "kind" }}, {{ name = "n", type = "long" }}, {{ name = "tags" }}, {{ name = "at", type = "timestamp" }},
+  {{ name = "twice", type = "long", expression = "n * 2" }},
+]
+event_time = {{ column = "at", oldest_days = 7 }}
+[tables.expectations]
+small = {{ check = {1}, on_violation = "quarantine" }}
+"""
+    text = 'name = "many"\n' + "".join(declared.format(number, json.dumps(check)) for number in range(tables))
+    return parse_service({"service.toml": text})
+
+
+def judged(spark: SparkSession, service: Service, *records: dict[str, Any]) -> Any:
+    values = [(0, n, 0, json.dumps(record), None, None) for n, record in enumerate(records)]
+    content = spark.createDataFrame(values, CONTENT).selectExpr("*", "timestamp'2026-11-22' as _landed_at")
+    return checked(routed(content, service), service)
+
+
+def test_a_plan_has_as_many_steps_for_a_dozen_tables_as_for_two(spark: SparkSession) -> None:
+    """Spark's work on a plan grows with the square of its steps."""
+    few, many = (judged(spark, service_of(tables))._jdf.queryExecution().analyzed() for tables in (2, 12))
+    assert many.numberedTreeString().count("\n") == few.numberedTreeString().count("\n")
+
+
+@pytest.mark.parametrize(
+    "check",
+    [
+        "twice < 6",
+        "to_json(struct(n, kind)) = concat('{\"n\":', n, ',\"kind\":\"', kind, '\"}') and n < 3",
+        "not exists(split(tags, ','), t -> t = kind) and forall(array(n), kind -> kind < 3)",
+        "n / (3 - n) >= 0",
+    ],
+)
+def test_a_check_sees_the_columns_of_its_own_table(spark: SparkSession, check: str) -> None:
+    records = [{"kind": f"k{table}", "n": n, "tags": "a,b"} for table in range(3) for n in (1, 3)]
+    rows = judged(spark, service_of(3, check), *records).orderBy("line").select("_table", "_violated").collect()
+    assert [tuple(row) for row in rows] == [(f"t{t}", bad) for t in range(3) for bad in (None, ["small"])]
