@@ -85,6 +85,21 @@ def test_a_compaction_makes_few_files_and_changes_no_row(cluster: Cluster, told:
     assert accounts(LakeView(told.lake)).differences() == []
 
 
+def test_a_maintenance_drops_old_rows_without_what_no_job_has(cluster: Cluster, told: Story, tmp_path: Path) -> None:
+    before, table = rows(told), LakeView(told.lake).table("game0")
+    assert table is not None
+    old = int(
+        table.update({"_ingested_at": "now() - interval '9 days'"}, predicate="event_id = 'game0-0'")[
+            "num_updated_rows"
+        ]
+    )
+    declared = tmp_path / "service.toml"
+    declared.write_text('name = "games"\n[[tables]]\nname = "{game}"\nkeep_days = 2\n')
+    cluster.run("maintain", *arguments(told, service=str(declared)))
+    assert (old > 0, rows(told)) == (True, before - old)
+    assert accounts(LakeView(told.lake)).differences() == []
+
+
 def busy(cluster: Cluster) -> list[int]:
     """Executors that have begun with a task of Python: their worker processes are there."""
     parents = {parent_of(pid) for pid, command in commands() if "pyspark.daemon" in command}

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import gzip
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import boto3
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
 from deltalake.exceptions import DeltaError
@@ -26,6 +24,7 @@ from forebay.privacy.secret import make_secret, secret_at
 from forebay.privacy.token import token_of
 from tests.operate.command import failed, given, ran
 from tests.operate.ledger import entry, write_ledger
+from tests.walk import telling
 
 SERVICE = """
 name = "games"
@@ -105,19 +104,8 @@ def command(lake: Path, service: str, *more: str) -> tuple[str, ...]:
 
 
 def told(lake: Path, name: str) -> list[str]:
-    """Every object that tells the name: what is compressed is unpacked."""
-    return [str(path.relative_to(lake)) for path, content in contents(lake) if name.encode() in content]
-
-
-def contents(lake: Path) -> Iterator[tuple[Path, bytes]]:
-    for path in sorted(lake.rglob("*")):
-        if path.is_file():
-            raw = path.read_bytes()
-            if path.suffix == ".parquet":
-                raw += repr(pq.ParquetFile(path).read().to_pylist()).encode()
-            elif path.suffix == ".gz":
-                raw += gzip.decompress(raw)
-            yield path, raw
+    """Every object that tells the name."""
+    return telling(lake, name.encode())
 
 
 def rows(lake: Path, table: str) -> list[dict[str, Any]]:

@@ -9,18 +9,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from botocore.exceptions import NoCredentialsError
 
-from forebay.address import is_s3
 from forebay.aws.client import session
-from forebay.errors import InvalidConfiguration
 
-if TYPE_CHECKING:
-    from deltalake import DeltaTable
-
-__all__ = ["must_be_installed", "open_table", "storage_options"]
+__all__ = ["storage_options"]
 
 
 def storage_options(env: Mapping[str, str] = os.environ) -> dict[str, str]:
@@ -40,22 +34,3 @@ def storage_options(env: Mapping[str, str] = os.environ) -> dict[str, str]:
         options["aws_endpoint_url"] = endpoint
         options["aws_allow_http"] = str(endpoint.startswith("http:")).lower()
     return options
-
-
-def open_table(address: str) -> DeltaTable:
-    """Spark and Delta Kernel say s3a:// where delta-rs says s3://."""
-    must_be_installed()
-    from deltalake import DeltaTable
-
-    options = storage_options() if is_s3(address) else None
-    return DeltaTable(address.replace("s3a://", "s3://"), storage_options=options)
-
-
-def must_be_installed() -> None:
-    """Jobs on Glue and EMR are without it."""
-    try:
-        import deltalake  # noqa: F401
-    except ModuleNotFoundError as missing:
-        raise InvalidConfiguration.one(
-            "deltalake", "is not installed here", "run `forebay maintain` where forebay's command line is installed"
-        ) from missing

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from forebay.batch.plan import Plans
@@ -172,7 +173,9 @@ def erase_now(view: LakeView, service: Service, *, due_only: bool, wait_s: float
     for name in tables_due(view.lake, service, now):
         lease = hold(lease_of(view.lake, name), wait_s=wait_s)
         try:
-            went += gone_from(view.lake, name, service, now=now)
+            went += gone_from(
+                view.lake, name, service, write_checkpoint=partial(_write_checkpoint, view, name), now=now
+            )
         finally:
             lease.let_go()
     return went
@@ -208,6 +211,11 @@ def _secret(service: Service) -> bytes:
 
 def _nothing(done: Done) -> None:
     """Nobody notes what is only looked at."""
+
+
+def _write_checkpoint(view: LakeView, name: str, version: int) -> None:
+    if (table := view.table(name)) is not None:
+        table.create_checkpoint()
 
 
 def _tally(erasure: TableErasure) -> Tally | None:

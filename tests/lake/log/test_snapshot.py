@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from deltalake import DeltaTable, write_deltalake
+from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -42,6 +42,22 @@ def test_it_sees_what_delta_rs_sees(deeds: list[str], tmp_path_factory: pytest.T
     assert snapshot.version == theirs.version()
     assert sorted((f.path, f.bytes, f.rows) for f in snapshot.files) == wanted
     assert {f.partition[0][1] for f in snapshot.files} <= {"a b", "2", None}
+    for version in range(theirs.version() + 1):
+        theirs.load_as_version(version)
+        then = read_snapshot(open_objects(str(place)), up_to=version)
+        wanted = sorted(pa.table(theirs.get_add_actions(flatten=True))["path"].to_pylist())
+        assert (then.version, sorted(f.path for f in then.files)) == (version, wanted)
+
+
+def test_the_newest_transaction_of_each_application_is_known_behind_a_checkpoint_too(tmp_path: Path) -> None:
+    for app, number in (("a", 1), ("b", 7), ("a", 2)):
+        properties = CommitProperties(app_transactions=[Transaction(app, number)])
+        write_deltalake(tmp_path, rows(0), mode="append", commit_properties=properties)
+    assert read_snapshot(open_objects(str(tmp_path))).transactions == {"a": 2, "b": 7}
+    DeltaTable(tmp_path).create_checkpoint()
+    write_deltalake(tmp_path, rows(0), mode="append")
+    assert read_snapshot(open_objects(str(tmp_path))).transactions == {"a": 2, "b": 7}
+    assert read_snapshot(open_objects(str(tmp_path)), up_to=1).transactions == {"a": 1, "b": 7}
 
 
 def rows(value: int) -> pa.Table:

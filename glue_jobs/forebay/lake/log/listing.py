@@ -62,15 +62,16 @@ class Listing:
     bytes: int
 
 
-def list_log(table: Objects, *, whole: bool = False) -> Listing:
-    """Lists what comes after the last checkpoint only, unless the `whole` log is asked for."""
-    hint = None if whole else _hint(table)
+def list_log(table: Objects, *, whole: bool = False, up_to: int | None = None) -> Listing:
+    """Lists what comes after the last checkpoint only, unless the `whole` log is asked for, or the table as it was in version
+    `up_to`."""
+    hint = None if whole or up_to is not None else _hint(table)
     if hint is not None:
         try:
             return _listing(table, list(table.found(LOG, after=f"{LOG}{hint:020}")), at_least=hint)
         except BrokenLog:
             pass  # the hint may be old, or of a checkpoint that is gone: the log itself decides
-    return _listing(table, list(table.found(LOG)))
+    return _listing(table, list(table.found(LOG)), up_to=up_to)
 
 
 def commit_name(version: int) -> str:
@@ -121,9 +122,10 @@ def _hint(table: Objects) -> int | None:
         return None
 
 
-def _listing(table: Objects, found: list[Found], *, at_least: int | None = None) -> Listing:
+def _listing(table: Objects, found: list[Found], *, at_least: int | None = None, up_to: int | None = None) -> Listing:
     commits = {version: f for f in found if (version := version_of_commit(f.name)) is not None}
-    version, names = newest_checkpoint(found)
+    commits = {version: f for version, f in commits.items() if up_to is None or version <= up_to}
+    version, names = newest_checkpoint(found, up_to=up_to)
     if at_least is not None and version < at_least:
         raise BrokenLog(f"{table.place}: the checkpoint of version {at_least} is not there")
     if not commits and not names:

@@ -52,6 +52,8 @@ OF_A_CHECKPOINT = (
     "metaData.schemaString",
     "metaData.partitionColumns",
     "metaData.configuration",
+    "txn.appId",
+    "txn.version",
 )
 ROWS = re.compile(r'"numRecords"\s*:\s*(\d+)')
 
@@ -61,7 +63,8 @@ Key = tuple[str, str]
 
 @dataclass(frozen=True)
 class Snapshot:
-    """`configuration` are the table's properties; `partition_types` are Spark's names of types, by column."""
+    """`configuration` are the table's properties; `partition_types` are Spark's names of types, by column; `transactions` the
+    newest number of each application."""
 
     place: str
     listing: Listing
@@ -71,6 +74,7 @@ class Snapshot:
     reader_features: frozenset[str] = frozenset()
     writer_features: frozenset[str] = frozenset()
     columns: tuple[str, ...] = ()
+    transactions: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def version(self) -> int:
@@ -91,14 +95,15 @@ class Log:
     commits: tuple[bytes, ...]
 
 
-def read_snapshot(table: Objects, *, whole_log: bool = False) -> Snapshot:
-    """At its newest version. `whole_log` counts the objects of all of the log; otherwise those since the last checkpoint."""
-    return replay(fetch_log(table, whole_log=whole_log))
+def read_snapshot(table: Objects, *, whole_log: bool = False, up_to: int | None = None) -> Snapshot:
+    """At its newest version, or at version `up_to`. `whole_log` counts the objects of all of the log; otherwise those since the
+    last checkpoint."""
+    return replay(fetch_log(table, whole_log=whole_log, up_to=up_to))
 
 
-def fetch_log(table: Objects, *, whole_log: bool = False) -> Log:
+def fetch_log(table: Objects, *, whole_log: bool = False, up_to: int | None = None) -> Log:
     """The half that waits for the network."""
-    listing = list_log(table, whole=whole_log)
+    listing = list_log(table, whole=whole_log, up_to=up_to)
     checkpoint, commits = (
         tuple(content_of(table, name) for name in names) for names in (listing.checkpoint, listing.commits)
     )
@@ -126,11 +131,12 @@ class _Replay:
     live: dict[Key, tuple[Any, ...]] = field(default_factory=dict)
     protocol: Mapping[str, Any] = field(default_factory=dict)
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    transactions: dict[str, int] = field(default_factory=dict)
 
     def checkpoint(self, content: bytes) -> None:
         file = pq.ParquetFile(pa.BufferReader(content))
         table = file.read(columns=list(_there(file.schema, OF_A_CHECKPOINT)), use_threads=False)
-        for name in ("protocol", "metaData"):
+        for name in ("protocol", "metaData", "txn"):
             if name in table.column_names:
                 for said in table[name].drop_null().to_pylist():
                     self._declare(name, said)
@@ -139,7 +145,7 @@ class _Replay:
 
     def commit(self, content: bytes) -> None:
         for line in content.splitlines():
-            if not line.startswith((b'{"commitInfo"', b'{"txn"')):
+            if not line.startswith(b'{"commitInfo"'):
                 self._act(json.loads(line) if line.strip() else {})
 
     def snapshot(self, listing: Listing) -> Snapshot:
@@ -164,6 +170,7 @@ class _Replay:
             reading,
             writing,
             tuple(fields),
+            dict(self.transactions),
         )
 
     # --- inside ---
@@ -184,10 +191,14 @@ class _Replay:
             self._declare("protocol", said)
         elif said := action.get("metaData"):
             self._declare("metaData", said)
+        elif said := action.get("txn"):
+            self._declare("txn", said)
 
     def _declare(self, what: str, said: Mapping[str, Any]) -> None:
         if what == "protocol":
             self.protocol = said
+        elif what == "txn":
+            self.transactions[said["appId"]] = said["version"]
         else:
             self.metadata = {**said, "configuration": dict(said.get("configuration") or {})}
 

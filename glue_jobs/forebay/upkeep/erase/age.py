@@ -17,12 +17,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from forebay.aws.delta_rs import must_be_installed
 from forebay.declaration.service import Service
-from forebay.lake.layout import DERIVED_FROM, EXPIRED, table_path
+from forebay.lake.layout import DERIVED_FROM, EXPIRED, LEDGER, table_path
+from forebay.lake.log.listing import list_log
 from forebay.lake.log.live_file import LiveFile
 from forebay.lake.log.snapshot import Snapshot
 from forebay.lake.objects import open_objects
+from forebay.upkeep.erase.counts import change_ledger
 from forebay.upkeep.erase.plan import Done
 from forebay.upkeep.erase.rows import Found
 from forebay.upkeep.erase.table import Find, Leaving, TableErasure
@@ -51,14 +52,11 @@ def drop_old(lake: str, table: str, service: Service, *, keep: timedelta, now: d
     notes, name = open_objects(lake, s3=s3), f"{EXPIRED}/{table}.json"
     if not days:
         return 0
-    must_be_installed()
-    from forebay.upkeep.erase.counts import change_ledger, ledger_of
-
     found = notes.read(name)
     left = _Expiry(**json.loads(found)) if found else None
     first = (now - EPOCH) // DAY - days
     if left is None or left.settled:
-        left = _Expiry(first, ledger_of(lake).version())
+        left = _Expiry(first, list_log(open_objects(table_path(lake, LEDGER), s3=s3)).version)
 
     def note(done: Done) -> None:
         notes.write(name, json.dumps(asdict(_Expiry(left.number, left.ledger_version, done=asdict(done)))).encode())
@@ -67,9 +65,8 @@ def drop_old(lake: str, table: str, service: Service, *, keep: timedelta, now: d
     leaving = Leaving(app_id, left.number, lambda snapshot: _finder(snapshot, until))
     exchange = TableErasure(table, open_objects(table_path(lake, table), s3=s3), leaving, keep=keep, note=note)
     done = exchange.erase(Done(**left.done) if left.done else None)
-    change_ledger(
-        lake, app_id, left.number, {id_: {table: rows} for id_, rows in done.files.items()}, as_of=left.ledger_version
-    )
+    leaves = {id_: {table: rows} for id_, rows in done.files.items()}
+    change_ledger(lake, app_id, left.number, leaves, as_of=left.ledger_version, s3=s3)
     settled = _Expiry(left.number, left.ledger_version, settled=True)
     notes.write(name, json.dumps(asdict(settled)).encode())
     return done.rows

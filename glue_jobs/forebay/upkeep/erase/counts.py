@@ -6,54 +6,57 @@ entry is another one by now was read again since, without these rows, so its cou
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from typing import Any, BinaryIO
+from urllib.parse import unquote
 
 import pyarrow as pa
-from deltalake import CommitProperties, DeltaTable, QueryBuilder, Transaction
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
-from forebay.aws.delta_rs import open_table
 from forebay.errors import Halt
-from forebay.lake.conflict import commit
 from forebay.lake.layout import LEDGER, PARKED, QUARANTINE, table_path
-from forebay.lake.rows import python_rows
+from forebay.lake.log.live_file import LiveFile
+from forebay.lake.log.snapshot import Snapshot, read_snapshot
+from forebay.lake.objects import Objects, open_objects
+from forebay.upkeep.erase.rows import Found, plain
+from forebay.upkeep.erase.table import FILES_AT_ONCE, Find, Leaving, TableErasure
 
-__all__ = ["HELD", "change_ledger", "counts_after", "ledger_of"]
+__all__ = ["HELD", "change_ledger", "counts_after"]
 
-ASKED_AT_ONCE = 5000
-SAME = ("generation", "batch", "committed_at")
+FILE, WHEN = "file_id", "committed_at"
+SAME = ("generation", "batch", WHEN)
 """What an entry is known by: whoever reads a file again writes another one."""
 HELD = {QUARANTINE: "quarantined", PARKED: "parked"}
-NUMBERS = ("written", "quarantined", "parked", "dropped")
-KINDS = {"file_id": pa.string(), **dict.fromkeys(NUMBERS, pa.int64()), "tables": pa.map_(pa.string(), pa.int64())}
+NUMBERS = ("written", *HELD.values(), "dropped")
+Leaves = Mapping[str, Mapping[str, int]]
 
 
-def ledger_of(lake: str) -> DeltaTable:
-    return open_table(table_path(lake, LEDGER))
-
-
-def change_ledger(lake: str, app_id: str, number: int, leaving: Mapping[str, Mapping[str, int]], *, as_of: int) -> None:
+def change_ledger(lake: str, app_id: str, number: int, leaving: Leaves, *, as_of: int, s3: Any = None) -> None:
     """`leaving` are rows by file and table, `as_of` the ledger's version when they were there. Said again, nothing changes."""
     if not leaving:
         return
+    objects = open_objects(table_path(lake, LEDGER), s3=s3)
+    ids = pa.array(leaving, pa.string())
+    before: dict[str, list[Any]] = {}
 
-    def attempt() -> None:
-        ledger = ledger_of(lake)
-        if ledger.transaction_version(app_id) == number:
-            return
-        then = ledger_of(lake)
-        then.load_as_version(as_of)
-        before, now = _entries(then, leaving), _entries(ledger, leaving)
-        same = [row for id_, row in now.items() if id_ in before and all(row[n] == before[id_][n] for n in SAME)]
-        changed = [counts_after(row, leaving[row["file_id"]]) for row in same]
-        rows = pa.Table.from_pylist(changed, pa.schema(KINDS.items()))
-        properties = CommitProperties(app_transactions=[Transaction(app_id, number)])
-        merge = ledger.merge(
-            rows, "t.file_id = s.file_id", source_alias="s", target_alias="t", commit_properties=properties
-        )
-        merge.when_matched_update({name: f"s.{name}" for name in KINDS if name != "file_id"}).execute()
+    def find(content: BinaryIO, file: LiveFile) -> Found:
+        return _unchanged(content, ids, before)
 
-    commit(attempt, refused="the rows left, but the ledger is written all the time; say it again to finish it")
+    def finds(now: Snapshot) -> Find | None:
+        if now.transactions.get(app_id) == number:
+            return None
+        if not before:
+            before.update(_entries(objects, as_of, ids))
+        return find
+
+    def change(piece: pa.Table, which: pa.BooleanArray) -> pa.Table:
+        return _changed(piece, which, leaving)
+
+    what = Leaving(app_id, number, finds, lambda now: change)
+    TableErasure("the ledger", objects, what, keep=timedelta()).erase(None)
 
 
 def counts_after(row: Mapping[str, Any], leaving: Mapping[str, int]) -> dict[str, Any]:
@@ -72,13 +75,64 @@ def counts_after(row: Mapping[str, Any], leaving: Mapping[str, int]) -> dict[str
     counts = {"written": sum(tables.values()), **held, "dropped": dropped}
     if row["records"] != sum(counts.values()):
         raise Halt(f"s3://{row['bucket']}/{row['key']}: the ledger's counts do not add up; see `forebay accounts`")
-    return {"file_id": row["file_id"], **counts, "tables": list(tables.items())}
+    return {**counts, "tables": list(tables.items())}
 
 
-def _entries(ledger: DeltaTable, wanted: Iterable[str]) -> dict[str, dict[str, Any]]:
-    ids, found = sorted(wanted), dict[str, dict[str, Any]]()
-    for at in range(0, len(ids), ASKED_AT_ONCE):
-        some = ", ".join(f"'{one}'" for one in ids[at : at + ASKED_AT_ONCE])  # hashes, as hexadecimal digits
-        asked = QueryBuilder().register("t", ledger).execute(f"select * from t where file_id in ({some})")
-        found |= {row["file_id"]: row for row in python_rows(pa.table(asked))}
+# --- inside ---
+
+
+def _entries(ledger: Objects, version: int, ids: pa.Array) -> dict[str, list[Any]]:
+    """What the entries of these files were known by in that version."""
+
+    def of(file: LiveFile) -> list[tuple[Any, ...]]:
+        content = ledger.open(unquote(file.path))
+        if content is None:
+            raise Halt(f"{file.path} of the ledger's version {version} is gone, so nobody knows what it counted then")
+        with content:
+            return [row for _, rows in _rows_of(content, ids) for row in rows]
+
+    with ThreadPoolExecutor(FILES_AT_ONCE) as threads:
+        found = threads.map(of, read_snapshot(ledger, up_to=version).files)
+        return {file_id: known for rows in found for file_id, *known in rows}
+
+
+def _unchanged(content: BinaryIO, ids: pa.Array, before: Mapping[str, list[Any]]) -> Found:
+    """The rows of these files that are still what they were."""
+    found = Found()
+    for theirs, rows in _rows_of(content, ids):
+        same = [before.get(file_id) == known for file_id, *known in rows]
+        found.groups.append(None)
+        if any(same):
+            places = pc.indices_nonzero(theirs).filter(pa.array(same))
+            found.groups[-1] = pc.is_in(pa.array(range(len(theirs)), places.type), places)
+            found.rows += sum(same)
     return found
+
+
+def _rows_of(content: BinaryIO, ids: pa.Array) -> Iterator[tuple[pa.BooleanArray, list[tuple[Any, ...]]]]:
+    """By row group: which rows are of these files; and of those, the id and what they are known by."""
+    parquet = pq.ParquetFile(content)
+    for group in range(parquet.num_row_groups):
+        there = parquet.read_row_group(group, columns=[FILE])[FILE].combine_chunks().cast(pa.string())
+        theirs = pc.is_in(there, ids)
+        if not pc.any(theirs).as_py():
+            yield theirs, []
+            continue
+        rows = plain(parquet.read_row_group(group, columns=[FILE, *SAME])).filter(theirs)
+        when = rows[WHEN].cast(pa.timestamp("us", "UTC")).cast(pa.int64())
+        rows = rows.set_column(rows.schema.get_field_index(WHEN), WHEN, when)
+        yield theirs, list(zip(*(rows[name].to_pylist() for name in (FILE, *SAME)), strict=True))
+
+
+def _changed(piece: pa.Table, which: pa.BooleanArray, leaving: Leaves) -> pa.Table:
+    asked = piece.select([FILE, "bucket", "key", "records", "tables", *NUMBERS]).filter(which)
+    after = [counts_after(row, leaving[row[FILE]]) for row in asked.to_pylist()]
+    begin = piece.num_rows
+    new = iter(range(begin, begin + len(after)))
+    take = pa.array([next(new) if hit else at for at, hit in enumerate(which.to_pylist())], pa.int64())
+    for name in (*NUMBERS, "tables"):
+        at = piece.schema.get_field_index(name)
+        kind = piece.schema.field(at).type
+        values = pa.concat_arrays([*piece[name].chunks, pa.array([row[name] for row in after], kind)])
+        piece = piece.set_column(at, piece.schema.field(at), values.take(take))
+    return piece

@@ -22,8 +22,8 @@ from forebay.lake.objects import open_objects
 from forebay.privacy.secret import secret_at
 from forebay.upkeep.erase.places import Place, personal_columns, subject_places
 from forebay.upkeep.erase.plan import Done, ErasePlan, Erasures
-from forebay.upkeep.erase.purge import purge
-from forebay.upkeep.erase.rows import Erased, Found, found_in
+from forebay.upkeep.erase.purge import WriteCheckpoint, purge
+from forebay.upkeep.erase.rows import Change, Erased, Found, found_in, null_in
 from forebay.upkeep.erase.table import Find, Leaving, Refused, TableErasure
 
 __all__ = ["erasure_of", "gone_from", "readable_for", "tables_due"]
@@ -71,10 +71,12 @@ def _finder(table: str, service: Service, erased: Erased, snapshot: Snapshot) ->
     return find if places else None
 
 
-def _nulled(table: str, service: Service, plan: ErasePlan, snapshot: Snapshot) -> tuple[str, ...]:
+def _nulled(table: str, service: Service, plan: ErasePlan, snapshot: Snapshot) -> Change | None:
     """Of a table that is computed from another one, rows leave in any case: the next merge brings those that stay."""
     kept_or_computed = table in (QUARANTINE, PARKED) or DERIVED_FROM in snapshot.configuration
-    return () if kept_or_computed or not plan.anonymise else personal_columns(table, service, snapshot.columns)
+    if kept_or_computed or not plan.anonymise:
+        return None
+    return partial(null_in, personal_columns(table, service, snapshot.columns))
 
 
 def tables_due(lake: str, service: Service, now: datetime) -> list[str]:
@@ -88,7 +90,15 @@ def _is_due(done: Done, now: datetime) -> bool:
     return done.gone is None and not done.refused and datetime.fromisoformat(done.due_at) <= now
 
 
-def gone_from(lake: str, table: str, service: Service, *, now: datetime | None = None, s3: Any = None) -> int:
+def gone_from(
+    lake: str,
+    table: str,
+    service: Service,
+    *,
+    write_checkpoint: WriteCheckpoint,
+    now: datetime | None = None,
+    s3: Any = None,
+) -> int:
     """`now` is later than it is, where nobody shall wait."""
     if not service.subject:
         return 0
@@ -106,7 +116,7 @@ def gone_from(lake: str, table: str, service: Service, *, now: datetime | None =
             continue
         since = again.version if again.rows else done.version
         places = places_in(read_snapshot(objects), table, service)
-        count = purge(objects, places, erased_by(plan, service), since=since)
+        count = purge(objects, places, erased_by(plan, service), since=since, write_checkpoint=write_checkpoint)
         erasures.note(plan, replace(done, gone=count))
         if all(one.gone is not None for one in erasures.done(plan).values()):
             erasures.keep(replace(plan, gone_at=datetime.now(UTC).isoformat()))

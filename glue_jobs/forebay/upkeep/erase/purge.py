@@ -10,37 +10,37 @@ due.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from urllib.parse import unquote
 
 import pyarrow as pa
 
-from forebay.aws.delta_rs import open_table
 from forebay.lake.log.listing import LOG, list_log
 from forebay.lake.log.snapshot import read_snapshot
 from forebay.lake.objects import Objects
 from forebay.upkeep.erase.places import Place
 from forebay.upkeep.erase.rows import Erased, found_in
 
-__all__ = ["purge"]
+__all__ = ["WriteCheckpoint", "purge"]
+
+WriteCheckpoint = Callable[[int], None]
+"""Of this version of the table. Jobs have Delta Kernel for it, the command line delta-rs."""
 
 OF_A_VERSION = re.compile(rf"{LOG}(?:_commits/|_staged_commits/)?\.?(\d{{20}})\.")
 HADOOP_SUM = re.compile(r"(?:.*/)?\.(.+)\.crc")
 """The checksum that Hadoop keeps beside a file on a disk."""
 
 
-def purge(table: Objects, places: Sequence[Place], erased: Erased, *, since: int) -> int:
+def purge(
+    table: Objects, places: Sequence[Place], erased: Erased, *, since: int, write_checkpoint: WriteCheckpoint
+) -> int:
     """`since` is the first version without them."""
-    _checkpoint(table)
+    listing = list_log(table)
+    if listing.checkpoint_version < listing.version:
+        write_checkpoint(listing.version)
     doomed = [*_old_log(table, since), *_old_files(table, places, erased)]
     table.delete(doomed)
     return len(doomed)
-
-
-def _checkpoint(table: Objects) -> None:
-    listing = list_log(table)
-    if listing.checkpoint_version < listing.version:
-        open_table(table.place).create_checkpoint()
 
 
 def _old_log(table: Objects, since: int) -> Iterator[str]:

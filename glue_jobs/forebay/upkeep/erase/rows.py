@@ -8,7 +8,7 @@ alone that say whose a row is. All other rows stay as they are, in their order.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, BinaryIO
@@ -26,7 +26,7 @@ from forebay.privacy.token import remembered_token
 from forebay.table.statistics import Statistics
 from forebay.upkeep.erase.places import TEXTS, Place, names
 
-__all__ = ["Erased", "Found", "Rewritten", "found_in", "rewritten"]
+__all__ = ["Change", "Erased", "Found", "Rewritten", "found_in", "null_in", "plain", "rewritten"]
 
 CODEC = "zstd"
 OF_FILES = ("_file_id", "file_id")
@@ -72,7 +72,7 @@ def found_in(file: BinaryIO, places: Sequence[Place], erased: Erased, partition:
         return found
     columns = list(dict.fromkeys([*(place.column for place in places), *named, *({LINE, OF_SERVICE} & there)]))
     for group in range(parquet.num_row_groups):
-        rows = _plain(parquet.read_row_group(group, columns=columns))
+        rows = plain(parquet.read_row_group(group, columns=columns))
         which = _which(rows, places, erased, of_all)
         if which is not None and OF_SERVICE in there and LINE in there:
             ours = pc.fill_null(pc.equal(rows[OF_SERVICE].combine_chunks(), erased.service), False)
@@ -94,8 +94,12 @@ def _of_all(partition: Mapping[str, str | None], places: Sequence[Place], erased
     return {remembered_token(value, erased.secret) for value in values if value is not None} & erased.tokens
 
 
-def rewritten(file: BinaryIO, found: Found, nulled: Sequence[str] = ()) -> Rewritten:
-    """Without these rows; or with them, and null in the columns that are `nulled`."""
+Change = Callable[[pa.Table, pa.BooleanArray], pa.Table]
+"""Rows, and which of them become otherwise; the same rows, as they are from now on."""
+
+
+def rewritten(file: BinaryIO, found: Found, change: Change | None = None) -> Rewritten:
+    """Without these rows; or with them, as `change` makes them."""
     parquet, statistics = pq.ParquetFile(file), Statistics()
     into, schema = pa.BufferOutputStream(), _true_schema(parquet)
     rows = 0
@@ -103,7 +107,7 @@ def rewritten(file: BinaryIO, found: Found, nulled: Sequence[str] = ()) -> Rewri
         for group, which in enumerate(found.groups):
             piece = parquet.read_row_group(group).cast(schema)
             if which is not None:
-                piece = _nulled(piece, which, nulled) if nulled else piece.filter(pc.invert(which))
+                piece = change(piece, which) if change else piece.filter(pc.invert(which))
             if piece.num_rows:
                 statistics.observe(piece)
                 writer.write_table(piece, row_group_size=piece.num_rows)
@@ -120,7 +124,8 @@ def _true_schema(parquet: pq.ParquetFile) -> pa.Schema:
     return pa.schema([pa.field(one.name, moment) if one.name in old else one for one in plain])
 
 
-def _plain(rows: pa.Table) -> pa.Table:
+def plain(rows: pa.Table) -> pa.Table:
+    """In types that Arrow filters."""
     return rows.cast(_plain_schema(rows.schema))
 
 
@@ -141,7 +146,8 @@ def _plain_type(kind: pa.DataType) -> pa.DataType:
     return pa.binary() if pa.types.is_binary_view(kind) or pa.types.is_large_binary(kind) else kind
 
 
-def _nulled(piece: pa.Table, which: pa.BooleanArray, names: Sequence[str]) -> pa.Table:
+def null_in(names: Sequence[str], piece: pa.Table, which: pa.BooleanArray) -> pa.Table:
+    """The change by which rows lose what these columns have."""
     for name in names:
         if name in piece.schema.names:
             at = piece.schema.get_field_index(name)

@@ -13,7 +13,7 @@ import json
 import time
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -26,9 +26,9 @@ from forebay.lake.log.live_file import LiveFile
 from forebay.lake.log.snapshot import Snapshot, read_snapshot
 from forebay.lake.objects import Objects
 from forebay.upkeep.erase.plan import Done
-from forebay.upkeep.erase.rows import Found, rewritten
+from forebay.upkeep.erase.rows import Change, Found, rewritten
 
-__all__ = ["Find", "Leaving", "Refused", "TableErasure", "Tally"]
+__all__ = ["FILES_AT_ONCE", "Find", "Leaving", "Refused", "TableErasure", "Tally"]
 
 ATTEMPTS = 20
 FILES_AT_ONCE = 4
@@ -65,13 +65,13 @@ Find = Callable[[BinaryIO, LiveFile], Found]
 
 @dataclass(frozen=True)
 class Leaving:
-    """Which rows leave a table. `finds` gives what looks into its data files, or None where it can have none of them; `nulls`
-    names the columns that become null instead. `number` grows from one to the next under the same `app_id`."""
+    """Which rows leave a table. `finds` gives what looks into its data files, or None where it can have none of them; `changes`
+    gives what becomes of them where they stay. `number` grows from one to the next under the same `app_id`."""
 
     app_id: str
     number: int
     finds: Callable[[Snapshot], Find | None]
-    nulls: Callable[[Snapshot], tuple[str, ...]] = lambda snapshot: ()
+    changes: Callable[[Snapshot], Change | None] = lambda snapshot: None
 
 
 @dataclass(frozen=True)
@@ -146,10 +146,10 @@ class TableErasure:
         """By path, the files to exchange."""
         if (find := self._what.finds(snapshot)) is None:
             return {}
-        nulled = self._what.nulls(snapshot)
+        change = self._what.changes(snapshot)
         new = [file for file in snapshot.files if file.path not in self._looked]
         with ThreadPoolExecutor(FILES_AT_ONCE) as threads:
-            exchanges = threads.map(lambda file: self._exchange(file, find, nulled, snapshot), new)
+            exchanges = threads.map(lambda file: self._exchange(file, find, change, snapshot), new)
             self._looked.update(zip((file.path for file in new), exchanges, strict=True))
         looked = ((file, self._looked[file.path]) for file in snapshot.files)
         return {file.path: (file, exchange) for file, exchange in looked if exchange is not None}
@@ -164,7 +164,7 @@ class TableErasure:
         with content:
             return find(content, file)
 
-    def _exchange(self, file: LiveFile, find: Find, nulled: Sequence[str], snapshot: Snapshot) -> _Exchange | None:
+    def _exchange(self, file: LiveFile, find: Find, change: Change | None, snapshot: Snapshot) -> _Exchange | None:
         found = self._found(file, find)
         if not found.rows:
             return None
@@ -172,7 +172,7 @@ class TableErasure:
         content = self._objects.open(unquote(file.path))
         assert content is not None
         with content:
-            made = rewritten(content, found, nulled)
+            made = rewritten(content, found, change)
         if not made.rows:
             return _Exchange(found)
         path = f"{file.path.rpartition('/')[0]}/part-{uuid.uuid4()}.zstd.parquet".lstrip("/")
@@ -189,7 +189,8 @@ class TableErasure:
 
     def _commit(self, snapshot: Snapshot, leaving: Mapping[str, tuple[LiveFile, _Exchange]]) -> bytes:
         at = int(self._clock().timestamp() * 1000)
-        told = {"timestamp": at, "operation": "DELETE", "operationParameters": {"predicate": "[]"}}
+        operation = "UPDATE" if self._what.changes(snapshot) else "DELETE"
+        told = {"timestamp": at, "operation": operation, "operationParameters": {"predicate": "[]"}}
         info = {**told, "readVersion": snapshot.version, "isBlindAppend": False, "engineInfo": "forebay"}
         txn = {"appId": self._what.app_id, "version": self._what.number, "lastUpdated": at}
         actions = [{"commitInfo": info}, {"txn": txn}, *_actions(leaving, at)]

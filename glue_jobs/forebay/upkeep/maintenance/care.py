@@ -19,7 +19,7 @@ from forebay.upkeep.maintenance.retention import Retention
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["Cared", "care_for"]
+__all__ = ["Cared", "care_for", "write_checkpoint"]
 
 LITE_NEEDS_THE_WHOLE_LOG = "DELTA_CANNOT_VACUUM_LITE"
 
@@ -48,6 +48,14 @@ def care_for(
     strangers = tuple(strangers_of(open_objects(path))) if vacuum == "full" else ()
     kind, deleted = _vacuumed(spark, path, quoted, retention, "lite" if strangers else vacuum, version)
     return Cared(kind, deleted, checkpoint, strangers)
+
+
+def write_checkpoint(spark: SparkSession, path: str, version: int) -> None:
+    """By Delta Kernel, which also deletes commits past the log's retention."""
+    session: Any = spark
+    kernel = session._jvm.io.delta.kernel
+    engine = kernel.defaults.engine.DefaultEngine.create(session._jsparkSession.sessionState().newHadoopConf())
+    kernel.Table.forPath(engine, path).checkpoint(engine, version)
 
 
 def _vacuumed(
@@ -98,8 +106,5 @@ def _checkpoint(spark: SparkSession, path: str, after: int) -> int | None:
     listing = list_log(open_objects(path))
     if listing.version - listing.checkpoint_version <= after:
         return None
-    session: Any = spark
-    kernel = session._jvm.io.delta.kernel
-    engine = kernel.defaults.engine.DefaultEngine.create(session._jsparkSession.sessionState().newHadoopConf())
-    kernel.Table.forPath(engine, path).checkpoint(engine, listing.version)
+    write_checkpoint(spark, path, listing.version)
     return listing.version

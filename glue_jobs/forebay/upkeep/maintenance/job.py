@@ -11,6 +11,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -30,7 +31,7 @@ from forebay.upkeep.compaction.carry_out import sentence_of
 from forebay.upkeep.compaction.live_files import TableState, Unreadable, is_no_table, read_table
 from forebay.upkeep.erase.age import drop_old
 from forebay.upkeep.erase.due import gone_from, readable_for
-from forebay.upkeep.maintenance.care import Cared, care_for
+from forebay.upkeep.maintenance.care import Cared, care_for, write_checkpoint
 from forebay.upkeep.maintenance.events import (
     MaintenanceEnded,
     OrphansFound,
@@ -152,7 +153,8 @@ class _Run:
                 version=state.version,
             )
             # Last: it may need what is not for every upkeep to read.
-            gone_from(self._settings.lake, name, self._service, s3=self._s3)
+            by_kernel = partial(write_checkpoint, self._spark, path)
+            gone_from(self._settings.lake, name, self._service, write_checkpoint=by_kernel, s3=self._s3)
             self._remember(name, path, vacuumed=cared.vacuum != "none")
         except (PySparkException, Py4JError, ClientError, BotoCoreError, OSError, ForebayError) as failure:
             return TableMaintenance(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import sys
 import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -15,12 +17,18 @@ from pyspark.sql import SparkSession
 from forebay.lake.health import HealthRecords
 from forebay.lake.layout import lease_of
 from forebay.lake.lease import hold
+from forebay.landed_file import LandedFile
+from forebay.ledger.entry import COLUMNS
+from forebay.privacy.secret import make_secret
 from forebay.upkeep.events import TableLeftForLater
 from forebay.upkeep.maintenance.care import care_for
 from forebay.upkeep.maintenance.events import MaintenanceEnded, OrphansFound, TableMaintained, TableNotMaintained
 from forebay.upkeep.maintenance.retention import Retention
 from forebay_local.twin.twin import Twin
+from tests.operate.command import given
+from tests.operate.ledger import entry
 from tests.upkeep.compaction.on_spark.lake import SmallLake
+from tests.walk import telling
 
 DECLARED = '[[tables]]\nname = "{any}"\ntime_travel_days = '
 
@@ -227,3 +235,35 @@ def test_what_cannot_be_maintained_is_named_and_the_others_go_on(small: SmallLak
     assert {e.table for e in small.events if isinstance(e, TableLeftForLater)} == {"busy"}
     assert ran.status == 1
     assert small.maintain(tables="absent").left[0].reason == "not-found"
+
+
+# --- persons and old rows ---
+
+
+def test_rows_past_their_time_and_erased_persons_leave_where_delta_rs_is_not_installed(
+    small: SmallLake, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Jobs on Glue and EMR have Delta Kernel only."""
+    make_secret(f"{tmp_path}/secret")
+    small.folder.mkdir()
+    privacy = f'[privacy]\nsubject = "user_id"\nsecret = "{tmp_path}/secret"\npersonal = []\n'
+    service = small.declare(f"{privacy}[[tables]]\nname = 'alpha'\nkeep_days = 30")
+    who = "if(id % 4 = 0, 'anna-4711', concat('user-', id)) user_id"
+    file_id = LandedFile("landing", "a.json", 100, "e1").file_id
+    of = ("timestampadd(DAY, -id * 2, now()) _ingested_at", f"'{file_id}' _file_id")
+    small.append(small.spark.range(0, 20, 1, 2).selectExpr("id", who, *of))
+    of_a = entry("a.json", tables={"alpha": 20}, service="studio")
+    ledger = small.spark.createDataFrame([{**of_a, "tables": dict(of_a["tables"])}], COLUMNS)
+    small.append(ledger, "_forebay/ledger", by="day")
+    erase = ("privacy", "erase", "anna-4711", "--lake", str(small.folder), "--service", service, "--yes")
+    assert given(erase, "")[0] == 0
+    (done,) = (small.folder / "_forebay/erased/studio/done").rglob("alpha.json")
+    done.write_text(json.dumps({**json.loads(done.read_text()), "due_at": datetime.now(UTC).isoformat()}))
+    assert telling(small.folder, b"anna-4711")
+    with monkeypatch.context() as patched:
+        patched.setitem(sys.modules, "deltalake", None)
+        assert small.maintain(service=service).status == 0
+    assert telling(small.folder, b"anna-4711") == []
+    assert {dict(row)["id"] for row in small.rows()} == {n for n in range(16) if n % 4}
+    (counted,) = small.spark.read.format("delta").load(small.path("_forebay/ledger")).collect()
+    assert (counted["records"], counted["tables"], counted["dropped"]) == (20, {"alpha": 12}, 8)
