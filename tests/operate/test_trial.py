@@ -312,3 +312,46 @@ def test_of_snapshots_only_rows_of_the_newest_would_win(tmp_path: Path) -> None:
     (table,) = try_out(service, read_samples([str(tmp_path)], service)).tables
     assert table.state is not None
     assert [place.rpartition(":")[2] for place in table.state.winners] == ["1", "3"]
+
+
+REPEATED = """
+name = "s"
+[[tables]]
+name = "{kind}s"
+columns = [
+  { name = "id" }, { name = "price", type = "decimal(9,2)" }, { name = "at", type = "timestamp", unit = "s" },
+]
+dedupe = { by = ["id", "price", "at"] }
+[[tables]]
+name = "computed"
+columns = [{ name = "id", type = "long", expression = "1" }]
+dedupe = { by = ["id"] }
+"""
+
+
+def test_records_that_dedupe_would_drop_are_told_and_make_no_rows(tmp_path: Path) -> None:
+    records = [
+        {"kind": "sale", "id": "a", "price": 1.5, "at": 1763719200},
+        {"kind": "sale", "id": "a", "price": "1.50", "at": "2025-11-21T10:00:00Z", "only": "here"},
+        {"kind": "gift", "id": "a", "price": 1.5, "at": 1763719200},
+        {"kind": "sale", "id": "a", "price": "free", "at": 1763719200},
+        {"kind": "sale", "id": "a", "at": 1763719200},
+        {"kind": "sale", "price": "free"},
+        {"kind": "sale"},
+        {"id": "a"},
+        {"id": "a"},
+    ]
+    (tmp_path / "a.json").write_text("\n".join(map(json.dumps, records)))
+    service = service_of(REPEATED)
+    trial = try_out(service, read_samples([str(tmp_path)], service))
+    tables = {table.name: table for table in trial.tables}
+    assert {name: table.rows for name, table in tables.items()} == {"computed": 2, "gifts": 1, "sales": 4}
+    assert [place.rpartition(":")[2] for place in tables["sales"].duplicates] == ["2", "5"]
+    assert "only" not in {column.name for column in tables["sales"].columns}
+    assert list(trial.fates.values()).count("dropped as a duplicate in sales") == 2
+    assert [tables[name].unchecked for name in ("computed", "sales")] == [("column id: 1", "dedupe by id"), ()]
+    (tmp_path / "service.toml").write_text(REPEATED)
+    asked = ("try", str(tmp_path / "a.json"), "--service", str(tmp_path / "service.toml"))
+    assert "2 records would be dropped as duplicates" in ran(*asked)
+    before = try_out(service_of(REPEATED.replace('["id", "price", "at"]', '["id"]')), read_samples([str(tmp_path)]))
+    assert "1 records: sales -> dropped as a duplicate in sales" in "\n".join(differences(trial, before))

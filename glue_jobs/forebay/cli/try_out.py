@@ -63,6 +63,7 @@ def _show(trial: Trial) -> None:
         console.print(found)
         if table.rescued:
             _show_lines([f"  {table.rescued:,} rows keep something in _rescued", *(f"    {e}" for e in table.examples)])
+        _show_some("would be dropped as duplicates", table.duplicates)
         if table.state is not None:
             _show_some(f"would win in the state {table.state.name}", table.state.winners)
         _show_lines([f"  not evaluated, as it needs Spark: {sql}" for sql in table.unchecked])

@@ -16,5 +16,5 @@
 * `history` what happened when, and what operators did      * `doctor` can the deployed service work?
 * `health` the state of tables      * `stop` ends a running job
 * `samples` files to try declarations on      * `trial` what would become of them      * `draft` of declarations, from them
-* `trial_merge` which of them would win
+* `trial_merge` which of them would win      * `trial_dedupe` which would be dropped as duplicates
 """

@@ -21,6 +21,7 @@ from forebay.landed_file import LandedFile
 from forebay.ledger.entry import IGNORED
 from forebay.ledger.ignored import RULES
 from forebay.operate.samples import Sample, Samples, name_of
+from forebay.operate.trial_dedupe import duplicates_in, is_known
 from forebay.operate.trial_merge import TrialState, state_of, unplaced
 from forebay.record.conform import Records, writable
 from forebay.record.declared import fits
@@ -48,8 +49,8 @@ class TrialColumn:
 
 @dataclass(frozen=True)
 class TrialTable:
-    """`rescued` rows keep something in `_rescued`; `unchecked` is SQL that only Spark evaluates; `state` is what a merge would
-    make of the rows."""
+    """`rescued` rows keep something in `_rescued`; `duplicates` are places of records that `dedupe` drops, which make no rows;
+    `unchecked` is what only Spark evaluates; `state` is what a merge would make of the rows."""
 
     name: str
     rows: int
@@ -57,12 +58,14 @@ class TrialTable:
     rescued: int
     examples: tuple[str, ...]
     unchecked: tuple[str, ...]
+    duplicates: tuple[str, ...] = ()
     state: TrialState | None = None
 
 
 @dataclass(frozen=True)
 class Trial:
-    """`fates` says for each record, by its place, which table takes it, or `parked`, `dropped` or `refused`."""
+    """`fates` says for each record, by its place, which table takes it, or `parked`, `dropped` (also as a duplicate) or
+    `refused`."""
 
     files: tuple[dict[str, Any], ...]
     tables: tuple[TrialTable, ...]
@@ -101,8 +104,8 @@ def try_out(service: Service, samples: Samples) -> Trial:
                 parked.append({"place": sample.place, "record": sample.text})
         if reason is not None:
             refused.append({"place": sample.place, "reason": reason, "detail": detail, "record": sample.text})
-        fates[f"{sample.place} #{sample.byte_offset}"] = f"refused, {reason}" if reason else table or fate
-    tables = tuple(_tried(service, service.tables[n], name, rows) for (n, name), rows in sorted(taken.items()))
+        fates[_known_as(sample)] = f"refused, {reason}" if reason else table or fate
+    tables = tuple(_tried(service, service.tables[n], name, rows, fates) for (n, name), rows in sorted(taken.items()))
     files = (*map(_told, samples.ends), *(_not_read(file, rule) for file, rule in samples.ignored))
     return Trial(files, tables, tuple(parked), tuple(refused), fates)
 
@@ -131,7 +134,16 @@ def _are_several(text: str) -> bool:
         return False
 
 
-def _tried(service: Service, table: Table, name: str, rows: Sequence[tuple[Sample, Any]]) -> TrialTable:
+def _known_as(sample: Sample) -> str:
+    return f"{sample.place} #{sample.byte_offset}"
+
+
+def _tried(
+    service: Service, table: Table, name: str, all_rows: Sequence[tuple[Sample, Any]], fates: dict[str, str]
+) -> TrialTable:
+    again = duplicates_in(service, table, all_rows)
+    fates |= {_known_as(all_rows[at][0]): f"dropped as a duplicate in {name}" for at in again}
+    rows = [row for at, row in enumerate(all_rows) if at not in again]
     rules = rules_of(table)
     records = Records(pa.array([sample.text for sample, _ in rows], pa.string()), rules)
     columns = grown(Struct(), records.shape(), rules)
@@ -147,7 +159,8 @@ def _tried(service: Service, table: Table, name: str, rows: Sequence[tuple[Sampl
         columns=(*(column for column, _ in declared), *derived, *found),
         rescued=len(odd),
         examples=tuple(f"{rows[at][0].place}: {rescued[at]}" for at in sorted(odd) if rescued.get(at))[:EXAMPLES],
-        unchecked=tuple(_sql_of(table)),
+        unchecked=tuple(_unchecked(table)),
+        duplicates=tuple(all_rows[at][0].place for at in sorted(again)),
         state=state_of(service, table, name, rows),
     )
 
@@ -168,10 +181,12 @@ def _origin(sample: Sample) -> Origin:
     return Origin(sample.file.key, sample.file.bucket, sample.metadata)
 
 
-def _sql_of(table: Table) -> Iterator[str]:
+def _unchecked(table: Table) -> Iterator[str]:
     if table.where_sql is not None:
         yield f"where_sql: {table.where_sql}"
     yield from (f"column {c.name}: {c.expression}" for c in table.columns if c.expression is not None)
+    if table.dedupe is not None and not is_known(table):
+        yield f"dedupe by {', '.join(table.dedupe.by)}"
     if table.merge is not None and table.merge.delete_when is not None:
         yield f"merge.delete_when: {table.merge.delete_when}"
     yield from (f"expectation {name}: {said.check}" for name, said in table.expectations.items())

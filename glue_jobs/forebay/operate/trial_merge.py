@@ -20,7 +20,7 @@ from forebay.record.declared import fits, value_of
 from forebay.record.moment import PLACES, micros_since_1970
 from forebay.record.route import Origin, text_of
 
-__all__ = ["TrialState", "state_of", "unplaced"]
+__all__ = ["TrialState", "columns_named", "state_of", "unplaced", "value_in"]
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ def unplaced(service: Service, table: Table, record: Any, origin: Origin) -> str
     if table.merge is None:
         return None
     for names, reason in ((table.merge.keys, NO_KEY), (table.merge.sequence_by, NO_SEQUENCE)):
-        for column in _columns(table, names):
+        for column in columns_named(table, names):
             if column.expression is None and not _fits(text_of(service, column.source, record, origin), column, table):
                 return reason
     return None
@@ -48,14 +48,14 @@ def state_of(service: Service, table: Table, name: str, rows: Sequence[tuple[Sam
     merge, state = table.merge, table.state_of(name)
     if merge is None or state is None:
         return None
-    keys, sequence = _columns(table, merge.keys), _columns(table, merge.sequence_by)
+    keys, sequence = columns_named(table, merge.keys), columns_named(table, merge.sequence_by)
     if any(column.expression is not None or column.formats for column in (*keys, *sequence)):
         return None
     found: list[tuple[tuple[Any, ...], tuple[Any, ...], int]] = []
     for at, (sample, record) in enumerate(rows):
         origin = Origin(sample.file.key, sample.file.bucket, sample.metadata)
         key, rank = (
-            tuple(_value(text_of(service, column.source, record, origin), column) for column in columns)
+            tuple(value_in(text_of(service, column.source, record, origin), column) for column in columns)
             for columns in (keys, sequence)
         )
         found.append((key, rank, at))
@@ -69,7 +69,7 @@ def state_of(service: Service, table: Table, name: str, rows: Sequence[tuple[Sam
     return TrialState(state, len({row[: len(keys)] for row in latest}), winners)
 
 
-def _columns(table: Table, names: Sequence[str]) -> list[Column]:
+def columns_named(table: Table, names: Sequence[str]) -> list[Column]:
     kinds = {column.name: column for column in table.columns}
     return [kinds[name] for name in names]
 
@@ -80,9 +80,10 @@ def _fits(text: str | None, column: Column, table: Table) -> bool:
     return bool(text) or table.merge is None or column.name not in table.merge.partitions
 
 
-def _value(text: str | None, column: Column) -> Any:
+def value_in(text: str | None, column: Column) -> Any:
     """Two texts of one value, such as two ways to write a moment, are one key."""
-    assert text is not None
+    if text is None:
+        return None
     if column.unit is not None and (since := micros_since_1970(text, PLACES[column.unit])) is not None:
         return since
     return value_of(text, column.type)

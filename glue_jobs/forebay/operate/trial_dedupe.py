@@ -1,0 +1,43 @@
+"""Which of a table's sample records its `dedupe` would drop, without Spark.
+
+In: records that a table takes, in the order of their files. Out: the numbers of all but the first of equal ones. Only Spark
+evaluates SQL, so nothing is told where an id is computed. Among files the ids of files decide which copy is the first, and
+samples have none: here it is the order of the samples. What other batches loaded is not known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from forebay.declaration.service import Service
+from forebay.declaration.table import Table
+from forebay.operate.samples import Sample
+from forebay.operate.trial_merge import columns_named, value_in
+from forebay.record.route import Origin, text_of
+
+__all__ = ["duplicates_in", "is_known"]
+
+
+def is_known(table: Table) -> bool:
+    """Whether a trial can tell what the ids of this table's records are."""
+    by = columns_named(table, table.dedupe.by) if table.dedupe else []
+    return not any(table.computes(column) or column.formats for column in by)
+
+
+def duplicates_in(service: Service, table: Table, rows: Sequence[tuple[Sample, Any]]) -> set[int]:
+    if table.dedupe is None or not is_known(table):
+        return set()
+    by = columns_named(table, table.dedupe.by)
+    met: set[tuple[str | None, ...]] = set()
+    again: set[int] = set()
+    for at, (sample, record) in enumerate(rows):
+        origin = Origin(sample.file.key, sample.file.bucket, sample.metadata)
+        values = [value_in(text_of(service, column.source, record, origin), column) for column in by]
+        # Ids are made of texts: -0.0 and 0.0 are two, NaN is one.
+        same = tuple(None if value is None else str(value) for value in values)
+        if same in met:
+            again.add(at)
+        if any(part is not None for part in same):
+            met.add(same)
+    return again
