@@ -16,6 +16,7 @@ from forebay.content.limits import Limits
 from forebay.content.piece import cut
 from forebay.content.reading import read_pieces
 from forebay.declaration.form import Explosion, Form, Forms
+from forebay.declaration.personal import PersonalField
 from forebay.landed_file import LandedFile
 from tests.content.memory import Memory, Reading, read
 from tests.content.test_layouts import OBJECTS
@@ -75,7 +76,12 @@ def test_each_element_is_a_record_with_its_place_and_its_surroundings() -> None:
             [{"@parent": {"detail": {"z": 1}}, "a": 1}, {"@parent": {"detail": {"z": 1}}, "b": 2}],
             [],
         ),
-        ('{"v": 1, "Records": [{"@parent": "mine"}]}', [{"@parent": "mine"}], []),
+        ('{"v": 1, "Records": [{"@parent": "mine"}]}', [{"@parent": {"v": 1}, "@@parent": "mine"}], []),
+        ('{"Records": [{"@parent": "mine"}]}', [{"@parent": "mine"}], []),
+        ('{"Records": [], "x": 1}', [{"Records": [], "x": 1}], []),
+        ('{"Records": [7], "x": 1}', [{"Records": [7], "x": 1}], []),
+        ('{"detail": {"items": [], "z": 1}}', [{"detail": {"items": [], "z": 1}}], []),
+        ('{"Records": [7]}', [], ["7"]),
     ],
 )
 def test_only_the_named_arrays_are_taken_apart(document: str, records: list[Any], refused: list[str]) -> None:
@@ -122,8 +128,15 @@ def test_a_document_may_be_longer_than_a_record_may() -> None:
 def test_whatever_documents_hold_comes_back_whole(documents: list[tuple[Any, list[Any]]], pretty: bool) -> None:
     written = [json.dumps({**rest, "Records": inner}, indent=1 if pretty else None) for rest, inner in documents]
     rests = [({key: value for key, value in rest.items() if key != "Records"}, inner) for rest, inner in documents]
-    wanted = [({"@parent": rest} if rest else {}) | one for rest, inner in rests for one in inner]
+    wanted = [one for rest, inner in rests for one in told(rest, inner)]
     assert records_of(read_inside("\n".join(written))) == wanted
+
+
+def told(rest: Any, inner: list[Any]) -> list[Any]:
+    """The records of a document."""
+    if rest and not inner:
+        return [{**rest, "Records": []}]
+    return [({"@parent": rest} if rest else {}) | one for one in inner]
 
 
 def test_memory_beside_the_text_of_a_long_document_is_a_fraction_of_it() -> None:
@@ -186,6 +199,32 @@ def test_an_array_is_found_however_its_name_is_spelt(spelling: str) -> None:
 def test_an_element_that_speaks_of_a_parent_keeps_its_own(element: str) -> None:
     assert records_of(read_inside(f'{{"x": 2, "Records": [{element}]}}')) == [
         {"@parent": {"x": 2}, **json.loads(element)}
+    ]
+
+
+def test_a_field_of_its_own_that_is_called_like_an_added_one_stays_beside_it() -> None:
+    form = Form(inside=(("Records",),), exploded=(Explosion(("items",), ("@parent", "id")),))
+    text = (
+        '{"x": 2, "Records": [{"id": 1, "@parent" : [ 1.50 ], "@member": {"@parent": 3}, "items": [{"@ordinal": "nine",'
+        '"@exploded":"others", "@parent": "mine", "a": "@parent"}]}]}'
+    )
+    around, array = {"x": 2}, [{"@ordinal": "nine", "@exploded": "others", "@parent": "mine", "a": "@parent"}]
+    reading = read({"a.json": text.encode()}, forms=Forms(forms=(form,)))
+    assert records_of(reading) == [
+        {"@parent": around, "id": 1, "@@parent": [1.5], "@member": {"@parent": 3}, "items": array},
+        {
+            "@ordinal": 0, "@exploded": "items", "@parent": {"id": 1, "@parent": around}, "@@ordinal": "nine",
+            "@@exploded": "others", "@@parent": "mine", "a": "@parent",
+        },
+    ]  # fmt: skip
+    assert '"@@parent":[ 1.50 ], "@member"' in reading.documents[0].value
+
+
+def test_what_is_personal_of_a_parent_stays_so_in_an_element_of_its_own() -> None:
+    form = Form(inside=(("Records",),), personal=(PersonalField(("mail",), "dropped"),))
+    text = b'{"mail": "a@b.c", "x": 1, "Records": [{"@parent": {"mail": "d@e.f", "y": 2}}]}'
+    assert records_of(read({"a.json": text}, forms=Forms(forms=(form,)))) == [
+        {"@parent": {"x": 1}, "@@parent": {"y": 2}}
     ]
 
 

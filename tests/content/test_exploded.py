@@ -70,7 +70,7 @@ def test_each_element_has_its_place_its_position_and_what_is_kept_of_its_record(
         ('{"x": {"items": [{"a": 1}]}}', []),
         ('{"x": "\\"items\\": [{}]"}', []),
         ('{"cart": {"items": [{"a": 1}]}, "n": 2}', [element(0, {"n": 2}, {"a": 1}, "cart.items")]),
-        ('{"items": [{"@parent": 1}]}', [{"@ordinal": 0, "@exploded": "items", "@parent": 1}]),
+        ('{"items": [{"@parent": 1}]}', [element(0, {}, {"@@parent": 1})]),
         ('{"a.b": [{"a": 1}]}', [element(0, {}, {"a": 1}, '"a.b"')]),
     ],
 )

@@ -50,7 +50,7 @@ def test_members_of_all_formats_are_read_and_records_keep_the_name_of_theirs(met
     assert rows(reading) == [
         {"@member": "in/a.json", "a": 1},
         {"@member": "in/a.json"},
-        {"@member": "mine"},
+        {"@member": "in/a.json", "@@member": "mine"},
         {"@member": "b.csv", "a": "2"},
         {"@member": "c.parquet", "a": 3},
         {"@member": "c.parquet", "a": 4},
@@ -152,5 +152,5 @@ def test_a_record_that_speaks_of_a_member_has_the_name_of_its_own_beside_it() ->
     assert rows(read_zip(zip_of({"m.json": lines}))) == [
         {"@member": "m.json", "a": "@member"},
         {"@member": "m.json", "b": {"@member": 1}},
-        {"@member": 2},
+        {"@member": "m.json", "@@member": 2},
     ]

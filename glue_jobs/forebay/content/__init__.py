@@ -12,6 +12,7 @@ and Arrow; `source` hands it to Spark as the batch data source `forebay-content`
 * `lines`, `skeleton`, `structure`, `salvage`, `split` text into records: by lines, by brackets, around broken lines
 * `elements` records inside documents                   * `exploded` arrays inside records
 * `vetting` records that are refused
+* `added` fields that a record's text is given
 * `signature` what a content is                         * `parts` contents of any format, as `part`s with their records
 * `fields`, `delimited` CSV, TSV and plain lines        * `parquet`, `avro` their rows
 * `members` what is packed into a file                  * `json_text`, `avro_values` columns, and bytes of Avro, become JSON

@@ -5,7 +5,8 @@ and what surrounds each. Short documents are walked with Python's decoder, long 
 brackets with numpy, so that one document may be as large as a file. A document without such an array, or of which the members
 cannot be told, is one record as before. An element that is no object is left over, and is refused by itself.
 
-What surrounds the elements, the document without its arrays, goes along in each of them as the field `@parent`.
+What surrounds the elements, the document without its arrays, goes along in each of them as the field `@parent`. Where no
+object could carry it, the document is one record as well.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from forebay.content.lines import Records, lines_of
 from forebay.content.outcome import FileReason, TooMany
 from forebay.content.skeleton import Skeleton, skeleton
 from forebay.content.structure import WHITE, structure_in, structure_of
-from forebay.declaration.form import PARENT, Keys
+from forebay.declaration.form import Keys
 
 __all__ = [
     "ARRAY",
@@ -34,18 +35,14 @@ __all__ = [
     "Member",
     "Span",
     "as_one_document",
-    "has_field",
     "members_of",
     "names",
     "objects_in",
     "taken_apart",
-    "with_members",
-    "with_parent",
 ]
 
 SHORT_BYTES = 64 << 10
 
-_NAMED = f'"{PARENT}"'.encode()
 COMMA, OBJECT, OBJECT_END, ARRAY = (ord(c) for c in ",{}[")
 _BLANK = re.compile(r"[ \t\r\n]*")
 _KEY = re.compile(rb'[ \t\r\n]*("(?:[^"\\]|\\.)*")[ \t\r\n]*:[ \t\r\n]*', re.DOTALL)
@@ -105,9 +102,10 @@ def taken_apart(
         rest = _without_arrays(text, start, end, paths, members)
         if rest.text is not None and not _can_surround(rest.text, limits):
             rest = _Object(None, [])  # refused as a whole, with the reason
-        whole = _rows_of_two([(start, end)]), list[Span]()
-        found, others = whole if rest.text is None else _objects_in_all(text, rest.arrays, limits)
-        has_parent = rest.text is not None and rest.text != b"{}"
+        has_parent = rest.text not in (None, b"{}")
+        found, others = (_NO_ROWS, []) if rest.text is None else _objects_in_all(text, rest.arrays, limits)
+        if rest.text is None or (has_parent and not len(found)):
+            found, others, has_parent = _rows_of_two([(start, end)]), [], False
         places.append(found)
         parents.append(np.full(len(found), len(surroundings) if has_parent else -1, np.int32))
         surroundings += [rest.text] if has_parent and rest.text is not None else []
@@ -161,22 +159,6 @@ def _spellings(key: str) -> frozenset[bytes]:
     in_capitals = re.sub(r"\\u[0-9a-f]{4}", lambda found: r"\u" + found[0][2:].upper(), ascii_only)
     plain = {spelt(key), ascii_only.encode(), in_capitals.encode()}
     return frozenset(plain | {one.replace(b"/", rb"\/") for one in plain})
-
-
-def with_parent(record: bytes, parent: bytes) -> bytes:
-    """A record that has such a field stays as it is."""
-    return record if has_field(record, PARENT) else with_members(record, _NAMED + b":" + parent)
-
-
-def has_field(record: bytes, key: str) -> bool:
-    """Whether it is one of the record's own; that of an object within it is none."""
-    return names(record, key) and any(name == key for _, name, _ in members_of(record, 0, len(record)))
-
-
-def with_members(record: bytes, members: bytes) -> bytes:
-    """The record with these before its own."""
-    rest = record[1:].lstrip(WHITE)
-    return b"{" + members + (b"" if rest == b"}" else b",") + rest
 
 
 def _without_arrays(
@@ -276,6 +258,9 @@ def objects_in(
 
 def _rows_of_two(places: list[Span]) -> Any:
     return np.array(places, np.int64).reshape(-1, 2)
+
+
+_NO_ROWS = _rows_of_two([])
 
 
 def _elements_of_short(text: str, offset: int) -> Iterator[Span]:

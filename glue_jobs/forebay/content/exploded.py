@@ -79,8 +79,9 @@ def _arrays_at(text: bytes, members: list[Member], path: Keys) -> Iterator[Span]
 
 def _kept(text: bytes, members: list[Member], keys: Sequence[str], around: bytes) -> bytes:
     """The record's members with these keys, as they are written; with what surrounds the record itself, if that is wanted."""
-    kept = [text[first:last] for (first, last), key, _ in members if key in keys]
-    if around and PARENT in keys:
+    has_parent = bool(around) and PARENT in keys  # a field of the record's own that is called so is no longer
+    kept = [text[first:last] for (first, last), key, _ in members if key in keys and not (has_parent and key == PARENT)]
+    if has_parent:
         kept.append(spelt(PARENT) + b":" + around)
     return b"{" + b",".join(kept) + b"}"
 

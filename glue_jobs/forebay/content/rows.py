@@ -26,13 +26,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from forebay.content.elements import has_field, with_members, with_parent
+from forebay.content.added import own_renamed, with_fields
 from forebay.content.encoding import Located
 from forebay.content.end import PieceEnd
 from forebay.content.json_text import spelt
 from forebay.content.outcome import Refused, kept_text
 from forebay.content.vetting import Elements, Split
-from forebay.declaration.form import EXPLODED, ORDINAL
+from forebay.declaration.form import EXPLODED, ORDINAL, PARENT
 
 __all__ = [
     "COLUMNS",
@@ -68,7 +68,7 @@ SCHEMA = pa.schema(
 )
 
 MEMBER = "@member"
-_ORDINAL, _EXPLODED = ORDINAL.encode(), EXPLODED.encode()
+_PARENT, _MARKS = spelt(PARENT) + b":", f'"{ORDINAL}":%d,"{EXPLODED}":%s'.encode()
 BATCH_ROWS, BATCH_BYTES = 20_000, 8 << 20
 
 
@@ -96,10 +96,11 @@ def _with_surroundings(rows: pa.RecordBatch, records: Split, utf8: bytes) -> Ite
     """Rows whose values are put together, a batch at a time: what surrounds a record stands in each of them."""
     lengths = np.array([*map(len, records.surroundings), 0], np.int64)
     sizes = records.ends - records.starts + lengths[records.parents]
+    parents = [_PARENT + one for one in records.surroundings]
     for first, stop in _slices(np.cumsum(sizes)):
         places = zip(*(a[first:stop].tolist() for a in (records.starts, records.ends, records.parents)), strict=True)
         values = [
-            utf8[start:end] if parent < 0 else with_parent(utf8[start:end], records.surroundings[parent])
+            utf8[start:end] if parent < 0 else with_fields(utf8[start:end], (PARENT,), parents[parent])
             for start, end, parent in places
         ]
         if records.elements is not None:
@@ -116,9 +117,7 @@ def _marked(values: list[bytes], elements: Elements, first: int) -> list[bytes]:
     these = slice(first, first + len(values))
     numbers = zip(elements.ordinals[these].tolist(), elements.arrays[these].tolist(), strict=True)
     return [
-        value
-        if ordinal < 0
-        else with_members(value, b'"%s":%d,"%s":%s' % (_ORDINAL, ordinal, _EXPLODED, elements.names[array]))
+        value if ordinal < 0 else with_fields(value, (ORDINAL, EXPLODED), _MARKS % (ordinal, elements.names[array]))
         for value, (ordinal, array) in zip(values, numbers, strict=True)
     ]
 
@@ -164,31 +163,31 @@ class Member:
 
 
 def of_member(batch: pa.RecordBatch, member: Member) -> pa.RecordBatch:
-    """Documents get the field `@member`, unless they have such a field; refused records have the name in their detail."""
+    """Documents get the field `@member`; refused records have the name in their detail."""
     places = pc.add(batch.column("byte_offset"), member.base)
     is_refused = batch.column("problem").is_valid()
     told = pc.binary_join_element_wise(batch.column("detail"), f"in {member.name}", "; ")
-    values = batch.column("value").cast(pa.binary())
+    values = _own_renamed(batch.column("value").cast(pa.binary()))
     head = b"{" + spelt(MEMBER) + b":" + spelt(member.name)
     is_empty = pc.match_substring_regex(values, r"^\{\s*\}")
     named = pc.binary_replace_slice(values, 0, 1, head + b",")
     named = pc.if_else(is_empty, pc.binary_replace_slice(values, 0, 1, head), named)
-    speaks = pc.match_substring(values, MEMBER)
-    if pc.any(speaks).as_py():
-        has_own = [
-            told and has_field(value, MEMBER)
-            for told, value in zip(speaks.to_pylist(), values.to_pylist(), strict=True)
-        ]
-        speaks = pa.array(has_own)
-    is_left = pc.or_(is_refused, speaks)
     columns = {
         "byte_offset": places,
         "detail": pc.if_else(is_refused, told, batch.column("detail")),
-        "value": pc.if_else(is_left, values, named).cast(pa.string()),
+        "value": pc.if_else(is_refused, batch.column("value").cast(pa.binary()), named).cast(pa.string()),
     }
     for name, column in columns.items():
         batch = batch.set_column(SCHEMA.get_field_index(name), SCHEMA.field(name), column)
     return batch
+
+
+def _own_renamed(values: Any) -> Any:
+    speaks = pc.match_substring(values, MEMBER)
+    if not pc.any(speaks).as_py():
+        return values
+    renamed = [own_renamed(value, (MEMBER,)) for value in values.filter(speaks).to_pylist()]
+    return pc.replace_with_mask(values, speaks, pa.array(renamed, pa.binary()))
 
 
 def end_batch(end: PieceEnd) -> pa.RecordBatch:

@@ -49,11 +49,12 @@ def means(step: str, key: str) -> bool:
 
 
 def of_surrounded(fields: Iterable[PersonalField], parent: str) -> tuple[PersonalField, ...]:
-    """The same fields of a record, and of what surrounds it, and that."""
+    """The same fields of a record, and of what surrounds it, and that; and of what it calls so itself (`content.added`)."""
     again = tuple(fields)
+    own = (replace(one, path=(f"@{parent}", *one.path)) for one in again)
     around = (replace(one, path=(parent, *one.path)) for one in again)
     beyond = (replace(one, path=(parent, parent, *one.path)) for one in again)
-    return (*again, *around, *beyond)
+    return (*again, *around, *beyond, *own)
 
 
 def of_elements(fields: Iterable[PersonalField], arrays: Sequence[Keys]) -> tuple[PersonalField, ...]:

@@ -1,0 +1,32 @@
+"""Fields that a record's text is given: what surrounds it, which element of which array it is, which member of an archive.
+
+In: the record as it was written, and such fields. Out: its text with them. A field of its own that is called like one of them
+gets a second `@`, so neither is lost and no record can claim to be what it is not. No other byte of it changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from forebay.content.elements import members_of, names
+from forebay.content.json_text import spelt
+from forebay.content.structure import WHITE
+
+__all__ = ["own_renamed", "with_fields"]
+
+
+def with_fields(record: bytes, keys: Sequence[str], fields: bytes) -> bytes:
+    """The record with these before its own. `fields` are members of an object, with these keys."""
+    rest = own_renamed(record, keys)[1:].lstrip(WHITE)
+    return b"{" + fields + (b"" if rest == b"}" else b",") + rest
+
+
+def own_renamed(record: bytes, keys: Sequence[str]) -> bytes:
+    """That of an object within it is none of its own."""
+    # Of an ordinary record this is one search.
+    if b'"@' not in record or not any(names(record, key) for key in keys):
+        return record
+    for (first, _), key, value in reversed(members_of(record, 0, len(record))):
+        if key in keys:
+            record = record[:first] + spelt(f"@{key}") + b":" + record[value:]
+    return record
