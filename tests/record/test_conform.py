@@ -12,7 +12,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from forebay.record import arrow_parser, walk
+from forebay.record import arrow_parser, swift, walk
 from forebay.record.conform import Records, writable
 from forebay.record.growth import Rules, grown
 from forebay.record.kind import Struct, arrow_type
@@ -320,3 +320,22 @@ def test_ordinary_records_are_not_walked() -> None:
     assert len(some._slow) == 1
     columns = grown(Struct(), some.shape(), rules)
     assert len(some.conformed(columns).rescued.drop_null()) == 1
+
+
+def test_inexact_numbers_are_found_whatever_records_came_before() -> None:
+    hints, rules = arrow_parser.ParseHints(), Rules()
+    texts_only, numbers = ['{"a":"x"}', '{"a":"y","b":true}'], ['{"n":0.5}', '{"n":12345678901234567.89}', '{"n":-0}']
+    for batch in (texts_only, numbers, numbers, texts_only, [*texts_only, *numbers], [*texts_only, '{"m":[{"n":-0}]}']):
+        usual, held = (Records(texts(batch), rules, hint) for hint in (None, hints))
+        assert [[part.start, part.stop] for part in held._swift] == [[part.start, part.stop] for part in usual._swift]
+        inexact = [at for at, text in enumerate(batch) if "67.89" in text or "-0" in text]
+        assert (usual._slow, held._slow) == (inexact, inexact)
+
+
+def test_records_without_numbers_are_not_searched_for_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(swift, "inexact_in", None)
+    records = texts([{"a": "1.5", "b": True, "c": {"d": ["12345678901234567.89", None]}, "n": 1}])
+    rules = Rules(declared={"n": {}})
+    assert Records(records, rules).shape() is not None
+    with pytest.raises(TypeError):
+        Records(records, Rules())

@@ -57,7 +57,7 @@ def _parts(data: bytes, limits: Limits) -> Iterator[Part]:
 
 def _part(texts: list[bytes], row: int, limits: Limits) -> Part:
     places = np.arange(row, row + len(texts))
-    return part_of_rows(pa.array(texts, pa.binary()), places + 1, places, limits, len(texts), counts="row")
+    return part_of_rows([pa.array(texts, pa.binary())], places + 1, places, limits, len(texts), counts="row")
 
 
 def _header(cursor: Cursor) -> _File:

@@ -9,6 +9,7 @@ by itself. A header that names a column twice, or a quote that never closes, ref
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -31,8 +32,20 @@ _Odd = tuple[int, int, RecordReason, str]
 
 MADE_BYTES = 16 << 20
 """How much JSON is made at a time."""
+PART_BYTES = 8 << 20
+"""How much of it is handed on at a time at most: as much as a batch of rows takes."""
+_NONE = np.zeros(0, np.int64)
 MOST_COLUMNS = 10_000
 LONGEST_NAME = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """An array of JSON documents, with the lines and places of their rows."""
+
+    documents: Any
+    lines: Any
+    places: Any
 
 
 def delimited_parts(text: Text, dialect: Dialect, header: Sequence[str], limits: Limits) -> Iterator[Part]:
@@ -41,17 +54,23 @@ def delimited_parts(text: Text, dialect: Dialect, header: Sequence[str], limits:
     if b"\n" not in utf8:
         utf8 = utf8.replace(b"\r", b"\n")
     at, line, offset = 0, 1, text.offset
-    names = list(header)
+    names, held = list(header), list[_Made]()
     try:
         for rows in rows_of(utf8, dialect):
             window = Text(utf8[at : rows.stop], offset, text.unit_bytes)
             rows = _counted_from(rows, at)
             if not names:
                 names, rows = _with_header(rows, window.utf8, dialect)
-            for part in _parts(rows, window, names, dialect, line, limits):
-                line += part.records.line_count
-                yield part
+            refused, made = _taken_apart(rows, window, names, dialect, line, limits)
+            yield refused
+            for some in made:
+                if held and sum(one.documents.nbytes for one in [*held, some]) > PART_BYTES:
+                    yield _part_of(held, limits)
+                    held = []
+                held.append(some)
+            line += refused.records.line_count
             at, offset = at + rows.stop, offset + window.original_bytes
+        yield _part_of(held, limits)
     except Torn as torn:
         opened = utf8.count(b"\n", 0, torn.at) + 1
         raise NotTaken("corrupt-file", f"the quote that opens on line {opened} never closes") from torn
@@ -101,27 +120,43 @@ def _names(places: Sequence[tuple[int, int]], window: bytes, dialect: Dialect) -
     return names
 
 
-def _parts(
+def _taken_apart(
     rows: Rows, window: Text, names: Sequence[str], dialect: Dialect, line: int, limits: Limits
-) -> Iterator[Part]:
+) -> tuple[Part, Iterator[_Made]]:
+    """The rows that are none, and the records of the others."""
     counts = np.diff(rows.first)
     starts, ends = rows.starts[rows.first[:-1]], rows.ends[rows.first[1:] - 1]
     filled = (counts > 1) | (ends > starts)
     is_small = ends - starts <= limits.max_record_bytes
     taken = filled & is_small & (counts == len(names))
     refused = list(_odd_rows(rows, np.flatnonzero(filled & ~taken), len(names), limits))
-    yield _refused_part(refused, window, line)
-    keys = [spelt(name) for name in names]
-    is_plain = _are_plain(rows, window.utf8, dialect)
-    at_once = max(1, MADE_BYTES // (sum(map(len, keys)) + 1))
     lines, places = _lines_of_rows(starts, window.utf8, dialect) + (line - 1), window.offsets(starts)
-    rows_taken = np.flatnonzero(taken)
-    for begin in range(0, len(rows_taken), at_once):
-        some = rows_taken[begin : begin + at_once]
-        fields = (rows.first[some][:, np.newaxis] + np.arange(len(names))).ravel()
-        borders = rows.starts[fields], rows.ends[fields]
-        documents = _documents(window.utf8, *borders, keys, dialect, is_plain=is_plain)
-        yield part_of_rows(documents, lines[some], places[some], limits, 0)
+    made = _made(np.flatnonzero(taken), rows, window.utf8, names, dialect)
+    return _refused_part(refused, window, line), (_Made(one, lines[some], places[some]) for some, one in made)
+
+
+def _made(taken: Any, rows: Rows, window: bytes, names: Sequence[str], dialect: Dialect) -> Iterator[tuple[Any, Any]]:
+    """JSON of these rows, some at a time, with their numbers."""
+    keys = [spelt(name) for name in names]
+    is_plain = _are_plain(rows, window, dialect)
+    at_once = max(1, MADE_BYTES // (sum(map(len, keys)) + 1))
+    for begin in range(0, len(taken), at_once):
+        some = taken[begin : begin + at_once]
+        yield some, _documents(window, *_fields_of(some, rows, len(names)), keys, dialect, is_plain=is_plain)
+
+
+def _part_of(held: Sequence[_Made], limits: Limits) -> Part:
+    lines, places = (np.concatenate([_NONE, *some]) for some in ([m.lines for m in held], [m.places for m in held]))
+    return part_of_rows([made.documents for made in held], lines, places, limits, 0)
+
+
+def _fields_of(some: Any, rows: Rows, count: int) -> tuple[Any, Any]:
+    """Where the fields of these rows begin and end. Mostly none is between them that is not theirs."""
+    first, stop = rows.first[some[0]], rows.first[some[-1]] + count
+    if stop - first == len(some) * count:
+        return rows.starts[first:stop], rows.ends[first:stop]
+    fields = (rows.first[some][:, np.newaxis] + np.arange(count)).ravel()
+    return rows.starts[fields], rows.ends[fields]
 
 
 def _odd_rows(rows: Rows, odd: Any, count: int, limits: Limits) -> Iterator[_Odd]:

@@ -17,7 +17,7 @@ import numpy as np
 
 __all__ = ["Dialect", "Rows", "Torn", "rows_of"]
 
-WINDOW_BYTES = 1 << 20
+WINDOW_BYTES = 1 << 19
 NEWLINE, RETURN = b"\n\r"
 
 Broken = tuple[int, int, str]

@@ -63,7 +63,7 @@ def documents_of_texts(keys: Sequence[bytes], texts: Any, places: Any, is_null: 
         for behind in ((b'"', b"") if before != b"}" else (b"", b""))
     ]
     everything = pa.concat_arrays([texts, pa.array([*between, b"null"], pa.binary())])
-    picks = np.empty((rows, 2 * count + 1), np.int64)
+    picks = np.empty((rows, 2 * count + 1), np.int32)
     picks[:, 0::2] = len(texts) + 4 * np.arange(count + 1)
     picks[:, 1::2] = places
     if is_null.any():

@@ -48,7 +48,7 @@ def _parts(data: bytes, limits: Limits) -> Iterator[Part]:
     for batch in file.iter_batches(_rows_at_once(file.metadata, keys), use_threads=False):
         places = np.arange(row, row + batch.num_rows)
         texts = documents(keys, [json_of(column) for column in batch.columns], batch.num_rows)
-        yield part_of_rows(texts, places + 1, places, limits, batch.num_rows, counts="row")
+        yield part_of_rows([texts], places + 1, places, limits, batch.num_rows, counts="row")
         row += batch.num_rows
 
 

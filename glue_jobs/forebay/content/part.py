@@ -43,12 +43,17 @@ class Made:
 
 
 def part_of_rows(
-    documents: Any, lines: Any, places: Any, limits: Limits, line_count: int, *, counts: str = "byte"
+    arrays: Sequence[Any], lines: Any, places: Any, limits: Limits, line_count: int, *, counts: str = "byte"
 ) -> Part:
-    """Of an array of JSON documents, one for each row. `counts` is what their places count."""
-    offsets = np.frombuffer(documents.buffers()[1], np.int32)[documents.offset :][: len(documents) + 1]
-    utf8 = documents.buffers()[2].to_pybytes()
-    starts, ends = offsets[:-1].astype(np.int64), offsets[1:].astype(np.int64)
+    """Of arrays of JSON documents, one for each row. `counts` is what their places count."""
+    texts, lengths = list[memoryview](), [np.zeros(0, np.int64)]
+    for documents in arrays:
+        offsets = np.frombuffer(documents.buffers()[1], np.int32)[documents.offset :][: len(documents) + 1]
+        texts.append(memoryview(documents.buffers()[2] or b"")[offsets[0] : offsets[-1]])
+        lengths.append(np.diff(offsets))
+    utf8 = b"".join(texts)
+    ends = np.cumsum(np.concatenate(lengths))
+    starts = ends - np.concatenate(lengths)
     records = Records(starts, ends, lines, [], line_count, tight=True)
     return Part(vetted(utf8, records, limits), Made(utf8, starts, places, counts))
 

@@ -19,7 +19,7 @@ import pyarrow.json as pj
 from forebay.record.number import NEGATIVE_ZERO, is_exact
 from forebay.record.walk import DEEPEST
 
-__all__ = ["CELLS", "ParseHints", "Unordinary", "first_rows", "inexact_in", "leaves_of", "read_records"]
+__all__ = ["CELLS", "ParseHints", "Unordinary", "first_rows", "has_numbers", "inexact_in", "leaves_of", "read_records"]
 
 CELLS = 4_000_000
 """Values, nulls included, that Arrow makes at a time, or a few times as many: some 50 MB."""
@@ -51,6 +51,8 @@ class ParseHints:
     fields: pa.Schema | None = None
     rows: int = 0
     """So many records were parsed at a time, last."""
+    numbers: bool = False
+    """The last records had some in undeclared fields."""
     sparse: bool = False
     """Nearly each record has fields that no other one has: all are walked."""
 
@@ -108,6 +110,15 @@ def leaves_of(kind: pa.DataType) -> int:
     if pa.types.is_list(kind):
         return leaves_of(kind.value_type)
     return sum(leaves_of(child.type) for child in kind) if pa.types.is_struct(kind) else 1
+
+
+def has_numbers(kind: pa.DataType) -> bool:
+    """Anywhere within. Arrow has one type for a field, so a field of another type has no number."""
+    if pa.types.is_list(kind):
+        return has_numbers(kind.value_type)
+    if pa.types.is_struct(kind):
+        return any(has_numbers(child.type) for child in kind)
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
 
 
 def _read(texts: pa.StringArray, explicit: pa.Schema | None) -> pa.Table:
