@@ -26,6 +26,7 @@ __all__ = [
     "announce_landed_files",
     "append_to_tables",
     "ask_to_stop",
+    "clear_landed_files",
     "count_messages",
     "find_landed_files",
     "look_up_tables",
@@ -92,6 +93,15 @@ def announce_landed_files(role: iam.IGrantable, bucket_arns: Sequence[str], pref
 
 def find_landed_files(role: iam.IGrantable, bucket_arns: Sequence[str]) -> None:
     allow(role, "FindLandedFiles", ["s3:ListBucketVersions"], bucket_arns)
+
+
+def clear_landed_files(role: iam.IGrantable, bucket_arns: Sequence[str], prefix: str, key_arns: Sequence[str]) -> None:
+    """Where erased persons' records leave landed objects, with all versions of them. `key_arns` are of adopted buckets."""
+    actions = ["s3:PutObject", "s3:DeleteObject", "s3:DeleteObjectVersion"]
+    files = [f"{arn}/{prefix}*" for arn in bucket_arns]
+    allow(role, "ClearLandedFiles", actions, files, because="any file below the prefix may hold records of a person")
+    if key_arns:
+        allow(role, "WriteWithAdoptedKey", ["kms:GenerateDataKey"], key_arns)
 
 
 def send_messages(role: iam.IGrantable, *queues: sqs.IQueue) -> None:

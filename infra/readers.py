@@ -57,6 +57,9 @@ def operator(scope: Construct, on: Foundation, announce: lam.IFunction, jobs: Se
     grants.find_landed_files(role, on.landing.bucket_arns)
     grants.take_messages(role, *on.landing.queues)
     grants.send_messages(role, on.landing.queue)
+    if on.service.privacy is not None and on.service.privacy.landing != "list":
+        keys = listed(on.settings.landing_key)
+        grants.clear_landed_files(role, on.landing.bucket_arns, on.settings.landing_prefix, keys)
     grants.use_key(role, "UseDataKey", on.keys.data)
     grants.use_key_of_queue(role, on.settings.landing_queue_key)
     grants.use_keys_of_landed_files(role, listed(on.settings.landing_key))

@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-__all__ = ["contents", "telling"]
+__all__ = ["contents", "telling", "unpacked"]
 
 CODECS = {"SNAPPY": "snappy", "ZSTD": "zstd", "GZIP": "gzip", "LZ4": "lz4"}
 PAGE_KIND, UNPACKED, PACKED, OF_V2 = 1, 2, 3, 8
@@ -29,8 +29,12 @@ def telling(folder: Path, *wanted: bytes) -> list[str]:
 def contents(folder: Path) -> Iterator[tuple[str, bytes]]:
     for path in sorted(folder.rglob("*")):
         if path.is_file():
-            raw = path.read_bytes()
-            yield str(path.relative_to(folder)), raw + b"\n" + b"\n".join(_inside(raw))
+            yield str(path.relative_to(folder)), unpacked(path.read_bytes())
+
+
+def unpacked(raw: bytes) -> bytes:
+    """An object, and behind it what it holds."""
+    return b"\n".join([raw, *_inside(raw)])
 
 
 def _inside(raw: bytes) -> Iterator[bytes]:

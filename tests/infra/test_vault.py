@@ -17,6 +17,7 @@ subject = "user_id"
 secret = "s3://studio-secrets/tokens"
 vault = "s3://studio-vault/shop"
 vault_key = "alias/studio-vault"
+landing = "rewrite"
 personal = [{ path = "email", vault = true }]
 [[tables]]
 name = "orders"
@@ -68,6 +69,13 @@ def test_the_job_makes_keys_and_only_the_vaults_users_decrypt_with_them(kept_apa
     assert in_bucket == {"IngestRole", "VaultUser"}
     of_secret = {role for role, found in of_roles.items() if any("studio-secrets/tokens" in on for _, on in found)}
     assert of_secret == {"IngestRole", "MaintainRole", "VaultUser"}
+
+
+def test_who_erases_persons_may_clear_what_landed_where_that_is_declared(kept_apart: Synthesized) -> None:
+    wanted = {"s3:PutObject", "s3:DeleteObject", "s3:DeleteObjectVersion"}
+    of_operator = {action for action, on in rights(kept_apart, "Operator") if "-landing-" in on}
+    assert wanted <= of_operator
+    assert not wanted & {action for action, on in rights(kept_apart, "IngestRole") if "-landing-" in on}
 
 
 def test_the_job_deletes_nothing_of_the_vault_but_what_a_checkpoint_makes_superfluous(kept_apart: Synthesized) -> None:

@@ -192,6 +192,12 @@ def _show(outlook: Outlook, *, as_json: bool) -> None:
     console.print(shown)
 
 
+def _landing_of(done: Any) -> str:
+    cleared = sum(one["cleared"] for one in done["landing"])
+    hold = f"{len(done['landing']) - cleared:,} objects in the landing bucket hold their records"
+    return f"{hold}, and {cleared:,} were cleared of them" if cleared else hold
+
+
 def _carry_out(view: Any, declared: Any, plan: Any, wait_s: float, *, as_json: bool) -> None:
     from forebay.operate import erase as erasing
 
@@ -205,7 +211,7 @@ def _carry_out(view: Any, declared: Any, plan: Any, wait_s: float, *, as_json: b
         return
     console.print(
         f"erasure {plan.number}: {rows:,} rows are {done['rows_became']}; from disk they are gone by {done['gone_by']}; "
-        f"{len(done['landing']):,} objects in the landing bucket hold their records; `forebay privacy report {plan.number}`"
+        f"{_landing_of(done)}; `forebay privacy report {plan.number}`"
     )
     for one in done["tables"]:
         if one["refused"]:

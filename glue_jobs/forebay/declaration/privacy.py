@@ -83,6 +83,12 @@ class Privacy(Declared):
         "and of personal fields are null",
     )
 
+    landing: Literal["list", "delete", "rewrite"] = Field(
+        "list",
+        description="what becomes of landed objects with records of an erased person: list: the report names them; delete: "
+        "those that hold nothing else go; rewrite: the others lose these records, too",
+    )
+
     vault: str = Field(
         "",
         description="where the vault lies, apart from the lake, such as s3://studio-vault/forebay: what fields with "
@@ -134,6 +140,12 @@ class Privacy(Declared):
             )
         if self.secret and not has_tokens:
             raise ValueError("has a secret, and no field becomes a token")
+        return self
+
+    @model_validator(mode="after")
+    def _clears_by_the_subject(self) -> Privacy:
+        if self.landing != "list" and self.subject is None:
+            raise ValueError(f"says landing = {self.landing}, and has no subject that tells whose a record is")
         return self
 
     def _must_know_the_subject_again(self, subject: tuple[str, ...]) -> None:

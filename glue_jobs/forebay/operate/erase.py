@@ -2,7 +2,8 @@
 
 In: a view of the lake, the declarations, and who. Out: an `Outlook` to look at, then a report. The order is: a durable plan;
 the list of erased persons, which keeps their late records out; the end of every batch that does not know the list yet; the
-vault, if there is one; one commit for each table, for all persons at once; the ledger, where rows that left are dropped. Each
+vault, if there is one; one commit for each table, for all persons at once; the ledger, where rows that left are dropped; the
+landing bucket, as declared. Each
 step can be said again, and does then what is left. Ingest, merges and compactions go on beside. No plan, list, log or report
 names a person.
 """
@@ -39,6 +40,7 @@ from forebay.lake.log.tables import own_tables
 from forebay.lake.objects import open_objects
 from forebay.operate.erase_report import report_of
 from forebay.operate.lake_view import LakeView, quoted
+from forebay.operate.landing import clear_landing
 from forebay.operate.person import forget, known_to_vault
 from forebay.privacy.erased import add_erased, erased_at, newest_list
 from forebay.privacy.secret import secret_at
@@ -159,6 +161,8 @@ def carry_out(
         lease.check()
         leaving = _counted(view, plan, erasures.done(plan).values())
         change_ledger(view.lake, plan.app_id, plan.number, leaving, as_of=plan.ledger_version)
+        tell("landing ...")
+        erasures.note_landing(plan, clear_landing(view, service, plan, erasures.done(plan).values()))
         erasures.keep(replace(plan, ended=True))
         report = report_of(view, service, plan)
         erasures.keep_report(plan, report)

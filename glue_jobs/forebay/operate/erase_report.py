@@ -8,24 +8,22 @@ from __future__ import annotations
 
 import hmac
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from forebay.declaration.service import Service
 from forebay.errors import Halt
-from forebay.lake.layout import LEDGER
-from forebay.operate.lake_view import LakeView, quoted
+from forebay.operate.lake_view import LakeView
 from forebay.privacy.secret import secret_at
-from forebay.upkeep.erase.plan import Done, ErasePlan, Erasures
+from forebay.upkeep.erase.plan import ErasePlan, Erasures
 
 __all__ = ["is_signed", "renewed_report", "report_of"]
-
-ASKED_AT_ONCE = 5000
 
 
 def report_of(view: LakeView, service: Service, plan: ErasePlan) -> dict[str, Any]:
     """Signed, so that a reader who has the secret knows that nobody changed it."""
-    done = [one for _, one in sorted(Erasures(view.lake, service.name).done(plan).items())]
+    erasures = Erasures(view.lake, service.name)
+    done = [one for _, one in sorted(erasures.done(plan).items())]
     tables = [
         {
             "table": one.table,
@@ -48,7 +46,7 @@ def report_of(view: LakeView, service: Service, plan: ErasePlan) -> dict[str, An
         "rows_became": "anonymised" if plan.anonymise else "deleted",
         "tables": tables,
         "vault_rows": plan.vault_rows,
-        "landing": _landing(view, done),
+        "landing": erasures.landing(plan) or [],
         "gone_by": max((one.due_at for one in done), default=plan.at),
         "is_gone": all(one.gone is not None for one in done if not one.refused) and not any(o.refused for o in done),
     }
@@ -73,18 +71,6 @@ def renewed_report(view: LakeView, service: Service, number: int) -> dict[str, A
 def is_signed(report: Mapping[str, Any], service: Service) -> bool:
     told = {name: value for name, value in report.items() if name != "signature"}
     return hmac.compare_digest(_signature(told, _secret(service)), str(report.get("signature", "")))
-
-
-def _landing(view: LakeView, done: Iterable[Done]) -> list[dict[str, Any]]:
-    """The objects that their rows came from: the records are there still."""
-    ids = sorted({file_id for one in done for file_id in one.files})
-    found: list[dict[str, Any]] = []
-    for at in range(0, len(ids), ASKED_AT_ONCE):
-        some = ", ".join(map(quoted, ids[at : at + ASKED_AT_ONCE]))
-        found += view.query(
-            LEDGER, f"select bucket, key, version_id from t where file_id in ({some}) order by bucket, key"
-        )
-    return found
 
 
 def _signature(told: Mapping[str, Any], secret: bytes) -> str:

@@ -1,14 +1,16 @@
 """The ledger, after rows left tables: they are dropped where they were written, quarantined or parked.
 
-In: rows that left, by file and table. Out: one commit to the ledger, which carries a number as its transaction. A file whose
+In: rows that left, by file and table. Out: one commit to the ledger, which carries a number as its transaction. And what it
+knows of the bytes of files that are rewritten. A file whose
 entry is another one by now was read again since, without these rows, so its counts hold already.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from functools import partial
 from typing import Any, BinaryIO
 from urllib.parse import unquote
 
@@ -24,9 +26,9 @@ from forebay.lake.objects import Objects, open_objects
 from forebay.upkeep.erase.rows import Found, plain
 from forebay.upkeep.erase.table import FILES_AT_ONCE, Find, Leaving, TableErasure
 
-__all__ = ["HELD", "change_ledger", "counts_after"]
+__all__ = ["HELD", "change_hashes", "change_ledger", "counts_after"]
 
-FILE, WHEN = "file_id", "committed_at"
+FILE, WHEN, HASH = "file_id", "committed_at", "content_hash"
 SAME = ("generation", "batch", WHEN)
 """What an entry is known by: whoever reads a file again writes another one."""
 HELD = {QUARANTINE: "quarantined", PARKED: "parked"}
@@ -36,14 +38,11 @@ Leaves = Mapping[str, Mapping[str, int]]
 
 def change_ledger(lake: str, app_id: str, number: int, leaving: Leaves, *, as_of: int, s3: Any = None) -> None:
     """`leaving` are rows by file and table, `as_of` the ledger's version when they were there. Said again, nothing changes."""
-    if not leaving:
-        return
-    objects = open_objects(table_path(lake, LEDGER), s3=s3)
-    ids = pa.array(leaving, pa.string())
+    objects, ids = open_objects(table_path(lake, LEDGER), s3=s3), pa.array(leaving, pa.string())
     before: dict[str, list[Any]] = {}
 
     def find(content: BinaryIO, file: LiveFile) -> Found:
-        return _unchanged(content, ids, before)
+        return _found(content, ids, SAME, lambda file_id, known: before.get(file_id) == known)
 
     def finds(now: Snapshot) -> Find | None:
         if now.transactions.get(app_id) == number:
@@ -52,11 +51,23 @@ def change_ledger(lake: str, app_id: str, number: int, leaving: Leaves, *, as_of
             before.update(_entries(objects, as_of, ids))
         return find
 
-    def change(piece: pa.Table, which: pa.BooleanArray) -> pa.Table:
-        return _changed(piece, which, leaving)
+    if leaving:
+        _change(objects, Leaving(app_id, number, finds, lambda now: partial(_recounted, leaving)))
 
-    what = Leaving(app_id, number, finds, lambda now: change)
-    TableErasure("the ledger", objects, what, keep=timedelta()).erase(None)
+
+def change_hashes(lake: str, app_id: str, number: int, hashes: Mapping[str, str], *, s3: Any = None) -> None:
+    """By file: what the ledger knows of its bytes. Said again, nothing changes."""
+    objects, ids = open_objects(table_path(lake, LEDGER), s3=s3), pa.array(hashes, pa.string())
+
+    def find(content: BinaryIO, file: LiveFile) -> Found:
+        return _found(content, ids, (HASH,), lambda file_id, known: known != [hashes[file_id]])
+
+    if hashes:
+        _change(objects, Leaving(app_id, number, lambda now: find, lambda now: partial(_rehashed, hashes)))
+
+
+def _change(ledger: Objects, what: Leaving) -> None:
+    TableErasure("the ledger", ledger, what, keep=timedelta()).erase(None)
 
 
 def counts_after(row: Mapping[str, Any], leaving: Mapping[str, int]) -> dict[str, Any]:
@@ -89,28 +100,30 @@ def _entries(ledger: Objects, version: int, ids: pa.Array) -> dict[str, list[Any
         if content is None:
             raise Halt(f"{file.path} of the ledger's version {version} is gone, so nobody knows what it counted then")
         with content:
-            return [row for _, rows in _rows_of(content, ids) for row in rows]
+            return [row for _, rows in _rows_of(content, ids, SAME) for row in rows]
 
     with ThreadPoolExecutor(FILES_AT_ONCE) as threads:
         found = threads.map(of, read_snapshot(ledger, up_to=version).files)
         return {file_id: known for rows in found for file_id, *known in rows}
 
 
-def _unchanged(content: BinaryIO, ids: pa.Array, before: Mapping[str, list[Any]]) -> Found:
-    """The rows of these files that are still what they were."""
+def _found(content: BinaryIO, ids: pa.Array, names: Sequence[str], wanted: Callable[[str, list[Any]], bool]) -> Found:
+    """The rows of these files of which it is `wanted`, by what they have in these columns."""
     found = Found()
-    for theirs, rows in _rows_of(content, ids):
-        same = [before.get(file_id) == known for file_id, *known in rows]
+    for theirs, rows in _rows_of(content, ids, names):
+        hits = [wanted(file_id, known) for file_id, *known in rows]
         found.groups.append(None)
-        if any(same):
-            places = pc.indices_nonzero(theirs).filter(pa.array(same))
+        if any(hits):
+            places = pc.indices_nonzero(theirs).filter(pa.array(hits))
             found.groups[-1] = pc.is_in(pa.array(range(len(theirs)), places.type), places)
-            found.rows += sum(same)
+            found.rows += sum(hits)
     return found
 
 
-def _rows_of(content: BinaryIO, ids: pa.Array) -> Iterator[tuple[pa.BooleanArray, list[tuple[Any, ...]]]]:
-    """By row group: which rows are of these files; and of those, the id and what they are known by."""
+def _rows_of(
+    content: BinaryIO, ids: pa.Array, names: Sequence[str]
+) -> Iterator[tuple[pa.BooleanArray, list[tuple[Any, ...]]]]:
+    """By row group: which rows are of these files; and of those, the id and what they have in these columns."""
     parquet = pq.ParquetFile(content)
     for group in range(parquet.num_row_groups):
         there = parquet.read_row_group(group, columns=[FILE])[FILE].combine_chunks().cast(pa.string())
@@ -118,21 +131,30 @@ def _rows_of(content: BinaryIO, ids: pa.Array) -> Iterator[tuple[pa.BooleanArray
         if not pc.any(theirs).as_py():
             yield theirs, []
             continue
-        rows = plain(parquet.read_row_group(group, columns=[FILE, *SAME])).filter(theirs)
-        when = rows[WHEN].cast(pa.timestamp("us", "UTC")).cast(pa.int64())
-        rows = rows.set_column(rows.schema.get_field_index(WHEN), WHEN, when)
-        yield theirs, list(zip(*(rows[name].to_pylist() for name in (FILE, *SAME)), strict=True))
+        rows = plain(parquet.read_row_group(group, columns=[FILE, *names])).filter(theirs)
+        if WHEN in names:
+            when = rows[WHEN].cast(pa.timestamp("us", "UTC")).cast(pa.int64())
+            rows = rows.set_column(rows.schema.get_field_index(WHEN), WHEN, when)
+        yield theirs, list(zip(*(rows[name].to_pylist() for name in (FILE, *names)), strict=True))
 
 
-def _changed(piece: pa.Table, which: pa.BooleanArray, leaving: Leaves) -> pa.Table:
+def _recounted(leaving: Leaves, piece: pa.Table, which: pa.BooleanArray) -> pa.Table:
     asked = piece.select([FILE, "bucket", "key", "records", "tables", *NUMBERS]).filter(which)
     after = [counts_after(row, leaving[row[FILE]]) for row in asked.to_pylist()]
-    begin = piece.num_rows
-    new = iter(range(begin, begin + len(after)))
-    take = pa.array([next(new) if hit else at for at, hit in enumerate(which.to_pylist())], pa.int64())
-    for name in (*NUMBERS, "tables"):
+    return _with(piece, which, {name: [row[name] for row in after] for name in (*NUMBERS, "tables")})
+
+
+def _rehashed(hashes: Mapping[str, str], piece: pa.Table, which: pa.BooleanArray) -> pa.Table:
+    return _with(piece, which, {HASH: [hashes[file_id] for file_id in piece[FILE].filter(which).to_pylist()]})
+
+
+def _with(piece: pa.Table, which: pa.BooleanArray, new: Mapping[str, list[Any]]) -> pa.Table:
+    """These values, in the rows that change."""
+    behind = iter(range(piece.num_rows, 2 * piece.num_rows))
+    take = pa.array([next(behind) if hit else at for at, hit in enumerate(which.to_pylist())], pa.int64())
+    for name, values in new.items():
         at = piece.schema.get_field_index(name)
         kind = piece.schema.field(at).type
-        values = pa.concat_arrays([*piece[name].chunks, pa.array([row[name] for row in after], kind)])
-        piece = piece.set_column(at, piece.schema.field(at), values.take(take))
+        all_ = pa.concat_arrays([*piece[name].chunks, pa.array(values, kind)])
+        piece = piece.set_column(at, piece.schema.field(at), all_.take(take))
     return piece

@@ -7,7 +7,7 @@ are known by their tokens. What will be done to a table is written before its co
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -16,7 +16,7 @@ from forebay.lake.objects import open_objects
 
 __all__ = ["Done", "ErasePlan", "Erasures"]
 
-PLANS, DONE, REPORTS = "plans", "done", "reports"
+PLANS, DONE, LANDING, REPORTS = "plans", "done", "landing", "reports"
 
 
 @dataclass(frozen=True)
@@ -87,6 +87,14 @@ class Erasures:
 
     def note(self, plan: ErasePlan, done: Done) -> None:
         self._store.write(f"{DONE}/{plan.number:010}/{done.table}.json", _json(done))
+
+    def landing(self, plan: ErasePlan) -> list[dict[str, Any]] | None:
+        """What became of the objects that their rows came from; None before that."""
+        found = self._store.read(f"{LANDING}/{plan.number:010}.json")
+        return None if found is None else list(json.loads(found))
+
+    def note_landing(self, plan: ErasePlan, landed: Iterable[Any]) -> None:
+        self._store.write(f"{LANDING}/{plan.number:010}.json", json.dumps([asdict(one) for one in landed]).encode())
 
     def report(self, number: int) -> dict[str, Any] | None:
         found = self._store.read(f"{REPORTS}/{number:010}.json")

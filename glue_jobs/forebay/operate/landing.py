@@ -1,0 +1,159 @@
+"""Objects in the landing bucket that erased persons' rows came from: listed, deleted, or rewritten without their records.
+
+In: a plan whose rows have left, and what is declared. Out: `Landed`, one for each object. The ledger first learns what a
+rewritten object will hold, and only then is it written. So the job knows its notice: same key, same bytes, a duplicate. Earlier
+versions that hold such records are deleted last. An object that somebody else writes meanwhile is left alone, and listed. Said
+again, it finds what is left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+from forebay.content.end import hash_of
+from forebay.content.limits import Limits
+from forebay.declaration.path import parse_path
+from forebay.declaration.service import Service
+from forebay.lake.layout import LEDGER
+from forebay.lake.objects import s3_client
+from forebay.operate.lake_view import LakeView, quoted
+from forebay.upkeep.erase.counts import change_hashes
+from forebay.upkeep.erase.due import erased_by
+from forebay.upkeep.erase.landed import Left, left_of
+from forebay.upkeep.erase.plan import Done, ErasePlan
+from forebay.upkeep.erase.rows import Erased
+
+__all__ = ["Landed", "clear_landing", "landed_of"]
+
+ASKED_AT_ONCE = 2000
+WRITTEN_MEANWHILE = "was written meanwhile"
+KEPT = (
+    *("CacheControl", "ContentDisposition", "ContentEncoding", "ContentLanguage", "ContentType", "Metadata"),
+    *("ServerSideEncryption", "SSEKMSKeyId", "StorageClass"),
+)
+"""What is said of an object, and stays said of it."""
+
+
+@dataclass(frozen=True)
+class Landed:
+    """`cleared`: no version of it holds a record of theirs any more. `why` it is not."""
+
+    bucket: str
+    key: str
+    cleared: bool = False
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class _Version:
+    """Of an object, with what is left of it. `id` is null where the bucket kept no versions when it was written."""
+
+    id: str
+    newest: bool
+    left: Left
+    said: Mapping[str, Any] = field(default_factory=dict)
+
+
+def landed_of(view: LakeView, done: Iterable[Done]) -> list[Landed]:
+    """The objects that their rows came from, in order."""
+    ids = sorted({file_id for one in done for file_id in one.files})
+    rows = _asked(view, "distinct bucket, key", "file_id in ({some})", ids)
+    return sorted({Landed(row["bucket"], row["key"]) for row in rows}, key=lambda one: (one.bucket, one.key))
+
+
+def clear_landing(
+    view: LakeView, service: Service, plan: ErasePlan, done: Iterable[Done], *, s3: Any = None
+) -> list[Landed]:
+    found, how = landed_of(view, done), service.privacy.landing if service.privacy else "list"
+    if how == "list" or not found:
+        return found
+    clearing = _Clearing(s3 or s3_client(), service, erased_by(plan, service), rewrites=how == "rewrite")
+    hashes = {one: new for one in found if (new := clearing.new_hash(one))}
+    change_hashes(view.lake, f"{plan.app_id}/landing", plan.number, _by_file(view, hashes))
+    return [clearing.clear(one, hashes.get(one)) for one in found]
+
+
+def _by_file(view: LakeView, hashes: Mapping[Landed, str]) -> dict[str, str]:
+    """Of all files that an object ever was."""
+    keys = {(one.bucket, one.key): new for one, new in hashes.items()}
+    rows = _asked(view, "file_id, bucket, key", "key in ({some})", sorted({key for _, key in keys}))
+    return {row["file_id"]: keys[where] for row in rows if (where := (row["bucket"], row["key"])) in keys}
+
+
+def _asked(view: LakeView, what: str, where: str, values: list[str]) -> Iterator[dict[str, Any]]:
+    for at in range(0, len(values), ASKED_AT_ONCE):
+        some = ", ".join(map(quoted, values[at : at + ASKED_AT_ONCE]))
+        yield from view.query(LEDGER, f"select {what} from t where {where.format(some=some)}")
+
+
+class _Clearing:
+    """Of a service's objects."""
+
+    def __init__(self, s3: Any, service: Service, erased: Erased, *, rewrites: bool) -> None:
+        self._s3, self._erased, self._rewrites = s3, erased, rewrites
+        exploded = [parse_path(one).keys for one in service.exploded]
+        self._paths = (service.subject, *(keys + service.subject for keys in exploded))
+
+    def new_hash(self, one: Landed) -> str:
+        """Of what is to be written, if anything is."""
+        try:
+            newest = next((self._looked(one, *found) for found in self._versions(one) if found[1]), None)
+        except ClientError:
+            return ""  # `clear` meets it again, and says why
+        return hash_of(newest.left.content) if newest and newest.left.content and self._rewrites else ""
+
+    def clear(self, one: Landed, known: str | None) -> Landed:
+        """`known` is the hash that the ledger has of what is written."""
+        try:
+            return self._cleared(one, known)
+        except ClientError as refused:
+            code = refused.response["Error"].get("Code", "")
+            return replace(one, why=WRITTEN_MEANWHILE if code == "PreconditionFailed" else f"S3 says {code}")
+
+    # --- inside ---
+
+    def _cleared(self, one: Landed, known: str | None) -> Landed:
+        why, gone, written, leaves = "", list[str](), "", False
+        for version in (self._looked(one, *found) for found in self._versions(one)):
+            why = why or version.left.unclear
+            if not version.left.records:
+                continue
+            if version.left.content and not self._rewrites:
+                why = why or "has records of others"
+                continue
+            if version.newest and version.left.content:
+                if hash_of(version.left.content) != known:
+                    return replace(one, why=WRITTEN_MEANWHILE)
+                written = self._write(one, version)
+            leaves = leaves or (version.newest and not written)
+            gone.append(version.id)
+        if leaves and gone != ["null"]:
+            self._s3.delete_object(Bucket=one.bucket, Key=one.key)  # a mark: no earlier version becomes the object
+        for version_id in gone:
+            if version_id != written:
+                self._s3.delete_object(Bucket=one.bucket, Key=one.key, VersionId=version_id)
+        return replace(one, cleared=not why, why=why)
+
+    def _versions(self, one: Landed) -> Iterator[tuple[str, bool]]:
+        """The newest one first."""
+        pages = self._s3.get_paginator("list_object_versions").paginate(Bucket=one.bucket, Prefix=one.key)
+        found = [version for page in pages for version in page.get("Versions", ()) if version["Key"] == one.key]
+        return ((version["VersionId"], version["IsLatest"]) for version in found)
+
+    def _looked(self, one: Landed, version_id: str, newest: bool) -> _Version:
+        answer = self._s3.get_object(Bucket=one.bucket, Key=one.key, VersionId=version_id)
+        if answer["ContentLength"] > (most := Limits().piece_bytes):
+            return _Version(version_id, newest, Left(unclear=f"is larger than {most:,} bytes"))
+        return _Version(version_id, newest, left_of(answer["Body"].read(), self._paths, self._erased), answer)
+
+    def _write(self, one: Landed, version: _Version) -> str:
+        """The id of the new version."""
+        said = {name: version.said[name] for name in KEPT if version.said.get(name)}
+        answer = self._s3.put_object(
+            Bucket=one.bucket, Key=one.key, Body=version.left.content, IfMatch=version.said["ETag"], **said
+        )
+        return str(answer.get("VersionId") or "null")

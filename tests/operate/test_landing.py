@@ -1,0 +1,207 @@
+"""Landed objects lose the records of erased persons as declared; others keep every byte, and the job knows what was written."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from forebay.content.end import hash_of
+from forebay.landed_file import LandedFile
+from forebay.ledger.versions import Claim, Earlier
+from forebay.operate import landing
+from forebay.privacy.secret import make_secret
+from tests.operate.command import given, ran
+from tests.operate.ledger import entry, write_ledger
+
+SERVICE = """
+name = "games"
+[privacy]
+subject = "user_id"
+secret = "{place}/secret"
+landing = "{how}"
+[[tables]]
+name = "alpha"
+"""
+ANNA, BEN = b'{"user_id": "anna-4711", "n": 1}\n', b'{"user_id":"ben-4712",  "n": 2.50}\n'
+
+
+class Bucket:
+    """The landing bucket, and the lake that its files were loaded into."""
+
+    def __init__(self, client: Any, place: Path) -> None:
+        self.client, self.place, self.name = client, place, f"landing-{uuid.uuid4().hex[:8]}"
+        client.create_bucket(Bucket=self.name, CreateBucketConfiguration={"LocationConstraint": "eu-west-1"})
+        make_secret(f"{place}/secret")
+
+    def keep_versions(self) -> None:
+        self.client.put_bucket_versioning(Bucket=self.name, VersioningConfiguration={"Status": "Enabled"})
+
+    def put(self, key: str, content: bytes, *, loaded: bool = True, **more: Any) -> None:
+        put = self.client.put_object(Bucket=self.name, Key=key, Body=content, **more)
+        if not loaded:
+            return
+        told = {"etag": put["ETag"].strip('"'), "version_id": put.get("VersionId"), "bucket": self.name}
+        text = gzip.decompress(content) if content[:2] == b"\x1f\x8b" else content
+        rows = text.count(b"user_id")
+        row = entry(key, **told, tables={"alpha": rows}, content_hash=hash_of(content))
+        users = ["anna-4711" if b"anna" in text else "ben-4712"] * rows
+        write_ledger(self.place / "lake", row)
+        write_deltalake(
+            self.place / "lake" / "alpha",
+            pa.table({"user_id": users, "_file_id": [row["file_id"]] * rows}),
+            mode="append",
+        )
+
+    def erase(self, how: str, *more: str) -> list[tuple[str, bool, str]]:
+        (self.place / "service.toml").write_text(SERVICE.format(place=self.place, how=how))
+        where = ("--lake", f"{self.place}/lake", "--service", f"{self.place}/service.toml")
+        status, _, said = given(("privacy", "erase", *(more or ("anna-4711",)), "--yes", *where), "")
+        assert status == 0, said
+        (report,) = map(json.loads, ran("privacy", "report", "1", *where).splitlines())
+        return [(one["key"], one["cleared"], one["why"]) for one in report["landing"]]
+
+    def now(self, key: str) -> bytes | None:
+        try:
+            return bytes(self.client.get_object(Bucket=self.name, Key=key)["Body"].read())
+        except self.client.exceptions.NoSuchKey:
+            return None
+
+    def everything(self) -> bytes:
+        found = self.client.list_object_versions(Bucket=self.name).get("Versions", ())
+        return b"".join(
+            self.client.get_object(Bucket=self.name, Key=one["Key"], VersionId=one["VersionId"])["Body"].read()
+            for one in found
+        )
+
+    def versions(self, key: str) -> int:
+        found = self.client.list_object_versions(Bucket=self.name, Prefix=key).get("Versions", ())
+        return sum(one["Key"] == key for one in found)
+
+
+@pytest.fixture(params=["plain", "versioned", "versioned-later"])
+def bucket(request: pytest.FixtureRequest, s3: str, tmp_path: Path) -> Bucket:
+    made = Bucket(boto3.client("s3", endpoint_url=s3, region_name="eu-west-1"), tmp_path)
+    if request.param == "versioned":
+        made.keep_versions()
+    made.put("mixed.json", ANNA + BEN + ANNA, ContentType="x/y", Metadata={"from": "sdk"})
+    made.put("mixed.json.more", BEN)
+    made.put("only.json", ANNA)
+    made.put("packed.gz", gzip.compress(BEN + ANNA))
+    made.put("odd.csv", b"user_id,n\nanna-4711,3\n")
+    made.put("others.json", BEN)
+    if request.param == "versioned-later":
+        made.keep_versions()
+    return made
+
+
+def test_by_default_objects_are_only_listed(bucket: Bucket) -> None:
+    before = bucket.everything()
+    assert bucket.erase("list") == [(key, False, "") for key in ("mixed.json", "odd.csv", "only.json", "packed.gz")]
+    assert bucket.everything() == before
+
+
+def test_delete_takes_what_holds_nothing_else(bucket: Bucket) -> None:
+    others = "has records of others"
+    assert bucket.erase("delete") == [
+        ("mixed.json", False, others),
+        ("odd.csv", False, "is no file of one JSON object a line"),
+        ("only.json", True, ""),
+        ("packed.gz", False, others),
+    ]
+    assert (bucket.now("only.json"), bucket.versions("only.json")) == (None, 0)
+    assert bucket.now("mixed.json") == ANNA + BEN + ANNA
+
+
+def test_rewrite_leaves_every_byte_of_others_and_what_is_said_of_the_object(bucket: Bucket) -> None:
+    assert [cleared for _, cleared, _ in bucket.erase("rewrite")] == [True, False, True, True]
+    assert (bucket.now("mixed.json"), bucket.now("only.json")) == (BEN, None)
+    assert gzip.decompress(bucket.now("packed.gz") or b"") == BEN
+    assert bucket.now("mixed.json.more") == bucket.now("others.json") == BEN
+    assert [bucket.versions(key) for key in ("mixed.json", "only.json", "packed.gz")] == [1, 0, 1]
+    told = bucket.client.head_object(Bucket=bucket.name, Key="mixed.json")
+    assert (told["ContentType"], told["Metadata"]) == ("x/y", {"from": "sdk"})
+    assert bucket.everything().count(b"anna-4711") == 1  # of the CSV, which is listed
+
+
+@pytest.mark.parametrize("rule", ["append", "ignore", "replace"])
+def test_the_notice_of_what_was_rewritten_is_a_duplicate(bucket: Bucket, rule: Any) -> None:
+    bucket.erase("rewrite")
+    new = bucket.client.head_object(Bucket=bucket.name, Key="mixed.json")
+    file = LandedFile(bucket.name, "mixed.json", 1, new["ETag"].strip('"'), new.get("VersionId"))
+    rows = DeltaTable(bucket.place / "lake/_forebay/ledger").to_pyarrow_table().to_pylist()
+    earlier = [
+        Earlier(LandedFile(row["bucket"], row["key"], row["size"], row["etag"], row["version_id"]), row)
+        for row in rows
+        if row["key"] == "mixed.json"
+    ]
+    claim = Claim([file], {(file.bucket, file.key): earlier}, lambda key: rule)
+    (left_out,) = claim.decided({file.file_id: hash_of(bucket.now("mixed.json") or b"")}).left_out
+    assert left_out.outcome == "duplicate"
+
+
+def test_earlier_versions_with_their_records_go_and_others_stay(bucket: Bucket) -> None:
+    bucket.keep_versions()
+    bucket.put("mixed.json", BEN + BEN, loaded=False)
+    bucket.put("only.json", BEN, loaded=False)
+    bucket.put("only.json", ANNA + ANNA, loaded=False)
+    bucket.erase("rewrite")
+    assert (bucket.now("mixed.json"), bucket.versions("mixed.json")) == (BEN + BEN, 1)
+    assert (bucket.now("only.json"), bucket.versions("only.json")) == (None, 1), "no earlier version is the object now"
+
+
+def test_an_object_that_somebody_writes_meanwhile_is_left_and_listed(
+    bucket: Bucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    look = landing._Clearing._write
+
+    def write(self: Any, one: Any, version: Any) -> str:
+        bucket.put("mixed.json", ANNA + BEN + BEN, loaded=False)
+        return look(self, one, version)
+
+    monkeypatch.setattr(landing._Clearing, "_write", write)
+    assert bucket.erase("rewrite")[0] == ("mixed.json", False, "was written meanwhile")
+    assert bucket.now("mixed.json") == ANNA + BEN + BEN
+
+
+class Killed(BaseException):
+    """The process is no more."""
+
+
+def test_stopped_after_any_write_to_the_bucket_it_goes_on(bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
+    make: Callable[[], Any] = landing.s3_client
+    for allowed in range(20):
+        left = [allowed]
+
+        def dying() -> Any:
+            client = make()
+            for name in ("put_object", "delete_object"):
+                setattr(client, name, counted(getattr(client, name)))
+            return client
+
+        def counted(call: Callable[..., Any], left: list[int] = left) -> Callable[..., Any]:
+            def count(**asked: Any) -> Any:
+                if not left[0]:
+                    raise Killed
+                left[0] -= 1
+                return call(**asked)
+
+            return count
+
+        monkeypatch.setattr(landing, "s3_client", dying)
+        try:
+            bucket.erase("rewrite", *(["--now"] if allowed else []))
+            break
+        except Killed:
+            continue
+    assert allowed > 1
+    assert (bucket.now("mixed.json"), bucket.versions("mixed.json"), bucket.now("only.json")) == (BEN, 1, None)
+    assert gzip.decompress(bucket.now("packed.gz") or b"") == BEN
