@@ -59,6 +59,11 @@ class Vault(Construct):
         self._write(role, because, deletes)
         grants.allow(role, "MakeKeysOfVault", ["kms:GenerateDataKey"], [self.key.key_arn])
 
+    def let_in_upkeep(self, role: iam.IGrantable) -> None:
+        """To delete rows past their days, and to put files together. It has no right on the key, so it decrypts nothing."""
+        because = "data files of the vault's table get names of their own"
+        self._write(role, because, [self.bucket.arn_for_objects(f"{self.prefix}*")])
+
     def let_in_users(self, role: iam.IGrantable) -> None:
         """To show, to encrypt by a newer key, and to delete."""
         because = "whom the vault is about, and where his rows are, only its table knows"

@@ -66,7 +66,7 @@ def test_the_job_makes_keys_and_only_the_vaults_users_decrypt_with_them(kept_apa
         "VaultUser": {"kms:Decrypt", "kms:ReEncryptFrom", "kms:ReEncryptTo", "kms:DescribeKey"},
     }
     in_bucket = {role for role, found in of_roles.items() if any(BUCKET.search(on) for _, on in found)}
-    assert in_bucket == {"IngestRole", "VaultUser"}
+    assert in_bucket == {"IngestRole", "MaintainRole", "VaultUser"}
     of_secret = {role for role, found in of_roles.items() if any("studio-secrets/tokens" in on for _, on in found)}
     assert of_secret == {"IngestRole", "MaintainRole", "VaultUser"}
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -13,13 +15,17 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from deltalake import DeltaTable, write_deltalake
 
 from forebay.declaration.service import load_service
-from forebay.operate.person import forget, known_to_vault
+from forebay.lake.objects import FolderObjects
+from forebay.operate.person import known_to_vault
 from forebay.privacy.keys import add_local_key, vault_key
 from forebay.privacy.secret import make_secret, secret_at
 from forebay.privacy.token import token_of
 from forebay.privacy.vault import key_data, value_data, values_of
 from forebay.privacy.wrapping import _made
+from forebay.upkeep.erase.plan import ErasePlan
+from forebay.upkeep.erase.vault import forget
 from tests.operate.command import failed, ran
+from tests.walk import telling
 
 SERVICE = """
 name = "studio"
@@ -90,9 +96,87 @@ def test_the_vault_forgets_a_person_whole_and_keeps_the_others(place: Path) -> N
     rows = DeltaTable(values).to_pyarrow_table()
     write_deltalake(values, rows.set_column(4, "subjects", pa.array([[ben]])), mode="append")
     assert known_to_vault(service, [anna, ben, "tok_nobody"]) == {anna, ben}
-    assert forget(service, [anna, "tok_nobody"]) == 1
-    assert forget(service, [anna, "tok_nobody"]) == 0
+    plan = ErasePlan(1, "", "studio", (anna, "tok_nobody"))
+    assert [forget(service, plan), forget(service, plan)] == [1, 0]
     assert known_to_vault(service, [anna, ben]) == {ben}
     assert show(place, "anna") == ""
     files = list(Path(values).rglob("*.parquet"))
     assert [pq.read_table(file)["subjects"].to_pylist() for file in files if "_delta_log" not in str(file)] == [[[ben]]]
+
+
+def anna_and_ben(place: Path, *subjects: str, service: str = "studio") -> str:
+    """More rows of the vault, like Anna's."""
+    values = values_of(f"{place}/vault")
+    row = DeltaTable(values).to_pyarrow_table().slice(0, 1).to_pylist()[0]
+    tokens = [token_of(name, secret_at(f"{place}/secret")) for name in subjects]
+    write_deltalake(values, pa.Table.from_pylist([{**row, "subjects": tokens, "service": service}]), mode="append")
+    return values
+
+
+def of_anna(place: Path) -> ErasePlan:
+    return ErasePlan(1, "", "studio", (token_of("anna", secret_at(f"{place}/secret")),))
+
+
+def test_keys_in_files_of_writers_that_died_are_forgotten_too(place: Path) -> None:
+    values = anna_and_ben(place, "ben", "anna")
+    live = next(Path(values).glob("*.parquet"))
+    (Path(values) / "part-of-a-dead-writer.parquet").write_bytes(live.read_bytes())
+    (Path(values) / "part-of-a-writer-at-work.parquet").write_bytes(b"PAR1")
+    key = key_of_anna(place)
+    assert forget(load_service(f"{place}/service.toml"), of_anna(place)) == 2
+    (Path(values) / "part-of-a-writer-at-work.parquet").unlink()
+    assert telling(place / "vault", key) == []
+
+
+def test_another_service_in_the_same_vault_keeps_its_rows(place: Path) -> None:
+    values = anna_and_ben(place, "anna", service="other")
+    assert forget(load_service(f"{place}/service.toml"), of_anna(place)) == 1
+    assert DeltaTable(values).to_pyarrow_table()["service"].to_pylist() == ["other"]
+
+
+def test_a_batch_that_fills_the_vault_meanwhile_loses_nothing(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    once, done = FolderObjects.write_once, []
+
+    def first_others(self: FolderObjects, name: str, content: bytes) -> bool:
+        if not done:
+            done.append(anna_and_ben(place, "ben"))
+        return once(self, name, content)
+
+    monkeypatch.setattr(FolderObjects, "write_once", first_others)
+    assert forget(load_service(f"{place}/service.toml"), of_anna(place)) == 1
+    assert DeltaTable(done[0]).to_pyarrow_table().num_rows == 1
+
+
+class Killed(BaseException):
+    """The process is no more."""
+
+
+def test_stopped_at_any_step_the_vault_forgets_in_the_end(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    key, service = key_of_anna(place), load_service(f"{place}/service.toml")
+    anna_and_ben(place, "ben", "anna")
+    noted: list[int] = []
+    for allowed in range(20):
+        left = [allowed]
+        with monkeypatch.context() as patched:
+            for name in ("write", "write_once", "delete"):
+                patched.setattr(FolderObjects, name, dying(getattr(FolderObjects, name), left))
+            try:
+                forget(service, of_anna(place), note=lambda done: noted.append(done.rows))
+                break
+            except Killed:
+                continue
+    assert (allowed > 1, max(noted), telling(place / "vault", key)) == (True, 2, [])
+
+
+def key_of_anna(place: Path) -> bytes:
+    return bytes(DeltaTable(values_of(f"{place}/vault")).to_pyarrow_table()["key"][0].as_py())
+
+
+def dying(effect: Callable[..., Any], left: list[int]) -> Callable[..., Any]:
+    def dies(objects: FolderObjects, *more: Any) -> Any:
+        if not left[0]:
+            raise Killed
+        left[0] -= 1
+        return effect(objects, *more)
+
+    return dies

@@ -100,12 +100,16 @@ class Privacy(Declared):
         "machine a file, which `forebay privacy rotate` makes",
     )
 
+    vault_keep_days: int = Field(
+        0, ge=0, description="for how many days the vault keeps values; maintenance deletes older ones. 0: for ever"
+    )
+
     @model_validator(mode="after")
     def _has_a_vault(self) -> Privacy:
         if any(one.vault for one in self.personal):
             if missing := [name for name in ("subject", "vault", "vault_key") if not getattr(self, name)]:
                 raise ValueError(f"has a field for the vault, so it needs {' and '.join(missing)}")
-        elif self.vault or self.vault_key:
+        elif self.vault or self.vault_key or self.vault_keep_days:
             raise ValueError("has a vault, and no field goes there: give one vault = true")
         return self
 
@@ -126,7 +130,7 @@ class Privacy(Declared):
     @property
     def without_vault(self) -> Privacy:
         personal = tuple(one.model_copy(update={"vault": False}) for one in self.personal)
-        return self.model_copy(update={"personal": personal, "vault": "", "vault_key": ""})
+        return self.model_copy(update={"personal": personal, "vault": "", "vault_key": "", "vault_keep_days": 0})
 
     @model_validator(mode="after")
     def _has_a_secret_for_tokens(self) -> Privacy:

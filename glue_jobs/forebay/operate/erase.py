@@ -41,7 +41,7 @@ from forebay.lake.objects import open_objects
 from forebay.operate.erase_report import report_of
 from forebay.operate.lake_view import LakeView, quoted
 from forebay.operate.landing import clear_landing
-from forebay.operate.person import forget, known_to_vault
+from forebay.operate.person import known_to_vault
 from forebay.privacy.erased import add_erased, erased_at, newest_list
 from forebay.privacy.secret import secret_at
 from forebay.privacy.token import token_of
@@ -49,6 +49,7 @@ from forebay.upkeep.erase.counts import HELD, change_ledger
 from forebay.upkeep.erase.due import erasure_of, gone_from, tables_due
 from forebay.upkeep.erase.plan import Done, ErasePlan, Erasures
 from forebay.upkeep.erase.table import Refused, TableErasure, Tally
+from forebay.upkeep.erase.vault import forget
 
 __all__ = ["Outlook", "begin", "carry_out", "erase_now", "last_version", "look", "unfinished"]
 
@@ -151,9 +152,7 @@ def carry_out(
             assert ledger is not None
             plan = replace(plan, erased=erased, ledger_version=ledger.version())
             erasures.keep(plan)
-        if gone := forget(service, plan.tokens):
-            plan = replace(plan, vault_rows=plan.vault_rows + gone)
-            erasures.keep(plan)
+        plan = _forgotten(service, plan, erasures)
         for name in tables_of_service(view, service):
             lease.check()
             tell(f"{name} ...")
@@ -265,6 +264,18 @@ def _counted(view: LakeView, plan: ErasePlan, done: Iterable[Done]) -> dict[str,
             for file_id, rows in one.files.items():
                 leaving.setdefault(file_id, {})[one.table] = rows
     return leaving
+
+
+def _forgotten(service: Service, plan: ErasePlan, erasures: Erasures) -> ErasePlan:
+    """By the vault. What was noted stays said, also where the rows had left when the run died."""
+    noted = [plan]
+
+    def note(done: Done) -> None:
+        noted.append(replace(plan, vault_rows=max(plan.vault_rows, done.rows)))
+        erasures.keep(noted[-1])
+
+    forget(service, plan, note=note)
+    return noted[-1]
 
 
 def _wait_for_batches(

@@ -1,5 +1,4 @@
 """What a vault holds of a person: the values, decrypted, with the place of each. Only for who may decrypt with the vault's key.
-And how a vault forgets persons: rows and keys are deleted, and the data files that held them.
 
 In: a subject, as itself or as its token, and the declarations. Out: its values, oldest first. Nobody whom the vault knows is an
 empty answer. What this account may not read or decrypt is `InvalidConfiguration`; a row that was changed since is `Halt`.
@@ -25,7 +24,7 @@ from forebay.privacy.token import token_of
 from forebay.privacy.vault import VALUES, key_data, value_data
 from forebay.privacy.wrapping import opened
 
-__all__ = ["VaultValue", "forget", "known_to_vault", "vault_values", "vaulted"]
+__all__ = ["VaultValue", "known_to_vault", "vault_values", "vaulted"]
 
 NONCE_BYTES = 12
 ASKED_AT_ONCE = 100
@@ -73,16 +72,6 @@ def known_to_vault(service: Service, tokens: Collection[str]) -> set[str]:
     return found & set(tokens)
 
 
-def forget(service: Service, tokens: Collection[str]) -> int:
-    """How many rows left. Only files that the table's log calls removed are deleted: a batch may be writing others."""
-    gone = 0
-    for vault, some in _asked(service, tokens):
-        if (table := vault.table(VALUES)) is not None:
-            gone += int(table.delete(_of(service, some))["num_deleted_rows"])
-            table.vacuum(retention_hours=0, dry_run=False, enforce_retention_duration=False, full=False)
-    return gone
-
-
 def _asked(service: Service, tokens: Collection[str]) -> Iterator[tuple[LakeView, list[str]]]:
     if service.privacy is not None and service.privacy.vault:
         vault, ordered = LakeView(service.privacy.vault), sorted(tokens)
@@ -90,7 +79,6 @@ def _asked(service: Service, tokens: Collection[str]) -> Iterator[tuple[LakeView
 
 
 def _of(service: Service, tokens: Collection[str]) -> str:
-    """delta-rs takes no array in what it deletes by."""
     named = " or ".join(f"array_has(subjects, {quoted(token)})" for token in tokens)
     return f"service = {quoted(service.name)} and ({named})"
 

@@ -2,7 +2,7 @@
 
 * `plan` who is erased, and how far it is      * `places` where a table says whose a row is
 * `rows` the rows of a data file      * `table` one table, in one commit
-* `purge` what is gone from disk      * `due` and when
+* `purge` what is gone from disk      * `due` and when      * `vault` what it forgets
 * `counts` the ledger, after rows left      * `age` rows that are kept no longer      * `landed` what is left of an object
 
 No Spark. The run is `forebay.operate.erase`.

@@ -21,7 +21,7 @@ from forebay.lake.objects import Objects
 from forebay.upkeep.erase.places import Place
 from forebay.upkeep.erase.rows import Erased, found_in
 
-__all__ = ["WriteCheckpoint", "purge"]
+__all__ = ["WriteCheckpoint", "delete_old_files", "purge"]
 
 WriteCheckpoint = Callable[[int], None]
 """Of this version of the table. Jobs have Delta Kernel for it, the command line delta-rs."""
@@ -38,7 +38,14 @@ def purge(
     listing = list_log(table)
     if listing.checkpoint_version < listing.version:
         write_checkpoint(listing.version)
-    doomed = [*_old_log(table, since), *_old_files(table, places, erased)]
+    doomed = list(_old_log(table, since))
+    table.delete(doomed)
+    return len(doomed) + delete_old_files(table, places, erased)
+
+
+def delete_old_files(table: Objects, places: Sequence[Place], erased: Erased) -> int:
+    """Data files with such rows that are not live."""
+    doomed = list(_old_files(table, places, erased))
     table.delete(doomed)
     return len(doomed)
 

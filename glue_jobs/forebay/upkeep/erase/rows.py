@@ -37,11 +37,12 @@ LINE = "line"
 
 @dataclass(frozen=True)
 class Erased:
-    """Who they are, and the secret that tells."""
+    """Who they are, and the secret that tells. `shared`: several services keep their rows in one table, as in a vault."""
 
     tokens: frozenset[str]
     secret: bytes
     service: str = ""
+    shared: bool = False
 
 
 @dataclass
@@ -74,7 +75,7 @@ def found_in(file: BinaryIO, places: Sequence[Place], erased: Erased, partition:
     for group in range(parquet.num_row_groups):
         rows = plain(parquet.read_row_group(group, columns=columns))
         which = _which(rows, places, erased, of_all)
-        if which is not None and OF_SERVICE in there and LINE in there:
+        if which is not None and OF_SERVICE in there and (LINE in there or erased.shared):
             ours = pc.fill_null(pc.equal(rows[OF_SERVICE].combine_chunks(), erased.service), False)
             which = [tokens if own else set() for tokens, own in zip(which, ours.to_pylist(), strict=True)]
         theirs = None if which is None else pa.array([bool(tokens) for tokens in which], pa.bool_())
@@ -180,6 +181,9 @@ def _hits(column: Any, path: Keys, erased: Erased, *, text: bool) -> Iterator[tu
         yield from _in_texts(column, path, erased)
     elif not path and not pa.types.is_nested(column.type):
         yield from _in_values(column, erased)
+    elif not path and pa.types.is_list(column.type) and not pa.types.is_nested(column.type.value_type):
+        rows = pc.list_parent_indices(column)
+        yield from ((rows[at].as_py(), tokens) for at, tokens in _in_values(pc.list_flatten(column), erased))
     elif pa.types.is_nested(column.type):
         for at, value in enumerate(column.to_pylist()):
             if tokens := {remembered_token(one, erased.secret) for one in _inside(value, path)} & erased.tokens:

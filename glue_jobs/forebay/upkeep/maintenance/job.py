@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -21,7 +21,7 @@ from forebay.declaration.service import Service, load_service
 from forebay.errors import ForebayError
 from forebay.events import Emit
 from forebay.lake.health import HealthMeasured, HealthRecords, seen_in
-from forebay.lake.lease import Lease
+from forebay.lake.lease import Lease, LeaseHeld, hold
 from forebay.lake.log.tables import own_tables, tables_of
 from forebay.lake.objects import Found, open_objects, s3_client_for
 from forebay.lake.safety import session_for
@@ -42,6 +42,7 @@ from forebay.upkeep.maintenance.events import (
 from forebay.upkeep.maintenance.expiry import expire, keep_days_of
 from forebay.upkeep.maintenance.orphans import orphans_of, remains_of
 from forebay.upkeep.maintenance.retention import Retention, retention_of
+from forebay.upkeep.maintenance.vault import tend_vault
 from forebay.upkeep.run import RunResult, TableResult, over_tables, report_unfinished
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
 
 __all__ = ["MaintenanceResult", "TableMaintenance", "maintain"]
 
+VAULT, MAINTAINED = "the vault", "maintained"
 YOUNG = timedelta(days=7)
 """A file so young may be of a writer that has still to commit."""
 
@@ -92,6 +94,8 @@ def maintain(settings: MaintainSettings, *, emit: Emit, stop: threading.Event | 
             at_once=settings.tables_at_once,
             stop=stop,
         )
+        if not settings.table_names and not stop.is_set():
+            ran = (*ran, *run.vault())
     remains = run.remains(tables) if settings.vacuum == "full" and not settings.table_names else {}
     done = MaintenanceResult(tables=ran, remains=remains, deleted=settings.yes)
     _report(done, service.name, time.monotonic() - began, emit)
@@ -162,6 +166,34 @@ class _Run:
             )
         seconds = round(time.monotonic() - began, 3)
         return TableMaintenance(table=name, cared=cared, retention=retention, orphans=tuple(orphans), seconds=seconds)
+
+    def vault(self) -> Iterator[TableMaintenance]:
+        """Of this service, if it has one. It lies apart from the lake, and several lakes may share it."""
+        from py4j.protocol import Py4JError
+        from pyspark.errors import PySparkException
+
+        if self._service.privacy is None or not self._service.privacy.vault:
+            return
+        began = time.monotonic()
+        try:
+            lease = hold(f"{self._service.privacy.vault}/{MAINTAINED}", wait_s=0)
+        except LeaseHeld as taken:
+            yield TableMaintenance(
+                table=VAULT, reason="busy", detail=f"{taken.holder} works on it; the next run takes it"
+            )
+            return
+        try:
+            after = self._settings.checkpoint_after
+            cared = tend_vault(self._spark, self._service, now=datetime.now(UTC), checkpoint_after=after)
+        except (PySparkException, Py4JError, ClientError, BotoCoreError, OSError, ForebayError) as failure:
+            yield TableMaintenance(
+                table=VAULT, reason="failed", detail=f"{type(failure).__name__}: {sentence_of(failure)}"
+            )
+        else:
+            seconds = round(time.monotonic() - began, 3)
+            yield TableMaintenance(table=VAULT, cared=cared, retention=Retention(None, {}), seconds=seconds)
+        finally:
+            lease.let_go()
 
     def remains(self, tables: Sequence[str]) -> dict[str, tuple[Found, ...]]:
         """Of tables that were dropped."""

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 
-__all__ = ["Retention", "retention_of"]
+__all__ = ["FILES", "LOG", "Retention", "retention_of"]
 
 FILES, LOG = "delta.deletedFileRetentionDuration", "delta.logRetentionDuration"
 USUAL_FILES, USUAL_LOG = timedelta(days=7), timedelta(days=30)

@@ -6,11 +6,13 @@ import json
 import os
 import sys
 import time
+from collections import Counter
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, write_deltalake
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
@@ -238,6 +240,36 @@ def test_what_cannot_be_maintained_is_named_and_the_others_go_on(small: SmallLak
 
 
 # --- persons and old rows ---
+
+
+VAULT = """[privacy]
+subject = "user_id"
+secret = "{0}/secret"
+vault = "{0}/vault"
+vault_key = "{0}/key"
+vault_keep_days = 30
+personal = [{{ path = "email", vault = true }}]
+[[tables]]
+name = "alpha"
+"""
+
+
+def test_the_table_of_a_vault_loses_old_rows_and_small_files(small: SmallLake, tmp_path: Path) -> None:
+    small.fill(files=1)
+    service, today, vault = small.declare(VAULT.format(tmp_path)), datetime.now(UTC).date(), tmp_path / "vault/values"
+    for days, of in ((1, "studio"), (31, "studio"), (31, "casual")):
+        for number in range(9):
+            row = pa.table({"day": [today - timedelta(days=days)], "service": [of], "n": [number]})
+            write_deltalake(vault, row, mode="append", partition_by=["day"])
+    ran = small.maintain(service=service)
+    assert [(one.table, one.reason, one.detail) for one in ran.tables if one.reason] == []
+    assert [one.table for one in ran.tables] == ["alpha", "the vault"]
+    left = DeltaTable(vault)
+    found = Counter((row["day"], row["service"]) for row in left.to_pyarrow_table().to_pylist())
+    assert found == {(today - timedelta(days=1), "studio"): 9, (today - timedelta(days=31), "casual"): 9}
+    assert len(left.file_uris()) == 2
+    assert small.maintain(service=service).status == 0
+    assert DeltaTable(vault).version() == left.version() + 2, "a VACUUM says when it begins and when it ends"
 
 
 def test_rows_past_their_time_and_erased_persons_leave_where_delta_rs_is_not_installed(

@@ -1,0 +1,49 @@
+"""A vault forgets persons: rows and keys leave its table, and every file that held them goes at once.
+
+In: a plan whose persons no batch brings any more. Out: how many rows left. Nobody travels back in a vault. Files of writers
+that died hold keys as well, so all files that are not live are looked into. Said again, it does what is left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any, BinaryIO
+
+from forebay.declaration.service import Service
+from forebay.lake.log.listing import NoTable
+from forebay.lake.log.live_file import LiveFile
+from forebay.lake.objects import open_objects
+from forebay.privacy.vault import values_of
+from forebay.upkeep.erase.due import erased_by
+from forebay.upkeep.erase.places import Place
+from forebay.upkeep.erase.plan import Done, ErasePlan
+from forebay.upkeep.erase.purge import delete_old_files
+from forebay.upkeep.erase.rows import Found, found_in
+from forebay.upkeep.erase.table import Leaving, TableErasure
+
+__all__ = ["forget"]
+
+SUBJECTS = (Place("subjects"),)
+
+
+def forget(
+    service: Service, plan: ErasePlan, *, note: Callable[[Done], None] = lambda done: None, s3: Any = None
+) -> int:
+    """`note` is told before they leave. Where no vault is declared, or nothing was kept yet, there is nothing to do."""
+    if service.privacy is None or not service.privacy.vault:
+        return 0
+    table = open_objects(values_of(service.privacy.vault), s3=s3)
+    erased = replace(erased_by(plan, service), shared=True)
+
+    def find(content: BinaryIO, file: LiveFile) -> Found:
+        return found_in(content, SUBJECTS, erased)
+
+    what = Leaving(plan.app_id, plan.number, lambda snapshot: find)
+    try:
+        done = TableErasure("the vault", table, what, keep=timedelta(), note=note).erase(None)
+    except NoTable:
+        return 0
+    delete_old_files(table, SUBJECTS, erased)
+    return done.rows
