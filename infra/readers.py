@@ -26,7 +26,8 @@ __all__ = ["analyst", "grant_tables", "operator", "read_secret", "vault_user"]
 
 
 def analyst(scope: Construct, on: Foundation) -> iam.Role | None:
-    """Reads tables, through Athena or directly: neither the ledger, nor what was quarantined or parked."""
+    """Reads tables, through Athena or directly: neither the ledger, nor what was quarantined or parked; nor that of lakes
+    that lie in folders of this one's bucket."""
     if not on.settings.analysts:
         return None
     role = _role(scope, on, "analyst", on.settings.analysts)
@@ -36,7 +37,7 @@ def analyst(scope: Construct, on: Foundation) -> iam.Role | None:
             sid="NothingOfForebaysOwn",
             effect=iam.Effect.DENY,
             actions=["s3:GetObject"],
-            resources=[on.lake.arn_of(f"{OWN}*")],
+            resources=[on.lake.arn_of(f"{OWN}*"), on.lake.arn_of(f"*/{OWN}*")],
         )
     )
     grants.look_up_tables(role, on.lake.catalog)

@@ -140,7 +140,9 @@ def test_erased_persons_are_nowhere_and_others_keep_all(told: Story, tmp_path: P
     left = kept(told, vault)
     assert telling(left, *ERASED) == []
     assert telling(left, *keys) == []
-    assert [one for one in told.events if any(user in repr(one) for user in (*ERASED, *OTHERS))] == [], "logs name nobody"
+    assert [one for one in told.events if any(user in repr(one) for user in (*ERASED, *OTHERS))] == [], (
+        "logs name nobody"
+    )
     assert {table: of_others(told.rows(table)) for table in tables} == before
     assert {table: len(told.rows(table)) for table in tables} == {table: len(rows) for table, rows in before.items()}
     assert [row["ticks"] for row in told.rows("all_ticks")] == [len(told.rows("ticks"))]

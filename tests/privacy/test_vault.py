@@ -4,24 +4,36 @@ from __future__ import annotations
 
 import pytest
 
+from forebay.declaration.privacy import Privacy
 from forebay.errors import InvalidConfiguration
 from forebay.privacy.vault import must_lie_apart
 
 
+def privacy(**places: str) -> Privacy:
+    kept = {"vault": "s3://apart/vault", "vault_key": "alias/v", "secret": "s3://apart/secret", **places}
+    return Privacy(subject="user_id", personal=[{"path": "email", "vault": True}], **kept)  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize(
-    ("vault", "lake"),
+    ("place", "lake"),
     [
         ("s3://studio/lake/vault", "s3://studio/lake"),
-        ("s3a://studio/lake/", "s3://studio/lake"),
+        ("s3a://studio/lake/x", "s3://studio/lake"),
         ("s3://studio/lake", "s3://studio/lake/games"),
         ("/data/lake/../lake/vault", "file:///data/lake"),
     ],
 )
-def test_a_vault_within_a_lake_is_refused(vault: str, lake: str) -> None:
-    with pytest.raises(InvalidConfiguration, match="is not apart from the lake"):
-        must_lie_apart(vault, lake)
+@pytest.mark.parametrize("name", ["vault", "secret"])
+def test_a_vault_or_a_secret_within_a_lake_is_refused(name: str, place: str, lake: str) -> None:
+    with pytest.raises(InvalidConfiguration, match=rf"privacy\.{name}: {place} is not apart from the lake"):
+        must_lie_apart(privacy(**{name: place}), lake)
 
 
-def test_a_vault_may_be_a_neighbour() -> None:
-    must_lie_apart("s3://studio/lake-vault", "s3://studio/lake")
-    must_lie_apart("/data/vault", "file:///data/lake")
+def test_a_key_in_a_file_of_the_lake_is_refused() -> None:
+    with pytest.raises(InvalidConfiguration, match=r"privacy\.vault_key"):
+        must_lie_apart(privacy(vault_key="/data/lake/key"), "/data/lake")
+
+
+def test_they_may_be_neighbours() -> None:
+    must_lie_apart(privacy(vault="s3://studio/lake-vault", secret="s3://studio/lake-secret"), "s3://studio/lake")
+    must_lie_apart(privacy(vault="/data/vault", vault_key="/data/key"), "file:///data/lake")

@@ -63,8 +63,8 @@ MERGED_AT_ONCE = 1
 def _check(spark: SparkSession, lake: str, service: Service) -> None:
     """What the declarations' text alone does not tell."""
     check_expressions(spark, service)
-    if service.privacy is not None and service.privacy.vault:
-        must_lie_apart(service.privacy.vault, lake)
+    if service.privacy is not None:
+        must_lie_apart(service.privacy, lake)
 
 
 def ingest(settings: IngestSettings, *, emit: Emit, stop: threading.Event) -> None:

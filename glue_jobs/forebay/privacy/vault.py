@@ -14,7 +14,9 @@ removing the data files that held them.
 from __future__ import annotations
 
 from forebay.address import overlap
+from forebay.declaration.privacy import Privacy
 from forebay.errors import InvalidConfiguration
+from forebay.privacy.keys import is_local
 
 __all__ = ["COLUMNS", "VALUES", "key_data", "must_lie_apart", "value_data", "values_of", "wrapping_of"]
 
@@ -29,12 +31,14 @@ COLUMNS = (
 encrypted is 12 bytes of nonce, the ciphertext, and 16 bytes of tag: AES-256-GCM."""
 
 
-def must_lie_apart(vault: str, lake: str) -> None:
-    """Who reads the lake must not read the vault."""
-    if overlap(vault, lake):
-        raise InvalidConfiguration.one(
-            "privacy.vault", f"{vault} is not apart from the lake {lake}", "name another place"
-        )
+def must_lie_apart(privacy: Privacy, lake: str) -> None:
+    """Who reads the lake must read neither the vault nor what opens it, nor the secret by which tokens can be tried."""
+    keys = {"vault_key": privacy.vault_key} if is_local(privacy.vault_key) else {}
+    for name, place in {"vault": privacy.vault, "secret": privacy.secret, **keys}.items():
+        if place and overlap(place, lake):
+            raise InvalidConfiguration.one(
+                f"privacy.{name}", f"{place} is not apart from the lake {lake}", "name another place"
+            )
 
 
 def values_of(vault: str) -> str:
