@@ -9,7 +9,9 @@ again, it finds what is left.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
 from typing import Any
 
 from botocore.exceptions import ClientError
@@ -30,6 +32,7 @@ from forebay.upkeep.erase.rows import Erased
 __all__ = ["Landed", "clear_landing", "landed_of"]
 
 ASKED_AT_ONCE = 2000
+OBJECTS_AT_ONCE = 8
 WRITTEN_MEANWHILE = "was written meanwhile"
 KEPT = (
     *("CacheControl", "ContentDisposition", "ContentEncoding", "ContentLanguage", "ContentType", "Metadata"),
@@ -72,9 +75,11 @@ def clear_landing(
     if how == "list" or not found:
         return found
     clearing = _Clearing(s3 or s3_client(), service, erased_by(plan, service), rewrites=how == "rewrite")
-    hashes = {one: new for one in found if (new := clearing.new_hash(one))}
-    change_hashes(view.lake, f"{plan.app_id}/landing", plan.number, _by_file(view, hashes))
-    return [clearing.clear(one, hashes.get(one)) for one in found]
+    with ThreadPoolExecutor(OBJECTS_AT_ONCE) as threads:
+        looked = zip(found, threads.map(clearing.new_hash, found), strict=True)
+        hashes = {one: new for one, new in looked if new}
+        change_hashes(view.lake, f"{plan.app_id}/landing", plan.number, _by_file(view, hashes))
+        return list(threads.map(lambda one: clearing.clear(one, hashes.get(one)), found))
 
 
 def _by_file(view: LakeView, hashes: Mapping[Landed, str]) -> dict[str, str]:
@@ -139,9 +144,10 @@ class _Clearing:
         return replace(one, cleared=not why, why=why)
 
     def _versions(self, one: Landed) -> Iterator[tuple[str, bool]]:
-        """The newest one first."""
+        """The newest one first. Keys that begin with this one come after it."""
         pages = self._s3.get_paginator("list_object_versions").paginate(Bucket=one.bucket, Prefix=one.key)
-        found = [version for page in pages for version in page.get("Versions", ()) if version["Key"] == one.key]
+        every = (version for page in pages for version in page.get("Versions", ()))
+        found = list(takewhile(lambda version: version["Key"] == one.key, every))
         return ((version["VersionId"], version["IsLatest"]) for version in found)
 
     def _looked(self, one: Landed, version_id: str, newest: bool) -> _Version:
