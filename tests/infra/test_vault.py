@@ -71,6 +71,18 @@ def test_the_job_makes_keys_and_only_the_vaults_users_decrypt_with_them(kept_apa
     assert of_secret == {"IngestRole", "MaintainRole", "VaultUser"}
 
 
+def test_an_analyst_reads_objects_of_the_lake_alone_and_looks_up_tables(kept_apart: Synthesized) -> None:
+    """No vault, no secret, nothing that landed, no log, no metric, no page, no code."""
+    found = set(rights(kept_apart, "Analyst"))
+    assert {action for action, _ in found if not action.startswith("glue:Get")} == {
+        "s3:GetObject",
+        "s3:ListBucket",
+        "kms:Decrypt",
+    }
+    assert not [on for action, on in found if action.startswith("s3:") and not re.search("'Lake[0-9A-F]{8}'", on)]
+    assert not [on for action, on in found if action.startswith("kms:") and "KeysData" not in on]
+
+
 def test_who_erases_persons_may_clear_what_landed_where_that_is_declared(kept_apart: Synthesized) -> None:
     wanted = {"s3:PutObject", "s3:DeleteObject", "s3:DeleteObjectVersion"}
     of_operator = {action for action, on in rights(kept_apart, "Operator") if "-landing-" in on}

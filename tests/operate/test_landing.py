@@ -118,6 +118,7 @@ def test_delete_takes_what_holds_nothing_else(bucket: Bucket) -> None:
         ("packed.gz", False, others),
     ]
     assert (bucket.now("only.json"), bucket.versions("only.json")) == (None, 0)
+    assert "DeleteMarkers" not in bucket.client.list_object_versions(Bucket=bucket.name, Prefix="only.json")
     assert bucket.now("mixed.json") == ANNA + BEN + ANNA
 
 
@@ -156,16 +157,17 @@ def test_earlier_versions_with_their_records_go_and_others_stay(bucket: Bucket) 
     bucket.erase("rewrite")
     assert (bucket.now("mixed.json"), bucket.versions("mixed.json")) == (BEN + BEN, 1)
     assert (bucket.now("only.json"), bucket.versions("only.json")) == (None, 1), "no earlier version is the object now"
+    assert len(bucket.client.list_object_versions(Bucket=bucket.name, Prefix="only.json")["DeleteMarkers"]) == 1
 
 
 def test_an_object_that_somebody_writes_meanwhile_is_left_and_listed(
     bucket: Bucket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    look = landing._Clearing._write
+    ours = landing._Clearing._write
 
-    def write(self: Any, one: Any, version: Any) -> str:
+    def write(*asked: Any) -> str:
         bucket.put("mixed.json", ANNA + BEN + BEN, loaded=False)
-        return look(self, one, version)
+        return ours(*asked)
 
     monkeypatch.setattr(landing._Clearing, "_write", write)
     assert bucket.erase("rewrite")[0] == ("mixed.json", False, "was written meanwhile")

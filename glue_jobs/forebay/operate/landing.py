@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import Any
 
@@ -49,16 +49,6 @@ class Landed:
     key: str
     cleared: bool = False
     why: str = ""
-
-
-@dataclass(frozen=True)
-class _Version:
-    """Of an object, with what is left of it. `id` is null where the bucket kept no versions when it was written."""
-
-    id: str
-    newest: bool
-    left: Left
-    said: Mapping[str, Any] = field(default_factory=dict)
 
 
 def landed_of(view: LakeView, done: Iterable[Done]) -> list[Landed]:
@@ -106,10 +96,10 @@ class _Clearing:
     def new_hash(self, one: Landed) -> str:
         """Of what is to be written, if anything is."""
         try:
-            newest = next((self._looked(one, *found) for found in self._versions(one) if found[1]), None)
+            newest = next((self._looked(one, id_)[0] for id_, newest in self._versions(one) if newest), Left())
         except ClientError:
             return ""  # `clear` meets it again, and says why
-        return hash_of(newest.left.content) if newest and newest.left.content and self._rewrites else ""
+        return hash_of(newest.content) if newest.content and self._rewrites else ""
 
     def clear(self, one: Landed, known: str | None) -> Landed:
         """`known` is the hash that the ledger has of what is written."""
@@ -122,44 +112,41 @@ class _Clearing:
     # --- inside ---
 
     def _cleared(self, one: Landed, known: str | None) -> Landed:
-        why, gone, written, leaves = "", list[str](), "", False
-        for version in (self._looked(one, *found) for found in self._versions(one)):
-            why = why or version.left.unclear
-            if not version.left.records:
+        versions, why, gone, written = self._versions(one), "", list[str](), ""
+        for version_id, newest in versions:
+            left, said = self._looked(one, version_id)
+            has_others = bool(left.content)
+            why = why or left.unclear or ("has records of others" if has_others and not self._rewrites else "")
+            if not left.records or (has_others and not self._rewrites):
                 continue
-            if version.left.content and not self._rewrites:
-                why = why or "has records of others"
-                continue
-            if version.newest and version.left.content:
-                if hash_of(version.left.content) != known:
+            if newest and has_others:
+                if hash_of(left.content or b"") != known:
                     return replace(one, why=WRITTEN_MEANWHILE)
-                written = self._write(one, version)
-            leaves = leaves or (version.newest and not written)
-            gone.append(version.id)
-        if leaves and gone != ["null"]:
+                written = self._write(one, left, said)
+            gone.append(version_id)
+        if not written and len(gone) < len(versions) and any(newest and id_ in gone for id_, newest in versions):
             self._s3.delete_object(Bucket=one.bucket, Key=one.key)  # a mark: no earlier version becomes the object
         for version_id in gone:
             if version_id != written:
                 self._s3.delete_object(Bucket=one.bucket, Key=one.key, VersionId=version_id)
         return replace(one, cleared=not why, why=why)
 
-    def _versions(self, one: Landed) -> Iterator[tuple[str, bool]]:
-        """The newest one first. Keys that begin with this one come after it."""
+    def _versions(self, one: Landed) -> list[tuple[str, bool]]:
+        """The newest one first; whether it is the object now. Keys that begin with this one come after it."""
         pages = self._s3.get_paginator("list_object_versions").paginate(Bucket=one.bucket, Prefix=one.key)
         every = (version for page in pages for version in page.get("Versions", ()))
-        found = list(takewhile(lambda version: version["Key"] == one.key, every))
-        return ((version["VersionId"], version["IsLatest"]) for version in found)
+        found = takewhile(lambda version: version["Key"] == one.key, every)
+        return [(version["VersionId"], version["IsLatest"]) for version in found]
 
-    def _looked(self, one: Landed, version_id: str, newest: bool) -> _Version:
+    def _looked(self, one: Landed, version_id: str) -> tuple[Left, Mapping[str, Any]]:
+        """What is left of a version, and what S3 says of it. The id is null where the bucket kept no versions then."""
         answer = self._s3.get_object(Bucket=one.bucket, Key=one.key, VersionId=version_id)
         if answer["ContentLength"] > (most := Limits().piece_bytes):
-            return _Version(version_id, newest, Left(unclear=f"is larger than {most:,} bytes"))
-        return _Version(version_id, newest, left_of(answer["Body"].read(), self._paths, self._erased), answer)
+            return Left(unclear=f"is larger than {most:,} bytes"), answer
+        return left_of(answer["Body"].read(), self._paths, self._erased), answer
 
-    def _write(self, one: Landed, version: _Version) -> str:
+    def _write(self, one: Landed, left: Left, before: Mapping[str, Any]) -> str:
         """The id of the new version."""
-        said = {name: version.said[name] for name in KEPT if version.said.get(name)}
-        answer = self._s3.put_object(
-            Bucket=one.bucket, Key=one.key, Body=version.left.content, IfMatch=version.said["ETag"], **said
-        )
+        said = {name: before[name] for name in KEPT if before.get(name)}
+        answer = self._s3.put_object(Bucket=one.bucket, Key=one.key, Body=left.content, IfMatch=before["ETag"], **said)
         return str(answer.get("VersionId") or "null")
