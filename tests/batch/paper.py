@@ -203,10 +203,10 @@ class PaperRead(Read):
 
 
 class PaperDedupe(Dedupe):
-    def ids(self, rows: Any, unwritten: Mapping[str, str], tables: Mapping[str, int]) -> Any:
+    def ids(self, rows: Any, unwritten: Mapping[str, str], standing: Mapping[str, int], files: Collection[str]) -> Any:
         lake: Lake = self.logs.lake  # type: ignore[attr-defined]
-        written = [row for row in rows or () if row["fate"] == "write"]
-        written += [row for table in tables for row in lake.rows(table) if row["_file_id"] in self.unread]
+        written = [row for row in rows or () if row["fate"] == "write" and row["table"] not in standing]
+        written += [row for table in standing for row in lake.rows(table) if row["_file_id"] in files]
         found = (row for row in written if row["table"] not in unwritten)
         told = ({"id": (r["table"], r["id"]), "file_id": r["_file_id"], "table": r["table"]} for r in found)
         return Rows({**self.shared, **row} for row in told)
@@ -226,7 +226,7 @@ class PaperDedupe(Dedupe):
         if (until := self.tries_until) is not None:
             ids = [row for row in ids if row["generation"] != RETRY or row["batch"] <= until]
         landed = landed if self.landed is None else self.landed
-        leaving = {file_id for file_id, by in self.leaving.items() if by in landed}
+        leaving = self.leaving_for(landed)
         own = (self.shared["generation"], self.shared["batch"])
         return {row["id"] for row in ids if (row["generation"], row["batch"]) != own and row["file_id"] not in leaving}
 

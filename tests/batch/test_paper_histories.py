@@ -260,3 +260,38 @@ def test_thousands_of_histories_end_with_every_record_once() -> None:
     alone = os.environ.get("FOREBAY_PAPER_HISTORY")
     for seed in [int(alone)] if alone else range(int(os.environ.get("FOREBAY_PAPER_HISTORIES", "300"))):
         played(seed)
+
+
+def test_records_of_a_version_that_leaves_are_no_duplicates_beside_a_later_one_that_nobody_can_read() -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        play = Play(0, patch)
+        play.dedupe, play.tables_fail, play.service = True, False, service(dedupe=True)
+        play.put("new/a")
+        play.lake.answers[play.waiting[0].file_id] = [Record("alpha", "1")]
+        play.attempt()
+        play.put("new/a")
+        play.put("new/a")
+        second, third = (file.file_id for file in play.waiting)
+        play.lake.answers |= {second: [Record("alpha", "1"), Record("alpha", "2")], third: "missing"}
+        play.attempt()
+        assert [(row["id"], row["_file_id"]) for row in play.lake.rows("alpha")] == [("1", second), ("2", second)]
+
+
+@pytest.mark.parametrize("dies_after", range(2, 9))
+def test_a_copy_that_was_left_out_is_not_known_where_only_its_first_copy_stands(dies_after: int) -> None:
+    """The first copy's file cannot be read when the batch is replayed: then no copy of its record was read before."""
+    with pytest.MonkeyPatch.context() as patch:
+        play = Play(0, patch)
+        play.dedupe, play.tables_fail, play.service = True, False, service(dedupe=True)
+        play.put("add/a")
+        play.put("add/b")
+        first, second = (file.file_id for file in play.waiting)
+        play.lake.answers = {first: [Record("beta", "1")], second: [Record("beta", "1"), Record("beta", "2")]}
+        play.attempt(dies_after)
+        play.lake.answers[first] = "unavailable"
+        play.attempt()
+        play.lake.answers[first] = [Record("beta", "1")]
+        play.replay("add/a")
+        play.announce_again("add/a")
+        play.attempt()
+        assert sorted(row["id"] for row in play.lake.rows("beta")) == ["1", "2"]

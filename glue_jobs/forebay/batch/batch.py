@@ -340,7 +340,7 @@ class Batch:
             shared=writing.shared,
             recent=self.recent_ids,
             day=max(landed, default=writing.began_at).date(),
-            leaving={earlier.earlier.file.file_id: earlier.by.file_id for earlier in split.superseded},
+            leaving=[(one.earlier.file.file_id, one.by.file_id) for one in split.superseded],
             landed={file.file_id for file in again.landing} if again else None,
             tries_until=again.tries_until if again else self.last_try(path),
         )

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import date, timedelta
 from functools import reduce
 from typing import TYPE_CHECKING, Any
@@ -55,9 +55,9 @@ def landing(ends: Sequence[FileEnd]) -> list[int]:
 
 @dataclass(frozen=True, kw_only=True)
 class Dedupe:
-    """Of one batch. `leaving` are the files whose rows make room, each with the file that it makes room for: if that one
-    lands, theirs are no duplicates. Known are the ids as of a version of their table, if `as_of` says so, and of retries
-    those up to the number `tries_until`."""
+    """Of one batch. `leaving` are the files whose rows make room, each with a file that it makes room for, perhaps several
+    times: if one of those lands, theirs are no duplicates. Known are the ids as of a version of their table, if `as_of` says
+    so, and of retries those up to the number `tries_until`."""
 
     spark: SparkSession
     service: Service
@@ -66,7 +66,7 @@ class Dedupe:
     shared: Mapping[str, Any]
     day: date
     recent: RecentIds | None = None
-    leaving: Mapping[str, str] = field(default_factory=dict)
+    leaving: Collection[tuple[str, str]] = ()
     landed: Collection[str] | None = None
     """The files that landed in the first attempt at the batch; None where this is the first."""
     unread: Collection[str] = ()
@@ -104,15 +104,20 @@ class Dedupe:
         )
         return rows.drop("_again")
 
-    def ids(self, rows: DataFrame | None, unwritten: Mapping[str, str], tables: Mapping[str, int]) -> DataFrame | None:
-        """Of the rows that were written into these tables, each with the number of its declaration."""
+    def ids(
+        self, rows: DataFrame | None, unwritten: Mapping[str, str], standing: Mapping[str, int], files: Collection[str]
+    ) -> DataFrame | None:
+        """Of the rows that were written. `standing` are tables, with the number of their declaration, that an earlier attempt
+        wrote, and for which not all can be read any more: what they have of these files counts, not what is read now. There a
+        copy of a record is not left out any more whose first copy nobody can read."""
         from pyspark.sql import functions as F
 
-        standing = [self._standing(table, declared) for table, declared in tables.items() if table not in unwritten]
-        made = [some for some in standing if some is not None]
+        had = [self._standing(table, declared, files) for table, declared in standing.items() if table not in unwritten]
+        made = [some for some in had if some is not None]
         if rows is not None:
             written = rows.where((F.col("_fate") == "write") & F.col(ID).isNotNull())
-            made.append(written.where(~F.col("_table").isin(sorted(unwritten))) if unwritten else written)
+            others = sorted({*unwritten, *standing})
+            made.append(written.where(~F.col("_table").isin(others)) if others else written)
         if not made:
             return None
         same = {name: F.lit(value) for name, value in self.shared.items()}
@@ -127,15 +132,15 @@ class Dedupe:
         ]
         return reduce(lambda a, b: a.unionByName(b), (some.select(*columns) for some in made))
 
-    def _standing(self, table: str, declared: int) -> DataFrame | None:
-        """The rows of files that cannot be read any more, as the table has them."""
+    def _standing(self, table: str, declared: int, files: Collection[str]) -> DataFrame | None:
+        """The rows of these files, as the table has them."""
         from pyspark.sql import functions as F
 
         dedupe = self.service.tables[declared].dedupe
-        if dedupe is None or not self.unread:
+        if dedupe is None:
             return None
         rows = self.spark.read.format("delta").load(f"{self.path.removesuffix(IDS)}{table}")
-        rows = rows.where(F.col("_file_id").isin(sorted(self.unread)))
+        rows = rows.where(F.col("_file_id").isin(sorted(files)))
         parts = _texts(F.col(name) for name in dedupe.by)
         same, of_table = _id_of(F.lit(table), parts).alias(ID), F.lit(table).alias("_table")
         return rows.where(F.coalesce(*parts).isNotNull()).select("_file_id", same, of_table)
@@ -202,9 +207,12 @@ class Dedupe:
         ids = ids.where(~own)
         if self.tries_until is not None:
             ids = ids.where((F.col("generation") != RETRY) | (F.col("batch") <= self.tries_until))
-        if leaving := [file_id for file_id, by in self.leaving.items() if by in landed]:
+        if leaving := self.leaving_for(landed):
             ids = ids.where(~F.col("file_id").isin(leaving))
         return ids.groupBy("id").agg(F.max("day").alias("day"))
+
+    def leaving_for(self, landed: Collection[str]) -> list[str]:
+        return [file_id for file_id, by in self.leaving if by in landed]
 
     def _since(self) -> Any:
         """From which day on an id of this row's declaration counts."""

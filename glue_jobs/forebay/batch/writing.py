@@ -125,8 +125,10 @@ class Writing(Commits):
         replayed, but its rows stay in a table that could not be written, their ids stay."""
         leaving = [earlier.earlier.file.file_id for earlier in superseded]
         staying = Staying(standing(superseded).keys(), unwritten.keys())
-        unread = {f.table: f.declared for f in fates if f.fate == "write" and f.file_id in dedupe.unread}
-        ids = dedupe.ids(rows, unwritten, {t: n for t, n in unread.items() if t is not None and n is not None})
+        written = [fate for fate in fates if fate.fate == "write"]
+        stood = ((f.table, f.declared) for f in written if f.file_id in dedupe.unread)
+        standing_in = {table: declared for table, declared in stood if table is not None and declared is not None}
+        ids = dedupe.ids(rows, unwritten, standing_in, {f.file_id for f in written if f.table in standing_in})
         count = 0 if ids is None else ids.count()
         if count or leaving:
             self.write_own("ids", ids if count else None, count, leaving, staying)
