@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+import time
+from pathlib import Path
+from threading import Thread
 from typing import TYPE_CHECKING, Any
+
+import pytest
+from delta.tables import DeltaTable
+from pyspark.sql import functions as F
 
 from forebay.table.commit import Txn
 from forebay.table.destination import Appended, Destination, Skipped
@@ -56,4 +63,45 @@ def test_rows_of_very_many_files_leave_in_one_commit_and_new_columns_come(spark:
     gone = replace(spark, Destination("a", path), ids, None, txn=Txn("x", 2), logs=logs)
     assert isinstance(gone, Appended)
     assert gone.rows == 0
+    logs.close()
+
+
+@pytest.mark.parametrize("ids", [2, 600])
+def test_a_compaction_in_the_middle_of_it_is_met_and_nothing_is_lost_or_doubled(
+    spark: SparkSession, lake: str, tmp_path: Path, ids: int
+) -> None:
+    path, logs, began, compacted = f"{lake}/a", TableLogs(spark), tmp_path / "began", tmp_path / "compacted"
+    for n in range(4):
+        kept = [(f"old-{n}", n), (f"other-{n}", 10 + n)]
+        spark.createDataFrame(kept, "_file_id string, n long").coalesce(1).write.format("delta").mode("append").save(
+            path
+        )
+
+    def compact() -> None:
+        while not began.exists():
+            time.sleep(0.05)
+        DeltaTable.forPath(spark.newSession(), path).optimize().executeCompaction()
+        compacted.touch()
+
+    def wait() -> int:
+        began.touch()
+        while not compacted.exists():
+            time.sleep(0.05)
+        return 5
+
+    def rows(seen: Seen | None) -> DataFrame:
+        return spark.sql("SELECT 'new' _file_id, id n FROM range(1)").withColumn(
+            "n", F.udf(lambda n: wait(), "long")("n")
+        )
+
+    Thread(target=compact, daemon=True).start()
+    txn = Txn("x", 1)
+    outcome = replace(spark, Destination("a", path), [f"old-{n}" for n in range(ids)], rows, txn=txn, logs=logs)
+    assert isinstance(outcome, Appended)
+    assert outcome.rows == 1
+    found = sorted(tuple(row) for row in spark.read.format("delta").load(path).collect())
+    standing = [("old-2", 2), ("old-3", 3)] if ids == 2 else []
+    assert found == [("new", 5), *standing, *((f"other-{n}", 10 + n) for n in range(4))]
+    steps = DeltaTable.forPath(spark, path).history().select("operation").collect()
+    assert [row[0] for row in steps][1:2] == ["OPTIMIZE"]
     logs.close()

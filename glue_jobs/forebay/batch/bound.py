@@ -255,7 +255,7 @@ RULES: Mapping[str, Callable[[Node], Size]] = {
     "StringRepeat": _repeated,
     "ArrayRepeat": _repeated,
     "StringSpace": _spaces,
-    **dict.fromkeys(("StringLPad", "StringRPad", "StaticInvoke.lpad", "StaticInvoke.rpad"), _padded),
+    **dict.fromkeys(("StringLPad", "StringRPad", "BinaryPad", "StaticInvoke.lpad", "StaticInvoke.rpad"), _padded),
     "Sequence": _sequence,
     "ArrayInsert": _inserted,
     **dict.fromkeys(("StringReplace", "RegExpReplace"), _replaced),

@@ -228,15 +228,23 @@ def _bad_patterns(spark: SparkSession, table: Table) -> Iterator[Problem]:
 
 def _refused(rows: DataFrame, *asked: Expression) -> str | None:
     """What Spark says when it evaluates these, whatever the rows hold."""
+    try:
+        rows.select(*asked).collect()
+    except _refusals() as refused:
+        return _said(refused)
+    return None
+
+
+def _refusals() -> tuple[type[Exception], ...]:
     from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
 
-    try:
-        rows.select(*asked).collect()
-    except (PySparkException, Py4JJavaError) as refused:
-        said = refused.java_exception.toString() if isinstance(refused, Py4JJavaError) else str(refused)
-        return str(said).splitlines()[0]
-    return None
+    return PySparkException, Py4JJavaError
+
+
+def _said(refused: Exception) -> str:
+    java = getattr(refused, "java_exception", None)
+    return str(refused if java is None else java.toString()).splitlines()[0]
 
 
 def _nobody(spark: SparkSession, columns: Sequence[Column]) -> DataFrame:
@@ -257,7 +265,6 @@ def _typed(nothing: Expression, column: Column) -> Expression:
 
 def _faults(rows: DataFrame, check: str, wanted: str) -> Iterator[str]:
     """What is wrong with an expression, as Spark's own analysis has it, and a row without values."""
-    from pyspark.errors import PySparkException
     from pyspark.sql import functions as F
 
     try:
@@ -270,20 +277,32 @@ def _faults(rows: DataFrame, check: str, wanted: str) -> Iterator[str]:
         if has_star(check):
             yield "must name its columns one by one, without *"
             return
-    except PySparkException as refused:
-        yield f"is not understood: {str(refused).splitlines()[0]}"
+    except _refusals() as refused:
+        yield f"is not understood: {_said(refused)}"
         return
-    plan = asked._jdf.queryExecution().analyzed()
+    plan = _analysed(asked)
     if plan.nodeName() != "Project":
         yield "is about more than one row"
         return
     expression = plan.expressions().head()
     forbidden = forbidden_in(expression)
+    if not forbidden and _steps(plan) != _steps(_analysed(rows)) + 1:
+        forbidden = ["is about more than one row"]
     if not forbidden and (why := unsafe(node_of(expression))) is not None:
         forbidden = [f"is not safe for every record: {why}"]
     yield from forbidden
     if not forbidden and (why := _refused(rows, attempt(check, wanted, F.rand() < 2))) is not None:
         yield f"cannot be computed for any row: {why}"
+
+
+def _analysed(rows: Any) -> Any:
+    return rows._jdf.queryExecution().analyzed()
+
+
+def _steps(plan: Any) -> int:
+    """Windows of time, for one, are steps of their own: outside of what `attempt` catches, and without rows that have no
+    time."""
+    return str(plan.numberedTreeString()).count("\n")
 
 
 def forbidden_in(expression: Any) -> list[str]:
