@@ -160,6 +160,14 @@ def test_earlier_versions_with_their_records_go_and_others_stay(bucket: Bucket) 
     assert len(bucket.client.list_object_versions(Bucket=bucket.name, Prefix="only.json")["DeleteMarkers"]) == 1
 
 
+def test_what_an_erasure_left_is_cleared_when_it_is_said_again(bucket: Bucket) -> None:
+    """By then the declaration, or who may do what, can be another one."""
+    assert not any(cleared for _, cleared, _ in bucket.erase("list"))
+    assert [cleared for _, cleared, _ in bucket.erase("rewrite", "--now")] == [True, False, True, True]
+    assert (bucket.now("mixed.json"), bucket.now("only.json")) == (BEN, None)
+    assert [cleared for _, cleared, _ in bucket.erase("rewrite", "--now")] == [True, False, True, True]
+
+
 def test_an_object_that_somebody_writes_meanwhile_is_left_and_listed(
     bucket: Bucket, monkeypatch: pytest.MonkeyPatch
 ) -> None:

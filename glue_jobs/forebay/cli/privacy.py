@@ -111,6 +111,7 @@ def erase(
     from forebay.declaration.service import load_service
     from forebay.operate import erase as erasing
     from forebay.operate.lake_view import view_of
+    from forebay.operate.landing import clear_again
 
     declared, view = load_service(service), view_of(lake)
     who = _persons(persons or [], source)
@@ -134,6 +135,8 @@ def erase(
             confirm(f"Erase {len(wanted):,} persons? Nobody can bring their rows back.")
         _carry_out(view, declared, erasing.begin(view, declared, wanted), wait_s, as_json=as_json)
     if not dry_run:
+        if not who and (since := clear_again(view, declared)):
+            error_console.print(f"{since:,} more objects in the landing bucket were cleared of erased persons' records")
         went = erasing.erase_now(view, declared, due_only=not now, wait_s=wait_s)
         if went:
             error_console.print(f"{went:,} objects that held them were deleted")

@@ -20,16 +20,18 @@ from forebay.content.end import hash_of
 from forebay.content.limits import Limits
 from forebay.declaration.path import parse_path
 from forebay.declaration.service import Service
-from forebay.lake.layout import LEDGER
+from forebay.lake.layout import LEDGER, erased_of
+from forebay.lake.lease import hold
 from forebay.lake.objects import s3_client
+from forebay.operate.erase_report import report_of
 from forebay.operate.lake_view import LakeView, quoted
 from forebay.upkeep.erase.counts import change_hashes
 from forebay.upkeep.erase.due import erased_by
 from forebay.upkeep.erase.landed import Left, left_of
-from forebay.upkeep.erase.plan import Done, ErasePlan
+from forebay.upkeep.erase.plan import Done, ErasePlan, Erasures
 from forebay.upkeep.erase.rows import Erased
 
-__all__ = ["Landed", "clear_landing", "landed_of"]
+__all__ = ["Landed", "clear_again", "clear_landing", "landed_of"]
 
 ASKED_AT_ONCE = 2000
 OBJECTS_AT_ONCE = 8
@@ -70,6 +72,28 @@ def clear_landing(
         hashes = {one: new for one, new in looked if new}
         change_hashes(view.lake, f"{plan.app_id}/landing", plan.number, _by_file(view, hashes))
         return list(threads.map(lambda one: clearing.clear(one, hashes.get(one)), found))
+
+
+def clear_again(view: LakeView, service: Service) -> int:
+    """What earlier erasures left there: rights, or the declaration, may be others by now. How many objects were cleared."""
+    erasures, since = Erasures(view.lake, service.name), 0
+    if service.privacy is None or service.privacy.landing == "list":
+        return 0
+    lease = hold(erased_of(view.lake, service.name), wait_s=0)
+    try:
+        for plan in erasures.plans():
+            noted = erasures.landing(plan) if plan.ended else None
+            before = sum(one["cleared"] for one in noted or ())
+            if not noted or before == len(noted):
+                continue
+            now = clear_landing(view, service, plan, erasures.done(plan).values())
+            erasures.note_landing(plan, now)
+            erasures.keep_report(plan, report_of(view, service, plan))
+            since += sum(one.cleared for one in now) - before
+            lease.check()
+    finally:
+        lease.let_go()
+    return since
 
 
 def _by_file(view: LakeView, hashes: Mapping[Landed, str]) -> dict[str, str]:
