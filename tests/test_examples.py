@@ -36,6 +36,8 @@ ROWS = {
 }
 PARKED = {"cloudwatch-logs": 1}
 """A control message."""
+DUPLICATES = {"segment": 1, "stripe-webhooks": 1}
+"""Sent again, as it was not acknowledged."""
 
 
 def tried(name: str) -> Trial:
@@ -52,6 +54,7 @@ def test_an_example_takes_its_samples(name: str) -> None:
     trial = tried(name)
     assert {table.name: table.rows for table in trial.tables} == ROWS[name]
     assert (len(trial.parked), trial.refused, trial.is_clean) == (PARKED.get(name, 0), (), True)
+    assert sum(len(table.duplicates) for table in trial.tables) == DUPLICATES.get(name, 0)
     assert [(table.name, table.examples) for table in trial.tables if table.rescued] == []
     columns = [column for table in trial.tables for column in table.columns if column.filled is not None]
     never_filled = {column.name for column in columns} - {column.name for column in columns if column.filled}
