@@ -44,6 +44,11 @@ WRITTEN: dict[str, tuple[Any, Any, str]] = {
     "a value of a union": (["null", "long"], 7, "7"),
     "an enum": ({"type": "enum", "name": "E", "symbols": ["A", "B"]}, "B", '"B"'),
     "a fixed": ({"type": "fixed", "name": "F", "size": 2}, b"ab", '"YWI="'),
+    "a uuid": (
+        logical("fixed", "uuid", name="U", size=16),
+        bytes(range(16)),
+        '"00010203-0405-0607-0809-0a0b0c0d0e0f"',
+    ),
     "an array": ({"type": "array", "items": ["null", "long"]}, [1, None], "[1,null]"),
     "a map": ({"type": "map", "values": "double"}, {"k": 0.5}, '{"k":0.5}'),
     "a record": (record_of(x="int") | {"name": "Inner"}, {"x": 1}, '{"x":1}'),

@@ -47,6 +47,12 @@ WRITTEN: dict[str, tuple[Any, str]] = {
     "a text": (pa.array(['a"b\\c\n\x01é']), '"a\\"b\\\\c\\n\\u0001é"'),
     "a text of a dictionary": (pa.array(["x"]).dictionary_encode(), '"x"'),
     "bytes": (pa.array([b"\xff\x00"]), '"/wA="'),
+    "a uuid": (pa.array([bytes(range(16))], pa.uuid()), '"00010203-0405-0607-0809-0a0b0c0d0e0f"'),
+    "no uuid": (pa.array([None], pa.uuid()), "null"),
+    "uuids of a list": (
+        pa.ListArray.from_arrays([0, 1], pa.array([bytes(15) + b"\xff"], pa.uuid())),
+        '["00000000-0000-0000-0000-0000000000ff"]',
+    ),
     "a moment": (pa.array([MOMENT], pa.timestamp("us", "Europe/Berlin")), '"2026-11-22T10:30:00.123456Z"'),
     "nanoseconds": (pa.array([1], pa.timestamp("ns", "UTC")), '"1970-01-01T00:00:00.000000001Z"'),
     "the time of a wall clock": (pa.array([MOMENT.replace(tzinfo=None)]), '"2026-11-22T10:30:00.123456"'),

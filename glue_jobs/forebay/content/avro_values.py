@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from forebay.content.json_text import spelt
+from forebay.content.json_text import spelt, uuid_of
 
 __all__ = ["Cursor", "Writer", "writer_of"]
 
@@ -175,6 +175,8 @@ def _fixed(schema: Mapping[str, Any]) -> Writer:
         return lambda cursor: '{{"months":{},"days":{},"milliseconds":{}}}'.format(
             *struct.unpack("<3I", cursor.take(12))
         )
+    if logical == "uuid" and size == 16:
+        return lambda cursor: f'"{uuid_of(cursor.take(size))}"'
     return lambda cursor: _base64(cursor.take(size))
 
 

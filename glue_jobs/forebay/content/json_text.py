@@ -1,8 +1,8 @@
 """Arrow columns become JSON text, a column at a time: every value as its producer wrote it.
 
 In: arrays of any type that Parquet can hold. Out: binary arrays of JSON, without nulls. Whole numbers and decimals keep their
-digits, floats are the shortest text that gives them back, times are ISO 8601, and bytes are base64. NaN and infinity are bare
-words, as Python writes them, so they fare as in JSON lines. A type that has no text is `Wordless`.
+digits, floats are the shortest text that gives them back, times are ISO 8601, UUIDs as people write them, and bytes are base64.
+NaN and infinity are bare words, as Python writes them, so they fare as in JSON lines. A type that has no text is `Wordless`.
 """
 
 from __future__ import annotations
@@ -11,13 +11,14 @@ import base64
 import json
 from collections.abc import Sequence
 from typing import Any
+from uuid import UUID
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as kinds
 
-__all__ = ["Wordless", "documents", "documents_of_texts", "escaped", "json_of", "spelt"]
+__all__ = ["Wordless", "documents", "documents_of_texts", "escaped", "json_of", "spelt", "uuid_of"]
 
 QUOTE, BACKSLASH, SPACE = b'"\\ '
 NULL = pa.scalar(b"null")
@@ -96,7 +97,7 @@ def json_of(values: Any) -> Any:
     """Raises `Wordless`."""
     kind = values.type
     if isinstance(values, pa.ExtensionArray):
-        return json_of(values.storage)
+        return quoted(_uuids(values.storage)) if kind.extension_name == "arrow.uuid" else json_of(values.storage)
     if kinds.is_dictionary(kind):
         return json_of(values.dictionary_decode())
     if kinds.is_null(kind):
@@ -152,6 +153,15 @@ def _moments(values: Any) -> Any:
     """With a Z where they are moments, and without one where they are the time of a wall clock."""
     texts = pc.replace_substring_regex(_text(values.cast(pa.timestamp(values.type.unit))), r"^([^< ]+) ", r"\1T")
     return texts if values.type.tz is None else pc.binary_join_element_wise(texts, b"Z", b"")
+
+
+def _uuids(values: Any) -> Any:
+    return pa.array([value if value is None else uuid_of(value) for value in values.to_pylist()], pa.binary())
+
+
+def uuid_of(value: bytes) -> str:
+    """Of its sixteen bytes."""
+    return str(UUID(bytes=value))
 
 
 def _objects(maps: Any) -> Any:
