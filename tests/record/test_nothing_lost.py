@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 from collections.abc import Iterator
 from decimal import Decimal
@@ -23,6 +24,7 @@ from forebay.record.growth import Rules, grown
 from forebay.record.kind import Struct
 from forebay.record.name import safe_name
 from forebay.record.number import Written, read_json
+from forebay.record.walk import DEEPEST, depth_of
 from forebay.table.as_records import record_of
 from tests.content.memory import read
 
@@ -129,6 +131,89 @@ def test_from_bytes_to_columns_and_rescued_nothing_is_lost_or_changed(
     done = some.conformed(writable(grown(known, some.shape(), rules)))
     rows = zip(done.rows.to_pylist(), done.columns.to_pylist(), done.rescued.to_pylist(), strict=True)
     assert [(texts[n], found) for n, made, left in rows if (found := missing(texts[n], made, left))] == []
+
+
+ODD_TEXTS = st.sampled_from(
+    [
+        r'"\ud800"',
+        r'"\udc00x"',
+        r'"\ude00\ud83d"',
+        r'"\u0000"',
+        r'"a\u0000b"',
+        r'"\/"',
+        '"\u2028"',
+        '"\ufeff"',
+        '"{"',
+        '"[1"',
+        r'"\""',
+    ]
+)
+ODD_NUMBERS = st.sampled_from(
+    [
+        "-0e5",
+        "0e0",
+        "1e-400",
+        "-1E+400",
+        "5e-324",
+        "1.7976931348623159e308",
+        "-9223372036854775809",
+        "9007199254740993.0",
+        "9" * 400,
+    ]
+)
+ODD_KEYS = KEYS.map(json.dumps) | ODD_TEXTS | st.sampled_from([r'"\u0061"', '"@parent"', '"_rescued"', '"a_field"'])
+
+
+def _pairs(members: list[tuple[str, str]]) -> str:
+    return "{" + ",".join(f"{key}:{value}" for key, value in members) + "}"
+
+
+ODD_VALUES = st.recursive(
+    SCALARS | ODD_TEXTS | ODD_NUMBERS,
+    lambda inner: (
+        st.lists(inner, max_size=3).map(_array) | st.lists(st.tuples(ODD_KEYS, inner), max_size=3).map(_pairs)
+    ),
+    max_leaves=6,
+)
+DEEP = st.builds(
+    lambda levels, of: of[0] * levels + "1" + of[1] * levels,
+    st.integers(201, 240),
+    st.sampled_from([('{"a":', "}"), "[]"]),
+)
+MOSTLY_SHALLOW = st.integers(0, 9).flatmap(lambda n: ODD_VALUES if n else DEEP)
+ODD_FILES = st.lists(st.lists(st.tuples(ODD_KEYS, MOSTLY_SHALLOW), max_size=4).map(_pairs), min_size=1, max_size=4)
+ENCODINGS = [
+    ("utf-8", b""), ("utf-8", codecs.BOM_UTF8), ("utf-16-le", codecs.BOM_UTF16_LE), ("utf-16-be", b""),
+    ("utf-32-be", codecs.BOM_UTF32_BE),
+]  # fmt: skip
+
+
+def is_taken_whole(text: str) -> bool:
+    """A key stands twice in one object, or it is nested too deep."""
+    twice: list[bool] = []
+    json.loads(text, object_pairs_hook=lambda pairs: twice.append(len(dict(pairs)) < len(pairs)))
+    return any(twice) or depth_of(text) > DEEPEST
+
+
+@settings(deadline=None)
+@example(['{"a":1,"\\u0061":2}', '{"\\ud800":{"":[-0,"\\udc00"]}}'], ("utf-16-be", b""), "")
+@given(ODD_FILES, st.sampled_from(ENCODINGS), st.sampled_from(["\n", "", ",\n "]))
+def test_of_json_that_no_producer_should_write_nothing_is_lost_or_changed(
+    written: list[str], encoding: tuple[str, bytes], between: str
+) -> None:
+    codec, mark = encoding
+    content = between.join(written)
+    reading = read({"a.json": mark + (f"[{content}]" if "," in between else content).encode(codec)})
+    texts = [row.value.rstrip() for row in reading.documents]
+    assert (texts, reading.refused) == (written, [])
+    rules = Rules(depth=30)
+    some = Records(pa.array(texts, pa.string()), rules)
+    done = some.conformed(writable(grown(Struct(), some.shape(), rules)))
+    for n, made, left in zip(done.rows.to_pylist(), done.columns.to_pylist(), done.rescued.to_pylist(), strict=True):
+        if is_taken_whole(texts[n]):
+            assert (json.loads(left), any(value is not None for value in made.values())) == ({"": texts[n]}, False)
+        else:
+            assert missing(texts[n], made, left) == [], (texts[n], made, left)
 
 
 KINDS = ("string", "json", "map", "int", "long", "float", "double", "decimal(18,2)", "decimal(38,10)", "boolean")
