@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import functions as F
 
 from forebay.batch.attempt import attempt
-from forebay.batch.expectations import check_expressions
+from forebay.batch.check_sql import check_expressions
 from forebay.declaration.service import parse_service
 from forebay.errors import InvalidConfiguration
 

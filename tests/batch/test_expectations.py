@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from forebay.batch.accounting import Fate
-from forebay.batch.expectations import Verdict, check_expressions, checked, verdicts
+from forebay.batch.check_sql import check_expressions
+from forebay.batch.expectations import Verdict, checked, verdicts
 from forebay.batch.routing import routed, with_final_fates
 from forebay.declaration.service import Service, parse_service
 from forebay.errors import InvalidConfiguration

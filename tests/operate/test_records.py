@@ -150,7 +150,7 @@ def settles(lake: Path, patch: Patch) -> None:
 
 def retries(patch: Patch, done: Retried) -> None:
     without_spark(patch)
-    patch("forebay.batch.expectations.check_expressions", lambda *_: None)
+    patch("forebay.batch.check_sql.check_expressions", lambda *_: None)
     tries = SimpleNamespace(run=lambda _: done, logs=SimpleNamespace(close=lambda: None))
     patch("forebay.batch.retry.Retry", lambda *_, **__: tries)
 

@@ -150,7 +150,7 @@ def test_files_for_another_lake_are_shown_and_loaded_and_this_ledger_stays(
         yield len(files)
 
     monkeypatch.setattr("forebay.operate.aside.load_aside", load)
-    for name in ("forebay.lake.safety.session_for", "forebay.batch.expectations.check_expressions"):
+    for name in ("forebay.lake.safety.session_for", "forebay.batch.check_sql.check_expressions"):
         monkeypatch.setattr(name, lambda *_, **__: None)
     status, out, err = given((*command, "--yes"), "")
     assert (status, err) == (0, "2 of 2 files are read\n")

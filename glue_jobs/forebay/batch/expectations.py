@@ -2,8 +2,7 @@
 that may name a folder.
 
 In: the rows with their routes, the declarations. Out: the same rows with what they violate and the fate that makes of them,
-and a `Verdict` for each expectation of each table of a batch. SQL that Spark does not take, that is no yes or no where one is
-wanted, or that may answer differently when a batch is replayed, is `InvalidConfiguration`.
+and a `Verdict` for each expectation of each table of a batch.
 """
 
 from __future__ import annotations
@@ -15,22 +14,16 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from forebay.batch.accounting import Fate
-from forebay.batch.attempt import attempt
-from forebay.batch.bound import node_of, unsafe
-from forebay.batch.columns import spark_type
 from forebay.batch.declared_columns import TOO_NEW, TOO_OLD, asked_of, of, with_declared_columns
-from forebay.batch.declared_sql import has_star
 from forebay.batch.reasons import BAD_PARTITION_VALUE, EVENT_IN_THE_FUTURE, EVENT_TOO_OLD, NO_KEY, NO_SEQUENCE
-from forebay.declaration.column import Column
 from forebay.declaration.service import Service
 from forebay.declaration.table import Table
-from forebay.errors import InvalidConfiguration, Problem
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as Expression
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
-__all__ = ["COLUMNS", "Verdict", "check_expressions", "checked", "forbidden_in", "verdicts"]
+__all__ = ["COLUMNS", "Verdict", "checked", "verdicts"]
 
 COLUMNS = (
     "day date, at timestamp, service string, generation string, batch long, table string, expectation string, "
@@ -39,18 +32,6 @@ COLUMNS = (
 VIOLATED, REFUSED = "_violated", "_refused"
 USUAL_VALUES = r"[\w .:+@-]{1,100}"
 """What a text must be that names a partition's folder, unless the declaration says otherwise."""
-
-USUAL_PATTERNS = {Table.model_fields["values"].default}
-
-FORBIDDEN = {
-    **dict.fromkeys(("CallMethodViaReflection", "TryReflect"), "calls Java"),
-    **dict.fromkeys(("ScalarSubquery", "Exists", "ListQuery", "InSubquery"), "asks other tables"),
-    **dict.fromkeys(
-        ("CurrentTimestamp", "CurrentDate", "Now", "LocalTimestamp", "CurrentTime"), "depends on the clock"
-    ),
-    **dict.fromkeys(("First", "Last", "AnyValue", "CollectList", "ListAgg"), "depends on the order of rows"),
-    **dict.fromkeys(("InputFileName", "CurrentUser", "SparkVersion"), "depends on where it runs"),
-}
 
 
 @dataclass(frozen=True)
@@ -67,13 +48,6 @@ class Verdict:
     def row(self, *, at: datetime, **shared: Any) -> dict[str, Any]:
         names = ("table", "expectation", "on_violation", "rows", "violated", "failed")
         return {"day": at.date(), "at": at, **shared, **{name: getattr(self, name) for name in names}}
-
-
-def check_expressions(spark: SparkSession, service: Service) -> None:
-    """All problems of all expectations and derived columns at once."""
-    problems = [problem for table in service.tables for problem in _problems(spark, table)]
-    if problems:
-        raise InvalidConfiguration(problems)
 
 
 def checked(rows: DataFrame, service: Service) -> DataFrame:
@@ -183,136 +157,3 @@ def _violated_names(number: int, table: Table) -> Iterator[Expression]:
     for name, expectation in table.expectations.items():
         tried = asked_of(number, expectation.check, "boolean", _is_of(number))
         yield F.when(tried.isNull() | ~tried["value"], name)
-
-
-def _problems(spark: SparkSession, table: Table) -> Iterator[Problem]:
-    read = [column for column in table.columns if column.expression is None]
-    nobody = _nobody(spark, read)
-    for column in table.columns:
-        if column.expression is not None:
-            where = f"table {table.name}: columns.{column.name}"
-            faults = _faults(nobody, column.expression, spark_type(column))
-            yield from (Problem(where, what, column.expression) for what in faults)
-    nobody = _nobody(spark, table.columns)
-    checks = {f"expectations.{name}": expectation.check for name, expectation in table.expectations.items()}
-    if table.where_sql is not None:
-        checks["where_sql"] = table.where_sql
-    if table.merge is not None and table.merge.delete_when is not None:
-        checks["merge.delete_when"] = table.merge.delete_when
-    for name, check in checks.items():
-        faults = _faults(nobody, check, "boolean")
-        yield from (Problem(f"table {table.name}: {name}", what, check) for what in faults)
-    yield from _bad_patterns(spark, table)
-
-
-def _bad_patterns(spark: SparkSession, table: Table) -> Iterator[Problem]:
-    """Patterns that Spark would refuse in the middle of a batch."""
-    from pyspark.sql import functions as F
-
-    text = F.col("id").cast("string")
-    patterns = {"values": table.values, **{f"partition_values.{name}": p for name, p in table.partition_values.items()}}
-    patterns |= {f"where.{path}.matches": c.matches for path, c in table.where.items() if c.matches is not None}
-    asked = [(key, pattern, text.rlike(pattern)) for key, pattern in patterns.items()]
-    asked += [
-        (f"columns.{column.name}.formats", pattern, F.try_to_timestamp(text, F.lit(pattern)))
-        for column in table.columns
-        for pattern in column.formats
-    ]
-    asked = [(key, pattern, tried) for key, pattern, tried in asked if pattern not in USUAL_PATTERNS]
-    if not asked or _refused(spark.range(1), *(tried for *_, tried in asked)) is None:
-        return
-    for key, pattern, tried in asked:
-        if (why := _refused(spark.range(1), tried)) is not None:
-            yield Problem(f"table {table.name}: {key}", f"is no pattern that Spark takes: {why}", pattern)
-
-
-def _refused(rows: DataFrame, *asked: Expression) -> str | None:
-    """What Spark says when it evaluates these, whatever the rows hold."""
-    try:
-        rows.select(*asked).collect()
-    except _refusals() as refused:
-        return _said(refused)
-    return None
-
-
-def _refusals() -> tuple[type[Exception], ...]:
-    from py4j.protocol import Py4JJavaError
-    from pyspark.errors import PySparkException
-
-    return PySparkException, Py4JJavaError
-
-
-def _said(refused: Exception) -> str:
-    java = getattr(refused, "java_exception", None)
-    return str(refused if java is None else java.toString()).splitlines()[0]
-
-
-def _nobody(spark: SparkSession, columns: Sequence[Column]) -> DataFrame:
-    """One row without a value, of which the optimizer does not know that."""
-    from pyspark.sql import functions as F
-
-    nothing = F.when(F.col("id") < 0, F.col("id").cast("string"))
-    return spark.range(1).select(*(_typed(nothing, column).alias(column.name) for column in columns))
-
-
-def _typed(nothing: Expression, column: Column) -> Expression:
-    from pyspark.sql import functions as F
-
-    if column.type == "map":
-        return F.from_json(nothing, spark_type(column))
-    return nothing.try_cast(spark_type(column))
-
-
-def _faults(rows: DataFrame, check: str, wanted: str) -> Iterator[str]:
-    """What is wrong with an expression, as Spark's own analysis has it, and a row without values."""
-    from pyspark.sql import functions as F
-
-    try:
-        asked: Any = rows.select(F.expr(check))
-        kind = asked.schema.fields[0].dataType.typeName()
-        if wanted == "boolean" and kind != wanted:
-            yield f"is not a yes or no, but {kind}"
-            return
-        rows.select(F.expr(check).cast(wanted))
-        if has_star(check):
-            yield "must name its columns one by one, without *"
-            return
-    except _refusals() as refused:
-        yield f"is not understood: {_said(refused)}"
-        return
-    plan = _analysed(asked)
-    if plan.nodeName() != "Project":
-        yield "is about more than one row"
-        return
-    expression = plan.expressions().head()
-    forbidden = forbidden_in(expression)
-    if not forbidden and _steps(plan) != _steps(_analysed(rows)) + 1:
-        forbidden = ["is about more than one row"]
-    if not forbidden and (why := unsafe(node_of(expression))) is not None:
-        forbidden = [f"is not safe for every record: {why}"]
-    yield from forbidden
-    if not forbidden and (why := _refused(rows, attempt(check, wanted, F.rand() < 2))) is not None:
-        yield f"cannot be computed for any row: {why}"
-
-
-def _analysed(rows: Any) -> Any:
-    return rows._jdf.queryExecution().analyzed()
-
-
-def _steps(plan: Any) -> int:
-    """Windows of time, for one, are steps of their own: outside of what `attempt` catches, and without rows that have no
-    time."""
-    return str(plan.numberedTreeString()).count("\n")
-
-
-def forbidden_in(expression: Any) -> list[str]:
-    """What an analyzed expression does that no declared one may: then a repetition would have another result."""
-    forbidden = sorted({FORBIDDEN[kind] for kind in _classes(expression) if kind in FORBIDDEN})
-    return forbidden or ([] if expression.deterministic() else ["gives another answer every time"])
-
-
-def _classes(expression: Any) -> Iterable[str]:
-    yield expression.getClass().getSimpleName()
-    children = expression.children()
-    for at in range(children.size()):
-        yield from _classes(children.apply(at))

@@ -205,7 +205,7 @@ def retry_records(
     lake: str, service: Declarations, held: Held, table: str | None, reason: str | None, *, give_up: bool = False
 ) -> None:
     """Starts Spark, carries the choice out, and says what became of the records."""
-    from forebay.batch.expectations import check_expressions
+    from forebay.batch.check_sql import check_expressions
     from forebay.batch.retry import Retry
     from forebay.batch.retry_plan import Choice
     from forebay.events import to_log

@@ -157,7 +157,7 @@ def _load_aside(
     from forebay.aws.announce import wait_while_full
     from forebay.aws.client import client
     from forebay.aws.preflight import check_lake
-    from forebay.batch.expectations import check_expressions
+    from forebay.batch.check_sql import check_expressions
     from forebay.batch.treated import without_erased
     from forebay.declaration.service import load_service
     from forebay.events import to_log

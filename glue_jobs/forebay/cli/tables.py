@@ -232,7 +232,7 @@ def editor_schema() -> None:
 def _check_sql(service: Declarations) -> None:
     """Starts a JVM only where there is SQL."""
     if any(table.has_sql for table in service.tables):
-        from forebay.batch.expectations import check_expressions
+        from forebay.batch.check_sql import check_expressions
         from forebay.spark.session import session
 
         check_expressions(session("forebay-check"), service)

@@ -20,9 +20,9 @@ from forebay.aws.announce import announce
 from forebay.aws.client import client
 from forebay.aws.preflight import check_lake, check_queue
 from forebay.batch.batch import Batch
+from forebay.batch.check_sql import check_expressions
 from forebay.batch.declarations import Declarations
 from forebay.batch.events import RecordsNotRetried
-from forebay.batch.expectations import check_expressions
 from forebay.batch.leftovers import remove_leftovers
 from forebay.batch.reasons import PAUSED_TABLE, TABLE_FAILED
 from forebay.batch.retry import Retry

@@ -18,7 +18,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from forebay.aws.client import client
 from forebay.aws.preflight import check_lake
-from forebay.batch.expectations import check_expressions
+from forebay.batch.check_sql import check_expressions
 from forebay.declaration.merge import Merge
 from forebay.declaration.rollup import Rollup
 from forebay.declaration.service import Service, load_service

@@ -20,7 +20,7 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from forebay.batch.attempt import attempt
-from forebay.batch.expectations import forbidden_in
+from forebay.batch.check_sql import forbidden_in
 from forebay.declaration.rollup import Rollup
 from forebay.errors import Halt, InvalidConfiguration
 from forebay.lake.layout import table_path

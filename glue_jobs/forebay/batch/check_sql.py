@@ -1,0 +1,178 @@
+"""Declared SQL and patterns, held against Spark before the first record.
+
+In: the declarations. Out: nothing, or all problems at once as `InvalidConfiguration`: SQL that Spark does not take, that is no
+yes or no where one is wanted, that may answer differently when a batch is replayed, that concerns more than its own row, or
+with which a record could kill a worker (`bound`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from forebay.batch.attempt import attempt
+from forebay.batch.bound import node_of, unsafe
+from forebay.batch.columns import spark_type
+from forebay.batch.declared_sql import has_star
+from forebay.declaration.column import Column
+from forebay.declaration.service import Service
+from forebay.declaration.table import Table
+from forebay.errors import InvalidConfiguration, Problem
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column as Expression
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["check_expressions", "forbidden_in"]
+
+USUAL_PATTERNS = {Table.model_fields["values"].default}
+
+FORBIDDEN = {
+    **dict.fromkeys(("CallMethodViaReflection", "TryReflect"), "calls Java"),
+    **dict.fromkeys(("ScalarSubquery", "Exists", "ListQuery", "InSubquery"), "asks other tables"),
+    **dict.fromkeys(
+        ("CurrentTimestamp", "CurrentDate", "Now", "LocalTimestamp", "CurrentTime"), "depends on the clock"
+    ),
+    **dict.fromkeys(("First", "Last", "AnyValue", "CollectList", "ListAgg"), "depends on the order of rows"),
+    **dict.fromkeys(("InputFileName", "CurrentUser", "SparkVersion"), "depends on where it runs"),
+}
+
+
+def check_expressions(spark: SparkSession, service: Service) -> None:
+    """All problems of all expectations and derived columns at once."""
+    problems = [problem for table in service.tables for problem in _problems(spark, table)]
+    if problems:
+        raise InvalidConfiguration(problems)
+
+
+def _problems(spark: SparkSession, table: Table) -> Iterator[Problem]:
+    read = [column for column in table.columns if column.expression is None]
+    nobody = _nobody(spark, read)
+    for column in table.columns:
+        if column.expression is not None:
+            where = f"table {table.name}: columns.{column.name}"
+            faults = _faults(nobody, column.expression, spark_type(column))
+            yield from (Problem(where, what, column.expression) for what in faults)
+    nobody = _nobody(spark, table.columns)
+    checks = {f"expectations.{name}": expectation.check for name, expectation in table.expectations.items()}
+    if table.where_sql is not None:
+        checks["where_sql"] = table.where_sql
+    if table.merge is not None and table.merge.delete_when is not None:
+        checks["merge.delete_when"] = table.merge.delete_when
+    for name, check in checks.items():
+        faults = _faults(nobody, check, "boolean")
+        yield from (Problem(f"table {table.name}: {name}", what, check) for what in faults)
+    yield from _bad_patterns(spark, table)
+
+
+def _bad_patterns(spark: SparkSession, table: Table) -> Iterator[Problem]:
+    """Patterns that Spark would refuse in the middle of a batch."""
+    from pyspark.sql import functions as F
+
+    text = F.col("id").cast("string")
+    patterns = {"values": table.values, **{f"partition_values.{name}": p for name, p in table.partition_values.items()}}
+    patterns |= {f"where.{path}.matches": c.matches for path, c in table.where.items() if c.matches is not None}
+    asked = [(key, pattern, text.rlike(pattern)) for key, pattern in patterns.items()]
+    asked += [
+        (f"columns.{column.name}.formats", pattern, F.try_to_timestamp(text, F.lit(pattern)))
+        for column in table.columns
+        for pattern in column.formats
+    ]
+    asked = [(key, pattern, tried) for key, pattern, tried in asked if pattern not in USUAL_PATTERNS]
+    if not asked or _refused(spark.range(1), *(tried for *_, tried in asked)) is None:
+        return
+    for key, pattern, tried in asked:
+        if (why := _refused(spark.range(1), tried)) is not None:
+            yield Problem(f"table {table.name}: {key}", f"is no pattern that Spark takes: {why}", pattern)
+
+
+def _refused(rows: DataFrame, *asked: Expression) -> str | None:
+    """What Spark says when it evaluates these, whatever the rows hold."""
+    try:
+        rows.select(*asked).collect()
+    except _refusals() as refused:
+        return _said(refused)
+    return None
+
+
+def _refusals() -> tuple[type[Exception], ...]:
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PySparkException
+
+    return PySparkException, Py4JJavaError
+
+
+def _said(refused: Exception) -> str:
+    java = getattr(refused, "java_exception", None)
+    return str(refused if java is None else java.toString()).splitlines()[0]
+
+
+def _nobody(spark: SparkSession, columns: Sequence[Column]) -> DataFrame:
+    """One row without a value, of which the optimizer does not know that."""
+    from pyspark.sql import functions as F
+
+    nothing = F.when(F.col("id") < 0, F.col("id").cast("string"))
+    return spark.range(1).select(*(_typed(nothing, column).alias(column.name) for column in columns))
+
+
+def _typed(nothing: Expression, column: Column) -> Expression:
+    from pyspark.sql import functions as F
+
+    if column.type == "map":
+        return F.from_json(nothing, spark_type(column))
+    return nothing.try_cast(spark_type(column))
+
+
+def _faults(rows: DataFrame, check: str, wanted: str) -> Iterator[str]:
+    """What is wrong with an expression, as Spark's own analysis has it, and a row without values."""
+    from pyspark.sql import functions as F
+
+    try:
+        asked: Any = rows.select(F.expr(check))
+        kind = asked.schema.fields[0].dataType.typeName()
+        if wanted == "boolean" and kind != wanted:
+            yield f"is not a yes or no, but {kind}"
+            return
+        rows.select(F.expr(check).cast(wanted))
+        if has_star(check):
+            yield "must name its columns one by one, without *"
+            return
+    except _refusals() as refused:
+        yield f"is not understood: {_said(refused)}"
+        return
+    plan = _analysed(asked)
+    if plan.nodeName() != "Project":
+        yield "is about more than one row"
+        return
+    expression = plan.expressions().head()
+    forbidden = forbidden_in(expression)
+    if not forbidden and _steps(plan) != _steps(_analysed(rows)) + 1:
+        forbidden = ["is about more than one row"]
+    if not forbidden and (why := unsafe(node_of(expression))) is not None:
+        forbidden = [f"is not safe for every record: {why}"]
+    yield from forbidden
+    if not forbidden and (why := _refused(rows, attempt(check, wanted, F.rand() < 2))) is not None:
+        yield f"cannot be computed for any row: {why}"
+
+
+def _analysed(rows: Any) -> Any:
+    return rows._jdf.queryExecution().analyzed()
+
+
+def _steps(plan: Any) -> int:
+    """Windows of time, for one, are steps of their own: outside of what `attempt` catches, and without rows that have no
+    time."""
+    return str(plan.numberedTreeString()).count("\n")
+
+
+def forbidden_in(expression: Any) -> list[str]:
+    """What an analyzed expression does that no declared one may: then a repetition would have another result."""
+    forbidden = sorted({FORBIDDEN[kind] for kind in _classes(expression) if kind in FORBIDDEN})
+    return forbidden or ([] if expression.deterministic() else ["gives another answer every time"])
+
+
+def _classes(expression: Any) -> Iterable[str]:
+    yield expression.getClass().getSimpleName()
+    children = expression.children()
+    for at in range(children.size()):
+        yield from _classes(children.apply(at))
