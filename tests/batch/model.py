@@ -54,6 +54,8 @@ class Model:
             row = rows.get(put.file.file_id)
             if row is not None and row["outcome"] != "loaded":
                 said.append(f"{put.file.uri} is there and should be loaded, but is {row['outcome']}")
+            if row is not None and row["reason"] == "gone-midway":
+                said.append(f"{put.file.uri} is there, but not all of its rows are: {row['detail']}")
         return said + [
             why for one in self.puts.keys() & rows.keys() for why in self._wrong(self.puts[one], rows[one], by_table)
         ]

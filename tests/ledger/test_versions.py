@@ -360,3 +360,11 @@ def test_a_version_that_was_only_listed_is_not_older_than_one_announced_in_the_s
     assert in_one_batch.fresh == (listed,)
     a_second_before = replace(listed, event_time=AT - timedelta(seconds=1))
     assert decided([a_second_before], [loaded(announced)], "replace").left_out[0].reason == "announced-late"
+
+
+@pytest.mark.parametrize("rule", ["append", "ignore", "replace"])
+def test_a_file_of_which_a_part_was_lost_is_read_again_once_it_is_back(rule: Overwritten) -> None:
+    torn = loaded(version(1), reason="gone-midway", detail="2 were lost")
+    found = decided([version(1)], [torn], rule)
+    assert (found.fresh, found.retried, found.replays.keys()) == ((version(1),), (version(1),), {version(1).file_id})
+    assert decided([version(1)], [loaded(version(1))], rule).known == (version(1),)

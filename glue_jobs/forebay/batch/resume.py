@@ -23,12 +23,12 @@ from forebay.content.end import FileEnd
 from forebay.errors import Halt
 from forebay.lake.layout import PARKED, QUARANTINE
 from forebay.landed_file import LandedFile
+from forebay.ledger.entry import GONE_MIDWAY
 from forebay.ledger.versions import Claim, Sorted
 
 __all__ = ["Resumed", "as_planned", "resumed"]
 
 GONE = ("missing", "changed")
-GONE_MIDWAY = "gone-midway"
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from forebay.landed_file import LandedFile
 
 __all__ = [
     "COLUMNS",
+    "GONE_MIDWAY",
     "IGNORED",
     "NOT_FINAL",
     "NOT_FINAL_REASONS",
@@ -55,8 +56,11 @@ SKIPPED_BY_OPERATOR = "by-operator"
 ROLLED_BACK = "rolled-back"
 """Rows of the file left with a rollback of their table."""
 
-NOT_FINAL_REASONS: tuple[str, ...] = (POISON, SKIPPED_BY_OPERATOR)
-"""A file that ended our workers may be read by better code, and an operator may take a skip back."""
+GONE_MIDWAY = "gone-midway"
+"""Only some of the file's rows stand: S3 had it no more when a batch that died was taken up again."""
+
+NOT_FINAL_REASONS: tuple[str, ...] = (POISON, SKIPPED_BY_OPERATOR, GONE_MIDWAY)
+"""A file that ended our workers may be read by better code, an operator may take a skip back, and an object may come back."""
 
 WITHHELD: tuple[Outcome, ...] = ("denied", "unavailable")
 """Of those, the ones that the job itself tries again. What is missing comes back with an announcement of its own."""

@@ -18,7 +18,16 @@ from functools import reduce
 from typing import Any, Literal
 
 from forebay.landed_file import LandedFile
-from forebay.ledger.entry import IGNORED, REPLAY, ROLLED_BACK, SKIPPED_BY_OPERATOR, WITHHELD, Entry, is_final
+from forebay.ledger.entry import (
+    GONE_MIDWAY,
+    IGNORED,
+    REPLAY,
+    ROLLED_BACK,
+    SKIPPED_BY_OPERATOR,
+    WITHHELD,
+    Entry,
+    is_final,
+)
 from forebay.ledger.ignored import RULES
 from forebay.notification.order import newer
 
@@ -55,7 +64,9 @@ class Earlier:
 
     @property
     def wants_replay(self) -> bool:
-        return bool(self.row["outcome"] == REPLAY)
+        """Its rows stand, and whoever announces it has it read again, in their place."""
+        torn = self.row["outcome"] == "loaded" and self.row.get("reason") == GONE_MIDWAY
+        return torn or bool(self.row["outcome"] == REPLAY)
 
     @property
     def final(self) -> bool:
