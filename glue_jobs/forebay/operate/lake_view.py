@@ -8,7 +8,7 @@ well".
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -38,12 +38,16 @@ __all__ = [
     "known_column",
     "known_service",
     "known_table",
+    "like",
     "quoted",
     "rows_of",
+    "rows_with",
     "tell_if_not_begun",
     "view_of",
 ]
 
+ASKED_AT_ONCE = 5000
+"""Values that one question names. The query engine's plan grows with them."""
 READ_FOR_NEWEST = 8
 """Files of a table whose event times are looked at, where its log knows only of times to come."""
 
@@ -63,6 +67,11 @@ class TableFacts:
 def quoted(text: str) -> str:
     """A text in SQL."""
     return "'" + text.replace("'", "''") + "'"
+
+
+def like(pattern: str) -> str:
+    """A text in SQL for LIKE. In it * stands for any text, and nothing else for another."""
+    return quoted(pattern.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_").replace("*", "%"))
 
 
 def view_of(lake: str) -> LakeView:
@@ -146,6 +155,15 @@ def rows_of(table: DeltaTable, sql: str) -> list[dict[str, Any]]:
     return python_rows(pa.table(QueryBuilder().register("t", table).execute(sql)))
 
 
+def rows_with(table: DeltaTable, columns: str, by: str, values: Iterable[str]) -> list[dict[str, Any]]:
+    """Rows in which `by`, a column or an expression, has one of these values; however many there are, at one version."""
+    ordered, found = sorted(set(values)), list[dict[str, Any]]()
+    for at in range(0, len(ordered), ASKED_AT_ONCE):
+        some = ", ".join(map(quoted, ordered[at : at + ASKED_AT_ONCE]))
+        found += rows_of(table, f"select {columns} from t where {by} in ({some})")
+    return found
+
+
 class LakeView:
     """Looks at the tables of one lake."""
 
@@ -165,6 +183,11 @@ class LakeView:
         if table is None:
             return []
         return rows_of(table, sql)
+
+    def rows_with(self, name: str, columns: str, by: str, values: Iterable[str]) -> list[dict[str, Any]]:
+        """The same of a table by its name; none where there is no such table."""
+        table = self.table(name)
+        return [] if table is None else rows_with(table, columns, by, values)
 
     def facts(self, name: str, *, newest_by: str | None = None) -> TableFacts | None:
         """From the log alone: no data file is opened, unless some event claims to be from the future."""

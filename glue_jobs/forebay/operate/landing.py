@@ -8,7 +8,7 @@ again, it finds what is left.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import takewhile
@@ -24,7 +24,7 @@ from forebay.lake.layout import LEDGER, erased_of
 from forebay.lake.lease import hold
 from forebay.lake.objects import s3_client
 from forebay.operate.erase_report import report_of
-from forebay.operate.lake_view import LakeView, quoted
+from forebay.operate.lake_view import LakeView
 from forebay.upkeep.erase.counts import change_hashes
 from forebay.upkeep.erase.due import erased_by
 from forebay.upkeep.erase.landed import Left, left_of
@@ -33,7 +33,6 @@ from forebay.upkeep.erase.rows import Erased
 
 __all__ = ["Landed", "clear_again", "clear_landing", "landed_of"]
 
-ASKED_AT_ONCE = 2000
 OBJECTS_AT_ONCE = 8
 WRITTEN_MEANWHILE = "was written meanwhile"
 KEPT = (
@@ -55,8 +54,8 @@ class Landed:
 
 def landed_of(view: LakeView, done: Iterable[Done]) -> list[Landed]:
     """The objects that their rows came from, in order."""
-    ids = sorted({file_id for one in done for file_id in one.files})
-    rows = _asked(view, "distinct bucket, key", "file_id in ({some})", ids)
+    ids = {file_id for one in done for file_id in one.files}
+    rows = view.rows_with(LEDGER, "distinct bucket, key", "file_id", ids)
     return sorted({Landed(row["bucket"], row["key"]) for row in rows}, key=lambda one: (one.bucket, one.key))
 
 
@@ -99,14 +98,8 @@ def clear_again(view: LakeView, service: Service) -> int:
 def _by_file(view: LakeView, hashes: Mapping[Landed, str]) -> dict[str, str]:
     """Of all files that an object ever was."""
     keys = {(one.bucket, one.key): new for one, new in hashes.items()}
-    rows = _asked(view, "file_id, bucket, key", "key in ({some})", sorted({key for _, key in keys}))
+    rows = view.rows_with(LEDGER, "file_id, bucket, key", "key", {key for _, key in keys})
     return {row["file_id"]: keys[where] for row in rows if (where := (row["bucket"], row["key"])) in keys}
-
-
-def _asked(view: LakeView, what: str, where: str, values: list[str]) -> Iterator[dict[str, Any]]:
-    for at in range(0, len(values), ASKED_AT_ONCE):
-        some = ", ".join(map(quoted, values[at : at + ASKED_AT_ONCE]))
-        yield from view.query(LEDGER, f"select {what} from t where {where.format(some=some)}")
 
 
 class _Clearing:

@@ -104,8 +104,5 @@ def _decrypted(content: bytes, key: bytes, data: str) -> bytes:
 
 def _files(view: LakeView, file_ids: set[str]) -> dict[str, str]:
     """Their addresses, of those that the ledger knows."""
-    if not file_ids:
-        return {}
-    named = ", ".join(quoted(file_id) for file_id in sorted(file_ids))
-    rows = view.query(LEDGER, f"select file_id, bucket, key from t where file_id in ({named})")
+    rows = view.rows_with(LEDGER, "file_id, bucket, key", "file_id", file_ids)
     return {row["file_id"]: f"s3://{row['bucket']}/{row['key']}" for row in rows}

@@ -21,7 +21,7 @@ from forebay.lake.layout import LEDGER
 from forebay.landed_file import LandedFile
 from forebay.ledger.entry import is_final
 from forebay.notification.reading import read_message
-from forebay.operate.lake_view import LakeView, quoted
+from forebay.operate.lake_view import LakeView
 
 __all__ = ["Depth", "Letter", "dead_letter_url", "depth_of", "explain", "give_back", "peek", "redrive"]
 
@@ -115,14 +115,10 @@ def peek(url: str, *, sqs: Any, limit: int) -> list[Letter]:
 
 def explain(letters: Sequence[Letter], view: LakeView) -> list[Letter]:
     """With what the ledger has of their files."""
-    ids = sorted({file.file_id for letter in letters for file in letter.files})
-    known: dict[str, str] = {}
-    waiting: set[str] = set()
-    for some in _batches(ids, 1000):
-        listed = ", ".join(map(quoted, some))
-        rows = view.query(LEDGER, f"select file_id, outcome, reason from t where file_id in ({listed})")
-        known |= {row["file_id"]: row["outcome"] for row in rows}
-        waiting |= {row["file_id"] for row in rows if not is_final(row["outcome"], row["reason"])}
+    ids = {file.file_id for letter in letters for file in letter.files}
+    rows = view.rows_with(LEDGER, "file_id, outcome, reason", "file_id", ids)
+    known = {row["file_id"]: row["outcome"] for row in rows}
+    waiting = {row["file_id"] for row in rows if not is_final(row["outcome"], row["reason"])}
     return [_explained(one, known, waiting) for one in letters]
 
 

@@ -65,11 +65,8 @@ def file_of_row(view: LakeView, table: str, column: str, value: str) -> list[tup
     known_column(view, table, column)
     named = column.replace('"', '""')
     sql = f'select distinct _file_id from t where cast("{named}" as string) = {quoted(value)}'
-    ids = ", ".join(quoted(row["_file_id"]) for row in view.query(table, sql))
-    if not ids:
-        return []
-    found = view.query(LEDGER, f"select distinct bucket, key from t where file_id in ({ids})")
-    return [(row["bucket"], row["key"]) for row in found]
+    ids = [row["_file_id"] for row in view.query(table, sql)]
+    return sorted({(row["bucket"], row["key"]) for row in view.rows_with(LEDGER, "bucket, key", "file_id", ids)})
 
 
 def _life(view: LakeView, file: LedgerFile) -> Life:
