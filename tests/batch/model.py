@@ -37,6 +37,8 @@ class Model:
 
     puts: dict[str, Put] = field(default_factory=dict)
     newest: dict[str, Put] = field(default_factory=dict)
+    forgotten: set[str] = field(default_factory=set)
+    """By an operator, by id."""
 
     def put(self, put: Put) -> None:
         self.puts[put.file.file_id] = self.newest[put.file.key] = put
@@ -52,7 +54,7 @@ class Model:
         said += [f"{rows[one]['key']} is in the ledger, but nobody put it" for one in rows.keys() - self.puts.keys()]
         for put in self.newest.values():
             row = rows.get(put.file.file_id)
-            if row is not None and row["outcome"] != "loaded":
+            if row is not None and row["outcome"] != "loaded" and put.file.file_id not in self.forgotten:
                 said.append(f"{put.file.uri} is there and should be loaded, but is {row['outcome']}")
             if row is not None and row["reason"] == "gone-midway":
                 said.append(f"{put.file.uri} is there, but not all of its rows are: {row['detail']}")
@@ -66,7 +68,11 @@ class Model:
     def _wrong(self, put: Put, row: Mapping[str, Any], by_table: bool) -> Iterator[str]:
         outcome, torn = row["outcome"], row["reason"] == "gone-midway"
         may_end = (*MAY_END, "superseded") if put.replaces else MAY_END
-        if outcome not in may_end:
+        if put.file.file_id in self.forgotten:
+            left = row["written"] + row["quarantined"] + row["parked"]
+            if left or outcome not in ("forgotten", "superseded"):
+                yield f"{put.file.uri} is {outcome} with {left} records, but an operator wants it forgotten"
+        elif outcome not in may_end:
             yield f"{put.file.uri} ended as {outcome}"
         elif outcome == "missing" and row["records"]:
             yield f"{put.file.uri} is missing, but {row['records']} records are counted"

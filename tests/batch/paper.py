@@ -309,7 +309,7 @@ class PaperLedger(Ledger):
         for row in self.lake.rows(LEDGER):
             if row["key_hash"] in asked:
                 file = LandedFile(**{name: row[name] for name in FILE_COLUMNS}, event_time=row["event_time"])
-                found.setdefault((file.bucket, file.key), []).append(Earlier(file, row))
+                found.setdefault((file.bucket, file.key), []).append(Earlier(file, dict(row)))
         return found
 
     def frame(self, entries: Iterable[Any], changed: Iterable[dict[str, Any]], **shared: object) -> Any:
@@ -341,7 +341,7 @@ class PaperBatch(heart.Batch):
         ends = [end for end in read.ends if end.file.file_id in fresh]
         rows = [row for row in read.rows or () if row["_file_id"] in fresh]
         if dedupe.wanted:
-            _drop_duplicates(rows, dedupe.known_to(lake, {row["_file_id"] for row in rows}))
+            _drop_duplicates(rows, dedupe.known_to(lake, {end.file.file_id for end in ends if end.lands}))
         told = Counter((r["_file_id"], r["fate"], r["table"], r["declared"], r["violated"], r["reason"]) for r in rows)
         fates = [Fate(f, fate, n, table, declared, v, why) for (f, fate, table, declared, v, why), n in told.items()]
         return PaperRead(Rows(rows), ends, fates)  # type: ignore[arg-type]

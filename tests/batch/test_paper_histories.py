@@ -1,6 +1,6 @@
 """Thousands of histories of the batch's protocol, on paper: overwritten by each rule, deduplicated, with tables that fail,
-drivers that die after any effect, files that are replayed, and new checkpoints. Every record stands once, and the ledger says
-where.
+drivers that die after any effect, files that are replayed, forgotten and brought back, and new checkpoints. Every record stands
+once, and the ledger says where.
 
 FOREBAY_PAPER_HISTORIES=100000 plays so many; a failing one is named by its number, and played alone with FOREBAY_PAPER_HISTORY.
 """
@@ -17,13 +17,14 @@ from typing import Any
 
 import pytest
 
+from forebay.batch.plan import Plan
 from forebay.batch.reasons import OF_WHOLE_TABLES
 from forebay.batch.retry_plan import Choice
 from forebay.declaration.service import Service, parse_service
 from forebay.errors import Halt
 from forebay.lake.layout import LEDGER, PARKED, QUARANTINE
 from forebay.landed_file import LandedFile
-from forebay.ledger.entry import NOT_FINAL, REPLAY
+from forebay.ledger.entry import FORGET, FORGOTTEN, NOT_FINAL, REPLAY, WANTED_AGAIN
 from tests.batch.model import Model, Put
 from tests.batch.paper import Lake, Record, lay_out, remove_leftovers_in, retry_in
 from tests.batch.world import Died
@@ -64,7 +65,9 @@ class Play:
         for key in self.keys:
             self.put(key)
         deeds = {self.put: 4, self.delete: 1, self.withhold: 3, self.mend: 3, self.announce_again: 2}
-        deeds[self.replay] = 3
+        deeds |= {self.replay: 3, self.forget: 1, self.bring_back: 1}
+        if self.draw.random() < 0.3:
+            deeds |= {self.forget: 12, self.bring_back: 12}
         deeds |= {self.fail: 5, self.pause: 3, self.retry: 4} if self.tables_fail else {self.put_back: 2}
         for _ in range(self.draw.randint(3, 14)):
             if self.draw.random() < 0.45:
@@ -133,6 +136,38 @@ class Play:
             row["outcome"] = "replay"
             self.waiting.append(self.model.puts[row["file_id"]].file)
 
+    def forget(self, key: str) -> None:
+        """As `forebay files forget` does. A record whose copy in another file was a duplicate is gone with it."""
+        may = ("loaded", "replay") if key.startswith("new/") or not self.dedupe else ()
+        self.mark(key, may, {"outcome": FORGET})
+
+    def bring_back(self, key: str) -> None:
+        """As `forebay files retry --forgotten` does."""
+        gone = [row["key"] for row in self.lake.rows(LEDGER) if row["outcome"] in (FORGET, FORGOTTEN)]
+        key = self.draw.choice(gone or [key])
+        if not self.mark(key, (FORGET,), {"outcome": REPLAY}):
+            self.mark(key, (FORGOTTEN,), {"reason": WANTED_AGAIN})
+
+    def mark(self, key: str, outcomes: Sequence[str], says: dict[str, str]) -> bool:
+        """A mark over a mark, while a batch goes by the first one, may be lost. An operator is told to repeat it."""
+        rows = [row for row in self.lake.rows(LEDGER) if row["key"] == key and row["outcome"] in outcomes]
+        rows = [row for row in rows if row["outcome"] not in (REPLAY, FORGET) or not self.is_planned(row)]
+        if not rows:
+            return False
+        row = self.draw.choice(rows)
+        self.said.append(f"{row['file_id'][:6]} of {key}, {row['outcome']}, is now {says}")
+        row.update(says)
+        if says.get("outcome") == FORGET:
+            self.model.forgotten.add(row["file_id"])
+        else:
+            self.model.forgotten.discard(row["file_id"])
+        self.waiting.append(self.model.puts[row["file_id"]].file)
+        return True
+
+    def is_planned(self, row: dict[str, Any]) -> bool:
+        plans = (Plan.decode(content) for name, content in self.lake.objects.items() if "/plans/" in name)
+        return any(file.file_id == row["file_id"] for plan in plans for file in plan.files)
+
     def pause(self, key: str) -> None:
         """Or resume; what is held meanwhile is for a retry."""
         self.service = self.service.with_paused(() if self.service.paused else [self.draw.choice(TABLES)])
@@ -165,10 +200,11 @@ class Play:
         self.said.append(
             f"attempt {self.generation} {self.batch} dies after {dies_after}: {[f.etag for f in self.taken]}"
         )
-        if self.tables_fail and not self.ending and self.draw.random() < 0.3:
-            at = self.draw.randint(0, 8)
-            self.said.append(f"before effect {at} somebody retries")
-            self.lake.meanwhile = (at, lambda: self.retry(""))
+        if not self.ending and self.draw.random() < 0.3:
+            at, key = self.draw.randint(0, 8), self.draw.choice(self.keys)
+            deed = self.draw.choice((self.retry, self.forget) if self.tables_fail else (self.forget, self.bring_back))
+            self.said.append(f"before effect {at} somebody does {deed.__name__} {key}")
+            self.lake.meanwhile = (at, lambda: deed(key))
         try:
             self.driver(dies_after).process_files(self.batch, self.taken)
         except Died:
@@ -202,9 +238,9 @@ class Play:
         for _ in range(3):
             self.attempt()
         assert self.taken + self.waiting == [], "a batch does not end, although all is mended"
-        self.announce_what_ended_as(NOT_FINAL)
+        self.announce_what_ended_as((*NOT_FINAL, FORGOTTEN))
         # A replay that came beside a later version, which could not be read, waits for its next turn.
-        self.announce_what_ended_as((REPLAY,))
+        self.announce_what_ended_as((REPLAY, FORGET, FORGOTTEN))
         self.start_again()
 
     def start_again(self) -> None:
@@ -242,6 +278,8 @@ class Play:
             assert [one for one, times in ids.items() if times > 1] == []
         stand = {(name, row["id"]) for name in TABLES for row in self.lake.rows(name)}
         for put in self.model.newest.values():
+            if put.file.file_id in self.model.forgotten:
+                continue
             wanted = {(record.game, record.id) for record in self.contents[put.file.file_id] if record.game}
             assert wanted <= stand, f"{put.file.etag} lacks {wanted - stand}"
 
@@ -295,3 +333,53 @@ def test_a_copy_that_was_left_out_is_not_known_where_only_its_first_copy_stands(
         play.announce_again("add/a")
         play.attempt()
         assert sorted(row["id"] for row in play.lake.rows("beta")) == ["1", "2"]
+
+
+def loaded_alone(play: Play) -> dict[str, Any]:
+    """The ledger's row of the only file. Nothing of it is held, for what is held is watched anyway."""
+    play.service, play.dedupe, play.tables_fail = service(False), False, False
+    play.put("add/a")
+    (put,) = play.model.puts.values()
+    play.lake.answers[put.file.file_id] = [Record("alpha", "1"), Record("beta", "2")]
+    play.attempt()
+    (row,) = play.lake.rows(LEDGER)
+    return row
+
+
+MARKS = ((FORGET, REPLAY, "loaded"), (REPLAY, FORGET, FORGOTTEN))
+
+
+@pytest.mark.parametrize(("before", "after", "ends"), MARKS)
+@pytest.mark.parametrize("effect", [0, 1, 3])
+def test_an_operator_who_changes_his_mind_beside_a_batch_is_told_or_heeded(
+    effect: int, before: str, after: str, ends: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before the plan of the batch is durable the later mark holds. After that the batch ends as it began."""
+    play = Play(1, monkeypatch)
+    row = loaded_alone(play)
+    row["outcome"] = before
+    planned: list[bool] = []
+
+    def somebody() -> None:
+        planned.append(play.is_planned(row))
+        row["outcome"] = after
+
+    play.lake.meanwhile = (effect, somebody)
+    play.driver().process_files(7, [play.model.puts[row["file_id"]].file])
+    (now,) = play.lake.rows(LEDGER)
+    assert planned == [effect > 0]
+    assert now["outcome"] == (ends if effect == 0 else "loaded" if before == REPLAY else FORGOTTEN)
+    assert bool(play.lake.rows("alpha") + play.lake.rows("beta")) == (now["outcome"] == "loaded")
+
+
+def test_a_batch_that_began_to_forget_goes_on_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    play = Play(1, monkeypatch)
+    row = loaded_alone(play)
+    row["outcome"] = FORGET
+    for dies_after in (2, None):
+        try:
+            play.driver(dies_after).process_files(7, [play.model.puts[row["file_id"]].file])
+        except Died:
+            play.lake.rows(LEDGER)[0]["outcome"] = REPLAY
+    assert [row["outcome"] for row in play.lake.rows(LEDGER)] == [FORGOTTEN]
+    assert play.lake.rows("alpha") + play.lake.rows("beta") == []

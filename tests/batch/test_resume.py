@@ -102,7 +102,7 @@ def test_a_duplicate_whose_first_copy_is_gone_is_written_where_its_table_is_stil
 
 
 def test_every_outcome_of_a_file_is_among_the_answers() -> None:
-    assert {*ANSWERS, "empty", "unreadable"} == set(get_args(ReadOutcome))
+    assert {*ANSWERS, "empty", "unreadable", "forgotten"} == set(get_args(ReadOutcome))
 
 
 @pytest.mark.parametrize("outcome", ANSWERS)

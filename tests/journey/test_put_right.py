@@ -51,7 +51,9 @@ def test_a_bad_release_is_taken_back_and_its_files_are_read_again(told: Story, t
     assert told.accounts().files == {"loaded": 3}
 
 
-def test_a_paused_table_catches_up_and_a_replay_doubles_nothing(told: Story, tmp_path: Path) -> None:
+def test_a_paused_table_catches_up_and_what_is_replayed_or_forgotten_is_doubled_nowhere(
+    told: Story, tmp_path: Path
+) -> None:
     told.service = str(tmp_path)
     (tmp_path / "service.toml").write_text(GOOD)
     lake = ("--lake", told.lake)
@@ -65,8 +67,15 @@ def test_a_paused_table_catches_up_and_a_replay_doubles_nothing(told: Story, tmp
     assert "2 rows wait" in said
     assert (levels(told, "alpha"), told.accounts().differences()) == ([0, 1, 5, 6], [])
 
-    status, _, _ = given(("replay", "--table", "beta", *lake, "--queue-url", told.queue_url, "--yes"), "")
-    assert status == 0
+    first, second = (f"s3://{told.bucket}/in/{number}.json" for number in (1, 2))
+    to = (*lake, "--queue-url", told.queue_url)
+    for command in (("replay", "--file", first, "--yes"), ("files", "forget", second, "--yes")):
+        assert given((*command, *to), "")[0] == 0
+    sums = told.run()
+    assert (sums.differences(), sums.files, sums.quarantined) == ([], {"loaded": 1, "forgotten": 1}, 0)
+    assert levels(told, "alpha") == levels(told, "beta") == [0, 1]
+
+    assert given(("files", "retry", "--forgotten", "--key", "*/2.json", *to), "")[0] == 0
     sums = told.run()
     assert (sums.differences(), sums.files, sums.quarantined) == ([], {"loaded": 2}, 0)
     assert levels(told, "alpha") == levels(told, "beta") == [0, 1, 5, 6]

@@ -368,3 +368,75 @@ def test_a_file_of_which_a_part_was_lost_is_read_again_once_it_is_back(rule: Ove
     found = decided([version(1)], [torn], rule)
     assert (found.fresh, found.retried, found.replays.keys()) == ((version(1),), (version(1),), {version(1).file_id})
     assert decided([version(1)], [loaded(version(1))], rule).known == (version(1),)
+    assert found.superseded[0].not_replayed("denied", "no right")["outcome"] == "replay"
+
+
+def to_forget(file: LandedFile, **more: Any) -> Earlier:
+    return loaded(file, outcome="forget", **more)
+
+
+def forgotten(file: LandedFile, **more: Any) -> Earlier:
+    nothing: dict[str, Any] = {"written": 0, "quarantined": 0, "parked": 0, "dropped": 10, "tables": {}}
+    return loaded(file, outcome="forgotten", **nothing, **more)
+
+
+@pytest.mark.parametrize("rule", ["append", "ignore", "replace"])
+@pytest.mark.parametrize("skipped", [False, True])
+def test_a_file_that_is_to_be_forgotten_makes_room_for_nothing_also_where_it_is_skipped(
+    rule: Overwritten, skipped: bool
+) -> None:
+    key, ids = ("landing", "in/a.json"), [version(1).file_id] if skipped else []
+    claim = Claim([version(1)], {key: [to_forget(version(1))]}, lambda key: rule, ids, "s", lambda file: "no-feed")
+    found = claim.decided({version(1).file_id: ""})
+    assert (found.fresh, [*found.to_forget], found.left_out) == ((version(1),), [version(1).file_id], ())
+    gone = found.superseded[0].forgotten({}, AT)
+    assert (gone["outcome"], gone["records"], gone["dropped"], gone["tables"]) == ("forgotten", 10, 10, {})
+    assert gone["detail"] == "its rows left at 2026-11-21 10:00 UTC"
+
+
+def test_a_file_is_not_forgotten_before_it_left_all_tables() -> None:
+    (one,) = decided([version(1)], [to_forget(version(1))], "append").superseded
+    row = one.forgotten({"beta": "paused"}, AT)
+    assert (row["outcome"], row["reason"], row["tables"], row["dropped"]) == ("forget", "paused", {"beta": 3}, 7)
+    waits = one.not_replayed("unavailable", "a retry")
+    assert (waits["outcome"], waits["reason"], waits["written"]) == ("forget", "not-forgotten", 7)
+
+
+@pytest.mark.parametrize("rule", ["append", "ignore", "replace"])
+def test_what_was_forgotten_stays_out_and_so_do_the_same_bytes_but_no_others(rule: Overwritten) -> None:
+    assert decided([version(1)], [forgotten(version(1))], rule).known == (version(1),)
+    again = replace(version(2), etag="etag1")
+    for gone in (forgotten(version(1)), to_forget(version(1))):
+        (entry,) = decided([again], [gone], rule).left_out
+        assert (entry.outcome, entry.reason) == ("duplicate", "same-key-same-bytes-forgotten")
+        assert decided([version(2)], [gone], rule).fresh == (version(2),)
+    hashed = forgotten(version(1), content_hash="h")
+    claim = Claim([version(2)], {("landing", "in/a.json"): [hashed]}, lambda key: rule)
+    assert claim.decided({version(2).file_id: "h"}).left_out[0].outcome == "duplicate"
+
+
+def test_no_earlier_version_comes_back_for_the_newest_one_that_was_forgotten() -> None:
+    found = decided([version(1)], [forgotten(version(2))], "replace")
+    assert [(entry.outcome, entry.reason) for entry in found.left_out] == [("superseded", "announced-late")]
+    stands = loaded(version(1), reason="rolled-back")
+    (one,) = decided([version(2)], [stands, to_forget(version(2))], "replace").superseded
+    assert one.is_replay, "a version that a rollback brought back stays"
+
+
+@pytest.mark.parametrize("rule", ["append", "ignore", "replace"])
+def test_a_forgotten_file_that_an_operator_wants_again_is_read_like_a_new_one(rule: Overwritten) -> None:
+    wanted = forgotten(version(1), reason="wanted-again")
+    later_is_gone = decided([version(1)], [wanted, forgotten(version(2))], rule)
+    assert (later_is_gone.fresh, later_is_gone.retried, later_is_gone.replays) == ((version(1),), (version(1),), {})
+    beside = decided([version(1)], [wanted, loaded(version(2))], rule)
+    ends = {"append": (), "ignore": (("skipped", "overwritten"),), "replace": (("superseded", "announced-late"),)}
+    assert tuple((entry.outcome, entry.reason) for entry in beside.left_out) == ends[rule]
+
+
+@pytest.mark.parametrize("order", [(1, 2), (2, 1)])
+def test_a_later_version_of_the_same_batch_takes_the_place_of_one_that_is_to_be_forgotten(
+    order: tuple[int, int],
+) -> None:
+    found = decided([version(n) for n in order], [to_forget(version(1))], "replace")
+    assert (found.fresh, found.left_out) == ((version(2),), ())
+    assert [(one.earlier.file, one.by) for one in found.superseded] == [(version(1), version(2))]

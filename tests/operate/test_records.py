@@ -62,6 +62,11 @@ def _(lake: Path, queue: str, patch: Patch) -> list[str]:
     return ["files", "skip", "s3://landing/in/a.json"]
 
 
+@scenario("files forget")
+def _(lake: Path, queue: str, patch: Patch) -> list[str]:
+    return ["files", "forget", "s3://landing/in/*", "--yes", "--queue-url", queue]
+
+
 @scenario("files retry")
 def _(lake: Path, queue: str, patch: Patch) -> list[str]:
     write_ledger(lake, entry("in/poison.json", outcome="unreadable", reason=POISON))

@@ -296,6 +296,18 @@ def test_wrong_use_is_told_before_anything_is_done(lake: str, arguments: tuple[s
     assert says in failed(2, "rollback", *arguments, "--lake", lake, "--dry-run")
 
 
+def test_rows_of_a_forgotten_file_come_back_and_the_sums_hold(lake: str) -> None:
+    DeltaTable(f"{lake}/beta").delete(f"_file_id = '{file_id('in/a.json')}'")
+    DeltaTable(f"{lake}/alpha").delete(f"_file_id = '{file_id('in/a.json')}'")
+    DeltaTable(f"{lake}/_forebay/ledger").delete("key = 'in/a.json'")
+    write_ledger(lake, entry("in/a.json", outcome="forgotten", detail="its rows left", records=4, dropped=4))
+    assert accounts(LakeView(lake)).differences() == []
+    ran("rollback", "beta", "--to", "1", "--lake", lake, "--yes")
+    assert ledger(lake)["in/a.json"] == ("loaded", None, 1, 3, {"beta": 1})
+    assert accounts(LakeView(lake)).differences() == []
+    assert ran("files", "list", "--key", "in/a.json", "--lake", lake, "--json").count('"detail": null') == 1
+
+
 def test_a_version_whose_files_maintenance_deleted_is_refused(lake: str) -> None:
     DeltaTable(f"{lake}/alpha").vacuum(retention_hours=0, enforce_retention_duration=False, dry_run=False)
     assert "is gone (maintenance deleted it" in failed(2, "rollback", "alpha", "--to", "0", "--lake", lake, "--dry-run")

@@ -31,7 +31,7 @@ from forebay.batch.retry import app_id
 from forebay.batch.treated import without_erased
 from forebay.batch.turns import Turns, waiting_for_turn
 from forebay.batch.writing import Writing
-from forebay.content.end import FileEnd
+from forebay.content.end import FileEnd, forgotten_end
 from forebay.content.limits import Limits
 from forebay.content.outcome import ERASED
 from forebay.content.source import register
@@ -43,7 +43,7 @@ from forebay.lake.layout import IDS, PLANS, new_tables_of, plans_of, skips_of, t
 from forebay.lake.objects import open_objects
 from forebay.landed_file import LandedFile
 from forebay.ledger.entry import COLUMNS as LEDGER_COLUMNS
-from forebay.ledger.entry import WITHHELD, Entry
+from forebay.ledger.entry import FORGOTTEN, WITHHELD, Entry
 from forebay.ledger.ledger import Ledger
 from forebay.ledger.skips import Skips
 from forebay.ledger.versions import Claim, Sorted, Superseded, standing
@@ -180,7 +180,7 @@ class Batch:
         with ExitStack() as cached:
             with stages.stage("read"):
                 again = plan if done else None
-                read = self.read(again.landing if again else claim.to_read().fresh, cached)
+                read = self.read_all_but_forgotten(claim.to_read(), again, cached)
                 if again is None:
                     read = waiting_for_turn(read, self.turns.taken(claim.to_read()))
                 split = as_planned(again, claim) if again else claim.decided(read.landed)
@@ -213,19 +213,23 @@ class Batch:
         stages: Stages,
     ) -> None:
         """The ledger, then what is told of the batch."""
+        replays, now = split.replays, self.clock()
+        forgotten = [replays[end.file.file_id].forgotten(unwritten, now) for end in plan.forgotten]
         ends, stand = _without_failed_replays(plan.ends, split), standing(superseded)
+        ends = tuple(end for end in ends if end.outcome != "forgotten")
         entries = entries_of(ends, plan.fates, unwritten, stand, split.tries)
         self.still_ours()
         with stages.stage("ledger"):
             changed = [earlier.row(unwritten) for earlier in superseded if not earlier.is_replay]
             failed = _failed_replays(plan.ends, split)
-            self.commit(writing, [*entries, *split.left_out], [*changed, *failed], split.retried)
+            self.commit(writing, [*entries, *split.left_out], [*changed, *failed, *forgotten], split.retried)
             self.ledger.withheld.add(_withheld_replays(plan.ends, split, self.clock()))
         if plan.ends:
             self.plans.forget(plan.generation, plan.batch)
         name, batch = self.service.name, plan.batch
         replaced = sum(not earlier.is_replay for earlier in superseded)
-        for event in reports_of(name, batch, split, ends, entries, replaced, stages, self.clock()):
+        gone = sum(row["outcome"] == FORGOTTEN for row in forgotten)
+        for event in reports_of(name, batch, split, ends, entries, replaced, gone, stages, self.clock()):
             self.emit(event)
         for row in failed:
             why = {name: row[name] for name in ("outcome", "reason", "detail")}
@@ -276,6 +280,23 @@ class Batch:
             return False
         writing.late.wait_out(plan.batch, why)
         return bool(self.done(writing, plan, split))
+
+    def read_all_but_forgotten(self, split: Sorted, again: Plan | None, cached: ExitStack) -> Read:
+        """A batch that goes on forgets what it began to forget, whatever was said of a file since then."""
+        if again is not None:
+            files, gone = again.landing, {end.file.file_id: end for end in again.forgotten}
+        else:
+            rows = {file_id: one.earlier.row for file_id, one in split.to_forget.items()}
+            files, gone = (
+                split.fresh,
+                {
+                    file.file_id: forgotten_end(file, rows[file.file_id].get("content_hash") or "")
+                    for file in split.fresh
+                    if file.file_id in rows
+                },
+            )
+        read = self.read([file for file in files if file.file_id not in gone], cached)
+        return replace(read, ends=[*read.ends, *gone.values()])
 
     def read(self, files: Sequence[LandedFile], cached: ExitStack) -> Read:
         return read_contents(self.spark, self.service, self.limits, files, cached)

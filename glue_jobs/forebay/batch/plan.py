@@ -51,6 +51,10 @@ class Plan:
         return tuple(end.file for end in self.ends if end.lands)
 
     @property
+    def forgotten(self) -> tuple[FileEnd, ...]:
+        return tuple(end for end in self.ends if end.outcome == "forgotten")
+
+    @property
     def tables(self) -> frozenset[str]:
         """The tables that rows are meant for."""
         return frozenset(fate.table for fate in self.fates if fate.fate == "write" and fate.table is not None)

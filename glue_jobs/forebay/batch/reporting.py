@@ -49,6 +49,7 @@ def reports_of(
     ends: Sequence[FileEnd],
     entries: Sequence[Entry],
     superseded: int,
+    forgotten: int,
     stages: Stages,
     now: datetime,
 ) -> Iterator[Event]:
@@ -64,11 +65,12 @@ def reports_of(
     yield BatchCommitted(
         service=service,
         batch=batch,
-        files=len(entries) + len(split.left_out),
+        files=len(entries) + len(split.left_out) + forgotten,
         known_files=len(split.known),
         duplicate_files=sum(e.outcome == "duplicate" for e in split.left_out),
         superseded_files=superseded + sum(e.outcome == "superseded" for e in split.left_out),
         ignored_files=sum(e.outcome == IGNORED for e in split.left_out),
+        forgotten_files=forgotten,
         missing_files=sum(e.outcome == "missing" for e in entries),
         withheld_files=sum(e.outcome in WITHHELD for e in entries),
         refused_files=sum(e.outcome == "unreadable" for e in entries),

@@ -37,12 +37,16 @@ class Turns:
         return ids if ids and self._tries.read(PLAN) is not None else frozenset()
 
     def lost(self, split: Sorted, landed: Collection[str], claim_again: Callable[[], Claim]) -> bool:
-        """Once the batch's plan is durable: whether a retry is under way, or moved records since the claim."""
+        """Once the batch's plan is durable: whether a retry is under way, or moved records since the claim. Or whether an
+        operator changed his mind about a file: who marks one looks for plans afterwards."""
         held = _held(split.superseded_by(landed))
-        if not held or self._tries.read(PLAN) is not None:
-            return bool(held)
+        if held and self._tries.read(PLAN) is not None:
+            return True
+        watched = [*held, *split.replays.values()]
+        if not watched:
+            return False
         rows = {seen.file.file_id: seen.row for some in claim_again().earlier.values() for seen in some}
-        return any(rows.get(one.earlier.file.file_id) != one.earlier.row for one in held)
+        return any(rows.get(one.earlier.file.file_id) != one.earlier.row for one in watched)
 
 
 def waiting_for_turn(read: Read, file_ids: Collection[str]) -> Read:

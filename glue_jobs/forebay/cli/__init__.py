@@ -1,9 +1,11 @@
 """The command line: `forebay ...`. It reads arguments and shows answers; what is done is done in the rooms.
 
-* `main` finds the command, and shows errors      * `examples` for `--help`      * `options` that several commands share
+* `start` imports `main`, which finds the command, and shows errors
+* `examples` for `--help`      * `options` that several commands share
 * `confirm` the question before a command changes something
 * `job_options` the options of a command that runs a job, made of its settings
-* `ingest` ingest, stop      * `accounts` do the sums hold?      * `files` what became of files      * `show` how answers look
+* `ingest` ingest, stop      * `accounts` do the sums hold?      * `files` what became of files
+* `forget` lets their rows leave      * `show` how answers look
 * `status` how it is going      * `report` as a page      * `query` SQL
 * `queue` peek, dlq, redrive      * `lease` show, break      * `privacy` scan, secret, erase, report
 * `vault` privacy show, rotate

@@ -97,6 +97,11 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
     "files retry": (
         ("forebay files retry", "after rights were mended"),
         ("forebay files retry --key 'in/alpha/*' --dry-run", "only say which"),
+        ("forebay files retry --forgotten --key in/a.json", "bring back what was forgotten"),
+    ),
+    "files forget": (
+        ("forebay files forget s3://studio-drops/in/a.json", "shows what leaves, and asks"),
+        ("forebay files forget 's3://studio-drops/in/test-*' --dry-run", "only show it"),
     ),
     "files skip": (("forebay files skip s3://studio-drops/in/a.json", "read no version of it"),),
     "files show": (("forebay files show s3://studio-drops/in/a.json", "everything that the ledger says"),),

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 import sys
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, get_args
 
 import typer
 
+from forebay.cli.forget import bring_back, forget_files, must_be_an_id
 from forebay.cli.options import AsJson, DryRun, Lake, OfService, moment
 from forebay.cli.show import at, columns, console, error_console, print_json, size
 from forebay.errors import InvalidConfiguration
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["app", "tail", "where"]
 
 app = typer.Typer(help="Show what became of files.", no_args_is_help=True)
+app.command("forget")(forget_files)
 
 Address = Annotated[str, typer.Argument(help="The object: s3://bucket/key.", metavar="s3://BUCKET/KEY")]
 
@@ -111,14 +112,15 @@ def retry_files(
     ],
     key: Annotated[str, typer.Option(help="Only those with such a key; * stands for any text.")] = "",
     skipped: Annotated[bool, typer.Option("--skipped", help="Take back `forebay files skip` instead.")] = False,
-    file_id: Annotated[str, typer.Option(help="With --skipped: only this version.")] = "",
+    forgotten: Annotated[bool, typer.Option("--forgotten", help="Take back `forebay files forget` instead.")] = False,
+    file_id: Annotated[str, typer.Option(help="With --skipped or --forgotten: only this version.")] = "",
     of: OfService = "",
     dry_run: DryRun = False,
 ) -> None:
     """Announce files again that were not read: denied, unavailable, missing and poison ones.
 
     The ingest job reads them with its next batch. Repeat the command for those that are still not read. Skipped files are
-    announced only with --skipped, ignored ones only with --key.
+    announced only with --skipped, forgotten ones with --forgotten, ignored ones only with --key.
     """
     from forebay.aws.announce import announce
     from forebay.aws.client import client
@@ -128,9 +130,14 @@ def retry_files(
     from forebay.operate.lake_view import view_of
 
     view = view_of(lake)
-    _must_be_an_id(file_id)
+    must_be_an_id(file_id)
+    if skipped and forgotten:
+        raise InvalidConfiguration.one("--skipped", "does not go with --forgotten", "give two commands")
     if not dry_run:
         check_queue(queue_url)
+    if forgotten:
+        bring_back(lake, queue_url, key, file_id, of, dry_run)
+        return
     if skipped:
         found = skipped_files(view, key=key or None, file_id=file_id or None, service=of or None)
         _take_back(lake, key, file_id, dry_run)
@@ -168,7 +175,7 @@ def skip_files(
 
     if bool(address) == bool(file_id):
         raise InvalidConfiguration.one("forebay files skip", "takes an address or --file-id, and not both")
-    _must_be_an_id(file_id)
+    must_be_an_id(file_id)
     bucket, key = _split(address) if address else ("", "")
     skip = Skip(file_id, bucket, key)
     begun_lake(lake)
@@ -176,12 +183,6 @@ def skip_files(
     console.print(f"{skip} is left out from the next batch on", highlight=False, soft_wrap=True, markup=False)
     which = f"--file-id {file_id}" if file_id else f"--key {shlex.quote(key)}"
     leave_record(lake, f"files skip: left out {skip}", undo=f"forebay files retry --skipped {which}")
-
-
-def _must_be_an_id(file_id: str) -> None:
-    """A mistyped one would skip nothing, and the beginning of one would take back the skips of other files."""
-    if file_id and not re.fullmatch("[0-9a-f]{32}", file_id):
-        raise InvalidConfiguration.one(f"--file-id {file_id}", "is no id of a file", "`forebay files show` tells it")
 
 
 def _take_back(lake: str, key: str, file_id: str, dry_run: bool) -> None:
@@ -282,6 +283,9 @@ def _show_life(life: Life) -> None:
 
 
 def _lines(life: Life, file: LedgerFile) -> list[str]:
+    if file.outcome == "forgotten":
+        lines = _lines(life, replace(file, outcome="loaded", reason=None, detail=None, dropped=0))
+        return [*lines, f"forgotten   {file.detail}" + (f"  ({file.reason})" if file.reason else "")]
     why = ": ".join(filter(None, [file.reason, file.detail]))
     lines = [
         f"landed      {at(file.event_time)}",

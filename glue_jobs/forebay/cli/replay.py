@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from forebay.operate.files import LedgerFile
     from forebay.operate.replay import Replay
 
-__all__ = ["announce_all", "replay"]
+__all__ = ["announce_all", "replay", "show_rows"]
 
 MOST_WAITING = 200
 
@@ -124,9 +124,14 @@ def replay(
 
 
 def announce_all(
-    files: Sequence[LedgerFile], queue_url: str, *, most_waiting: int = MOST_WAITING, rate: float = 0
+    files: Sequence[LedgerFile],
+    queue_url: str,
+    *,
+    most_waiting: int = MOST_WAITING,
+    rate: float = 0,
+    again: str = "`forebay replay --resume` announces the rest",
 ) -> None:
-    """Files that the ledger has as `replay`. Says how many are announced, and what it waits for."""
+    """Files that are marked in the ledger. Says how many are announced, and what it waits for."""
     from forebay.aws.client import client
     from forebay.operate.replay import announce_replay
 
@@ -138,12 +143,13 @@ def announce_all(
             most_waiting=most_waiting,
             rate=rate,
             tell=partial(_tell_wait, shown, most_waiting),
+            repeat=again,
         )
         try:
             for so_far in announced:
                 shown.tell(f"{so_far:,} of {len(files):,} files are announced", so_far)
         except KeyboardInterrupt:
-            raise KeyboardInterrupt("`forebay replay --resume` announces the rest") from None
+            raise KeyboardInterrupt(again) from None
 
 
 def _tell_wait(shown: Progress, most: int, waiting: int) -> None:
@@ -189,6 +195,11 @@ def _show(found: Replay, into: str) -> None:
         "are for that lake. They have these rows here:" if into else "are read again. These rows leave, new ones come:"
     )
     console.print(f"{len(found.files):,} files of {found.records:,} records {what}")
+    show_rows(found)
+
+
+def show_rows(found: Replay) -> None:
+    """What leaves, by table, and which files are none of it."""
     shown = columns("table", ">rows")
     for table, rows in found.rows.items():
         shown.add_row(table, f"{rows:,}")

@@ -81,6 +81,8 @@ def _lines(now: Status, before: Status | None) -> Iterator[str]:
         yield f"paused      {names}; {sum(now.paused.values()):,} rows wait"
     if now.replays:
         yield f"replays     {now.replays:,} files wait to be read again"
+    if now.forgets:
+        yield f"forgets     {now.forgets:,} files wait to be forgotten: their rows still stand"
     if now.reconciled is not None:
         looked = f"of {now.reconciled.looked_at:,} files, {age(now.at, now.reconciled.at)}"
         yield f"missed      {now.reconciled.missed:,} {looked}; reconcile announced them"

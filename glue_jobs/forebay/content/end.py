@@ -10,13 +10,14 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from hashlib import blake2b
+from typing import Any
 
 from forebay.content.outcome import ReadOutcome
 from forebay.content.piece import Piece
 from forebay.errors import Halt
 from forebay.landed_file import LandedFile
 
-__all__ = ["FileEnd", "PieceEnd", "file_ends", "hash_of"]
+__all__ = ["FileEnd", "PieceEnd", "file_ends", "forgotten_end", "hash_of"]
 
 _COLUMNS_OF_THEIR_OWN = ("piece", "reason", "detail")
 
@@ -69,7 +70,7 @@ class FileEnd:
     @property
     def lands(self) -> bool:
         """Whether the rows of its pieces count; without that, any that are there must be left out."""
-        return self.outcome in ("loaded", "empty")
+        return self.outcome in ("loaded", "empty", "forgotten")
 
 
 def file_ends(pieces: Sequence[Piece], ends: Iterable[PieceEnd]) -> list[FileEnd]:
@@ -107,6 +108,13 @@ def _file_end(file: LandedFile, ends: list[PieceEnd]) -> FileEnd:
         lines_before=lines_before,
         content_hash="" if worst else _hash_of([end.content_hash for end in ends]),
     )
+
+
+def forgotten_end(file: LandedFile, content_hash: str) -> FileEnd:
+    """It lands without a record, so its earlier rows leave."""
+    nothing: dict[str, Any] = dict.fromkeys(("documents", "refused", "bytes_read", "expanded_bytes", "requests"), 0)
+    said: dict[str, Any] = {"outcome": "forgotten", "reason": None, "detail": None, "head": ""}
+    return FileEnd(file=file, content_hash=content_hash, **said, **nothing)
 
 
 def hash_of(content: bytes) -> str:

@@ -35,6 +35,7 @@ ReadOutcome = Literal[
     "denied",  # we may not read it, or its key
     "unavailable",  # S3 did not give it, or not yet (an archived object); nothing is known against the file
     "unreadable",  # it was fetched, and cannot be taken; the reason says why
+    "forgotten",  # it was not fetched, since an operator wants none of its rows
 ]
 
 FileReason = Literal[

@@ -16,6 +16,8 @@ from forebay.landed_file import LandedFile
 
 __all__ = [
     "COLUMNS",
+    "FORGET",
+    "FORGOTTEN",
     "GONE_MIDWAY",
     "IGNORED",
     "NOT_FINAL",
@@ -23,6 +25,7 @@ __all__ = [
     "REPLAY",
     "ROLLED_BACK",
     "SKIPPED_BY_OPERATOR",
+    "WANTED_AGAIN",
     "WITHHELD",
     "Entry",
     "Outcome",
@@ -43,11 +46,15 @@ Outcome = Literal[
     "superseded",  # a rule says that the latest version of a key takes the place of this one
     "ignored",  # a rule says that it is no data, or it belongs to no feed
     "replay",  # its rows stand; an operator wants it read again, in their place
+    "forget",  # its rows stand; an operator wants them gone
+    "forgotten",  # its rows left, as an operator wanted; nothing but an operator brings them back
 ]
 
 REPLAY: Outcome = "replay"
+FORGET: Outcome = "forget"
+FORGOTTEN: Outcome = "forgotten"
 IGNORED: Outcome = "ignored"
-NOT_FINAL: tuple[Outcome, ...] = ("missing", "denied", "unavailable", REPLAY)
+NOT_FINAL: tuple[Outcome, ...] = ("missing", "denied", "unavailable", REPLAY, FORGET)
 """These can change without anything being wrong with the file: whoever announces it again has it read again, and its row
 becomes what it ends as then. All other outcomes are final, except with one of `NOT_FINAL_REASONS`."""
 
@@ -59,8 +66,11 @@ ROLLED_BACK = "rolled-back"
 GONE_MIDWAY = "gone-midway"
 """Only some of the file's rows stand: S3 had it no more when a batch that died was taken up again."""
 
-NOT_FINAL_REASONS: tuple[str, ...] = (POISON, SKIPPED_BY_OPERATOR, GONE_MIDWAY)
-"""A file that ended our workers may be read by better code, an operator may take a skip back, and an object may come back."""
+WANTED_AGAIN = "wanted-again"
+"""An operator takes it back that the file was forgotten. No batch has read it yet."""
+
+NOT_FINAL_REASONS: tuple[str, ...] = (POISON, SKIPPED_BY_OPERATOR, GONE_MIDWAY, WANTED_AGAIN)
+"""Better code may read a file that ended our workers, an operator may take back what he said, and an object may come back."""
 
 WITHHELD: tuple[Outcome, ...] = ("denied", "unavailable")
 """Of those, the ones that the job itself tries again. What is missing comes back with an announcement of its own."""

@@ -7,23 +7,28 @@ has them. Out: `Sorted`, before the files are read and after it. Asked twice it 
 * `append`: other bytes are loaded beside the earlier ones.   * `ignore`: they are left out.
 * `replace`: they take the place of the earlier ones, unless they are themselves the older ones, announced late.
 
-A file that an operator wants replayed takes its own place, whatever the rule.
+A file that an operator wants replayed takes its own place, whatever the rule. One that he wants forgotten leaves it empty. The
+same bytes stay out then, under whatever version of their key.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from functools import reduce
 from typing import Any, Literal
 
 from forebay.landed_file import LandedFile
 from forebay.ledger.entry import (
+    FORGET,
+    FORGOTTEN,
     GONE_MIDWAY,
     IGNORED,
     REPLAY,
     ROLLED_BACK,
     SKIPPED_BY_OPERATOR,
+    WANTED_AGAIN,
     WITHHELD,
     Entry,
     is_final,
@@ -36,8 +41,10 @@ __all__ = ["Claim", "Earlier", "Key", "Overwritten", "Sorted", "Superseded", "st
 Overwritten = Literal["append", "ignore", "replace"]
 Key = tuple[str, str]
 
-LOADED = ("loaded", "empty", REPLAY)
-NOT_REPLAYED = "not-replayed"
+MARKS = (REPLAY, FORGET)
+LOADED = ("loaded", "empty", *MARKS)
+SAME_BYTES_FORGOTTEN = "same-key-same-bytes-forgotten"
+NOT_DONE = {REPLAY: "not-replayed", FORGET: "not-forgotten"}
 
 
 @dataclass(frozen=True)
@@ -63,10 +70,20 @@ class Earlier:
         return self.row["outcome"] == "loaded" and self.row.get("reason") == ROLLED_BACK and not left
 
     @property
-    def wants_replay(self) -> bool:
-        """Its rows stand, and whoever announces it has it read again, in their place."""
+    def is_marked(self) -> bool:
+        """Whether its rows make room for it: for those that it has when it is read again, or for none. Whoever announces it has
+        that done."""
         torn = self.row["outcome"] == "loaded" and self.row.get("reason") == GONE_MIDWAY
-        return torn or bool(self.row["outcome"] == REPLAY)
+        return torn or self.row["outcome"] in MARKS
+
+    @property
+    def wants_forgetting(self) -> bool:
+        return bool(self.row["outcome"] == FORGET)
+
+    @property
+    def forgotten(self) -> bool:
+        """Or as good as that. Without it, what came under its key meanwhile has no rival."""
+        return self.row["outcome"] in (FORGET, FORGOTTEN)
 
     @property
     def final(self) -> bool:
@@ -105,14 +122,23 @@ class Superseded:
         """The ledger's row of a replay that could not be read: its rows stand as before. It stays a replay where S3 withholds
         the file."""
         row = self.earlier.row
+        mark = FORGET if self.earlier.wants_forgetting else REPLAY
+        not_done = NOT_DONE[mark]
         if outcome in WITHHELD:
             row = {**row, "tries": (row.get("tries") or 1) + 1}
-        before = REPLAY if outcome in WITHHELD else "loaded" if row["records"] else "empty"
-        if row.get("reason") in (None, NOT_REPLAYED):
-            return {**row, "outcome": before, "reason": NOT_REPLAYED, "detail": f"{outcome}: {why}"}
+        before = mark if outcome in WITHHELD else "loaded" if row["records"] else "empty"
+        if row.get("reason") in (None, *NOT_DONE.values()):
+            return {**row, "outcome": before, "reason": not_done, "detail": f"{outcome}: {why}"}
         # What happened to it before, such as records that were lost, stays said.
-        said = (row["detail"] or "").partition(f"; {NOT_REPLAYED}")[0]
-        return {**row, "outcome": before, "detail": f"{said}; {NOT_REPLAYED}: {outcome}: {why}"}
+        said = (row["detail"] or "").partition(f"; {not_done}")[0]
+        return {**row, "outcome": before, "detail": f"{said}; {not_done}: {outcome}: {why}"}
+
+    def forgotten(self, unwritten: Mapping[str, str], at: datetime) -> dict[str, Any]:
+        """The ledger's row of a file that is forgotten. Where tables could not be written, that is still to be done."""
+        row = {**self.row(unwritten), "superseded_by": None}
+        if row["tables"]:
+            return {**row, "outcome": FORGET, "reason": unwritten[next(iter(row["tables"]))], "detail": None}
+        return {**row, "outcome": FORGOTTEN, "reason": None, "detail": f"its rows left at {at:%Y-%m-%d %H:%M} UTC"}
 
     def row(self, unwritten: Iterable[str]) -> dict[str, Any]:
         """The ledger's row as it is from now on: nothing of the file is left but in tables that could not be written."""
@@ -159,8 +185,13 @@ class Sorted:
 
     @property
     def replays(self) -> dict[str, Superseded]:
-        """What leaves for itself: the earlier rows of files that are replayed, by file id."""
+        """What leaves for itself: the earlier rows of files that are replayed, or forgotten, by file id."""
         return {one.by.file_id: one for one in self.superseded if one.is_replay}
+
+    @property
+    def to_forget(self) -> dict[str, Superseded]:
+        """Those of them that are not to be read."""
+        return {file_id: one for file_id, one in self.replays.items() if one.earlier.wants_forgetting}
 
     def superseded_by(self, landed: Iterable[str]) -> list[Superseded]:
         """Those that leave, once it is known which files landed."""
@@ -215,8 +246,13 @@ class Claim:
         for file in fresh:
             for seen in self.earlier.get((file.bucket, file.key), ()):
                 itself = seen.file.file_id == file.file_id
-                if seen.stands and (itself or (self.rule_of(file.key) == "replace" and not _later(seen.file, file))):
+                if seen.stands and (itself or (self._replaces(file) and not _later(seen.file, file))):
                     yield Superseded(seen, file)
+
+    def _replaces(self, file: LandedFile) -> bool:
+        """What is forgotten brings nothing that could take the place of others."""
+        his = (seen for seen in self.earlier.get((file.bucket, file.key), ()) if seen.file.file_id == file.file_id)
+        return self.rule_of(file.key) == "replace" and not any(seen.wants_forgetting for seen in his)
 
 
 class _Deciding:
@@ -232,6 +268,7 @@ class _Deciding:
         self.left_out: list[Entry] = []
         self.retried: dict[str, LandedFile] = {}
         self.replays: set[str] = set()
+        self.asked_for: set[str] = set()
         self.tries: dict[str, int] = {}
         self.released: list[LandedFile] = []
         versions: dict[Key, set[str]] = {}
@@ -241,11 +278,12 @@ class _Deciding:
 
     def take(self, file: LandedFile) -> None:
         his = [seen for seen in self._earlier(file) if seen.file.file_id == file.file_id]
-        skip, rule = file.file_id in self.claim.skipped, self.claim.ignored(file)
-        stays = skip and any(seen.skipped_by_operator or seen.wants_replay for seen in his)
-        stays = stays or (bool(rule) and any(seen.ignored or seen.wants_replay for seen in his))
+        forget = any(seen.wants_forgetting for seen in his)
+        skip, rule = file.file_id in self.claim.skipped and not forget, "" if forget else self.claim.ignored(file)
+        stays = skip and any(seen.skipped_by_operator or seen.is_marked for seen in his)
+        stays = stays or (bool(rule) and any(seen.ignored or seen.is_marked for seen in his))
         final = any(seen.final and not seen.ignored for seen in his) and not self._is_back(file, his)
-        foreign = any(seen.wants_replay and seen.is_of_another(self.claim.service) for seen in his)
+        foreign = any(seen.is_marked and seen.is_of_another(self.claim.service) for seen in his)
         if file.file_id in self.here or stays or final or foreign:
             self.known.append(file)
             return
@@ -253,8 +291,10 @@ class _Deciding:
         for seen in his:
             self.retried[file.file_id] = file
             self.tries[file.file_id] = seen.row.get("tries") or 1
-        if any(seen.wants_replay for seen in his):
+        if any(seen.is_marked for seen in his):
             self.replays.add(file.file_id)
+        if any(seen.is_marked or seen.row.get("reason") == WANTED_AGAIN for seen in his):
+            self.asked_for.add(file.file_id)
         if any(seen.row["outcome"] == "unreadable" for seen in his):
             self.released.append(file)
         if skip:
@@ -263,7 +303,7 @@ class _Deciding:
         if rule:
             self.left_out.append(Entry(file=file, outcome=IGNORED, reason=rule, detail=RULES[rule]))
             return
-        if self._is_unread(file) or (file.file_id in self.replays and self._is_outdone(file)):
+        if forget or self._is_unread(file) or (file.file_id in self.replays and self._is_outdone(file)):
             self.order[file.file_id] = file
         else:
             self._decide(file)
@@ -272,9 +312,11 @@ class _Deciding:
         rule, rivals = self.claim.rule_of(file.key), self._rivals(file)
         if self._is_duplicate(file, rivals, rule):
             self.left_out.append(Entry(file=file, outcome="duplicate", reason="same-key-same-bytes"))
+        elif any(self._same_bytes(file, gone) for gone in self._forgotten(file)):
+            self.left_out.append(Entry(file=file, outcome="duplicate", reason=SAME_BYTES_FORGOTTEN))
         elif rivals and rule == "ignore":
             self.left_out.append(Entry(file=file, outcome="skipped", reason="overwritten"))
-        elif rule == "replace" and any(_later(rival, file) for rival in [*rivals, *self._rolled_back(file)]):
+        elif rule == "replace" and any(_later(one, file) for one in [*rivals, *self._gone(file)]):
             self.left_out.append(Entry(file=file, outcome="superseded", reason="announced-late"))
         else:
             if rule == "replace":
@@ -323,13 +365,20 @@ class _Deciding:
         loaded = [
             seen.file
             for seen in self._earlier(file)
-            if seen.loaded and not seen.rolled_back and seen.file.file_id != file.file_id
+            if seen.loaded and not (seen.rolled_back or seen.forgotten) and seen.file.file_id != file.file_id
         ]
         return loaded + self.fresh.get(self._key(file), [])
 
-    def _rolled_back(self, file: LandedFile) -> list[LandedFile]:
+    def _gone(self, file: LandedFile) -> list[LandedFile]:
         """They are in nobody's way, but an older version does not come back for them."""
-        return [] if file.file_id in self.replays else [seen.file for seen in self._earlier(file) if seen.rolled_back]
+        rolled_back = [seen.file for seen in self._earlier(file) if seen.rolled_back]
+        return [] if file.file_id in self.asked_for else [*rolled_back, *self._forgotten(file)]
+
+    def _forgotten(self, file: LandedFile) -> list[LandedFile]:
+        """Other versions of its key. They say nothing against one that an operator names."""
+        if file.file_id in self.asked_for:
+            return []
+        return [seen.file for seen in self._earlier(file) if seen.forgotten and seen.file.file_id != file.file_id]
 
     @staticmethod
     def _key(file: LandedFile) -> Key:

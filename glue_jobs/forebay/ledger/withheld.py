@@ -3,7 +3,7 @@
 In: the ledger, read once without Spark, and then the entries of each batch. Out: the files that are due. The pause after a try
 doubles from `FIRST_PAUSE` to `LONGEST_PAUSE`. The ledger counts the tries, so a restart does not begin with short pauses again.
 A file that was handed out is forgotten here: it comes back with its next entry if S3 withholds it once more. Files that
-wait for a replay are among them when the ledger is read.
+wait for a replay, or to be forgotten, are among them when the ledger is read.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from forebay.lake.objects import Objects
 from forebay.lake.rows import python_rows
 from forebay.landed_file import LandedFile
 from forebay.ledger.data_files import data_files
-from forebay.ledger.entry import REPLAY, WITHHELD, Entry
+from forebay.ledger.entry import FORGET, REPLAY, WITHHELD, Entry
 
 __all__ = ["FIRST_PAUSE", "LONGEST_PAUSE", "Waiting", "Withheld", "plain", "withheld_in"]
 
@@ -94,7 +94,7 @@ def withheld_in(ledger: Objects, service: str) -> Iterator[Waiting]:
 def _withheld_rows(parquet: pq.ParquetFile, service: str) -> Iterator[Waiting]:
     """The outcomes first: nearly all data files hold no such file, and their other columns are not fetched."""
     outcomes = _read(parquet, ["outcome"])["outcome"]
-    chosen = pc.is_in(outcomes, value_set=pa.array([*WITHHELD, REPLAY]))
+    chosen = pc.is_in(outcomes, value_set=pa.array([*WITHHELD, REPLAY, FORGET]))
     if not pc.any(chosen).as_py():
         return
     there = [name for name in COLUMNS if name in parquet.schema_arrow.names]

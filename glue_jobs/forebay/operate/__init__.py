@@ -5,7 +5,7 @@
 * `columns` the columns of a table and where they came from      * `settle` decides them again, by all rows
 * `held` quarantined and parked records      * `quality` verdicts on expectations      * `personal` fields that look so
 * `files` what the ledger has      * `where` the life of one file
-* `replay` files that are read again      * `aside` into another lake
+* `replay` files that are read again      * `forget` files whose rows leave      * `aside` into another lake
 * `rollback` tables that go back to an earlier version      * `alone` while nobody else writes
 * `erase` persons, everywhere      * `landing` where their records came from      * `erase_report` what became of it, signed
 * `export` the changes of a table, as files for other tools      * `export_manifest` which of these files count

@@ -16,8 +16,8 @@ from forebay.content.outcome import POISON
 from forebay.errors import InvalidConfiguration
 from forebay.lake.layout import LEDGER
 from forebay.landed_file import LandedFile
-from forebay.ledger.entry import IGNORED, NOT_FINAL, SKIPPED_BY_OPERATOR, key_hash
-from forebay.operate.lake_view import LakeView, known_service, quoted
+from forebay.ledger.entry import IGNORED, NOT_FINAL, SKIPPED_BY_OPERATOR, WANTED_AGAIN, key_hash
+from forebay.operate.lake_view import LakeView, known_service, like, quoted
 
 __all__ = [
     "FileChoice",
@@ -107,8 +107,7 @@ class FileChoice:
         names = ("outcome", "reason", "service", "generation")
         conditions = [f"{name} = {quoted(value)}" for name in names if (value := getattr(self, name))]
         if self.key is not None:
-            like = self.key.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_").replace("*", "%")
-            conditions.append(f"key like {quoted(like)}")
+            conditions.append(f"key like {like(self.key)}")
         if self.table is not None:
             conditions.append(f"array_has(map_keys(tables), {quoted(self.table)})")
         if self.quarantined:
@@ -160,7 +159,8 @@ def retried_files(view: LakeView, *, key: str | None = None, service: str | None
     """Those that were not read, for a reason that may have passed, as an announcement names them. With a key also those that
     were ignored: the rule may be another one now."""
     outcomes = [*NOT_FINAL, *([IGNORED] if key else [])]
-    chosen = " or ".join([*(f"outcome = {quoted(outcome)}" for outcome in outcomes), f"reason = {quoted(POISON)}"])
+    conditions = [f"outcome = {quoted(outcome)}" for outcome in outcomes]
+    chosen = " or ".join([*conditions, *(f"reason = {quoted(reason)}" for reason in (POISON, WANTED_AGAIN))])
     return _announced(view, chosen, FileChoice(key=key, service=service))
 
 
@@ -173,8 +173,8 @@ def skipped_files(
 
 
 def _announced(view: LakeView, chosen: str, choice: FileChoice) -> list[LandedFile]:
-    like = choice.where()
-    sql = f"select * from t {like} {'and' if like else 'where'} ({chosen}) order by committed_at, key"
+    where = choice.where()
+    sql = f"select * from t {where} {'and' if where else 'where'} ({chosen}) order by committed_at, key"
     found = [LedgerFile.of(row) for row in view.query(LEDGER, sql)]
     if choice.service and not found:
         known_service(view, choice.service)

@@ -1,10 +1,12 @@
-"""Files are read again, and their new rows take the place of what they brought before.
+"""Files are read again, and their new rows take the place of what they brought before; or none do (`operate.forget`).
 
-In: a choice of files in the ledger. Out: a `Replay` to look at; then rows of the ledger that say `replay`, and announcements.
+In: a choice of files in the ledger. Out: a `Replay` to look at; then rows of the ledger that are marked, and announcements.
 The ingest job does the rest. It reads a file whose row says so like a new one. The earlier rows leave each table in the
 commit that brings the new ones. So nothing stands twice, and what cannot be read any more stays as it was. No JVM is needed.
 
-The mark is durable before the first announcement. `waiting` finds those that were not loaded yet, to announce them again.
+The mark is durable before the first announcement. `waiting` finds those that were not loaded yet, to announce them again. A
+mark over an earlier mark may be lost if a batch goes by the earlier one at that moment. A batch pins its plan before it looks
+at the marks once more, and `mark` looks for plans afterwards. So one of the two sees the other.
 """
 
 from __future__ import annotations
@@ -19,18 +21,23 @@ import pyarrow as pa
 from deltalake import CommitProperties
 
 from forebay.aws.announce import announce, wait_while_full
+from forebay.batch.plan import Plans
 from forebay.errors import Halt, InvalidConfiguration, Problem
 from forebay.lake.conflict import commit
-from forebay.lake.layout import LEDGER
+from forebay.lake.layout import LEDGER, PLANS
+from forebay.lake.objects import open_objects
 from forebay.lake.paused import ALL, paused_tables
-from forebay.ledger.entry import REPLAY
+from forebay.ledger.entry import FORGET, FORGOTTEN, GONE_MIDWAY, REPLAY, WANTED_AGAIN, Outcome
 from forebay.operate.files import FileChoice, LedgerFile, of_one_service
 from forebay.operate.lake_view import LakeView, known_service, quoted
 
-__all__ = ["Replay", "announce_replay", "mark", "replay_of", "waiting"]
+__all__ = ["FORGOTTEN_FILES", "STANDING", "Replay", "announce_replay", "mark", "plan_of", "replay_of", "waiting"]
 
 REPLAYED = ("loaded", "empty", REPLAY)
 """What a file must have ended as: the rows of others do not stand, or `forebay files` handles them."""
+FORGOTTEN_FILES = (FORGET, FORGOTTEN)
+"""They are brought back only where they are named."""
+STANDING = (*REPLAYED, FORGET)
 ANNOUNCED_AT_ONCE = 1000
 
 
@@ -73,15 +80,24 @@ def replay_of(view: LakeView, choice: FileChoice, uris: Sequence[str] = ()) -> R
         _must_be_one_batch(choice.batch, found)
     if unknown := set(uris) - {file.uri for file in found}:
         raise InvalidConfiguration(Problem(uri, "the ledger does not know it") for uri in sorted(unknown))
+    return plan_of(view, found, (*REPLAYED, *FORGOTTEN_FILES) if uris else REPLAYED)
+
+
+def plan_of(view: LakeView, found: Sequence[LedgerFile], outcomes: Sequence[str]) -> Replay:
+    """Of those of these outcomes. `InvalidConfiguration` where they are of several services, or a table of theirs is paused."""
     replay = Replay(
-        tuple(file for file in found if file.outcome in REPLAYED),
-        dict(Counter(file.outcome for file in found if file.outcome not in REPLAYED)),
+        tuple(file for file in found if file.outcome in outcomes),
+        dict(Counter(_left_out_as(file) for file in found if file.outcome not in outcomes)),
     )
     of_one_service(replay.files)
     paused = paused_tables(view.lake)
     if stopped := [table for table in replay.rows if table in paused or ALL in paused]:
         raise InvalidConfiguration.one(f"table {stopped[0]}", "is paused", "`forebay resume` it first")
     return replay
+
+
+def _left_out_as(file: LedgerFile) -> str:
+    return WANTED_AGAIN if file.reason == WANTED_AGAIN else file.outcome
 
 
 def _must_be_one_batch(batch: int, files: Sequence[LedgerFile]) -> None:
@@ -102,11 +118,13 @@ def waiting(view: LakeView, service: str | None = None) -> Replay:
     return replay_of(view, FileChoice(outcome=REPLAY, service=service))
 
 
-def mark(view: LakeView, replay: Replay) -> int:
-    """Says so in the ledger, in one commit; how many files are marked now. What became something else meanwhile is left."""
-    wanted = [file for file in replay.files if file.outcome != REPLAY]
+def mark(view: LakeView, replay: Replay, to: Outcome = REPLAY) -> int:
+    """Says so in the ledger, in one commit; how many files are marked now. What became something else meanwhile is left. `Halt`
+    where a batch may end some of them by an earlier mark: repeat it then."""
+    wanted = [file for file in replay.files if file.outcome != to]
     if not wanted:
         return len(replay.files)
+    may_become = ", ".join(map(quoted, (*STANDING, *([FORGOTTEN] if to == REPLAY else []))))
     ids = pa.table({"file_id": pa.array([file.file_id for file in wanted], pa.string())})
     days = sorted({file.committed_at.date().isoformat() for file in wanted if file.committed_at is not None})
     in_days = ", ".join(f"date '{day}'" for day in days)
@@ -117,16 +135,36 @@ def mark(view: LakeView, replay: Replay) -> int:
         assert ledger is not None
         merge = ledger.merge(
             ids,
-            f"{same} and t.outcome in ('loaded', 'empty')",
+            f"{same} and t.outcome in ({may_become})",
             source_alias="s",
             target_alias="t",
-            commit_properties=CommitProperties(custom_metadata={"forebay": "replay"}),
+            commit_properties=CommitProperties(custom_metadata={"forebay": to}),
         )
-        done: dict[str, Any] = merge.when_matched_update({"outcome": f"'{REPLAY}'"}).execute()
+        merge = merge.when_matched_update({"reason": quoted(WANTED_AGAIN)}, f"t.outcome = {quoted(FORGOTTEN)}")
+        done: dict[str, Any] = merge.when_matched_update({"outcome": quoted(to)}).execute()
         return int(done["num_target_rows_updated"])
 
     always = "the ledger is written all the time, so the files could not be marked; nothing was done. Say it again"
-    return len(replay.files) - len(wanted) + commit(attempt, refused=always)
+    marked = len(replay.files) - len(wanted) + commit(attempt, refused=always)
+    _must_hold(view, [file for file in wanted if file.outcome in (REPLAY, FORGET) or file.reason == GONE_MIDWAY], to)
+    return marked
+
+
+def _must_hold(view: LakeView, files: Sequence[LedgerFile], to: Outcome) -> None:
+    """That no batch ends them by the mark that they had before. First the plans, for a batch commits before its plan goes."""
+    ids = {file.file_id: file.uri for file in files}
+    for service in sorted({f"{file.service}" for file in files}):
+        for plan in Plans(open_objects(f"{view.lake}/{PLANS}"), service).left():
+            if at_work := sorted(ids[file.file_id] for file in plan.files if file.file_id in ids):
+                raise Halt(
+                    f"batch {plan.batch} of {service} works on {len(at_work):,} of these files, such as {at_work[0]}, as "
+                    "it was asked to before: repeat this command once it has ended"
+                )
+    of_before = FORGOTTEN_FILES if to == REPLAY else REPLAYED
+    rows = view.rows_with(LEDGER, "file_id, outcome", "file_id", ids)
+    if ended := sorted(ids[row["file_id"]] for row in rows if row["outcome"] in of_before):
+        told = f"a batch ended {len(ended):,} of these files, such as {ended[0]}, as it was asked to before"
+        raise Halt(f"{told}: repeat this command")
 
 
 def announce_replay(
@@ -138,6 +176,7 @@ def announce_replay(
     rate: float = 0,
     tell: Callable[[int], None] = lambda waiting: None,
     sleep: Callable[[float], None] = time.sleep,
+    repeat: str = "`forebay replay --resume` announces the rest",
 ) -> Iterator[int]:
     """Yields how many are announced so far. Live files pass: it waits while more messages than `most_waiting` wait, and
     tells how many do."""
@@ -145,9 +184,7 @@ def announce_replay(
         page = files[at : at + ANNOUNCED_AT_ONCE]
         wait_while_full(sqs, queue_url, most_waiting, tell=tell, sleep=sleep)
         if refused := announce(sqs, queue_url, [file.landed for file in page]):
-            raise Halt(
-                f"the queue refused {len(refused)} files, such as {refused[0]}; `forebay replay --resume` goes on"
-            )
+            raise Halt(f"the queue refused {len(refused)} files, such as {refused[0]}; {repeat}")
         if rate:
             sleep(len(page) / rate)
         yield at + len(page)

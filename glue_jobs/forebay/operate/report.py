@@ -81,6 +81,7 @@ def _counts(status: Status) -> dict[str, str]:
         "not understood": status.refused,
         "rows of paused tables": sum(status.paused.values()),
         "waiting for a replay": status.replays,
+        "waiting to be forgotten": status.forgets,
     }
     told = {name: f"{count:,}" for name, count in counted.items()}
     found = status.reconciled

@@ -40,10 +40,10 @@ from forebay.lake.layout import (
 from forebay.lake.log.listing import committed_at
 from forebay.lake.objects import Objects, open_objects
 from forebay.lake.rollback_plan import rollback_plan
-from forebay.ledger.entry import REPLAY, ROLLED_BACK
+from forebay.ledger.entry import FORGOTTEN, REPLAY, ROLLED_BACK
 from forebay.operate.alone import alone
 from forebay.operate.files import LedgerFile
-from forebay.operate.lake_view import LakeView, known_table, quoted, rows_of
+from forebay.operate.lake_view import LakeView, known_table, quoted, rows_with
 
 __all__ = ["Rollback", "TableBack", "check_rollback", "finish_earlier", "plan_rollback", "roll_back"]
 
@@ -51,7 +51,7 @@ MARK = "forebay-rollback"
 UNDERSTOOD = {"appendOnly", "invariants", "checkConstraints", "timestampNtz", "changeDataFeed"}
 """Features of tables that delta-rs writes."""
 ASKED_AT_ONCE = 5000
-CHANGED = ("outcome", "reason", "records", "written", "dropped", "tables")
+CHANGED = ("outcome", "reason", "detail", "records", "written", "dropped", "tables")
 """Columns of the ledger."""
 LOOKED_BACK = 1000
 """Commits in which a commit of ours is looked for."""
@@ -194,13 +194,9 @@ def _change_ledger(view: LakeView, plan: Rollback) -> None:
 
 
 def _entries_after(ledger: DeltaTable, plan: Rollback) -> list[dict[str, Any]]:
-    ids = sorted(plan.files)
-    found: list[dict[str, Any]] = []
-    for at in range(0, len(ids), ASKED_AT_ONCE):
-        some = ", ".join(map(quoted, ids[at : at + ASKED_AT_ONCE]))
-        found += rows_of(ledger, f"select * from t where file_id in ({some})")
-    if len(found) != len(ids):
-        raise Halt(f"{len(ids)} files have rows that leave or come, but the ledger has {len(found)} of them")
+    found = rows_with(ledger, "*", "file_id", plan.files)
+    if len(found) != len(plan.files):
+        raise Halt(f"{len(plan.files)} files have rows that leave or come, but the ledger has {len(found)} of them")
     return [_entry_after(LedgerFile.of(row), plan) for row in found]
 
 
@@ -219,12 +215,14 @@ def _entry_after(file: LedgerFile, plan: Rollback) -> dict[str, Any]:
         )
     left = {table: rows for table, rows in sorted(tables.items()) if rows}
     loses = bool(beyond) or any(rows < 0 for rows in changes.values())
-    back = file.outcome == "empty" or (file.outcome == "superseded" and not loses)
+    remembered = file.outcome == FORGOTTEN
+    back = file.outcome == "empty" or remembered or (file.outcome == "superseded" and not loses)
     again = plan.replay and loses and file.outcome in ("loaded", "empty")
     return {
         "file_id": file.file_id,
         "outcome": REPLAY if again else "loaded" if back else file.outcome,
         "reason": ROLLED_BACK if loses else None if back or file.reason == ROLLED_BACK else file.reason,
+        "detail": None if remembered else file.detail,
         "records": file.records + beyond,
         "written": sum(left.values()),
         "dropped": file.dropped + beyond - sum(changes.values()),

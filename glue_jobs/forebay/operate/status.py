@@ -21,7 +21,7 @@ from forebay.lake.layout import LEDGER, PARKED, QUARANTINE, is_own
 from forebay.lake.lease import holder
 from forebay.lake.paused import ALL, paused_tables
 from forebay.lake.rollback_plan import rollback_plan
-from forebay.ledger.entry import REPLAY
+from forebay.ledger.entry import FORGET, REPLAY, WANTED_AGAIN
 from forebay.operate.aws_answers import Alarm
 from forebay.operate.cost import cost_of, hours_of, month_of
 from forebay.operate.deployed import alarms_ringing, runs_since
@@ -70,6 +70,8 @@ class Status:
     """Tables whose rollback is half done, and the version that each goes to."""
     replays: int = 0
     """Files that wait to be read again."""
+    forgets: int = 0
+    """Files that wait to be forgotten."""
     newest_rows: Mapping[str, datetime] = field(default_factory=dict)
     """When each table last got rows: by the ledger where that was today or yesterday, else by its health object."""
     reconciled: LastReconcile | None = None
@@ -149,13 +151,18 @@ def status_of(
         _waiting(view, PAUSED_TABLE),
         paused_tables(view.lake),
         {one["table"]: one["to"] for one in (rollback_plan(view.lake) or {}).get("tables", ())},
-        sum(row["n"] for row in view.query(LEDGER, f"select count(*) n from t where outcome = {quoted(REPLAY)}")),
+        _count(view, f"outcome = {quoted(REPLAY)} or reason = {quoted(WANTED_AGAIN)}"),
+        _count(view, f"outcome = {quoted(FORGET)}"),
         _newest_rows(view, health, now),
         last_reconcile(view.lake),
         tuple(alarms_ringing(on)) if on is not None else None,
         tuple(runs) if runs is not None else None,
         _cost(view, runs, health, now) if runs is not None else None,
     )
+
+
+def _count(view: LakeView, condition: str) -> int:
+    return sum(row["n"] for row in view.query(LEDGER, f"select count(*) n from t where {condition}"))
 
 
 def _newest_rows(view: LakeView, health: Sequence[Health], now: datetime) -> dict[str, datetime]:
@@ -169,8 +176,9 @@ def _newest_rows(view: LakeView, health: Sequence[Health], now: datetime) -> dic
 
 def _cost(view: LakeView, runs: list[Run], health: Sequence[Health], now: datetime) -> Cost:
     where = f"day >= date '{month_of(now).date()}'"
-    files = sum(row["n"] for row in view.query(LEDGER, f"select count(*) n from t where {where}"))
-    return cost_of(hours_of(runs, month_of(now)), files, sum(one.bytes for one in health), read_prices(), now=now)
+    return cost_of(
+        hours_of(runs, month_of(now)), _count(view, where), sum(one.bytes for one in health), read_prices(), now=now
+    )
 
 
 def _queues(url: str, client: Callable[[str], Any]) -> tuple[Depth, Depth | None]:

@@ -105,6 +105,13 @@ def test_files_that_s3_withheld_are_announced_again_however_old(tmp_path: Path, 
     assert [one.key for one in found.missed] == ["in/another"]
 
 
+def test_a_forgotten_file_was_not_missed_and_one_whose_rows_still_stand_is_announced_again(tmp_path: Path) -> None:
+    with_entries(tmp_path, file(0, "in/gone"), outcome="forgotten")
+    with_entries(tmp_path, file(1, "in/going"), outcome="forget")
+    found = find_missed(settings(tmp_path), s3=S3(("in/gone", 10), ("in/going", 10)), now=NOW)
+    assert (found.missed, [one.key for one in found.withheld]) == ((), ["in/going"])
+
+
 def test_what_the_last_run_found_is_kept_for_whoever_asks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert last_reconcile(str(tmp_path)) is None
     sent: list[LandedFile] = []

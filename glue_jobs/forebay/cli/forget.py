@@ -1,0 +1,121 @@
+"""`forebay files forget`: the rows of files leave every table on purpose. `files retry --forgotten` brings them back."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from forebay.cli.confirm import confirm
+from forebay.cli.history import leave_record
+from forebay.cli.options import AsJson, DryRun, Lake, OfService, QueueUrl, Yes
+from forebay.cli.replay import announce_all, show_rows
+from forebay.cli.show import console, error_console, print_json
+from forebay.errors import InvalidConfiguration
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["bring_back", "forget_files", "must_be_an_id"]
+
+SHOWN = 5
+REPEAT = "repeat the command, and the rest is announced"
+
+
+def forget_files(
+    lake: Lake,
+    addresses: Annotated[
+        list[str] | None,
+        typer.Argument(help="Objects, with all their versions; * stands for any text.", metavar="s3://BUCKET/KEY..."),
+    ] = None,
+    queue_url: QueueUrl = "",
+    file_id: Annotated[
+        list[str] | None, typer.Option(help="This version alone, by its id in the ledger; may be given again.")
+    ] = None,
+    of: OfService = "",
+    dry_run: DryRun = False,
+    yes: Yes = False,
+    as_json: AsJson = False,
+) -> None:
+    """Take the rows of files out of every table, such as those of test data.
+
+    Shows what would leave, and asks. With its next batch, the ingest job takes the rows out of the tables, the quarantine, the
+    parked records and the vault. The ledger then says `forgotten`, and nothing but an operator brings the files back. The same
+    bytes stay out, also when they are put again under their key. An earlier version that they replaced does not come back.
+    Repeat the command after an interruption. Undo: `forebay files retry --forgotten`, as long as S3 has the files.
+    """
+    from forebay.aws.preflight import check_queue
+    from forebay.ledger.entry import FORGET
+    from forebay.operate.forget import computed_from, to_forget
+    from forebay.operate.lake_view import view_of
+    from forebay.operate.replay import mark
+
+    if not addresses and not file_id:
+        raise InvalidConfiguration.one("forebay files forget", "names no file", "give an address, or --file-id")
+    for address in addresses or ():
+        if not re.fullmatch("s3://[^/]+/.+", address):
+            raise InvalidConfiguration.one(address, "is no address of an object", "write s3://bucket/key")
+    for one in file_id or ():
+        must_be_an_id(one)
+    if not queue_url and not dry_run:
+        raise InvalidConfiguration.one("--queue-url", "has no value", "or set FOREBAY_QUEUE_URL")
+    view = view_of(lake)
+    found = to_forget(view, addresses or (), file_id or (), of)
+    computed = computed_from(view, found.rows)
+    if as_json:
+        told = {"files": len(found.files), "records": found.records, "rows": found.rows, **found.held}
+        print_json([{**told, "computed_from": computed, "left_out": found.left_out, "dry_run": dry_run}])
+    else:
+        console.print(f"{len(found.files):,} files of {found.records:,} records are forgotten. These rows leave:")
+        show_rows(found)
+        if computed:
+            console.print(f"the next merge takes them out of {', '.join(computed)} as well")
+    if dry_run or not found.files:
+        return
+    check_queue(queue_url)
+    if not yes:
+        confirm("Take these rows out of the tables?")
+    mark(view, found, FORGET)
+    rows = ", ".join(found.rows) or "no table"
+    leave_record(
+        lake,
+        f"files forget: {len(found.files):,} files, {found.records:,} records in {rows}",
+        undo=_undo(addresses or (), file_id or ()),
+    )
+    announce_all(found.files, queue_url, again=REPEAT)
+    error_console.print("the ingest job takes their rows out; `forebay files list --outcome forget` shows what is left")
+
+
+def _undo(addresses: Sequence[str], file_ids: Sequence[str]) -> str:
+    """Commands that can be typed; of many, the first ones."""
+    keys = (address.removeprefix("s3://").partition("/")[2] for address in addresses)
+    chosen = [*(f"--key {shlex.quote(key)}" for key in keys), *(f"--file-id {one}" for one in file_ids)]
+    more = f"; and so on, {len(chosen)} times" if len(chosen) > SHOWN else ""
+    return "; ".join(f"forebay files retry --forgotten {one}" for one in chosen[:SHOWN]) + more
+
+
+def must_be_an_id(file_id: str) -> None:
+    """A mistyped one would mean nothing, and the beginning of one other files."""
+    if file_id and not re.fullmatch("[0-9a-f]{32}", file_id):
+        raise InvalidConfiguration.one(f"--file-id {file_id}", "is no id of a file", "`forebay files show` tells it")
+
+
+def bring_back(lake: str, queue_url: str, key: str, file_id: str, of: str, dry_run: bool) -> None:
+    """Files that were forgotten are read again; those that still stand, in place of their rows."""
+    from forebay.operate.forget import forgotten
+    from forebay.operate.lake_view import view_of
+    from forebay.operate.replay import mark
+
+    view = view_of(lake)
+    found = forgotten(view, key=key, file_id=file_id, service=of)
+    for file in found.files:
+        console.print(file.uri, highlight=False, soft_wrap=True, markup=False)
+    console.print(f"{len(found.files):,} forgotten files {'would be' if dry_run else 'are'} read again")
+    if dry_run or not found.files:
+        return
+    mark(view, found)
+    such_as = f"{len(found.files):,} forgotten files, such as {found.files[0].uri}"
+    leave_record(lake, f"files retry: brought back {such_as}", undo=f"forebay files forget {found.files[0].uri}")
+    announce_all(found.files, queue_url, again=REPEAT)

@@ -1,0 +1,64 @@
+"""Files whose rows leave the tables on purpose, such as test data that a producer put into production; and how they come back.
+
+In: addresses, in which * stands for any text, or ids of the ledger. Out: a `Replay` to look at, and the tables that are
+computed from its tables. The way is that of a replay (`operate.replay`), with nothing to read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from forebay.errors import InvalidConfiguration, Problem
+from forebay.lake.layout import DERIVED_FROM, LEDGER
+from forebay.operate.files import FileChoice, LedgerFile
+from forebay.operate.lake_view import LakeView, known_service, like, quoted
+from forebay.operate.replay import FORGOTTEN_FILES, STANDING, Replay, plan_of
+
+__all__ = ["computed_from", "forgotten", "to_forget"]
+
+URI = "concat('s3://', bucket, '/', key)"
+ASKED_AT_ONCE = 16
+
+
+def to_forget(view: LakeView, addresses: Sequence[str], file_ids: Sequence[str] = (), service: str = "") -> Replay:
+    """`InvalidConfiguration` where the ledger does not know one of them, where they are of several services, or where a table
+    of theirs is paused."""
+    if service:
+        known_service(view, service)
+    rows = view.rows_with(LEDGER, "*", URI, addresses)
+    unknown = set(addresses) - {f"s3://{row['bucket']}/{row['key']}" for row in rows}
+    for pattern in [one for one in addresses if "*" in one]:
+        if found := view.query(LEDGER, f"select * from t where {URI} like {like(pattern)}"):
+            rows += found
+            unknown.discard(pattern)
+    rows += (by_id := view.rows_with(LEDGER, "*", "file_id", file_ids))
+    unknown |= set(file_ids) - {row["file_id"] for row in by_id}
+    if unknown:
+        raise InvalidConfiguration(Problem(one, "the ledger does not know it") for one in sorted(unknown))
+    files = {row["file_id"]: LedgerFile.of(row) for row in rows if service in ("", row["service"])}
+    return plan_of(view, sorted(files.values(), key=lambda file: file.uri), STANDING)
+
+
+def forgotten(view: LakeView, *, key: str = "", file_id: str = "", service: str = "") -> Replay:
+    """Files that were forgotten, or wait for it."""
+    chosen = FileChoice(key=key or None, service=service or None).where()
+    condition = f"outcome in ({', '.join(map(quoted, FORGOTTEN_FILES))})"
+    condition += f" and file_id = {quoted(file_id)}" if file_id else ""
+    rows = view.query(LEDGER, f"select * from t {chosen} {'and' if chosen else 'where'} {condition} order by key")
+    if service and not rows:
+        known_service(view, service)
+    return plan_of(view, [LedgerFile.of(row) for row in rows], FORGOTTEN_FILES)
+
+
+def computed_from(view: LakeView, tables: Collection[str]) -> list[str]:
+    """The states and rollups of these tables. The next merge takes the same rows out of them."""
+
+    def is_meant(name: str) -> bool:
+        table = view.table(name)
+        told = "" if table is None else table.metadata().configuration.get(DERIVED_FROM) or ""
+        return not set(tables).isdisjoint(told.split(","))
+
+    names = view.tables() if tables else []
+    with ThreadPoolExecutor(ASKED_AT_ONCE, "computed") as threads:
+        return [name for name, meant in zip(names, threads.map(is_meant, names), strict=True) if meant]
