@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -110,3 +111,35 @@ def test_where_nobody_can_answer_the_option_is_named(lake: str) -> None:
 def test_a_question_is_no_part_of_what_is_piped(lake: str) -> None:
     status, out, err = given((*QUESTION, "--json", "--lake", lake), "y\n")
     assert (status, out.splitlines()[0][0], "Take these tables back?" in err) == (0, "{", True)
+
+
+IMPORTS = """
+import os, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
+meant = sys.argv[1]
+class Interrupts:
+    def find_spec(self, name, path=None, target=None):
+        if name == meant:
+            os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Interrupts())
+from forebay.cli.start import main
+sys.argv = ["forebay", "tables", "--lake", "/nowhere"]
+main()
+"""
+
+
+@pytest.mark.parametrize("module", ["forebay.cli.main", "typer.core", "forebay.cli.examples", "forebay.cli.tables"])
+def test_a_command_that_is_stopped_while_its_modules_are_imported_says_one_line(module: str) -> None:
+    done = subprocess.run([sys.executable, "-c", IMPORTS, module], stdin=-3, capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (INTERRUPTED, "", "forebay: stopped\n")
+
+
+def test_a_command_that_was_started_to_ignore_interrupts_still_does() -> None:
+    ignores = IMPORTS.replace("signal.default_int_handler", "signal.SIG_IGN")
+    done = subprocess.run([sys.executable, "-c", ignores, "typer.core"], stdin=-3, capture_output=True, text=True)
+    assert (done.returncode, "stopped" in done.stderr) == (2, False)
+
+
+def test_the_command_that_is_installed_begins_there() -> None:
+    declared = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())
+    assert declared["project"]["scripts"] == {"forebay": "forebay.cli.start:main"}
