@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pty
 import shlex
 import subprocess
 import sys
@@ -208,3 +209,20 @@ def test_the_newest_event_is_told_by_the_declared_time(tmp_path: Path) -> None:
 
 DAY = datetime(2026, 1, 1, 10, tzinfo=UTC)
 MOMENT = pa.timestamp("us", "UTC")
+
+
+SHOWS = """
+from forebay.cli.show import error_console
+error_console.print("look at: dead letters", style="red")
+"""
+
+
+@pytest.mark.parametrize(("asked", "coloured"), [({}, True), ({"NO_COLOR": "1"}, False)])
+def test_a_terminal_has_colours_unless_somebody_wants_none(asked: dict[str, str], coloured: bool) -> None:
+    master, terminal = pty.openpty()
+    env = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "FORCE_COLOR", "TERM")}
+    done = subprocess.run([sys.executable, "-c", SHOWS], stderr=terminal, env={**env, "TERM": "xterm", **asked})
+    said = os.read(master, 1000).decode()
+    for end in (master, terminal):
+        os.close(end)
+    assert (done.returncode, "dead letters" in said, "\x1b[31m" in said) == (0, True, coloured)

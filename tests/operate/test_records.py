@@ -26,7 +26,7 @@ from forebay.ledger.entry import POISON
 from forebay.operate.settle import Settled
 from forebay.upkeep.reconcile.backfill import Progress
 from forebay.upkeep.reconcile.job import Reconciled
-from tests.operate.command import given
+from tests.operate.command import given, ran
 from tests.operate.ledger import AT, entry, schema_of, write_ledger
 from tests.operate.test_command_line import ALL
 from tests.operate.test_queue import keep_message
@@ -228,6 +228,19 @@ def _(lake: Path, queue: str, patch: Patch) -> list[str]:
     ran = SimpleNamespace(tables=[table], orphans={}, deleted=False, status=0)
     patch("forebay.upkeep.maintenance.job.maintain", lambda *_, **__: ran)
     return ["maintain"]
+
+
+def test_files_that_reconcile_left_out_for_now_are_told(lake: Path, s3: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    queue = boto3.client("sqs", region_name="eu-west-1").create_queue(QueueName="just-landed")["QueueUrl"]
+    monkeypatch.setattr("forebay.upkeep.reconcile.job.find_missed", lambda *_, **__: Reconciled(0, (), too_new=348))
+    boto3.client("s3", region_name="us-east-1").create_bucket(Bucket="files-just-landed")
+    said = ran(
+        "reconcile", "--plan", "--landing", "s3://files-just-landed/in/", "--lake", str(lake), "--queue-url", queue
+    )
+    assert said.splitlines() == [
+        "0 of 0 files were missed",
+        "348 files of the newest 6 hours were left out: they may be on their way (--settle-hours 0 takes them in)",
+    ]
 
 
 def test_every_command_leaves_a_record_here_or_changes_nothing() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import pytest
 from deltalake import write_deltalake
 
 from forebay.batch.held import COLUMNS
+from forebay.cli import status as cli_status
 from forebay.lake.health import Health, HealthRecords
 from forebay.lake.layout import ROLLBACK_PLAN, rollback_of
 from forebay.lake.lease import hold
@@ -120,3 +122,22 @@ def test_files_that_s3_had_not_announced_and_the_age_of_each_table_are_told(lake
         ["alpha", "5", "min"],
     ]
     assert json.loads(ran("status", "--lake", lake, "--json"))["reconciled"]["missed"] == 2
+
+
+def test_a_status_that_is_watched_tells_the_rates_since_the_last_look(
+    lake: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks = [1, 2]
+
+    def sleep(seconds: float) -> None:
+        looks.pop()
+        if not looks:
+            raise KeyboardInterrupt
+        now = datetime.now(UTC)
+        write_ledger(Path(lake), *(entry(f"in/new-{n}.json", at=now, day=now.date(), batch=8) for n in range(30)))
+
+    monkeypatch.setattr(cli_status.time, "sleep", sleep)
+    said = failed(130, "status", "--watch", "--every-s", "7", "--lake", lake)
+    ledger = [line for line in said.splitlines() if line.startswith("ledger")]
+    assert ledger[0] == "ledger      4 files"
+    assert re.fullmatch(r"ledger {6}34 files, [\d,.]+ .*", ledger[1])
