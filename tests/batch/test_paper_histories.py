@@ -383,3 +383,22 @@ def test_a_batch_that_began_to_forget_goes_on_with_it(monkeypatch: pytest.Monkey
             play.lake.rows(LEDGER)[0]["outcome"] = REPLAY
     assert [row["outcome"] for row in play.lake.rows(LEDGER)] == [FORGOTTEN]
     assert play.lake.rows("alpha") + play.lake.rows("beta") == []
+
+
+@pytest.mark.parametrize("dies_after", range(1, 9))
+def test_rows_that_made_room_for_a_version_that_is_gone_are_not_told_to_stand(dies_after: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        play = Play(0, patch)
+        play.dedupe, play.tables_fail, play.service = False, False, service(dedupe=False)
+        play.put("new/a")
+        play.lake.answers[play.waiting[0].file_id] = [Record("alpha", "1"), Record("beta", "2")]
+        play.attempt()
+        play.put("new/a")
+        play.put("add/a")
+        newer, other = (file.file_id for file in play.waiting)
+        play.lake.answers |= {newer: [Record("beta", "3")], other: [Record("alpha", "4")]}
+        play.attempt(dies_after)
+        play.lake.answers[newer] = "missing"
+        play.attempt()
+        told = Counter({row["file_id"]: row["written"] for row in play.lake.rows(LEDGER)})
+        assert +told == Counter(row["_file_id"] for name in TABLES for row in play.lake.rows(name))

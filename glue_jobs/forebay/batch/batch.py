@@ -321,7 +321,8 @@ class Batch:
     ) -> Resumed:
         """The plan to go by, durable before anything is written."""
         if earlier is not None and done:
-            going = resumed(earlier, read.ends, read.fates, done)
+            made_room_for = {one.by.file_id for one in split.superseded if one.tables.keys() & done}
+            going = resumed(earlier, read.ends, read.fates, done, made_room_for)
             if going.plan != earlier:
                 self.plans.change(going.plan)
                 self.tell_lost(going.lost, earlier.batch)

@@ -7,13 +7,15 @@ files whose rows, as read now, may be used. `Halt` names a file of which a part 
 * It reads as before, but a record is no duplicate any more, since the file of the first copy is gone: the same.
 * All its rows stand already: nothing more is needed of it.
 * None of its rows stand: it ends as it reads now, so it comes back another time, whole.
+* None stand, the object is gone for good, and rows of an earlier version have made room for it already: these are gone, too,
+  and the ledger says what was lost.
 * Some stand, and the object is gone for good: what stands stays and is counted, and the ledger says what was lost.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from forebay.batch.accounting import Fate
@@ -48,8 +50,15 @@ def as_planned(plan: Plan, claim: Claim) -> Sorted:
     return replace(begun, fresh=fresh, left_out=left_out, superseded=tuple(claim.superseded(fresh)))
 
 
-def resumed(plan: Plan, ends: Sequence[FileEnd], fates: Sequence[Fate], done: frozenset[str]) -> Resumed:
-    """`done` are the tables, by name, that have the commit of this batch; with `QUARANTINE` and `PARKED`."""
+def resumed(
+    plan: Plan,
+    ends: Sequence[FileEnd],
+    fates: Sequence[Fate],
+    done: frozenset[str],
+    made_room_for: Collection[str] = (),
+) -> Resumed:
+    """`done` are the tables, by name, that have the commit of this batch; with `QUARANTINE` and `PARKED`. `made_room_for` are
+    files for which rows of earlier versions left a table in one of these commits."""
     now, then, today = {end.file.file_id: end for end in ends}, rows_by_file(plan.fates), rows_by_file(fates)
     usable: set[str] = set()
     changed_ends: list[FileEnd] = []
@@ -61,7 +70,7 @@ def resumed(plan: Plan, ends: Sequence[FileEnd], fates: Sequence[Fate], done: fr
             if _same(end, found) and _alike(his, today.get(file_id, ())):
                 his = _together(his, today.get(file_id, ()), done)
                 usable.add(file_id)
-            elif not any(_stands(fate, done) for fate in his):
+            elif not any(_stands(fate, done) for fate in his) and not (file_id in made_room_for and _is_gone(found)):
                 end, his = replace(found, lines_before={}), list(today.get(file_id, ())) if found.lands else []
                 usable |= {file_id} if found.lands else set()
             else:
@@ -110,9 +119,10 @@ def _otherwise(then: FileEnd, fates: Sequence[Fate], now: FileEnd, done: frozens
         return then, list(fates)
     lost = sum(fate.rows for fate in fates if fate not in stand and fate.fate != "drop")
     where = ", ".join(sorted({fate.table or fate.fate for fate in stand})[:5])
-    if now.outcome in GONE and now.reason != "no-such-bucket":
+    if _is_gone(now):
         dropped = [fate for fate in fates if fate.fate == "drop"]
-        detail = f"{lost} of its records were lost: S3 no longer has it ({now.reason}), and only {where} had its rows"
+        only = f"and only {where} had its rows" if where else "and an earlier version had made room for it"
+        detail = f"{lost} of its records were lost: S3 no longer has it ({now.reason}), {only}"
         left = [*stand, *dropped]
         return replace(then, reason=GONE_MIDWAY, detail=detail, documents=_rows(left), refused=0), left
     if now.lands:
@@ -125,6 +135,10 @@ def _otherwise(then: FileEnd, fates: Sequence[Fate], now: FileEnd, done: frozens
         f"rows of {then.file.uri} are in {where} already, but S3 does not give it now ({now.outcome}: "
         f"{now.detail}): mend that and start again, and its other {lost} records follow; nothing was marked as done"
     )
+
+
+def _is_gone(end: FileEnd) -> bool:
+    return end.outcome in GONE and end.reason != "no-such-bucket"
 
 
 def _stands(fate: Fate, done: frozenset[str]) -> bool:
