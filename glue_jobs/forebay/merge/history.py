@@ -32,6 +32,8 @@ NOBODYS_FILE = ""
 class History(State):
     """A state with the versions of each key. It is told of each version and each delete by its key and moment (`k`, `at`)."""
 
+    whole_rows = False
+
     def winners(self, changes: DataFrame) -> DataFrame:
         return self._ranking.versions(changes)
 

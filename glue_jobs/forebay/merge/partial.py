@@ -24,6 +24,8 @@ __all__ = ["Partial"]
 class Partial(State):
     """A state whose rows are put together from several changes."""
 
+    whole_rows = False
+
     def grows_into(self, schema: StructType) -> bool:
         """Values of both go into one column, so a type must be the same one, also inside."""
         seen = self.table.seen()

@@ -46,6 +46,9 @@ def way_of(merge: Merge, log_id: str) -> str:
 class State:
     """The tables of one state, in one lake."""
 
+    whole_rows = True
+    """Whether a change says all of a row, so that the state's own row decides no more than who wins."""
+
     def __init__(
         self,
         session: SparkSession,
@@ -97,6 +100,22 @@ class State:
         if deletes or anew:
             self._merge_tombstones(winners, version)
         self._merge_rows(winners, schema, version)
+        self.table.note(self._txn(version))
+
+    @property
+    def only_grows(self) -> bool:
+        """Whether no change of it deletes, so that nothing must be known of the winners before they are merged."""
+        return self.whole_rows and self._merge.delete_when is None
+
+    def add(self, winners: DataFrame, changes: DataFrame, schema: StructType, version: int) -> None:
+        """Merges winners that delete nothing. `changes`, of which they are, say which partitions they are in: the winners are
+        computed once, by Delta."""
+        from pyspark.sql import functions as F
+
+        values = {f"`{name}`": F.col(f"s.r.`{name}`") for name in schema.names}
+        here = reduce(lambda a, b: a & b, self._where_they_are(changes), self._same_key())
+        merge = self.table.merge(winners, here).whenMatchedUpdate(self._wins(self._ranking.rank("t")), values)
+        self.table.execute(merge.whenNotMatchedInsert(None, values), self._txn(version))
         self.table.note(self._txn(version))
 
     def _competing(self, winners: DataFrame) -> DataFrame:

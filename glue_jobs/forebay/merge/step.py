@@ -137,25 +137,39 @@ def _forward(
     there.grow(changes.schema)
     came = changes.rows_of(found.came)
     left = changes.rows_of(found.left) if found.left else None
-    winners = there.told(ranking.difference(changes.rows(), came, left), changes.schema).persist()
-    try:
-        counted = _counted(winners)
-        lease.check()
-        deletes, anew = bool(counted["deletes"]), bool(counted["final"])
-        there.change(winners, changes.schema, found.version, deletes=deletes, anew=anew)
-    finally:
-        winners.unpersist()
-        there.let_go()
-    told = _metrics(of_state)
+    differing = ranking.difference(changes.rows(), came, left)
+    winners = there.told(differing, changes.schema)
+    if there.only_grows and left is None:
+        there.add(winners, differing.fresh, changes.schema, found.version)
+        told = _metrics(of_state)
+        # A MERGE of nothing but late changes is no commit, and nobody counted them.
+        keys, deletes = told["numSourceRows"] if "numSourceRows" in told else winners.count(), 0
+    else:
+        keys, deletes = _changed(there, winners, changes.schema, found.version, lease)
+        told = _metrics(of_state)
     return Step(
         version=found.version,
-        keys=counted["keys"],
-        tombstones=counted["deletes"],
+        keys=keys,
+        tombstones=deletes,
         behind=found.version < changes.version,
         inserted=told.get("numTargetRowsInserted", 0),
         updated=told.get("numTargetRowsUpdated", 0),
         deleted=told.get("numTargetRowsDeleted", 0),
     )
+
+
+def _changed(there: State, winners: DataFrame, schema: StructType, version: int, lease: Lease) -> tuple[int, int]:
+    """How many keys changed, and how many deletes won."""
+    winners = winners.persist()
+    try:
+        counted = _counted(winners)
+        lease.check()  # that took long, perhaps longer than the lease lasts
+        deletes, anew = bool(counted["deletes"]), bool(counted["final"])
+        there.change(winners, schema, version, deletes=deletes, anew=anew)
+    finally:
+        winners.unpersist()
+        there.let_go()
+    return counted["keys"], counted["deletes"]
 
 
 def _counted(winners: DataFrame) -> dict[str, int]:
