@@ -20,9 +20,10 @@ from forebay.content.outcome import ReadOutcome
 from forebay.declaration.service import Service, parse_service
 from forebay.lake.objects import open_objects
 from forebay.landed_file import LandedFile
+from forebay.ledger.claim import Claim
 from forebay.ledger.entry import Entry
 from forebay.ledger.skips import Skips
-from forebay.ledger.versions import Claim, Earlier
+from forebay.ledger.versions import Earlier
 from forebay.ledger.withheld import FIRST_PAUSE, Withheld
 from forebay.table.commit import Txn
 

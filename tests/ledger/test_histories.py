@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from forebay.landed_file import LandedFile
-from forebay.ledger.versions import Claim, Earlier, Key, Overwritten
+from forebay.ledger.claim import Claim, Key, Overwritten
+from forebay.ledger.versions import Earlier
 
 AT = datetime(2026, 11, 21, 10, tzinfo=UTC)
 FILES = [(key, version) for key in "ab" for version in (1, 2, 3)]

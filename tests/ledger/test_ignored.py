@@ -8,9 +8,10 @@ import pytest
 
 from forebay.declaration.service import Ignorable, Service, parse_service
 from forebay.landed_file import LandedFile
+from forebay.ledger.claim import Key
 from forebay.ledger.ignored import NO_FEED, why_ignored
 from forebay.ledger.ledger import Ledger
-from forebay.ledger.versions import Earlier, Key, Sorted
+from forebay.ledger.versions import Earlier, Sorted
 from forebay.notification import REASONS
 
 TABLES = '[[tables]]\nname = "t"\n'

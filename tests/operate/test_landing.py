@@ -16,7 +16,8 @@ from deltalake import DeltaTable, write_deltalake
 
 from forebay.content.end import hash_of
 from forebay.landed_file import LandedFile
-from forebay.ledger.versions import Claim, Earlier
+from forebay.ledger.claim import Claim
+from forebay.ledger.versions import Earlier
 from forebay.operate import landing
 from forebay.privacy.secret import make_secret
 from tests.operate.command import given, ran

@@ -42,11 +42,12 @@ from forebay.events import Emit
 from forebay.lake.layout import IDS, PLANS, new_tables_of, plans_of, skips_of, table_path
 from forebay.lake.objects import open_objects
 from forebay.landed_file import LandedFile
+from forebay.ledger.claim import Claim
 from forebay.ledger.entry import COLUMNS as LEDGER_COLUMNS
 from forebay.ledger.entry import FORGOTTEN, WITHHELD, Entry
 from forebay.ledger.ledger import Ledger
 from forebay.ledger.skips import Skips
-from forebay.ledger.versions import Claim, Sorted, Superseded, standing
+from forebay.ledger.versions import Sorted, Superseded, standing
 from forebay.ledger.withheld import Waiting
 from forebay.table.catalog import Catalog
 from forebay.table.commit import Txn

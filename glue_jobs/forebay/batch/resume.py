@@ -25,8 +25,9 @@ from forebay.content.end import FileEnd
 from forebay.errors import Halt
 from forebay.lake.layout import PARKED, QUARANTINE
 from forebay.landed_file import LandedFile
+from forebay.ledger.claim import Claim
 from forebay.ledger.entry import GONE_MIDWAY
-from forebay.ledger.versions import Claim, Sorted
+from forebay.ledger.versions import Sorted
 
 __all__ = ["Resumed", "as_planned", "resumed"]
 

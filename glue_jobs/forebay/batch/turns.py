@@ -14,7 +14,8 @@ from typing import Any
 from forebay.batch.reading import Read
 from forebay.batch.retry_plan import PLAN
 from forebay.lake.objects import Objects
-from forebay.ledger.versions import Claim, Sorted, Superseded
+from forebay.ledger.claim import Claim
+from forebay.ledger.versions import Sorted, Superseded
 
 __all__ = ["RETRY_UNDER_WAY", "Turns", "waiting_for_turn"]
 

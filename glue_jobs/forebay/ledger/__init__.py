@@ -1,6 +1,6 @@
 """The ledger: one row per file and what became of it. It is the truth about what was loaded.
 
-* `entry` the row and its words                              * `versions` which files of a batch are loaded
+* `entry` the row and its words      * `claim` which files of a batch are loaded      * `versions` the words of that
 * `skips` files that an operator wants left out             * `ignored` files that the declarations leave out
 * `index` which files are known, in the driver's memory      * `ledger` the Delta table
 * `withheld` files that S3 did not give, and when each is to be tried again      * `data_files` read without Spark

@@ -20,10 +20,11 @@ from forebay.declaration.service import Service
 from forebay.lake.layout import LEDGER, table_path
 from forebay.lake.objects import open_objects
 from forebay.landed_file import LandedFile
+from forebay.ledger.claim import Claim, Key
 from forebay.ledger.entry import COLUMNS, Entry, key_hash
 from forebay.ledger.ignored import why_ignored
 from forebay.ledger.index import Index, load_index, packed
-from forebay.ledger.versions import Claim, Earlier, Key
+from forebay.ledger.versions import Earlier
 from forebay.ledger.withheld import Withheld
 
 if TYPE_CHECKING:

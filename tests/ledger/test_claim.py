@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from forebay.landed_file import LandedFile
-from forebay.ledger.versions import Claim, Earlier, Overwritten, Sorted, standing
+from forebay.ledger.claim import Claim, Overwritten
+from forebay.ledger.versions import Earlier, Sorted, standing
 
 AT = datetime(2026, 11, 21, 10, tzinfo=UTC)
 

@@ -1,0 +1,247 @@
+"""Which files of a batch are loaded: what the ledger has of their keys, and the service's rule for keys that get other
+bytes, decide. All versions of a key go by the same rule.
+
+Pure. In: a `Claim`, which is the files of a batch, in its order, and the earlier versions of their keys, exactly as the ledger
+has them. Out: `Sorted`, before the files are read and after it. Asked twice it says the same.
+
+* `append`: other bytes are loaded beside the earlier ones.   * `ignore`: they are left out.
+* `replace`: they take the place of the earlier ones, unless they are themselves the older ones, announced late.
+
+A file that an operator wants replayed takes its own place, whatever the rule. One that he wants forgotten leaves it empty. The
+same bytes stay out then, under whatever version of their key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Literal
+
+from forebay.landed_file import LandedFile
+from forebay.ledger.entry import (
+    IGNORED,
+    SKIPPED_BY_OPERATOR,
+    WANTED_AGAIN,
+    Entry,
+)
+from forebay.ledger.ignored import RULES
+from forebay.ledger.versions import SAME_BYTES_FORGOTTEN, Earlier, Sorted, Superseded
+from forebay.notification.order import newer
+
+__all__ = ["Claim", "Key", "Overwritten"]
+
+Overwritten = Literal["append", "ignore", "replace"]
+Key = tuple[str, str]
+
+
+@dataclass(frozen=True)
+class Claim:
+    """The files of a batch, and all that decides which of them are loaded. `skipped` are ids of files that an operator wants
+    left out. `service` is whose batch it is: what another one loaded is not replayed here. `ignored` gives the rule by which a
+    file is not read, if there is one."""
+
+    files: Sequence[LandedFile]
+    earlier: Mapping[Key, Sequence[Earlier]]
+    rule_of: Callable[[str], Overwritten]
+    skipped: Collection[str] = ()
+    service: str | None = None
+    ignored: Callable[[LandedFile], str] = lambda file: ""
+
+    def to_read(self) -> Sorted:
+        """Before anything is read. Where a key has several new versions, all of them are to be read: only then is it known
+        which of them is the one to load."""
+        return self.decided({})
+
+    def decided(self, readable: Mapping[str, str]) -> Sorted:
+        """`readable` are the ids of the files that could be read, with the hashes of what was read. Of several new versions of
+        a key, one that could not be read neither takes the place of another one nor makes it a duplicate."""
+        deciding = _Deciding(self, readable)
+        for file in self.files:
+            deciding.take(file)
+        return deciding.sorted()
+
+    def superseded(self, fresh: Iterable[LandedFile]) -> Iterator[Superseded]:
+        """The earlier versions that are to leave for these files, once they land; also those that have left all tables but
+        some, which could not be written."""
+        for file in fresh:
+            for seen in self.earlier.get((file.bucket, file.key), ()):
+                itself = seen.file.file_id == file.file_id
+                if seen.stands and (itself or (self._replaces(file) and not _later(seen.file, file))):
+                    yield Superseded(seen, file)
+
+    def _replaces(self, file: LandedFile) -> bool:
+        """What is forgotten brings nothing that could take the place of others."""
+        his = (seen for seen in self.earlier.get((file.bucket, file.key), ()) if seen.file.file_id == file.file_id)
+        return self.rule_of(file.key) == "replace" and not any(seen.wants_forgetting for seen in his)
+
+
+class _Deciding:
+    def __init__(self, claim: Claim, readable: Mapping[str, str]) -> None:
+        self.claim, self.readable = claim, readable
+        self.here: set[str] = set()
+        self.hashes = {
+            seen.file.file_id: seen.row.get("content_hash") for some in claim.earlier.values() for seen in some
+        } | dict(readable)
+        self.fresh: dict[Key, list[LandedFile]] = {}
+        self.order: dict[str, LandedFile] = {}
+        self.known: list[LandedFile] = []
+        self.left_out: list[Entry] = []
+        self.retried: dict[str, LandedFile] = {}
+        self.replays: set[str] = set()
+        self.asked_for: set[str] = set()
+        self.tries: dict[str, int] = {}
+        self.released: list[LandedFile] = []
+        versions: dict[Key, set[str]] = {}
+        for file in claim.files:
+            versions.setdefault((file.bucket, file.key), set()).add(file.file_id)
+        self.contested = {key for key, ids in versions.items() if len(ids) > 1}
+
+    def take(self, file: LandedFile) -> None:
+        his = [seen for seen in self._earlier(file) if seen.file.file_id == file.file_id]
+        forget = any(seen.wants_forgetting for seen in his)
+        skip, rule = file.file_id in self.claim.skipped and not forget, "" if forget else self.claim.ignored(file)
+        stays = skip and any(seen.skipped_by_operator or seen.is_marked for seen in his)
+        stays = stays or (bool(rule) and any(seen.ignored or seen.is_marked for seen in his))
+        final = any(seen.final and not seen.ignored for seen in his) and not self._is_back(file, his)
+        foreign = any(seen.is_marked and seen.is_of_another(self.claim.service) for seen in his)
+        if file.file_id in self.here or stays or final or foreign:
+            self.known.append(file)
+            return
+        self.here.add(file.file_id)
+        for seen in his:
+            self.retried[file.file_id] = file
+            self.tries[file.file_id] = seen.row.get("tries") or 1
+        if any(seen.is_marked for seen in his):
+            self.replays.add(file.file_id)
+        if any(seen.is_marked or seen.row.get("reason") == WANTED_AGAIN for seen in his):
+            self.asked_for.add(file.file_id)
+        if any(seen.row["outcome"] == "unreadable" for seen in his):
+            self.released.append(file)
+        if skip:
+            self.left_out.append(Entry(file=file, outcome="skipped", reason=SKIPPED_BY_OPERATOR))
+            return
+        if rule:
+            self.left_out.append(Entry(file=file, outcome=IGNORED, reason=rule, detail=RULES[rule]))
+            return
+        if forget or self._is_unread(file) or (file.file_id in self.replays and self._is_outdone(file)):
+            self.order[file.file_id] = file
+        else:
+            self._decide(file)
+
+    def _decide(self, file: LandedFile) -> None:
+        rule, rivals = self.claim.rule_of(file.key), self._rivals(file)
+        if self._is_duplicate(file, rivals, rule):
+            self.left_out.append(Entry(file=file, outcome="duplicate", reason="same-key-same-bytes"))
+        elif any(self._same_bytes(file, gone) for gone in self._forgotten(file)):
+            self.left_out.append(Entry(file=file, outcome="duplicate", reason=SAME_BYTES_FORGOTTEN))
+        elif rivals and rule == "ignore":
+            self.left_out.append(Entry(file=file, outcome="skipped", reason="overwritten"))
+        elif rule == "replace" and any(_later(one, file) for one in [*rivals, *self._gone(file)]):
+            self.left_out.append(Entry(file=file, outcome="superseded", reason="announced-late"))
+        else:
+            if rule == "replace":
+                for outdone in self.fresh.pop(self._key(file), []):
+                    self._outdo(outdone)
+            self.fresh.setdefault(self._key(file), []).append(file)
+            self.order[file.file_id] = file
+
+    def _outdo(self, file: LandedFile) -> None:
+        """The row of a replay changes with those of the other versions that leave."""
+        del self.order[file.file_id]
+        if file.file_id in self.replays:
+            del self.retried[file.file_id]
+        else:
+            self.left_out.append(Entry(file=file, outcome="superseded", reason="overwritten"))
+
+    def _is_duplicate(self, file: LandedFile, rivals: Sequence[LandedFile], rule: Overwritten) -> bool:
+        """Under `replace` only the newest version stands, so only its bytes count: A, B, A ends at A."""
+        if rule == "replace" and rivals:
+            rivals = [reduce(lambda a, b: a if _later(a, b) else b, rivals)]
+        return any(self._same_bytes(file, rival) for rival in rivals)
+
+    def _same_bytes(self, file: LandedFile, rival: LandedFile) -> bool:
+        """Equal etags say so before anything is read. Different ones say nothing: with a KMS key, or after a multipart upload,
+        a producer's retry has another etag."""
+        hash_ = self.hashes.get(file.file_id)
+        return bool((file.etag and file.etag == rival.etag) or (hash_ and hash_ == self.hashes.get(rival.file_id)))
+
+    def _is_back(self, file: LandedFile, his: Sequence[Earlier]) -> bool:
+        """Without versions, a key that gets its first bytes back is the same file again: under `replace` it takes the place of
+        what came between. A version of its own is never back. Neither are bytes of which a table still has rows."""
+        versioned = bool(file.version_id and file.version_id != "null")
+        outdone = all(seen.row["outcome"] == "superseded" and not seen.stands for seen in his)
+        if versioned or not outdone or self.claim.rule_of(file.key) != "replace":
+            return False
+        others = [seen.file for seen in self._earlier(file) if seen in his or seen.loaded]
+        return all(_later(file, other) for other in others)
+
+    def _earlier(self, file: LandedFile) -> Sequence[Earlier]:
+        return self.claim.earlier.get(self._key(file), ())
+
+    def _rivals(self, file: LandedFile) -> list[LandedFile]:
+        """Of a replay there are none: it takes its own place."""
+        if file.file_id in self.replays:
+            return []
+        loaded = [
+            seen.file
+            for seen in self._earlier(file)
+            if seen.loaded and not (seen.rolled_back or seen.forgotten) and seen.file.file_id != file.file_id
+        ]
+        return loaded + self.fresh.get(self._key(file), [])
+
+    def _gone(self, file: LandedFile) -> list[LandedFile]:
+        """They are in nobody's way, but an older version does not come back for them."""
+        rolled_back = [seen.file for seen in self._earlier(file) if seen.rolled_back]
+        return [] if file.file_id in self.asked_for else [*rolled_back, *self._forgotten(file)]
+
+    def _forgotten(self, file: LandedFile) -> list[LandedFile]:
+        """Other versions of its key. They say nothing against one that an operator names."""
+        if file.file_id in self.asked_for:
+            return []
+        return [seen.file for seen in self._earlier(file) if seen.forgotten and seen.file.file_id != file.file_id]
+
+    @staticmethod
+    def _key(file: LandedFile) -> Key:
+        return file.bucket, file.key
+
+    def _leave_unread_to_later_versions(self) -> None:
+        """A replay, and a version that could not be read: they are outdone whether somebody can read them or not."""
+        for file in [*self.order.values()]:
+            if (file.file_id in self.replays or self._is_unread(file)) and self._is_outdone(file):
+                self._outdo(file)
+
+    def _is_unread(self, file: LandedFile) -> bool:
+        """Of several new versions of a key, one that was not read, or could not be."""
+        return self._key(file) in self.contested and file.file_id not in self.readable
+
+    def _is_outdone(self, file: LandedFile) -> bool:
+        """Of two of which nothing says which is later, what came first is the older one."""
+        if self.claim.rule_of(file.key) != "replace":
+            return False
+        here = self.fresh.get(self._key(file), [])
+        if any(_later(other, file) for other in here):
+            return True
+        behind = self.claim.files[self.claim.files.index(file) + 1 :]
+        return any(other in behind and not _later(file, other) for other in here)
+
+    def sorted(self) -> Sorted:
+        self._leave_unread_to_later_versions()
+        fresh = tuple(self.order.values())
+        superseded = tuple(self.claim.superseded(fresh))
+        again = (tuple(self.retried.values()), self.tries, tuple(self.released))
+        return Sorted(fresh, tuple(self.known), tuple(self.left_out), superseded, *again)
+
+
+def _later(a: LandedFile, b: LandedFile) -> bool:
+    """Whether `a` was written after `b`: by S3's sequencer, else by its clock; else what came first is the older one. S3 lists
+    objects with whole seconds, and announces them with milliseconds: so a listed one is compared by the second."""
+    told = newer(a, b)
+    if told is not None:
+        return told
+    if a.event_time is None or b.event_time is None:
+        return False
+    at, than = a.event_time, b.event_time
+    if not (at.microsecond and than.microsecond):
+        at, than = at.replace(microsecond=0), than.replace(microsecond=0)
+    return at > than
