@@ -12,6 +12,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from forebay.batch.plan import Plan, Plans
+from forebay.cli import forget
 from forebay.lake.layout import PLANS
 from forebay.lake.objects import open_objects
 from forebay.lake.paused import pause
@@ -178,7 +179,7 @@ def test_a_mark_over_a_mark_that_a_batch_ended_meanwhile_is_to_be_repeated(
     to = ("--lake", lake, "--queue-url", queue)
     assert "ended 1 of these files" in failed(1, "files", "forget", TEST_1, *to, "--yes")
     says(lake, "test-2", outcome="forget")
-    assert "ended 1 of these files" in failed(1, "files", "retry", "--forgotten", *to)
+    assert "ended 1 of these files" in failed(1, "files", "retry", "--forgotten", "--key", "*", *to)
 
 
 def lake_view_files(lake: str) -> list:  # type: ignore[type-arg]
@@ -195,6 +196,43 @@ def test_where_says_when_the_rows_left(lake: str) -> None:
     assert [line.split()[0] for line in told[1:]] == ["landed", "claimed", "loaded", "forgotten"]
     assert told[-1].endswith("forgotten   its rows left at 2026-11-22 12:00 UTC")
     assert "in/gone.json" in ran("files", "list", "--outcome", "forgotten", "--lake", lake)
+
+
+def test_files_of_another_service_than_the_named_one_are_not_known(lake: str) -> None:
+    write_ledger(Path(lake), entry("in/c.json", tables={"alpha": 1}, service="casual"))
+    (id_,) = [file.file_id for file in lake_view_files(lake) if file.uri == A]
+    for named in (("s3://landing/in/a.json",), ("s3://landing/in/test-*",), ("--file-id", id_)):
+        said = failed(2, "files", "forget", *named, "--of", "casual", "--lake", lake, "--dry-run")
+        assert "the ledger does not know it" in said, named
+    assert "1 files of" in ran("files", "forget", "s3://landing/in/*", "--of", "casual", "--lake", lake, "--dry-run")
+
+
+def test_all_that_was_ever_forgotten_comes_back_only_by_name(lake: str, queue: str) -> None:
+    says(lake, "test-1", outcome="forgotten")
+    assert "--key" in failed(2, "files", "retry", "--forgotten", "--lake", lake, "--queue-url", queue)
+    assert rows(lake)["test-1"] == ("forgotten", None)
+
+
+def test_the_undo_of_bringing_back_forgets_no_other_version(lake: str, queue: str) -> None:
+    write_ledger(Path(lake), entry("in/b.json", etag="e1", tables={"alpha": 1}), entry("in/b.json", etag="e2"))
+    first = next(file for file in lake_view_files(lake) if (file.key, file.etag) == ("in/b.json", "e1"))
+    says(lake, "b", outcome="forgotten")
+    DeltaTable(f"{lake}/_forebay/ledger").update(predicate="etag = 'e2'", updates={"outcome": "'loaded'"})
+    given(("files", "retry", "--forgotten", "--key", "in/b.json", "--lake", lake, "--queue-url", queue), "")
+    (told,) = [json.loads(line) for line in ran("history", "--lake", lake, "--json").splitlines()]
+    assert told["undo"] == f"forebay files forget --file-id {first.file_id}"
+
+
+def test_files_that_became_something_else_since_the_plan_are_told(
+    lake: str, queue: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(forget, "confirm", lambda question: says(lake, "test-1", outcome="superseded"))
+    command = ("files", "forget", TEST_1, TEST_2, "--lake", lake, "--queue-url", queue)
+    status, _, said = given(command, "")
+    assert (status, "1 of the 2 files changed since they were shown" in said) == (1, True)
+    assert (rows(lake)["test-1"][0], rows(lake)["test-2"][0]) == ("superseded", "forget")
+    (told,) = [json.loads(line) for line in ran("history", "--lake", lake, "--json").splitlines()]
+    assert told["what"].startswith("files forget: 1 files")
 
 
 def test_questions_about_many_files_are_asked_in_portions(lake: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["bring_back", "forget_files", "must_be_an_id"]
 
 SHOWN = 5
+LOOK_AGAIN = "they stay as they are. Repeat the command, and look at what it shows"
 REPEAT = "repeat the command, and the rest is announced"
 
 
@@ -77,15 +78,20 @@ def forget_files(
     check_queue(queue_url)
     if not yes:
         confirm("Take these rows out of the tables?")
-    mark(view, found, FORGET)
+    count = mark(view, found, FORGET)
     rows = ", ".join(found.rows) or "no table"
     leave_record(
         lake,
-        f"files forget: {len(found.files):,} files, {found.records:,} records in {rows}",
+        f"files forget: {count:,} files, {found.records:,} records in {rows}",
         undo=_undo(addresses or (), file_id or ()),
     )
     announce_all(found.files, queue_url, again=REPEAT)
     error_console.print("the ingest job takes their rows out; `forebay files list --outcome forget` shows what is left")
+    if changed := len(found.files) - count:
+        error_console.print(
+            f"{changed:,} of the {len(found.files):,} files changed since they were shown: {LOOK_AGAIN}"
+        )
+        raise typer.Exit(1)
 
 
 def _undo(addresses: Sequence[str], file_ids: Sequence[str]) -> str:
@@ -94,6 +100,12 @@ def _undo(addresses: Sequence[str], file_ids: Sequence[str]) -> str:
     chosen = [*(f"--key {shlex.quote(key)}" for key in keys), *(f"--file-id {one}" for one in file_ids)]
     more = f"; and so on, {len(chosen)} times" if len(chosen) > SHOWN else ""
     return "; ".join(f"forebay files retry --forgotten {one}" for one in chosen[:SHOWN]) + more
+
+
+def _forget_again(file_ids: Sequence[str]) -> str:
+    """By id: an address means other versions as well."""
+    more = f" and so on, {len(file_ids):,} times" if len(file_ids) > SHOWN else ""
+    return "forebay files forget" + "".join(f" --file-id {one}" for one in file_ids[:SHOWN]) + more
 
 
 def must_be_an_id(file_id: str) -> None:
@@ -108,6 +120,8 @@ def bring_back(lake: str, queue_url: str, key: str, file_id: str, of: str, dry_r
     from forebay.operate.lake_view import view_of
     from forebay.operate.replay import mark
 
+    if not (key or file_id):
+        raise InvalidConfiguration.one("--forgotten", "names no file", "give --key or --file-id; --key '*' means all")
     view = view_of(lake)
     found = forgotten(view, key=key, file_id=file_id, service=of)
     for file in found.files:
@@ -117,5 +131,7 @@ def bring_back(lake: str, queue_url: str, key: str, file_id: str, of: str, dry_r
         return
     mark(view, found)
     such_as = f"{len(found.files):,} forgotten files, such as {found.files[0].uri}"
-    leave_record(lake, f"files retry: brought back {such_as}", undo=f"forebay files forget {found.files[0].uri}")
+    leave_record(
+        lake, f"files retry: brought back {such_as}", undo=_forget_again([file.file_id for file in found.files])
+    )
     announce_all(found.files, queue_url, again=REPEAT)

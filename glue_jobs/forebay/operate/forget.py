@@ -6,8 +6,9 @@ computed from its tables. The way is that of a replay (`operate.replay`), with n
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 from forebay.errors import InvalidConfiguration, Problem
 from forebay.lake.layout import DERIVED_FROM, LEDGER
@@ -26,17 +27,22 @@ def to_forget(view: LakeView, addresses: Sequence[str], file_ids: Sequence[str] 
     of theirs is paused."""
     if service:
         known_service(view, service)
-    rows = view.rows_with(LEDGER, "*", URI, addresses)
+
+    def his(found: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+        return [row for row in found if service in ("", row["service"])]
+
+    rows = his(view.rows_with(LEDGER, "*", URI, addresses))
     unknown = set(addresses) - {f"s3://{row['bucket']}/{row['key']}" for row in rows}
     for pattern in [one for one in addresses if "*" in one]:
-        if found := view.query(LEDGER, f"select * from t where {URI} like {like(pattern)}"):
+        if found := his(view.query(LEDGER, f"select * from t where {URI} like {like(pattern)}")):
             rows += found
             unknown.discard(pattern)
-    rows += (by_id := view.rows_with(LEDGER, "*", "file_id", file_ids))
+    rows += (by_id := his(view.rows_with(LEDGER, "*", "file_id", file_ids)))
     unknown |= set(file_ids) - {row["file_id"] for row in by_id}
     if unknown:
-        raise InvalidConfiguration(Problem(one, "the ledger does not know it") for one in sorted(unknown))
-    files = {row["file_id"]: LedgerFile.of(row) for row in rows if service in ("", row["service"])}
+        what = "the ledger does not know it" + (f" as a file of {service}" if service else "")
+        raise InvalidConfiguration(Problem(one, what) for one in sorted(unknown))
+    files = {row["file_id"]: LedgerFile.of(row) for row in rows}
     return plan_of(view, sorted(files.values(), key=lambda file: file.uri), STANDING)
 
 
