@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 
 from forebay.errors import Halt
+from forebay.landed_file import LandedFile
 from forebay.notification.reading import read_message
 from forebay.upkeep.reconcile.backfill import Backfill, Progress, Waits, backfill, progress_of
 from tests.operate.ledger import entry, write_ledger
@@ -74,7 +76,8 @@ def wanted(lake: Path, **more: Any) -> Backfill:
 def run(lake: Path, s3: S3, sqs: Sqs, told: list[Any] | None = None, **more: Any) -> Progress:
     options = {name: more.pop(name) for name in ("dry_run", "again") if name in more}
     told = [] if told is None else told
-    return backfill(wanted(lake, **more), s3=s3, sqs=sqs, tell=told.append, sleep=lambda _: None, **options)
+    sleep = more.pop("sleep", lambda _: None)
+    return backfill(wanted(lake, **more), s3=s3, sqs=sqs, tell=told.append, sleep=sleep, **options)
 
 
 KEYS = [f"in/{n}.json" for n in range(8)]
@@ -125,6 +128,35 @@ def test_live_traffic_goes_before(tmp_path: Path) -> None:
     run(tmp_path, S3(*KEYS[:2]), Sqs(waiting=iter([500, 201, 200])), told)
     assert told[:2] == [Waits(500), Waits(201)]
     assert told[2].announced == 2
+
+
+def test_no_more_files_a_second_are_announced_than_wanted(tmp_path: Path) -> None:
+    write_ledger(tmp_path, entry("in/0.json", etag="e0"))
+    slept: list[float] = []
+    run(tmp_path, S3(*KEYS), Sqs(), rate=4, sleep=slept.append)
+    assert slept == [2 / 4, 3 / 4, 2 / 4], "files that the ledger knows cost no time"
+    slept.clear()
+    run(tmp_path, S3(*KEYS), Sqs(), rate=4, sleep=slept.append, dry_run=True)
+    run(tmp_path, S3(*KEYS), Sqs(), again=True, sleep=slept.append)
+    assert slept == []
+
+
+def test_a_bucket_is_never_held_however_many_files_it_has(tmp_path: Path) -> None:
+    held = list[int]()
+
+    class Long(S3):
+        def list_object_versions(self, **asked: str) -> dict[str, Any]:
+            held.append(sum(isinstance(one, LandedFile) for one in gc.get_objects()))
+            begin = int(asked.get("KeyMarker", "0"))
+            told = {"VersionId": "null", "ETag": '"e"', "Size": 10, "LastModified": NOW, "IsLatest": True}
+            page = [{"Key": f"in/{n:05}", **told} for n in range(begin, begin + 200)]
+            more = begin + 200 < 4000
+            return {"Versions": page, "IsTruncated": more, **({"NextKeyMarker": str(begin + 200)} if more else {})}
+
+    gc.collect()
+    done = run(tmp_path, Long(), Sqs())
+    assert (done.looked_at, done.announced, len(held)) == (4000, 4000, 20)
+    assert max(held) - held[0] <= 400, held
 
 
 def test_a_dry_run_counts_and_leaves_no_trace(tmp_path: Path) -> None:
