@@ -6,7 +6,7 @@ import io
 import json
 import random
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
@@ -22,8 +22,10 @@ from forebay.declaration.service import Service, parse_service
 from forebay.errors import Halt, InvalidConfiguration
 from forebay.lake.objects import open_objects
 from forebay.operate import export as module
-from forebay.operate.export import CHANGE, export
+from forebay.operate import export_rows
+from forebay.operate.export import export
 from forebay.operate.export_manifest import Manifest, manifests_of
+from forebay.operate.export_rows import CHANGE, changed_rows
 from forebay.operate.lake_view import LakeView
 from tests.operate.command import failed, ran
 from tests.operate.ledger import write_ledger
@@ -120,6 +122,7 @@ def test_whoever_applies_the_steps_has_the_state_whatever_happened_to_it(
         for _ in range(chance.randrange(1, 5)):
             chance.choice(deeds)()
         monkeypatch.setattr(module, "STEP_BYTES", chance.choice([1, 1 << 30]))
+        monkeypatch.setattr(export_rows, "HELD_BYTES", chance.choice([999, 1 << 30]))
         steps = exported(lake, "players", to)
         assert applied(to, "players") == now(lake, "players"), turn
         assert all(one.version == other.since for one, other in pairwise(steps))
@@ -183,6 +186,37 @@ def test_rows_of_files_that_left_an_append_table_leave_elsewhere(tmp_path: Path)
     (step,) = exported(lake, "events", to)
     assert step.keys == {"_file_id": "string"}
     assert applied(to, "events") == now(lake, "events")
+
+
+@pytest.mark.parametrize("table", ["players", "events"])
+def test_of_a_commit_of_any_size_only_a_part_is_held_at_once(
+    tmp_path: Path, state: str, monkeypatch: pytest.MonkeyPatch, table: str
+) -> None:
+    """Every row of the state leaves in one commit, and most come again."""
+    lake, to, path, count = tmp_path / "lake", tmp_path / "out", f"{tmp_path}/lake/{table}", 30_000
+    columns = {"id": list(map(str, range(count))), "n": range(count), "_file_id": ["f"] * count}
+    many = pa.table({**columns, "world": ["a"] * count})
+    if table == "players":
+        write_deltalake(path, many, mode="overwrite", schema_mode="overwrite")
+        exported(lake, table, to)
+        write_deltalake(path, many.slice(9), mode="overwrite")
+    else:
+        write_deltalake(path, many.slice(0, 5), configuration=FEED)
+        exported(lake, table, to)
+        write_deltalake(path, many.slice(5).set_column(2, "_file_id", [["g"] * (count - 5)]), mode="append")
+    held: list[int] = []
+
+    def counted(*given: Any) -> Iterator[pa.Table]:
+        for rows in changed_rows(*given):
+            held.append(rows.num_rows)
+            yield rows
+
+    monkeypatch.setattr(module, "changed_rows", counted)
+    monkeypatch.setattr(export_rows, "HELD_BYTES", 50_000)
+    exported(lake, table, to)
+    assert applied(to, table) == now(lake, table)
+    assert sum(held) >= count - 5
+    assert max(held) <= count / 3
 
 
 def test_what_lies_in_s3_makes_the_same_table_in_another_lake(tmp_path: Path, state: str, s3: str) -> None:

@@ -9,6 +9,7 @@
 * `rollback` tables that go back to an earlier version      * `alone` while nobody else writes
 * `erase` persons, everywhere      * `landing` where their records came from      * `erase_report` what became of it, signed
 * `export` the changes of a table, as files for other tools      * `export_manifest` which of these files count
+* `export_rows` the rows of a step of an export, a part at a time
 * `status` how it is going      * `report` hour by hour, as a `page`      * `cost` of this month so far
 * `aws_answers` alarms and runs as plain values      * `deployed` what AWS tells of runs, alarms and deployments
 * `person` what the vault holds of one

@@ -18,9 +18,8 @@ from datetime import UTC, datetime
 from typing import Any, cast
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from deltalake import DeltaTable, QueryBuilder
+from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from forebay.address import overlap
@@ -32,15 +31,14 @@ from forebay.lake.layout import DERIVED_FROM, table_path
 from forebay.lake.log.listing import commit_name, committed_at
 from forebay.lake.objects import Objects, open_objects
 from forebay.operate.export_manifest import Format, Manifest, Part, manifests_of, name_of
-from forebay.operate.lake_view import LakeView, known_table, quoted
+from forebay.operate.export_rows import changed_rows, whole_rows
+from forebay.operate.lake_view import LakeView, known_table
 
-__all__ = ["CHANGE", "export"]
+__all__ = ["export"]
 
-CHANGE = "_change"
 STEP_BYTES = 256 << 20
-"""Of files that one step reads, unless one commit has more. A step is held in memory."""
+"""Of files that one step reads, unless one commit has more."""
 PART_BYTES = 64 << 20
-ASKED_AT_ONCE = 500
 
 
 def export(
@@ -70,11 +68,12 @@ def export(
         before = _typed(table, named)
     plain = Manifest(name, str(table.metadata().id), at, at, form, {}, (), "")
     while at < newest:
-        last = newest if at < 0 else _end_of_step(view, name, at, newest)
+        last, size = (newest, 0) if at < 0 else _end_of_step(view, name, at, newest)
         table.load_as_version(last)
         now = _typed(table, named)
         _must_be_of(name, before or now, now)
-        rows = _whole(table, unique=keys is not None) if at < 0 else _changes(view, name, table, at, keys)
+        whole = at < 0
+        rows = whole_rows(table, unique=keys is not None) if whole else changed_rows(name, table, at, size, keys)
         step = _write(target, replace(plain, since=at, version=last, keys=now), rows)
         if not target.write_once(name_of(at), json.dumps(asdict(step), indent=1).encode()):
             raise Halt(
@@ -149,8 +148,8 @@ def _keys(service: Service, name: str, configuration: Mapping[str, str]) -> tupl
     return declared.merge.row_keys
 
 
-def _end_of_step(view: LakeView, name: str, at: int, newest: int) -> int:
-    """The last version whose change files still fit into a step."""
+def _end_of_step(view: LakeView, name: str, at: int, newest: int) -> tuple[int, int]:
+    """The last version whose change files still fit into a step, and the bytes of those up to it."""
     log, size = open_objects(table_path(view.lake, name)), 0
     for version in range(at + 1, newest + 1):
         content = log.read(commit_name(version))
@@ -158,87 +157,17 @@ def _end_of_step(view: LakeView, name: str, at: int, newest: int) -> int:
             raise InvalidConfiguration.one(
                 f"table {name}", f"has no commit {version} any more", "export it to another folder, from the start"
             )
-        size += sum(_size(line) for line in content.splitlines())
-        if size > STEP_BYTES and version > at + 1:
-            return version - 1
-    return newest
+        its = sum(_size(line) for line in content.splitlines())
+        if size + its > STEP_BYTES and version > at + 1:
+            return version - 1, size
+        size += its
+    return newest, size
 
 
 def _size(line: bytes) -> int:
     if not line.startswith((b'{"add"', b'{"cdc"', b'{"remove"')):
         return 0
     return int(next(iter(json.loads(line).values())).get("size") or 0)
-
-
-def _whole(table: DeltaTable, *, unique: bool) -> Iterator[pa.Table]:
-    schema = _schema(table)
-    for batch in QueryBuilder().register("t", table).execute("select * from t"):
-        yield _said("upsert" if unique else "insert", pa.table(pa.record_batch(batch)), schema)
-
-
-def _changes(view: LakeView, name: str, table: DeltaTable, at: int, keys: tuple[str, ...] | None) -> Iterator[pa.Table]:
-    """Of the version that the table is loaded at, since `at`."""
-    try:
-        feed = pa.table(table.load_cdf(starting_version=at + 1, ending_version=table.version()))
-    except (DeltaError, pa.ArrowInvalid, OSError) as refused:
-        raise InvalidConfiguration.one(
-            f"table {name}",
-            f"has no change feed from version {at + 1} to {table.version()}: {refused}",
-            "try it again; if a file of the feed is no longer there, export to another folder, from the start",
-        ) from None
-    schema = _schema(table)
-    comes = pc.is_in(feed["_change_type"].cast(pa.string()), pa.array(["insert", "update_postimage"]))
-    version = feed["_commit_version"]
-    feed = _of_types(feed, schema).append_column("_version", version).append_column("_comes", comes)
-    if keys is None:
-        yield from _by_file(table, feed, schema)
-        return
-    # What leaves and what comes for one key are told by one commit, too.
-    feed = feed.sort_by([("_version", "ascending"), ("_comes", "ascending")])
-    feed = feed.append_column("_at", pa.array(range(feed.num_rows), pa.int64()))
-    last = feed.take(feed.group_by(list(keys)).aggregate([("_at", "max")])["_at_max"].sort())
-    yield _said("upsert", last.filter(last["_comes"]), schema)
-    yield _said("delete", last.filter(pc.invert(last["_comes"])), schema)
-
-
-def _by_file(table: DeltaTable, feed: pa.Table, schema: pa.Schema) -> Iterator[pa.Table]:
-    leaves = feed.filter(pc.invert(feed["_comes"]))
-    files = leaves["_file_id"].unique()
-    if files.null_count:
-        raise InvalidConfiguration.one(
-            f"table at {table.table_uri}",
-            f"lost rows before version {table.version()} that forebay did not write, and that nothing names",
-            "export it to another folder, from the start",
-        )
-    yield _said("delete", pa.table({"_file_id": files}), schema)
-    fresh = feed.filter(pc.and_(feed["_comes"], pc.invert(pc.is_in(feed["_file_id"], files))))
-    yield _said("insert", fresh, schema)
-    ids = files.to_pylist()
-    for begin in range(0, len(ids), ASKED_AT_ONCE):
-        some = ", ".join(map(quoted, ids[begin : begin + ASKED_AT_ONCE]))
-        for batch in QueryBuilder().register("t", table).execute(f"select * from t where _file_id in ({some})"):
-            yield _said("insert", pa.table(pa.record_batch(batch)), schema)
-
-
-def _schema(table: DeltaTable) -> pa.Schema:
-    return pa.schema(table.schema().to_arrow())
-
-
-def _said(change: str, rows: pa.Table, schema: pa.Schema) -> pa.Table:
-    typed = _of_types(rows, schema)
-    return typed.add_column(0, CHANGE, pa.array([change] * rows.num_rows, pa.string()))
-
-
-def _of_types(rows: pa.Table, schema: pa.Schema) -> pa.Table:
-    """With the columns and types of the table; those that the rows lack are null. delta-rs has views of texts, of which Arrow
-    can do little."""
-    columns = {
-        field.name: rows[field.name].cast(field.type)
-        if field.name in rows.schema.names
-        else pa.nulls(rows.num_rows, field.type)
-        for field in schema
-    }
-    return pa.table(columns, schema=schema)
 
 
 def _write(target: Objects, step: Manifest, rows: Iterable[pa.Table]) -> Manifest:
