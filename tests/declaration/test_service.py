@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from pathlib import Path
 from typing import ClassVar
 
@@ -11,6 +12,7 @@ import pytest
 from forebay.declaration.column import widens
 from forebay.declaration.files import fingerprint
 from forebay.declaration.service import Service, builtin_service, load_service, parse_service
+from forebay.declaration.table import Table
 from forebay.errors import InvalidConfiguration
 
 GOOD = 'name = "studio"\n[[tables]]\nname = "{game}"\n'
@@ -224,6 +226,27 @@ def test_the_version_changes_with_any_text() -> None:
 )
 def test_a_mistake_is_named_with_its_place_and_what_would_be_right(text: str, says: str) -> None:
     assert re.search(says, problems({"service.toml": text}))
+
+
+PYTHON = re.compile(r"[\[{]'|\bTrue\b|\bFalse\b|\bNone\b|<class|datetime|dictionary|tuple|instance of")
+
+
+@pytest.mark.parametrize("given", ["true", "7", '"x"', "1979-05-27", "[1, 2]", '[{ a = "b" }]', "{ a = 1 }"])
+def test_a_value_of_another_kind_is_told_in_the_words_of_the_file(given: str) -> None:
+    said = [problems({"service.toml": f'name = "s"\ntables = {given}'})]
+    for of, model in (("", Service), ("[[tables]]\n", Table)):
+        for name in model.model_fields.keys() - {"tables"}:
+            named = "" if name == "name" else 'name = "a"\n'
+            with suppress(InvalidConfiguration):  # some fields take it
+                parse_service({"service.toml": f"{of}{named}{name} = {given}\n" + ("" if of else GOOD_TABLE)})
+                continue
+            said.append(problems({"service.toml": f"{of}{named}{name} = {given}\n" + ("" if of else GOOD_TABLE)}))
+    assert [one for one in said if PYTHON.search(one)] == []
+
+
+def test_a_table_in_one_bracket_is_told_how_to_be_written() -> None:
+    said = problems({"service.toml": 'name = "s"\n[tables]\nname = "a"'})
+    assert "service.toml: tables: must be a list (write [[tables]] before each, in two brackets)" in said
 
 
 def test_all_mistakes_of_all_files_are_told_at_once() -> None:

@@ -255,9 +255,9 @@ def parse_service(texts: Mapping[str, str]) -> Service:
         except tomllib.TOMLDecodeError as broken:
             problems.append(Problem(name, f"is not TOML: {broken}"))
     main = dict(parsed.get("service.toml", {}))
-    tables = [(f"service.toml: tables.{i}", table) for i, table in enumerate(main.pop("tables", []))]
+    tables = _sections(main, "tables", problems)
     tables += [(name, table) for name, table in parsed.items() if not name.startswith(("service.toml", "rollups/"))]
-    rollups = [(f"service.toml: rollups.{i}", rollup) for i, rollup in enumerate(main.pop("rollups", []))]
+    rollups = _sections(main, "rollups", problems)
     rollups += [(name, rollup) for name, rollup in parsed.items() if name.startswith("rollups/")]
     good, refusals = _valid(Table, tables)
     problems += refusals
@@ -284,6 +284,16 @@ def parse_service(texts: Mapping[str, str]) -> Service:
     if problems:
         raise InvalidConfiguration(problems)
     return service
+
+
+def _sections(main: dict[str, Any], name: str, problems: list[Problem]) -> list[tuple[str, Any]]:
+    given = main.pop(name, [])
+    if isinstance(given, list):
+        return [(f"service.toml: {name}.{i}", one) for i, one in enumerate(given)]
+    problems.append(
+        Problem(f"service.toml: {name}", "must be a list", f"write [[{name}]] before each, in two brackets")
+    )
+    return []
 
 
 def _valid(model: type[Part], given: Iterable[tuple[str, Any]]) -> tuple[list[Part], list[Problem]]:
