@@ -116,6 +116,12 @@ class Story:
     def replace_one(self) -> None:
         self.bring(into=self.chance.choice(self.file_ids()))
 
+    def forget_one(self) -> None:
+        """Its rows leave, and none come, as with `forebay files forget`."""
+        file_id = self.chance.choice(self.file_ids())
+        Delta.forPath(self.spark, self.log).delete(f"_file_id = '{file_id}'")
+        self.said.append(f"forget {file_id}")
+
     def roll_back(self) -> None:
         table = Delta.forPath(self.spark, self.log)
         table.restoreToVersion(table.history(1).collect()[0].version - 2)
@@ -180,7 +186,8 @@ def test_the_state_equals_the_model_whatever_happens_to_the_log(story: Story, mo
     # What follows is more than one event before the state hears of any.
     for events in (
         [story.bring, story.optimize, story.replace_one],
-        [story.replace_one, story.bring, story.roll_back],
+        [story.forget_one],
+        [story.bring, story.replace_one, story.bring, story.roll_back],
     ):
         for happens in events:
             happens()
