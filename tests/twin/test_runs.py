@@ -129,12 +129,15 @@ def files_in(twin: Twin) -> set[tuple[str, str | None, str]]:
     return found
 
 
-def test_the_status_page_is_in_the_artefacts_and_says_what_there_is(quick: Twin) -> None:
-    place = fire.fire(quick.client, "status-page")
-    bucket, _, key = place.removeprefix("s3://").partition("/")
-    page = quick.client("s3").get_object(Bucket=bucket, Key=key)
+def status_page(twin: Twin) -> str:
+    bucket, _, key = fire.fire(twin.client, "status-page").removeprefix("s3://").partition("/")
+    page = twin.client("s3").get_object(Bucket=bucket, Key=key)
     assert page["ContentType"] == "text/html; charset=utf-8"
-    text = page["Body"].read().decode()
+    return str(page["Body"].read().decode())
+
+
+def test_the_status_page_is_in_the_artefacts_and_says_what_there_is(quick: Twin) -> None:
+    text = status_page(quick)
     assert f"<h1>{quick.stack}</h1>" in text
     assert "no batch yet" in text
     assert "Cost of this month so far" in text
@@ -191,6 +194,7 @@ def test_a_dead_letter_raises_its_alarm_and_a_person_is_told_once(quick: Twin, m
     assert told(quick, mailbox) == []
     assert alarms.evaluate(quick.client)[name] == "ALARM"
     assert alarms.evaluate(quick.client)[name] == "ALARM"
+    assert "dead-letters: " in status_page(quick)
     (mail,) = told(quick, mailbox)
     assert mail["Subject"] == f'ALARM: "{name}"'
     message = json.loads(mail["Message"])
@@ -198,6 +202,7 @@ def test_a_dead_letter_raises_its_alarm_and_a_person_is_told_once(quick: Twin, m
     assert "#dead-letters" in message["AlarmDescription"]
     quick.client("sqs").purge_queue(QueueUrl=quick.dlq_url)
     assert alarms.evaluate(quick.client)[name] == "OK"
+    assert "dead-letters: " not in status_page(quick)
     assert [mail["Subject"] for mail in told(quick, mailbox)] == [f'OK: "{name}"']
 
 
