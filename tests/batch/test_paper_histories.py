@@ -300,10 +300,16 @@ def test_thousands_of_histories_end_with_every_record_once() -> None:
         played(seed)
 
 
+def plain_play(seed: int, patch: pytest.MonkeyPatch, *, dedupe: bool) -> Play:
+    """One in which no table fails."""
+    play = Play(seed, patch)
+    play.dedupe, play.tables_fail, play.service = dedupe, False, service(dedupe)
+    return play
+
+
 def test_records_of_a_version_that_leaves_are_no_duplicates_beside_a_later_one_that_nobody_can_read() -> None:
     with pytest.MonkeyPatch.context() as patch:
-        play = Play(0, patch)
-        play.dedupe, play.tables_fail, play.service = True, False, service(dedupe=True)
+        play = plain_play(0, patch, dedupe=True)
         play.put("new/a")
         play.lake.answers[play.waiting[0].file_id] = [Record("alpha", "1")]
         play.attempt()
@@ -319,8 +325,7 @@ def test_records_of_a_version_that_leaves_are_no_duplicates_beside_a_later_one_t
 def test_a_copy_that_was_left_out_is_not_known_where_only_its_first_copy_stands(dies_after: int) -> None:
     """The first copy's file cannot be read when the batch is replayed: then no copy of its record was read before."""
     with pytest.MonkeyPatch.context() as patch:
-        play = Play(0, patch)
-        play.dedupe, play.tables_fail, play.service = True, False, service(dedupe=True)
+        play = plain_play(0, patch, dedupe=True)
         play.put("add/a")
         play.put("add/b")
         first, second = (file.file_id for file in play.waiting)
@@ -388,8 +393,7 @@ def test_a_batch_that_began_to_forget_goes_on_with_it(monkeypatch: pytest.Monkey
 @pytest.mark.parametrize("dies_after", range(1, 9))
 def test_rows_that_made_room_for_a_version_that_is_gone_are_not_told_to_stand(dies_after: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        play = Play(0, patch)
-        play.dedupe, play.tables_fail, play.service = False, False, service(dedupe=False)
+        play = plain_play(0, patch, dedupe=False)
         play.put("new/a")
         play.lake.answers[play.waiting[0].file_id] = [Record("alpha", "1"), Record("beta", "2")]
         play.attempt()

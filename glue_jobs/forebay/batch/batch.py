@@ -217,7 +217,7 @@ class Batch:
         replays, now = split.replays, self.clock()
         forgotten = [replays[end.file.file_id].forgotten(unwritten, now) for end in plan.forgotten]
         ends, stand = _without_failed_replays(plan.ends, split), standing(superseded)
-        ends = tuple(end for end in ends if end.outcome != "forgotten")
+        ends = tuple(end for end in ends if end.outcome != FORGOTTEN)
         entries = entries_of(ends, plan.fates, unwritten, stand, split.tries)
         self.still_ours()
         with stages.stage("ledger"):
@@ -287,15 +287,9 @@ class Batch:
         if again is not None:
             files, gone = again.landing, {end.file.file_id: end for end in again.forgotten}
         else:
-            rows = {file_id: one.earlier.row for file_id, one in split.to_forget.items()}
-            files, gone = (
-                split.fresh,
-                {
-                    file.file_id: forgotten_end(file, rows[file.file_id].get("content_hash") or "")
-                    for file in split.fresh
-                    if file.file_id in rows
-                },
-            )
+            files, marked = split.fresh, split.to_forget
+            hashes = {one: marked[one].earlier.row.get("content_hash") or "" for one in marked}
+            gone = {f.file_id: forgotten_end(f, hashes[f.file_id]) for f in files if f.file_id in hashes}
         read = self.read([file for file in files if file.file_id not in gone], cached)
         return replace(read, ends=[*read.ends, *gone.values()])
 

@@ -7,13 +7,13 @@ with which a record could kill a worker (`bound`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from forebay.batch.attempt import attempt
 from forebay.batch.bound import node_of, unsafe
 from forebay.batch.columns import spark_type
-from forebay.batch.declared_sql import has_star
+from forebay.batch.declared_sql import has_star, nodes_of
 from forebay.declaration.column import Column
 from forebay.declaration.service import Service
 from forebay.declaration.table import Table
@@ -167,12 +167,6 @@ def _steps(plan: Any) -> int:
 
 def forbidden_in(expression: Any) -> list[str]:
     """What an analyzed expression does that no declared one may: then a repetition would have another result."""
-    forbidden = sorted({FORBIDDEN[kind] for kind in _classes(expression) if kind in FORBIDDEN})
+    kinds = {str(node.getClass().getSimpleName()) for node in nodes_of(expression)}
+    forbidden = sorted({FORBIDDEN[kind] for kind in kinds & FORBIDDEN.keys()})
     return forbidden or ([] if expression.deterministic() else ["gives another answer every time"])
-
-
-def _classes(expression: Any) -> Iterable[str]:
-    yield expression.getClass().getSimpleName()
-    children = expression.children()
-    for at in range(children.size()):
-        yield from _classes(children.apply(at))

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
-__all__ = ["has_star", "with_prefix"]
+__all__ = ["has_star", "nodes_of", "with_prefix"]
 
 NAMES = ("UnresolvedAttribute", "UnresolvedNamedLambdaVariable")
 STRUCT = "CreateNamedStruct"
@@ -27,13 +27,14 @@ def with_prefix(sql: str, prefix: str) -> str:
 
 def has_star(sql: str) -> bool:
     """Whether it means all columns that there are, whatever else stands beside the declared ones."""
-    return any(str(node.getClass().getSimpleName()).startswith("UnresolvedStar") for node in _nodes(_parsed(sql)))
+    return any(str(node.getClass().getSimpleName()).startswith("UnresolvedStar") for node in nodes_of(_parsed(sql)))
 
 
-def _nodes(node: Any) -> Iterator[Any]:
-    yield node
-    for child in _children(node):
-        yield from _nodes(child)
+def nodes_of(expression: Any) -> Iterator[Any]:
+    """An expression of the JVM, and all its parts."""
+    yield expression
+    for child in _children(expression):
+        yield from nodes_of(child)
 
 
 def _children(node: Any) -> list[Any]:

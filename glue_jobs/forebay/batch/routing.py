@@ -88,6 +88,8 @@ def _with_wishes(rows: DataFrame, service: Service) -> DataFrame:
     from pyspark.sql import functions as F
 
     asked = {number: table for number, table in enumerate(service.tables) if table.where_sql is not None}
+    if not asked:
+        return rows
     made = with_declared_columns(rows, service, asked, lambda _: F.col("_record"))
     said = {n: asked_of(n, str(table.where_sql), "boolean", F.col("_record"))["value"] for n, table in asked.items()}
     return made.select(*rows.columns, *(F.coalesce(s, F.lit(False)).alias(_wish(n)) for n, s in said.items()))

@@ -142,7 +142,7 @@ def _forward(
     if there.only_grows and left is None:
         there.add(winners, differing.fresh, changes.schema, found.version)
         told = _metrics(of_state)
-        # A MERGE of nothing but late changes is no commit, and nobody counted them.
+        # Where Delta made no commit of it, nobody counted them.
         keys, deletes = told["numSourceRows"] if "numSourceRows" in told else winners.count(), 0
     else:
         keys, deletes = _changed(there, winners, changes.schema, found.version, lease)

@@ -25,6 +25,7 @@ from forebay.declaration.service import Service
 from forebay.errors import InvalidConfiguration
 from forebay.landed_file import LandedFile
 from forebay.ledger.ignored import why_ignored
+from forebay.record.route import Origin
 
 __all__ = ["Sample", "Samples", "read_samples"]
 
@@ -50,6 +51,10 @@ class Sample:
     @property
     def place(self) -> str:
         return f"{name_of(self.file)}:{self.line}"
+
+    @property
+    def origin(self) -> Origin:
+        return Origin(self.file.key, self.file.bucket, self.metadata)
 
 
 @dataclass(frozen=True)

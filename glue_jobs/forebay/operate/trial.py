@@ -28,7 +28,7 @@ from forebay.record.declared import fits
 from forebay.record.growth import grown
 from forebay.record.kind import Struct, leaves
 from forebay.record.number import read_json
-from forebay.record.route import Origin, route_of, text_of
+from forebay.record.route import route_of, text_of
 
 __all__ = ["Trial", "TrialColumn", "TrialTable", "differences", "try_out"]
 
@@ -92,10 +92,10 @@ def try_out(service: Service, samples: Samples) -> Trial:
         record, reason, detail = _read(sample)
         table, fate = None, "parked"
         if reason is None:
-            route = route_of(service, record, _origin(sample))
+            route = route_of(service, record, sample.origin)
             table, reason = route.table, route.reason
             if table is not None and route.declared is not None:
-                reason = unplaced(service, service.tables[route.declared], record, _origin(sample))
+                reason = unplaced(service, service.tables[route.declared], record, sample.origin)
             if table is not None and route.declared is not None and reason is None:
                 taken.setdefault((route.declared, table), []).append((sample, record))
             elif route.fate == "drop":
@@ -170,15 +170,11 @@ def _declared(
 ) -> tuple[TrialColumn, list[int]]:
     """The column, and the rows whose value does not fit it."""
     column = next(column for column in table.columns if column.name == name)
-    texts = [text_of(service, column.source, record, _origin(s)) for s, record in rows]
+    texts = [text_of(service, column.source, record, s.origin) for s, record in rows]
     odd = [at for at, text in enumerate(texts) if text is not None and not fits(text, column)]
     filled = sum(text is not None for text in texts) - len(odd)
     example = f"{rows[odd[0]][0].place}: {texts[odd[0]]}" if odd else None
     return TrialColumn(column.name, column.type, column.source, filled, len(odd), example), odd
-
-
-def _origin(sample: Sample) -> Origin:
-    return Origin(sample.file.key, sample.file.bucket, sample.metadata)
 
 
 def _unchecked(table: Table) -> Iterator[str]:

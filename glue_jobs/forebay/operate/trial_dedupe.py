@@ -14,7 +14,7 @@ from forebay.declaration.service import Service
 from forebay.declaration.table import Table
 from forebay.operate.samples import Sample
 from forebay.operate.trial_merge import columns_named, value_in
-from forebay.record.route import Origin, text_of
+from forebay.record.route import text_of
 
 __all__ = ["duplicates_in", "is_known"]
 
@@ -32,8 +32,7 @@ def duplicates_in(service: Service, table: Table, rows: Sequence[tuple[Sample, A
     met: set[tuple[str | None, ...]] = set()
     again: set[int] = set()
     for at, (sample, record) in enumerate(rows):
-        origin = Origin(sample.file.key, sample.file.bucket, sample.metadata)
-        values = [value_in(text_of(service, column.source, record, origin), column) for column in by]
+        values = [value_in(text_of(service, column.source, record, sample.origin), column) for column in by]
         # Ids are made of texts: -0.0 and 0.0 are two, NaN is one.
         same = tuple(None if value is None else str(value) for value in values)
         if same in met:

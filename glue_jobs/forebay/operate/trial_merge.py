@@ -53,9 +53,8 @@ def state_of(service: Service, table: Table, name: str, rows: Sequence[tuple[Sam
         return None
     found: list[tuple[tuple[Any, ...], tuple[Any, ...], int]] = []
     for at, (sample, record) in enumerate(rows):
-        origin = Origin(sample.file.key, sample.file.bucket, sample.metadata)
         key, rank = (
-            tuple(value_in(text_of(service, column.source, record, origin), column) for column in columns)
+            tuple(value_in(text_of(service, column.source, record, sample.origin), column) for column in columns)
             for columns in (keys, sequence)
         )
         found.append((key, rank, at))

@@ -1,8 +1,8 @@
 """The ledger, after rows left tables: they are dropped where they were written, quarantined or parked.
 
-In: rows that left, by file and table. Out: one commit to the ledger, which carries a number as its transaction. And what it
-knows of the bytes of files that are rewritten. A file whose
-entry is another one by now was read again since, without these rows, so its counts hold already.
+In: rows that left, by file and table; or hashes of the bytes of files that are rewritten. Out: one commit to the ledger, which
+carries a number as its transaction. A file whose entry is another one by now was read again since, without these rows, so its
+counts hold already.
 """
 
 from __future__ import annotations
