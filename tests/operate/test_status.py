@@ -136,7 +136,7 @@ def test_a_status_that_is_watched_tells_the_rates_since_the_last_look(
         now = datetime.now(UTC)
         write_ledger(Path(lake), *(entry(f"in/new-{n}.json", at=now, day=now.date(), batch=8) for n in range(30)))
 
-    monkeypatch.setattr(cli_status.time, "sleep", sleep)
+    monkeypatch.setattr(cli_status, "sleep", sleep)
     said = failed(130, "status", "--watch", "--every-s", "7", "--lake", lake)
     ledger = [line for line in said.splitlines() if line.startswith("ledger")]
     assert ledger[0] == "ledger      4 files"

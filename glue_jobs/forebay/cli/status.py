@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from dataclasses import asdict
+from time import sleep
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -57,7 +57,7 @@ def status(
         if not watch:
             raise typer.Exit(1 if now.problems else 0)
         before = now
-        time.sleep(every_s)
+        sleep(every_s)
 
 
 def _lines(now: Status, before: Status | None) -> Iterator[str]:
