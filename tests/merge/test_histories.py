@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import itertools
 import random
+import shutil
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -346,6 +347,19 @@ def test_a_merge_whose_lease_was_lost_while_it_computed_commits_nothing(story: S
     assert DeltaTable.is_deltatable(f"{story.lake}/players") == known
     story.merge()
     assert len(DeltaTable(f"{story.lake}/players").to_pyarrow_table()) == 1 + known
+
+
+def test_another_log_at_the_place_of_its_own_is_refused_until_the_state_is_deleted(story: Story) -> None:
+    story.append([("p", "a", 1, "u", 1, None, "f", 1, 1, NOW)])
+    story.merge()
+    shutil.rmtree(story.log)
+    story.append([("q", "a", 1, "u", 1, None, "g", 1, 1, NOW)])
+    with pytest.raises(Halt, match="another player_changes than the one that is there now"):
+        story.merge()
+    assert [row["id"] for row in DeltaTable(f"{story.lake}/players").to_pyarrow_table().to_pylist()] == ["p"]
+    shutil.rmtree(story.lake / "players")
+    assert story.merge().anew
+    story.must_agree()
 
 
 def test_a_key_of_another_type_computes_the_state_anew(story: Story) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -53,3 +54,24 @@ def test_a_state_without_a_merge_says_so(tmp_path: Path) -> None:
     lag = lag_of(str(tmp_path), "state", {"forebay.derivedFrom": "changes"})
     assert lag is not None
     assert lag.commits is None
+
+
+def test_a_state_whose_log_was_deleted_says_so_and_what_to_do(tmp_path: Path) -> None:
+    table(tmp_path, "changes", [{"commitInfo": {}}])
+    table(tmp_path, "state", merged(0))
+    shutil.rmtree(tmp_path / "changes")
+    lag = lag_of(str(tmp_path), "state", {"forebay.derivedFrom": "changes"})
+    assert lag is not None
+    assert (lag.newest, lag.commits) == (None, None)
+    assert lag.trouble.startswith("state stays as it is, because changes, which it is computed from, is gone; restore")
+    assert lag_of(str(tmp_path), "daily", {"forebay.derivedFrom": "events,others"}) is None
+
+
+def test_a_state_with_another_log_at_the_place_of_its_own_does_not_claim_to_have_its_changes(tmp_path: Path) -> None:
+    table(tmp_path, "changes", [{"metaData": {"id": "new", "schemaString": "{}"}}])
+    table(tmp_path, "state", merged(7))
+    for its, replaced in (("old", True), ("new", False)):
+        by = {"forebay.derivedFrom": "changes", "forebay.derivedBy": f"forebay-merge:{its}:way#1"}
+        lag = lag_of(str(tmp_path), "state", by)
+        assert lag is not None
+        assert ("was computed from another changes" in lag.trouble) == replaced

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import threading
 from pathlib import Path
 from types import SimpleNamespace
@@ -9,7 +10,7 @@ from typing import Any, cast
 
 import pyarrow as pa
 import pytest
-from deltalake import write_deltalake
+from deltalake import DeltaTable, write_deltalake
 
 from forebay.declaration.rollup import Rollup
 from forebay.declaration.service import Service, parse_service
@@ -17,10 +18,12 @@ from forebay.events import Event
 from forebay.lake.layout import lease_of, tombstones_of
 from forebay.lake.lease import Lease, LeaseHeld, hold
 from forebay.merge import job
+from forebay.merge.events import TableNotMerged
 from forebay.merge.job import Merger, TableMerge
-from forebay.merge.step import Step
+from forebay.merge.step import Step, step
 from forebay.upkeep.events import TableLeftForLater
 from forebay.upkeep.run import TableResult, over_tables
+from tests.operate import command
 
 SERVICE = """
 name = "studio"
@@ -127,3 +130,37 @@ def test_two_mergers_never_work_on_one_state(merges: Merges) -> None:
     merges.within = other
     assert merges.run().reason == ""
     assert len(refused) == 1
+
+
+@pytest.mark.parametrize("left", ["nothing", "a folder without a log"])
+def test_a_state_whose_changes_were_deleted_is_told_each_time_and_stays(
+    merges: Merges, monkeypatch: pytest.MonkeyPatch, left: str
+) -> None:
+    monkeypatch.setattr(job, "step", step)
+    state_of("player_changes", f"{merges.lake}/players")
+    Path(f"{merges.lake}/{tombstones_of('players')}").mkdir(parents=True)
+    shutil.rmtree(f"{merges.lake}/player_changes/_delta_log" if left != "nothing" else f"{merges.lake}/player_changes")
+    for _ in range(2):
+        ran = merges.run()
+        assert (ran.table, ran.reason) == ("players", "failed")
+        assert "players stays as it is, because player_changes, which it is computed from, is gone" in ran.detail
+    assert len([one for one in merges.said if isinstance(one, TableNotMerged)]) == 2
+    assert len(DeltaTable(f"{merges.lake}/players").to_pyarrow_table()) == 1
+    assert ran.detail in command.ran("tables", "health", "--lake", merges.lake)
+
+
+def test_states_of_other_services_and_changes_that_never_came_are_no_trouble(merges: Merges) -> None:
+    state_of("their_changes", f"{merges.lake}/theirs")
+    for name in ("theirs", "never"):
+        Path(f"{merges.lake}/{tombstones_of(name)}").mkdir(parents=True)
+    shutil.rmtree(f"{merges.lake}/player_changes")
+    assert merges.merger.run(service(), (), threading.Event()).tables == ()
+
+
+def state_of(log: str, path: str) -> None:
+    """delta-rs makes no table with a property that it does not know."""
+    known = {"delta.enableChangeDataFeed": "true"}
+    write_deltalake(path, pa.table({"id": ["a"], "at": [1]}), configuration=known)
+    first = Path(path) / "_delta_log" / f"{0:020}.json"
+    told = '"delta.enableChangeDataFeed":"true"'
+    first.write_text(first.read_text().replace(told, f'{told},"forebay.derivedFrom":"{log}"'))

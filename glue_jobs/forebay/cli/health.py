@@ -79,10 +79,15 @@ def _show(found: list[Health]) -> None:
 
 
 def _lag(lag: Lag | None) -> dict[str, object]:
-    return {} if lag is None else {"merged_from": lag.log, "commits_behind": lag.commits, "behind_since": lag.since}
+    if lag is None:
+        return {}
+    behind: dict[str, object] = {"merged_from": lag.log, "commits_behind": lag.commits, "behind_since": lag.since}
+    return {**behind, "trouble": lag.trouble} if lag.trouble else behind
 
 
 def _said(lag: Lag) -> str:
+    if lag.trouble:
+        return lag.trouble
     if lag.commits is None:
         return f"{lag.state}: none of its newest commits is a merge of {lag.log}; `forebay merge {lag.state}` makes one"
     if not lag.commits:

@@ -6,5 +6,6 @@
 * `paused` tables whose rows wait      * `rollback_plan` tables that are going back
 * `rows` of Arrow, as Python has them      * `conflict` commits that others may come before
 * `safety` is it safe for several writers? Sessions of all that writes      * `guard` is it safe beside foreign ones?
+* `origin` what a table is computed from, if it is
 * `health` the state of each table, in small objects
 """

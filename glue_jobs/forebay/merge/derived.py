@@ -56,13 +56,17 @@ class Derived:
             what = f"is computed from {found}" if found else "is a table of its own, which forebay did not compute"
             raise InvalidConfiguration.one(f"table {self.path.rpartition('/')[2]}", what, hint)
 
+    def computed_by(self) -> str:
+        """The name of its transactions so far; empty for a table that is not there, or has none."""
+        seen = self._logs.look(self.path)
+        return "" if seen is None else seen.snapshot.getTableProperties().get(DERIVED_BY) or ""
+
     def transactions(self, way: str) -> str:
         """The name under which commits count that compute it in this way. A way that comes back after another one gets a new
         name, and so does one whose table was deleted: transactions of the old name may be in a log, and say nothing of the rows
         there now. The name is the table's before any row is. If the driver dies in between, no transaction has it, and the
         table is computed anew. The table is as `must_be_ours` saw it: under the lease nobody else names it."""
-        seen = self._logs.look(self.path)
-        told = "" if seen is None else seen.snapshot.getTableProperties().get(DERIVED_BY) or ""
+        seen, told = self._logs.look(self.path), self.computed_by()
         self._by = told if told.rpartition("#")[0] == way else f"{way}#{uuid.uuid4().hex[:8]}"
         if seen is not None and self._by != told:
             self._set(DERIVED_BY, self._by)

@@ -24,11 +24,13 @@ from forebay.declaration.rollup import Rollup
 from forebay.declaration.service import Service, load_service
 from forebay.errors import ForebayError, InvalidConfiguration
 from forebay.events import Emit, Event
-from forebay.lake.layout import lease_of, table_path, tombstones_of
+from forebay.lake.layout import TOMBSTONES, lease_of, table_path, tombstones_of
 from forebay.lake.lease import Lease, LeaseHeld, hold
-from forebay.lake.log.listing import NoTable, list_log
+from forebay.lake.log.definition import definition_of
+from forebay.lake.log.listing import BrokenLog, NoTable, list_log
 from forebay.lake.log.tables import tables_of
 from forebay.lake.objects import open_objects, s3_client_for
+from forebay.lake.origin import origins_of
 from forebay.lake.safety import session_for
 from forebay.merge.events import MergeEnded, TableMerged, TableNotMerged, TableRolledUp
 from forebay.merge.rollup import roll_up
@@ -109,6 +111,7 @@ class Merger:
         self._catalog = catalog
         self._s3 = s3_client_for(lake)
         self._known: dict[str, tuple[Derivation, tuple[int | None, ...]]] = {}
+        self._origins: dict[str, tuple[str, ...]] = {}
 
     def run(self, service: Service, names: Collection[str], stop: threading.Event) -> RunResult[TableMerge]:
         """All states that are behind, or those that are named, by their own names or by those of their changes. After them the
@@ -138,30 +141,43 @@ class Merger:
         return ran
 
     def _is_behind(self, it: Derivation, versions: tuple[int | None, ...]) -> bool:
-        """Perhaps. A rollup that is there while none of its tables is has to tell of it each time."""
+        """Perhaps. One that is there while none of its tables is has to tell of it each time."""
         if set(versions) == {None}:
-            return isinstance(it, Rollup) and self._version_of(it.name) is not None
+            return self._version_of(it.name) is not None
         return self._known.get(it.name) != (it, versions)
 
     def _pairs(self, service: Service, names: Collection[str], others: Collection[str]) -> Iterator[Pair]:
-        merged = [table for table in service.tables if table.merge is not None]
+        merged = any(table.merge is not None for table in service.tables)
         there = tables_of(self._lake, s3=self._s3) if merged else []
+        pairs = [pair for log in there if (pair := _pair_of(service, log)) is not None]
+        pairs += self._orphans(service, set(there) - {pair.name for pair in pairs}) if merged else []
         wanted = set(names) - set(others)
-        for log in there:
-            declared = service.maker_of(log)
-            if declared is None or declared.merge is None:
-                continue
-            state = declared.state_of(log)
-            assert state is not None
-            if not names or {log, state} & set(names):
-                wanted -= {log, state}
-                yield Pair(state, log, declared.merge)
+        for pair in pairs:
+            if not names or {pair.log, pair.name} & set(names):
+                wanted -= {pair.log, pair.name}
+                yield pair
         if wanted:
             raise InvalidConfiguration.one(
                 f"table {min(wanted)}",
                 "is neither a table of changes in this lake, nor a state, nor a rollup",
                 'mode = "merge" or a file in rollups/ declares one',
             )
+
+    def _orphans(self, service: Service, tables: set[str]) -> list[Pair]:
+        """States among these tables, whose changes have no folder any more."""
+        states = tables & set(open_objects(f"{self._lake}/{TOMBSTONES}", s3=self._s3).folders())
+        pairs = (_pair_of(service, log) for state in sorted(states) for log in self._origins_of(state))
+        return [pair for pair in pairs if pair is not None and pair.name in states]
+
+    def _origins_of(self, table: str) -> tuple[str, ...]:
+        """Looked up once: what a table is computed from does not change."""
+        if table not in self._origins:
+            try:
+                definition = definition_of(open_objects(table_path(self._lake, table), s3=self._s3))
+            except (NoTable, BrokenLog):
+                return ()
+            self._origins[table] = origins_of(definition.configuration)
+        return self._origins[table]
 
     def _version_of(self, log: str) -> int | None:
         try:
@@ -216,6 +232,15 @@ class Merger:
             tables = sum(bool(ran.steps) for ran in done.tables)
             left = len(done.left)
             self._emit(MergeEnded(service=service, tables=tables, tables_left=left, seconds=round(seconds, 3)))
+
+
+def _pair_of(service: Service, log: str) -> Pair | None:
+    declared = service.maker_of(log)
+    if declared is None or declared.merge is None:
+        return None
+    state = declared.state_of(log)
+    assert state is not None
+    return Pair(state, log, declared.merge)
 
 
 @contextmanager

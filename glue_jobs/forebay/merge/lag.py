@@ -11,11 +11,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from forebay.lake.layout import DERIVED_FROM, table_path
+from forebay.lake.layout import DERIVED_BY, table_path
+from forebay.lake.log.definition import definition_of
 from forebay.lake.log.listing import NoTable, commit_name, committed_at, list_log
 from forebay.lake.objects import Objects, open_objects
+from forebay.lake.origin import origin_gone, origin_replaced, origins_of
 
-__all__ = ["APPS", "ROLLUPS", "Lag", "lag_of", "waited_s"]
+__all__ = ["APPS", "ROLLUPS", "Lag", "is_of", "lag_of", "waited_s"]
 
 APPS = "forebay-merge:"
 """How the names of a merge's transactions begin; the table's own id and the way to merge follow."""
@@ -27,33 +29,44 @@ NEWEST = 200
 
 @dataclass(frozen=True)
 class Lag:
-    """`merged` is None where no merge is among the newest commits. `since` is the first commit that is not merged."""
+    """`merged` is None where no merge is among the newest commits, `newest` where the log is gone. `since` is the first commit
+    that is not merged. `trouble`: why no merge brings it on, and what to do."""
 
     state: str
     log: str
     merged: int | None
-    newest: int
+    newest: int | None
     since: datetime | None = None
+    trouble: str = ""
 
     @property
     def commits(self) -> int | None:
-        return None if self.merged is None else self.newest - self.merged
+        return None if self.merged is None or self.newest is None else self.newest - self.merged
 
 
 def lag_of(lake: str, state: str, configuration: Mapping[str, str], *, s3: Any = None) -> Lag | None:
     """`configuration` are the state's properties."""
-    log = configuration.get(DERIVED_FROM)
-    if log is None:
+    origins = origins_of(configuration)
+    if len(origins) != 1:
         return None
+    (log,) = origins
     changes = open_objects(table_path(lake, log), s3=s3)
     merged = _merged(open_objects(table_path(lake, state), s3=s3))
     try:
         newest = list_log(changes).version
     except NoTable:
-        return None
+        return Lag(state, log, merged, None, trouble=origin_gone(state, origins))
+    by = configuration.get(DERIVED_BY, "")
+    if by.startswith(APPS) and not is_of(by, definition_of(changes).id):
+        return Lag(state, log, None, newest, trouble=origin_replaced(state, log))
     if merged is None or merged >= newest:
         return Lag(state, log, merged, newest)
     return Lag(state, log, merged, newest, committed_at(changes, merged + 1))
+
+
+def is_of(by: str, log_id: str) -> bool:
+    """Whether the transactions of this name, or of none yet, are of this log."""
+    return not by or by.startswith(f"{APPS}{log_id}:")
 
 
 def _merged(state: Objects) -> int | None:

@@ -27,6 +27,7 @@ from forebay.lake.layout import table_path
 from forebay.lake.lease import Lease
 from forebay.lake.log.listing import NoTable, list_log
 from forebay.lake.objects import Objects, open_objects
+from forebay.lake.origin import origin_gone
 from forebay.merge.derived import Derived
 from forebay.merge.difference import Difference, Unknown, difference
 from forebay.merge.lag import ROLLUPS, waited_s
@@ -76,10 +77,7 @@ def roll_up(
     if not found:
         if derived.seen() is None:
             return None
-        raise Halt(
-            f"rollup {rollup.name}: none of its tables, {', '.join(rollup.tables)}, is there any more, so it stays as it is; "
-            "bring one back, or take the declaration and the rollup's folder away"
-        )
+        raise Halt(origin_gone(rollup.name, rollup.tables))
     lease.check()
     by = derived.transactions(_way_of(rollup, found))
     sources = [one.known(derived, rollup, by) for one in found]

@@ -3,8 +3,8 @@
 In: winners. Out: commits that carry the log's version as their transaction. Deleted keys come first. If the driver dies between
 the two commits, the next one does both again, and finds its own deletes among the deleted: equal ranks change nothing.
 
-A state belongs to one log and one way to merge it. Where they change, the name of its transactions is a new one. None is found,
-and the state is computed anew from the whole log.
+A state belongs to one log and one way to merge it. Where the way changes, the name of its transactions is a new one. None is
+found, and the state is computed anew from the whole log. Another log at the place of its own is refused.
 """
 
 from __future__ import annotations
@@ -15,10 +15,12 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from forebay.declaration.merge import Merge
+from forebay.errors import Halt
 from forebay.lake.layout import table_path, tombstones_of
 from forebay.lake.objects import Objects
+from forebay.lake.origin import origin_replaced
 from forebay.merge.derived import Derived
-from forebay.merge.lag import APPS
+from forebay.merge.lag import APPS, is_of
 from forebay.merge.winners import RANK, ChangedKeys, Ranking, newer
 from forebay.table.commit import Txn
 from forebay.table.kernel import TableLogs
@@ -74,6 +76,11 @@ class State:
     def must_be_ours(self, objects: Objects) -> None:
         """Refuses a table at the state's place that is none. `objects` are those at that place."""
         self.table.must_be_ours(objects, f"give the state of {self._log} another name in merge.into")
+
+    def must_be_of(self, log_id: str) -> None:
+        """Refuses another table at the log's place: what is in the state may be nowhere else."""
+        if not is_of(self.table.computed_by(), log_id):
+            raise Halt(origin_replaced(self.name, self._log))
 
     def grows_into(self, schema: StructType) -> bool:
         """Whether the log's columns are the state's, or more of them."""

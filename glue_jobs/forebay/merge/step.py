@@ -20,8 +20,9 @@ from forebay.declaration.merge import Merge
 from forebay.errors import Halt, InvalidConfiguration
 from forebay.lake.layout import table_path
 from forebay.lake.lease import Lease
-from forebay.lake.log.listing import commit_name, list_log
+from forebay.lake.log.listing import NoTable, commit_name, list_log
 from forebay.lake.objects import Objects, open_objects
+from forebay.lake.origin import origin_gone
 from forebay.merge.difference import Difference, Unknown, difference
 from forebay.merge.history import OWN, History
 from forebay.merge.lag import waited_s
@@ -70,12 +71,13 @@ def step(
     """None where the state is up to date. Repeated after a crash, it does what is left. `s3` is the client for a lake there."""
     began, path = time.monotonic(), table_path(lake, log)
     commits, of_state = open_objects(path, s3=s3), open_objects(table_path(lake, state), s3=s3)
-    now = list_log(commits).version
+    now = _newest(commits, log, state)
     changes = LogVersion(session, path, now)
     _must_have_columns(log, changes.schema, merge)
     ranking = Ranking(merge, changes.schema)
     there = kind_of(merge)(session, lake, log, state, ranking, logs)
     there.must_be_ours(of_state)
+    there.must_be_of(changes.id)
     lease.check()
     before = there.version(way_of(merge, changes.id))
     if before == now:
@@ -96,6 +98,13 @@ def step(
         there.forget(datetime.now(UTC) - timedelta(days=merge.tombstone_days))
     lag_s = waited_s(commits, before + 1)
     return replace(done, lag_s=lag_s, seconds=round(time.monotonic() - began, 3))
+
+
+def _newest(commits: Objects, log: str, state: str) -> int:
+    try:
+        return list_log(commits).version
+    except NoTable as gone:
+        raise Halt(origin_gone(state, (log,))) from gone
 
 
 def kind_of(merge: Merge) -> type[State]:

@@ -177,6 +177,20 @@ def test_a_table_whose_log_cannot_be_read_is_named_and_the_others_are_counted(la
     assert alpha.startswith("alpha: the ledger says 3 rows, the table has 2")
 
 
+def test_a_table_whose_origin_was_deleted_is_told_with_what_to_do(lake: Lake) -> None:
+    for name, origin in (("state", "alpha"), ("daily", "state"), ("orphan", "gone"), ("sums", "gone,lost")):
+        path = lake.place / name
+        write_deltalake(path, pa.table({"n": [1]}), configuration={"delta.enableChangeDataFeed": "true"})
+        first = path / "_delta_log" / f"{0:020}.json"
+        told = '"delta.enableChangeDataFeed":"true"'
+        first.write_text(first.read_text().replace(told, f'{told},"forebay.derivedFrom":"{origin}"'))
+    orphan, sums = lake.accounts().differences()
+    assert orphan.startswith(
+        "orphan: cannot be counted: orphan stays as it is, because gone, which it is computed from, is"
+    )
+    assert "because gone and lost, which it is computed from, are gone" in sums
+
+
 def test_a_batch_in_flight_is_no_lasting_difference_and_a_lost_file_is_one(lake: Lake) -> None:
     lake.rows("alpha", "in-flight")
     lake.entry("lost", {"beta": 1})

@@ -39,7 +39,7 @@ AT_ONCE = 32
 @dataclass(frozen=True)
 class Definition:
     """`version` is the one that made the table so; `schema` is Delta's JSON of a struct; `features` are those that writers must
-    know, as far as the protocol names them."""
+    know, as far as the protocol names them. `id` is the table's own: another table at the same place has another one."""
 
     version: int
     at: datetime
@@ -48,6 +48,7 @@ class Definition:
     cluster_columns: tuple[str, ...] = ()
     configuration: Mapping[str, str] = field(default_factory=dict)
     features: frozenset[str] = frozenset()
+    id: str = ""
 
 
 @dataclass(frozen=True)
@@ -150,6 +151,7 @@ class _Replay:
             self.clustered,
             dict(self.metadata.get("configuration") or {}),
             frozenset(self.protocol.get("writerFeatures") or ()),
+            str(self.metadata.get("id") or ""),
         )
 
     def _hear(self, name: str, said: Any) -> bool:

@@ -23,6 +23,7 @@ from forebay.lake.layout import LEDGER, PARKED, QUARANTINE, table_path
 from forebay.lake.log.listing import BrokenLog, NoTable, UnsupportedTable
 from forebay.lake.log.tables import tables_of
 from forebay.lake.objects import open_objects, s3_client_for
+from forebay.lake.origin import origin_gone
 from forebay.upkeep.accounts.in_ledger import COUNTS, LedgerRows, ledger_rows
 from forebay.upkeep.accounts.in_tables import DerivedTable, RowsByFile, rows_by_file
 from forebay.upkeep.accounts.tally import BUCKETS, Tally, bucket_of, hash_of
@@ -153,6 +154,7 @@ class _Count:
     def _tables(self, names: Iterable[str]) -> tuple[dict[str, Tally], dict[str, str]]:
         held: dict[str, Tally] = {}
         uncounted: dict[str, str] = {}
+        derived: dict[str, tuple[str, ...]] = {}
 
         def count(name: str) -> None:
             tally = Tally()
@@ -163,14 +165,16 @@ class _Count:
             except NoTable:
                 if name in ASIDE:
                     held[name] = tally
-            except DerivedTable:
-                pass  # the table that it is computed from is counted
+            except DerivedTable as found:
+                derived[name] = found.origins  # which are counted
             except (BrokenLog, UnsupportedTable) as why:
                 uncounted[name] = str(why)
 
         with ThreadPoolExecutor(TABLES_AT_ONCE, "accounts") as threads:
             list(threads.map(count, names))
-        return held, uncounted
+        there = {*held, *uncounted, *derived}
+        orphans = {name: its for name, its in derived.items() if there.isdisjoint(its)}
+        return held, uncounted | {name: origin_gone(name, its) for name, its in orphans.items()}
 
     def _rows_of(self, name: str) -> Iterator[RowsByFile]:
         table = open_objects(table_path(self._lake, name), s3=self._s3)

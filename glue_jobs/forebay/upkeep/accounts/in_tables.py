@@ -18,11 +18,11 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from forebay.errors import ForebayError, TryAgain
-from forebay.lake.layout import DERIVED_FROM
 from forebay.lake.log.listing import UnsupportedTable
 from forebay.lake.log.live_file import LiveFile
 from forebay.lake.log.snapshot import read_snapshot
 from forebay.lake.objects import Objects
+from forebay.lake.origin import origins_of
 
 __all__ = ["DerivedTable", "RowsByFile", "rows_by_file"]
 
@@ -34,6 +34,10 @@ RowsByFile = dict[str | None, int]
 
 class DerivedTable(ForebayError):
     """The state that another table's changes are merged into. A record need not have a row in it."""
+
+    def __init__(self, place: str, origins: tuple[str, ...]) -> None:
+        super().__init__(f"{place} is computed from {', '.join(origins)}")
+        self.origins = origins
 
 
 @dataclass(frozen=True)
@@ -77,8 +81,8 @@ def rows_by_file(
 ) -> Iterator[RowsByFile]:
     """One answer for each data file. `NoTable` where there is none, `DerivedTable` where it is no table of records."""
     snapshot = read_snapshot(table)
-    if (log := snapshot.configuration.get(DERIVED_FROM)) is not None:
-        raise DerivedTable(f"{table.place} is computed from {log}")
+    if origins := origins_of(snapshot.configuration):
+        raise DerivedTable(table.place, origins)
     files = iter(snapshot.files)
     look = _Look(table, column, must_have, since)
     with ThreadPoolExecutor(FILES_AT_ONCE, "rows") as threads:

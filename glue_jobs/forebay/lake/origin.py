@@ -1,0 +1,34 @@
+"""Tables that a table is computed from, and what is said where they are not there any more. Pure.
+
+In: the properties of a table. Out: names, and a sentence that says what to do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from forebay.lake.layout import DERIVED_FROM
+
+__all__ = ["origin_gone", "origin_replaced", "origins_of"]
+
+
+def origins_of(configuration: Mapping[str, str]) -> tuple[str, ...]:
+    """None for a table of records."""
+    told = configuration.get(DERIVED_FROM)
+    return () if told is None else tuple(told.split(","))
+
+
+def origin_gone(table: str, origins: Sequence[str]) -> str:
+    names, gone = " and ".join(origins), "is gone" if len(origins) == 1 else "are gone"
+    return (
+        f"{table} stays as it is, because {names}, which it is computed from, {gone}; "
+        f"restore the folder of {names} from earlier versions of its objects, "
+        f"or remove the declaration and the folder of {table}"
+    )
+
+
+def origin_replaced(table: str, origin: str) -> str:
+    return (
+        f"{table} stays as it is, because it was computed from another {origin} than the one that is there now; "
+        f"restore the earlier folder of {origin}, or delete the folder of {table}, and the next run computes it from this one"
+    )
