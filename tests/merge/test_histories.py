@@ -24,6 +24,8 @@ from forebay.declaration.table import Table
 from forebay.errors import Halt
 from forebay.lake.layout import tombstones_of
 from forebay.lake.lease import Lease
+from forebay.merge import state as state_module
+from forebay.merge.derived import Derived
 from forebay.merge.order import Change, current_state, folded_state, history, snapshot
 from forebay.merge.partial import Partial
 from forebay.merge.snapshot import Snapshot
@@ -31,6 +33,7 @@ from forebay.merge.state import State
 from forebay.merge.step import kind_of, step
 from forebay.operate.export import export
 from forebay.operate.lake_view import LakeView
+from forebay.table.commit import Txn
 from forebay.table.kernel import TableLogs
 from tests.operate.test_export import applied
 
@@ -256,6 +259,57 @@ def test_a_state_that_nothing_leaves_equals_the_model_and_is_told_alike(
     story.replace_one()
     assert not story.merge().anew
     story.must_agree()
+
+
+def test_a_merge_that_outlived_its_lease_undoes_nothing(story: Story, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another one took the table over, after rows had left the changes that the first one still has."""
+    story.declared, execute = GROWING, Derived.execute
+    story.bring()
+    story.merge()
+    before = story.file_ids()
+    story.bring()
+    (file_id,) = set(story.file_ids()) - set(before)
+
+    def overtaken(table: Derived, merge: Any, txn: Txn) -> None:
+        monkeypatch.undo()
+        story.bring(into=file_id, count=5)
+        story.merge()
+        execute(table, merge, txn)
+
+    monkeypatch.setattr(Derived, "execute", overtaken)
+    story.merge()
+    story.must_agree()
+    story.optimize()
+    assert (story.merge().keys, story.merge()) == (0, None), "a compaction changes no row"
+    story.must_agree()
+
+
+def test_more_partitions_than_a_merge_names_rows_without_one_and_what_an_earlier_declaration_left(
+    story: Story, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def changes(*given: tuple[str, str | None, int, str]) -> None:
+        story.append([(*one, 1, None, f"f{len(given)}{at}", at, 1, NOW) for at, one in enumerate(given)])
+
+    monkeypatch.setattr(state_module, "MOST_PARTITIONS", 1)
+    changes(("p", "a", 1, "u"), ("p", "b", 9, "d"), ("q", "b", 1, "u"))
+    assert story.merge().tombstones == 1
+    story.declared = GROWING
+    assert story.merge().anew
+    changes(("p", "b", 10, "u"), ("q", "b", 2, "u"), ("r", "a", 2, "u"), ("p", "a", 0, "u"))
+    done = story.merge()
+    assert (done.keys, done.inserted, done.updated) == (4, 1, 2)
+    story.must_agree()
+    # The driver dies after the MERGE: its rows and its version are one commit, also where all changes come too late.
+    for at in (11, 0):
+        changes(("p", "b", at, "u"))
+        with monkeypatch.context() as patched:
+            patched.setattr(Derived, "note", die)
+            with pytest.raises(KeyboardInterrupt):
+                story.merge()
+        assert story.merge() is None
+        story.must_agree()
+    changes(("s", None, 1, "u"), ("s", "", 1, "u"))
+    assert (story.merge().keys, story.merge()) == (0, None)
 
 
 def test_only_the_newest_snapshot_counts_whatever_happens_to_its_files(story: Story) -> None:
