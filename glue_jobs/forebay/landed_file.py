@@ -9,8 +9,9 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from datetime import datetime
+from fnmatch import fnmatchcase
 
-__all__ = ["Identity", "LandedFile"]
+__all__ = ["Identity", "LandedFile", "is_address", "is_meant"]
 
 Identity = tuple[str, str, str]
 """Bucket, key, and the version: `v:<version id>` where the bucket is versioned, else `e:<etag>`."""
@@ -44,3 +45,14 @@ class LandedFile:
     @property
     def uri(self) -> str:
         return f"s3://{self.bucket}/{self.key}"
+
+
+def is_address(pattern: str) -> bool:
+    """Whether it names a bucket as well as a key."""
+    return pattern.startswith("s3://")
+
+
+def is_meant(pattern: str, bucket: str, key: str) -> bool:
+    """`pattern` is a key, or an address; in it * stands for any text, and nothing else for another."""
+    text = f"s3://{bucket}/{key}" if is_address(pattern) else key
+    return fnmatchcase(text, pattern.replace("[", "[[]").replace("?", "[?]"))

@@ -95,12 +95,13 @@ def test_a_file_is_left_out_until_an_operator_takes_that_back(tmp_path: Path, mo
         assert said == "s3://landing/in/deadly[1].json is left out from the next batch on\n"
     ran("files", "skip", "--file-id", other.file_id, *of_lake)
     assert skips.among([deadly, other, LandedFile("landing", "in/b.json")]) == {deadly.file_id, other.file_id}
-    assert "files retry --skipped --key 'in/deadly[1].json'" in ran("history", *of_lake)
+    assert "files retry --skipped --key 's3://landing/in/deadly[1].json'" in ran("history", *of_lake)
 
     retry = ("files", "retry", *of_lake, "--queue-url", "q")
     assert ran(*retry).splitlines() == ["s3://landing/in/poison.json", "1 files were announced again"]
     ran(*retry, "--skipped", "--dry-run")
     assert "no skip is meant" in given((*retry, "--skipped", "--key", "in/other*"), "")[2]
+    assert "no skip is meant" in given((*retry, "--skipped", "--key", "s3://elsewhere/in/deadly[1].json"), "")[2]
     assert len(skips.list()) == 2
     announced.clear()
     assert ran(*retry, "--skipped", "--key", "in/deadly[1].json").splitlines() == [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 
 import boto3
@@ -94,7 +95,7 @@ def test_chosen_files_are_marked_then_announced_and_said_again_they_are_once_mor
     assert len(list(withheld_in(open_objects(f"{lake}/_forebay/ledger"), "games"))) == 2, "a job that starts goes on"
     (told,) = [json.loads(line) for line in ran("history", "--lake", lake, "--json").splitlines()]
     assert told["what"] == "files forget: 2 files, 9 records in alpha, beta_log"
-    undo = "forebay files retry --forgotten --key in/test-"
+    undo = "forebay files retry --forgotten --key s3://landing/in/test-"
     assert told["undo"] == f"{undo}1.json; {undo}2.json"
     says(lake, "test-2", outcome="forgotten")
     assert given(command, "")[0] == 0
@@ -115,6 +116,29 @@ def test_what_was_forgotten_comes_back_by_its_undo_alone(lake: str, queue: str) 
     assert "replays     2 files wait to be read again" in ran("status", "--lake", lake)
     assert "2 files were announced again" in given(("files", "retry", *to), "")[1], "an announcement may be lost"
     assert "1 wanted-again" in ran("files", "forget", TEST_1, "--lake", lake, "--dry-run")
+
+
+def test_the_undo_of_a_pattern_brings_back_no_file_of_another_bucket(lake: str, queue: str) -> None:
+    write_ledger(lake, entry("in/test-1.json", bucket="other", outcome="forgotten"))
+    to = ("--lake", lake, "--queue-url", queue)
+    given(("files", "forget", "s3://landing/in/test-*", *to, "--yes"), "")
+    (told,) = [json.loads(line) for line in ran("history", "--lake", lake, "--json").splitlines()]
+    assert told["undo"] == "forebay files retry --forgotten --key 's3://landing/in/test-*'"
+    dry = ran("files", "retry", "--forgotten", "--key", "s3://landing/in/test-*", *to, "--dry-run")
+    assert dry.splitlines() == [TEST_1, TEST_2, "2 forgotten files would be read again"]
+    assert "3 forgotten files" in ran("files", "retry", "--forgotten", "--key", "in/test-*", *to, "--dry-run")
+
+
+def test_a_version_that_came_while_its_earlier_one_waited_to_be_forgotten_is_named(lake: str, queue: str) -> None:
+    says(lake, "test-1", outcome="forget")
+    says(lake, "test-2", outcome="forget")
+    later = entry("in/test-1.json", etag="e2", tables={"alpha": 1}, at=AT + timedelta(hours=1))
+    write_ledger(lake, later, entry("in/test-2.json", etag="e0", tables={"alpha": 1}, at=AT - timedelta(hours=1)))
+    retry = ("files", "retry", "--forgotten", "--key", "in/test-*", "--lake", lake, "--queue-url", queue)
+    said = given(retry, "")[2]
+    assert f"{TEST_1}: a later version was loaded as well. If only one is to stand, `forebay files forget" in said
+    assert f"--file-id {later['file_id']}` takes the later one out" in said
+    assert TEST_2 not in said
 
 
 def test_a_replay_brings_back_only_what_is_named(lake: str) -> None:

@@ -111,7 +111,9 @@ def test_chosen_letters_go_back_and_the_others_stay(queues: Queues, tmp_path: Pa
     assert "0 of 3 dead letters were sent back" in ran(*asked, "--key", "in/a*", "--dry-run")
     assert "no letter was sent" in failed(1, *asked, "--all", typed="n\n")
     assert queues.bodies(queues.url) == []
-    assert "1 of 3 dead letters were sent back" in ran(*asked, "--key", "in/a*", "--yes")
+    assert "in/a.json" not in ran(*asked, "--key", "in/[ab].json", "--dry-run")
+    assert "in/a.json" in ran(*asked, "--key", "s3://landing/in/a*", "--dry-run")
+    assert "1 of 3 dead letters were sent back" in ran(*asked, "--key", "s3://landing/in/a*", "--yes")
     assert "1 of 2" in ran(*asked, "--unknown", "--lake", str(tmp_path), "--yes")
     assert queues.bodies(queues.url) == sorted(bodies[:2])
     assert queues.bodies(queues.dead) == bodies[2:]

@@ -186,3 +186,6 @@ def test_live_files_pass(lake: str) -> None:
         files, sqs=Queue(), queue_url="q", most_waiting=200, rate=2, tell=told.append, sleep=slept.append
     )
     assert (list(done), told, slept, len(sent)) == ([2], [900, 300], [5, 5, 1.0], 1)
+    depths += [0, 0]
+    done = announce_replay(files, sqs=Queue(), queue_url="q", most_waiting=200, rate=0.5, sleep=slept.append)
+    assert (list(done), slept[3:], len(sent)) == ([1, 2], [2, 2], 3)

@@ -308,6 +308,16 @@ def test_rows_of_a_forgotten_file_come_back_and_the_sums_hold(lake: str) -> None
     assert ran("files", "list", "--key", "in/a.json", "--lake", lake, "--json").count('"detail": null') == 1
 
 
+def test_a_file_that_is_to_come_back_is_still_read_again_after_a_rollback_of_one_of_its_tables(lake: str) -> None:
+    for table in ("alpha", "beta"):
+        DeltaTable(f"{lake}/{table}").delete(f"_file_id = '{file_id('in/a.json')}'")
+    DeltaTable(f"{lake}/_forebay/ledger").delete("key = 'in/a.json'")
+    write_ledger(lake, entry("in/a.json", outcome="forgotten", reason="wanted-again", records=4, dropped=4))
+    ran("rollback", "beta", "--to", "1", "--lake", lake, "--yes")
+    assert ledger(lake)["in/a.json"] == ("replay", None, 1, 3, {"beta": 1})
+    assert accounts(LakeView(lake)).differences() == []
+
+
 def test_a_version_whose_files_maintenance_deleted_is_refused(lake: str) -> None:
     DeltaTable(f"{lake}/alpha").vacuum(retention_hours=0, enforce_retention_duration=False, dry_run=False)
     assert "is gone (maintenance deleted it" in failed(2, "rollback", "alpha", "--to", "0", "--lake", lake, "--dry-run")

@@ -1,8 +1,7 @@
 """Notices of files into a queue, as S3 writes them, many to a message.
 
 In: files. Out: messages; and the keys that the queue refused, time and again. `ObjectCreated:Announced` says whose notices
-they are; they have a sequencer only where S3 told it before. Announcing a file that is loaded is
-harmless: the ledger knows it.
+they are; they have a sequencer only where S3 told it before. Announcing a file that is loaded is harmless: the ledger knows it.
 """
 
 from __future__ import annotations
@@ -11,17 +10,19 @@ import json
 import time
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
+from itertools import islice
 from typing import Any
 from urllib.parse import quote_plus
 
 from forebay.landed_file import LandedFile
 
-__all__ = ["AGAIN", "MARK", "announce", "wait_while_full"]
+__all__ = ["AGAIN", "MARK", "announce", "at_once", "wait_while_full"]
 
 AGAIN = "forebay-again"
 """A message attribute. A message that carries it announces its files again on purpose: a replay, or a file that was put back.
 So it is not compared with recent batches, except with redeliveries of itself."""
 
+MOST_AT_ONCE = 1000
 MESSAGE_BYTES = 20_000
 """So full is a message at least before the next one begins; ten of them fit into one request, of 256 KiB."""
 TRIES = 3
@@ -31,9 +32,8 @@ MARK = {AGAIN: {"DataType": "String", "StringValue": "true"}}
 
 def announce(sqs: Any, url: str, files: Sequence[LandedFile]) -> list[str]:
     refused: list[str] = []
-    messages = list(_messages(files))
-    for at in range(0, len(messages), 10):
-        batch = dict(enumerate(messages[at : at + 10]))
+    messages = _messages(files)
+    while batch := dict(enumerate(islice(messages, 10))):
         for _ in range(TRIES):
             entries = [{"Id": str(n), "MessageBody": body, "MessageAttributes": MARK} for n, (body, _) in batch.items()]
             failed = sqs.send_message_batch(QueueUrl=url, Entries=entries).get("Failed", ())
@@ -42,6 +42,11 @@ def announce(sqs: Any, url: str, files: Sequence[LandedFile]) -> list[str]:
                 break
         refused += [key for _, keys in batch.values() for key in keys]
     return refused
+
+
+def at_once(rate: float = 0) -> int:
+    """How many files to announce before the next look at the queue, at no more than `rate` a second; 0 is no limit."""
+    return min(MOST_AT_ONCE, max(1, int(rate))) if rate else MOST_AT_ONCE
 
 
 def wait_while_full(

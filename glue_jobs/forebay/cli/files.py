@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, get_args
 import typer
 
 from forebay.cli.forget import bring_back, forget_files, must_be_an_id
-from forebay.cli.options import AsJson, DryRun, Lake, OfService, moment
+from forebay.cli.options import SUCH_A_KEY, AsJson, DryRun, Lake, OfService, moment
 from forebay.cli.show import at, columns, console, error_console, print_json, size
 from forebay.errors import InvalidConfiguration
 
@@ -33,7 +33,7 @@ def list_files(
     outcome: Annotated[str, typer.Option(help="Only those with this outcome, such as loaded or missing.")] = "",
     reason: Annotated[str, typer.Option(help="Only those with this reason.")] = "",
     table: Annotated[str, typer.Option(help="Only those with rows in this table.")] = "",
-    key: Annotated[str, typer.Option(help="Only those with such a key; * stands for any text.")] = "",
+    key: Annotated[str, typer.Option(help=f"Only those with {SUCH_A_KEY}")] = "",
     batch: Annotated[int | None, typer.Option(help="Only those of this batch.")] = None,
     since: Annotated[datetime | None, moment("Loaded since this moment, in UTC.")] = None,
     until: Annotated[datetime | None, moment("Loaded before this moment, in UTC.")] = None,
@@ -110,7 +110,7 @@ def retry_files(
     queue_url: Annotated[
         str, typer.Option(envvar="FOREBAY_QUEUE_URL", help="The queue that the ingest job reads.", show_default=False)
     ],
-    key: Annotated[str, typer.Option(help="Only those with such a key; * stands for any text.")] = "",
+    key: Annotated[str, typer.Option(help=f"Only those with {SUCH_A_KEY}")] = "",
     skipped: Annotated[bool, typer.Option("--skipped", help="Take back `forebay files skip` instead.")] = False,
     forgotten: Annotated[bool, typer.Option("--forgotten", help="Take back `forebay files forget` instead.")] = False,
     file_id: Annotated[str, typer.Option(help="With --skipped or --forgotten: only this version.")] = "",
@@ -181,7 +181,7 @@ def skip_files(
     begun_lake(lake)
     Skips(open_objects(skips_of(lake))).add(skip)
     console.print(f"{skip} is left out from the next batch on", highlight=False, soft_wrap=True, markup=False)
-    which = f"--file-id {file_id}" if file_id else f"--key {shlex.quote(key)}"
+    which = f"--file-id {file_id}" if file_id else f"--key {shlex.quote(address)}"
     leave_record(lake, f"files skip: left out {skip}", undo=f"forebay files retry --skipped {which}")
 
 

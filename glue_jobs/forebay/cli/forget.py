@@ -22,6 +22,7 @@ __all__ = ["bring_back", "forget_files", "must_be_an_id"]
 
 SHOWN = 5
 LOOK_AGAIN = "they stay as they are. Repeat the command, and look at what it shows"
+TAKES_OUT = "If only one is to stand, `forebay files forget --file-id {}` takes the later one out"
 REPEAT = "repeat the command, and the rest is announced"
 
 
@@ -96,8 +97,7 @@ def forget_files(
 
 def _undo(addresses: Sequence[str], file_ids: Sequence[str]) -> str:
     """Commands that can be typed; of many, the first ones."""
-    keys = (address.removeprefix("s3://").partition("/")[2] for address in addresses)
-    chosen = [*(f"--key {shlex.quote(key)}" for key in keys), *(f"--file-id {one}" for one in file_ids)]
+    chosen = [*(f"--key {shlex.quote(one)}" for one in addresses), *(f"--file-id {one}" for one in file_ids)]
     more = f"; and so on, {len(chosen)} times" if len(chosen) > SHOWN else ""
     return "; ".join(f"forebay files retry --forgotten {one}" for one in chosen[:SHOWN]) + more
 
@@ -116,7 +116,8 @@ def must_be_an_id(file_id: str) -> None:
 
 def bring_back(lake: str, queue_url: str, key: str, file_id: str, of: str, dry_run: bool) -> None:
     """Files that were forgotten are read again; those that still stand, in place of their rows."""
-    from forebay.operate.forget import forgotten
+    from forebay.ledger.entry import FORGET
+    from forebay.operate.forget import forgotten, later_versions
     from forebay.operate.lake_view import view_of
     from forebay.operate.replay import mark
 
@@ -135,3 +136,7 @@ def bring_back(lake: str, queue_url: str, key: str, file_id: str, of: str, dry_r
         lake, f"files retry: brought back {such_as}", undo=_forget_again([file.file_id for file in found.files])
     )
     announce_all(found.files, queue_url, again=REPEAT)
+    for one in later_versions(view, [file for file in found.files if file.outcome == FORGET]):
+        error_console.print(
+            f"{one.uri}: a later version was loaded as well. {TAKES_OUT.format(one.file_id)}", markup=False
+        )

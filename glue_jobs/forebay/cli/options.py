@@ -10,6 +10,7 @@ import typer
 from forebay.errors import InvalidConfiguration
 
 __all__ = [
+    "SUCH_A_KEY",
     "AsJson",
     "Checkpoint",
     "DryRun",
@@ -44,6 +45,7 @@ Service = Annotated[
         show_default=False,
     ),
 ]
+SUCH_A_KEY = "such a key, or s3://bucket/key; * stands for any text."
 OfService = Annotated[str, typer.Option("--of", help="Only files of this service, by its name.", show_default=False)]
 AsJson = Annotated[bool, typer.Option("--json", help="For machines: one JSON object a line.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and do nothing.")]

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from forebay.cli.confirm import confirm
 from forebay.cli.history import leave_record
-from forebay.cli.options import AsJson, Checkpoint, DryRun, Lake, QueueUrl, Yes
+from forebay.cli.options import SUCH_A_KEY, AsJson, Checkpoint, DryRun, Lake, QueueUrl, Yes
 from forebay.cli.show import at, console, error_console, print_json
 from forebay.errors import InvalidConfiguration
+from forebay.landed_file import is_meant
 
 if TYPE_CHECKING:
     from forebay.operate.queue import Letter
@@ -65,7 +65,7 @@ def redrive(
     queue_url: QueueUrl,
     lake: InLake = "",
     every: Annotated[bool, typer.Option("--all", help="All of them.")] = False,
-    key: Annotated[str, typer.Option(help="Those that announce a file with such a key; * stands for any text.")] = "",
+    key: Annotated[str, typer.Option(help=f"Those that announce a file with {SUCH_A_KEY}")] = "",
     message: Annotated[
         list[str] | None, typer.Option("--message", help="The message with this id; may be repeated.")
     ] = None,
@@ -95,7 +95,7 @@ def redrive(
         if every
         or one.message_id in ids
         or (unknown and one.unknown)
-        or (key and any(fnmatchcase(file.key, key) for file in one.files))
+        or (key and any(is_meant(key, file.bucket, file.key) for file in one.files))
     ]
     _show(chosen, as_json=False)
     go_on, left = bool(chosen) and not dry_run, found

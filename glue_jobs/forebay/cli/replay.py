@@ -12,7 +12,7 @@ import typer
 
 from forebay.cli.confirm import confirm
 from forebay.cli.history import leave_record
-from forebay.cli.options import AsJson, DryRun, Lake, OfService, QueueUrl, Service, Yes, moment
+from forebay.cli.options import SUCH_A_KEY, AsJson, DryRun, Lake, OfService, QueueUrl, Service, Yes, moment
 from forebay.cli.progress import Progress
 from forebay.cli.show import columns, console, error_console, print_json
 from forebay.errors import InvalidConfiguration
@@ -35,7 +35,7 @@ def replay(
     files: Annotated[
         list[str] | None, typer.Option("--file", help="This file, s3://bucket/key; may be given again.")
     ] = None,
-    key: Annotated[str, typer.Option(help="Files with such a key; * stands for any text.")] = "",
+    key: Annotated[str, typer.Option(help=f"Files with {SUCH_A_KEY}")] = "",
     since: Annotated[datetime | None, moment("Loaded since this moment, in UTC.")] = None,
     until: Annotated[datetime | None, moment("Loaded before this moment, in UTC.")] = None,
     table: Annotated[str, typer.Option(help="Files with rows in this table.")] = "",

@@ -9,10 +9,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
-from fnmatch import fnmatchcase
 
 from forebay.lake.objects import Objects
-from forebay.landed_file import LandedFile
+from forebay.landed_file import LandedFile, is_meant
 
 __all__ = ["Skip", "Skips"]
 
@@ -53,11 +52,10 @@ class Skips:
         return frozenset(f.file_id for f in files if not names.isdisjoint((f.file_id, _id_of_key(f.bucket, f.key))))
 
     def list(self, *, key: str = "", file_id: str = "") -> list[Skip]:
-        """All, or those of such a key (* stands for any text), or that of one version."""
+        """All, or those of such a key or address, or that of one version."""
         contents = (self._store.read(found.name) for found in self._store.found(file_id))
         skips = [Skip(**json.loads(content)) for content in contents if content is not None]
-        pattern = key.replace("[", "[[]").replace("?", "[?]")
-        return [skip for skip in skips if not key or (skip.key and fnmatchcase(skip.key, pattern))]
+        return [skip for skip in skips if not key or (skip.key and is_meant(key, skip.bucket, skip.key))]
 
 
 def _id_of_key(bucket: str, key: str) -> str:

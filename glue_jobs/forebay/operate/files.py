@@ -15,11 +15,12 @@ from typing import Any
 from forebay.content.outcome import POISON
 from forebay.errors import InvalidConfiguration
 from forebay.lake.layout import LEDGER
-from forebay.landed_file import LandedFile
+from forebay.landed_file import LandedFile, is_address
 from forebay.ledger.entry import IGNORED, NOT_FINAL, SKIPPED_BY_OPERATOR, WANTED_AGAIN, key_hash
 from forebay.operate.lake_view import LakeView, known_service, like, quoted
 
 __all__ = [
+    "URI",
     "FileChoice",
     "LedgerFile",
     "follow",
@@ -30,6 +31,8 @@ __all__ = [
     "versions_of",
 ]
 
+URI = "concat('s3://', bucket, '/', key)"
+"""In SQL over the ledger."""
 EARLIEST, LATEST = datetime(1970, 1, 1), datetime(2200, 1, 1)
 """Of what the query engine computes with; no batch ended before or after."""
 OVERLAP = timedelta(minutes=1)
@@ -86,7 +89,7 @@ class LedgerFile:
 
 @dataclass(frozen=True)
 class FileChoice:
-    """Which files: all that fit everything that is said. `key` has * for any text; times are those of the batch."""
+    """Which files: all that fit everything that is said. `key` may be an address; times are those of the batch."""
 
     outcome: str | None = None
     reason: str | None = None
@@ -107,7 +110,7 @@ class FileChoice:
         names = ("outcome", "reason", "service", "generation")
         conditions = [f"{name} = {quoted(value)}" for name in names if (value := getattr(self, name))]
         if self.key is not None:
-            conditions.append(f"key like {like(self.key)}")
+            conditions.append(f"{URI if is_address(self.key) else 'key'} like {like(self.key)}")
         if self.table is not None:
             conditions.append(f"array_has(map_keys(tables), {quoted(self.table)})")
         if self.quarantined:

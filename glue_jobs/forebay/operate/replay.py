@@ -20,7 +20,7 @@ from typing import Any
 import pyarrow as pa
 from deltalake import CommitProperties
 
-from forebay.aws.announce import announce, wait_while_full
+from forebay.aws.announce import announce, at_once, wait_while_full
 from forebay.batch.plan import Plans
 from forebay.errors import Halt, InvalidConfiguration, Problem
 from forebay.lake.conflict import commit
@@ -28,17 +28,26 @@ from forebay.lake.layout import LEDGER, PLANS
 from forebay.lake.objects import open_objects
 from forebay.lake.paused import ALL, paused_tables
 from forebay.ledger.entry import FORGET, FORGOTTEN, GONE_MIDWAY, REPLAY, WANTED_AGAIN, Outcome
-from forebay.operate.files import FileChoice, LedgerFile, of_one_service
+from forebay.operate.files import URI, FileChoice, LedgerFile, of_one_service
 from forebay.operate.lake_view import LakeView, known_service, quoted
 
-__all__ = ["FORGOTTEN_FILES", "STANDING", "Replay", "announce_replay", "mark", "plan_of", "replay_of", "waiting"]
+__all__ = [
+    "FORGOTTEN_FILES",
+    "REPLAYED",
+    "STANDING",
+    "Replay",
+    "announce_replay",
+    "mark",
+    "plan_of",
+    "replay_of",
+    "waiting",
+]
 
 REPLAYED = ("loaded", "empty", REPLAY)
 """What a file must have ended as: the rows of others do not stand, or `forebay files` handles them."""
 FORGOTTEN_FILES = (FORGET, FORGOTTEN)
 """They are brought back only where they are named."""
 STANDING = (*REPLAYED, FORGET)
-ANNOUNCED_AT_ONCE = 1000
 
 
 @dataclass(frozen=True)
@@ -71,7 +80,7 @@ def replay_of(view: LakeView, choice: FileChoice, uris: Sequence[str] = ()) -> R
     one number, or where a table that would change is paused."""
     where = choice.where()
     if uris:
-        chosen = f"concat('s3://', bucket, '/', key) in ({', '.join(map(quoted, uris))})"
+        chosen = f"{URI} in ({', '.join(map(quoted, uris))})"
         where = f"{where} and {chosen}" if where else f"where {chosen}"
     found = [LedgerFile.of(row) for row in view.query(LEDGER, f"select * from t {where} order by committed_at, key")]
     if choice.service and not found:
@@ -180,8 +189,9 @@ def announce_replay(
 ) -> Iterator[int]:
     """Yields how many are announced so far. Live files pass: it waits while more messages than `most_waiting` wait, and
     tells how many do."""
-    for at in range(0, len(files), ANNOUNCED_AT_ONCE):
-        page = files[at : at + ANNOUNCED_AT_ONCE]
+    most = at_once(rate)
+    for at in range(0, len(files), most):
+        page = files[at : at + most]
         wait_while_full(sqs, queue_url, most_waiting, tell=tell, sleep=sleep)
         if refused := announce(sqs, queue_url, [file.landed for file in page]):
             raise Halt(f"the queue refused {len(refused)} files, such as {refused[0]}; {repeat}")

@@ -40,7 +40,7 @@ from forebay.lake.layout import (
 from forebay.lake.log.listing import committed_at
 from forebay.lake.objects import Objects, open_objects
 from forebay.lake.rollback_plan import rollback_plan
-from forebay.ledger.entry import FORGOTTEN, REPLAY, ROLLED_BACK
+from forebay.ledger.entry import FORGOTTEN, REPLAY, ROLLED_BACK, WANTED_AGAIN
 from forebay.operate.alone import alone
 from forebay.operate.files import LedgerFile
 from forebay.operate.lake_view import LakeView, known_table, quoted, rows_with
@@ -218,6 +218,7 @@ def _entry_after(file: LedgerFile, plan: Rollback) -> dict[str, Any]:
     remembered = file.outcome == FORGOTTEN
     back = file.outcome == "empty" or remembered or (file.outcome == "superseded" and not loses)
     again = plan.replay and loses and file.outcome in ("loaded", "empty")
+    again = again or (remembered and file.reason == WANTED_AGAIN)
     return {
         "file_id": file.file_id,
         "outcome": REPLAY if again else "loaded" if back else file.outcome,

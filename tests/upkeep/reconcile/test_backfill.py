@@ -132,9 +132,15 @@ def test_live_traffic_goes_before(tmp_path: Path) -> None:
 
 def test_no_more_files_a_second_are_announced_than_wanted(tmp_path: Path) -> None:
     write_ledger(tmp_path, entry("in/0.json", etag="e0"))
-    slept: list[float] = []
+    slept: list[Any] = []
     run(tmp_path, S3(*KEYS), Sqs(), rate=4, sleep=slept.append)
     assert slept == [2 / 4, 3 / 4, 2 / 4], "files that the ledger knows cost no time"
+    slept.clear()
+    told: list[Any] = []
+    sqs = Sqs()
+    run(tmp_path, S3(*KEYS), sqs, told, rate=2, again=True, sleep=lambda s: slept.append((s, len(sqs.keys))))
+    assert slept == [(1, 2), (1, 4), (0.5, 5), (1, 7)], "nothing is sent ahead of its second"
+    assert [one.announced for one in told] == [2, 4, 5, 7], "a page that takes long is seen to go on"
     slept.clear()
     run(tmp_path, S3(*KEYS), Sqs(), rate=4, sleep=slept.append, dry_run=True)
     run(tmp_path, S3(*KEYS), Sqs(), again=True, sleep=slept.append)

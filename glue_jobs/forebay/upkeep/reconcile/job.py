@@ -35,7 +35,6 @@ from forebay.upkeep.reconcile.last import LastReconcile, keep
 
 __all__ = ["Reconciled", "reconcile"]
 
-ANNOUNCED_AT_ONCE = 1000
 CLOCKS_DIFFER = timedelta(hours=1)
 """S3's clock may be ahead of ours: files of this very moment are counted, too."""
 
@@ -59,10 +58,8 @@ def reconcile(settings: ReconcileSettings, *, emit: Emit, now: datetime | None =
     check_queue(settings.queue_url)
     found = find_missed(settings, s3=s3_client(), now=now)
     sqs = client("sqs")
-    refused: list[str] = []
     again = (*found.missed, *found.withheld)
-    for at in range(0, len(again), ANNOUNCED_AT_ONCE):
-        refused += announce(sqs, settings.queue_url, again[at : at + ANNOUNCED_AT_ONCE])
+    refused = announce(sqs, settings.queue_url, again)
     such_as = found.missed[0].uri if found.missed else ""
     keep(settings.lake, LastReconcile(now, found.looked_at, len(found.missed), len(found.withheld), such_as))
     emit(
