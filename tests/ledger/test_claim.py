@@ -321,6 +321,17 @@ def test_a_producers_retry_on_a_bucket_with_a_kms_key_is_a_duplicate(rule: Overw
     assert (again in in_one_batch.fresh, len(in_one_batch.fresh)) == (False, 2 if rule == "append" else 1)
 
 
+@pytest.mark.parametrize("rule", ["append", "ignore", "replace"])
+@pytest.mark.parametrize(("sent", "taken"), [("was", False), ("became", False), ("is", False), ("else", True)])
+def test_a_rewritten_object_is_known_by_all_bytes_that_it_ever_had(rule: Overwritten, sent: str, taken: bool) -> None:
+    """A producer knows nothing of the erasure, and sends what he had."""
+    key = ("landing", "in/a.json")
+    claim = Claim([version(2)], {key: [loaded(version(1), content_hash="was became is")]}, lambda key: rule)
+    found = claim.decided({version(2).file_id: sent})
+    assert found.fresh == ((version(2),) if taken and rule != "ignore" else ())
+    assert [one.outcome for one in found.left_out if not taken] == ["duplicate"] * (not taken)
+
+
 def test_files_that_were_read_without_a_hash_are_no_duplicates_of_each_other() -> None:
     rows = [loaded(version(1), content_hash=None), loaded(version(2))]
     found = Claim([version(3)], {("landing", "in/a.json"): rows}, lambda key: "append").decided(

@@ -135,7 +135,9 @@ def test_rewrite_leaves_every_byte_of_others_and_what_is_said_of_the_object(buck
 
 
 @pytest.mark.parametrize("rule", ["append", "ignore", "replace"])
-def test_the_notice_of_what_was_rewritten_is_a_duplicate(bucket: Bucket, rule: Any) -> None:
+def test_the_notice_of_what_was_rewritten_is_a_duplicate_and_so_is_what_a_producer_sends_again(
+    bucket: Bucket, rule: Any
+) -> None:
     bucket.erase("rewrite")
     new = bucket.client.head_object(Bucket=bucket.name, Key="mixed.json")
     file = LandedFile(bucket.name, "mixed.json", 1, new["ETag"].strip('"'), new.get("VersionId"))
@@ -146,8 +148,9 @@ def test_the_notice_of_what_was_rewritten_is_a_duplicate(bucket: Bucket, rule: A
         if row["key"] == "mixed.json"
     ]
     claim = Claim([file], {(file.bucket, file.key): earlier}, lambda key: rule)
-    (left_out,) = claim.decided({file.file_id: hash_of(bucket.now("mixed.json") or b"")}).left_out
-    assert left_out.outcome == "duplicate"
+    for content in (bucket.now("mixed.json") or b"", ANNA + BEN + ANNA):
+        (left_out,) = claim.decided({file.file_id: hash_of(content)}).left_out
+        assert left_out.outcome == "duplicate"
 
 
 def test_earlier_versions_with_their_records_go_and_others_stay(bucket: Bucket) -> None:

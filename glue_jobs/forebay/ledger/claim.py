@@ -24,6 +24,7 @@ from forebay.ledger.entry import (
     SKIPPED_BY_OPERATOR,
     WANTED_AGAIN,
     Entry,
+    hashes_in,
 )
 from forebay.ledger.ignored import RULES
 from forebay.ledger.versions import SAME_BYTES_FORGOTTEN, Earlier, Sorted, Superseded
@@ -163,8 +164,8 @@ class _Deciding:
     def _same_bytes(self, file: LandedFile, rival: LandedFile) -> bool:
         """Equal etags say so before anything is read. Different ones say nothing: with a KMS key, or after a multipart upload,
         a producer's retry has another etag."""
-        hash_ = self.hashes.get(file.file_id)
-        return bool((file.etag and file.etag == rival.etag) or (hash_ and hash_ == self.hashes.get(rival.file_id)))
+        ours, theirs = (hashes_in(self.hashes.get(one.file_id)) for one in (file, rival))
+        return bool((file.etag and file.etag == rival.etag) or not theirs.isdisjoint(ours))
 
     def _is_back(self, file: LandedFile, his: Sequence[Earlier]) -> bool:
         """Without versions, a key that gets its first bytes back is the same file again: under `replace` it takes the place of

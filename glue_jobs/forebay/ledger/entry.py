@@ -30,6 +30,7 @@ __all__ = [
     "Entry",
     "Outcome",
     "file_hash",
+    "hashes_in",
     "is_final",
     "key_hash",
 ]
@@ -100,7 +101,8 @@ class Entry:
     tries: int = 1
     """How often S3 was asked for the file, in batches."""
     content_hash: str = ""
-    """Of its bytes as they were read; empty where it did not land."""
+    """Of its bytes as they were read; empty where it did not land. Behind it, after a space, come those of what the object was
+    rewritten to."""
 
     def __post_init__(self) -> None:
         accounted = self.written + self.quarantined + self.parked + self.dropped
@@ -148,6 +150,11 @@ class Entry:
 
 def is_final(outcome: str, reason: str | None) -> bool:
     return outcome not in NOT_FINAL and reason not in NOT_FINAL_REASONS
+
+
+def hashes_in(content_hash: str | None) -> frozenset[str]:
+    """Of all bytes by which a row of the ledger knows its file."""
+    return frozenset((content_hash or "").split())
 
 
 def file_hash(file: LandedFile) -> int:

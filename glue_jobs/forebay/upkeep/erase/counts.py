@@ -23,6 +23,7 @@ from forebay.lake.layout import LEDGER, PARKED, QUARANTINE, table_path
 from forebay.lake.log.live_file import LiveFile
 from forebay.lake.log.snapshot import Snapshot, read_snapshot
 from forebay.lake.objects import Objects, open_objects
+from forebay.ledger.entry import hashes_in
 from forebay.upkeep.erase.rows import Found, plain
 from forebay.upkeep.erase.table import FILES_AT_ONCE, Find, Leaving, TableErasure
 
@@ -56,11 +57,12 @@ def change_ledger(lake: str, app_id: str, number: int, leaving: Leaves, *, as_of
 
 
 def change_hashes(lake: str, app_id: str, number: int, hashes: Mapping[str, str], *, s3: Any = None) -> None:
-    """By file: what the ledger knows of its bytes. Said again, nothing changes."""
+    """By file: the hash of the bytes that it gets. It stays known by those that it had, for a producer may send them again.
+    Said again, nothing changes."""
     objects, ids = open_objects(table_path(lake, LEDGER), s3=s3), pa.array(hashes, pa.string())
 
     def find(content: BinaryIO, file: LiveFile) -> Found:
-        return _found(content, ids, (HASH,), lambda file_id, known: known != [hashes[file_id]])
+        return _found(content, ids, (HASH,), lambda file_id, known: hashes[file_id] not in hashes_in(known[0]))
 
     if hashes:
         _change(objects, Leaving(app_id, number, lambda now: find, lambda now: partial(_rehashed, hashes)))
@@ -145,7 +147,8 @@ def _recounted(leaving: Leaves, piece: pa.Table, which: pa.BooleanArray) -> pa.T
 
 
 def _rehashed(hashes: Mapping[str, str], piece: pa.Table, which: pa.BooleanArray) -> pa.Table:
-    return _with(piece, which, {HASH: [hashes[file_id] for file_id in piece[FILE].filter(which).to_pylist()]})
+    rows = piece.select([FILE, HASH]).filter(which).to_pylist()
+    return _with(piece, which, {HASH: [f"{row[HASH] or ''} {hashes[row[FILE]]}".strip() for row in rows]})
 
 
 def _with(piece: pa.Table, which: pa.BooleanArray, new: Mapping[str, list[Any]]) -> pa.Table:
