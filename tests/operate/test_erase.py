@@ -312,11 +312,11 @@ def test_who_has_a_large_share_of_a_table_is_not_erased_without_force(lake: Path
 
 
 def test_an_unknown_person_is_told(lake: Path, declared: Callable[..., str], tmp_path: Path) -> None:
-    assert "nobody-9: nothing of this person is kept" in failed(1, *command(lake, declared(), "nobody-9", "--yes"))
+    assert "nobody-9: no row of this person is kept" in failed(1, *command(lake, declared(), "nobody-9", "--yes"))
     assert newest_list(str(lake), "games") == ""
     (tmp_path / "list").write_text(f"nobody-9\n\n{BEN}\n")
     status, _, said = given(command(lake, declared(), "--from", f"{tmp_path}/list", "--yes", "--now"), "")
-    assert (status, "nobody-9: nothing" in said, told(lake, BEN)) == (0, True, [])
+    assert (status, "nobody-9: no row" in said, told(lake, BEN)) == (0, True, [])
     assert "cannot be read" in failed(2, *command(lake, declared(), "--from", f"{tmp_path}/none"))
 
 

@@ -97,7 +97,7 @@ def bucket(request: pytest.FixtureRequest, s3: str, tmp_path: Path) -> Bucket:
     made.put("mixed.json.more", BEN)
     made.put("only.json", ANNA)
     made.put("packed.gz", gzip.compress(BEN + ANNA))
-    made.put("odd.csv", b"user_id,n\nanna-4711,3\n")
+    made.put("odd.json", b"[" + ANNA + b"," + BEN + b"]")
     made.put("others.json", BEN)
     if request.param == "versioned-later":
         made.keep_versions()
@@ -106,7 +106,7 @@ def bucket(request: pytest.FixtureRequest, s3: str, tmp_path: Path) -> Bucket:
 
 def test_by_default_objects_are_only_listed(bucket: Bucket) -> None:
     before = bucket.everything()
-    assert bucket.erase("list") == [(key, False, "") for key in ("mixed.json", "odd.csv", "only.json", "packed.gz")]
+    assert bucket.erase("list") == [(key, False, "") for key in ("mixed.json", "odd.json", "only.json", "packed.gz")]
     assert bucket.everything() == before
 
 
@@ -114,7 +114,7 @@ def test_delete_takes_what_holds_nothing_else(bucket: Bucket) -> None:
     others = "has records of others"
     assert bucket.erase("delete") == [
         ("mixed.json", False, others),
-        ("odd.csv", False, "is no file of one JSON object a line"),
+        ("odd.json", False, "has records of others, and is no file that can be taken apart"),
         ("only.json", True, ""),
         ("packed.gz", False, others),
     ]
@@ -131,7 +131,7 @@ def test_rewrite_leaves_every_byte_of_others_and_what_is_said_of_the_object(buck
     assert [bucket.versions(key) for key in ("mixed.json", "only.json", "packed.gz")] == [1, 0, 1]
     told = bucket.client.head_object(Bucket=bucket.name, Key="mixed.json")
     assert (told["ContentType"], told["Metadata"]) == ("x/y", {"from": "sdk"})
-    assert bucket.everything().count(b"anna-4711") == 1  # of the CSV, which is listed
+    assert bucket.everything().count(b"anna-4711") == 1  # of the document, which is listed
 
 
 @pytest.mark.parametrize("rule", ["append", "ignore", "replace"])
@@ -170,6 +170,48 @@ def test_what_an_erasure_left_is_cleared_when_it_is_said_again(bucket: Bucket) -
     assert [cleared for _, cleared, _ in bucket.erase("rewrite", "--now")] == [True, False, True, True]
     assert (bucket.now("mixed.json"), bucket.now("only.json")) == (BEN, None)
     assert [cleared for _, cleared, _ in bucket.erase("rewrite", "--now")] == [True, False, True, True]
+
+
+def other(bucket: Bucket, key: str, content: bytes, **row: Any) -> None:
+    """An object of which no row stands."""
+    put = bucket.client.put_object(Bucket=bucket.name, Key=key, Body=content)
+    told = {"etag": put["ETag"].strip('"'), "version_id": put.get("VersionId"), "bucket": bucket.name}
+    write_ledger(bucket.place / "lake", entry(key, **told, content_hash=hash_of(content), **row))
+
+
+def not_read(bucket: Bucket, number: int = 1) -> Any:
+    where = ("--lake", f"{bucket.place}/lake", "--service", f"{bucket.place}/service.toml")
+    (report,) = map(json.loads, ran("privacy", "report", str(number), *where).splitlines())
+    return report["landing_not_read"], [(one["key"], one["cleared"]) for one in report["landing"]]
+
+
+def test_objects_whose_records_are_in_no_table_are_counted_and_read_on_request(bucket: Bucket) -> None:
+    dropped = {"records": 1, "dropped": 1}
+    other(bucket, "twice.json", ANNA, **dropped)
+    other(bucket, "twice-of-others.json", BEN, **dropped)
+    other(bucket, "skipped.json", ANNA + BEN, outcome="skipped")
+    listed = {one[0] for one in bucket.erase("rewrite")}
+    assert "twice.json" not in listed
+    assert not_read(bucket)[0] == {"objects": 3, "bytes": 300}
+    other(bucket, "late.json", BEN + ANNA + ANNA, records=3, dropped=2, tables={})
+    bucket.erase("rewrite", "--search-landing")
+    assert not_read(bucket, 2) == (
+        {"objects": 0, "bytes": 0},
+        [("late.json", True), ("odd.json", False), ("skipped.json", True), ("twice.json", True)],
+    )
+    assert (bucket.now("twice.json"), bucket.now("skipped.json"), bucket.now("late.json")) == (None, BEN, BEN)
+    assert bucket.now("twice-of-others.json") == BEN
+    bucket.erase("rewrite", "--search-landing")
+    assert not_read(bucket, 3) == ({"objects": 0, "bytes": 0}, [("odd.json", False)])
+
+
+def test_a_search_by_default_lists_and_says_of_what_nobody_can_tell(bucket: Bucket) -> None:
+    other(bucket, "twice.json", ANNA, outcome="duplicate")
+    other(bucket, "torn.json", b"{torn", outcome="unreadable")
+    assert [one for one in bucket.erase("list", "anna-4711", "--search-landing") if one[0][0] == "t"] == [
+        ("torn.json", False, "has records that cannot be read"),
+        ("twice.json", False, ""),
+    ]
 
 
 def test_an_object_that_somebody_writes_meanwhile_is_left_and_listed(

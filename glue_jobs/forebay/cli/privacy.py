@@ -18,11 +18,12 @@ from forebay.errors import Halt, InvalidConfiguration
 from forebay.spark.signals import interrupts_wait
 
 if TYPE_CHECKING:
-    from forebay.operate.erase import Outlook
+    from forebay.operate.outlook import Outlook
 
 __all__ = ["app"]
 
 app = typer.Typer(help="Find what is personal, and erase persons.", no_args_is_help=True)
+NOT_READ = "are not read without --search-landing"
 FINISHES = "finishes this table, then stops; once more: at once. The same command goes on"
 
 
@@ -95,6 +96,14 @@ def erase(
         bool, typer.Option("--now", help="Delete old files at once. Readers of older versions find them gone.")
     ] = False,
     force: Annotated[bool, typer.Option("--force", help="Erase unknown and very common subjects, too.")] = False,
+    search_landing: Annotated[
+        bool,
+        typer.Option(
+            "--search-landing",
+            help="Also read landed objects that may hold records which no table has. Without a subject: of all persons that "
+            "were ever erased. --dry-run says how much is read.",
+        ),
+    ] = False,
     wait_s: Annotated[
         float, typer.Option(min=0, help="How long a batch or a compaction that is under way may take.")
     ] = 600,
@@ -106,34 +115,44 @@ def erase(
 
     Late records of theirs stay out. Ingest goes on meanwhile. Files of older versions are deleted by maintenance, once the
     table's time travel is over, or with --now. An interrupted erasure is finished first when you repeat it; without a subject
-    it is all that is done. The signed report names the objects in the landing bucket that hold their records. There is no undo.
+    it is all that is done. The signed report names the objects in the landing bucket that hold their records, and counts those
+    that nobody read. There is no undo.
     """
     from forebay.declaration.service import load_service
     from forebay.operate import erase as erasing
     from forebay.operate.lake_view import view_of
     from forebay.operate.landing import clear_again
+    from forebay.operate.outlook import everybody_erased, last_version, look
 
     declared, view = load_service(service), view_of(lake)
-    who = _persons(persons or [], source)
-    outlook = erasing.look(view, declared, who)
-    if (last := erasing.last_version(view, declared)) and last != declared.version:
+    who, wanted = _persons(persons or [], source), list[str]()
+    outlook = look(view, declared, who)
+    if (last := last_version(view, declared)) and last != declared.version:
         said = f"the newest file was loaded by declarations {last}, and these are {declared.version}"
         error_console.print(f"{said}: late records stay out once the ingest job has these", markup=False)
     if not dry_run:
         for plan in erasing.unfinished(view, declared):
             error_console.print(f"goes on with erasure {plan.number}, of {len(plan.tokens):,} persons")
             _carry_out(view, declared, plan, wait_s, as_json=as_json)
+    if outlook.unseen:
+        what, size = "are read" if search_landing else NOT_READ, sum(one.bytes for one in outlook.unseen)
+        error_console.print(_not_read(len(outlook.unseen), size, what), markup=False)
     if who:
         _must_be_erasable(outlook, force=force)
         if dry_run or not as_json:
             _show(outlook, as_json=as_json)
-        done = () if force else (*outlook.unknown, *outlook.known_before)
-        wanted = [token for person, token in outlook.tokens.items() if person not in done]
+        left_out = () if force else (*outlook.unknown, *(() if search_landing else outlook.known_before))
+        wanted = [token for person, token in outlook.tokens.items() if person not in left_out]
         if dry_run or not wanted:
             raise typer.Exit(1 if len(outlook.unknown) == len(outlook.tokens) else 0)
         if not yes:
             confirm(f"Erase {len(wanted):,} persons? Nobody can bring their rows back.")
-        _carry_out(view, declared, erasing.begin(view, declared, wanted), wait_s, as_json=as_json)
+    elif search_landing:
+        wanted = sorted(everybody_erased(view, declared))
+        error_console.print(f"searches for the records of {len(wanted):,} persons that were erased")
+    if wanted and not dry_run:
+        plan = erasing.begin(view, declared, wanted, search_landing=search_landing)
+        _carry_out(view, declared, plan, wait_s, as_json=as_json)
     if not dry_run:
         if not who and (since := clear_again(view, declared)):
             error_console.print(f"{since:,} more objects in the landing bucket were cleared of erased persons' records")
@@ -173,7 +192,7 @@ def _persons(named: list[str], source: Path | None) -> list[str]:
 def _must_be_erasable(outlook: Outlook, *, force: bool) -> None:
     hint = "" if force else "; --force keeps late records out"
     for person in outlook.unknown:
-        error_console.print(f"{person}: nothing of this person is kept{hint}", markup=False)
+        error_console.print(f"{person}: no row of this person is kept{hint}", markup=False)
     for person in outlook.known_before:
         error_console.print(f"{person}: is erased already", markup=False)
     if outlook.common and not force:
@@ -198,7 +217,13 @@ def _show(outlook: Outlook, *, as_json: bool) -> None:
 def _landing_of(done: Any) -> str:
     cleared = sum(one["cleared"] for one in done["landing"])
     hold = f"{len(done['landing']) - cleared:,} objects in the landing bucket hold their records"
-    return f"{hold}, and {cleared:,} were cleared of them" if cleared else hold
+    hold += f", and {cleared:,} were cleared of them" if cleared else ""
+    left = done["landing_not_read"] or {"objects": 0}
+    return f"{hold}; {_not_read(left['objects'], left['bytes'], NOT_READ)}" if left["objects"] else hold
+
+
+def _not_read(objects: int, size: int, what: str) -> str:
+    return f"{objects:,} landed objects ({size / 1e6:,.1f} MB) may hold records that no table has, and {what}"
 
 
 def _carry_out(view: Any, declared: Any, plan: Any, wait_s: float, *, as_json: bool) -> None:

@@ -7,7 +7,8 @@
 * `files` what the ledger has      * `where` the life of one file
 * `replay` files that are read again      * `forget` files whose rows leave      * `aside` into another lake
 * `rollback` tables that go back to an earlier version      * `alone` while nobody else writes
-* `erase` persons, everywhere      * `landing` where their records came from      * `erase_report` what became of it, signed
+* `outlook` what is kept of persons      * `erase` them, everywhere      * `landing` where their records came from
+* `unseen` where more of them may be      * `erase_report` what became of it, signed
 * `export` the changes of a table, as files for other tools      * `export_manifest` which of these files count
 * `export_rows` the rows of a step of an export, a part at a time
 * `status` how it is going      * `report` hour by hour, as a `page`      * `cost` of this month so far

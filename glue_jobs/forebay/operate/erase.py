@@ -1,18 +1,17 @@
 """Persons are erased: their rows leave every table, and what is left of them on disk goes once it is due.
 
-In: a view of the lake, the declarations, and who. Out: an `Outlook` to look at, then a report. The order is: a durable plan;
-the list of erased persons, which keeps their late records out; the end of every batch that does not know the list yet; the
-vault, if there is one; one commit for each table, for all persons at once; the ledger, where rows that left are dropped; the
-landing bucket, as declared. Each
-step can be said again, and does then what is left. Ingest, merges and compactions go on beside. No plan, list, log or report
-names a person.
+In: a view of the lake, the declarations, and who. Out: a report. The order is: a durable plan; the list of erased persons,
+which keeps their late records out; the end of every batch that does not know the list yet; the vault, if there is one; one
+commit for each table, for all persons at once; the ledger, where rows that left are dropped; the landing bucket, as declared.
+Each step can be said again, and does then what is left. Ingest, merges and compactions go on beside. No plan, list, log or
+report names a person.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
@@ -21,109 +20,40 @@ from forebay.batch.plan import Plans
 from forebay.batch.retry_plan import PLAN as RETRY_PLAN
 from forebay.batch.retry_plan import RetryPlan
 from forebay.declaration.service import Service
-from forebay.errors import Halt, InvalidConfiguration
+from forebay.errors import Halt
 from forebay.lake.layout import (
     DERIVED_FROM,
     LEDGER,
-    OWN_TABLES,
-    PARKED,
     PLANS,
-    QUARANTINE,
-    TOMBSTONES,
     erased_of,
     lease_of,
     plans_of,
 )
 from forebay.lake.lease import hold
 from forebay.lake.log.listing import NoTable, UnsupportedTable
-from forebay.lake.log.tables import own_tables
 from forebay.lake.objects import open_objects
 from forebay.operate.erase_report import report_of
-from forebay.operate.lake_view import LakeView, quoted
-from forebay.operate.landing import clear_landing
-from forebay.operate.person import known_to_vault
-from forebay.privacy.erased import add_erased, erased_at, newest_list
-from forebay.privacy.secret import secret_at
-from forebay.privacy.token import token_of
+from forebay.operate.lake_view import LakeView
+from forebay.operate.landing import Landed, clear_landing, holding, landed_of
+from forebay.operate.outlook import tables_of_service
+from forebay.operate.unseen import unseen
+from forebay.privacy.erased import add_erased
 from forebay.upkeep.erase.counts import HELD, change_ledger
 from forebay.upkeep.erase.due import erasure_of, gone_from, tables_due
 from forebay.upkeep.erase.plan import Done, ErasePlan, Erasures
-from forebay.upkeep.erase.table import Refused, TableErasure, Tally
+from forebay.upkeep.erase.table import Refused
 from forebay.upkeep.erase.vault import forget
 
-__all__ = ["Outlook", "begin", "carry_out", "erase_now", "last_version", "look", "unfinished"]
+__all__ = ["begin", "carry_out", "erase_now", "unfinished"]
 
-NOBODY = frozenset(
-    {
-        "",
-        "-",
-        "-1",
-        "0",
-        "anonymous",
-        "false",
-        "guest",
-        "n/a",
-        "nan",
-        "nil",
-        "none",
-        "null",
-        "true",
-        "undefined",
-        "unknown",
-    }
-)
-"""What producers write where they know nobody."""
-MANY_ROWS, LARGE_SHARE = 1000, 0.05
-"""Of a table, that no one person has."""
 FOR_EVER = datetime.max.replace(tzinfo=UTC)
 
 
-@dataclass(frozen=True)
-class Outlook:
-    """`tokens` by person. `tables` has the rows of each table in which there are some. `unknown` are persons of whom nothing is
-    kept, and `common` are no persons, it seems, and why."""
-
-    tokens: Mapping[str, str]
-    tables: Mapping[str, Tally]
-    unknown: tuple[str, ...]
-    known_before: tuple[str, ...]
-    common: Mapping[str, str]
-
-
-def look(view: LakeView, service: Service, persons: Iterable[str]) -> Outlook:
-    """Nothing is changed. Every data file is looked at, in the columns that say whose a row is."""
-    tokens = {person: token_of(person, _secret(service)) for person in dict.fromkeys(persons)}
-    plan = ErasePlan(0, "", service.name, tuple(sorted(tokens.values())))
-    tables: dict[str, Tally] = {}
-    for name in tables_of_service(view, service):
-        tally = _tally(erasure_of(view.lake, name, service, plan, note=_nothing))
-        if tally is not None and tally.by_token:
-            tables[name] = tally
-    found = {token for tally in tables.values() for token in tally.by_token}
-    found |= known_to_vault(service, tokens.values())
-    newest = newest_list(view.lake, service.name)
-    before = erased_at(newest) if newest else frozenset()
-    return Outlook(
-        tokens,
-        tables,
-        tuple(person for person, token in tokens.items() if token not in found | before),
-        tuple(person for person, token in tokens.items() if token in before - found),
-        {person: why for person, token in tokens.items() if (why := _too_common(person, token, tables))},
-    )
-
-
-def last_version(view: LakeView, service: Service) -> str:
-    """Of the declarations by which the newest file was loaded: those of a job that knows no subject keep nobody out."""
-    of_service = f"where service = {quoted(service.name)}"
-    rows = view.query(LEDGER, f"select service_version from t {of_service} order by committed_at desc limit 1")
-    return str(rows[0]["service_version"]) if rows else ""
-
-
-def begin(view: LakeView, service: Service, tokens: Iterable[str]) -> ErasePlan:
+def begin(view: LakeView, service: Service, tokens: Iterable[str], *, search_landing: bool = False) -> ErasePlan:
     """The plan, durable. From then on it is finished by whoever erases next."""
     assert service.privacy is not None
     at, anonymise = datetime.now(UTC).isoformat(), service.privacy.erased_rows == "anonymised"
-    plan = ErasePlan(0, at, service.name, tuple(sorted(set(tokens))), anonymise)
+    plan = ErasePlan(0, at, service.name, tuple(sorted(set(tokens))), anonymise, search_landing=search_landing)
     return Erasures(view.lake, service.name).begin(plan)
 
 
@@ -161,8 +91,8 @@ def carry_out(
         leaving = _counted(view, plan, erasures.done(plan).values())
         change_ledger(view.lake, plan.app_id, plan.number, leaving, as_of=plan.ledger_version)
         tell("landing ...")
-        erasures.note_landing(plan, clear_landing(view, service, plan, erasures.done(plan).values()))
-        erasures.keep(replace(plan, ended=True))
+        plan = replace(_landing_cleared(view, service, plan, erasures, tell), ended=True)
+        erasures.keep(plan)
         report = report_of(view, service, plan)
         erasures.keep_report(plan, report)
         return report
@@ -184,58 +114,12 @@ def erase_now(view: LakeView, service: Service, *, due_only: bool, wait_s: float
     return went
 
 
-def tables_of_service(view: LakeView, service: Service) -> list[str]:
-    """Where rows of its records may be: in tables that the ledger names, and in what is computed from them or kept aside."""
-    rows = view.query(LEDGER, f"select tables from t where service = {quoted(service.name)}")
-    made = {name for row in rows for name in dict(row["tables"] or ())}
-    there = view.tables()
-    computed = {
-        name
-        for name in there
-        if name in {one.name for one in service.rollups} or any(t.may_merge_into(name) for t in service.tables)
-    }
-    own = [name for name in own_tables(view.lake) if name in (QUARANTINE, PARKED) or name.startswith(TOMBSTONES)]
-    states = {f"{TOMBSTONES}/{name}" for name in computed}
-    return [
-        *sorted((made | computed | {name for name in there if service.maker_of(name)}) & set(there)),
-        *(name for name in own if name in OWN_TABLES or name in states),
-    ]
-
-
 # --- inside ---
-
-
-def _secret(service: Service) -> bytes:
-    if not service.subject or service.privacy is None:
-        what = "says of no field whose record it is"
-        raise InvalidConfiguration.one(f"service {service.name}", what, "add [privacy] subject, such as user_id")
-    return secret_at(service.privacy.secret)
-
-
-def _nothing(done: Done) -> None:
-    """Nobody notes what is only looked at."""
 
 
 def _write_checkpoint(view: LakeView, name: str, version: int) -> None:
     if (table := view.table(name)) is not None:
         table.create_checkpoint()
-
-
-def _tally(erasure: TableErasure) -> Tally | None:
-    try:
-        return erasure.tally()
-    except (NoTable, UnsupportedTable, Refused):
-        return None
-
-
-def _too_common(person: str, token: str, tables: Mapping[str, Tally]) -> str:
-    if person.strip().lower() in NOBODY:
-        return "stands for nobody"
-    for name, tally in tables.items():
-        rows = tally.by_token.get(token, 0)
-        if rows > MANY_ROWS and rows > LARGE_SHARE * tally.rows:
-            return f"has {rows:,} of the {tally.rows:,} rows of {name}"
-    return ""
 
 
 def _erase_from(
@@ -264,6 +148,22 @@ def _counted(view: LakeView, plan: ErasePlan, done: Iterable[Done]) -> dict[str,
             for file_id, rows in one.files.items():
                 leaving.setdefault(file_id, {})[one.table] = rows
     return leaving
+
+
+def _landing_cleared(
+    view: LakeView, service: Service, plan: ErasePlan, erasures: Erasures, tell: Callable[[str], None]
+) -> ErasePlan:
+    done = [*erasures.done(plan).values()]
+    known = landed_of(view, done)
+    keys = {(one.bucket, one.key) for one in known}
+    searched = [one.table for one in done if one.searched and not one.refused]
+    others = [one for one in unseen(view, service, searched) if (one.bucket, one.key) not in keys]
+    if plan.search_landing:
+        tell(f"reads {len(others):,} more landed objects ...")
+        known += holding(service, plan, [Landed(one.bucket, one.key) for one in others])
+        others = []
+    erasures.note_landing(plan, clear_landing(view, service, plan, known))
+    return replace(plan, unseen_objects=len(others), unseen_bytes=sum(one.bytes for one in others))
 
 
 def _forgotten(service: Service, plan: ErasePlan, erasures: Erasures) -> ErasePlan:

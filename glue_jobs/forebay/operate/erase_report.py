@@ -47,6 +47,7 @@ def report_of(view: LakeView, service: Service, plan: ErasePlan) -> dict[str, An
         "tables": tables,
         "vault_rows": plan.vault_rows,
         "landing": erasures.landing(plan) or [],
+        "landing_not_read": _not_read(plan),
         "gone_by": max((one.due_at for one in done), default=plan.at),
         "is_gone": all(one.gone is not None for one in done if not one.refused) and not any(o.refused for o in done),
     }
@@ -66,6 +67,11 @@ def renewed_report(view: LakeView, service: Service, number: int) -> dict[str, A
             report = report_of(view, service, plan)
             erasures.keep_report(plan, report)
     return report
+
+
+def _not_read(plan: ErasePlan) -> Mapping[str, int] | None:
+    """Objects that may hold records of theirs, although no row says so; None where nobody counted."""
+    return None if plan.unseen_objects < 0 else {"objects": plan.unseen_objects, "bytes": plan.unseen_bytes}
 
 
 def is_signed(report: Mapping[str, Any], service: Service) -> bool:

@@ -1,6 +1,7 @@
-"""Objects in the landing bucket that erased persons' rows came from: listed, deleted, or rewritten without their records.
+"""Objects in the landing bucket that hold erased persons' records: listed, deleted, or rewritten without these.
 
-In: a plan whose rows have left, and what is declared. Out: `Landed`, one for each object. The ledger first learns what a
+In: a plan whose rows have left, the objects that they came from, and what is declared. Out: `Landed`, one for each object. Of
+other objects, `holding` reads whether they hold any. The ledger first learns what a
 rewritten object will hold, and only then is it written. So the job knows its notice: same key, same bytes, a duplicate. Earlier
 versions that hold such records are deleted last. An object that somebody else writes meanwhile is left alone, and listed. Said
 again, it finds what is left.
@@ -8,7 +9,7 @@ again, it finds what is left.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import takewhile
@@ -18,6 +19,7 @@ from botocore.exceptions import ClientError
 
 from forebay.content.end import hash_of
 from forebay.content.limits import Limits
+from forebay.declaration.form import PARENT
 from forebay.declaration.path import parse_path
 from forebay.declaration.service import Service
 from forebay.lake.layout import LEDGER, erased_of
@@ -31,7 +33,7 @@ from forebay.upkeep.erase.landed import Left, left_of
 from forebay.upkeep.erase.plan import Done, ErasePlan, Erasures
 from forebay.upkeep.erase.rows import Erased
 
-__all__ = ["Landed", "clear_again", "clear_landing", "landed_of"]
+__all__ = ["Landed", "clear_again", "clear_landing", "holding", "landed_of"]
 
 OBJECTS_AT_ONCE = 8
 WRITTEN_MEANWHILE = "was written meanwhile"
@@ -59,12 +61,19 @@ def landed_of(view: LakeView, done: Iterable[Done]) -> list[Landed]:
     return sorted({Landed(row["bucket"], row["key"]) for row in rows}, key=lambda one: (one.bucket, one.key))
 
 
+def holding(service: Service, plan: ErasePlan, objects: Sequence[Landed], *, s3: Any = None) -> list[Landed]:
+    """Those of which a version holds records of theirs, or of which nobody can tell: `why` says so."""
+    clearing = _Clearing(s3 or s3_client(), service, erased_by(plan, service), rewrites=False)
+    with ThreadPoolExecutor(OBJECTS_AT_ONCE) as threads:
+        return [one for one in threads.map(clearing.holding, objects) if one is not None]
+
+
 def clear_landing(
-    view: LakeView, service: Service, plan: ErasePlan, done: Iterable[Done], *, s3: Any = None
+    view: LakeView, service: Service, plan: ErasePlan, found: Sequence[Landed], *, s3: Any = None
 ) -> list[Landed]:
-    found, how = landed_of(view, done), service.privacy.landing if service.privacy else "list"
+    how = service.privacy.landing if service.privacy else "list"
     if how == "list" or not found:
-        return found
+        return [*found]
     clearing = _Clearing(s3 or s3_client(), service, erased_by(plan, service), rewrites=how == "rewrite")
     with ThreadPoolExecutor(OBJECTS_AT_ONCE) as threads:
         looked = zip(found, threads.map(clearing.new_hash, found), strict=True)
@@ -81,14 +90,14 @@ def clear_again(view: LakeView, service: Service) -> int:
     lease = hold(erased_of(view.lake, service.name), wait_s=0)
     try:
         for plan in erasures.plans():
-            noted = erasures.landing(plan) if plan.ended else None
-            before = sum(one["cleared"] for one in noted or ())
-            if not noted or before == len(noted):
+            noted = [Landed(**one) for one in (erasures.landing(plan) if plan.ended else None) or ()]
+            left = [one for one in noted if not one.cleared]
+            if not left:
                 continue
-            now = clear_landing(view, service, plan, erasures.done(plan).values())
-            erasures.note_landing(plan, now)
+            now = dict(zip(left, clear_landing(view, service, plan, left), strict=True))
+            erasures.note_landing(plan, [now.get(one, one) for one in noted])
             erasures.keep_report(plan, report_of(view, service, plan))
-            since += sum(one.cleared for one in now) - before
+            since += sum(one.cleared for one in now.values())
             lease.check()
     finally:
         lease.let_go()
@@ -102,13 +111,29 @@ def _by_file(view: LakeView, hashes: Mapping[Landed, str]) -> dict[str, str]:
     return {row["file_id"]: keys[where] for row in rows if (where := (row["bucket"], row["key"])) in keys}
 
 
+def _said_by(refused: ClientError) -> str:
+    code = refused.response["Error"].get("Code", "")
+    return WRITTEN_MEANWHILE if code == "PreconditionFailed" else f"S3 says {code}"
+
+
 class _Clearing:
     """Of a service's objects."""
 
     def __init__(self, s3: Any, service: Service, erased: Erased, *, rewrites: bool) -> None:
         self._s3, self._erased, self._rewrites = s3, erased, rewrites
         exploded = [parse_path(one).keys for one in service.exploded]
-        self._paths = (service.subject, *(keys + service.subject for keys in exploded))
+        around = ((), (PARENT,), *exploded)
+        self._paths = tuple(keys + service.subject for keys in around)
+        self._forms = service.forms
+
+    def holding(self, one: Landed) -> Landed | None:
+        """None where it holds nothing of theirs."""
+        try:
+            found = [self._looked(one, version_id)[0] for version_id, _ in self._versions(one)]
+        except ClientError as refused:
+            return replace(one, why=_said_by(refused))
+        why = next((left.unclear for left in found if left.unclear), "")
+        return replace(one, why=why) if why or any(left.records for left in found) else None
 
     def new_hash(self, one: Landed) -> str:
         """Of what is to be written, if anything is."""
@@ -123,8 +148,7 @@ class _Clearing:
         try:
             return self._cleared(one, known)
         except ClientError as refused:
-            code = refused.response["Error"].get("Code", "")
-            return replace(one, why=WRITTEN_MEANWHILE if code == "PreconditionFailed" else f"S3 says {code}")
+            return replace(one, why=_said_by(refused))
 
     # --- inside ---
 
@@ -160,7 +184,8 @@ class _Clearing:
         answer = self._s3.get_object(Bucket=one.bucket, Key=one.key, VersionId=version_id)
         if answer["ContentLength"] > (most := Limits().piece_bytes):
             return Left(unclear=f"is larger than {most:,} bytes"), answer
-        return left_of(answer["Body"].read(), self._paths, self._erased), answer
+        form = self._forms.of(one.bucket, one.key)
+        return left_of(answer["Body"].read(), one.key, form, self._paths, self._erased), answer
 
     def _write(self, one: Landed, left: Left, before: Mapping[str, Any]) -> str:
         """The id of the new version."""

@@ -1,26 +1,36 @@
 """An object that landed, without the records of erased persons: what is left of it, byte by byte as it was.
 
-In: the bytes of an object, and who is erased. Out: `Left`: the bytes that stay, or why nobody can tell. Only files of one JSON
-object a line can be taken apart, as they are or packed by gzip. Of a file that is one document, or one array of records, it is
-known whether all of it is theirs. Pure.
+In: the bytes of an object, how its records lie in it, and who is erased. Out: `Left`: the bytes that stay, or why nobody can
+tell. JSON lines and the rows of CSV are cut out, as they are or packed by gzip; Parquet is written anew, with the same schema.
+Of all other formats that the job reads it is known whether none of it is theirs, or all. Pure.
 """
 
 from __future__ import annotations
 
 import gzip
+import io
 import json
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from forebay.content.limits import Limits
-from forebay.content.unpack import expand, is_archive
-from forebay.declaration.form import Keys
+from forebay.content.members import Content, contents_of
+from forebay.content.outcome import NotTaken
+from forebay.content.parts import parts_of
+from forebay.content.rows import document_batches
+from forebay.content.signature import format_of
+from forebay.declaration.form import Form, Keys
 from forebay.privacy.subject import subject_tokens
 from forebay.upkeep.erase.rows import Erased
 
 __all__ = ["Left", "left_of"]
 
 GZIP = b"\x1f\x8b"
+TEXTS = ("csv", "tsv", "lines")
+"""Formats of which a record is a stretch of bytes."""
 
 
 @dataclass(frozen=True)
@@ -34,75 +44,137 @@ class Left:
 
 
 class _Unclear(ValueError):
-    """Whose a part of the text is."""
+    """Whose a part of the object is."""
 
 
-def left_of(content: bytes, paths: Sequence[Keys], erased: Erased) -> Left:
+@dataclass
+class _Whose:
+    """Of each record of a file, in its order: where it begins, as the reader counts, and whether it is theirs."""
+
+    places: list[int] = field(default_factory=list)
+    theirs: list[bool] = field(default_factory=list)
+
+
+def left_of(raw: bytes, key: str, form: Form, paths: Sequence[Keys], erased: Erased) -> Left:
+    """`paths` say whose a record is, in whatever surrounds it."""
     try:
-        text = _unpacked(content)
-        try:
-            records, kept = _without(text, paths, erased)
-        except (json.JSONDecodeError, UnicodeDecodeError):
-            return _of_one_document(text, paths, erased)
+        contents = [*contents_of(key, raw, Limits())]
+        if len(contents) == 1 and not contents[0].is_member:
+            (content,) = contents
+            left = _of_lines(content, form, paths, erased) or _of_records(content, form, paths, erased)
+            return replace(left, content=_packed(left.content, content, raw))
+        return _of_members(contents, form, paths, erased)
+    except NotTaken as refusal:
+        return Left(unclear=f"cannot be read: {refusal.why.reason}, {refusal.why.detail}")
     except (_Unclear, RecursionError) as why:
         return Left(unclear=str(why))
-    if not records:
-        return Left()
+
+
+def _packed(left: bytes | None, content: Content, raw: bytes) -> bytes | None:
+    """As the object was."""
+    if not left or not content.was_packed:
+        return left
+    if not raw.startswith(GZIP):
+        raise _Unclear("has records of others, is packed, and not by gzip")
+    return gzip.compress(left, mtime=0)
+
+
+def _of_lines(content: Content, form: Form, paths: Sequence[Keys], erased: Erased) -> Left | None:
+    """None where not each line is one record, a JSON object."""
+    if form.inside or not form.may_be_json:
+        return None
+    try:
+        records, kept = _without(content.data, paths, erased)
+    except (json.JSONDecodeError, UnicodeDecodeError):
+        return None
     left = b"".join(kept)
-    if not left.strip():
-        return Left(records, b"")
-    return Left(records, gzip.compress(left, mtime=0) if content.startswith(GZIP) else left)
-
-
-def _unpacked(content: bytes) -> bytes:
-    if not content.startswith(GZIP):
-        if is_archive(content):
-            raise _Unclear("is packed, and not by gzip")
-        return content
-    text = expand(content, Limits())
-    if not isinstance(text, bytes):
-        raise _Unclear(f"cannot be unpacked: {text.detail}")
-    return text
+    return Left(records, left if left.strip() else b"") if records else Left()
 
 
 def _without(text: bytes, paths: Sequence[Keys], erased: Erased) -> tuple[int, list[bytes]]:
     kept, records = [], 0
     for number, line in enumerate(text.splitlines(keepends=True), 1):
-        theirs = line.strip() and _is_theirs(_object(line), line.decode("utf-8-sig"), paths, erased, f"line {number}")
+        theirs = line.strip() and _is_theirs(_object(line), paths, erased, f"line {number}")
         records += bool(theirs)
         if not theirs:
             kept.append(line)
     return records, kept
 
 
-def _object(line: bytes) -> object:
-    found = json.loads(line)
-    if not isinstance(found, dict):
+def _object(line: bytes) -> str:
+    """The text of a line that is a JSON object."""
+    if not isinstance(json.loads(line), dict):
         raise json.JSONDecodeError("no object", "", 0)
-    return found
+    return line.decode("utf-8-sig")
 
 
-def _is_theirs(found: object, text: str, paths: Sequence[Keys], erased: Erased, where: str) -> bool:
+def _is_theirs(text: str, paths: Sequence[Keys], erased: Erased, where: str) -> bool:
     tokens = subject_tokens(text, paths, erased.secret)
     if tokens & erased.tokens and not tokens <= erased.tokens:
         raise _Unclear(f"{where} is of others, too")
     return bool(tokens & erased.tokens)
 
 
-def _of_one_document(text: bytes, paths: Sequence[Keys], erased: Erased) -> Left:
-    try:
-        document = json.loads(text)
-    except ValueError:
-        raise _Unclear("is no file of one JSON object a line") from None
-    whose = list(_whose(document, paths, erased))
-    if not any(whose):
+def _of_records(content: Content, form: Form, paths: Sequence[Keys], erased: Erased) -> Left:
+    whose = _whose(content, form, paths, erased)
+    if not any(whose.theirs):
         return Left()
-    if not all(whose):
-        raise _Unclear("is one document, with records of others")
-    return Left(len(whose), b"")
+    if all(whose.theirs):
+        return Left(len(whose.theirs), b"")
+    kind = format_of(content.data, content.key, form)
+    if kind in TEXTS:
+        return Left(sum(whose.theirs), _without_stretches(content.data, whose))
+    if kind == "parquet":
+        return Left(sum(whose.theirs), _without_rows(content.data, whose))
+    raise _Unclear("has records of others, and is no file that can be taken apart")
 
 
-def _whose(document: object, paths: Sequence[Keys], erased: Erased) -> Iterator[bool]:
-    """Of each record, whether it is theirs."""
-    for record in document if isinstance(document, list) else [document]:
-        yield _is_theirs(record, json.dumps(record), paths, erased, "a record")
+def _of_members(contents: Sequence[Content], form: Form, paths: Sequence[Keys], erased: Erased) -> Left:
+    """Of an archive of several files."""
+    theirs = [one for content in contents for one in _whose(content, form, paths, erased).theirs]
+    if any(theirs) and not all(theirs):
+        raise _Unclear("is an archive with records of others")
+    return Left(len(theirs), b"") if any(theirs) else Left()
+
+
+def _whose(content: Content, form: Form, paths: Sequence[Keys], erased: Erased) -> _Whose:
+    """As the job reads them. An element of an array that tables explode is no record of its own here."""
+    found = _Whose()
+    for part in parts_of(content, replace(form, exploded=()), Limits()):
+        if part.records.refused:
+            raise _Unclear("has records that cannot be read")
+        for batch in document_batches(0, part.records, part.text):
+            found.places += batch.column("byte_offset").to_pylist()
+            texts = batch.column("value").to_pylist()
+            found.theirs += [_is_theirs(text, paths, erased, "a record") for text in texts]
+    return found
+
+
+def _without_stretches(text: bytes, whose: _Whose) -> bytes:
+    """What stands before the first record stays: a header, a mark of the encoding."""
+    stops = [*whose.places[1:], len(text)]
+    rows = zip(whose.places, stops, whose.theirs, strict=True)
+    return text[: whose.places[0]] + b"".join(text[start:stop] for start, stop, theirs in rows if not theirs)
+
+
+def _without_rows(content: bytes, whose: _Whose) -> bytes:
+    before, into = pq.ParquetFile(io.BytesIO(content)), io.BytesIO()
+    stay = iter(not theirs for theirs in whose.theirs)
+    try:
+        with pq.ParquetWriter(into, before.schema_arrow, compression=_codec(before)) as writer:
+            for group in range(before.num_row_groups):
+                rows = before.read_row_group(group)
+                kept = rows.filter(pa.array([next(stay) for _ in range(rows.num_rows)], pa.bool_()))
+                if kept.num_rows:
+                    writer.write_table(kept)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as why:
+        raise _Unclear(f"is Parquet that cannot be written again: {why}") from None
+    after = into.getvalue()
+    if pq.ParquetFile(io.BytesIO(after)).schema != before.schema:
+        raise _Unclear("is Parquet of a schema that cannot be written again")
+    return after
+
+
+def _codec(parquet: pq.ParquetFile) -> str:
+    codec: str = parquet.metadata.row_group(0).column(0).compression
+    return "none" if codec == "UNCOMPRESSED" else codec.lower()

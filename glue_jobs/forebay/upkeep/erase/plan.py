@@ -21,7 +21,9 @@ PLANS, DONE, LANDING, REPORTS = "plans", "done", "landing", "reports"
 
 @dataclass(frozen=True)
 class ErasePlan:
-    """`ledger_version` is that of the ledger when no batch that knew them was left; -1 before that. `ended`: all rows left."""
+    """`ledger_version` is that of the ledger when no batch that knew them was left; -1 before that. `ended`: all rows left.
+    `search_landing`: objects are read that may hold records of theirs which no table has. Where they are not, `unseen_objects`
+    says how many there are; -1 where nobody counted."""
 
     number: int
     at: str
@@ -33,6 +35,9 @@ class ErasePlan:
     ended: bool = False
     gone_at: str = ""
     vault_rows: int = 0
+    search_landing: bool = False
+    unseen_objects: int = -1
+    unseen_bytes: int = 0
 
     @property
     def app_id(self) -> str:

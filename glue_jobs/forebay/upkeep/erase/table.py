@@ -76,10 +76,11 @@ class Leaving:
 
 @dataclass(frozen=True)
 class Tally:
-    """What a look at a table found: all of its rows, and those of each person."""
+    """What a look at a table found: all of its rows, and those of each person. `searched`: whether it says whose they are."""
 
     rows: int
     by_token: Mapping[str, int]
+    searched: bool = True
 
 
 @dataclass(frozen=True)
@@ -117,7 +118,8 @@ class TableErasure:
         with ThreadPoolExecutor(FILES_AT_ONCE) as threads:
             for found in threads.map(lambda file: self._found(file, find), snapshot.files if find else ()):
                 counts.update(found.by_token)
-        return Tally(sum((file.rows or 0) - file.deleted_rows for file in snapshot.files), counts)
+        rows = sum((file.rows or 0) - file.deleted_rows for file in snapshot.files)
+        return Tally(rows, counts, find is not None)
 
     def erase(self, before: Done | None) -> Done:
         """Done again where it was done, it changes nothing."""

@@ -1,0 +1,147 @@
+"""Who is asked to be erased, and what is kept of them: looked at before anything is changed.
+
+In: a view of the lake, the declarations, and persons. Out: an `Outlook`: the rows of each table, and who is unknown, erased
+already, or no person at all. Every data file is read, in the columns that say whose a row is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from forebay.declaration.service import Service
+from forebay.errors import InvalidConfiguration
+from forebay.lake.layout import LEDGER, OWN_TABLES, PARKED, QUARANTINE, TOMBSTONES
+from forebay.lake.log.listing import NoTable, UnsupportedTable
+from forebay.lake.log.tables import own_tables
+from forebay.operate.lake_view import LakeView, quoted
+from forebay.operate.person import known_to_vault
+from forebay.operate.unseen import Unseen, unseen
+from forebay.privacy.erased import erased_at, newest_list
+from forebay.privacy.secret import secret_at
+from forebay.privacy.token import token_of
+from forebay.upkeep.erase.due import erasure_of
+from forebay.upkeep.erase.plan import Done, ErasePlan
+from forebay.upkeep.erase.table import Refused, TableErasure, Tally
+
+__all__ = ["Outlook", "everybody_erased", "last_version", "look", "tables_of_service"]
+
+NOBODY = frozenset(
+    {
+        "",
+        "-",
+        "-1",
+        "0",
+        "anonymous",
+        "false",
+        "guest",
+        "n/a",
+        "nan",
+        "nil",
+        "none",
+        "null",
+        "true",
+        "undefined",
+        "unknown",
+    }
+)
+"""What producers write where they know nobody."""
+MANY_ROWS, LARGE_SHARE = 1000, 0.05
+"""Of a table, that no one person has."""
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """`tokens` by person. `tables` has the rows of each table in which there are some. `unknown` are persons of whom nothing is
+    kept, and `common` are no persons, it seems, and why. `unseen` are landed objects of which the tables do not tell all."""
+
+    tokens: Mapping[str, str]
+    tables: Mapping[str, Tally]
+    unknown: tuple[str, ...]
+    known_before: tuple[str, ...]
+    common: Mapping[str, str]
+    unseen: Sequence[Unseen] = ()
+
+
+def look(view: LakeView, service: Service, persons: Iterable[str]) -> Outlook:
+    tokens = {person: token_of(person, _secret(service)) for person in dict.fromkeys(persons)}
+    plan = ErasePlan(0, "", service.name, tuple(sorted(tokens.values())))
+    looked = {
+        name: tally
+        for name in tables_of_service(view, service)
+        if (tally := _tally(erasure_of(view.lake, name, service, plan, note=_nothing))) is not None
+    }
+    tables = {name: tally for name, tally in looked.items() if tally.by_token}
+    found = {token for tally in tables.values() for token in tally.by_token}
+    found |= known_to_vault(service, tokens.values())
+    before = everybody_erased(view, service)
+    return Outlook(
+        tokens,
+        tables,
+        tuple(person for person, token in tokens.items() if token not in found | before),
+        tuple(person for person, token in tokens.items() if token in before - found),
+        {person: why for person, token in tokens.items() if (why := _too_common(person, token, tables))},
+        unseen(view, service, [name for name, tally in looked.items() if tally.searched]),
+    )
+
+
+def last_version(view: LakeView, service: Service) -> str:
+    """Of the declarations by which the newest file was loaded: those of a job that knows no subject keep nobody out."""
+    of_service = f"where service = {quoted(service.name)}"
+    rows = view.query(LEDGER, f"select service_version from t {of_service} order by committed_at desc limit 1")
+    return str(rows[0]["service_version"]) if rows else ""
+
+
+def everybody_erased(view: LakeView, service: Service) -> frozenset[str]:
+    """The tokens of all persons that were ever erased."""
+    newest = newest_list(view.lake, service.name)
+    return erased_at(newest) if newest else frozenset()
+
+
+def tables_of_service(view: LakeView, service: Service) -> list[str]:
+    """Where rows of its records may be: in tables that the ledger names, and in what is computed from them or kept aside."""
+    rows = view.query(LEDGER, f"select tables from t where service = {quoted(service.name)}")
+    made = {name for row in rows for name in dict(row["tables"] or ())}
+    there = view.tables()
+    computed = {
+        name
+        for name in there
+        if name in {one.name for one in service.rollups} or any(t.may_merge_into(name) for t in service.tables)
+    }
+    own = [name for name in own_tables(view.lake) if name in (QUARANTINE, PARKED) or name.startswith(TOMBSTONES)]
+    states = {f"{TOMBSTONES}/{name}" for name in computed}
+    return [
+        *sorted((made | computed | {name for name in there if service.maker_of(name)}) & set(there)),
+        *(name for name in own if name in OWN_TABLES or name in states),
+    ]
+
+
+# --- inside ---
+
+
+def _secret(service: Service) -> bytes:
+    if not service.subject or service.privacy is None:
+        what = "says of no field whose record it is"
+        raise InvalidConfiguration.one(f"service {service.name}", what, "add [privacy] subject, such as user_id")
+    return secret_at(service.privacy.secret)
+
+
+def _nothing(done: Done) -> None:
+    """Nobody notes what is only looked at."""
+
+
+def _tally(erasure: TableErasure) -> Tally | None:
+    try:
+        return erasure.tally()
+    except (NoTable, UnsupportedTable, Refused):
+        return None
+
+
+def _too_common(person: str, token: str, tables: Mapping[str, Tally]) -> str:
+    if person.strip().lower() in NOBODY:
+        return "stands for nobody"
+    for name, tally in tables.items():
+        rows = tally.by_token.get(token, 0)
+        if rows > MANY_ROWS and rows > LARGE_SHARE * tally.rows:
+            return f"has {rows:,} of the {tally.rows:,} rows of {name}"
+    return ""
