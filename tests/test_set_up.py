@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
+import os
+import subprocess
 import sys
 import threading
 import zipfile
@@ -113,3 +115,12 @@ def test_the_lock_file_pins_one_version_and_its_wheels(uv_wheel: ModuleType) -> 
     version, hashes = uv_wheel.locked((ROOT / "dev" / "uv.lock").read_text())
     assert version.count(".") == 2
     assert len(hashes) > 5
+
+
+def test_what_tests_start_finds_its_modules_compiled_on_every_machine() -> None:
+    """Also where the image says PYTHONDONTWRITEBYTECODE."""
+    code = "import forebay.errors as one, os; print(os.path.exists(one.__cached__), one.__cached__)"
+    there, where = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout.split()
+    assert (there, where.startswith(os.environ["PYTHONPYCACHEPREFIX"])) == ("True", True)
