@@ -4,7 +4,8 @@
 * `growth` decides from both which columns a table gets      * `name` makes column names of fields
 * `number` reads and writes JSON with each number as it was written
 * `walk` conforms one record at a time, and is the definition      * `swift` does the same to thousands at once
-* `arrow_parser` parses those, by the rules of `walk`      * `conform` puts both together
+* `arrow_parser` parses those, by the rules of `walk`      * `inexact` finds numbers that it would change
+* `conform` puts both together
 * `field` finds the value at a path      * `declared` says what it is in its column      * `moment` reads times
 * `route` finds the table of a record: these four in Python what Spark does in a batch
 

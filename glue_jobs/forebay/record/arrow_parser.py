@@ -1,25 +1,22 @@
 """Arrow's JSON parser, held to the rules of `walk`: it guesses times, rounds numbers, and takes memory for each field.
 
 In: records as one Arrow array of text. Out: a struct array of the same length, or `Unordinary` where Arrow cannot do it as
-`walk` would. Also the positions of records with numbers that Arrow would change. `ParseHints` remember for the next records
-of a table what was learnt from the last ones.
+`walk` would. Numbers that it would round must be found before (`inexact`). `ParseHints` remember for the next records of a
+table what was learnt from the last ones.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.json as pj
 
-from forebay.record.number import NEGATIVE_ZERO, is_exact
 from forebay.record.walk import DEEPEST
 
-__all__ = ["CELLS", "ParseHints", "Unordinary", "first_rows", "has_numbers", "inexact_in", "leaves_of", "read_records"]
+__all__ = ["CELLS", "ParseHints", "Unordinary", "first_rows", "has_numbers", "leaves_of", "read_records"]
 
 CELLS = 4_000_000
 """Values, nulls included, that Arrow makes at a time, or a few times as many: some 50 MB."""
@@ -27,16 +24,6 @@ BYTES_OF_A_FIELD = 10
 """Of JSON, at least, that a field takes: a first guess of how many there may be."""
 FASTER_AT_MOST = 4
 TIMES_AT_MOST = 1000
-
-MAY_BE_INEXACT = r"\.[0-9]{8}|[0-9]{8}\.[0-9]|[0-9][eE][-+]?[0-9]|-0[\s,\]}]"
-"""Finds, at little cost, each -0 and each number of 16 digits with a fraction, or with an exponent; and much else, as ids."""
-
-_LONG = "|".join(rf"[0-9]{{{whole}}}\.[0-9]{{{16 - whole},}}" for whole in range(1, 16))
-IS_LONG = rf"[:\[,]\s*(?:-0[\s,\]}}]|-?(?:{_LONG}|[0-9]{{16,}}\.[0-9]|[0-9]+(?:\.[0-9]+)?[eE]))"
-LONG_NUMBERS = re.compile(
-    r"[:\[,]\s*(-0(?=[\s,\]}])|(?=-?[0-9.]{17}|-?[0-9.]+[eE])-?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?)(?![0-9.eE])"
-)
-"""Also in texts, which does no harm: the record is walked for nothing."""
 
 
 class Unordinary(Exception):
@@ -83,22 +70,6 @@ def read_records(texts: pa.StringArray, hints: ParseHints) -> pa.StructArray:
     if not arrays:
         raise Unordinary("the records have no fields")
     return pa.StructArray.from_arrays(arrays, fields=list(table.schema))
-
-
-def inexact_in(texts: pa.StringArray) -> list[int]:
-    """The records with a number that Arrow would change without a word: a double does not hold it, or it is a whole -0."""
-    suspects = np.flatnonzero(pc.match_substring_regex(texts, MAY_BE_INEXACT))
-    suspects = suspects[np.asarray(pc.match_substring_regex(texts.take(pa.array(suspects)), IS_LONG), bool)]
-    found = [LONG_NUMBERS.findall(text) for text in texts.take(pa.array(suspects)).to_pylist()]
-    numbers = pa.array([number for some in found for number in some], pa.string())
-    again = pc.cast(pc.cast(numbers, pa.float64()), pa.string())
-    if pc.all(pc.and_(pc.equal(numbers, again), pc.not_equal(numbers, NEGATIVE_ZERO))).as_py():
-        return []
-    return [at for at, some in zip(suspects.tolist(), found, strict=True) if not all(map(_is_kept, some))]
-
-
-def _is_kept(number: str) -> bool:
-    return number != NEGATIVE_ZERO and is_exact(number)
 
 
 def first_rows(texts: pa.StringArray) -> int:

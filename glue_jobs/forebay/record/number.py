@@ -16,13 +16,25 @@ import numpy as np
 
 from forebay.record.name import TwinValue
 
-__all__ = ["BLANK", "NEGATIVE_ZERO", "NOT_JSON", "WIDE", "Written", "decimal_of", "is_exact", "read_json", "write_json"]
+__all__ = [
+    "BLANK",
+    "EXACT_DIGITS",
+    "NEGATIVE_ZERO",
+    "NOT_JSON",
+    "WIDE",
+    "Written",
+    "decimal_of",
+    "is_exact",
+    "read_json",
+    "write_json",
+]
 
 NOT_JSON = ("NaN", "Infinity", "-Infinity")
 NEGATIVE_ZERO = "-0"
 MOST_DIGITS = 4000
 """Of a whole number that Python reads as one; its own limit is a little higher."""
 EXACT_DIGITS = 15
+"""So many digits any double holds."""
 WIDE = Context(prec=3 * MOST_DIGITS)
 """Rounds none of the numbers that `decimal_of` returns."""
 BLANK = "".join(map(chr, range(33)))

@@ -23,11 +23,11 @@ from forebay.record.arrow_parser import (
     Unordinary,
     first_rows,
     has_numbers,
-    inexact_in,
     leaves_of,
     read_records,
 )
 from forebay.record.growth import Rules
+from forebay.record.inexact import inexact_in
 from forebay.record.kind import LEAVES, Kind, Many, Struct, arrow_type
 from forebay.record.name import free_name, safe_name
 from forebay.record.shape import Shape
@@ -79,7 +79,7 @@ def parse(texts: pa.StringArray, rules: Rules, hints: ParseHints) -> tuple[list[
 
 
 def _parse(texts: pa.StringArray, rules: Rules, hints: ParseHints) -> tuple[list[Parsed], list[int]]:
-    """A search for inexact numbers takes a third of the time: it is left out where no undeclared field has a number."""
+    """No inexact number is looked for where no undeclared field has a number."""
     if hints.numbers:
         return _parse_around(texts, inexact_in(texts), rules, hints)
     parts, refused = _parse_around(texts, [], rules, hints)

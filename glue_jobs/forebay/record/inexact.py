@@ -1,0 +1,102 @@
+"""Numbers that Arrow's JSON parser would change without a word: a double does not hold them, or they are a whole -0.
+
+In: records as one Arrow array of text. Out: the positions of those with such a number. All texts are searched at once, from
+each dot and exponent outward. Numbers inside of strings count too, which does no harm: a record is walked for nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from forebay.record.number import EXACT_DIGITS, NEGATIVE_ZERO, is_exact
+
+__all__ = ["inexact_in"]
+
+LONGEST = 32
+"""A number of more characters counts as inexact. It might have zeros at its end, but nobody writes those."""
+MARGIN = np.zeros(LONGEST + 2, np.uint8)
+DOT, MINUS, ZERO = b".-0"
+BEFORE_A_NUMBER = np.isin(np.arange(256), list(b":[, \t\r\n0123456789"))
+"""Of a number that is longer, more digits come before those that were found."""
+
+
+def inexact_in(texts: pa.StringArray) -> list[int]:
+    offsets = np.frombuffer(texts.buffers()[1], np.int32, len(texts) + 1, texts.offset * 4)
+    text = np.frombuffer(texts.buffers()[2] or b"", np.uint8)[offsets[0] : offsets[-1]]
+    places = _Numbers(text).inexact() - len(MARGIN)
+    found: list[int] = np.unique(np.searchsorted(offsets - offsets[0], places, "right") - 1).tolist()
+    return found
+
+
+class _Numbers:
+    """Of many records, one after the other. A record ends with a bracket, so none of its numbers goes on in the next."""
+
+    def __init__(self, text: Any) -> None:
+        self.text = np.concatenate((MARGIN, text, MARGIN))
+        self.is_digit = self.text - ZERO < 10
+        self.is_exponent = self.text | 0x20 == ord("e")
+        self.digits = np.lib.stride_tricks.sliding_window_view(self.is_digit, LONGEST)
+
+    def inexact(self) -> Any:
+        """Where they begin."""
+        starts, ends = np.concatenate((self._fractions(), self._powers(), self._negative_zeros()), axis=1)
+        starts = starts - (self.text[starts - 1] == MINUS)
+        begins = BEFORE_A_NUMBER[self.text[starts - 1]]
+        starts, ends = starts[begins], ends[begins]
+        long = ends - starts > LONGEST
+        return np.concatenate((starts[long], self._changed(starts[~long], ends[~long])))
+
+    def _fractions(self) -> Any:
+        """Of more digits than any double holds; so there are eight before the dot or behind it."""
+        dots = np.flatnonzero(self.text == DOT)
+        dots = dots[self.is_digit[dots - 1] & self.is_digit[dots + 1]]
+        dots = dots[self.is_digit[dots - 8] | self.is_digit[dots + 8]]
+        starts, ends = dots - self._digits_before(dots), dots + 1 + self._digits_from(dots + 1)
+        long = (ends - starts - 1 > EXACT_DIGITS) & ~self.is_exponent[ends]
+        return np.stack((starts[long], ends[long]))
+
+    def _powers(self) -> Any:
+        signs = np.flatnonzero(self.is_exponent[1:] & self.is_digit[:-1]) + 1
+        first = signs + 1 + np.isin(self.text[signs + 1], list(b"+-"))
+        signs, first = signs[self.is_digit[first]], first[self.is_digit[first]]
+        starts = signs - self._digits_before(signs)
+        fraction = (self.text[starts - 1] == DOT) & self.is_digit[starts - 2]
+        starts = np.where(fraction, starts - 1 - self._digits_before(starts - 1), starts)
+        return np.stack((starts, first + self._digits_from(first)))
+
+    def _negative_zeros(self) -> Any:
+        zeros = np.flatnonzero((self.text[:-1] == MINUS) & (self.text[1:] == ZERO)) + 1
+        behind = zeros + 1
+        zeros = zeros[~(self.is_digit[behind] | self.is_exponent[behind] | (self.text[behind] == DOT))]
+        return np.stack((zeros, zeros + 1))
+
+    def _digits_before(self, places: Any) -> Any:
+        return _count(self.digits[places - LONGEST][:, ::-1])
+
+    def _digits_from(self, places: Any) -> Any:
+        return _count(self.digits[places])
+
+    def _changed(self, starts: Any, ends: Any) -> Any:
+        """Where those begin that are not what Arrow makes of them."""
+        order = np.argsort(starts)
+        starts, ends = starts[order], ends[order]
+        borders = pa.py_buffer(np.stack((starts, ends), axis=1).astype(np.int32))
+        pieces = pa.StringArray.from_buffers(max(0, 2 * len(starts) - 1), borders, pa.py_buffer(self.text))
+        numbers = pieces.take(pa.array(np.arange(0, 2 * len(starts), 2)))
+        same = pc.equal(numbers, pc.cast(pc.cast(numbers, pa.float64()), pa.string()))
+        suspects = np.flatnonzero(~np.asarray(same) | np.asarray(pc.equal(numbers, NEGATIVE_ZERO)))
+        odd = [at for at in suspects.tolist() if not _is_kept(numbers[at].as_py())]
+        return starts[odd]
+
+
+def _count(digits: Any) -> Any:
+    """Up to the first that is none."""
+    return np.where(digits.all(axis=1), LONGEST, digits.argmin(axis=1))
+
+
+def _is_kept(number: str) -> bool:
+    return number != NEGATIVE_ZERO and is_exact(number)
