@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from forebay.operate.lake_view import LakeView
 from forebay.privacy.erased import newest_list
 from forebay.privacy.secret import make_secret, secret_at
 from forebay.privacy.token import token_of
+from forebay.upkeep.erase.plan import ErasePlan, Erasures
 from tests.operate.command import failed, given, ran
 from tests.operate.ledger import entry, write_ledger
 from tests.walk import telling
@@ -255,6 +257,15 @@ def test_an_erasure_is_finished_wherever_it_was_stopped(
     assert ledger(lake)["a.json"] == (6, 0, 0, 4, {"alpha": 1, "beta": 1})
 
 
+def test_two_who_erase_at_once_have_plans_of_their_own(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By its number an erasure knows what it has done. With another one's it would leave tables out."""
+    erasures = Erasures(str(lake), "games")
+    there, stale = erasures.plans, [iter(()), iter(())]
+    monkeypatch.setattr(erasures, "plans", lambda: stale.pop() if stale else there())
+    plans = [erasures.begin(ErasePlan(0, "", "games", (token,))) for token in ("tok_a", "tok_b")]
+    assert [*erasures.plans()] == plans == [replace(one, number=n) for n, one in enumerate(plans, 1)]
+
+
 def test_a_batch_that_began_before_is_waited_for(lake: Path, declared: Callable[..., str]) -> None:
     service = declared()
     plans = Plans(open_objects(f"{lake}/_forebay/plans"), "games")
@@ -314,7 +325,7 @@ def test_who_has_a_large_share_of_a_table_is_not_erased_without_force(lake: Path
 def test_an_unknown_person_is_told(lake: Path, declared: Callable[..., str], tmp_path: Path) -> None:
     assert "nobody-9: no row of this person is kept" in failed(1, *command(lake, declared(), "nobody-9", "--yes"))
     assert newest_list(str(lake), "games") == ""
-    (tmp_path / "list").write_text(f"nobody-9\n\n{BEN}\n")
+    (tmp_path / "list").write_text(f"\ufeff{BEN}\r\n\r\nnobody-9\r\n")  # as Windows writes it
     status, _, said = given(command(lake, declared(), "--from", f"{tmp_path}/list", "--yes", "--now"), "")
     assert (status, "nobody-9: no row" in said, told(lake, BEN)) == (0, True, [])
     assert "cannot be read" in failed(2, *command(lake, declared(), "--from", f"{tmp_path}/none"))

@@ -234,6 +234,7 @@ class Killed(BaseException):
 
 def test_stopped_after_any_write_to_the_bucket_it_goes_on(bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
     make: Callable[[], Any] = landing.s3_client
+    other(bucket, "twice.json", BEN + ANNA, outcome="skipped")
     for allowed in range(20):
         left = [allowed]
 
@@ -254,10 +255,11 @@ def test_stopped_after_any_write_to_the_bucket_it_goes_on(bucket: Bucket, monkey
 
         monkeypatch.setattr(landing, "s3_client", dying)
         try:
-            bucket.erase("rewrite", *(["--now"] if allowed else []))
+            bucket.erase("rewrite", *(["--now"] if allowed else ["anna-4711", "--search-landing"]))
             break
         except Killed:
             continue
     assert allowed > 1
     assert (bucket.now("mixed.json"), bucket.versions("mixed.json"), bucket.now("only.json")) == (BEN, 1, None)
+    assert (bucket.now("twice.json"), not_read(bucket)[0]["objects"]) == (BEN, 0)
     assert gzip.decompress(bucket.now("packed.gz") or b"") == BEN

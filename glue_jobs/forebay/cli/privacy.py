@@ -183,10 +183,11 @@ def _persons(named: list[str], source: Path | None) -> list[str]:
     if source is None:
         return named
     try:
-        text = sys.stdin.read() if str(source) == "-" else source.read_text()
+        text = sys.stdin.read() if str(source) == "-" else source.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as why:
         raise InvalidConfiguration.one(f"--from {source}", f"cannot be read: {why}") from None
-    return [*named, *(line.strip() for line in text.splitlines() if line.strip())]
+    lines = text.removeprefix("\ufeff").splitlines()
+    return [*named, *(line.strip() for line in lines if line.strip())]
 
 
 def _must_be_erasable(outlook: Outlook, *, force: bool) -> None:

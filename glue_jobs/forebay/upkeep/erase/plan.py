@@ -76,13 +76,14 @@ class Erasures:
                 yield ErasePlan(**{**told, "tokens": tuple(told["tokens"])})
 
     def begin(self, plan: ErasePlan) -> ErasePlan:
-        """With a number of its own."""
-        plan = replace(plan, number=max((one.number for one in self.plans()), default=0) + 1)
-        self.keep(plan)
-        return plan
+        """With a number of its own, also where somebody else begins one at the same moment: what is done is noted by number."""
+        while True:
+            plan = replace(plan, number=max((one.number for one in self.plans()), default=0) + 1)
+            if self._store.write_once(_name_of(plan), _json(plan)):
+                return plan
 
     def keep(self, plan: ErasePlan) -> None:
-        self._store.write(f"{PLANS}/{plan.number:010}.json", _json(plan))
+        self._store.write(_name_of(plan), _json(plan))
 
     def done(self, plan: ErasePlan) -> dict[str, Done]:
         folder = f"{DONE}/{plan.number:010}/"
@@ -107,6 +108,10 @@ class Erasures:
 
     def keep_report(self, plan: ErasePlan, report: Mapping[str, Any]) -> None:
         self._store.write(f"{REPORTS}/{plan.number:010}.json", json.dumps(report, indent=1).encode())
+
+
+def _name_of(plan: ErasePlan) -> str:
+    return f"{PLANS}/{plan.number:010}.json"
 
 
 def _json(value: Any) -> bytes:
