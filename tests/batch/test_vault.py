@@ -20,9 +20,10 @@ from forebay.declaration.service import Service, parse_service
 from forebay.errors import Halt
 from forebay.operate.lake_view import LakeView
 from forebay.operate.person import vault_values
+from forebay.privacy import wrapping
 from forebay.privacy.keys import add_local_key
 from forebay.privacy.secret import make_secret, secret_at
-from forebay.privacy.vault import VALUES, wrapping_of
+from forebay.privacy.vault import VALUES, data_key, wrapping_of
 from tests.batch.world import Died, World, unread
 
 SERVICE = """
@@ -131,7 +132,12 @@ def test_no_key_is_in_any_plan_event_setting_log_or_object(
         made.append(token_bytes(count))
         return made[-1]
 
+    def derived(*of: Any) -> bytes:
+        made.append(data_key(*of))
+        return made[-1]
+
     monkeypatch.setattr("secrets.token_bytes", drawn)
+    monkeypatch.setattr(wrapping, "data_key", derived)
     world.answers = {"a.json": (line("anna", ANNA, game="a", n=1) + line("ben", BEN, game="a", n=99)).encode()}
     before = queries(world)
     world.try_batch(0, [world.file("a.json")])
@@ -144,7 +150,7 @@ def test_no_key_is_in_any_plan_event_setting_log_or_object(
     text = "\n".join(told).encode()
     stored = everything(tmp_path / "vault") + everything(Path(world.lake.removeprefix("file://")))
     keys = [key for key in made if len(key) == 32]
-    assert len(keys) > 2  # of the secret, and of two subjects
+    assert len(keys) > 3  # the secret, a wrapping key, and those of two subjects
     for key in keys:
         for spelt in (key, key.hex().encode(), key.hex().upper().encode(), b64encode(key), repr(key)[2:-1].encode()):
             assert spelt not in text

@@ -20,7 +20,7 @@ from forebay.operate.person import known_to_vault
 from forebay.privacy.keys import add_local_key, vault_key
 from forebay.privacy.secret import make_secret, secret_at
 from forebay.privacy.token import token_of
-from forebay.privacy.vault import key_data, value_data, values_of
+from forebay.privacy.vault import data_key, packed, value_data, values_of
 from forebay.privacy.wrapping import _made
 from forebay.upkeep.erase.plan import ErasePlan
 from forebay.upkeep.erase.vault import forget
@@ -49,10 +49,8 @@ def place(tmp_path: Path) -> Path:
     wrapping = _made(f"{tmp_path}/vault", vault_key(f"{tmp_path}/key"))
     token = token_of("anna", secret_at(f"{tmp_path}/secret"))
 
-    def sealed(content: bytes, key: bytes, data: str) -> bytes:
-        return b"n" * 12 + AESGCM(key).encrypt(b"n" * 12, content, data.encode())
-
-    key, email = b"k" * 32, value_data("studio", wrapping.name, "email")
+    key, bound_to = data_key(wrapping.plain, b"s" * 32, [token]), value_data("studio", wrapping.name).encode()
+    content = packed([("email", '"anna@example.org"')]).encode()
     row = {
         "at": datetime(2026, 1, 2, tzinfo=UTC),
         "service": "studio",
@@ -60,8 +58,8 @@ def place(tmp_path: Path) -> Path:
         "byte_offset": 7,
         "subjects": [token],
         "key_id": wrapping.name,
-        "key": sealed(key, wrapping.plain, key_data("studio", wrapping.name, token)),
-        "fields": [{"path": "email", "value": sealed(b'"anna@example.org"', key, email)}],
+        "salt": b"s" * 32,
+        "content": b"n" * 12 + AESGCM(key).encrypt(b"n" * 12, content, bound_to),
     }
     write_deltalake(values_of(f"{tmp_path}/vault"), pa.Table.from_pylist([row]))
     ledger = [{"file_id": "f1", "bucket": "landing", "key": "a.json"}]
@@ -169,7 +167,7 @@ def test_stopped_at_any_step_the_vault_forgets_in_the_end(place: Path, monkeypat
 
 
 def key_of_anna(place: Path) -> bytes:
-    return bytes(DeltaTable(values_of(f"{place}/vault")).to_pyarrow_table()["key"][0].as_py())
+    return bytes(DeltaTable(values_of(f"{place}/vault")).to_pyarrow_table()["salt"][0].as_py())
 
 
 def dying(effect: Callable[..., Any], left: list[int]) -> Callable[..., Any]:

@@ -6,7 +6,7 @@ import pytest
 
 from forebay.declaration.privacy import Privacy
 from forebay.errors import InvalidConfiguration
-from forebay.privacy.vault import must_lie_apart
+from forebay.privacy.vault import data_key, must_lie_apart, packed, unpacked
 
 
 def privacy(**places: str) -> Privacy:
@@ -37,3 +37,19 @@ def test_a_key_in_a_file_of_the_lake_is_refused() -> None:
 def test_they_may_be_neighbours() -> None:
     must_lie_apart(privacy(vault="s3://studio/lake-vault", secret="s3://studio/lake-secret"), "s3://studio/lake")
     must_lie_apart(privacy(vault="/data/vault", vault_key="/data/key"), "file:///data/lake")
+
+
+def test_a_data_key_is_of_its_wrapping_key_its_salt_and_its_subjects() -> None:
+    keys = {
+        data_key(wrapping, salt, subjects)
+        for wrapping in (b"w" * 32, b"v" * 32)
+        for salt in (b"s" * 32, b"t" * 32)
+        for subjects in (["anna"], ["ben"], ["anna", "ben"])
+    }
+    assert (len(keys), {len(key) for key in keys}) == (12, {32})
+
+
+def test_values_are_unpacked_as_they_stood_in_the_record() -> None:
+    stood = [('a."b"', '"x\ty"'), ("n", "1.50"), ("n", "true"), ("é", '"\\ud83d"')]
+    assert unpacked(packed(stood)) == [('a."b"', "x\ty"), ("n", 1.5), ("n", True), ("é", "\ud83d")]
+    assert unpacked(packed([])) == []

@@ -2,7 +2,7 @@
 
 In: rows as they come from the reader, with the column `personal`. Out: the same rows with `_vault` in its place, from which
 only who may decrypt with the vault's key gets anything; and the rows of the vault's table. Keys are values of columns, which no
-plan shows. Each value is bound to its service, path and wrapping key, and a data key to its subjects.
+plan shows. Values are bound to their service and wrapping key, and a data key to its subjects.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from forebay.privacy.vault import COLUMNS, key_data, value_data
+from forebay.privacy.vault import COLUMNS, value_data
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as Expression
@@ -30,37 +30,13 @@ def sealed(content: DataFrame, service: str) -> DataFrame:
     if "personal" not in content.columns:
         return content
     found = F.col("personal")
-    key_id = found["key_id"]
-
-    def encrypted(value: Expression, key: Expression, data: Expression) -> Expression:
-        return F.aes_encrypt(value.cast("binary"), key, F.lit("GCM"), F.lit("DEFAULT"), F.lit(""), data.cast("binary"))
-
-    def field(one: Expression) -> Expression:
-        data = _said(value_data(service, "%s", "%s"), key_id, one["path"])
-        return F.struct(one["path"].alias("path"), encrypted(one["value"], found["key"], data).alias("value"))
-
-    key = encrypted(
-        found["key"],
-        found["wrapping"],
-        _said(key_data(service, "%s", "%s"), key_id, F.array_join(found["subjects"], " ")),
+    bound_to = F.concat(F.lit(value_data(service, "")), found["key_id"]).cast("binary")
+    encrypted = F.aes_encrypt(
+        found["values"].cast("binary"), found["key"], F.lit("GCM"), F.lit("DEFAULT"), F.lit(""), bound_to
     )
-    vault = F.struct(
-        found["subjects"].alias("subjects"),
-        key_id.alias("key_id"),
-        key.alias("key"),
-        F.transform(found["fields"], field).alias("fields"),
-    )
+    kept = [found[name].alias(name) for name in ("subjects", "key_id", "salt")]
+    vault = F.struct(*kept, encrypted.alias("content"))
     return content.withColumn(SEALED, F.when(found.isNotNull(), vault)).drop("personal")
-
-
-def _said(template: str, *parts: Expression) -> Expression:
-    from pyspark.sql import functions as F
-
-    texts = template.split("%s")
-    pieces: list[Expression] = [F.lit(texts[0])]
-    for part, text in zip(parts, texts[1:], strict=True):
-        pieces += [part, F.lit(text)]
-    return F.concat(*pieces)
 
 
 def vault_rows(rows: DataFrame, shared: Mapping[str, Any]) -> DataFrame:

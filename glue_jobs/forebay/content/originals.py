@@ -1,4 +1,4 @@
-"""What personal values were: a column beside the records, on its way into the vault. It is plain, with the keys to encrypt it.
+"""What personal values were: a column beside the records, on its way into the vault. It is plain, with the key to encrypt it.
 
 In: batches of rows, and what stood in each record before it was treated. Out: the batches with `personal`. Whoever reads them
 encrypts the column before anything keeps a row (`batch.vaulted`). Values that tell nobody's name are not kept: nobody could ask
@@ -13,56 +13,40 @@ from itertools import accumulate, chain
 import pyarrow as pa
 
 from forebay.declaration.form import Form
-from forebay.privacy.text import Originals
 from forebay.privacy.wrapping import wrapping_key
 
 __all__ = ["COLUMN", "Original", "with_originals", "without_originals"]
 
-COLUMN = (
-    "personal struct<subjects: array<string>, key_id: string, wrapping: binary, key: binary, "
-    "fields: array<struct<path: string, value: string>>>"
-)
+COLUMN = "personal struct<subjects: array<string>, key_id: string, salt: binary, key: binary, values: string>"
 NAME = COLUMN.partition(" ")[0]
-_TEXTS = pa.list_(pa.string())
-_FIELD = pa.struct([("path", pa.string()), ("value", pa.string())])
 _KIND = pa.struct(
     [
-        ("subjects", _TEXTS),
+        ("subjects", pa.list_(pa.string())),
         ("key_id", pa.string()),
-        ("wrapping", pa.binary()),
+        ("salt", pa.binary()),
         ("key", pa.binary()),
-        ("fields", pa.list_(_FIELD)),
+        ("values", pa.string()),
     ]
 )
 
-Original = tuple[tuple[str, ...], Originals]
-"""The subjects of a record, and what stood in it."""
+Original = tuple[tuple[str, ...], str]
+"""The subjects of a record, and what stood in it, packed as the vault has it."""
 
 
 def with_originals(batch: pa.RecordBatch, found: Sequence[Original | None], form: Form) -> pa.RecordBatch:
     """`found` has something for each row, or None."""
-    kept = [one if one is not None and one[0] and one[1] else None for one in found]
+    kept = [one if one is not None and one[0] else None for one in found]
     if not any(kept):
         return without_originals(batch)
     mine = wrapping_key(form.vault, form.vault_key)
     subjects = [one[0] if one else () for one in kept]
-    fields = [one[1] if one else [] for one in kept]
-    flat = list(chain.from_iterable(fields))
+    keys = [mine.data_key(of) if of else (None, None) for of in subjects]
     columns = (
         _lists(subjects, pa.array(chain.from_iterable(subjects), pa.string())),
         pa.repeat(mine.name, len(kept)),
-        pa.repeat(pa.scalar(mine.plain, pa.binary()), len(kept)),
-        pa.array([mine.data_key(of) if of else None for of in subjects], pa.binary()),
-        _lists(
-            fields,
-            pa.StructArray.from_arrays(
-                [
-                    pa.array((path for path, _ in flat), pa.string()),
-                    pa.array((value for _, value in flat), pa.string()),
-                ],
-                fields=list(_FIELD),
-            ),
-        ),
+        pa.array([salt for _, salt in keys], pa.binary()),
+        pa.array([key for key, _ in keys], pa.binary()),
+        pa.array([one[1] if one else None for one in kept], pa.string()),
     )
     is_null = pa.array([one is None for one in kept])
     return _with(batch, pa.StructArray.from_arrays(columns, fields=list(_KIND), mask=is_null))

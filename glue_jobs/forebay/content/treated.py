@@ -25,9 +25,10 @@ from forebay.declaration.form import EXPLODED, PARENT, Form, Keys
 from forebay.declaration.personal import PersonalField, of_elements, of_surrounded
 from forebay.privacy.erased import erased_at
 from forebay.privacy.secret import secret_at
-from forebay.privacy.subject import may_be_of, subject_paths, subject_tokens
+from forebay.privacy.subject import may_be_of, subject_paths, subject_tokens, tokens_in
 from forebay.privacy.swift import Swift, swift_of
 from forebay.privacy.text import Originals, pattern_of, treated_text
+from forebay.privacy.vault import packed
 
 __all__ = ["NOT_KEPT", "treated_documents", "treated_records", "treated_rows"]
 
@@ -100,17 +101,20 @@ def treated_documents(
         return texts
     found = pc.filter(texts, named).to_pylist()
     secret = secret_at(form.secret) if form.secret else b""
-    record, element = _Treating.of(of_record), _Treating.of(of_element)
+    paths = () if originals is None else _subject_paths(form)
+    record, element = _Treating.of(of_record, paths), _Treating.of(of_element, paths)
     treating = [element if MARK in text else record for text in found] if element is not record else repeat(record)
     if originals is None:
         treated = [how.treated(text, secret) for how, text in zip(treating, found, strict=False)]
     else:
-        treated, paths = [], _subject_paths(form)
+        treated, told = [], Originals()
         for row, how, text in zip(pc.indices_nonzero(named).to_pylist(), treating, found, strict=False):
-            told = Originals()
+            told.forget()
             treated.append(how.treated(text, secret, told))
             if told:
-                originals[row] = (tuple(sorted(subject_tokens(text, paths, secret))), told)
+                values = told.subjects
+                subjects = subject_tokens(text, paths, secret) if values is None else tokens_in(values, secret)
+                originals[row] = (tuple(sorted(subjects)), packed(told))
     return pc.replace_with_mask(texts, named, pa.array(treated, pa.string()))
 
 
@@ -123,8 +127,8 @@ class _Treating:
 
     @classmethod
     @lru_cache(maxsize=100)
-    def of(cls, fields: tuple[PersonalField, ...]) -> _Treating:
-        return cls(fields, swift_of(fields))
+    def of(cls, fields: tuple[PersonalField, ...], subject: tuple[Keys, ...]) -> _Treating:
+        return cls(fields, swift_of(fields, subject))
 
     def treated(self, text: str, secret: bytes, originals: Originals | None = None) -> str:
         try:

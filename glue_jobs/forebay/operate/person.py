@@ -6,7 +6,6 @@ empty answer. What this account may not read or decrypt is `InvalidConfiguration
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from datetime import datetime
@@ -21,7 +20,7 @@ from forebay.operate.lake_view import LakeView, quoted
 from forebay.privacy.keys import VaultKey, vault_key
 from forebay.privacy.secret import secret_at
 from forebay.privacy.token import token_of
-from forebay.privacy.vault import VALUES, key_data, value_data
+from forebay.privacy.vault import VALUES, data_key, unpacked, value_data
 from forebay.privacy.wrapping import opened
 
 __all__ = ["VaultValue", "known_to_vault", "vault_values", "vaulted"]
@@ -57,7 +56,7 @@ def vault_values(view: LakeView, service: Service, subject: str, *, key: VaultKe
     wrapping = lru_cache(maxsize=None)(lambda name: opened(declared.vault, name, key))
     files = _files(view, {row["file_id"] for row in rows})
     return [
-        VaultValue(path, json.loads(value), files.get(row["file_id"], row["file_id"]), row["byte_offset"], row["at"])
+        VaultValue(path, value, files.get(row["file_id"], row["file_id"]), row["byte_offset"], row["at"])
         for row in rows
         for path, value in _values(row, wrapping(row["key_id"]))
     ]
@@ -83,11 +82,9 @@ def _of(service: Service, tokens: Collection[str]) -> str:
     return f"service = {quoted(service.name)} and ({named})"
 
 
-def _values(row: dict[str, Any], wrapping: bytes) -> Iterator[tuple[str, str]]:
-    service, key_id = row["service"], row["key_id"]
-    key = _decrypted(row["key"], wrapping, key_data(service, key_id, " ".join(row["subjects"])))
-    for field in row["fields"]:
-        yield field["path"], _decrypted(field["value"], key, value_data(service, key_id, field["path"])).decode()
+def _values(row: dict[str, Any], wrapping: bytes) -> list[tuple[str, Any]]:
+    key = data_key(wrapping, row["salt"], row["subjects"])
+    return unpacked(_decrypted(row["content"], key, value_data(row["service"], row["key_id"])).decode())
 
 
 def _decrypted(content: bytes, key: bytes, data: str) -> bytes:

@@ -18,7 +18,7 @@ from forebay.privacy.swift import Swift, swift_of
 from forebay.privacy.text import spelt_so
 from forebay.privacy.token import remembered_token
 
-__all__ = ["may_be_of", "subject_paths", "subject_tokens", "values_at"]
+__all__ = ["may_be_of", "subject_paths", "subject_tokens", "tokens_in", "values_at"]
 
 
 class _Members(list[Any]):
@@ -40,12 +40,17 @@ def subject_tokens(text: str, paths: Sequence[Keys], secret: bytes) -> set[str]:
     """None of a text that is no JSON object."""
     swift = _swift_of(tuple(paths))
     if swift is not None and (values := swift.values(text)) is not None:
-        return {remembered_token(value.strip('"'), secret) for value in values if value != "null"}
+        return tokens_in(values, secret)
     try:
         record = _DECODER.decode(text)
     except (ValueError, RecursionError):
         return set()
     return {remembered_token(value, secret) for path in paths for value in values_at(record, path)}
+
+
+def tokens_in(values: Iterable[str], secret: bytes) -> set[str]:
+    """Of what stood in the subject's fields: JSON of no object or array, without a backslash."""
+    return {remembered_token(value.strip('"'), secret) for value in values if value != "null"}
 
 
 def may_be_of(text: str, subject: Keys, tokens: Collection[str], secret: bytes) -> bool:

@@ -7,6 +7,7 @@ all of them, each is meant, and its value is replaced where it stands. `text` is
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 from dataclasses import dataclass
@@ -14,8 +15,9 @@ from functools import lru_cache
 from json.scanner import make_scanner
 from typing import Any, cast
 
+from forebay.declaration.form import Keys
 from forebay.declaration.personal import ANY_KEY, Become, PersonalField
-from forebay.privacy.text import Level, Originals, level_of, spelt_so
+from forebay.privacy.text import MOST_SHAPES, Level, Originals, level_of, spelt_so
 from forebay.privacy.value import treated_value
 
 __all__ = ["Swift", "swift_of"]
@@ -30,12 +32,17 @@ _BLANKS = re.compile(f"[{BLANK}]*")
 @dataclass(frozen=True)
 class Swift:
     """Made once for many records. `pattern` has a group for the value of each last key; `become` is what the values of each
-    become, from 1."""
+    become, from 1. `subject` are the paths of the subject, where all of them are among the fields."""
 
     pattern: re.Pattern[str]
     become: tuple[Become, ...]
     group_of: dict[tuple[str, ...], int]
     level: Level
+    subject: frozenset[Keys] = frozenset()
+    roles: dict[tuple[int, ...], dict[int, tuple[str, bool]] | None] = dataclasses.field(
+        default_factory=dict, compare=False
+    )
+    """Of fields that were meant together, by their ids: `level` keeps them."""
 
     def treated(self, text: str, secret: bytes = b"", originals: Originals | None = None) -> str | None:
         there = self._there(text)
@@ -61,15 +68,34 @@ class Swift:
 
     def _told(self, found: list[re.Match[str]], meant: list[PersonalField], originals: Originals) -> bool:
         """False where two fields share a key: of keys that stand twice, the parsed record has another order."""
+        known = tuple(map(id, meant))
+        if known not in self.roles:
+            if len(self.roles) >= MOST_SHAPES:
+                self.roles.clear()
+            self.roles[known] = self._roles_of(meant)
+        if (roles := self.roles[known]) is None:
+            return False
+        subjects = []
+        for one in found:
+            group = one.lastindex or 0
+            value, (label, is_subject) = one[group], roles[group]
+            if label and value != "null":
+                originals.append((label, value))
+            if is_subject:
+                subjects.append(value)
+        if self.subject:
+            originals.subjects = subjects
+        return True
+
+    def _roles_of(self, meant: list[PersonalField]) -> dict[int, tuple[str, bool]] | None:
+        """By group: how the vault calls the field, if it is for the vault, and whether it is the subject."""
         field_of = dict[int, PersonalField]()
         for field in meant:
             if field_of.setdefault(self.group_of[field.path], field) is not field:
-                return False
-        for one in found:
-            group = one.lastindex or 0
-            if field_of[group].vault and one[group] != "null":
-                originals.append((field_of[group].label, one[group]))
-        return True
+                return None
+        return {
+            group: (field.label if field.vault else "", field.path in self.subject) for group, field in field_of.items()
+        }
 
     def _replaced(self, text: str, found: list[re.Match[str]], secret: bytes) -> str:
         kept, at = "", 0
@@ -95,8 +121,8 @@ def _without_comma(kept: str, text: str, end: int) -> tuple[str, int]:
 
 
 @lru_cache(maxsize=100)
-def swift_of(fields: tuple[PersonalField, ...]) -> Swift | None:
-    """None where keys alone tell nothing."""
+def swift_of(fields: tuple[PersonalField, ...], subject: tuple[Keys, ...] = ()) -> Swift | None:
+    """None where keys alone tell nothing. `subject` are its paths, if somebody wants to know what stands there."""
     become: dict[str, Become] = {}
     spelling: dict[PersonalField, str] = {}
     for field in fields:
@@ -109,7 +135,8 @@ def swift_of(fields: tuple[PersonalField, ...]) -> Swift | None:
     keys = "|".join(rf"{spelt}\s*:\s*({SCALAR})" for spelt in become)
     group = {spelt: number for number, spelt in enumerate(become, 1)}
     group_of = {field.path: group[spelt] for field, spelt in spelling.items()}
-    return Swift(re.compile(f'"(?:{keys})'), ("dropped", *become.values()), group_of, level_of(fields))
+    found = frozenset(subject) if group_of.keys() >= set(subject) else frozenset()
+    return Swift(re.compile(f'"(?:{keys})'), ("dropped", *become.values()), group_of, level_of(fields), found)
 
 
 @lru_cache(maxsize=1)
@@ -128,10 +155,8 @@ def _find(value: Any, level: Level, meant: list[PersonalField]) -> None:
             _find(element, level, meant)
     if not isinstance(value, dict):
         return
-    for key, inner in value.items():
-        below = level.below(key)
-        if below is None:
-            continue
+    for key, below in level.of_object(tuple(value)):
+        inner = value[key]
         if below.field is None:
             _find(inner, below, meant)
         elif isinstance(inner, (dict, list)):

@@ -30,7 +30,9 @@ def treated_value(text: str, become: Become, secret: bytes = b"") -> str:
         return text
     if become == "masked":
         return f'"{MASK}"'
-    value = _DECODER.decode(text) if text.startswith('"') else text
+    value = text
+    if text.startswith('"'):
+        value = text[1:-1] if "\\" not in text else _DECODER.decode(text)
     kept = remembered_token(value, secret) if become == "token" else _truncated(value)
     return text if kept == value else f'"{kept}"'
 

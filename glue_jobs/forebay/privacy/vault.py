@@ -2,33 +2,49 @@
 
 In: the address of a vault. Out: where what lies in it, once. It has one table, and one object for each wrapping key:
 
-* `values`, a Delta table: one row for each record that had personal values and tells whose it is. `key` is the data key of its
-  subjects, encrypted by the wrapping key `key_id`; `fields` are the values, each encrypted by that data key. Where a record
-  went, and whether it was retried since, changes nothing here: `file_id` and `byte_offset` are what it is known by.
+* `values`, a Delta table: one row for each record that had personal values and tells whose it is. The wrapping key `key_id` and
+  `salt` give the data key of its subjects; `content` are the values, encrypted by that. Where a record went, and whether it was
+  retried since, changes nothing here: `file_id` and `byte_offset` are what it is known by.
 * `wrapping/<key_id>.json`: a wrapping key, encrypted by the key that the declarations name (`keys`).
 
-Whoever is forgotten is so by deleting the rows of `values` whose `subjects` have his token, key and values in one, and by
+Whoever is forgotten is so by deleting the rows of `values` whose `subjects` have his token, salt and values in one, and by
 removing the data files that held them.
 """
 
 from __future__ import annotations
+
+import hmac
+import json
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Any
 
 from forebay.address import overlap
 from forebay.declaration.privacy import Privacy
 from forebay.errors import InvalidConfiguration
 from forebay.privacy.keys import is_local
 
-__all__ = ["COLUMNS", "VALUES", "key_data", "must_lie_apart", "value_data", "values_of", "wrapping_of"]
+__all__ = [
+    "COLUMNS",
+    "VALUES",
+    "data_key",
+    "must_lie_apart",
+    "packed",
+    "unpacked",
+    "value_data",
+    "values_of",
+    "wrapping_of",
+]
 
 VALUES = "values"
 WRAPPING = "wrapping"
 
 COLUMNS = (
     "day date, at timestamp, service string, generation string, batch long, file_id string, byte_offset long, "
-    "subjects array<string>, key_id string, key binary, fields array<struct<path: string,value: binary>>"
+    "subjects array<string>, key_id string, salt binary, content binary"
 )
-"""`subjects` are tokens (`subject.subject_tokens`), mostly one. A path is as the declarations have it, joined by dots. What is
-encrypted is 12 bytes of nonce, the ciphertext, and 16 bytes of tag: AES-256-GCM."""
+"""`subjects` are tokens (`subject.subject_tokens`), mostly one. `content` is 12 bytes of nonce, the ciphertext, and 16 bytes of
+tag: AES-256-GCM. Decrypted it is `packed`."""
 
 
 def must_lie_apart(privacy: Privacy, lake: str) -> None:
@@ -51,12 +67,24 @@ def wrapping_of(vault: str) -> str:
     return f"{vault.rstrip('/')}/{WRAPPING}"
 
 
-def value_data(service: str, key_id: str, path: str) -> str:
-    """What a value is bound to (GCM's associated data). The table is not in it: no table is known yet where a value is
+def value_data(service: str, key_id: str) -> str:
+    """What values are bound to (GCM's associated data). The table is not in it: no table is known yet where a value is
     encrypted, and a record that is retried may go to another one."""
-    return f"value/{service}/{key_id}/{path}"
+    return f"values/{service}/{key_id}"
 
 
-def key_data(service: str, key_id: str, subjects: str) -> str:
-    """What a data key is bound to; subjects with a space between."""
-    return f"key/{service}/{key_id}/{subjects}"
+def data_key(wrapping: bytes, salt: bytes, subjects: Iterable[str]) -> bytes:
+    """Of these subjects alone, and of nobody who has not both the wrapping key and the salt: HMAC-SHA256 as a KDF."""
+    return hmac.digest(wrapping, b"data key\0" + salt + " ".join(subjects).encode(), "sha256")
+
+
+def packed(originals: Iterable[tuple[str, str]]) -> str:
+    """Values with their paths, as the declarations have these, joined by dots. A value is the JSON that stood in the record."""
+    return "[" + ",".join(f"[{_quoted(path)},{value}]" for path, value in originals) + "]"
+
+
+def unpacked(content: str) -> list[tuple[str, Any]]:
+    return [(path, value) for path, value in json.loads(content, strict=False)]
+
+
+_quoted = lru_cache(maxsize=1000)(json.dumps)

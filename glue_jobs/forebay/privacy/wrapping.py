@@ -1,4 +1,4 @@
-"""Wrapping keys: a task encrypts data keys with one for an hour, and stores it, encrypted, before anything that needs it.
+"""Wrapping keys: a task makes data keys from one for an hour, and stores it, encrypted, before anything that needs it.
 
 In: a vault and the key that the declarations name. Out: wrapping keys. A key that a task stored and never used is harmless.
 `encrypt_again` may be interrupted, and be said again: it goes on where it was.
@@ -17,32 +17,36 @@ from threading import Lock
 
 from forebay.errors import Halt
 from forebay.lake.objects import Objects, open_objects
-from forebay.privacy.keys import KEY_BYTES, VaultKey, vault_key
-from forebay.privacy.vault import wrapping_of
+from forebay.privacy.keys import VaultKey, vault_key
+from forebay.privacy.vault import data_key, wrapping_of
 
 __all__ = ["WrappingKey", "encrypt_again", "is_interrupted", "opened", "wrapping_key"]
 
 LASTS_S = 3600
 """Of a process's work, that one key wraps: KMS is asked once an hour by each."""
+SALT_BYTES = 16
 MOST_SUBJECTS = 100_000
 ROTATION = "rotation.json"
 
 
 @dataclass
 class WrappingKey:
-    """Plain, in the memory of one process. `data_keys` are those that it made, one for each set of subjects."""
+    """Plain, in the memory of one process, which it never leaves. `data_keys` are those that it gave, with their salts: one for
+    each set of subjects."""
 
     name: str
     plain: bytes = field(repr=False)
     until: float
-    data_keys: dict[tuple[str, ...], bytes] = field(default_factory=dict, repr=False)
+    data_keys: dict[tuple[str, ...], tuple[bytes, bytes]] = field(default_factory=dict, repr=False)
 
-    def data_key(self, subjects: tuple[str, ...]) -> bytes:
+    def data_key(self, subjects: tuple[str, ...]) -> tuple[bytes, bytes]:
+        """With its salt."""
         found = self.data_keys.get(subjects)
         if found is None:
             if len(self.data_keys) >= MOST_SUBJECTS:
                 self.data_keys.clear()
-            found = self.data_keys[subjects] = secrets.token_bytes(KEY_BYTES)
+            salt = secrets.token_bytes(SALT_BYTES)
+            found = self.data_keys[subjects] = data_key(self.plain, salt, subjects), salt
         return found
 
 
