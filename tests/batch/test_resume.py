@@ -90,6 +90,21 @@ def test_a_file_that_reads_differently_after_rows_of_it_stand_halts() -> None:
         resumed(plan("loaded"), [replace(end("loaded"), documents=10)], other, frozenset({"alpha"}))
 
 
+def late(now: ReadOutcome) -> Resumed:
+    """All rows stand, and the vault has none of the originals."""
+    return resumed(plan("loaded"), [end(now)], (), frozenset(ORDER), vault_waits=True)
+
+
+def test_a_file_whose_rows_stand_all_is_read_again_for_the_vault_or_told_as_lost() -> None:
+    with pytest.raises(Halt, match=r"its values for the vault follow"):
+        late("denied")
+    gone = late("missing")
+    (entry,) = entries_of(gone.plan.ends, gone.plan.fates)
+    assert (entry.outcome, entry.reason, entry.records) == ("loaded", "gone-midway", 10)
+    assert "its personal fields" in (entry.detail or "")
+    assert (gone.lost, gone.usable) == ({FILE: 10}, frozenset())
+
+
 def test_a_duplicate_whose_first_copy_is_gone_is_written_where_its_table_is_still_to_come() -> None:
     """Alpha has the first copy, and keeps it; beta would have none."""
     drop = {"fate": "drop", "violated": ("_duplicate",)}

@@ -41,7 +41,7 @@ def version(n: int) -> LandedFile:
 class Tables:
     """In the place of `Writing`: which files' rows came to the one table, and which left it."""
 
-    late = None
+    late, vault_waits = None, False
     generation, began_at, txn, shared = "g", AT, Txn("a", 7), {"service": "studio", "generation": "g", "batch": 7}
 
     def __init__(self) -> None:

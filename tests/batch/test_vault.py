@@ -172,6 +172,26 @@ def test_a_driver_that_dies_after_any_commit_leaves_each_value_once(world: World
     assert held(world, "ben") == of("ben", BEN)
 
 
+def test_a_file_that_cannot_be_read_again_waits_for_the_vault_and_one_that_is_gone_is_told(world: World) -> None:
+    """The driver died right before the vault got the batch, when everything else had it."""
+    content = line("anna", ANNA, game="a", n=1).encode()
+    world.answers = {"a.json": content}
+    with pytest.raises(Died):
+        world.try_batch(0, [world.file("a.json")], dies_after=2)  # the verdicts, and the table
+    world.answers = {"a.json": unread("denied")}
+    with pytest.raises(Halt, match="its values for the vault follow"):
+        world.try_batch(0, [world.file("a.json")])
+    world.answers = {"a.json": unread("missing")}
+    world.try_batch(0, [world.file("a.json")])
+    assert held(world, "anna") == []
+    (row,) = LakeView(world.lake).query("_forebay/ledger", "select reason, records from t")
+    assert row == {"reason": "gone-midway", "records": 1}
+    world.answers = {"a.json": content}
+    world.try_batch(1, [world.file("a.json")])
+    assert held(world, "anna") == of("anna", ANNA)
+    assert len(LakeView(world.lake).query("a", "select n from t")) == 1
+
+
 def test_values_of_another_version_take_the_place_of_those_before(world: World) -> None:
     world.answers = {"a.json-1": line("anna", ANNA, game="a", n=1).encode()}
     world.answers |= {"a.json-2": line("ben", BEN, game="a", n=1).encode()}

@@ -317,7 +317,8 @@ class Batch:
         """The plan to go by, durable before anything is written."""
         if earlier is not None and done:
             made_room_for = {one.by.file_id for one in split.superseded if one.tables.keys() & done}
-            going = resumed(earlier, read.ends, read.fates, done, made_room_for)
+            vault_waits = writing.vault_waits
+            going = resumed(earlier, read.ends, read.fates, done, made_room_for, vault_waits=vault_waits)
             if going.plan != earlier:
                 self.plans.change(going.plan)
                 self.tell_lost(going.lost, earlier.batch)

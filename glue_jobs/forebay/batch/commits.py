@@ -26,6 +26,7 @@ from forebay.lake.log.commit import rows_of_transaction
 from forebay.lake.objects import open_objects
 from forebay.landed_file import LandedFile
 from forebay.ledger.versions import Superseded, standing
+from forebay.privacy.vault import values_of
 from forebay.table.commit import Txn
 from forebay.table.destination import Appended, AppendResult, Destination, Failed, Skipped
 from forebay.table.fan_out import append, append_from_driver
@@ -67,6 +68,12 @@ class Commits:
         """Of these tables, and of what is kept beside them, those that have this batch's commit."""
         names = {*tables, QUARANTINE, PARKED}
         return frozenset(name for name in names if self.logs.has(table_path(self.lake, name), self.txn, again=True))
+
+    @property
+    def vault_waits(self) -> bool:
+        """Whether there is a vault that has nothing of this batch. It has nothing of a batch without originals, either."""
+        vault = self.service.privacy.vault if self.service.privacy else ""
+        return bool(vault) and not self.logs.has(values_of(vault), self.txn, again=True)
 
     def unwritten_before(self) -> dict[str, str]:
         """Tables whose rows went to the quarantine when this very batch was tried before: they must not be written as well."""

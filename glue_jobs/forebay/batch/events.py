@@ -188,7 +188,8 @@ RecordsQuarantined: type[ByReason] = make_dataclass(
 
 @dataclass(frozen=True, kw_only=True)
 class RecordsLost(Event):
-    """An object was deleted after some of its rows were written and before the others were. What is in stays."""
+    """An object was deleted after some of its rows were written and before the others were; or before the vault had what its
+    personal fields were. What is in stays."""
 
     level: ClassVar[str] = "error"
 

@@ -5,7 +5,7 @@ files whose rows, as read now, may be used. `Halt` names a file of which a part 
 
 * The file reads as before: its rows go where they are still missing.
 * It reads as before, but a record is no duplicate any more, since the file of the first copy is gone: the same.
-* All its rows stand already: nothing more is needed of it.
+* All its rows stand already: nothing more is needed of it, unless the vault is still to get what its personal fields were.
 * None of its rows stand: it ends as it reads now, so it comes back another time, whole.
 * None stand, the object is gone for good, and rows of an earlier version have made room for it already: these are gone, too,
   and the ledger says what was lost.
@@ -15,7 +15,7 @@ files whose rows, as read now, may be used. `Halt` names a file of which a part 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from forebay.batch.accounting import Fate
@@ -57,9 +57,12 @@ def resumed(
     fates: Sequence[Fate],
     done: frozenset[str],
     made_room_for: Collection[str] = (),
+    *,
+    vault_waits: bool = False,
 ) -> Resumed:
     """`done` are the tables, by name, that have the commit of this batch; with `QUARANTINE` and `PARKED`. `made_room_for` are
-    files for which rows of earlier versions left a table in one of these commits."""
+    files for which rows of earlier versions left a table in one of these commits. `vault_waits`: there is a vault, and it has
+    not."""
     now, then, today = {end.file.file_id: end for end in ends}, rows_by_file(plan.fates), rows_by_file(fates)
     usable: set[str] = set()
     changed_ends: list[FileEnd] = []
@@ -75,11 +78,11 @@ def resumed(
                 end, his = replace(found, lines_before={}), list(today.get(file_id, ())) if found.lands else []
                 usable |= {file_id} if found.lands else set()
             else:
-                end, his = _otherwise(end, his, found, done)
+                end, his = _otherwise(end, his, found, done, vault_waits=vault_waits)
         changed_ends.append(end)
         changed_fates += his
     lost = {
-        then.file: _records(then) - _records(end)
+        then.file: _records(then) - _records(end) or _rows(_kept(plan.fates, then.file.file_id))
         for then, end in zip(plan.ends, changed_ends, strict=True)
         if end.reason == GONE_MIDWAY != then.reason
     }
@@ -113,11 +116,21 @@ def _is_past(fate: Fate, done: frozenset[str]) -> bool:
     return _stands(replace(fate, fate="write") if fate.fate == "drop" else fate, done)
 
 
-def _otherwise(then: FileEnd, fates: Sequence[Fate], now: FileEnd, done: frozenset[str]) -> tuple[FileEnd, list[Fate]]:
+def _kept(fates: Iterable[Fate], file_id: str) -> list[Fate]:
+    return [fate for fate in fates if fate.file_id == file_id and fate.fate != "drop"]
+
+
+def _otherwise(
+    then: FileEnd, fates: Sequence[Fate], now: FileEnd, done: frozenset[str], *, vault_waits: bool
+) -> tuple[FileEnd, list[Fate]]:
     """What becomes of a file of which rows stand, and that reads otherwise now."""
     stand = [fate for fate in fates if _stands(fate, done)]
     if all(_stands(fate, done) or fate.fate == "drop" for fate in fates):
-        return then, list(fates)
+        if not vault_waits:
+            return then, list(fates)
+        if _is_gone(now):
+            detail = f"what its personal fields were is lost, if there was any: S3 no longer has it ({now.reason})"
+            return replace(then, reason=GONE_MIDWAY, detail=detail), list(fates)
     lost = sum(fate.rows for fate in fates if fate not in stand and fate.fate != "drop")
     where = ", ".join(sorted({fate.table or fate.fate for fate in stand})[:5])
     if _is_gone(now):
@@ -132,9 +145,10 @@ def _otherwise(then: FileEnd, fates: Sequence[Fate], now: FileEnd, done: frozens
             f"{_records(now)} now), and rows of it are in the lake already: start the code and the limits "
             "that began the batch; nothing was marked as done"
         )
+    what = f"its other {lost} records" if lost else "its values for the vault"
     raise Halt(
         f"rows of {then.file.uri} are in {where} already, but S3 does not give it now ({now.outcome}: "
-        f"{now.detail}): mend that and start again, and its other {lost} records follow; nothing was marked as done"
+        f"{now.detail}): mend that and start again, and {what} follow; nothing was marked as done"
     )
 
 
