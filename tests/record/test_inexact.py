@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from forebay.record import inexact
 from forebay.record.inexact import inexact_in
 from forebay.record.number import NEGATIVE_ZERO, is_exact
 
@@ -50,8 +51,12 @@ FRACTIONS = st.from_regex(r"-?(0|[1-9][0-9]{0,20})(\.[0-9]{1,40})?([eE][+-]?[0-9
 )
 
 
+@pytest.mark.parametrize("block_bytes", [1, 100, inexact.BLOCK_BYTES])
 @pytest.mark.parametrize("around", ['{"a":%s}', '{"a" : [1,\t%s\n,"x"]}', '{"a":{"b": %s }}', '{"a":[%s,0.5]}'])
-def test_only_numbers_that_would_change_are_found(around: str) -> None:
+def test_only_numbers_that_would_change_are_found(
+    around: str, block_bytes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(inexact, "BLOCK_BYTES", block_bytes)
     records = [around % number for number in (*EXACT, *INEXACT, *OTHERS)]
     expected = range(len(EXACT), len(EXACT) + len(INEXACT))
     assert inexact_in(pa.array(records)) == list(expected)

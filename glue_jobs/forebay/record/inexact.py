@@ -18,6 +18,8 @@ __all__ = ["inexact_in"]
 
 LONGEST = 32
 """A number of more characters counts as inexact. It might have zeros at its end, but nobody writes those."""
+BLOCK_BYTES = 1 << 19
+"""So much text is searched at a time: what is made of it stays in the processor's cache."""
 MARGIN = np.zeros(LONGEST + 2, np.uint8)
 DOT, MINUS, ZERO = b".-0"
 BEFORE_A_NUMBER = np.isin(np.arange(256), list(b":[, \t\r\n0123456789"))
@@ -26,9 +28,16 @@ BEFORE_A_NUMBER = np.isin(np.arange(256), list(b":[, \t\r\n0123456789"))
 
 def inexact_in(texts: pa.StringArray) -> list[int]:
     offsets = np.frombuffer(texts.buffers()[1], np.int32, len(texts) + 1, texts.offset * 4)
-    text = np.frombuffer(texts.buffers()[2] or b"", np.uint8)[offsets[0] : offsets[-1]]
+    each = max(1, len(texts) * BLOCK_BYTES // max(1, int(offsets[-1] - offsets[0])))
+    text = np.frombuffer(texts.buffers()[2] or b"", np.uint8)
+    blocks = (offsets[at : at + each + 1] for at in range(0, len(texts), each))
+    found = [_inexact_among(text[block[0] : block[-1]], block - block[0]) for block in blocks]
+    return [at + n * each for n, some in enumerate(found) for at in some]
+
+
+def _inexact_among(text: Any, offsets: Any) -> list[int]:
     places = _Numbers(text).inexact() - len(MARGIN)
-    found: list[int] = np.unique(np.searchsorted(offsets - offsets[0], places, "right") - 1).tolist()
+    found: list[int] = np.unique(np.searchsorted(offsets, places, "right") - 1).tolist()
     return found
 
 
@@ -53,8 +62,8 @@ class _Numbers:
     def _fractions(self) -> Any:
         """Of more digits than any double holds; so there are eight before the dot or behind it."""
         dots = np.flatnonzero(self.text == DOT)
-        dots = dots[self.is_digit[dots - 1] & self.is_digit[dots + 1]]
         dots = dots[self.is_digit[dots - 8] | self.is_digit[dots + 8]]
+        dots = dots[self.is_digit[dots - 1] & self.is_digit[dots + 1]]
         starts, ends = dots - self._digits_before(dots), dots + 1 + self._digits_from(dots + 1)
         long = (ends - starts - 1 > EXACT_DIGITS) & ~self.is_exponent[ends]
         return np.stack((starts[long], ends[long]))
@@ -94,8 +103,10 @@ class _Numbers:
 
 
 def _count(digits: Any) -> Any:
-    """Up to the first that is none."""
-    return np.where(digits.all(axis=1), LONGEST, digits.argmin(axis=1))
+    """Up to the first that is none. One is there, so none at the first place means that all are."""
+    counts = digits.argmin(axis=1)
+    counts[counts == 0] = LONGEST
+    return counts
 
 
 def _is_kept(number: str) -> bool:
