@@ -63,6 +63,17 @@ WRITTEN: dict[str, tuple[Any, str]] = {
     "an object": (pa.array([{"a": 1, "b": [{"c": None}]}]), '{"a":1,"b":[{"c":null}]}'),
     "a map": (pa.array([[("k", 1.5)]], pa.map_(pa.string(), pa.float64())), '{"k":1.5}'),
     "a map of numbers": (pa.array([[(7, "x")]], pa.map_(pa.int32(), pa.string())), '{"7":"x"}'),
+    "a map of doubles": (pa.array([[(0.5, "x")]], pa.map_(pa.float64(), pa.string())), '{"0.5":"x"}'),
+    "a map of bytes": (pa.array([[(b"\xff\x00", 1)]], pa.map_(pa.binary(), pa.int64())), '{"/wA=":1}'),
+    "a map of moments": (
+        pa.array([[(MOMENT, 1)]], pa.map_(pa.timestamp("us", "UTC"), pa.int64())),
+        '{"2026-11-22T10:30:00.123456Z":1}',
+    ),
+    "a map of uuids": (
+        pa.MapArray.from_arrays([0, 1], pa.array([bytes(15) + b"\xff"], pa.uuid()), pa.array([1])),
+        '{"00000000-0000-0000-0000-0000000000ff":1}',
+    ),
+    "a map with a quote in a key": (pa.array([[('a"b', 1)]], pa.map_(pa.string(), pa.int64())), '{"a\\"b":1}'),
 }
 
 
@@ -70,6 +81,12 @@ WRITTEN: dict[str, tuple[Any, str]] = {
 def test_a_value_is_the_one_that_was_written(value: Any, text: str) -> None:
     (row,) = read_parquet(file_of({"v": value})).documents
     assert row.value == f'{{"v":{text}}}'
+
+
+def test_a_map_by_lists_or_objects_has_no_json() -> None:
+    keys = pa.array([[1, 2]])
+    end = read_parquet(file_of({"m": pa.MapArray.from_arrays([0, 1], keys, pa.array([1]))})).files["a.parquet"]
+    assert (end.reason, "are not read" in str(end.detail)) == ("wrong-format", True)
 
 
 def test_moments_of_int96_are_those_that_were_written_in_all_years() -> None:

@@ -165,16 +165,17 @@ def uuid_of(value: bytes) -> str:
 
 
 def _objects(maps: Any) -> Any:
-    kind = maps.type.key_type
-    if any(fits(kind) for fits in _TEXT):
-        keys = json_of(maps.keys)
-    elif any(fits(kind) for fits in (*_PLAIN_TEXT, *_QUOTED_TEXT)):
-        keys = quoted(_text(maps.keys))
-    else:
-        raise Wordless(maps.type)
-    members = pc.binary_join_element_wise(keys, json_of(maps.items), b":")
+    members = pc.binary_join_element_wise(_keys(maps), json_of(maps.items), b":")
     offsets = maps.offsets.to_numpy()
     return _enclosed(b"{", members, pa.array(offsets[1:] - offsets[:-1]), b"}")
+
+
+def _keys(maps: Any) -> Any:
+    """What is no text in JSON, such as a number, becomes one."""
+    keys = json_of(maps.keys)
+    if pc.any(pc.match_substring_regex(keys, r"^[{\[]")).as_py():
+        raise Wordless(maps.type)
+    return pc.if_else(pc.starts_with(keys, b'"'), keys, quoted(keys))
 
 
 def _enclosed(opening: bytes, elements: Any, lengths: Any, closing: bytes) -> Any:
