@@ -14,6 +14,15 @@ final class JsonText {
   /** What is nested deeper is refused, as Spark's own parser refuses it. */
   private static final int DEEPEST = 1000;
 
+  /** Bytes that stand for themselves in a string: no quote, no backslash, no control character. */
+  private static final boolean[] IS_PLAIN = new boolean[256];
+
+  static {
+    Arrays.fill(IS_PLAIN, ' ', IS_PLAIN.length, true);
+    IS_PLAIN['"'] = false;
+    IS_PLAIN['\\'] = false;
+  }
+
   private final byte[] text;
 
   JsonText(byte[] text) {
@@ -90,28 +99,30 @@ final class JsonText {
   }
 
   int string(int start) {
-    for (int at = start + 1; at < text.length; at++) {
-      byte sign = text[at];
-      if (sign == '"') {
-        return at + 1;
-      }
-      if (sign == '\\') {
-        at++;
-        if (at(at) == 'u') {
-          for (int digit = 1; digit <= 4; digit++) {
-            if (Character.digit(at(at + digit), 16) < 0) {
-              return -1;
-            }
+    int at = behindPlain(start + 1);
+    while (at(at) == '\\') {
+      at++;
+      if (at(at) == 'u') {
+        for (int digit = 1; digit <= 4; digit++) {
+          if (Character.digit(at(at + digit), 16) < 0) {
+            return -1;
           }
-          at += 4;
-        } else if ("\"\\/bfnrt".indexOf(at(at)) < 0) {
-          return -1;
         }
-      } else if (sign >= 0 && sign < ' ') {
+        at += 4;
+      } else if ("\"\\/bfnrt".indexOf(at(at)) < 0) {
         return -1;
       }
+      at = behindPlain(at + 1);
     }
-    return -1;
+    return at(at) == '"' ? at + 1 : -1;
+  }
+
+  private int behindPlain(int start) {
+    int at = start;
+    while (at < text.length && IS_PLAIN[text[at] & 0xFF]) {
+      at++;
+    }
+    return at;
   }
 
   private int word(int start, String word) {
@@ -174,13 +185,9 @@ final class JsonText {
     return at(at) == '"' ? at : -1;
   }
 
-  int nextMember(int key) {
-    int at = white(value(valueOfMember(key), 0));
-    return at(at) == ',' ? white(at + 1) : -1;
-  }
-
-  int valueOfMember(int key) {
-    return white(white(string(key)) + 1);
+  /** The value of a member, whose key ends here. */
+  int valueBehind(int keyEnd) {
+    return white(white(keyEnd) + 1);
   }
 
   int firstElement(int array) {
@@ -188,21 +195,28 @@ final class JsonText {
     return at(at) == ']' ? -1 : at;
   }
 
-  int nextElement(int element) {
-    int at = white(value(element, 0));
+  /** The element behind this one; or the key of the member behind the one with this value. */
+  int next(int value) {
+    int at = white(value(value, 0));
     return at(at) == ',' ? white(at + 1) : -1;
   }
 
   /** The value's text: of a string its characters, null if they are no text; of others all tokens as they are written. */
   UTF8String text(int start) {
-    if (at(start) != '"') {
-      return UTF8String.fromBytes(compact(start));
+    switch (at(start)) {
+      case '"':
+        int end = behindPlain(start + 1);
+        return text[end] == '"' ? copied(start + 1, end) : unescaped(start + 1, string(start) - 1);
+      case '{':
+      case '[':
+        return UTF8String.fromBytes(compact(start));
+      default:
+        return copied(start, value(start, 0));
     }
-    int end = string(start) - 1;
-    if (isEscaped(start + 1, end)) {
-      return unescaped(start + 1, end);
-    }
-    return UTF8String.fromBytes(Arrays.copyOfRange(text, start + 1, end));
+  }
+
+  private UTF8String copied(int start, int end) {
+    return UTF8String.fromBytes(Arrays.copyOfRange(text, start, end));
   }
 
   private UTF8String unescaped(int start, int end) {
@@ -247,14 +261,8 @@ final class JsonText {
     return new String(text, start, end - start, StandardCharsets.UTF_8);
   }
 
-  /** Whether a string, of which the closing quote is given, must be unescaped. */
-  boolean isEscaped(int start, int end) {
-    for (int at = start; at < end; at++) {
-      if (text[at] == '\\') {
-        return true;
-      }
-    }
-    return false;
+  boolean isEscaped(int string) {
+    return text[behindPlain(string + 1)] != '"';
   }
 
   boolean isKey(int key, int end, boolean escaped, byte[] name) {

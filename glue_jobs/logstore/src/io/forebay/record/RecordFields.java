@@ -84,7 +84,7 @@ public final class RecordFields {
     if (!wanted.elements.isEmpty() && json.at(start) == '[') {
       int last = wanted.elements.lastKey();
       int position = 0;
-      for (int at = json.firstElement(start); at >= 0 && position <= last; at = json.nextElement(at), position++) {
+      for (int at = json.firstElement(start); at >= 0 && position <= last; at = json.next(at), position++) {
         Wanted below = wanted.elements.get(position);
         if (below != null) {
           take(json, at, below, row);
@@ -140,8 +140,8 @@ public final class RecordFields {
       return null;
     }
     Map<UTF8String, UTF8String> members = new LinkedHashMap<>();
-    for (int at = json.firstMember(object); at >= 0; at = json.nextMember(at)) {
-      int start = json.valueOfMember(at);
+    for (int at = json.firstMember(object), start; at >= 0; at = json.next(start)) {
+      start = json.valueBehind(json.string(at));
       boolean isNull = json.at(start) == 'n';
       UTF8String key = json.text(at);
       UTF8String value = isNull ? null : json.text(start);
@@ -233,9 +233,9 @@ public final class RecordFields {
 
     static Wanted of(JsonText plan) {
       Wanted root = new Wanted();
-      for (int path = plan.firstElement(0); path >= 0; path = plan.nextElement(path)) {
+      for (int path = plan.firstElement(0); path >= 0; path = plan.next(path)) {
         Wanted node = root;
-        for (int key = plan.firstElement(path); key >= 0; key = plan.nextElement(key)) {
+        for (int key = plan.firstElement(path); key >= 0; key = plan.next(key)) {
           String step = plan.text(key).toString();
           node =
               plan.at(key) == '"'
@@ -276,10 +276,14 @@ public final class RecordFields {
       String[] twins = new String[wanted.names.length];
       boolean[] exact = new boolean[wanted.names.length];
       Arrays.fill(values, -1);
-      for (int at = json.firstMember(object); at >= 0; at = json.nextMember(at)) {
+      for (int at = json.firstMember(object), start; at >= 0; at = json.next(start)) {
         int end = json.string(at) - 1;
-        boolean escaped = json.isEscaped(at, end);
+        start = json.valueBehind(end + 1);
+        boolean escaped = json.isEscaped(at);
         for (int n = 0; n < wanted.names.length; n++) {
+          if (!escaped && end - at - 1 != wanted.spelled[n].length) {
+            continue; // a twin has as many bytes, too
+          }
           if (json.isKey(at, end, escaped, wanted.spelled[n])) {
             exact[n] = true;
           } else if (exact[n] || !json.isTwin(at, end, escaped, wanted.folded[n])) {
@@ -292,7 +296,7 @@ public final class RecordFields {
             twins[n] = key;
           }
           keys[n] = at;
-          values[n] = json.valueOfMember(at);
+          values[n] = start;
         }
       }
     }
