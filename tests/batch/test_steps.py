@@ -11,6 +11,7 @@ import pytest
 
 from forebay.batch.accounting import Fate
 from forebay.batch.batch import Batch
+from forebay.batch.ending import Ending
 from forebay.batch.plan import Plans
 from forebay.batch.reading import Read
 from forebay.batch.reporting import Stages
@@ -21,7 +22,6 @@ from forebay.declaration.service import Service, parse_service
 from forebay.lake.objects import open_objects
 from forebay.landed_file import LandedFile
 from forebay.ledger.claim import Claim
-from forebay.ledger.entry import Entry
 from forebay.ledger.skips import Skips
 from forebay.ledger.versions import Earlier
 from forebay.ledger.withheld import FIRST_PAUSE, Withheld
@@ -105,9 +105,9 @@ class Driver(Batch):
         told: dict[str, Any] = {"reason": None, "detail": None, "head": "", **counts}
         return FileEnd(file=file, outcome=outcome, content_hash=self.hashes.get(file.etag, ""), **told)
 
-    def commit(self, writing: object, entries: Sequence[Entry], changed: Any, retried: object) -> None:
-        self.entries = {entry.file.etag: entry.outcome for entry in entries}
-        self.entries |= {row["etag"]: row["outcome"] for row in changed}
+    def commit(self, writing: object, ending: Ending) -> None:
+        self.entries = {entry.file.etag: entry.outcome for entry in ending.new}
+        self.entries |= {row["etag"]: row["outcome"] for row in ending.changed}
 
     def runs(self, *files: LandedFile, dies: bool = False) -> dict[str, str]:
         self.tables.dies = dies

@@ -19,5 +19,6 @@
 * `late_commits` of a driver that died      * `ledger_change` counts of files that are in the ledger already
 * `writing` rows into tables      * `commits` what all of a batch's commits share, and those to our own tables
 * `new_tables` how many may come into being      * `held` what is kept beside them
-* `accounting` the counts of a batch, made to add up      * `reporting` what is said about it, in the words of `events`
+* `accounting` the counts of a batch, made to add up      * `ending` the ledger's rows of it
+* `reporting` what is said about it, in the words of `events`
 """

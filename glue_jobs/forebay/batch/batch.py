@@ -8,17 +8,17 @@ file or table never stops the others; `Halt` stops everything, before anything i
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from forebay.batch.accounting import arriving, entries_of, quarantined_by_reason
 from forebay.batch.declarations import Declarations
 from forebay.batch.dedupe import Dedupe, landing
-from forebay.batch.events import BatchRepeated, ErasedRecordsDropped, FileHeld, RecordsLost, RecordsQuarantined
+from forebay.batch.ending import Ending, without_failed_replays
+from forebay.batch.events import BatchRepeated, RecordsLost
 from forebay.batch.late_commits import LateCommits
 from forebay.batch.names import files_of
 from forebay.batch.new_tables import NewTables
@@ -31,9 +31,8 @@ from forebay.batch.retry import app_id
 from forebay.batch.treated import without_erased
 from forebay.batch.turns import Turns, waiting_for_turn
 from forebay.batch.writing import Writing
-from forebay.content.end import FileEnd, forgotten_end
+from forebay.content.end import forgotten_end
 from forebay.content.limits import Limits
-from forebay.content.outcome import ERASED
 from forebay.content.source import register
 from forebay.declaration.pinned import pinned, unpinned
 from forebay.declaration.service import Service
@@ -44,11 +43,9 @@ from forebay.lake.objects import open_objects
 from forebay.landed_file import LandedFile
 from forebay.ledger.claim import Claim
 from forebay.ledger.entry import COLUMNS as LEDGER_COLUMNS
-from forebay.ledger.entry import FORGOTTEN, WITHHELD, Entry
 from forebay.ledger.ledger import Ledger
 from forebay.ledger.skips import Skips
-from forebay.ledger.versions import Sorted, Superseded, standing
-from forebay.ledger.withheld import Waiting
+from forebay.ledger.versions import Sorted
 from forebay.table.catalog import Catalog
 from forebay.table.commit import Txn
 from forebay.table.in_arrow import arrow_rows
@@ -198,47 +195,22 @@ class Batch:
             with stages.stage("write"):
                 landed = {end.file.file_id for end in going.plan.ends if end.lands}
                 superseded = split.superseded_by(landed)
-                ends = _without_failed_replays(going.plan.ends, split)
+                ends = without_failed_replays(going.plan.ends, split)
                 rows = read.landing(going.usable)
                 dedupe = replace(dedupe, unread=landed - going.usable)
                 unwritten = writing.write(rows, ends, going.plan.fates, superseded, split.released, dedupe)
-            self.finish(going.plan, split, superseded, unwritten, writing, stages)
+            self.finish(Ending(going.plan, split, superseded, unwritten, self.clock()), writing, stages)
 
-    def finish(
-        self,
-        plan: Plan,
-        split: Sorted,
-        superseded: Sequence[Superseded],
-        unwritten: Mapping[str, str],
-        writing: Writing,
-        stages: Stages,
-    ) -> None:
+    def finish(self, ending: Ending, writing: Writing, stages: Stages) -> None:
         """The ledger, then what is told of the batch."""
-        replays, now = split.replays, self.clock()
-        forgotten = [replays[end.file.file_id].forgotten(unwritten, now) for end in plan.forgotten]
-        ends, stand = _without_failed_replays(plan.ends, split), standing(superseded)
-        ends = tuple(end for end in ends if end.outcome != FORGOTTEN)
-        entries = entries_of(ends, plan.fates, unwritten, stand, split.tries)
         self.still_ours()
         with stages.stage("ledger"):
-            changed = [earlier.row(unwritten) for earlier in superseded if not earlier.is_replay]
-            failed = _failed_replays(plan.ends, split)
-            self.commit(writing, [*entries, *split.left_out], [*changed, *failed, *forgotten], split.retried)
-            self.ledger.withheld.add(_withheld_replays(plan.ends, split, self.clock()))
-        if plan.ends:
-            self.plans.forget(plan.generation, plan.batch)
-        name, batch = self.service.name, plan.batch
-        replaced = sum(not earlier.is_replay for earlier in superseded)
-        gone = sum(row["outcome"] == FORGOTTEN for row in forgotten)
-        for event in reports_of(name, batch, split, ends, entries, replaced, gone, stages, self.clock()):
+            self.commit(writing, ending)
+            self.ledger.withheld.add(ending.waiting)
+        if ending.plan.ends:
+            self.plans.forget(ending.plan.generation, ending.plan.batch)
+        for event in reports_of(self.service.name, ending, stages, self.clock()):
             self.emit(event)
-        for row in failed:
-            why = {name: row[name] for name in ("outcome", "reason", "detail")}
-            self.emit(FileHeld(service=name, batch=batch, uri=f"s3://{row['bucket']}/{row['key']}", **why))
-        if erased := sum(fate.rows for fate in plan.fates if fate.reason == ERASED):
-            self.emit(ErasedRecordsDropped(service=name, batch=batch, records=erased))
-        if reasons := quarantined_by_reason(ends, arriving(plan.fates, unwritten, stand), unwritten):
-            self.emit(RecordsQuarantined.of(name, batch, reasons))
 
     def claim(self, files: Sequence[LandedFile], writing: Writing, plan: Plan | None) -> tuple[Claim, frozenset[str]]:
         """Which files to load, and what an earlier attempt wrote. If it wrote anything, its plan says what is skipped."""
@@ -369,43 +341,17 @@ class Batch:
             return NO_VERSION
         return self.logs.last_version_at(path, app_id(self.service), again=True)
 
-    def commit(
-        self,
-        writing: Writing,
-        entries: Sequence[Entry],
-        changed: Sequence[dict[str, Any]],
-        retried: Sequence[LandedFile],
-    ) -> None:
+    def commit(self, writing: Writing, ending: Ending) -> None:
         """The rows of files that are tried again make room for what became of them now."""
-        if entries or changed:
+        new, changed, leaving = ending.new, ending.changed, ending.leaving
+        if new or changed:
             at = self.clock()
             when = {"claimed_at": writing.began_at, "committed_at": at, "service_version": self.service.version}
             shared = {**writing.shared, **when}
-            leaving = [row["file_id"] for row in changed] + [file.file_id for file in retried]
             rows: DataFrame | pa.Table
             if leaving:
-                rows = self.ledger.frame(entries, changed, **shared)
+                rows = self.ledger.frame(new, changed, **shared)
             else:
-                rows = arrow_rows((entry.row(**shared) for entry in entries), LEDGER_COLUMNS)
-            writing.write_own("ledger", rows, len(entries) + len(changed), leaving)
-            self.ledger.remember(entries, at)
-
-
-def _failed_replays(ends: Iterable[FileEnd], split: Sorted) -> list[dict[str, Any]]:
-    """The ledger's rows of files that were to be read again, and could not be: what they brought before stands."""
-    replays = split.replays
-    failed = [end for end in ends if not end.lands and end.file.file_id in replays]
-    return [replays[end.file.file_id].not_replayed(end.outcome, end.detail or end.reason or "") for end in failed]
-
-
-def _withheld_replays(ends: Iterable[FileEnd], split: Sorted, at: datetime) -> Iterator[Waiting]:
-    """They come again by themselves, as other files do that S3 withheld."""
-    replays = split.replays
-    for end in ends:
-        if end.outcome in WITHHELD and end.file.file_id in replays:
-            yield Waiting(end.file, split.tries.get(end.file.file_id, 1) + 1, at)
-
-
-def _without_failed_replays(ends: Sequence[FileEnd], split: Sorted) -> tuple[FileEnd, ...]:
-    replays = split.replays
-    return tuple(end for end in ends if end.lands or end.file.file_id not in replays)
+                rows = arrow_rows((entry.row(**shared) for entry in new), LEDGER_COLUMNS)
+            writing.write_own("ledger", rows, len(new) + len(changed), leaving)
+            self.ledger.remember(new, at)

@@ -1,23 +1,24 @@
 """What is said of a batch once the ledger has it: each file that was set aside, then the batch with its sums and times.
 
-Pure, but for the clock of `Stages`. In: what the steps of the batch found. Out: events, in the order in which they are
+Pure, but for the clock of `Stages`. In: how the batch ended. Out: events, in the order in which they are
 to be told.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
 
-from forebay.batch.accounting import Totals, percentile
-from forebay.batch.events import BatchCommitted, FileHeld
-from forebay.content.end import FileEnd
+from forebay.batch.accounting import Totals, arriving, percentile, quarantined_by_reason
+from forebay.batch.ending import Ending
+from forebay.batch.events import BatchCommitted, ErasedRecordsDropped, FileHeld, RecordsQuarantined
+from forebay.content.outcome import ERASED
 from forebay.events import Event
-from forebay.ledger.entry import IGNORED, WITHHELD, Entry
-from forebay.ledger.versions import Sorted, standing
+from forebay.ledger.entry import FORGOTTEN, IGNORED, WITHHELD
+from forebay.ledger.versions import standing
 
 __all__ = ["Stages", "reports_of"]
 
@@ -42,39 +43,44 @@ class Stages:
         return round(time.monotonic() - self.began, 3)
 
 
-def reports_of(
-    service: str,
-    batch: int,
-    split: Sorted,
-    ends: Sequence[FileEnd],
-    entries: Sequence[Entry],
-    superseded: int,
-    forgotten: int,
-    stages: Stages,
-    now: datetime,
-) -> Iterator[Event]:
-    for entry in entries:
+def reports_of(service: str, ending: Ending, stages: Stages, now: datetime) -> Iterator[Event]:
+    batch = ending.plan.batch
+    for entry in ending.entries:
         if entry.outcome not in ("loaded", "empty"):
             why: dict[str, Any] = {"reason": entry.reason, "detail": entry.detail}
             yield FileHeld(service=service, batch=batch, uri=entry.file.uri, outcome=entry.outcome, **why)
+    yield _committed(service, ending, stages, now)
+    for row in ending.failed:
+        why = {name: row[name] for name in ("outcome", "reason", "detail")}
+        yield FileHeld(service=service, batch=batch, uri=f"s3://{row['bucket']}/{row['key']}", **why)
+    if erased := sum(fate.rows for fate in ending.plan.fates if fate.reason == ERASED):
+        yield ErasedRecordsDropped(service=service, batch=batch, records=erased)
+    fates = arriving(ending.plan.fates, ending.unwritten, ending.standing)
+    if reasons := quarantined_by_reason(ending.ends, fates, ending.unwritten):
+        yield RecordsQuarantined.of(service, batch, reasons)
+
+
+def _committed(service: str, ending: Ending, stages: Stages, now: datetime) -> BatchCommitted:
+    entries, split = ending.entries, ending.split
     totals = Totals.of(entries)
+    forgotten = sum(row["outcome"] == FORGOTTEN for row in ending.forgotten)
     again = standing(split.superseded)  # what is replayed is old, and no delay
     waits = [
         (now - e.file.event_time).total_seconds() for e in entries if e.file.event_time and e.file.file_id not in again
     ]
-    yield BatchCommitted(
+    return BatchCommitted(
         service=service,
-        batch=batch,
+        batch=ending.plan.batch,
         files=len(entries) + len(split.left_out) + forgotten,
         known_files=len(split.known),
         duplicate_files=sum(e.outcome == "duplicate" for e in split.left_out),
-        superseded_files=superseded + sum(e.outcome == "superseded" for e in split.left_out),
+        superseded_files=len(ending.replaced) + sum(e.outcome == "superseded" for e in split.left_out),
         ignored_files=sum(e.outcome == IGNORED for e in split.left_out),
         forgotten_files=forgotten,
         missing_files=sum(e.outcome == "missing" for e in entries),
         withheld_files=sum(e.outcome in WITHHELD for e in entries),
         refused_files=sum(e.outcome == "unreadable" for e in entries),
-        bytes=sum(end.bytes_read for end in ends),
+        bytes=sum(end.bytes_read for end in ending.ends),
         records=totals.records,
         written=totals.written,
         quarantined=totals.quarantined,

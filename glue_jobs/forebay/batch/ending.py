@@ -1,0 +1,91 @@
+"""How a batch ends: the rows that its ledger gets, once its tables have theirs.
+
+Pure. In: the plan that the batch went by, the versions of its keys, and the tables that could not be written. Out: one entry
+for each file that was read or left out, and the rows of earlier files that change with them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+from typing import Any
+
+from forebay.batch.accounting import Standing, entries_of
+from forebay.batch.plan import Plan
+from forebay.content.end import FileEnd
+from forebay.ledger.entry import FORGOTTEN, WITHHELD, Entry
+from forebay.ledger.versions import Sorted, Superseded, standing
+from forebay.ledger.withheld import Waiting
+
+__all__ = ["Ending", "without_failed_replays"]
+
+
+@dataclass(frozen=True)
+class Ending:
+    """`superseded` are the earlier versions that left, `unwritten` says why a table could not be written."""
+
+    plan: Plan
+    split: Sorted
+    superseded: Sequence[Superseded]
+    unwritten: Mapping[str, str]
+    at: datetime
+
+    @cached_property
+    def ends(self) -> tuple[FileEnd, ...]:
+        """Of the files that get an entry of their own for them."""
+        ends = without_failed_replays(self.plan.ends, self.split)
+        return tuple(end for end in ends if end.outcome != FORGOTTEN)
+
+    @cached_property
+    def standing(self) -> Standing:
+        return standing(self.superseded)
+
+    @cached_property
+    def entries(self) -> list[Entry]:
+        """Of the files that were read. An entry whose sum does not hold halts."""
+        return entries_of(self.ends, self.plan.fates, self.unwritten, self.standing, self.split.tries)
+
+    @cached_property
+    def replaced(self) -> list[dict[str, Any]]:
+        """Rows of the versions that other ones took the place of."""
+        return [earlier.row(self.unwritten) for earlier in self.superseded if not earlier.is_replay]
+
+    @cached_property
+    def failed(self) -> list[dict[str, Any]]:
+        """Rows of files that were to be read again, and could not be: what they brought before stands."""
+        replays = self.split.replays
+        ends = [end for end in self.plan.ends if not end.lands and end.file.file_id in replays]
+        return [replays[end.file.file_id].not_replayed(end.outcome, end.detail or end.reason or "") for end in ends]
+
+    @cached_property
+    def forgotten(self) -> list[dict[str, Any]]:
+        replays = self.split.replays
+        return [replays[end.file.file_id].forgotten(self.unwritten, self.at) for end in self.plan.forgotten]
+
+    @property
+    def new(self) -> list[Entry]:
+        return [*self.entries, *self.split.left_out]
+
+    @property
+    def changed(self) -> list[dict[str, Any]]:
+        return [*self.replaced, *self.failed, *self.forgotten]
+
+    @property
+    def leaving(self) -> list[str]:
+        """Ids of the files whose rows make room for these."""
+        return [row["file_id"] for row in self.changed] + [file.file_id for file in self.split.retried]
+
+    @property
+    def waiting(self) -> Iterator[Waiting]:
+        """Replays that S3 withheld. They come again by themselves, as other files do."""
+        replays, tries = self.split.replays, self.split.tries
+        for end in self.plan.ends:
+            if end.outcome in WITHHELD and end.file.file_id in replays:
+                yield Waiting(end.file, tries.get(end.file.file_id, 1) + 1, self.at)
+
+
+def without_failed_replays(ends: Sequence[FileEnd], split: Sorted) -> tuple[FileEnd, ...]:
+    replays = split.replays
+    return tuple(end for end in ends if end.lands or end.file.file_id not in replays)
