@@ -70,7 +70,7 @@ class Model:
         may_end = (*MAY_END, "superseded") if put.replaces else MAY_END
         if put.file.file_id in self.forgotten:
             left = row["written"] + row["quarantined"] + row["parked"]
-            if left or outcome not in ("forgotten", "superseded"):
+            if left or outcome != "forgotten":
                 yield f"{put.file.uri} is {outcome} with {left} records, but an operator wants it forgotten"
         elif outcome not in may_end:
             yield f"{put.file.uri} ended as {outcome}"

@@ -149,9 +149,9 @@ class Play:
             self.mark(key, (FORGOTTEN,), {"reason": WANTED_AGAIN})
 
     def mark(self, key: str, outcomes: Sequence[str], says: dict[str, str]) -> bool:
-        """A mark over a mark, while a batch goes by the first one, may be lost. An operator is told to repeat it."""
+        """A mark may be lost while a batch goes by an earlier one, or replaces the file. An operator is told to repeat it."""
         rows = [row for row in self.lake.rows(LEDGER) if row["key"] == key and row["outcome"] in outcomes]
-        rows = [row for row in rows if row["outcome"] not in (REPLAY, FORGET) or not self.is_planned(row)]
+        rows = [row for row in rows if not self.is_planned(row)]
         if not rows:
             return False
         row = self.draw.choice(rows)
@@ -166,7 +166,7 @@ class Play:
 
     def is_planned(self, row: dict[str, Any]) -> bool:
         plans = (Plan.decode(content) for name, content in self.lake.objects.items() if "/plans/" in name)
-        return any(file.file_id == row["file_id"] for plan in plans for file in plan.files)
+        return any(file.key == row["key"] for plan in plans for file in plan.files)
 
     def pause(self, key: str) -> None:
         """Or resume; what is held meanwhile is for a retry."""
@@ -388,6 +388,20 @@ def test_a_batch_that_began_to_forget_goes_on_with_it(monkeypatch: pytest.Monkey
             play.lake.rows(LEDGER)[0]["outcome"] = REPLAY
     assert [row["outcome"] for row in play.lake.rows(LEDGER)] == [FORGOTTEN]
     assert play.lake.rows("alpha") + play.lake.rows("beta") == []
+
+
+def test_a_version_that_is_to_be_forgotten_stays_out_although_a_later_one_came_before_that_was_done() -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        play = plain_play(0, patch, dedupe=False)
+        play.put("new/a")
+        play.attempt()
+        play.put("new/a")
+        play.forget("new/a")
+        play.attempt()
+        assert sorted(row["outcome"] for row in play.lake.rows(LEDGER)) == [FORGOTTEN, "loaded"]
+        play.put_back("new/a")
+        play.end()
+        play.check()
 
 
 @pytest.mark.parametrize("dies_after", range(1, 9))

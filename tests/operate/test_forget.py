@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -18,7 +19,8 @@ from forebay.lake.layout import PLANS
 from forebay.lake.objects import open_objects
 from forebay.lake.paused import pause
 from forebay.ledger.withheld import withheld_in
-from forebay.operate import lake_view, replay
+from forebay.operate import lake_view
+from forebay.operate import replay as replaying
 from forebay.operate.files import FileChoice
 from forebay.operate.lake_view import LakeView
 from tests.operate.command import failed, given, ran
@@ -185,13 +187,22 @@ def test_a_mark_over_a_mark_that_a_batch_goes_by_is_to_be_repeated(lake: str, qu
     assert given(("files", "forget", TEST_2, "--lake", lake, "--queue-url", queue, "--yes"), "")[0] == 0
 
 
+def test_a_file_that_a_batch_may_replace_is_to_be_forgotten_once_it_ended(lake: str, queue: str) -> None:
+    """The ledger's row of the earlier version is the batch's: the mark would be lost."""
+    later = replace(next(f.landed for f in lake_view_files(lake) if f.uri == TEST_1), etag="e9")
+    nothing = {"began_at": AT, "service": {}, "ends": (), "fates": ()}
+    Plans(open_objects(f"{lake}/{PLANS}"), "games").pin(Plan(generation="g1", batch=7, files=(later,), **nothing))  # type: ignore[arg-type]
+    said = failed(1, "files", "forget", TEST_1, "--lake", lake, "--queue-url", queue, "--yes")
+    assert f"batch 7 of games works on 1 of these files, such as {TEST_1}" in said
+
+
 def test_a_mark_over_a_mark_that_a_batch_ended_meanwhile_is_to_be_repeated(
     lake: str, queue: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its commit came after the mark, and its plan is gone when somebody looks for plans."""
     says(lake, "test-1", outcome="replay")
     says(lake, "test-2", outcome="forget")
-    real = replay.commit
+    real = replaying.commit
 
     def then_the_batch_ends(attempt: Callable[[], int], *, refused: str) -> int:
         done = real(attempt, refused=refused)
@@ -199,7 +210,7 @@ def test_a_mark_over_a_mark_that_a_batch_ended_meanwhile_is_to_be_repeated(
         says(lake, "test-2", outcome="forgotten")
         return done
 
-    monkeypatch.setattr(replay, "commit", then_the_batch_ends)
+    monkeypatch.setattr(replaying, "commit", then_the_batch_ends)
     to = ("--lake", lake, "--queue-url", queue)
     assert "ended 1 of these files" in failed(1, "files", "forget", TEST_1, *to, "--yes")
     says(lake, "test-2", outcome="forget")

@@ -50,7 +50,7 @@ class Ending:
     @cached_property
     def replaced(self) -> list[dict[str, Any]]:
         """Rows of the versions that other ones took the place of."""
-        return [earlier.row(self.unwritten) for earlier in self.superseded if not earlier.is_replay]
+        return [earlier.left(self.unwritten, self.at) for earlier in self.superseded if not earlier.is_replay]
 
     @cached_property
     def failed(self) -> list[dict[str, Any]]:

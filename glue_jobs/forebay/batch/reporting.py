@@ -63,7 +63,7 @@ def reports_of(service: str, ending: Ending, stages: Stages, now: datetime) -> I
 def _committed(service: str, ending: Ending, stages: Stages, now: datetime) -> BatchCommitted:
     entries, split = ending.entries, ending.split
     totals = Totals.of(entries)
-    forgotten = sum(row["outcome"] == FORGOTTEN for row in ending.forgotten)
+    done, forgotten = (sum(row["outcome"] == FORGOTTEN for row in rows) for rows in (ending.forgotten, ending.replaced))
     again = standing(split.superseded)  # what is replayed is old, and no delay
     waits = [
         (now - e.file.event_time).total_seconds() for e in entries if e.file.event_time and e.file.file_id not in again
@@ -71,12 +71,12 @@ def _committed(service: str, ending: Ending, stages: Stages, now: datetime) -> B
     return BatchCommitted(
         service=service,
         batch=ending.plan.batch,
-        files=len(entries) + len(split.left_out) + forgotten,
+        files=len(entries) + len(split.left_out) + done,
         known_files=len(split.known),
         duplicate_files=sum(e.outcome == "duplicate" for e in split.left_out),
-        superseded_files=len(ending.replaced) + sum(e.outcome == "superseded" for e in split.left_out),
+        superseded_files=len(ending.replaced) - forgotten + sum(e.outcome == "superseded" for e in split.left_out),
         ignored_files=sum(e.outcome == IGNORED for e in split.left_out),
-        forgotten_files=forgotten,
+        forgotten_files=done + forgotten,
         missing_files=sum(e.outcome == "missing" for e in entries),
         withheld_files=sum(e.outcome in WITHHELD for e in entries),
         refused_files=sum(e.outcome == "unreadable" for e in entries),

@@ -125,6 +125,10 @@ class Superseded:
             return {**row, "outcome": FORGET, "reason": unwritten[next(iter(row["tables"]))], "detail": None}
         return {**row, "outcome": FORGOTTEN, "reason": None, "detail": f"its rows left at {at:%Y-%m-%d %H:%M} UTC"}
 
+    def left(self, unwritten: Mapping[str, str], at: datetime) -> dict[str, Any]:
+        """The ledger's row of one that another version took the place of. What was to be forgotten is: it stays out, too."""
+        return self.forgotten(unwritten, at) if self.earlier.wants_forgetting else self.row(unwritten)
+
     def row(self, unwritten: Iterable[str]) -> dict[str, Any]:
         """The ledger's row as it is from now on: nothing of the file is left but in tables that could not be written."""
         row = self.earlier.row

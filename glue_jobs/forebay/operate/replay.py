@@ -5,7 +5,7 @@ The ingest job does the rest. It reads a file whose row says so like a new one. 
 commit that brings the new ones. So nothing stands twice, and what cannot be read any more stays as it was. No JVM is needed.
 
 The mark is durable before the first announcement. `waiting` finds those that were not loaded yet, to announce them again. A
-mark over an earlier mark may be lost if a batch goes by the earlier one at that moment. A batch pins its plan before it looks
+mark may be lost if a batch goes by an earlier one at that moment, or replaces the file. A batch pins its plan before it looks
 at the marks once more, and `mark` looks for plans afterwards. So one of the two sees the other.
 """
 
@@ -155,20 +155,22 @@ def mark(view: LakeView, replay: Replay, to: Outcome = REPLAY) -> int:
 
     always = "the ledger is written all the time, so the files could not be marked; nothing was done. Say it again"
     marked = len(replay.files) - len(wanted) + commit(attempt, refused=always)
-    _must_hold(view, [file for file in wanted if file.outcome in (REPLAY, FORGET) or file.reason == GONE_MIDWAY], to)
+    _must_hold(view, wanted, to)
     return marked
 
 
 def _must_hold(view: LakeView, files: Sequence[LedgerFile], to: Outcome) -> None:
-    """That no batch ends them by the mark that they had before. First the plans, for a batch commits before its plan goes."""
-    ids = {file.file_id: file.uri for file in files}
+    """That no batch ends them as it was asked to before, or replaces them. First the plans, for a batch commits before its plan
+    goes."""
+    uris = {file.uri for file in files}
     for service in sorted({f"{file.service}" for file in files}):
         for plan in Plans(open_objects(f"{view.lake}/{PLANS}"), service).left():
-            if at_work := sorted(ids[file.file_id] for file in plan.files if file.file_id in ids):
+            if at_work := sorted({file.uri for file in plan.files} & uris):
                 raise Halt(
-                    f"batch {plan.batch} of {service} works on {len(at_work):,} of these files, such as {at_work[0]}, as "
-                    "it was asked to before: repeat this command once it has ended"
+                    f"batch {plan.batch} of {service} works on {len(at_work):,} of these files, such as {at_work[0]}, and "
+                    "began before: repeat this command once it has ended"
                 )
+    ids = {one.file_id: one.uri for one in files if one.outcome in (REPLAY, FORGET) or one.reason == GONE_MIDWAY}
     of_before = FORGOTTEN_FILES if to == REPLAY else REPLAYED
     rows = view.rows_with(LEDGER, "file_id, outcome", "file_id", ids)
     if ended := sorted(ids[row["file_id"]] for row in rows if row["outcome"] in of_before):
