@@ -390,6 +390,49 @@ def test_a_batch_that_began_to_forget_goes_on_with_it(monkeypatch: pytest.Monkey
     assert play.lake.rows("alpha") + play.lake.rows("beta") == []
 
 
+@pytest.mark.parametrize("dies_after", range(1, 9))
+def test_a_replay_whose_file_goes_midway_loses_nothing(dies_after: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        play = plain_play(0, patch, dedupe=True)
+        play.put("add/a")
+        play.put("add/b")
+        first, second = (file.file_id for file in play.waiting)
+        play.lake.answers = {first: [Record("alpha", "1"), Record("beta", "2")], second: [Record("beta", "2")]}
+        play.attempt()
+        play.replay("add/a")
+        play.attempt(dies_after)
+        play.lake.answers[first] = "missing"
+        play.attempt()
+        assert [row["id"] for name in TABLES for row in play.lake.rows(name)] == ["1", "2"]
+        told = {row["file_id"]: row["tables"] for row in play.lake.rows(LEDGER)}
+        assert told[first] == {"alpha": 1, "beta": 1}
+
+
+@pytest.mark.parametrize("dies_after", range(1, 9))
+def test_a_record_that_a_replay_was_to_leave_to_another_file_stands_once_where_the_replay_went_midway(
+    dies_after: int,
+) -> None:
+    """Its file is gone when the batch is taken up again, so its rows stay."""
+    with pytest.MonkeyPatch.context() as patch:
+        play = plain_play(0, patch, dedupe=True)
+        play.put("add/a")
+        (first,) = (file.file_id for file in play.waiting)
+        play.lake.answers = {first: [Record("beta", "1"), Record("beta", "3")]}
+        play.attempt()
+        play.put("add/b")
+        (second,) = (file.file_id for file in play.waiting)
+        play.lake.answers |= {second: [Record("alpha", "2"), Record("beta", "1")]}
+        play.replay("add/a")
+        play.attempt(dies_after)
+        play.lake.answers[first] = "missing"
+        play.attempt()
+        assert sorted((name, row["id"]) for name in TABLES for row in play.lake.rows(name)) == [
+            ("alpha", "2"),
+            ("beta", "1"),
+            ("beta", "3"),
+        ]
+
+
 def test_a_version_that_is_to_be_forgotten_stays_out_although_a_later_one_came_before_that_was_done() -> None:
     with pytest.MonkeyPatch.context() as patch:
         play = plain_play(0, patch, dedupe=False)

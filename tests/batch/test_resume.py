@@ -17,6 +17,7 @@ from forebay.content.outcome import ReadOutcome
 from forebay.errors import Halt
 from forebay.lake.layout import PARKED, QUARANTINE
 from forebay.landed_file import LandedFile
+from forebay.ledger.versions import Earlier, Superseded
 
 FILE = LandedFile("landing", "in/a.json", 10, "etag", None, "01", datetime(2026, 11, 21, tzinfo=UTC))
 ORDER = ("alpha", "beta", QUARANTINE, PARKED)
@@ -82,6 +83,33 @@ def test_a_file_of_which_nothing_stands_ends_as_it_reads_now(now: ReadOutcome) -
     (entry,) = entries_of(found.plan.ends, found.plan.fates)
     assert entry.outcome == ("missing" if now == "changed" else now)
     assert entry.records == (10 if now == "loaded" else 0)
+
+
+def replayed(**held: int) -> Superseded:
+    """The file itself, as it stands since it was read before."""
+    tables = {"alpha": 2, "beta": 3}
+    row = {"file_id": FILE.file_id, "outcome": "replay", "tables": tables, "quarantined": 1, "parked": 4} | held
+    return Superseded(Earlier(FILE, row), FILE)
+
+
+@pytest.mark.parametrize("now", ["missing", "changed"])
+def test_a_replay_whose_file_goes_midway_leaves_its_rows_as_they_stand_where_it_reads_as_before(
+    now: ReadOutcome,
+) -> None:
+    found = resumed(plan("loaded"), [end(now)], (), frozenset({"alpha"}), [replayed()])
+    assert (found.usable, found.lost, found.landed) == (frozenset(), {}, frozenset())
+    (entry,) = entries_of(found.plan.ends, found.plan.fates)
+    assert (entry.outcome, entry.reason, entry.tables) == ("loaded", "not-replayed", {"alpha": 2, "beta": 3})
+    assert found.fates == [FATES[0]], "what came in the first try is what is expected there"
+    again = resumed(found.plan, [end("denied")], (), frozenset({"alpha", PARKED}), [replayed()])
+    assert (again.landed, again.fates) == (frozenset(), [FATES[0]]), "nor is anything in what the second try wrote"
+    back = resumed(found.plan, [end("loaded")], FATES, frozenset({"alpha", PARKED}), [replayed()])
+    assert back.landed == {FILE.file_id}
+    assert [fate for fate in back.plan.fates if fate.stood] == [replace(FATES[3], stood=True)], (
+        "it was passed over there"
+    )
+    differs = resumed(plan("loaded"), [end(now)], (), frozenset({"alpha"}), [replayed(parked=5)])
+    assert differs.lost == {FILE: 8}, "a record may have gone from one table to another"
 
 
 def test_a_file_that_reads_differently_after_rows_of_it_stand_halts() -> None:

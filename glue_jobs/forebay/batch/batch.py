@@ -26,7 +26,7 @@ from forebay.batch.plan import Plan, Plans
 from forebay.batch.reading import Read, fates_of, read_contents
 from forebay.batch.recent_ids import RecentIds
 from forebay.batch.reporting import Stages, reports_of
-from forebay.batch.resume import Resumed, as_planned, resumed
+from forebay.batch.resume import Resumed, Turned, as_planned, resumed
 from forebay.batch.retry import app_id
 from forebay.batch.treated import without_erased
 from forebay.batch.turns import Turns, waiting_for_turn
@@ -182,7 +182,8 @@ class Batch:
                 if again is None:
                     read = waiting_for_turn(read, self.turns.taken(claim.to_read()))
                 split = as_planned(again, claim) if again else claim.decided(read.landed)
-                dedupe = self.dedupe(writing, split, again)
+                before = _still_landing(again, read, done, split) if again else None
+                dedupe = self.dedupe(writing, split, again, before)
                 read = self.decided(read, split, dedupe, cached)
                 if again is None and plan is not None and self.must_resume(writing, plan, claim, read):
                     self.steps(files, writing, plan, stages)
@@ -193,12 +194,11 @@ class Batch:
                 return
             self.still_ours()
             with stages.stage("write"):
-                landed = {end.file.file_id for end in going.plan.ends if end.lands}
-                superseded = split.superseded_by(landed)
+                superseded = split.superseded_by(going.landed)
                 ends = without_failed_replays(going.plan.ends, split)
                 rows = read.landing(going.usable)
-                dedupe = replace(dedupe, unread=landed - going.usable)
-                unwritten = writing.write(rows, ends, going.plan.fates, superseded, split.released, dedupe)
+                dedupe = replace(dedupe, unread=going.landed - going.usable)
+                unwritten = writing.write(rows, ends, going.fates, superseded, split.released, dedupe)
             self.finish(Ending(going.plan, split, superseded, unwritten, self.clock()), writing, stages)
 
     def finish(self, ending: Ending, writing: Writing, stages: Stages) -> None:
@@ -288,9 +288,7 @@ class Batch:
     ) -> Resumed:
         """The plan to go by, durable before anything is written."""
         if earlier is not None and done:
-            made_room_for = {one.by.file_id for one in split.superseded if one.tables.keys() & done}
-            vault_waits = writing.vault_waits
-            going = resumed(earlier, read.ends, read.fates, done, made_room_for, vault_waits=vault_waits)
+            going = resumed(earlier, read.ends, read.fates, done, split.superseded, vault_waits=writing.vault_waits)
             if going.plan != earlier:
                 self.plans.change(going.plan)
                 self.tell_lost(going.lost, earlier.batch)
@@ -318,9 +316,11 @@ class Batch:
         for file, records in lost.items():
             self.emit(RecordsLost(service=self.service.name, batch=batch, uri=file.uri, records=records))
 
-    def dedupe(self, writing: Writing, split: Sorted, again: Plan | None) -> Dedupe:
+    def dedupe(
+        self, writing: Writing, split: Sorted, again: Plan | None, landed: frozenset[str] | None = None
+    ) -> Dedupe:
         """The batch's day is that of its newest file, so that a replay has the same."""
-        landed = [file.event_time for file in split.fresh if file.event_time is not None]
+        written = [file.event_time for file in split.fresh if file.event_time is not None]
         path = table_path(self.lake, IDS)
         return Dedupe(
             spark=self.spark,
@@ -329,9 +329,9 @@ class Batch:
             logs=self.logs,
             shared=writing.shared,
             recent=self.recent_ids,
-            day=max(landed, default=writing.began_at).date(),
+            day=max(written, default=writing.began_at).date(),
             leaving=[(one.earlier.file.file_id, one.by.file_id) for one in split.superseded],
-            landed={file.file_id for file in again.landing} if again else None,
+            landed=landed,
             tries_until=again.tries_until if again else self.last_try(path),
         )
 
@@ -355,3 +355,9 @@ class Batch:
                 rows = arrow_rows((entry.row(**shared) for entry in new), LEDGER_COLUMNS)
             writing.write_own("ledger", rows, len(new) + len(changed), leaving)
             self.ledger.remember(new, at)
+
+
+def _still_landing(again: Plan, read: Read, done: frozenset[str], split: Sorted) -> frozenset[str]:
+    """The files that landed in the first attempt, and for which others leave: not those that end otherwise now."""
+    turned = Turned.of(again, read.ends, done, split.superseded)
+    return frozenset(file.file_id for file in again.landing) - ((turned.anew | turned.staying) - read.landed.keys())

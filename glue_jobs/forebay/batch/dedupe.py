@@ -68,7 +68,7 @@ class Dedupe:
     recent: RecentIds | None = None
     leaving: Collection[tuple[str, str]] = ()
     landed: Collection[str] | None = None
-    """The files that landed in the first attempt at the batch; None where this is the first."""
+    """The files that landed in the first attempt at the batch, and still do; None where this is the first."""
     unread: Collection[str] = ()
     """Files of which all rows stand since an earlier attempt, and that nobody could read in this one."""
     as_of: int | None = None

@@ -55,7 +55,8 @@ def reports_of(service: str, ending: Ending, stages: Stages, now: datetime) -> I
         yield FileHeld(service=service, batch=batch, uri=f"s3://{row['bucket']}/{row['key']}", **why)
     if erased := sum(fate.rows for fate in ending.plan.fates if fate.reason == ERASED):
         yield ErasedRecordsDropped(service=service, batch=batch, records=erased)
-    fates = arriving(ending.plan.fates, ending.unwritten, ending.standing)
+    come = [fate for fate in ending.plan.fates if not fate.stood]
+    fates = arriving(come, ending.unwritten, ending.standing)
     if reasons := quarantined_by_reason(ending.ends, fates, ending.unwritten):
         yield RecordsQuarantined.of(service, batch, reasons)
 

@@ -9,13 +9,15 @@ files whose rows, as read now, may be used. `Halt` names a file of which a part 
 * None of its rows stand: it ends as it reads now, so it comes back another time, whole.
 * None stand, the object is gone for good, and rows of an earlier version have made room for it already: these are gone, too,
   and the ledger says what was lost.
+* It is a replay, the object is gone for good, and the plan has as many rows of it in each place as stood there before: where
+  the earlier reading still stands it stays, and the ledger's row is as before.
 * Some stand, and the object is gone for good: what stands stays and is counted, and the ledger says what was lost.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from forebay.batch.accounting import Fate
@@ -26,21 +28,32 @@ from forebay.errors import Halt
 from forebay.lake.layout import PARKED, QUARANTINE
 from forebay.landed_file import LandedFile
 from forebay.ledger.claim import Claim
-from forebay.ledger.entry import GONE_MIDWAY
-from forebay.ledger.versions import Sorted
+from forebay.ledger.entry import GONE_MIDWAY, REPLAY
+from forebay.ledger.versions import NOT_DONE, Sorted, Superseded
 
-__all__ = ["Resumed", "as_planned", "resumed"]
+__all__ = ["Resumed", "Turned", "as_planned", "resumed"]
 
 GONE = ("missing", "changed")
 
 
 @dataclass(frozen=True)
 class Resumed:
-    """`usable` are ids of files. `lost` says how many records of which files nobody will read any more."""
+    """`usable` and `staying` are ids of files. `lost` says how many records of which files nobody will read any more."""
 
     plan: Plan
     usable: frozenset[str]
     lost: Mapping[LandedFile, int] = field(default_factory=dict)
+    staying: frozenset[str] = frozenset()
+
+    @property
+    def landed(self) -> frozenset[str]:
+        """Those for which others leave."""
+        return frozenset(end.file.file_id for end in self.plan.ends if end.lands) - self.staying
+
+    @property
+    def fates(self) -> list[Fate]:
+        """Of rows that come in this batch, or did."""
+        return [fate for fate in self.plan.fates if not fate.stood]
 
 
 def as_planned(plan: Plan, claim: Claim) -> Sorted:
@@ -56,13 +69,13 @@ def resumed(
     ends: Sequence[FileEnd],
     fates: Sequence[Fate],
     done: frozenset[str],
-    made_room_for: Collection[str] = (),
+    superseded: Sequence[Superseded] = (),
     *,
     vault_waits: bool = False,
 ) -> Resumed:
-    """`done` are the tables, by name, that have the commit of this batch; with `QUARANTINE` and `PARKED`. `made_room_for` are
-    files for which rows of earlier versions left a table in one of these commits. `vault_waits`: there is a vault, and it has
-    not."""
+    """`done` are the tables, by name, that have the commit of this batch; with `QUARANTINE` and `PARKED`. `superseded` are the
+    versions that leave in these commits. `vault_waits`: there is a vault, and it has not."""
+    turned = Turned.of(plan, ends, done, superseded)
     now, then, today = {end.file.file_id: end for end in ends}, rows_by_file(plan.fates), rows_by_file(fates)
     usable: set[str] = set()
     changed_ends: list[FileEnd] = []
@@ -74,7 +87,13 @@ def resumed(
             if _same(end, found) and _alike(his, today.get(file_id, ())):
                 his = _together(his, today.get(file_id, ()), done)
                 usable.add(file_id)
-            elif not any(_stands(fate, done) for fate in his) and not (file_id in made_room_for and _is_gone(found)):
+            elif file_id in turned.staying:
+                why = f"{found.outcome}: {found.detail or found.reason or ''}"
+                end = replace(end, reason=NOT_DONE[REPLAY], detail=why)
+                his = [
+                    fate if fate.fate == "drop" or _stands(fate, done) else replace(fate, stood=True) for fate in his
+                ]
+            elif file_id in turned.anew:
                 end, his = replace(found, lines_before={}), list(today.get(file_id, ())) if found.lands else []
                 usable |= {file_id} if found.lands else set()
             else:
@@ -86,7 +105,49 @@ def resumed(
         for then, end in zip(plan.ends, changed_ends, strict=True)
         if end.reason == GONE_MIDWAY != then.reason
     }
-    return Resumed(replace(plan, ends=tuple(changed_ends), fates=tuple(changed_fates)), frozenset(usable), lost)
+    changed = replace(plan, ends=tuple(changed_ends), fates=tuple(changed_fates))
+    return Resumed(changed, frozenset(usable), lost, turned.staying - usable)
+
+
+@dataclass(frozen=True)
+class Turned:
+    """Files of the plan, by id, should they read otherwise now. Nothing leaves for those of them that cannot be read."""
+
+    anew: frozenset[str]
+    """They end as they read now."""
+    staying: frozenset[str]
+    """What an earlier reading of them brought stays where the batch did not come before."""
+
+    @classmethod
+    def of(cls, plan: Plan, ends: Sequence[FileEnd], done: frozenset[str], superseded: Sequence[Superseded]) -> Turned:
+        fates, planned = rows_by_file(plan.fates), {end.file.file_id for end in plan.ends if end.lands}
+        made_room_for = {one.by.file_id for one in superseded if one.tables.keys() & done}
+        others = {one.by.file_id for one in superseded if not one.is_replay}
+        stood = {one.by.file_id: _places(one) for one in superseded if one.is_replay and one.by.file_id not in others}
+        anew, staying = set(), set()
+        for end in ends:
+            file_id, his = end.file.file_id, list(fates.get(end.file.file_id, ()))
+            stands, gone = any(_stands(fate, done) for fate in his), _is_gone(end)
+            stays = any(fate.stood for fate in his) or (gone and _places_of(his) == stood.get(file_id))
+            if file_id in planned and not stands and not (file_id in made_room_for and gone):
+                anew.add(file_id)
+            elif file_id in planned and stays:
+                staying.add(file_id)
+        return cls(frozenset(anew), frozenset(staying))
+
+
+def _places(replayed: Superseded) -> Counter[str]:
+    """Where its rows stand."""
+    row = replayed.earlier.row
+    return +Counter({**replayed.tables, QUARANTINE: row["quarantined"], PARKED: row["parked"]})
+
+
+def _places_of(fates: Sequence[Fate]) -> Counter[str]:
+    counted: Counter[str] = Counter()
+    for fate in fates:
+        place = fate.table if fate.fate == "write" else {"quarantine": QUARANTINE, "park": PARKED}.get(fate.fate)
+        counted[place or ""] += 0 if place is None else fate.rows
+    return +counted
 
 
 def _same(then: FileEnd, now: FileEnd) -> bool:
@@ -102,6 +163,7 @@ def _but_for_duplicates(fates: Sequence[Fate]) -> Counter[Fate]:
     counted: Counter[Fate] = Counter()
     for fate in fates:
         deduped = fate.fate == "write" or (fate.fate == "drop" and DUPLICATE in fate.violated)
+        fate = replace(fate, stood=False)
         same = replace(fate, fate="write", violated=(), rows=0) if deduped else replace(fate, rows=0)
         counted[same] += fate.rows
     return counted
@@ -113,7 +175,7 @@ def _together(then: Sequence[Fate], now: Sequence[Fate], done: frozenset[str]) -
 
 
 def _is_past(fate: Fate, done: frozenset[str]) -> bool:
-    return _stands(replace(fate, fate="write") if fate.fate == "drop" else fate, done)
+    return _stands(replace(fate, fate="write" if fate.fate == "drop" else fate.fate, stood=False), done)
 
 
 def _kept(fates: Iterable[Fate], file_id: str) -> list[Fate]:
@@ -163,7 +225,7 @@ def _stands(fate: Fate, done: frozenset[str]) -> bool:
         "quarantine": QUARANTINE in done,
         "park": PARKED in done,
     }
-    return places.get(fate.fate, False)
+    return fate.stood or places.get(fate.fate, False)
 
 
 def _records(end: FileEnd) -> int:
