@@ -20,11 +20,12 @@ import pytest
 import forebay.batch.batch as heart
 import forebay.batch.commits as commits
 import forebay.batch.leftovers as leftovers
-import forebay.batch.retry as carrying
+import forebay.batch.retry as retrying
 from forebay.batch.accounting import Fate, Standing
 from forebay.batch.dedupe import DUPLICATE, RETRY, Dedupe
 from forebay.batch.ledger_change import COUNTS, Change
 from forebay.batch.leftovers import Leftover
+from forebay.batch.moving import Moving
 from forebay.batch.reading import Read
 from forebay.batch.reasons import OF_WHOLE_TABLES
 from forebay.batch.retry import Retry
@@ -378,7 +379,7 @@ class PaperRetry(Retry):
         return Rows(rows)
 
 
-class PaperCarrying(carrying._Carrying):
+class PaperMoving(Moving):
     @property
     def paper(self) -> Lake:
         return self.logs.lake  # type: ignore[attr-defined,no-any-return]
@@ -482,11 +483,11 @@ def change_counts_in(lake: Lake, changes: Sequence[Change], txn: Txn) -> None:
 
 def retry_in(patch: pytest.MonkeyPatch, lake: Lake, service: Service) -> Retry:
     """An operator's process, or that of a job that starts."""
-    patch.setattr(carrying, "open_objects", lambda place: Store(lake, place))
-    patch.setattr(carrying, "until", lambda cached, rows: rows)
-    patch.setattr(carrying, "paused_tables", lambda place: service.paused)
-    patch.setattr(carrying, "Writing", PaperWriting)
-    patch.setattr(carrying, "_Carrying", PaperCarrying)
+    patch.setattr(retrying, "open_objects", lambda place: Store(lake, place))
+    patch.setattr(retrying, "until", lambda cached, rows: rows)
+    patch.setattr(retrying, "paused_tables", lambda place: service.paused)
+    patch.setattr(retrying, "Writing", PaperWriting)
+    patch.setattr(retrying, "Moving", PaperMoving)
     lake.effects = 0
     logs: Any = Logs(lake)
     return PaperRetry(None, service, lake=PLACE, emit=lambda event: None, logs=logs)  # type: ignore[arg-type]

@@ -8,7 +8,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from forebay.batch.ledger_change import change_counts
-from forebay.batch.retry import Retried, Retry, _Carrying
+from forebay.batch.moving import Moving
+from forebay.batch.retry import Retried, Retry
 from forebay.batch.retry_plan import Choice
 from forebay.declaration.service import parse_service
 from forebay.lake.paused import pause, resume
@@ -90,15 +91,15 @@ def test_a_replay_that_is_asked_for_beside_a_retry_stays_asked_for(
 ) -> None:
     world.paused = ("alpha",)
     world.try_batch(0, [world.file("a.json")])
-    reading = _Carrying.ledger_rows
+    reading = Moving.ledger_rows
 
-    def read(carrying: _Carrying, file_ids: Any) -> Any:
-        rows = reading(carrying, file_ids)
+    def read(moving: Moving, file_ids: Any) -> Any:
+        rows = reading(moving, file_ids)
         view = view_of(world.lake)
         assert mark(view, replay_of(view, FileChoice())) == 1
         return rows
 
-    monkeypatch.setattr(_Carrying, "ledger_rows", read)
+    monkeypatch.setattr(Moving, "ledger_rows", read)
     assert retried(world, spark) == Retried(2, {"alpha": 2})
     (entry,) = world.entries()
     assert (entry["outcome"], entry["tables"], entry["quarantined"]) == ("replay", {"alpha": 2, "beta": 3}, 0)

@@ -12,7 +12,8 @@ from pyspark.sql import SparkSession
 
 from forebay.batch.batch import Batch
 from forebay.batch.events import DuplicatesDropped
-from forebay.batch.retry import Retried, Retry, _Carrying
+from forebay.batch.moving import Moving
+from forebay.batch.retry import Retried, Retry
 from forebay.batch.retry_plan import Choice
 from forebay.batch.writing import Writing
 from forebay.declaration.service import load_service
@@ -135,7 +136,7 @@ def test_what_lands_by_another_try_is_no_duplicate_of_what_came_and_what_comes_i
         raise OSError("the driver is gone")
 
     with monkeypatch.context() as patched:
-        patched.setattr(_Carrying, "change_ledger", dies)
+        patched.setattr(Moving, "change_ledger", dies)
         with pytest.raises(OSError, match="gone"):
             tried(told, spark)
     assert tried(told, spark) == Retried(1), "the other four were finished first"

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from forebay.batch import retry
 from forebay.batch.events import TableFailed
+from forebay.batch.moving import Moving
 from forebay.batch.retry import Retried, Retry
 from forebay.batch.retry_plan import Choice
 from forebay.declaration.service import load_service
@@ -118,7 +118,7 @@ class Killed(BaseException):
 
 
 def dying(method: str, *, before: bool) -> Callable[..., Any]:
-    real = getattr(retry._Carrying, method)
+    real = getattr(Moving, method)
 
     def dies(self: Any, *arguments: Any) -> Any:
         if before:
@@ -137,7 +137,7 @@ def test_killed_anywhere_it_is_finished_first_and_nothing_stands_twice(
     told: Story, spark: SparkSession, monkeypatch: pytest.MonkeyPatch, method: str, before: bool
 ) -> None:
     with monkeypatch.context() as patched:
-        patched.setattr(retry._Carrying, method, dying(method, before=before))
+        patched.setattr(Moving, method, dying(method, before=before))
         with pytest.raises(Killed):
             tried(told, spark, Choice("quarantine"))
     # Meanwhile somebody changes the declarations back: what was begun is finished as it was meant.

@@ -14,6 +14,7 @@
 * `recent_ids` the ids of the last days, in memory
 * `vaulted` what personal values were, encrypted      * `treated` what is personal in records that come back
 * `retry` of held records: quarantined or parked      * `retry_plan` which ones, durable before anything happens
+* `moving` them, into tables and out of where they were held
 * `turns` of a batch and a retry that concern the same file
 * `leftovers` of superseded files, in tables that could not be written
 * `late_commits` of a driver that died      * `ledger_change` counts of files that are in the ledger already

@@ -15,23 +15,20 @@ Whole files that could not be read are not among them: those are loaded by annou
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from forebay.batch.accounting import Fate
 from forebay.batch.dedupe import RETRY, Dedupe
 from forebay.batch.events import RecordsRetried
 from forebay.batch.expectations import checked
-from forebay.batch.ledger_change import Change, change_counts
-from forebay.batch.leftovers import Leftover, brought_back, left_behind, leftovers_by_table
+from forebay.batch.leftovers import brought_back
+from forebay.batch.moving import SUPERSEDED, Moving, Retried
 from forebay.batch.new_tables import NewTables
 from forebay.batch.plan import Plans
 from forebay.batch.reading import until
-from forebay.batch.reasons import TABLE_FAILED
 from forebay.batch.retry_plan import PLAN, THIS_RETRY, Choice, RetryPlan
 from forebay.batch.routing import routed, with_final_fates
 from forebay.batch.treated import treated_again, without_erased
@@ -40,14 +37,12 @@ from forebay.declaration.pinned import pinned, unpinned
 from forebay.declaration.service import Service
 from forebay.errors import Halt
 from forebay.events import Emit
-from forebay.lake.layout import LEDGER, PLANS, own_table, plans_of, table_path
+from forebay.lake.layout import PLANS, own_table, plans_of, table_path
 from forebay.lake.objects import Objects, open_objects
 from forebay.lake.paused import paused_tables
 from forebay.lake.rollback_plan import must_not_be_half_rolled_back
 from forebay.landed_file import LandedFile
-from forebay.ledger.ledger import NAMES, rows_with
 from forebay.table.commit import Txn
-from forebay.table.conflict import is_conflict
 from forebay.table.kernel import NO_VERSION, TableLogs
 
 if TYPE_CHECKING:
@@ -55,29 +50,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Retried", "Retry"]
 
-ATTEMPTS = 8
 ANOTHER = "another retry is running; start this one when it has ended"
-SUPERSEDED = "superseded"
-"""The fate of a record that stays held, because an earlier version of its file is in force again in its table."""
-KEYS = ("file_id", "byte_offset")
-"""What a held record is known by. Never its line: many records may stand on one."""
-
-
-@dataclass(frozen=True)
-class Retried:
-    """What became of the chosen records; what is in none of these stays where it was."""
-
-    chosen: int = 0
-    tables: dict[str, int] = field(default_factory=dict)
-    dropped: int = 0
-    waiting: int = 0
-    """Files that a batch is about to replace or to replay. Their records were not chosen."""
-    superseded: int = 0
-    """Records for tables to which a rollback brought an earlier version of their file back. A replay of the file loads them."""
-
-    @property
-    def moved(self) -> int:
-        return sum(self.tables.values()) + self.dropped
 
 
 class Retry:
@@ -178,12 +151,26 @@ class Retry:
             rows = until(cached, self._routed(plan, service))
             if dedupe.wanted and not plan.choice.give_up:
                 rows = dedupe.without_duplicates(rows, [0], cached)
-            tried = _Carrying(self, plan, service, rows, dedupe).run()
+            tried = Moving(self.lake, plan, service, rows, dedupe, writing=self._writing(plan, service)).run()
         if (left := self._left()) is not None and (left.number, left.at) == (plan.number, plan.at):
             self.plans.delete([PLAN])  # and no other one: somebody else may have finished this one, too
         told = {"records": tried.chosen, "written": sum(tried.tables.values()), "dropped": tried.dropped}
         self.emit(RecordsRetried(service=service.name, held=plan.choice.held, **told))
         return tried
+
+    def _writing(self, plan: RetryPlan, service: Service) -> Writing:
+        return Writing(
+            spark=self.spark,
+            service=service,
+            lake=self.lake,
+            generation=RETRY,
+            txn=Txn(app_id(service), plan.number),
+            began_at=datetime.fromisoformat(plan.at),
+            logs=self.logs,
+            new_tables=NewTables(),
+            tables_at_once=self.tables_at_once,
+            emit=self.emit,
+        )
 
     def _dedupe(self, plan: RetryPlan, service: Service) -> Dedupe:
         shared = {"service": service.name, "generation": RETRY, "batch": plan.number}
@@ -247,135 +234,3 @@ class Retry:
 
 def app_id(service: Service) -> str:
     return f"forebay/{service.name}/{RETRY}"
-
-
-class _Carrying:
-    """One plan on its way."""
-
-    def __init__(self, tries: Retry, plan: RetryPlan, service: Service, rows: DataFrame, dedupe: Dedupe) -> None:
-        self.tries, self.plan, self.service, self.rows, self.dedupe = tries, plan, service, rows, dedupe
-        self.spark, self.logs, self.lake = tries.spark, tries.logs, tries.lake
-        self.txn = Txn(app_id(service), plan.number)
-
-    def run(self) -> Retried:
-        counted = self.counted()
-        wanted = {row["_table"] for row in counted if row["_fate"] == "write"}
-        if not self._has(table_path(self.lake, LEDGER)):
-            self._write(
-                [Fate(r["_file_id"], r["_fate"], r["count"], r["_table"], r["_declared"], _names(r)) for r in counted]
-            )
-            in_tables = self._written(wanted)
-            self._account([r for r in counted if _moves(r, in_tables)])
-        # From here on what is in the ledger counts: a table that failed then may not be tried under this number again.
-        in_tables = self._written(wanted)
-        self.let_go(in_tables)
-        tables: dict[str, int] = {}
-        for r in counted:
-            if r["_fate"] == "write" and _moves(r, in_tables):
-                tables[r["_table"]] = tables.get(r["_table"], 0) + r["count"]
-        dropped = sum(r["count"] for r in counted if r["_fate"] == "drop")
-        superseded = sum(r["count"] for r in counted if r["_fate"] == SUPERSEDED)
-        return Retried(sum(r["count"] for r in counted), tables, dropped, len(self.plan.without), superseded)
-
-    def counted(self) -> Sequence[Any]:
-        return self.rows.groupBy("_file_id", "_fate", "_table", "_declared", "_violated").count().collect()
-
-    def _write(self, fates: Sequence[Fate]) -> None:
-        if self.plan.choice.give_up:
-            return
-        writing = Writing(
-            spark=self.spark,
-            service=self.service,
-            lake=self.lake,
-            generation=RETRY,
-            txn=self.txn,
-            began_at=datetime.fromisoformat(self.plan.at),
-            logs=self.logs,
-            new_tables=NewTables(),
-            tables_at_once=self.tries.tables_at_once,
-            emit=self.tries.emit,
-        )
-        writing.write_again(self.rows, fates, leftovers_by_table(self.leftovers({fate.file_id for fate in fates})))
-        if self.dedupe.wanted:
-            written = self._written(names := {f.table for f in fates if f.fate == "write" and f.table is not None})
-            writing.remember(self.rows, dict.fromkeys(names - written, TABLE_FAILED), fates, self.dedupe)
-
-    def _written(self, tables: set[str]) -> set[str]:
-        return {table for table in tables if self._has(table_path(self.lake, table))}
-
-    def _has(self, path: str) -> bool:
-        return self.logs.has(path, self.txn, again=True)
-
-    def _account(self, moved: Sequence[Any]) -> None:
-        """The ledger's rows of these files, as they are from now on."""
-        if not moved:
-            return
-        by_file: dict[str, list[Any]] = {}
-        for r in moved:
-            by_file.setdefault(r["_file_id"], []).append(r)
-        written = {r["_table"] for r in moved if r["_fate"] == "write"}
-
-        def changes() -> list[Change]:
-            found = self.ledger_rows(by_file.keys())
-            if len(found) != len(by_file):
-                raise Halt(f"{len(by_file)} files have held records, but the ledger has {len(found)} of them")
-            left = [one for one in self.leftovers(by_file.keys()) if one.tables.keys() & written]
-            settled = [(row, self._settled(row, by_file[row["file_id"]])) for row in found]
-            return settled + [(one.row, one.without(written)) for one in left]
-
-        self.change_ledger(changes)
-
-    def ledger_rows(self, file_ids: Collection[str]) -> list[dict[str, Any]]:
-        ledger = self.spark.read.format("delta").load(table_path(self.lake, LEDGER))
-        found = rows_with(ledger, "file_id", "string", file_ids).collect()
-        return [{**dict.fromkeys(NAMES), **row.asDict()} for row in found]
-
-    def change_ledger(self, changes: Callable[[], list[Change]]) -> None:
-        change_counts(self.spark, table_path(self.lake, LEDGER), changes, txn=self.txn, logs=self.logs)
-
-    def leftovers(self, file_ids: Collection[str]) -> list[Leftover]:
-        """Of earlier versions of these files: they leave a table together with the coming of the newer version's rows."""
-        ledger = self.spark.read.format("delta").load(table_path(self.lake, LEDGER))
-        return left_behind(ledger, self.service, sorted(file_ids))
-
-    def _settled(self, row: dict[str, Any], moved: Sequence[Any]) -> dict[str, Any]:
-        tables = dict(row["tables"] or {})
-        for r in moved:
-            if r["_fate"] == "write":
-                tables[r["_table"]] = tables.get(r["_table"], 0) + r["count"]
-        count = sum(r["count"] for r in moved)
-        dropped = sum(r["count"] for r in moved if r["_fate"] == "drop")
-        held = "quarantined" if self.plan.choice.held == "quarantine" else "parked"
-        if row[held] < count:
-            raise Halt(f"{row['key']}: {count} records leave, but the ledger says that {row[held]} are {held}")
-        made = {**row, held: row[held] - count, "dropped": row["dropped"] + dropped, "tables": tables}
-        return {**made, "written": sum(tables.values())}
-
-    def let_go(self, in_tables: set[str]) -> None:
-        """Those that moved leave the table where they were held; run again, there are none left."""
-        from delta.tables import DeltaTable
-        from pyspark.sql import functions as F
-
-        moved = self.rows.where(
-            (F.col("_fate") == "drop") | ((F.col("_fate") == "write") & F.col("_table").isin(sorted(in_tables)))
-        )
-        gone = moved.select(F.col("_file_id").alias("file_id"), "byte_offset")
-        held = DeltaTable.forPath(self.spark, table_path(self.lake, own_table(self.plan.choice.held)))
-        same = " AND ".join(f"held.{key} = gone.{key}" for key in KEYS)
-        for attempt in range(ATTEMPTS):
-            try:
-                held.alias("held").merge(gone.alias("gone"), same).whenMatchedDelete().execute()
-                return
-            except Exception as refused:
-                if not is_conflict(refused):
-                    raise
-                time.sleep(0.2 * 2**attempt)
-        raise Halt("the records are where they belong, but could not leave where they were held: run it again")
-
-
-def _moves(row: Any, in_tables: set[str]) -> bool:
-    return row["_fate"] == "drop" or (row["_fate"] == "write" and row["_table"] in in_tables)
-
-
-def _names(row: Any) -> tuple[str, ...]:
-    return tuple(row["_violated"] or ())
