@@ -11,7 +11,6 @@ whose tombstone is gone; it stays an end.
 
 from __future__ import annotations
 
-from functools import reduce
 from typing import TYPE_CHECKING
 
 from forebay.merge.state import State
@@ -110,8 +109,7 @@ class History(State):
     def _merge_rows(self, winners: DataFrame, schema: StructType, version: int) -> None:
         from pyspark.sql import functions as F
 
-        here = reduce(lambda a, b: a & b, self._where_they_are(winners), self._same_key())
-        here = here & (F.col("t.valid_from") == F.col("s.at"))
+        here = self._same_row(winners) & (F.col("t.valid_from") == F.col("s.at"))
         lives = F.col("s.lives")
         values = {f"`{name}`": F.col(f"s.r.`{name}`") for name in schema.names}
         values |= {"valid_from": F.col("s.at"), "valid_to": F.col("s.until")}

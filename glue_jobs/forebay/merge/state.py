@@ -120,8 +120,8 @@ class State:
         from pyspark.sql import functions as F
 
         values = {f"`{name}`": F.col(f"s.r.`{name}`") for name in schema.names}
-        here = reduce(lambda a, b: a & b, self._where_they_are(changes), self._same_key())
-        merge = self.table.merge(winners, here).whenMatchedUpdate(self._wins(self._ranking.rank("t")), values)
+        merge = self.table.merge(winners, self._same_row(changes))
+        merge = merge.whenMatchedUpdate(self._wins(self._ranking.rank("t")), values)
         self.table.execute(merge.whenNotMatchedInsert(None, values), self._txn(version))
         self.table.note(self._txn(version))
 
@@ -190,8 +190,7 @@ class State:
         wins = F.col("s.final") | self._wins(self._ranking.rank("t"))
         gone = F.col("s.r").isNull()
         values = {f"`{name}`": F.col(f"s.r.`{name}`") for name in schema.names}
-        here = reduce(lambda a, b: a & b, self._where_they_are(winners), self._same_key())
-        merge = self.table.merge(winners, here)
+        merge = self.table.merge(winners, self._same_row(winners))
         merge = merge.whenMatchedDelete(gone | (F.col("s.deletes") & wins)).whenMatchedUpdate(~gone & wins, values)
         self.table.execute(merge.whenNotMatchedInsert(~gone & ~F.col("s.deletes"), values), self._txn(version))
 
@@ -202,6 +201,9 @@ class State:
         from pyspark.sql import functions as F
 
         return reduce(lambda a, b: a & b, (F.col(f"t.`{n}`") == F.col(f"s.k.`{n}`") for n in self._merge.keys))
+
+    def _same_row(self, keys: DataFrame) -> Expression:
+        return reduce(lambda a, b: a & b, self._where_they_are(keys), self._same_key())
 
     def _where_they_are(self, keys: DataFrame, prefix: str = "t.") -> Iterator[Expression]:
         """Literals, by which Delta passes over the files of other partitions without opening them."""
