@@ -16,7 +16,7 @@ from typing import Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from forebay.errors import InvalidConfiguration, Problem
-from forebay.settings import problems_of
+from forebay.refusal import problems_of
 from infra.forms import (
     Accounts,
     Bucket,

@@ -15,7 +15,8 @@ from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 
 from forebay.errors import InvalidConfiguration
-from forebay.settings import JobSettings, problems_of
+from forebay.refusal import problems_of
+from forebay.settings import JobSettings
 
 __all__ = ["checked", "meaning", "options_of"]
 

@@ -33,7 +33,7 @@ from forebay.declaration.schedule import Schedule
 from forebay.declaration.table import Compaction, Table
 from forebay.errors import InvalidConfiguration, Problem
 from forebay.lake.paused import ALL
-from forebay.settings import problems_of
+from forebay.refusal import problems_of
 
 __all__ = [
     "FILLED",

@@ -43,7 +43,7 @@ from forebay.lake.objects import open_objects
 from forebay.record.conform import writable
 from forebay.record.growth import Rules, agrees, grown
 from forebay.record.kind import Struct, leaves
-from forebay.settings import problems_of
+from forebay.refusal import problems_of
 from forebay.table.as_records import as_records
 from forebay.table.commit import Committed
 from forebay.table.data_file import TableFolder
