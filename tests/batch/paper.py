@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, fields
 from datetime import date, datetime
+from itertools import count
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import MagicMock
@@ -41,15 +42,18 @@ from forebay.ledger.entry import key_hash
 from forebay.ledger.index import Index
 from forebay.ledger.ledger import FILE_COLUMNS, Ledger
 from forebay.ledger.versions import Earlier
+from forebay.operate import rollback_ledger
+from forebay.operate.rollback_ledger import Rollback, TableBack, entries_after
 from forebay.table.commit import Txn
 from forebay.table.destination import Appended, Destination, Failed, Skipped
 from forebay.table.kernel import NO_VERSION
 from forebay.table.replace import Staying
 from tests.batch.world import Died
 
-__all__ = ["Lake", "Record", "lay_out", "remove_leftovers_in", "retry_in"]
+__all__ = ["Lake", "Record", "lay_out", "remove_leftovers_in", "retry_in", "roll_back_in"]
 
 PLACE = "paper"
+CLOCK = count()
 
 
 @dataclass(frozen=True)
@@ -68,6 +72,8 @@ class Table:
     commits: dict[Txn, int] = field(default_factory=dict)
     versions: list[list[dict[str, Any]]] = field(default_factory=list)
     """Its rows after each commit."""
+    at: list[int] = field(default_factory=list)
+    """When each was made, by a clock that all tables share."""
 
     @property
     def version(self) -> int:
@@ -76,6 +82,7 @@ class Table:
     def change(self, rows: Sequence[dict[str, Any]]) -> None:
         self.rows = [*rows]
         self.versions.append(self.rows)
+        self.at.append(next(CLOCK))
 
 
 @dataclass
@@ -464,6 +471,34 @@ def lay_out(patch: pytest.MonkeyPatch, lake: Lake, service: Service, generation:
         emit=lambda event: None,
         **more,
     )
+
+
+def roll_back_in(patch: pytest.MonkeyPatch, lake: Lake, names: Iterable[str], back: int) -> None:
+    """So many commits each, as `forebay rollback --and-replay` does. It refuses while a batch or a retry is half done."""
+    if any("plan" in name for name in lake.objects):
+        return
+    patch.setattr(
+        rollback_ledger, "rows_with", lambda _, __, by, values: [r for r in lake.rows(LEDGER) if r[by] in values]
+    )
+    plan = Rollback("n", tuple(_back(name, lake.tables[name], back) for name in names), replay=True)
+    ledger, ids = lake.tables[LEDGER], lake.tables.setdefault(IDS, Table())
+    after = {row["file_id"]: {**row, "tables": dict(row["tables"])} for row in entries_after(None, plan)}  # type: ignore[arg-type]
+    for one in plan.tables:
+        table = lake.tables[one.table]
+        followed = table.at[one.to + 1] if one.to < table.version else 0
+        known = [rows for rows, at in zip(ids.versions, ids.at, strict=True) if at < followed]
+        meant = {(one.table, file_id) for file_id in one.changes}
+        kept = [row for row in ids.rows if (row["table"], row["file_id"]) not in meant]
+        table.change(table.versions[one.to])
+        ids.change(kept + [row for row in (known or [[]])[-1] if (row["table"], row["file_id"]) in meant])
+    ledger.change([{**row, **after.get(row["file_id"], {})} for row in ledger.rows])
+
+
+def _back(name: str, table: Table, back: int) -> TableBack:
+    to = max(0, table.version - back)
+    changes = Counter(row["_file_id"] for row in table.versions[to])
+    changes.subtract(row["_file_id"] for row in table.rows)
+    return TableBack(name, table.version, to, {file_id: rows for file_id, rows in changes.items() if rows})
 
 
 def change_counts_in(lake: Lake, changes: Sequence[Change], txn: Txn) -> None:

@@ -26,7 +26,7 @@ from forebay.lake.layout import LEDGER, PARKED, QUARANTINE
 from forebay.landed_file import LandedFile
 from forebay.ledger.entry import FORGET, FORGOTTEN, NOT_FINAL, REPLAY, WANTED_AGAIN
 from tests.batch.model import Model, Put
-from tests.batch.paper import Lake, Record, lay_out, remove_leftovers_in, retry_in
+from tests.batch.paper import Lake, Record, lay_out, remove_leftovers_in, retry_in, roll_back_in
 from tests.batch.world import Died
 
 AT = datetime(2026, 11, 21, 10, tzinfo=UTC)
@@ -51,6 +51,7 @@ class Play:
         self.draw, self.patch, self.lake, self.model = Random(seed), patch, Lake(), Model()
         self.dedupe = self.draw.random() < 0.5
         self.tables_fail = not self.dedupe and self.draw.random() < 0.3
+        self.rolls_back = not self.tables_fail and self.draw.random() < 0.25
         self.keys = KEYS
         self.service = service(self.dedupe)
         self.contents: dict[str, list[Record]] = {}
@@ -69,6 +70,9 @@ class Play:
         if self.draw.random() < 0.3:
             deeds |= {self.forget: 12, self.bring_back: 12}
         deeds |= {self.fail: 5, self.pause: 3, self.retry: 4} if self.tables_fail else {self.put_back: 2}
+        if self.rolls_back:
+            deeds = {deed: often for deed, often in deeds.items() if deed not in (self.forget, self.bring_back)}
+            deeds |= {self.roll_back: 12, self.put: 8}
         for _ in range(self.draw.randint(3, 14)):
             if self.draw.random() < 0.45:
                 self.attempt(self.draw.choice((None, *range(12))))
@@ -175,6 +179,17 @@ class Play:
     def fail(self, key: str) -> None:
         self.lake.failing = {self.draw.choice(TABLES)} if not self.lake.failing else set()
 
+    def roll_back(self, key: str) -> None:
+        """A table, or both. What lost rows is read again."""
+        there = [name for name in TABLES if name in self.lake.tables]
+        if there:
+            roll_back_in(
+                self.patch,
+                self.lake,
+                self.draw.sample(there, self.draw.randint(1, len(there))),
+                self.draw.randint(1, 3),
+            )
+
     def retry(self, key: str) -> None:
         """By an operator. Some of them drop what they choose; some of their processes die."""
         held: Any = self.draw.choice(("quarantine", "parked"))
@@ -200,7 +215,7 @@ class Play:
         self.said.append(
             f"attempt {self.generation} {self.batch} dies after {dies_after}: {[f.etag for f in self.taken]}"
         )
-        if not self.ending and self.draw.random() < 0.3:
+        if not self.ending and not self.rolls_back and self.draw.random() < 0.3:
             at, key = self.draw.randint(0, 8), self.draw.choice(self.keys)
             deed = self.draw.choice((self.retry, self.forget) if self.tables_fail else (self.forget, self.bring_back))
             self.said.append(f"before effect {at} somebody does {deed.__name__} {key}")
@@ -266,11 +281,26 @@ class Play:
         assert {name: +counts for name, counts in told.items()} == there
         records = Counter((row["_file_id"], row["byte_offset"]) for name in told for row in self.lake.rows(name))
         assert [one for one, times in records.items() if times > 1] == []
-        assert self.model.wrong(ledger, by_table=not self.tables_fail and not self.dedupe) == []
+        if self.rolls_back:
+            self.newest_stand(ledger)
+        else:
+            assert self.model.wrong(ledger, by_table=not self.tables_fail and not self.dedupe) == []
         assert [row for row in self.lake.rows(QUARANTINE) if row["reason"] in OF_WHOLE_TABLES] == []
         assert [row for row in ledger if row["outcome"] == "superseded" and row["written"]] == []
         if self.dedupe:
             self.every_id_stands_once()
+
+    def newest_stand(self, ledger: Sequence[dict[str, Any]]) -> None:
+        """Of older ones, which were overwritten since, a rollback may have taken rows away that nobody can read again."""
+        rows = {row["file_id"]: row for row in ledger}
+        for put in self.model.newest.values():
+            row = rows[put.file.file_id]
+            assert (row["outcome"], row["records"]) == ("loaded", put.records), put.file.etag
+            assert self.dedupe or row["tables"] == put.tables, put.file.etag
+        for put in self.model.puts.values():
+            newest = self.model.newest.get(put.file.key)
+            if put.replaces and newest is not None and newest.file.file_id != put.file.file_id:
+                assert rows[put.file.file_id]["written"] == 0, f"{put.file.etag} stands beside {newest.file.etag}"
 
     def every_id_stands_once(self) -> None:
         for name in TABLES:

@@ -124,6 +124,25 @@ def test_a_rollback_of_one_table_forgets_no_records_of_the_others(lake: str) -> 
     assert DeltaTable(f"{lake}/_forebay/ids").to_pyarrow_table()["table"].to_pylist() == ["beta"]
 
 
+def test_records_whose_rows_come_back_are_known_again(lake: str) -> None:
+    """Also where the rollback that took them away is taken back."""
+    known: dict[str, Any] = {"day": [date(2026, 11, 21)] * 3, "id": [b"1" * 16, b"2" * 16, b"3" * 16]}
+    known |= {"file_id": [file_id("in/b.json")] * 3, "table": ["alpha", "beta", None]}
+    write_deltalake(f"{lake}/_forebay/ids", pa.table(known), partition_by=["day"])
+    time.sleep(0.05)
+    append(lake, "alpha", "in/d.json", 1)
+    write_ledger(lake, entry("in/d.json", tables={"alpha": 1}))
+    ran("rollback", "alpha", "--to", "0", "--lake", lake, "--yes")
+    assert ids_of(lake) == [b"2" * 16]
+    ran("rollback", "alpha", "--to", "2", "--lake", lake, "--yes")
+    assert ids_of(lake) == [b"1" * 16, b"2" * 16, b"3" * 16]
+    assert accounts(LakeView(lake)).differences() == []
+
+
+def ids_of(lake: str) -> list[bytes]:
+    return sorted(DeltaTable(f"{lake}/_forebay/ids").to_pyarrow_table()["id"].to_pylist())
+
+
 class Killed(BaseException):
     """What no handler takes for an error."""
 
@@ -253,6 +272,25 @@ def test_an_earlier_version_of_an_object_is_in_force_again_when_its_rows_come_ba
     assert accounts(LakeView(lake)).differences() == []
 
 
+def test_with_a_replay_the_later_version_takes_the_place_of_one_that_came_back_although_it_lost_nothing(
+    lake: str,
+) -> None:
+    append(lake, "gamma", "in/old.json", 2)
+    DeltaTable(f"{lake}/gamma").delete()
+    append(lake, "delta", "in/new.json", 1)
+    dropped = {"outcome": "superseded", "reason": "overwritten", "records": 2, "dropped": 2}
+    newest = entry("in/new.json", tables={"delta": 1})
+    between = entry("in/between.json", superseded_by=newest["file_id"], **dropped)
+    write_ledger(lake, entry("in/old.json", superseded_by=between["file_id"], **dropped), between, newest)
+    ran("rollback", "gamma", "--to", "0", "--lake", lake, "--yes")
+    assert ledger(lake)["in/new.json"][0] == "loaded", "both stand, as they are asked to"
+    ran("rollback", "gamma", "--to", "1", "--lake", lake, "--yes")
+    roll_back(LakeView(lake), plan_rollback(LakeView(lake), ["gamma"], 0, replay=True))
+    assert ledger(lake)["in/old.json"] == ("loaded", None, 2, 0, {"gamma": 2})
+    assert ledger(lake)["in/new.json"] == ("replay", None, 1, 0, {"delta": 1})
+    assert accounts(LakeView(lake)).differences() == []
+
+
 def replayed(lake: str, *, rows: int, parked: int) -> None:
     """Of five records all were written; when the file was replayed some were parked, and it may be empty now."""
     append(lake, "gamma", "in/r.json", 5)
@@ -341,7 +379,7 @@ def test_a_ledger_that_fits_no_more_when_it_begins_stops_it_before_anything_is_d
 
 
 def test_a_change_of_the_ledger_meanwhile_is_not_lost(lake: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    view, real, changes = LakeView(lake), rollback._entries_after, [2, 1]
+    view, real, changes = LakeView(lake), rollback.entries_after, [2, 1]
     plan = plan_rollback(view, ["alpha"], 0, replay=False)
 
     def somebody_changes_it(ledger: DeltaTable, what: Rollback) -> list[dict[str, Any]]:
@@ -352,7 +390,7 @@ def test_a_change_of_the_ledger_meanwhile_is_not_lost(lake: str, monkeypatch: py
             changes.pop()
         return found
 
-    monkeypatch.setattr(rollback, "_entries_after", somebody_changes_it)
+    monkeypatch.setattr(rollback, "entries_after", somebody_changes_it)
     roll_back(view, plan)
     (row,) = [row for row in view.query("_forebay/ledger", "select * from t") if row["key"] == "in/b.json"]
     assert (row["records"], row["parked"], row["dropped"], row["written"]) == (4, 2, 2, 0)

@@ -6,7 +6,8 @@
 * `held` quarantined and parked records      * `quality` verdicts on expectations      * `personal` fields that look so
 * `files` what the ledger has      * `where` the life of one file
 * `replay` files that are read again      * `forget` files whose rows leave      * `aside` into another lake
-* `rollback` tables that go back to an earlier version      * `alone` while nobody else writes
+* `rollback` tables that go back to an earlier version      * `rollback_ledger` its files, in the ledger
+* `rollback_ids` their records, as `dedupe` knows them      * `alone` while nobody else writes
 * `outlook` what is kept of persons      * `erase` them, everywhere      * `landing` where their records came from
 * `unseen` where more of them may be      * `erase_report` what became of it, signed
 * `export` the changes of a table, as files for other tools      * `export_manifest` which of these files count

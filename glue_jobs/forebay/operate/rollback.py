@@ -15,11 +15,9 @@ from __future__ import annotations
 import json
 import uuid
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, replace
 from datetime import datetime
-from functools import partial
-from typing import Any
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -31,7 +29,6 @@ from forebay.lake.conflict import commit
 from forebay.lake.layout import (
     DERIVED_FROM,
     ERASED,
-    IDS,
     LEDGER,
     ROLLBACK_PLAN,
     rollback_of,
@@ -40,54 +37,18 @@ from forebay.lake.layout import (
 from forebay.lake.log.listing import committed_at
 from forebay.lake.objects import Objects, open_objects
 from forebay.lake.rollback_plan import rollback_plan
-from forebay.ledger.entry import FORGOTTEN, REPLAY, ROLLED_BACK, WANTED_AGAIN
 from forebay.operate.alone import alone
-from forebay.operate.files import LedgerFile
-from forebay.operate.lake_view import LakeView, known_table, quoted, rows_with
+from forebay.operate.lake_view import LakeView, known_table
+from forebay.operate.rollback_ids import ids_as_then
+from forebay.operate.rollback_ledger import CHANGED, Rollback, TableBack, entries_after
 
 __all__ = ["Rollback", "TableBack", "check_rollback", "finish_earlier", "plan_rollback", "roll_back"]
 
 MARK = "forebay-rollback"
 UNDERSTOOD = {"appendOnly", "invariants", "checkConstraints", "timestampNtz", "changeDataFeed"}
 """Features of tables that delta-rs writes."""
-ASKED_AT_ONCE = 5000
-CHANGED = ("outcome", "reason", "detail", "records", "written", "dropped", "tables")
-"""Columns of the ledger."""
 LOOKED_BACK = 1000
 """Commits in which a commit of ours is looked for."""
-
-
-@dataclass(frozen=True)
-class TableBack:
-    """`changes` are rows by file id: how many come, or leave where it is negative."""
-
-    table: str
-    now: int
-    to: int
-    changes: Mapping[str, int]
-
-    @property
-    def leaving(self) -> int:
-        return -sum(rows for rows in self.changes.values() if rows < 0)
-
-    @property
-    def coming(self) -> int:
-        return sum(rows for rows in self.changes.values() if rows > 0)
-
-
-@dataclass(frozen=True)
-class Rollback:
-    """`replay`: files of which rows leave are read again."""
-
-    number: str
-    tables: tuple[TableBack, ...]
-    replay: bool = False
-    stay: Mapping[str, str] = field(default_factory=dict)
-    """Tables of the plan that could not go back, and why; their counts stay as well."""
-
-    @property
-    def files(self) -> set[str]:
-        return {file_id for one in self.tables for file_id in one.changes}
 
 
 def check_rollback(view: LakeView, tables: Iterable[str], to: int | datetime) -> bool:
@@ -102,14 +63,14 @@ def plan_rollback(view: LakeView, tables: Sequence[str], to: int | datetime, *, 
     found = {known_table(view, table): _now_and_then(view, table, to) for table in tables}
     go = tuple(_table_back(name, *pair) for name, pair in found.items() if not _is_there(*pair))
     plan = Rollback(uuid.uuid4().hex[:12], go, replay)
-    _entries_after(_there(view, LEDGER), plan)  # an entry whose sum would not hold is refused before anything is done
+    entries_after(_there(view, LEDGER), plan)  # an entry whose sum would not hold is refused before anything is done
     return plan
 
 
 def roll_back(view: LakeView, plan: Rollback) -> Rollback:
     """What was done: without tables that stay, such as one that somebody changed since the plan."""
     with alone(view, [one.table for one in plan.tables]) as must_be_alone:
-        _entries_after(_there(view, LEDGER), plan)  # again: a job may have ended its batch since the plan was shown
+        entries_after(_there(view, LEDGER), plan)  # again: a job may have ended its batch since the plan was shown
         store = open_objects(rollback_of(view.lake))
         if not store.write_over(ROLLBACK_PLAN, json.dumps(asdict(plan)).encode(), None):
             raise Halt("another rollback was begun meanwhile; say it again when that has ended")
@@ -136,31 +97,9 @@ def _carry_out(view: LakeView, plan: Rollback, store: Objects) -> Rollback:
     done = replace(plan, tables=tuple(one for one in plan.tables if one.table not in stay), stay=stay)
     if done.files and not _has(_there(view, LEDGER), plan.number):
         _change_ledger(view, done)
-    _forget_ids(view, done)
+    ids_as_then(view, done)
     store.delete([ROLLBACK_PLAN])
     return done
-
-
-def _forget_ids(view: LakeView, plan: Rollback) -> None:
-    """A record whose row left is no longer known, or `dedupe` would drop it when it comes again. Of ids without a table, which
-    earlier code wrote, all of the file go. Said again it changes nothing."""
-    for one in plan.tables:
-        left = sorted(file for file, rows in one.changes.items() if rows < 0)
-        for at in range(0, len(left), ASKED_AT_ONCE):
-            where = f"file_id in ({', '.join(map(quoted, left[at : at + ASKED_AT_ONCE]))})"
-            commit(
-                partial(_forget, view, one.table, where),
-                refused="the tables are back, but the ids of their records are written all the time; say it again",
-            )
-
-
-def _forget(view: LakeView, table: str, where: str) -> None:
-    ids = view.table(IDS)
-    if ids is None:
-        return
-    named = "table" in ids.schema().to_arrow().names
-    of_table = f' and coalesce("table", {quoted(table)}) = {quoted(table)}' if named else ""
-    ids.delete(where + of_table)
 
 
 def _restore(view: LakeView, one: TableBack, number: str) -> str:
@@ -184,51 +123,13 @@ def _change_ledger(view: LakeView, plan: Rollback) -> None:
 
     def attempt() -> None:
         ledger = _there(view, LEDGER)
-        rows = pa.Table.from_pylist(_entries_after(ledger, plan), schema)
+        rows = pa.Table.from_pylist(entries_after(ledger, plan), schema)
         merge = ledger.merge(
             rows, "t.file_id = s.file_id", source_alias="s", target_alias="t", commit_properties=_mark(plan.number)
         )
         merge.when_matched_update({name: f"s.{name}" for name in CHANGED}).execute()
 
     commit(attempt, refused="the tables are back, but the ledger is written all the time; say it again to finish it")
-
-
-def _entries_after(ledger: DeltaTable, plan: Rollback) -> list[dict[str, Any]]:
-    found = rows_with(ledger, "*", "file_id", plan.files)
-    if len(found) != len(plan.files):
-        raise Halt(f"{len(plan.files)} files have rows that leave or come, but the ledger has {len(found)} of them")
-    return [_entry_after(LedgerFile.of(row), plan) for row in found]
-
-
-def _entry_after(file: LedgerFile, plan: Rollback) -> dict[str, Any]:
-    """Rows that come were dropped before. Those beyond that are of an earlier reading: the file was replayed since then.
-    A version that is in force again keeps the id of the later one, whose held records must not land beside it."""
-    changes = {one.table: one.changes[file.file_id] for one in plan.tables if file.file_id in one.changes}
-    tables = Counter(file.tables)
-    for table, rows in changes.items():
-        tables[table] += rows
-    beyond = max(0, sum(changes.values()) - file.dropped)
-    if any(rows < 0 for rows in tables.values()):
-        raise Halt(
-            f"{file.uri}: the ledger has {dict(file.tables)} rows of it, and a change of {changes} does not fit; "
-            "`forebay accounts` says what differs. Nothing was done"
-        )
-    left = {table: rows for table, rows in sorted(tables.items()) if rows}
-    loses = bool(beyond) or any(rows < 0 for rows in changes.values())
-    remembered = file.outcome == FORGOTTEN
-    back = file.outcome == "empty" or remembered or (file.outcome == "superseded" and not loses)
-    again = plan.replay and loses and file.outcome in ("loaded", "empty")
-    again = again or (remembered and file.reason == WANTED_AGAIN)
-    return {
-        "file_id": file.file_id,
-        "outcome": REPLAY if again else "loaded" if back else file.outcome,
-        "reason": ROLLED_BACK if loses else None if back or file.reason == ROLLED_BACK else file.reason,
-        "detail": None if remembered else file.detail,
-        "records": file.records + beyond,
-        "written": sum(left.values()),
-        "dropped": file.dropped + beyond - sum(changes.values()),
-        "tables": list(left.items()),
-    }
 
 
 def _now_and_then(view: LakeView, name: str, to: int | datetime) -> tuple[DeltaTable, DeltaTable]:

@@ -1,0 +1,75 @@
+"""The ids by which `dedupe` knows records, after a rollback: those of rows that left go, those of rows that came are back.
+
+In: tables that went back. Out: commits to the ids, which then say of each file and table what they said when the table had its
+rows. Without them a record whose row left would be dropped when it comes again, and one whose row came back would not. Said
+again it changes nothing. Where the log of the ids does not reach back so far, ids of rows that came stay unknown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+from deltalake import DeltaTable, write_deltalake
+from deltalake.exceptions import DeltaError
+
+from forebay.lake.conflict import commit
+from forebay.lake.layout import IDS, table_path
+from forebay.lake.log.listing import committed_at
+from forebay.lake.objects import open_objects
+from forebay.operate.lake_view import LakeView, quoted
+from forebay.operate.rollback_ledger import Rollback, TableBack
+
+__all__ = ["ids_as_then"]
+
+AT_ONCE = 5000
+
+
+def ids_as_then(view: LakeView, plan: Rollback) -> None:
+    for one in plan.tables:
+        files = sorted(one.changes)
+        for at in range(0, len(files), AT_ONCE):
+            commit(
+                partial(_as_then, view, one, files[at : at + AT_ONCE]),
+                refused="the tables are back, but the ids of their records are written all the time; say it again",
+            )
+
+
+def _as_then(view: LakeView, one: TableBack, files: Sequence[str]) -> None:
+    ids = view.table(IDS)
+    if ids is None:
+        return
+    # Of ids without a table, which earlier code wrote, all of the file are meant.
+    named = "table" in ids.schema().to_arrow().names
+    of_table = f' and coalesce("table", {quoted(one.table)}) = {quoted(one.table)}' if named else ""
+    where = f"file_id in ({', '.join(map(quoted, files))})" + of_table
+    known = _known_then(view, one, [file for file in files if one.changes[file] > 0])
+    if known is None or not known.num_rows:
+        ids.delete(where)
+    else:
+        write_deltalake(ids, known, mode="overwrite", predicate=where)
+
+
+def _known_then(view: LakeView, one: TableBack, files: Sequence[str]) -> pa.Table | None:
+    """As it was before the commit that followed in the table: by then the ids of its rows were in."""
+    then = view.table(IDS)
+    followed = committed_at(open_objects(table_path(view.lake, one.table)), one.to + 1)
+    if not files or then is None or followed is None:
+        return None
+    try:
+        then.load_as_version(followed)
+        # delta-rs gives the first version for a moment before it.
+        at = committed_at(open_objects(table_path(view.lake, IDS)), then.version())
+        return None if at is None or at > followed else _of(then, one.table, files)
+    except (DeltaError, FileNotFoundError):
+        return None
+
+
+def _of(ids: DeltaTable, table: str, files: Sequence[str]) -> pa.Table:
+    dataset = ids.to_pyarrow_dataset()
+    meant = ds.field("file_id").isin(list(files))
+    if "table" in dataset.schema.names:
+        meant &= ds.field("table").is_null() | (ds.field("table") == table)
+    return dataset.to_table(filter=meant)

@@ -1,0 +1,125 @@
+"""What a rollback is, and the ledger's rows of its files once it is done.
+
+Pure, but for reading the ledger. Rows that left are counted as dropped, with the reason `rolled-back`; those that come are
+taken off what was dropped. Where rows that left are wanted again, their files are marked for a replay.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from deltalake import DeltaTable
+
+from forebay.errors import Halt
+from forebay.ledger.entry import FORGOTTEN, REPLAY, ROLLED_BACK, WANTED_AGAIN
+from forebay.operate.files import LedgerFile
+from forebay.operate.lake_view import rows_with
+
+__all__ = ["CHANGED", "Rollback", "TableBack", "entries_after", "entry_after"]
+
+CHANGED = ("outcome", "reason", "detail", "records", "written", "dropped", "tables")
+"""Columns of the ledger."""
+
+
+@dataclass(frozen=True)
+class TableBack:
+    """`changes` are rows by file id: how many come, or leave where it is negative."""
+
+    table: str
+    now: int
+    to: int
+    changes: Mapping[str, int]
+
+    @property
+    def leaving(self) -> int:
+        return -sum(rows for rows in self.changes.values() if rows < 0)
+
+    @property
+    def coming(self) -> int:
+        return sum(rows for rows in self.changes.values() if rows > 0)
+
+
+@dataclass(frozen=True)
+class Rollback:
+    """`replay`: files of which rows leave are read again."""
+
+    number: str
+    tables: tuple[TableBack, ...]
+    replay: bool = False
+    stay: Mapping[str, str] = field(default_factory=dict)
+    """Tables of the plan that could not go back, and why; their counts stay as well."""
+
+    @property
+    def files(self) -> set[str]:
+        return {file_id for one in self.tables for file_id in one.changes}
+
+
+def entries_after(ledger: DeltaTable, plan: Rollback) -> list[dict[str, Any]]:
+    """`Halt` where an entry's sum would not hold."""
+    found = rows_with(ledger, "*", "file_id", plan.files)
+    if len(found) != len(plan.files):
+        raise Halt(f"{len(plan.files)} files have rows that leave or come, but the ledger has {len(found)} of them")
+    files = [LedgerFile.of(row) for row in found]
+    after = {file.file_id: entry_after(file, plan) for file in files}
+    if plan.replay:
+        back = {
+            file.superseded_by for file in files if any(one.changes.get(file.file_id, 0) > 0 for one in plan.tables)
+        }
+        after |= _of_later_versions(ledger, back, after)
+    return list(after.values())
+
+
+def _of_later_versions(
+    ledger: DeltaTable, file_ids: Iterable[str | None], after: Mapping[str, dict[str, Any]]
+) -> dict[str, dict[str, Any]]:
+    """What took the place of a version that comes back takes it again, also where it lost nothing itself."""
+    entries: dict[str, dict[str, Any]] = {}
+    wanted, seen = {one for one in file_ids if one}, set[str]()
+    while wanted:
+        seen |= wanted
+        files = [LedgerFile.of(row) for row in rows_with(ledger, "*", "file_id", wanted)]
+        for file in files:
+            entry = after.get(file.file_id) or _as_it_is(file)
+            if entry["outcome"] in ("loaded", "empty"):
+                entries[file.file_id] = {**entry, "outcome": REPLAY}
+        wanted = {file.superseded_by for file in files if file.superseded_by} - seen
+    return entries
+
+
+def _as_it_is(file: LedgerFile) -> dict[str, Any]:
+    entry: dict[str, Any] = {name: getattr(file, name) for name in ("file_id", *CHANGED)}
+    return {**entry, "tables": list(file.tables.items())}
+
+
+def entry_after(file: LedgerFile, plan: Rollback) -> dict[str, Any]:
+    """Rows that come were dropped before. Those beyond that are of an earlier reading: the file was replayed since then.
+    A version that is in force again keeps the id of the later one, whose held records must not land beside it."""
+    changes = {one.table: one.changes[file.file_id] for one in plan.tables if file.file_id in one.changes}
+    tables = Counter(file.tables)
+    for table, rows in changes.items():
+        tables[table] += rows
+    beyond = max(0, sum(changes.values()) - file.dropped)
+    if any(rows < 0 for rows in tables.values()):
+        raise Halt(
+            f"{file.uri}: the ledger has {dict(file.tables)} rows of it, and a change of {changes} does not fit; "
+            "`forebay accounts` says what differs. Nothing was done"
+        )
+    left = {table: rows for table, rows in sorted(tables.items()) if rows}
+    loses = bool(beyond) or any(rows < 0 for rows in changes.values())
+    remembered = file.outcome == FORGOTTEN
+    back = file.outcome == "empty" or remembered or (file.outcome == "superseded" and not loses)
+    again = plan.replay and loses and file.outcome in ("loaded", "empty")
+    again = again or (remembered and file.reason == WANTED_AGAIN)
+    return {
+        "file_id": file.file_id,
+        "outcome": REPLAY if again else "loaded" if back else file.outcome,
+        "reason": ROLLED_BACK if loses else None if back or file.reason == ROLLED_BACK else file.reason,
+        "detail": None if remembered else file.detail,
+        "records": file.records + beyond,
+        "written": sum(left.values()),
+        "dropped": file.dropped + beyond - sum(changes.values()),
+        "tables": list(left.items()),
+    }
