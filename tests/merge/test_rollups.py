@@ -165,6 +165,29 @@ def test_of_one_table_only_groups_that_changed_are_computed_also_where_files_are
     shop.correct("eu")
     assert shop.roll_up(rollup).keys == 3, "p1 and p2 were corrected, p5 came"
     assert now() == {"p1": 3, "p2": 6, "p3": 1, "p4": 1, "p5": 5}
+    # The column gets another type, as `forebay schema settle` may give it.
+    rows = (
+        shop.spark.read.format("delta").load(f"{shop.lake}/eu").selectExpr("* except(amount)", "amount / 2 as amount")
+    )
+    rows.write.format("delta").partitionBy("day").mode("overwrite").option("overwriteSchema", "true").save(
+        f"{shop.lake}/eu"
+    )
+    assert shop.roll_up(rollup).anew == "its columns have other types than before"
+    assert now() == {"p1": 1.5, "p2": 3, "p3": 0.5, "p4": 0.5, "p5": 2.5}
+    shop.correct("eu")
+    assert shop.roll_up(rollup).anew is None
+    assert now() == {"p1": 2.5, "p2": 4, "p3": 0.5, "p4": 0.5, "p5": 2.5}
+
+
+def test_tables_with_a_column_of_kinds_that_cannot_be_added_are_told(shop: Shop) -> None:
+    shop.bring("eu")
+    rows = shop.spark.createDataFrame(
+        [("mon", "de", "p1", ["1"], "f9")],
+        COLUMNS.replace("amount long, tags map<string,string>", "amount array<string>"),
+    )
+    rows.write.format("delta").partitionBy("day").save(f"{shop.lake}/us")
+    with pytest.raises(InvalidConfiguration, match="amount"):
+        shop.roll_up()
 
 
 def die(*given: object) -> None:
