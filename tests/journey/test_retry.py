@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -33,19 +34,29 @@ possible = { check = "level <= 100", on_violation = "quarantine" }
 AFTER = BEFORE.replace("<= 100", "<= 1000") + '[[tables]]\nname = "purchases"\nwhere = { event = "purchase" }\n'
 
 
+@pytest.fixture(scope="module")
+def landed(twin: Twin, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Story:
+    """What all begin with, made once."""
+    folder = tmp_path_factory.mktemp("landed")
+    with story(twin) as told:
+        told.place, told.service = f"file://{folder}/lake", str(folder)
+        (folder / "service.toml").write_text(BEFORE)
+        for number in range(2):
+            ticks = [event("alpha", n, level=level) for n, level in enumerate([1, 500, 5000])]
+            bought = [event("alpha", n, price=n) | {"event": "purchase"} for n in range(2)]
+            told.put(f"{number}.json", lines([*ticks, *bought, "{broken"]))
+        sums = told.run()
+        assert sums.differences() == []
+        assert sums.rows == {"alpha": 2, "_forebay/quarantine": 6, "_forebay/parked": 4}
+        return told
+
+
 @pytest.fixture
-def told(told: Story, tmp_path: Path) -> Story:
-    told.service = str(tmp_path)
-    (tmp_path / "service.toml").write_text(BEFORE)
-    for number in range(2):
-        ticks = [event("alpha", n, level=level) for n, level in enumerate([1, 500, 5000])]
-        bought = [event("alpha", n, price=n) | {"event": "purchase"} for n in range(2)]
-        told.put(f"{number}.json", lines([*ticks, *bought, "{broken"]))
-    sums = told.run()
-    assert sums.differences() == []
-    assert sums.rows == {"alpha": 2, "_forebay/quarantine": 6, "_forebay/parked": 4}
+def told(landed: Story, tmp_path: Path) -> Story:
+    """A copy of it for each test, with declarations that were mended."""
+    shutil.copytree(f"{landed.service}/lake", tmp_path / "lake")
     (tmp_path / "service.toml").write_text(AFTER)
-    return told
+    return replace(landed, place=f"file://{tmp_path}/lake", service=str(tmp_path), events=[])
 
 
 def tries(told: Story, spark: SparkSession) -> Retry:
@@ -99,15 +110,13 @@ def test_records_can_be_given_up_and_the_ledger_says_so(told: Story, spark: Spar
 
 
 def test_the_rows_of_a_table_that_failed_land_when_it_is_mended(told: Story, spark: SparkSession) -> None:
-    path = told.lake.replace("s3://", "s3a://")
-    spark.sql("select 'x' level").write.format("delta").save(f"{path}/beta")
+    path = f"{told.lake}/beta"
+    spark.sql("select 'x' level").write.format("delta").save(path)
     told.put("beta.json", lines([event("beta", n, level=n) for n in range(3)]))
     sums = told.run()
     assert [e.table for e in told.events if isinstance(e, TableFailed)] == ["beta"]
     assert (sums.rows["beta"], sums.quarantined) == (1, 9)
-    spark.sql("select 1L level").write.format("delta").mode("overwrite").option("overwriteSchema", "true").save(
-        f"{path}/beta"
-    )
+    spark.sql("select 1L level").write.format("delta").mode("overwrite").option("overwriteSchema", "true").save(path)
     assert tried(told, spark, Choice("quarantine", table="beta")) == Retried(3, {"beta": 3})
     sums = told.accounts()
     assert (sums.quarantined, sums.rows["beta"], sums.expected["beta"]) == (6, 4, 3)
