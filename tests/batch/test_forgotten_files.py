@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
+from pathlib import Path
+
 import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
@@ -12,7 +15,7 @@ from forebay.operate.files import FileChoice
 from forebay.operate.forget import to_forget
 from forebay.operate.lake_view import LakeView
 from forebay.operate.replay import mark, replay_of
-from tests.batch.world import Died, World, records
+from tests.batch.world import Died, World, records, with_one_batch
 
 KNOWN_BY_ID = """
 name = "studio"
@@ -24,12 +27,16 @@ dedupe = { by = ["event_id"], days = 3 }
 BEFORE = records(alpha=3, beta=2, broken=1, homeless=2)
 
 
+@pytest.fixture(scope="module")
+def begun(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    files = {"a.json": BEFORE, "b.json": records(gamma=1)}
+    return with_one_batch(spark, tmp_path_factory.mktemp("begun"), files, KNOWN_BY_ID)
+
+
 @pytest.fixture
-def world(spark: SparkSession, lake: str, monkeypatch: pytest.MonkeyPatch) -> World:
-    made = World(spark, lake, monkeypatch, service=KNOWN_BY_ID)
-    made.answers = {"a.json": BEFORE, "b.json": records(gamma=1)}
-    made.try_batch(0, [made.file("a.json"), made.file("b.json")])
-    return made
+def world(begun: Path, spark: SparkSession, lake: str, monkeypatch: pytest.MonkeyPatch) -> World:
+    shutil.copytree(begun, lake.removeprefix("file://"))
+    return World(spark, lake, monkeypatch, service=KNOWN_BY_ID, answers={"a.json": BEFORE})
 
 
 def forget(world: World, key: str) -> None:

@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
+import shutil
+from pathlib import Path
+
 import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from forebay.batch.events import FileHeld
 from forebay.content.outcome import ReadOutcome
-from tests.batch.world import Died, World, records, unread
+from tests.batch.world import SERVICE, Died, World, records, unread, with_one_batch
 
 BEFORE, AFTER = records(alpha=3, beta=2, broken=1), records(alpha=1, gamma=4, homeless=2)
 
 
+FIRST = {"a.json": BEFORE, "b.json": records(alpha=1)}
+
+
+@pytest.fixture(scope="module")
+def begun(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return with_one_batch(spark, tmp_path_factory.mktemp("begun"), FIRST, SERVICE)
+
+
 @pytest.fixture
-def world(spark: SparkSession, lake: str, monkeypatch: pytest.MonkeyPatch) -> World:
-    made = World(spark, lake, monkeypatch)
-    made.answers = {"a.json": BEFORE, "b.json": records(alpha=1)}
-    made.try_batch(0, [made.file("a.json"), made.file("b.json")])
-    return made
+def world(begun: Path, spark: SparkSession, lake: str, monkeypatch: pytest.MonkeyPatch) -> World:
+    shutil.copytree(begun, lake.removeprefix("file://"))
+    return World(spark, lake, monkeypatch, answers=dict(FIRST))
 
 
 def mark(world: World, key: str = "a.json") -> None:

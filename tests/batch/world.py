@@ -37,7 +37,7 @@ from forebay.ledger.ledger import Ledger
 from forebay.operate.lake_view import LakeView
 from forebay.table.kernel import TableLogs
 
-__all__ = ["SERVICE", "Died", "World", "die_after", "records", "unread"]
+__all__ = ["SERVICE", "Died", "World", "die_after", "records", "unread", "with_one_batch"]
 
 SERVICE = """
 name = "studio"
@@ -64,6 +64,14 @@ def records(**games: int | str) -> bytes:
             told = {"broken": "{broken", "homeless": '{"event": "no game"}'}.get(game)
             lines.append(told or json.dumps({"game": game, "event_id": f"{game}-{n}"}))
     return "".join(f"{line}\n" for line in lines).encode()
+
+
+def with_one_batch(spark: SparkSession, folder: Path, files: Mapping[str, bytes], service: str) -> Path:
+    """A lake that has these files, made once for tests that each begin with a copy of it."""
+    with pytest.MonkeyPatch.context() as patched:
+        made = World(spark, f"file://{folder}/lake", patched, service=service, answers=dict(files))
+        made.try_batch(0, [made.file(key) for key in files])
+    return folder / "lake"
 
 
 def unread(how: ReadOutcome) -> Unread:
