@@ -109,6 +109,7 @@ def test_a_function_ships_with_all_that_it_imports(function: str, tmp_path: Path
         "print(stray, heavy, callable(h.handle))"
     )
     env = {"PATH": "/usr/bin:/bin", "PYTHONDONTWRITEBYTECODE": "1", "POWERTOOLS_TRACE_DISABLED": "1"}
+    env["PYTHONPYCACHEPREFIX"] = os.environ["PYTHONPYCACHEPREFIX"]
     ran = subprocess.run(
         [sys.executable, "-c", code, str(tmp_path)], cwd=tmp_path, env=env, capture_output=True, text=True, check=True
     )
