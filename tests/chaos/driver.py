@@ -135,7 +135,6 @@ POINTS: dict[str, Callable[[Death], None]] = {
     "replacing: after the earlier rows left table 1 of 2": lambda death: death.after(writing, "replace", 1),
     "replacing: after the earlier rows left all tables": lambda death: death.before(writing.Writing, "write_own", 3),
     "replacing: after the ledger": lambda death: death.after(commits, "replace", 1),
-    "never": lambda death: None,
     "never, but it sleeps after its first table": _announce_then_wait,
 }
 
