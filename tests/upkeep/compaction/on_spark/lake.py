@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import uuid
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import deltalake as delta_rs
+import pyarrow as pa
+import pyarrow.parquet as pq
 from delta.tables import DeltaTable
+from deltalake.transaction import AddAction, create_table_with_add_actions
 from pyspark.sql import DataFrame, SparkSession
 
 from forebay.events import Event
@@ -22,6 +28,20 @@ from forebay.upkeep.compaction.job import CompactionResult, compact
 from forebay.upkeep.maintenance.job import MaintenanceResult, maintain
 
 __all__ = ["SmallLake"]
+
+
+SCHEMA = delta_rs.Schema([delta_rs.Field(name, "long") for name in ("id", "v")])
+
+
+def _add(folder: Path, ids: range) -> AddAction:
+    """One data file, and how a commit names it."""
+    columns = {"id": list(ids), "v": [n % 7 for n in ids]}
+    place = folder / f"part-{uuid.uuid4()}.parquet"
+    pq.write_table(pa.table(columns), place)
+    stat, least_most = place.stat(), (("minValues", min), ("maxValues", max))
+    stats = {name: {column: of(values) for column, values in columns.items()} for name, of in least_most}
+    told = json.dumps({"numRecords": len(ids), **stats, "nullCount": dict.fromkeys(columns, 0)})
+    return AddAction(place.name, stat.st_size, {}, int(stat.st_mtime * 1000), True, told)
 
 
 @dataclass
@@ -42,8 +62,14 @@ class SmallLake:
         (writer.partitionBy(by) if by else writer).save(self.path(table))
 
     def fill(self, table: str = "alpha", files: int = 6, rows: int = 10, first: int = 0) -> None:
-        """So many files of a table without partitions, in one commit."""
-        self.append(self.spark.range(first, first + files * rows, 1, files).selectExpr("id", "id % 7 as v"), table)
+        """So many files of a table without partitions, in one commit. Without Spark."""
+        folder = self.folder / table
+        folder.mkdir(parents=True, exist_ok=True)
+        adds = [_add(folder, range(at, at + rows)) for at in range(first, first + files * rows, rows)]
+        if (folder / "_delta_log").exists():
+            delta_rs.DeltaTable(str(folder)).create_write_transaction(adds, "append", SCHEMA)
+        else:
+            create_table_with_add_actions(str(folder), SCHEMA, adds)
 
     def rows(self, table: str = "alpha") -> Counter[Any]:
         """Without Spark, which takes a second for each look."""

@@ -103,7 +103,7 @@ def test_the_second_round_orders_and_what_is_clustered_is_clustered(small: Small
     clustered = Destination("clustered", small.path("clustered"), cluster_columns=("v",))
     row = small.spark.range(1000, 1001).selectExpr("'clustered' _table", "id", "id % 7 as v")
     append(small.spark, row, [clustered], txn=Txn("made", 1))
-    small.fill("clustered", files=4)
+    small.append(small.spark.range(0, 40, 1, 4).selectExpr("id", "id % 7 as v"), "clustered")
     before = small.rows("ordered"), small.rows("clustered")
     service = small.declare('[[tables]]\nname = "{any}"\ncompaction = { order_by = ["v"] }')
     first = small.compact(service=service)
