@@ -13,8 +13,6 @@ from forebay.batch.retry_plan import Choice
 from forebay.declaration.service import load_service
 from tests.journey.story import Story, event, lines
 
-pytestmark = pytest.mark.usefixtures("compiled")
-
 ODD = [
     '{"game": "../x"}',
     '{"game": "alpha"},{"game": "alpha"}',
@@ -23,6 +21,7 @@ ODD = [
 ]
 
 
+@pytest.mark.usefixtures("compiled")
 def test_nothing_is_dropped_silently(told: Story) -> None:
     told.put("a.json", lines([*(event("alpha", n) for n in range(5)), "{broken", '{"event": "no game"}', "", *ODD]))
     told.put("b.json.gz", lines([event("beta", n, player={"id": "p", "level": n}) for n in range(3)], gz=True))
@@ -99,6 +98,7 @@ def test_a_stopped_job_goes_on_where_it_was(told: Story) -> None:
     assert batches == sorted(set(batches))
 
 
+@pytest.mark.usefixtures("compiled")
 def test_own_declarations_route_and_shape_the_rows(told: Story, tmp_path: Path) -> None:
     (tmp_path / "service.toml").write_text(
         """
