@@ -466,6 +466,22 @@ def test_a_record_that_a_replay_was_to_leave_to_another_file_stands_once_where_t
         ]
 
 
+@pytest.mark.parametrize("effect", range(6))
+def test_a_version_that_is_to_be_forgotten_while_a_batch_replaces_it_is_or_the_operator_is_told(effect: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        play = plain_play(0, patch, dedupe=False)
+        play.put("new/a")
+        play.lake.answers[play.waiting[0].file_id] = [Record("alpha", "1")]
+        play.attempt()
+        play.put("new/a")
+        play.lake.meanwhile = (effect, lambda: play.forget("new/a"))
+        play.driver().process_files(1, play.waiting)
+        marked = bool(play.model.forgotten)
+        assert marked == (effect == 0), "a plan is there"
+        outcomes = sorted(row["outcome"] for row in play.lake.rows(LEDGER))
+        assert outcomes == ([FORGOTTEN, "loaded"] if marked else ["loaded", "superseded"])
+
+
 def test_a_version_that_is_to_be_forgotten_stays_out_although_a_later_one_came_before_that_was_done() -> None:
     with pytest.MonkeyPatch.context() as patch:
         play = plain_play(0, patch, dedupe=False)

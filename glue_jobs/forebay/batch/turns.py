@@ -39,11 +39,11 @@ class Turns:
 
     def lost(self, split: Sorted, landed: Collection[str], claim_again: Callable[[], Claim]) -> bool:
         """Once the batch's plan is durable: whether a retry is under way, or moved records since the claim. Or whether an
-        operator changed his mind about a file: who marks one looks for plans afterwards."""
-        held = _held(split.superseded_by(landed))
-        if held and self._tries.read(PLAN) is not None:
+        operator changed his mind about a file of the batch, or one that leaves: who marks one looks for plans afterwards."""
+        leaving = split.superseded_by(landed)
+        if _held(leaving) and self._tries.read(PLAN) is not None:
             return True
-        watched = [*held, *split.replays.values()]
+        watched = [*leaving, *split.replays.values()]
         if not watched:
             return False
         rows = {seen.file.file_id: seen.row for some in claim_again().earlier.values() for seen in some}
