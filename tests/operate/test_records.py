@@ -196,12 +196,12 @@ def _(lake: Path, queue: str, patch: Patch) -> list[str]:
 
 @scenario("privacy erase")
 def _(lake: Path, queue: str, patch: Patch) -> list[str]:
-    outlook = SimpleNamespace(tokens={"ann": "t1"}, unknown=(), known_before=(), common={})
+    outlook = SimpleNamespace(tokens={"ann": "t1"}, unknown=(), known_before=(), common={}, unseen=())
     patch("forebay.cli.privacy._show", lambda *_, **__: None)
-    found = {"look": outlook, "last_version": None, "unfinished": (), "erase_now": 0}
-    found |= {"begin": SimpleNamespace(tokens=("t1",), number=1), "carry_out": {"tables": [{"rows": 2}]}}
+    found = {"outlook.look": outlook, "outlook.last_version": None, "erase.unfinished": (), "erase.erase_now": 0}
+    found |= {"erase.begin": SimpleNamespace(tokens=("t1",), number=1), "erase.carry_out": {"tables": [{"rows": 2}]}}
     for name, answer in found.items():
-        patch(f"forebay.operate.erase.{name}", lambda *_, answer=answer, **__: answer)
+        patch(f"forebay.operate.{name}", lambda *_, answer=answer, **__: answer)
     return ["privacy", "erase", "ann", "--yes", "--json"]
 
 
