@@ -340,6 +340,15 @@ def plain_play(seed: int, patch: pytest.MonkeyPatch, *, dedupe: bool) -> Play:
     return play
 
 
+def two_files(play: Play, of_first: list[Record], of_second: list[Record]) -> tuple[str, str]:
+    """Their ids: `add/a` and `add/b` wait for a batch."""
+    play.put("add/a")
+    play.put("add/b")
+    first, second = (file.file_id for file in play.waiting)
+    play.lake.answers = {first: of_first, second: of_second}
+    return first, second
+
+
 def test_records_of_a_version_that_leaves_are_no_duplicates_beside_a_later_one_that_nobody_can_read() -> None:
     with pytest.MonkeyPatch.context() as patch:
         play = plain_play(0, patch, dedupe=True)
@@ -359,10 +368,7 @@ def test_a_copy_that_was_left_out_is_not_known_where_only_its_first_copy_stands(
     """The first copy's file cannot be read when the batch is replayed: then no copy of its record was read before."""
     with pytest.MonkeyPatch.context() as patch:
         play = plain_play(0, patch, dedupe=True)
-        play.put("add/a")
-        play.put("add/b")
-        first, second = (file.file_id for file in play.waiting)
-        play.lake.answers = {first: [Record("beta", "1")], second: [Record("beta", "1"), Record("beta", "2")]}
+        first, _ = two_files(play, [Record("beta", "1")], [Record("beta", "1"), Record("beta", "2")])
         play.attempt(dies_after)
         play.lake.answers[first] = "unavailable"
         play.attempt()
@@ -427,10 +433,7 @@ def test_a_batch_that_began_to_forget_goes_on_with_it(monkeypatch: pytest.Monkey
 def test_a_replay_whose_file_goes_midway_loses_nothing(dies_after: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         play = plain_play(0, patch, dedupe=True)
-        play.put("add/a")
-        play.put("add/b")
-        first, second = (file.file_id for file in play.waiting)
-        play.lake.answers = {first: [Record("alpha", "1"), Record("beta", "2")], second: [Record("beta", "2")]}
+        first, _ = two_files(play, [Record("alpha", "1"), Record("beta", "2")], [Record("beta", "2")])
         play.attempt()
         play.replay("add/a")
         play.attempt(dies_after)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,11 @@ import boto3
 import pytest
 from deltalake import DeltaTable
 
+from forebay.aws.announce import announce_paced
 from forebay.lake.paused import pause
 from forebay.operate.files import FileChoice
 from forebay.operate.lake_view import LakeView
-from forebay.operate.replay import announce_replay, mark, replay_of, waiting
+from forebay.operate.replay import mark, replay_of, waiting
 from tests.operate.command import failed, given, ran
 from tests.operate.ledger import AT, entry, write_ledger
 
@@ -181,11 +183,10 @@ def test_live_files_pass(lake: str) -> None:
             sent.extend(Entries)
             return {}
 
-    files = replay_of(LakeView(lake), FileChoice(table="alpha")).files
-    done = announce_replay(
-        files, sqs=Queue(), queue_url="q", most_waiting=200, rate=2, tell=told.append, sleep=slept.append
-    )
-    assert (list(done), told, slept, len(sent)) == ([2], [900, 300], [5, 5, 1.0], 1)
+    files = [file.landed for file in replay_of(LakeView(lake), FileChoice(table="alpha")).files]
+    paced = partial(announce_paced, Queue(), "q", files, most_waiting=200, repeat="again", sleep=slept.append)
+    done = list(paced(rate=2, tell=told.append))
+    assert (done, told, slept, len(sent)) == ([2], [900, 300], [5, 5, 1.0], 1)
     depths += [0, 0]
-    done = announce_replay(files, sqs=Queue(), queue_url="q", most_waiting=200, rate=0.5, sleep=slept.append)
-    assert (list(done), slept[3:], len(sent)) == ([1, 2], [2, 2], 3)
+    done = list(paced(rate=0.5))
+    assert (done, slept[3:], len(sent)) == ([1, 2], [2, 2], 3)

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from itertools import islice
 from typing import Any
 from urllib.parse import quote_plus
 
+from forebay.errors import Halt
 from forebay.landed_file import LandedFile
 
-__all__ = ["AGAIN", "MARK", "announce", "at_once", "wait_while_full"]
+__all__ = ["AGAIN", "MARK", "announce", "announce_paced", "wait_while_full"]
 
 AGAIN = "forebay-again"
 """A message attribute. A message that carries it announces its files again on purpose: a replay, or a file that was put back.
@@ -44,8 +45,32 @@ def announce(sqs: Any, url: str, files: Sequence[LandedFile]) -> list[str]:
     return refused
 
 
-def at_once(rate: float = 0) -> int:
-    """How many files to announce before the next look at the queue, at no more than `rate` a second; 0 is no limit."""
+def announce_paced(
+    sqs: Any,
+    url: str,
+    files: Iterable[LandedFile],
+    *,
+    most_waiting: int,
+    repeat: str,
+    rate: float = 0,
+    tell: Callable[[int], None] = lambda waiting: None,
+    sleep: Callable[[float], None] = time.sleep,
+) -> Iterator[int]:
+    """Yields how many are announced so far. Live files pass: it waits while more messages than `most_waiting` wait, and
+    tells how many do. `rate` is files a second at most; 0 is no limit. `repeat` says what to do where the queue refuses."""
+    left, most, announced = iter(files), _at_once(rate), 0
+    while page := list(islice(left, most)):
+        wait_while_full(sqs, url, most_waiting, tell=tell, sleep=sleep)
+        if refused := announce(sqs, url, page):
+            raise Halt(f"the queue refused {len(refused)} files, such as {refused[0]}; {repeat}")
+        if rate:
+            sleep(len(page) / rate)
+        announced += len(page)
+        yield announced
+
+
+def _at_once(rate: float) -> int:
+    """How many files to announce before the next look at the queue."""
     return min(MOST_AT_ONCE, max(1, int(rate))) if rate else MOST_AT_ONCE
 
 

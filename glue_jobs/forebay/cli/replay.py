@@ -132,14 +132,14 @@ def announce_all(
     again: str = "`forebay replay --resume` announces the rest",
 ) -> None:
     """Files that are marked in the ledger. Says how many are announced, and what it waits for."""
+    from forebay.aws.announce import announce_paced
     from forebay.aws.client import client
-    from forebay.operate.replay import announce_replay
 
     with Progress(len(files)) as shown:
-        announced = announce_replay(
-            files,
-            sqs=client("sqs"),
-            queue_url=queue_url,
+        announced = announce_paced(
+            client("sqs"),
+            queue_url,
+            (file.landed for file in files),
             most_waiting=most_waiting,
             rate=rate,
             tell=partial(_tell_wait, shown, most_waiting),

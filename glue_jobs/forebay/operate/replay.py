@@ -11,16 +11,14 @@ at the marks once more, and `mark` looks for plans afterwards. So one of the two
 
 from __future__ import annotations
 
-import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 from deltalake import CommitProperties
 
-from forebay.aws.announce import announce, at_once, wait_while_full
 from forebay.batch.plan import Plans
 from forebay.errors import Halt, InvalidConfiguration, Problem
 from forebay.lake.conflict import commit
@@ -36,7 +34,6 @@ __all__ = [
     "REPLAYED",
     "STANDING",
     "Replay",
-    "announce_replay",
     "mark",
     "plan_of",
     "replay_of",
@@ -176,27 +173,3 @@ def _must_hold(view: LakeView, files: Sequence[LedgerFile], to: Outcome) -> None
     if ended := sorted(ids[row["file_id"]] for row in rows if row["outcome"] in of_before):
         told = f"a batch ended {len(ended):,} of these files, such as {ended[0]}, as it was asked to before"
         raise Halt(f"{told}: repeat this command")
-
-
-def announce_replay(
-    files: Sequence[LedgerFile],
-    *,
-    sqs: Any,
-    queue_url: str,
-    most_waiting: int,
-    rate: float = 0,
-    tell: Callable[[int], None] = lambda waiting: None,
-    sleep: Callable[[float], None] = time.sleep,
-    repeat: str = "`forebay replay --resume` announces the rest",
-) -> Iterator[int]:
-    """Yields how many are announced so far. Live files pass: it waits while more messages than `most_waiting` wait, and
-    tells how many do."""
-    most = at_once(rate)
-    for at in range(0, len(files), most):
-        page = files[at : at + most]
-        wait_while_full(sqs, queue_url, most_waiting, tell=tell, sleep=sleep)
-        if refused := announce(sqs, queue_url, [file.landed for file in page]):
-            raise Halt(f"the queue refused {len(refused)} files, such as {refused[0]}; {repeat}")
-        if rate:
-            sleep(len(page) / rate)
-        yield at + len(page)

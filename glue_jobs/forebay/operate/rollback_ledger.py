@@ -18,7 +18,7 @@ from forebay.ledger.entry import FORGOTTEN, REPLAY, ROLLED_BACK, WANTED_AGAIN
 from forebay.operate.files import LedgerFile
 from forebay.operate.lake_view import rows_with
 
-__all__ = ["CHANGED", "Rollback", "TableBack", "entries_after", "entry_after"]
+__all__ = ["CHANGED", "Rollback", "TableBack", "entries_after"]
 
 CHANGED = ("outcome", "reason", "detail", "records", "written", "dropped", "tables")
 """Columns of the ledger."""
@@ -63,7 +63,7 @@ def entries_after(ledger: DeltaTable, plan: Rollback) -> list[dict[str, Any]]:
     if len(found) != len(plan.files):
         raise Halt(f"{len(plan.files)} files have rows that leave or come, but the ledger has {len(found)} of them")
     files = [LedgerFile.of(row) for row in found]
-    after = {file.file_id: entry_after(file, plan) for file in files}
+    after = {file.file_id: _entry_after(file, plan) for file in files}
     if plan.replay:
         back = {
             file.superseded_by for file in files if any(one.changes.get(file.file_id, 0) > 0 for one in plan.tables)
@@ -94,7 +94,7 @@ def _as_it_is(file: LedgerFile) -> dict[str, Any]:
     return {**entry, "tables": list(file.tables.items())}
 
 
-def entry_after(file: LedgerFile, plan: Rollback) -> dict[str, Any]:
+def _entry_after(file: LedgerFile, plan: Rollback) -> dict[str, Any]:
     """Rows that come were dropped before. Those beyond that are of an earlier reading: the file was replayed since then.
     A version that is in force again keeps the id of the later one, whose held records must not land beside it."""
     changes = {one.table: one.changes[file.file_id] for one in plan.tables if file.file_id in one.changes}

@@ -14,10 +14,10 @@ from forebay.declaration.service import Service
 from forebay.lake.health import HealthRecords
 from forebay.lake.layout import LEDGER, PARKED, QUARANTINE
 from forebay.operate.lake_view import LakeView, quoted
+from forebay.operate.replay import STANDING
 
 __all__ = ["Unseen", "unseen"]
 
-ROWS_STAND = ("loaded", "empty", "replay", "forget")
 HELD = {QUARANTINE: "quarantined", PARKED: "parked"}
 
 
@@ -42,7 +42,7 @@ def unseen(view: LakeView, service: Service, searched: Collection[str]) -> list[
 
 def _where(view: LakeView, service: Service, searched: Collection[str]) -> Iterator[str]:
     """Conditions on a row of the ledger."""
-    yield f"outcome not in ({', '.join(map(quoted, ROWS_STAND))})"
+    yield f"outcome not in ({', '.join(map(quoted, STANDING))})"
     yield "dropped > 0"
     health = HealthRecords(view.lake)
     for table, count in HELD.items():

@@ -11,15 +11,14 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
 
-from forebay.aws.announce import announce, at_once, wait_while_full
-from forebay.errors import Halt
+from forebay.aws.announce import announce_paced
 from forebay.lake.layout import LEDGER, backfill_of, table_path
 from forebay.lake.objects import open_objects
 from forebay.landed_file import LandedFile
@@ -108,8 +107,19 @@ def backfill(
     for files, looked_at, marker in _pages(wanted, progress.marker, s3):
         fresh = _unknown(files, known)
         if not dry_run:
-            for announced in _announced(wanted, fresh, sqs=sqs, tell=tell, sleep=sleep):
-                tell(replace(progress, announced=progress.announced + announced))
+            paced = announce_paced(
+                sqs,
+                wanted.queue_url,
+                fresh,
+                most_waiting=wanted.most_waiting,
+                repeat="repeat the command to continue",
+                rate=wanted.rate,
+                tell=lambda waiting: tell(Waits(waiting)),
+                sleep=sleep,
+            )
+            for announced in paced:
+                if announced < len(fresh):  # all of them are told with the page
+                    tell(replace(progress, announced=progress.announced + announced))
         progress = replace(
             progress,
             looked_at=progress.looked_at + looked_at,
@@ -124,23 +134,6 @@ def backfill(
             store.write(f"{wanted.name}.json", json.dumps(asdict(progress)).encode())
         tell(progress)
     return progress
-
-
-def _announced(
-    wanted: Backfill, files: Sequence[LandedFile], *, sqs: Any, tell: Tell, sleep: Callable[[float], None]
-) -> Iterator[int]:
-    """How many are, while there are more."""
-    most = at_once(wanted.rate)
-    for at in range(0, len(files), most):
-        if at:
-            yield at
-        some = files[at : at + most]
-        full = wanted.most_waiting
-        wait_while_full(sqs, wanted.queue_url, full, tell=lambda waiting: tell(Waits(waiting)), sleep=sleep)
-        if refused := announce(sqs, wanted.queue_url, some):
-            raise Halt(f"the queue refused {len(refused)} files, such as {refused[0]}; repeat the command to continue")
-        if wanted.rate:
-            sleep(len(some) / wanted.rate)
 
 
 def _pages(
