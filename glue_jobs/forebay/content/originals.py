@@ -13,9 +13,10 @@ from itertools import accumulate, chain
 import pyarrow as pa
 
 from forebay.declaration.form import Form
+from forebay.privacy.together import Original
 from forebay.privacy.wrapping import wrapping_key
 
-__all__ = ["COLUMN", "Original", "with_originals", "without_originals"]
+__all__ = ["COLUMN", "with_originals", "without_originals"]
 
 COLUMN = "personal struct<subjects: array<string>, key_id: string, salt: binary, key: binary, values: string>"
 NAME = COLUMN.partition(" ")[0]
@@ -28,9 +29,6 @@ _KIND = pa.struct(
         ("values", pa.string()),
     ]
 )
-
-Original = tuple[tuple[str, ...], str]
-"""The subjects of a record, and what stood in it, packed as the vault has it."""
 
 
 def with_originals(batch: pa.RecordBatch, found: Sequence[Original | None], form: Form) -> pa.RecordBatch:

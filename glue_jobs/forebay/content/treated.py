@@ -10,29 +10,28 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
-from itertools import repeat
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from forebay.content.end import PieceEnd
-from forebay.content.originals import Original, with_originals
+from forebay.content.originals import with_originals
 from forebay.content.outcome import ERASED, FileReason
 from forebay.content.rows import end_batch
 from forebay.declaration.form import EXPLODED, PARENT, Form, Keys
 from forebay.declaration.personal import PersonalField, of_elements, of_surrounded
 from forebay.privacy.erased import erased_at
 from forebay.privacy.secret import secret_at
-from forebay.privacy.subject import may_be_of, subject_paths, subject_tokens, tokens_in
-from forebay.privacy.swift import Swift, swift_of
-from forebay.privacy.text import Originals, pattern_of, treated_text
-from forebay.privacy.vault import packed
+from forebay.privacy.subject import subject_paths
+from forebay.privacy.text import pattern_of
+from forebay.privacy.together import NOT_KEPT, Original, records_of, treated_texts
 
 __all__ = ["NOT_KEPT", "treated_documents", "treated_records", "treated_rows"]
 
-NOT_KEPT = "(not kept: what is personal in it cannot be told)"
 QUOTING: tuple[FileReason, ...] = ("bad-header", "corrupt-file")
 """Reasons whose detail may quote the file."""
 MARK = json.dumps(EXPLODED)
@@ -74,16 +73,15 @@ def _erased(texts: pa.StringArray, form: Form) -> pa.BooleanArray | None:
     if not form.erased or not form.subject:
         return None
     paths = _subject_paths(form)
-    pattern = pattern_of(tuple(PersonalField(path, "dropped") for path in paths))
-    named = pc.fill_null(pc.match_substring_regex(texts, pattern), False).to_pylist()
-    erased, secret = erased_at(form.erased), secret_at(form.secret)
-    found = [
-        names
-        and may_be_of(text, form.subject, erased, secret)
-        and not erased.isdisjoint(subject_tokens(text, paths, secret))
-        for names, text in zip(named, texts.to_pylist(), strict=True)
-    ]
-    return pa.array(found, pa.bool_()) if any(found) else None
+    named = _naming(texts, tuple(PersonalField(path, "dropped") for path in paths))
+    found = np.zeros(len(texts), bool)
+    found[named] = records_of(erased_at(form.erased), texts.filter(pa.array(named)), paths, secret_at(form.secret))
+    return pa.array(found) if found.any() else None
+
+
+def _naming(texts: pa.StringArray, fields: tuple[PersonalField, ...]) -> Any:
+    """Which texts may have one of the fields: the others need not be read."""
+    return np.asarray(pc.fill_null(pc.match_substring_regex(texts, pattern_of(fields)), False))
 
 
 @lru_cache(maxsize=100)
@@ -96,46 +94,30 @@ def treated_documents(
 ) -> pa.StringArray:
     """Those that name no personal field are not read."""
     of_record, of_element = _fields_of(form)
-    named = pc.fill_null(pc.match_substring_regex(texts, pattern_of((*of_record, *of_element))), False)
-    if not pc.any(named).as_py():
+    named = _naming(texts, (*of_record, *of_element))
+    marked = np.asarray(pc.fill_null(pc.match_substring(texts, MARK), False)) if of_element != of_record else named
+    of_marked = named & marked
+    texts = _treated(texts, of_marked, of_element, form, originals)
+    return texts if of_element == of_record else _treated(texts, named & ~marked, of_record, form, originals)
+
+
+def _treated(
+    texts: pa.StringArray,
+    which: Any,
+    fields: tuple[PersonalField, ...],
+    form: Form,
+    originals: dict[int, Original] | None,
+) -> pa.StringArray:
+    if not which.any():
         return texts
-    found = pc.filter(texts, named).to_pylist()
     secret = secret_at(form.secret) if form.secret else b""
-    paths = () if originals is None else _subject_paths(form)
-    record, element = _Treating.of(of_record, paths), _Treating.of(of_element, paths)
-    treating = [element if MARK in text else record for text in found] if element is not record else repeat(record)
-    if originals is None:
-        treated = [how.treated(text, secret) for how, text in zip(treating, found, strict=False)]
-    else:
-        treated, told = [], Originals()
-        for row, how, text in zip(pc.indices_nonzero(named).to_pylist(), treating, found, strict=False):
-            told.forget()
-            treated.append(how.treated(text, secret, told))
-            if told:
-                values = told.subjects
-                subjects = subject_tokens(text, paths, secret) if values is None else tokens_in(values, secret)
-                originals[row] = (tuple(sorted(subjects)), packed(told))
-    return pc.replace_with_mask(texts, named, pa.array(treated, pa.string()))
-
-
-@dataclass(frozen=True)
-class _Treating:
-    """What many records have in common."""
-
-    fields: tuple[PersonalField, ...]
-    swift: Swift | None
-
-    @classmethod
-    @lru_cache(maxsize=100)
-    def of(cls, fields: tuple[PersonalField, ...], subject: tuple[Keys, ...]) -> _Treating:
-        return cls(fields, swift_of(fields, subject))
-
-    def treated(self, text: str, secret: bytes, originals: Originals | None = None) -> str:
-        try:
-            swiftly = None if self.swift is None else self.swift.treated(text, secret, originals)
-            return treated_text(text, self.fields, secret, originals) if swiftly is None else swiftly
-        except ValueError:
-            return NOT_KEPT
+    told = None if originals is None else dict[int, Original]()
+    mask = pa.array(which)
+    treated = treated_texts(texts.filter(mask), fields, secret, subject=_subject_paths(form), originals=told)
+    if originals is not None and told:
+        rows = np.flatnonzero(which).tolist()
+        originals |= {rows[at]: one for at, one in told.items()}
+    return pc.replace_with_mask(texts, mask, treated)
 
 
 @lru_cache(maxsize=100)

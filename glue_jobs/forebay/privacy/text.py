@@ -16,28 +16,12 @@ from forebay.declaration.form import Keys
 from forebay.declaration.personal import ANY_KEY, PersonalField, means
 from forebay.privacy.value import treated_value
 
-__all__ = ["MOST_SHAPES", "Level", "Originals", "level_of", "may_name", "pattern_of", "spelt_so", "treated_text"]
+__all__ = ["Level", "Originals", "level_of", "pattern_of", "spelt_so", "treated_text"]
 
 
-class Originals(list[tuple[str, str]]):
-    """Of each field: its path as it is declared, and what stood there, as JSON. `subjects` is what stood in the subject's
-    fields, where that was found on the way."""
+Originals = list[tuple[str, str]]
+"""Of each field: its path as it is declared, and what stood there, as JSON."""
 
-    __slots__ = ("subjects",)
-    subjects: list[str] | None
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.subjects = None
-
-    def forget(self) -> None:
-        """For the next record: of very many objects that live on, each costs the collector time."""
-        self.clear()
-        self.subjects = None
-
-
-MOST_SHAPES, LARGE_SHAPE = 1_000, 100
-"""Objects with the same keys are alike. Where keys are identifiers, no two are."""
 MOST_KEYS = 10_000
 """Of a level, that are remembered: where keys are identifiers, there is no end of them."""
 
@@ -51,7 +35,7 @@ def treated_text(
 ) -> str:
     """`secret` is for fields that become tokens. What goes into the vault is added to `originals`."""
     try:
-        found = Originals()
+        found: Originals = []
         treated, end = _object(text, _past_blanks(text, 0), level_of(fields, secret), found)
         ends = _past_blanks(text, end) == len(text)
     except (IndexError, RecursionError) as torn:
@@ -61,11 +45,6 @@ def treated_text(
     if originals is not None:
         originals += found
     return treated
-
-
-def may_name(text: str, fields: tuple[PersonalField, ...]) -> bool:
-    """Whether any of the fields may be in the text. If not, treating it changes nothing."""
-    return re.search(pattern_of(fields), text) is not None
 
 
 @lru_cache(maxsize=1000)
@@ -97,7 +76,6 @@ class Level:
         self.field, self.whole = mine, mine.become if mine else None
         self._wanted, self._secret = wanted, secret
         self._known: dict[str, Level | None] = {}
-        self._shapes: dict[tuple[str, ...], tuple[tuple[str, Level], ...]] = {}
 
     def treated(self, value: str) -> str:
         """A value that is no object and no array, as JSON."""
@@ -113,17 +91,6 @@ class Level:
             inner = tuple((path[1:], field) for path, field in self._wanted if means(path[0], key))
             self._known[key] = Level(inner, self._secret) if inner else None
         return self._known[key]
-
-    def of_object(self, keys: tuple[str, ...]) -> tuple[tuple[str, Level], ...]:
-        """What is below an object's keys, of those behind which something is personal."""
-        found = self._shapes.get(keys)
-        if found is None:
-            found = tuple((key, below) for key in keys if (below := self.below(key)) is not None)
-            if len(self._shapes) >= MOST_SHAPES:
-                self._shapes.clear()
-            if len(keys) <= LARGE_SHAPE:
-                self._shapes[keys] = found
-        return found
 
 
 @lru_cache(maxsize=100)

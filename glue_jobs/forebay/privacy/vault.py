@@ -28,6 +28,7 @@ __all__ = [
     "COLUMNS",
     "VALUES",
     "data_key",
+    "labelled",
     "must_lie_apart",
     "packed",
     "unpacked",
@@ -80,11 +81,14 @@ def data_key(wrapping: bytes, salt: bytes, subjects: Iterable[str]) -> bytes:
 
 def packed(originals: Iterable[tuple[str, str]]) -> str:
     """Values with their paths, as the declarations have these, joined by dots. A value is the JSON that stood in the record."""
-    return "[" + ",".join(f"[{_quoted(path)},{value}]" for path, value in originals) + "]"
+    return "[" + ",".join(f"{labelled(path)}{value}]" for path, value in originals) + "]"
 
 
 def unpacked(content: str) -> list[tuple[str, Any]]:
     return [(path, value) for path, value in json.loads(content, strict=False)]
 
 
-_quoted = lru_cache(maxsize=1000)(json.dumps)
+@lru_cache(maxsize=1000)
+def labelled(path: str) -> str:
+    """How a value begins that is packed."""
+    return f"[{json.dumps(path)},"

@@ -1,0 +1,278 @@
+"""Where the members of JSON objects lie, in the texts of thousands of records at once, and which of them are personal.
+
+In: records as one Arrow array of text, and what is personal in them. Out: `Members`: the places of personal values. All quotes
+and brackets of all texts are found together. Then it is known which strings are keys, how deep a bracket is, and behind which
+keys an object lies. A text with a backslash is not told, and one that Arrow's parser does not take for one JSON object. Neither
+is one in which a personal value is an object or an array.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.json as pj
+
+from forebay.privacy.text import Level
+
+__all__ = ["Members", "Texts", "blocks", "pieces"]
+
+BLOCK_BYTES = 1 << 20
+"""So much text is looked at at a time: what is made of it stays in the processor's cache."""
+DEEPEST = 64
+FEW = 8
+QUOTE, COLON, COMMA = b'":,'
+OPENING, CLOSING, SMALL = 0x7B, 0x7D, 0x20
+"""Of both kinds of brackets, once they are made small letters, so to say."""
+BLANK = np.isin(np.arange(256), list(b" \t\r\n"))
+ENDS_SCALAR = np.isin(np.arange(256), list(b" \t\r\n,]}"))
+NOTHING = -1
+NO_FIELDS = pa.schema([pa.field("\x7fnone", pa.bool_())])
+
+
+def blocks(texts: pa.StringArray) -> Iterator[tuple[int, pa.StringArray]]:
+    """Some texts at a time, and where they begin."""
+    each = max(1, len(texts) * BLOCK_BYTES // max(1, texts.nbytes))
+    for at in range(0, len(texts), each):
+        yield at, texts.slice(at, each)
+
+
+def pieces(text: Any, starts: Any, ends: Any) -> pa.StringArray:
+    """These pieces of the text, none of which lies in another; sorted."""
+    borders = pa.py_buffer(np.stack((starts, ends), axis=1).astype(np.int32))
+    between = pa.StringArray.from_buffers(max(0, 2 * len(starts) - 1), borders, pa.py_buffer(text))
+    return between.take(pa.array(np.arange(0, 2 * len(starts), 2)))
+
+
+@dataclass(frozen=True)
+class Members:
+    """In the order of the text, each array with one entry for each personal member: its `rows`, where its key begins (`keys`),
+    where its value `starts` and `ends`, and its `level` among `levels`. `untold` are rows of which nobody can say it so."""
+
+    rows: Any
+    keys: Any
+    starts: Any
+    ends: Any
+    level: Any
+    levels: list[Level]
+    untold: Any
+
+    def where(self, which: Any) -> Members:
+        rows, keys, starts = self.rows[which], self.keys[which], self.starts[which]
+        return Members(rows, keys, starts, self.ends[which], self.level[which], self.levels, self.untold)
+
+
+class Texts:
+    """Of one block. `raw` is all of them, one behind the other, up to their `ends`; in `text` those that cannot be told are
+    blanks. `told`: one JSON object each, without a backslash."""
+
+    def __init__(self, texts: pa.StringArray) -> None:
+        offsets = np.frombuffer(texts.buffers()[1], np.int32, len(texts) + 1, texts.offset * 4).astype(np.int64)
+        self.raw = np.frombuffer(texts.buffers()[2] or b"", np.uint8)[offsets[0] : offsets[-1]]
+        self.ends = offsets[1:] - offsets[0]
+        self.told = self._look_like_objects(texts)
+        self.told[self.told] = _objects(texts.filter(pa.array(self.told)))
+        blanked = np.repeat(~self.told, np.diff(offsets))
+        self.text = np.where(blanked, np.uint8(SMALL), self.raw) if blanked.any() else self.raw
+
+    def _look_like_objects(self, texts: pa.StringArray) -> Any:
+        """So that Arrow, which reads them all as one text, cannot take a piece of one for a piece of the next."""
+        last = pc.utf8_rtrim(texts, " \t\r\n")
+        braces = pc.and_(pc.starts_with(texts, "{"), pc.ends_with(last, "}"))
+        quotes = np.searchsorted(np.flatnonzero(self.raw == QUOTE), np.concatenate(([0], self.ends)))
+        plain = pc.invert(pc.match_substring(texts, "\\"))
+        return np.asarray(pc.and_(braces, plain)) & (np.diff(quotes) % 2 == 0)
+
+    def members(self, level: Level) -> Members:
+        """The personal ones, by what is personal of a record."""
+        levels, of_container, deep = self._levels_of_containers(level)
+        keys = self._keys
+        inside = of_container[self._container_of_key]
+        candidates = np.flatnonzero(inside != NOTHING)
+        below, levels = _below(levels, inside[candidates], self._names[candidates], self._known_names)
+        personal = np.array([one.field is not None for one in levels], bool)
+        hits = (below != NOTHING) & personal[below]
+        candidates, below = candidates[hits], below[hits]
+        starts = self._values[candidates]
+        nested = self.text[starts] | SMALL == OPENING
+        untold = ~self.told
+        untold[self._rows(starts[nested])] = True
+        untold[deep] = True
+        rows = self._rows(starts)
+        stay = ~untold[rows]
+        candidates, below, starts, rows = candidates[stay], below[stay], starts[stay], rows[stay]
+        return Members(rows, keys[candidates], starts, self._ends_of_values(starts), below, levels, untold)
+
+    def past_blanks(self, places: Any) -> Any:
+        """Where the next thing stands."""
+        blank = np.flatnonzero(BLANK[self.text[places]])
+        if not len(blank):
+            return places
+        places = places.copy()
+        places[blank] = self._solid[np.searchsorted(self._solid, places[blank])]
+        return places
+
+    def before_blanks(self, places: Any) -> Any:
+        """Where the last thing before stands."""
+        return self._solid[np.searchsorted(self._solid, places) - 1]
+
+    # --- inside ---
+
+    def _rows(self, places: Any) -> Any:
+        return np.searchsorted(self.ends, places, "right")
+
+    @cached_property
+    def _solid(self) -> Any:
+        return np.flatnonzero(~BLANK[self.text])
+
+    @cached_property
+    def _quotes(self) -> Any:
+        return np.flatnonzero(self.text == QUOTE)
+
+    @cached_property
+    def _key_borders(self) -> tuple[Any, Any, Any]:
+        """Of strings before a colon: where they open and close, and where the values begin."""
+        opens, closes = self._quotes[0::2], self._quotes[1::2]
+        behind = self.past_blanks(closes + 1)
+        is_key = self.text[behind] == COLON
+        return opens[is_key], closes[is_key], self.past_blanks(behind[is_key] + 1)
+
+    @property
+    def _keys(self) -> Any:
+        return self._key_borders[0]
+
+    @property
+    def _values(self) -> Any:
+        return self._key_borders[2]
+
+    @cached_property
+    def _named(self) -> pa.DictionaryArray:
+        opens, closes, _ = self._key_borders
+        return pieces(self.text, opens + 1, closes).dictionary_encode()
+
+    @cached_property
+    def _names(self) -> Any:
+        """Of each key, which of the names it has."""
+        return np.asarray(self._named.indices)
+
+    @cached_property
+    def _known_names(self) -> list[str]:
+        known: list[str] = self._named.dictionary.to_pylist()
+        return known
+
+    @cached_property
+    def _brackets(self) -> tuple[Any, Any, Any]:
+        """Those that are no part of a string: where they are, whether they open, and how deep it is behind them."""
+        small = self.text | SMALL
+        places = np.flatnonzero((small == OPENING) | (small == CLOSING))
+        places = places[np.searchsorted(self._quotes, places) & 1 == 0]
+        opens = small[places] == OPENING
+        return places, opens, np.cumsum(np.where(opens, 1, -1))
+
+    @cached_property
+    def _containers(self) -> tuple[Any, Any]:
+        """Objects and arrays: where they begin, and how deep they are, from 1."""
+        places, opens, depth = self._brackets
+        return places[opens], depth[opens]
+
+    @cached_property
+    def _container_of_key(self) -> Any:
+        places, _, depth = self._brackets
+        before = np.searchsorted(places, self._keys) - 1
+        return self._last_of_depth(self._keys, depth[before])
+
+    def _last_of_depth(self, places: Any, depths: Any) -> Any:
+        """The last container of this depth before each place."""
+        begins, depth = self._containers
+        found = np.empty(len(places), np.int64)
+        for one in np.unique(depths).tolist():
+            of_depth, asked = np.flatnonzero(depth == one), np.flatnonzero(depths == one)
+            found[asked] = of_depth[np.searchsorted(begins[of_depth], places[asked]) - 1]
+        return found
+
+    @cached_property
+    def _parents(self) -> tuple[Any, Any]:
+        """Of each container: the one around it, and the name of the key that it is the value of; or nothing."""
+        begins, depth = self._containers
+        inner = np.flatnonzero(depth > 1)
+        around = np.full(len(begins), NOTHING)
+        around[inner] = self._last_of_depth(begins[inner], depth[inner] - 1)
+        behind = np.searchsorted(self._values, begins)
+        is_value = np.zeros(len(begins), bool)
+        within = behind < len(self._values)
+        is_value[within] = self._values[behind[within]] == begins[within]
+        names = np.full(len(begins), NOTHING)
+        names[is_value] = self._names[behind[is_value]]
+        return around, names
+
+    def _levels_of_containers(self, top: Level) -> tuple[list[Level], Any, Any]:
+        """All levels that there are, which of them each container has, and the rows that are too deep to tell."""
+        begins, depth = self._containers
+        around, names = self._parents
+        of_container, levels = np.full(len(begins), NOTHING), [top]
+        of_container[depth == 1] = 0
+        for one in range(2, min(DEEPEST, int(depth.max(initial=0))) + 1):
+            here = np.flatnonzero(depth == one)
+            here = here[of_container[around[here]] != NOTHING]
+            if not len(here):
+                break
+            element = names[here] == NOTHING
+            of_container[here[element]] = of_container[around[here[element]]]
+            members = here[~element]
+            of_container[members], levels = _below(
+                levels, of_container[around[members]], names[members], self._known_names
+            )
+        return levels, of_container, self._rows(begins[depth > DEEPEST])
+
+    def _ends_of_values(self, starts: Any) -> Any:
+        ends = np.empty(len(starts), np.int64)
+        is_string = self.text[starts] == QUOTE
+        ends[is_string] = self._quotes[np.searchsorted(self._quotes, starts[is_string]) + 1] + 1
+        if not is_string.all():
+            borders = np.flatnonzero(ENDS_SCALAR[self.text])
+            ends[~is_string] = borders[np.searchsorted(borders, starts[~is_string])]
+        return ends
+
+
+def _below(levels: list[Level], inside: Any, names: Any, known: list[str]) -> tuple[Any, list[Level]]:
+    """Behind these keys of objects with these levels: which level is there, and all levels. Each pair is looked up once."""
+    pairs, which = np.unique(inside * len(known) + names, return_inverse=True)
+    found = np.full(len(pairs), NOTHING)
+    levels, places = list(levels), {id(one): at for at, one in enumerate(levels)}
+    for at, pair in enumerate(pairs.tolist()):
+        level = levels[pair // len(known)].below(known[pair % len(known)])
+        if level is not None:
+            if id(level) not in places:
+                places[id(level)] = len(levels)
+                levels.append(level)
+            found[at] = places[id(level)]
+    return found[which], levels
+
+
+def _objects(texts: pa.StringArray) -> Any:
+    """Of each, whether it is one JSON object. A few others beside one that is not are taken for none, too."""
+    if not len(texts) or _are_objects(texts):
+        return np.ones(len(texts), bool)
+    if len(texts) <= FEW:
+        return np.zeros(len(texts), bool)
+    half = len(texts) // 2
+    return np.concatenate((_objects(texts.slice(0, half)), _objects(texts.slice(half))))
+
+
+def _are_objects(texts: pa.StringArray) -> bool:
+    offsets = np.frombuffer(texts.buffers()[1], np.int32, len(texts) + 1, texts.offset * 4)
+    first, last = int(offsets[0]), int(offsets[-1])
+    try:
+        read = pj.read_json(
+            pa.BufferReader(texts.buffers()[2].slice(first, last - first)),
+            pj.ReadOptions(use_threads=False, block_size=last - first + 1),
+            pj.ParseOptions(explicit_schema=NO_FIELDS, newlines_in_values=True, unexpected_field_behavior="ignore"),
+        )
+    except pa.ArrowInvalid:
+        return False
+    return bool(read.num_rows == len(texts))

@@ -1,0 +1,181 @@
+"""What `text` does, to the texts of thousands of records at once, and in a tenth of the time.
+
+In: records as one Arrow array of text, and which of their fields are personal. Out: the texts, treated, and what stood there of
+what goes into the vault. Rows that `members` cannot tell go the way of `text`. That is the definition: a test compares both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from forebay.declaration.form import Keys
+from forebay.declaration.personal import PersonalField
+from forebay.privacy.members import COMMA, Members, Texts, blocks, pieces
+from forebay.privacy.subject import subject_tokens
+from forebay.privacy.text import Level, Originals, level_of, treated_text
+from forebay.privacy.token import remembered_token
+from forebay.privacy.vault import labelled, packed
+
+__all__ = ["NOT_KEPT", "Original", "records_of", "treated_texts"]
+
+NOT_KEPT = "(not kept: what is personal in it cannot be told)"
+Original = tuple[tuple[str, ...], str]
+"""The subjects of a record, and what stood in it, packed as the vault has it."""
+
+
+def treated_texts(
+    texts: pa.StringArray,
+    fields: tuple[PersonalField, ...],
+    secret: bytes,
+    *,
+    subject: Sequence[Keys] = (),
+    originals: dict[int, Original] | None = None,
+) -> pa.StringArray:
+    """`secret` is for fields that become tokens. Where `originals` are wanted they are added by row, with the tokens of what
+    stands at the paths of the `subject`."""
+    treated = []
+    for at, some in blocks(texts):
+        found = None if originals is None else dict[int, Original]()
+        treated.append(_treated(some, fields, secret, subject, found))
+        if originals is not None:
+            originals |= {at + row: one for row, one in (found or {}).items()}
+    return pa.concat_arrays(treated) if treated else texts
+
+
+def records_of(tokens: frozenset[str], texts: pa.StringArray, paths: Sequence[Keys], secret: bytes) -> Any:
+    """For each record, whether one of these persons stands at one of the paths."""
+    found = [_records_of(tokens, some, paths, secret) for _, some in blocks(texts)]
+    return np.concatenate(found) if found else np.zeros(0, bool)
+
+
+def _records_of(tokens: frozenset[str], texts: pa.StringArray, paths: Sequence[Keys], secret: bytes) -> Any:
+    seen = Texts(texts)
+    whose = seen.members(_level_of_subject(paths))
+    found = np.zeros(len(texts), bool)
+    found[[row for row, his in _subjects(seen, whose, secret).items() if not tokens.isdisjoint(his)]] = True
+    rows = np.flatnonzero(whose.untold)
+    for row, text in zip(rows.tolist(), texts.take(pa.array(rows)).to_pylist(), strict=True):
+        found[row] = not tokens.isdisjoint(subject_tokens(text, paths, secret))
+    return found
+
+
+def _level_of_subject(paths: Sequence[Keys]) -> Level:
+    return level_of(tuple(PersonalField(path, "token") for path in paths))
+
+
+def _treated(
+    texts: pa.StringArray,
+    fields: tuple[PersonalField, ...],
+    secret: bytes,
+    subject: Sequence[Keys],
+    originals: dict[int, Original] | None,
+) -> pa.StringArray:
+    seen = Texts(texts)
+    members = seen.members(level_of(fields, secret))
+    untold = members.untold
+    if originals is not None:
+        whose = seen.members(_level_of_subject(subject))
+        untold = untold | whose.untold
+        members, whose = (one.where(~untold[one.rows]) for one in (members, whose))
+        originals |= _originals(seen, members, whose, secret)
+    treated = _written(seen, members)
+    if not untold.any():
+        return treated
+    rows = np.flatnonzero(untold)
+    walked = []
+    for row, text in zip(rows.tolist(), texts.take(pa.array(rows)).to_pylist(), strict=True):
+        told: Originals = []
+        walked.append(_walked(text, fields, secret, None if originals is None else told))
+        if originals is not None and told:
+            originals[row] = (tuple(sorted(subject_tokens(text, subject, secret))), packed(told))
+    return pc.replace_with_mask(treated, pa.array(untold), pa.array(walked, pa.string()))
+
+
+def _walked(text: str, fields: tuple[PersonalField, ...], secret: bytes, originals: Originals | None) -> str:
+    try:
+        return treated_text(text, fields, secret, originals)
+    except ValueError:
+        return NOT_KEPT
+
+
+def _written(seen: Texts, members: Members) -> pa.StringArray:
+    """The texts, with what the members become in the place of what they were."""
+    starts, ends = _dropped_with_their_commas(seen, members)
+    become = _become(pieces(seen.raw, members.starts, members.ends), members)
+    kept = pieces(seen.raw, np.concatenate(([0], ends)), np.concatenate((starts, [len(seen.raw)])))
+    order = np.arange(2 * len(starts) + 1) // 2
+    order[1::2] += len(kept)
+    text = pa.concat_arrays([kept, become]).take(pa.array(order))
+    grown = np.concatenate(([0], np.cumsum(np.asarray(pc.binary_length(become), np.int64) - (ends - starts))))
+    new_ends = seen.ends + grown[np.searchsorted(starts, seen.ends)]
+    offsets = pa.py_buffer(np.concatenate(([0], new_ends)).astype(np.int32))
+    return pa.StringArray.from_buffers(len(seen.ends), offsets, text.buffers()[2])
+
+
+def _become(values: pa.StringArray, members: Members) -> pa.StringArray:
+    """Each value that stands often is treated once."""
+    order, made = [np.empty(0, np.int64)], [pa.array([], pa.string())]
+    for at in np.unique(members.level).tolist():
+        level, of_level = members.levels[at], np.flatnonzero(members.level == at)
+        named = values.take(pa.array(of_level)).dictionary_encode()
+        treated = [_treated_value(level, value) for value in named.dictionary.to_pylist()]
+        made.append(pa.array(treated, pa.string()).take(named.indices))
+        order.append(of_level)
+    return pa.concat_arrays(made).take(pa.array(np.argsort(np.concatenate(order))))
+
+
+def _treated_value(level: Level, value: str) -> str:
+    return "" if level.whole == "dropped" else level.treated(value)
+
+
+def _dropped_with_their_commas(seen: Texts, members: Members) -> tuple[Any, Any]:
+    """What is replaced: of members that are dropped the key, too, the comma behind, and the blanks around. Of the last ones of
+    an object it is the comma before."""
+    starts, ends = members.starts.copy(), members.ends.copy()
+    dropped = np.flatnonzero([members.levels[at].whole == "dropped" for at in members.level.tolist()])
+    if not len(dropped):
+        return starts, ends
+    keys, behind = members.keys[dropped], seen.past_blanks(ends[dropped])
+    before, is_last = seen.before_blanks(keys), seen.text[behind] != COMMA
+    next_key = np.where(is_last, -1, seen.past_blanks(np.minimum(behind + 1, len(seen.text) - 1)))
+    beside_next = next_key == np.append(keys[1:], -1)
+    while (more := beside_next & np.append(is_last[1:], False) & ~is_last).any():
+        is_last |= more
+    ends[dropped] = np.where(is_last, behind, next_key)
+    starts[dropped] = before + ~(is_last & (seen.text[before] == COMMA))
+    starts[1:] = np.maximum(starts[1:], ends[:-1])
+    return starts, ends
+
+
+def _originals(seen: Texts, members: Members, whose: Members, secret: bytes) -> dict[int, Original]:
+    """By row; the subjects are what stands in the fields of `whose`."""
+    vault = np.array([one.field is not None and one.field.vault for one in members.levels], bool)
+    kept = members.where(vault[members.level])
+    values = pieces(seen.raw, kept.starts, kept.ends)
+    said = np.asarray(pc.not_equal(values, "null"))
+    kept, values = kept.where(said), values.filter(pa.array(said))
+    labels = pa.array([labelled(one.field.label) if one.field else "" for one in kept.levels], pa.string())
+    told = pc.binary_join_element_wise(labels.take(pa.array(kept.level)), values, "]", "")
+    rows, begins = np.unique(kept.rows, return_index=True)
+    lists = pa.ListArray.from_arrays(pa.array(np.append(begins, len(told)), pa.int32()), told)
+    texts = pc.binary_join_element_wise("[", pc.binary_join(lists, ","), "]", "").to_pylist()
+    subjects = _subjects(seen, whose, secret)
+    return {row: (subjects.get(row, ()), text) for row, text in zip(rows.tolist(), texts, strict=True)}
+
+
+def _subjects(seen: Texts, whose: Members, secret: bytes) -> dict[int, tuple[str, ...]]:
+    named = pieces(seen.raw, whose.starts, whose.ends).dictionary_encode()
+    tokens = [
+        None if one == "null" else remembered_token(one.strip('"'), secret) for one in named.dictionary.to_pylist()
+    ]
+    found: dict[int, tuple[str, ...]] = {}
+    for row, at in zip(whose.rows.tolist(), named.indices.to_pylist(), strict=True):
+        token = tokens[at]
+        if token is not None and token not in (before := found.get(row, ())):
+            found[row] = (token,) if not before else tuple(sorted((*before, token)))
+    return found
