@@ -44,6 +44,15 @@ def test_a_document_keeps_its_place_and_loses_what_is_personal() -> None:
     assert treated.files == plain.files  # with the hash of what lies in S3
 
 
+def test_a_field_is_meant_where_its_key_is_written_with_an_escape_of_two_signs() -> None:
+    """As PHP writes a slash: such a key shares the column of the field that is declared."""
+    text = f'{{"real\\/name": "{SECRET}"}}\n'
+    reading = read(
+        {"a.json": text.encode()}, forms=Forms(forms=(Form(personal=(PersonalField(("real_name",), "dropped"),)),))
+    )
+    assert [row.value.strip() for row in reading.documents] == ["{}"]
+
+
 @pytest.mark.parametrize(
     ("name", "text"),
     [

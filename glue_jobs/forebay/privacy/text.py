@@ -25,6 +25,9 @@ Originals = list[tuple[str, str]]
 MOST_KEYS = 10_000
 """Of a level, that are remembered: where keys are identifiers, there is no end of them."""
 
+OTHER_SIGN = r'(?:[^A-Za-z0-9"\\]|\\.)'
+"""Neither letter nor digit, in a JSON text: as it is, or as an escape of two signs, such as the slash of PHP."""
+
 # Only borders are wanted, so numbers stay text.
 _DECODER = json.JSONDecoder(strict=False, parse_int=str, parse_float=str, parse_constant=str)
 _BLANK = re.compile(r"[ \t\r\n]*")
@@ -64,7 +67,7 @@ def spelt_so(key: str) -> str | None:
     """A regular expression for the key and its twins, with the quote behind it; None where it can be spelled otherwise."""
     if not re.fullmatch(r"[ !#-.0-\[\]-~]+", key):
         return None
-    signs = (sign if sign.isalnum() else '[^A-Za-z0-9"]' for sign in key)
+    signs = (sign if sign.isalnum() else OTHER_SIGN for sign in key)
     return f'(?i:{"".join(signs)})"'
 
 
