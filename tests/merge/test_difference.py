@@ -45,7 +45,18 @@ def test_files_that_came_and_went_are_told_and_compactions_are_not(tmp_path: Pat
     place = log(tmp_path, [add("a")], [add("b")], compacted, [remove("ab"), add("c")])
     assert of(place, 0, 1) == (["b"], [])
     assert of(place, 1, 2) == ([], [])
-    assert of(place, 0, 3) == (["b", "c"], ["ab"])
+
+
+def test_what_came_and_was_compacted_has_left_where_rows_left_the_compacted_file(tmp_path: Path) -> None:
+    compacted = [remove("a", dataChange=False), remove("b", dataChange=False), add("ab", dataChange=False)]
+    place = log(tmp_path, [add("a")], [add("b")], compacted, [remove("ab"), add("c")], [add("d")])
+    assert of(place, 0, 4) == (["c", "d"], ["ab", "b"])
+    found = difference(open_objects(str(place)), 0, 3)
+    assert isinstance(found, Difference)
+    assert [json.loads(one)["add"]["path"] for one in found.passing] == ["b"]
+    assert of(place, 0, 2) == (["b"], [])
+    (place / "b").unlink()
+    assert difference(open_objects(str(place)), 0, 2) == Unknown("maintenance deleted b, which left the changes since")
 
 
 def test_what_came_and_left_again_has_left(tmp_path: Path) -> None:
@@ -65,6 +76,16 @@ def test_another_deletion_vector_makes_it_another_file(tmp_path: Path) -> None:
     assert isinstance(found, Difference)
     assert [json.loads(one)["add"].get("deletionVector") for one in found.came] == [vector]
     assert [json.loads(one)["add"].get("deletionVector") for one in found.left] == [None]
+
+
+def test_what_left_is_read_without_its_deletion_vector_which_may_be_gone_before_its_file(tmp_path: Path) -> None:
+    one, other = ({"storageType": "u", "pathOrInlineDv": path, "cardinality": 1} for path in "xy")
+    place = log(
+        tmp_path, [add("a", deletionVector=one)], [remove("a", deletionVector=one), add("a", deletionVector=other)]
+    )
+    found = difference(open_objects(str(place)), 0, 1)
+    assert isinstance(found, Difference)
+    assert [json.loads(file)["add"].get("deletionVector") for file in (*found.came, *found.left)] == [other, None]
 
 
 def test_a_step_takes_so_many_commits_and_says_how_far_it_came(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -232,6 +232,28 @@ def test_partial_updates_equal_the_model_too(story: Story, monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize("counted", [False, True], ids=["merged at once", "counted before"])
+@pytest.mark.parametrize("declared", [MERGE, HISTORY], ids=["latest", "scd2"])
+def test_files_that_were_compacted_before_a_merge_saw_them(story: Story, declared: Merge) -> None:
+    def change(key: str) -> None:
+        story.append([(key, "a", 1, "u", 1, None, f"f{key}", 1, 1, NOW)])
+
+    story.declared = declared
+    change("p")
+    story.merge()
+    change("q")
+    story.optimize()
+    Delta.forPath(story.spark, story.log).delete("_file_id = 'fq'")
+    assert story.merge().anew is None
+    story.must_agree()
+    for key in ("r", "s"):
+        change(key)
+    story.optimize()
+    story.spark.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
+    Delta.forPath(story.spark, story.log).vacuum(0)
+    assert "maintenance deleted" in story.merge().anew
+    story.must_agree()
+
+
 def test_a_state_that_nothing_leaves_equals_the_model_and_is_told_alike(
     story: Story, monkeypatch: pytest.MonkeyPatch, counted: bool
 ) -> None:

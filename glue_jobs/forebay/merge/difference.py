@@ -2,7 +2,8 @@
 
 In: the table's objects and two versions. Out: a `Difference`, or `Unknown` with a reason. Compactions change no row, so their
 files do not count (`dataChange` is false). What came and left in between has left: a merge that was interrupted may have
-seen it. So has what left and came back. Keys of such files are looked for in the whole table, which is right in any case.
+seen it. So has what left and came back, and what came and was compacted, where rows of a compacted file left. Keys of such
+files are looked for in the whole table, which is right in any case.
 """
 
 from __future__ import annotations
@@ -46,13 +47,20 @@ def difference(table: Objects, before: int, now: int) -> Difference | Unknown:
     came: dict[str, str] = {}
     left: dict[str, str] = {}
     new: set[str] = set()
+    compacted: set[str] = set()
+    compactions: set[str] = set()
     last = min(now, before + MOST_COMMITS)
     for version in range(before + 1, last + 1):
         content = table.read(commit_name(version))
         if content is None:
             return Unknown(f"commit {version} of the changes is gone from their log")
-        for action in _changing(content):
-            if "add" in action:
+        for action in _of_files(content):
+            if not all(said.get("dataChange", True) for said in action.values()):
+                if "add" in action:
+                    compactions.add(_identity(action["add"]))
+                else:
+                    compacted.add(_identity(action["remove"]))
+            elif "add" in action:
                 one = _identity(action["add"])
                 came[one] = _as_add(action["add"])
                 if one not in left:
@@ -60,8 +68,11 @@ def difference(table: Objects, before: int, now: int) -> Difference | Unknown:
             elif "partitionValues" not in action["remove"] or "size" not in action["remove"]:
                 return Unknown(f"commit {version} of the changes does not say what the files were that it removed")
             else:
-                left[_identity(action["remove"])] = _as_add(action["remove"])
-    for file in left.values():
+                left[_identity(action["remove"])] = _as_removed(action["remove"])
+    if not compactions.isdisjoint(left):
+        left |= {one: came[one] for one in came if one in compacted and one not in left}
+    replaced = came if last < now else {one: came[one] for one in came if one in compacted}
+    for file in {**replaced, **left}.values():
         path = unquote(json.loads(file)["add"]["path"])
         if not _is_there(table, path):
             return Unknown(f"maintenance deleted {path}, which left the changes since")
@@ -76,12 +87,8 @@ def difference(table: Objects, before: int, now: int) -> Difference | Unknown:
     return Difference(last, came_to_stay, tuple(left.values()), tuple(left[one] for one in left if one in new))
 
 
-def _changing(content: bytes) -> Iterator[Mapping[str, Any]]:
-    for line in content.splitlines():
-        if line.startswith((b'{"add"', b'{"remove"')):
-            action = json.loads(line)
-            if any(said.get("dataChange", True) for said in action.values()):
-                yield action
+def _of_files(content: bytes) -> Iterator[Mapping[str, Any]]:
+    return (json.loads(line) for line in content.splitlines() if line.startswith((b'{"add"', b'{"remove"')))
 
 
 def _identity(action: Mapping[str, Any]) -> str:
@@ -92,6 +99,12 @@ def _identity(action: Mapping[str, Any]) -> str:
 def _as_add(action: Mapping[str, Any]) -> str:
     told = {name: action[name] for name in OF_A_FILE if action.get(name) is not None}
     return json.dumps({"add": {**told, "modificationTime": 0, "dataChange": True}})
+
+
+def _as_removed(action: Mapping[str, Any]) -> str:
+    """With the rows that had left before: looking for these as well does no harm. Their deletion vector may be gone, while the
+    file is there still, with another one."""
+    return _as_add({name: value for name, value in action.items() if name != "deletionVector"})
 
 
 def _is_there(table: Objects, path: str) -> bool:
