@@ -6,6 +6,7 @@ from __future__ import annotations
 import itertools
 import random
 import shutil
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -231,7 +232,6 @@ def test_partial_updates_equal_the_model_too(story: Story, monkeypatch: pytest.M
         assert story.merge() is None
 
 
-@pytest.mark.parametrize("counted", [False, True], ids=["merged at once", "counted before"])
 @pytest.mark.parametrize("declared", [MERGE, HISTORY], ids=["latest", "scd2"])
 def test_files_that_were_compacted_before_a_merge_saw_them(story: Story, declared: Merge) -> None:
     def change(key: str) -> None:
@@ -335,6 +335,34 @@ def test_more_partitions_than_a_merge_names_rows_without_one_and_what_an_earlier
 
 
 def test_only_the_newest_snapshot_counts_whatever_happens_to_its_files(story: Story) -> None:
+def test_days_and_hours_that_python_does_not_tell_name_partitions(
+    story: Story, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Days that another writer brought, and the hour that comes twice where the driver is."""
+    story.declared = Merge(into="players", keys=("id", "day", "hour"), sequence_by=("at",), partitions=("day", "hour"))
+
+    def change(at: int, day: str, hour: str) -> None:
+        row = f"select 'p' id, date '{day}' day, timestamp '{hour}' hour, {at}L at, 'f{at}' _file_id, 1L _line, now()"
+        story.spark.sql(f"{row} _ingested_at").write.format("delta").mode("append").save(story.log)
+
+    monkeypatch.setenv("TZ", "Europe/Berlin")
+    time.tzset()
+    try:
+        places = [
+            ("+12345-01-01", "+12345-01-01 00:00:00"),
+            *(("0000-01-01", f"2026-10-25 0{n}:30:00") for n in (0, 1)),
+        ]
+        for at in range(3):
+            for place in places:
+                change(at, *place)
+            story.merge()
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+    found = story.spark.read.format("delta").load(f"{story.lake}/players").selectExpr("cast(day as string)", "at")
+    assert sorted(map(tuple, found.collect())) == [("+12345-01-01", 2), ("0000-01-01", 2), ("0000-01-01", 2)]
+
+
     story.declared = SNAPSHOT
 
     def land(day: int, file: str, *keys: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import shutil
+import time
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
@@ -177,6 +178,36 @@ def test_of_one_table_only_groups_that_changed_are_computed_also_where_files_are
     shop.correct("eu")
     assert shop.roll_up(rollup).anew is None
     assert now() == {"p1": 2.5, "p2": 4, "p3": 0.5, "p4": 0.5, "p5": 2.5}
+
+
+@pytest.mark.parametrize(
+    ("kind", "values"),
+    [
+        ("struct<a:int,b:string>", ["named_struct('a', 1, 'b', 'x')", "named_struct('a', 2, 'b', 'x')"]),
+        ("array<int>", ["array(1)", "array(1, 2)"]),
+        ("double", ["double('NaN')", "double('-0.0')", "0.0d"]),
+        ("timestamp", ["timestamp '2026-10-25 00:30:00'", "timestamp '2026-10-25 01:30:00'"]),
+    ],
+)
+def test_groups_of_any_type_are_found_again(
+    shop: Shop, kind: str, values: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also beside a map, and where the driver's own clock has an hour twice."""
+    rollup = Rollup(name="groups", tables=("eu",), group_by={"its": "x"}, columns={"n": "count(*)"})
+    monkeypatch.setenv("TZ", "Europe/Berlin")
+    time.tzset()
+    try:
+        for turn in range(3):
+            for value in values:
+                row = shop.spark.sql(f"select map('a', 1) tags, cast({value} as {kind}) x")
+                row.write.format("delta").mode("append").save(f"{shop.lake}/eu")
+            assert bool(shop.roll_up(rollup).anew) == (turn == 0)
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+    rows = shop.spark.read.format("delta").load(f"{shop.lake}/groups").collect()
+    expected = [3, 6] if kind == "double" else [3, 3]  # 0 and -0 are one group
+    assert sorted(row.n for row in rows) == expected
 
 
 def test_tables_with_a_column_of_kinds_that_cannot_be_added_are_told(shop: Shop) -> None:

@@ -31,6 +31,7 @@ from forebay.lake.origin import origin_gone
 from forebay.merge.derived import Derived
 from forebay.merge.difference import Difference, Unknown, difference
 from forebay.merge.lag import ROLLUPS, waited_s
+from forebay.merge.literals import has_literals, literal, to_collect
 from forebay.merge.log_rows import LogVersion
 from forebay.merge.step import Step
 from forebay.merge.winners import hash_of
@@ -220,20 +221,22 @@ class _Groups:
         """Its rows, without files that cannot have any of these groups, as far as groups are named by plain columns."""
         from pyspark.sql import functions as F
 
-        rows, plain = source.at.rows(), set(source.at.schema.names)
+        rows, plain = source.at.rows(), {field.name: field.dataType for field in source.at.schema.fields}
         for name, sql in zip(self._names, self._rollup.group_by.values(), strict=True):
-            if sql in plain:
-                values = [row[0] for row in touched.select(name).distinct().limit(MOST_VALUES + 1).collect()]
-                if len(values) <= MOST_VALUES and None not in values:
-                    rows = rows.where(F.col(f"`{sql}`").isin(values))
+            kind = touched.schema[name].dataType
+            if plain.get(sql) == kind and has_literals(kind):
+                found = touched.select(to_collect(F.col(name), kind)).distinct().limit(MOST_VALUES + 1).collect()
+                if len(found) <= MOST_VALUES and all(row[0] is not None for row in found):
+                    rows = rows.where(F.col(f"`{sql}`").isin([literal(row[0], kind) for row in found]))
         return self._grouped(rows, source)
 
     def _grouped(self, rows: DataFrame, source: Source) -> DataFrame:
         """Rows that count, each with its group. What cannot be computed is null, as in other declared SQL."""
         from pyspark.sql import functions as F
+        from pyspark.sql.types import StructType
 
         # `attempt` wants a condition that is no constant.
-        always = F.xxhash64(F.col(f"`{source.at.schema.names[0]}`")) >= F.lit(-(2**63))
+        always = hash_of(StructType(source.at.schema.fields[:1]), lambda name: F.col(f"`{name}`")) >= F.lit(-(2**63))
         if self._rollup.where is not None:
             rows = rows.where(F.coalesce(attempt(self._rollup.where, "boolean", always)["value"], F.lit(False)))
         kinds = {

@@ -21,6 +21,7 @@ from forebay.lake.objects import Objects
 from forebay.lake.origin import origin_replaced
 from forebay.merge.derived import Derived
 from forebay.merge.lag import APPS, is_of
+from forebay.merge.literals import literal, to_collect
 from forebay.merge.winners import RANK, ChangedKeys, Ranking, newer
 from forebay.table.commit import Txn
 from forebay.table.kernel import TableLogs
@@ -212,9 +213,12 @@ class State:
         if not self._merge.partitions:
             return
         found = keys.select(*(F.col(f"k.`{name}`") for name in self._merge.partitions)).distinct()
-        rows = found.limit(MOST_PARTITIONS + 1).collect()
-        for name in self._merge.partitions if len(rows) <= MOST_PARTITIONS else ():
-            yield F.col(f"{prefix}`{name}`").isin(sorted({row[name] for row in rows}))
+        kinds = {field.name: field.dataType for field in found.schema.fields}
+        told = (to_collect(F.col(f"`{name}`"), kind).alias(name) for name, kind in kinds.items())
+        rows = found.limit(MOST_PARTITIONS + 1).select(*told).collect()
+        for name, kind in kinds.items() if len(rows) <= MOST_PARTITIONS else ():
+            values = [literal(value, kind) for value in sorted({row[name] for row in rows})]
+            yield F.col(f"{prefix}`{name}`").isin(values)
 
     def _txn(self, version: int) -> Txn:
         return Txn(self._app_id, version)

@@ -1,0 +1,40 @@
+"""Values of columns as literals, by which Delta passes over files that cannot have them.
+
+In: a column's values, as rows have them. Out: literals that are these values. Dates and times travel as texts: Python has no
+years after 9999, and takes a time for one of the process's own zone, in which an hour may come twice.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column as Expression
+    from pyspark.sql.types import DataType
+
+__all__ = ["has_literals", "literal", "to_collect"]
+
+TIMES = ("date", "timestamp", "timestamp_ntz")
+
+
+def has_literals(kind: DataType) -> bool:
+    """Whether values of this type are equal or not, and statistics of files tell of them."""
+    from pyspark.sql.types import BooleanType, DecimalType, IntegralType, StringType
+
+    return _is_time(kind) or isinstance(kind, (BooleanType, DecimalType, IntegralType, StringType))
+
+
+def to_collect(value: Expression, kind: DataType) -> Expression:
+    """What to collect, to make a `literal` of it."""
+    return value.cast("string") if _is_time(kind) else value
+
+
+def literal(collected: Any, kind: DataType) -> Expression:
+    """Of a value that is not null."""
+    from pyspark.sql import functions as F
+
+    return F.expr(f"{kind.simpleString()} '{collected}'") if _is_time(kind) else F.lit(collected)
+
+
+def _is_time(kind: DataType) -> bool:
+    return kind.simpleString() in TIMES
