@@ -210,6 +210,17 @@ def test_groups_of_any_type_are_found_again(
     assert sorted(row.n for row in rows) == expected
 
 
+def test_a_table_and_its_copy_are_told_apart(shop: Shop) -> None:
+    """The copy of a table's folder has the id of the table."""
+    shop.bring("eu")
+    shutil.copytree(shop.lake / "eu", shop.lake / "us")
+    shop.roll_up()
+    for table in ("eu", "eu", "us"):
+        shop.bring(table)
+        assert shop.roll_up().anew is None
+        shop.must_agree()
+
+
 def test_tables_with_a_column_of_kinds_that_cannot_be_added_are_told(shop: Shop) -> None:
     shop.bring("eu")
     rows = shop.spark.createDataFrame(

@@ -57,7 +57,8 @@ class Source:
         self.before, self.txn = -1, Txn("", -1)
 
     def known(self, derived: Derived, rollup: Rollup, by: str) -> Source:
-        self.txn = Txn(f"{ROLLUPS}{self.at.id}:{by}", self.at.version)
+        # By its name as well: a table that was copied has the id of the other one.
+        self.txn = Txn(f"{ROLLUPS}{self.at.id}:{self.name}:{by}", self.at.version)
         self.before = derived.version_of(self.txn.app_id)
         if self.before > self.at.version:
             raise Halt(
