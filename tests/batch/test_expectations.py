@@ -126,6 +126,21 @@ def test_two_declarations_may_use_one_name_for_different_things(spark: SparkSess
     assert [row[0] for row in rows] == [None, ["x"], None, ["x"]]
 
 
+def test_a_change_whose_key_cannot_name_a_partition_of_the_state_is_quarantined(spark: SparkSession) -> None:
+    merge = """mode = "merge"
+    merge = { into = "b", keys = ["level", "key"], sequence_by = ["at"], partitions = ["key"] }"""
+    service = service_of(f'name = "a"\n{COLUMNS}\n{merge}')
+    worlds = ["Welt 1/ü\n", "w" * 100, "", "w" * 101, "nul\0", "__HIVE_DEFAULT_PARTITION__", None]
+    records = [json.dumps({"level": 1, "key": world, "at": "2026-11-23T08:00:00Z"}) for world in worlds]
+    content = spark.createDataFrame(
+        [(0, n, 0, record, None, None) for n, record in enumerate(records)],
+        "piece int, line long, byte_offset long, value string, problem string, detail string",
+    )
+    found = checked(routed(content, service), service).orderBy("line").select("_refused").collect()
+    bad = "bad-partition-value"
+    assert [row[0] for row in found] == [None, None, "no-key", bad, bad, bad, "no-key"]
+
+
 def test_a_table_fails_above_its_limit_and_not_at_it() -> None:
     service = service_of(
         declared(

@@ -254,6 +254,7 @@ def test_files_that_were_compacted_before_a_merge_saw_them(story: Story, declare
     story.must_agree()
 
 
+@pytest.mark.parametrize("counted", [False, True], ids=["merged at once", "counted before"])
 def test_a_state_that_nothing_leaves_equals_the_model_and_is_told_alike(
     story: Story, monkeypatch: pytest.MonkeyPatch, counted: bool
 ) -> None:
@@ -330,11 +331,10 @@ def test_more_partitions_than_a_merge_names_rows_without_one_and_what_an_earlier
                 story.merge()
         assert story.merge() is None
         story.must_agree()
-    changes(("s", None, 1, "u"), ("s", "", 1, "u"))
+    changes(("s", None, 1, "u"), *(("s", text, 1, "u") for text in ("", "x" * 101, "\0", "__HIVE_DEFAULT_PARTITION__")))
     assert (story.merge().keys, story.merge()) == (0, None)
 
 
-def test_only_the_newest_snapshot_counts_whatever_happens_to_its_files(story: Story) -> None:
 def test_days_and_hours_that_python_does_not_tell_name_partitions(
     story: Story, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -363,6 +363,7 @@ def test_days_and_hours_that_python_does_not_tell_name_partitions(
     assert sorted(map(tuple, found.collect())) == [("+12345-01-01", 2), ("0000-01-01", 2), ("0000-01-01", 2)]
 
 
+def test_only_the_newest_snapshot_counts_whatever_happens_to_its_files(story: Story) -> None:
     story.declared = SNAPSHOT
 
     def land(day: int, file: str, *keys: str) -> None:

@@ -296,6 +296,16 @@ def test_a_merge_tells_which_records_would_win_and_which_cannot_be_placed(tmp_pa
     assert "merge.delete_when: op = 'd'" in table.unchecked
 
 
+def test_a_merge_tells_which_texts_cannot_name_a_partition(tmp_path: Path) -> None:
+    worlds = ["w", "w" * 101, "__HIVE_DEFAULT_PARTITION__", "nul\0", ""]
+    (tmp_path / "a.json").write_text("\n".join(json.dumps({"id": 1, "at": 1, "world": world}) for world in worlds))
+    said = MERGED.replace('{ name = "op" }', '{ name = "world" }').replace(", delete_when = \"op = 'd'\"", "")
+    service = service_of(said.replace('["id"]', '["id", "world"], partitions = ["world"]'))
+    trial = try_out(service, read_samples([str(tmp_path)], service))
+    assert trial.tables[0].rows == 1
+    assert [one["reason"] for one in trial.refused] == [*["bad-partition-value"] * 3, "no-key"]
+
+
 def test_of_a_history_each_moment_of_a_key_is_won_by_one_record(tmp_path: Path) -> None:
     records = [{"id": 1, "at": 1}, {"id": 1, "at": 2}, {"id": 2, "at": 2}, {"id": 1, "at": 2}]
     (tmp_path / "a.json").write_text("\n".join(map(json.dumps, records)))

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from forebay.batch.accounting import Fate
 from forebay.batch.declared_columns import TOO_NEW, TOO_OLD, asked_of, of, with_declared_columns
 from forebay.batch.reasons import BAD_PARTITION_VALUE, EVENT_IN_THE_FUTURE, EVENT_TOO_OLD, NO_KEY, NO_SEQUENCE
+from forebay.declaration.merge import FOLDER_TEXTS
 from forebay.declaration.service import Service
 from forebay.declaration.table import Table
 
@@ -103,7 +104,8 @@ def _refusal(number: int, table: Table) -> Expression:
         why = F.when(_any_null(number, table.merge.sequence_by), NO_SEQUENCE).otherwise(why)
         why = F.when(_any_null(number, table.merge.keys), NO_KEY).otherwise(why)
         for name in (one for one in table.merge.partitions if kinds[one] == "string"):
-            why = F.when(of(number, name) == "", NO_KEY).otherwise(why)  # Delta reads a folder without a name as null
+            no_folder = ~of(number, name).rlike(f"^(?:{FOLDER_TEXTS})\\z")
+            why = F.when(of(number, name) == "", NO_KEY).when(no_folder, BAD_PARTITION_VALUE).otherwise(why)
     return why
 
 

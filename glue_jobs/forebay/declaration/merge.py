@@ -9,11 +9,13 @@ from pydantic import Field
 
 from forebay.declaration.column import Declared
 
-__all__ = ["KEY_TYPES", "SEQUENCE_TYPES", "Merge"]
+__all__ = ["FOLDER_TEXTS", "KEY_TYPES", "SEQUENCE_TYPES", "Merge"]
 
 KEY_TYPES = ("string", "long", "int", "boolean", "date", "timestamp", "decimal")
 """Types whose values are equal or not, in every reader. A double is neither: 0.1 + 0.2 is no key."""
 SEQUENCE_TYPES = ("string", "long", "int", "date", "timestamp", "decimal")
+FOLDER_TEXTS = r"(?!__HIVE_DEFAULT_PARTITION__$)[^\x00]{1,100}"
+"""Texts that may name a folder of a state. Delta reads one without a name, or with Hive's name for none, as null."""
 
 
 class Merge(Declared):

@@ -16,7 +16,7 @@ from functools import reduce
 from typing import TYPE_CHECKING
 
 from forebay.batch.attempt import attempt
-from forebay.declaration.merge import Merge
+from forebay.declaration.merge import FOLDER_TEXTS, Merge
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as Expression
@@ -52,10 +52,12 @@ class Ranking:
     def changes(self, rows: DataFrame) -> DataFrame:
         """The rows that can be placed, as changes of keys."""
         from pyspark.sql import functions as F
+        from pyspark.sql.types import StringType
 
         needed = [F.col(f"`{name}`").isNotNull() for name in (*self.merge.keys, *self.merge.sequence_by)]
-        # Delta reads a folder without a name as null: a row there would never be found again.
-        needed += [F.col(f"`{name}`").cast("string") != "" for name in self.merge.partitions]
+        # A row in a folder that Delta reads as null would never be found again.
+        texts = [name for name in self.merge.partitions if isinstance(self._schema[name].dataType, StringType)]
+        needed += [F.col(f"`{name}`").rlike(f"^(?:{FOLDER_TEXTS})\\z") for name in texts]
         placed = rows.where(reduce(lambda a, b: a & b, needed))
         deletes = F.lit(False)
         if self.merge.delete_when is not None:

@@ -7,12 +7,14 @@ equals the ids of files decide, which samples do not have: here the last one sta
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from forebay.batch.reasons import NO_KEY, NO_SEQUENCE
+from forebay.batch.reasons import BAD_PARTITION_VALUE, NO_KEY, NO_SEQUENCE
 from forebay.declaration.column import Column
+from forebay.declaration.merge import FOLDER_TEXTS
 from forebay.declaration.service import Service
 from forebay.declaration.table import Table
 from forebay.operate.samples import Sample
@@ -40,7 +42,9 @@ def unplaced(service: Service, table: Table, record: Any, origin: Origin) -> str
         for column in columns_named(table, names):
             if column.expression is None and not _fits(text_of(service, column.source, record, origin), column, table):
                 return reason
-    return None
+    texts = [column for column in columns_named(table, table.merge.partitions) if column.type == "string"]
+    named = (text_of(service, column.source, record, origin) for column in texts if column.expression is None)
+    return None if all(re.fullmatch(FOLDER_TEXTS, text or "") for text in named) else BAD_PARTITION_VALUE
 
 
 def state_of(service: Service, table: Table, name: str, rows: Sequence[tuple[Sample, Any]]) -> TrialState | None:
