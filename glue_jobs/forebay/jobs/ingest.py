@@ -217,15 +217,17 @@ def run(files: DataFrame, gate: Gate, settings: IngestSettings, stop: threading.
 
 class Gate:
     """Lets one batch at a time through, and none once it is closed: closing waits for the batch that is on its way. Stopping a
-    query in the middle of a batch is safe, but would do its work twice."""
+    query in the middle of a batch is safe, but would do its work twice. PySpark keeps what a stream calls until the JVM forgets
+    it. So a closed gate lets go of its batches: a process that runs many streams would hold them all, and their AWS clients."""
 
     def __init__(self, batch: Batch) -> None:
-        self._batch, self._passage = batch, threading.Lock()
-        self.closed = self.failed = False
+        self._batch: Batch | None = batch
+        self._passage = threading.Lock()
+        self.failed = False
 
     def process(self, files: DataFrame, batch_id: int) -> None:
         with self._passage:
-            if self.closed:
+            if self._batch is None:
                 raise Halt("forebay is stopping; this batch is for the next run")
             try:
                 self._batch.process(files, batch_id)
@@ -235,7 +237,11 @@ class Gate:
 
     def close(self) -> None:
         with self._passage:
-            self.closed = True
+            self._batch = None
+
+    @property
+    def closed(self) -> bool:
+        return self._batch is None
 
 
 def manifest_path(settings: IngestSettings) -> str:
