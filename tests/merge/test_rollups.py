@@ -241,6 +241,8 @@ def die(*given: object) -> None:
     [
         ({"group_by": {"day": "dya"}}, "group_by.day: of eu is not understood"),
         ({"group_by": {"day": "current_date()"}}, "depends on the clock"),
+        ({"group_by": {"tags": "tags"}}, "group_by.tags: of eu has a map, and maps cannot be compared"),
+        ({"group_by": {"tags": "array(struct(tags))"}}, "maps cannot be compared"),
         ({"columns": {"n": "amount"}}, "columns.n: of eu is not"),
         ({"columns": {"n": "first(amount)"}}, "depends on the order of rows"),
         ({"where": "sum(amount) > 1"}, "where: of eu is not about one row"),

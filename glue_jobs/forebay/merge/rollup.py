@@ -34,7 +34,7 @@ from forebay.merge.lag import ROLLUPS, waited_s
 from forebay.merge.literals import has_literals, literal, to_collect
 from forebay.merge.log_rows import LogVersion
 from forebay.merge.step import Step
-from forebay.merge.winners import hash_of
+from forebay.merge.winners import has_map, hash_of
 from forebay.table.commit import Txn
 from forebay.table.kernel import TableLogs
 
@@ -289,5 +289,7 @@ def _check(rollup: Rollup, sources: Sequence[Source]) -> None:
                 plan = found._jdf.queryExecution().analyzed()
                 kind = "an aggregate" if node == "Aggregate" else "about one row"
                 why = [f"is not {kind}"] if plan.nodeName() != node else forbidden_in(plan.expressions().head())
+                if key.startswith("group_by.") and not why and has_map(found.schema.fields[0].dataType):
+                    why = ["has a map, and maps cannot be compared: name one of its values, such as tags['level']"]
             if why:
                 raise InvalidConfiguration.one(f"rollup {rollup.name}: {key}", f"of {source.name} {why[0]}", sql)

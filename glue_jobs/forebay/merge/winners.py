@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import DataType, StructType
 
-__all__ = ["RANK", "ChangedKeys", "Ranking", "hash_of", "newer"]
+__all__ = ["RANK", "ChangedKeys", "Ranking", "has_map", "hash_of", "newer"]
 
 OF_A_BATCH = ("_batch", "_ingested_at")
 """Own columns that say how a row came here: another attempt, or a replay, has others."""
@@ -176,7 +176,7 @@ def hash_of(schema: StructType, column: Callable[[str], Expression], *, without:
         if field.name not in without:
             value = column(field.name)
             parts.append(F.when(value.isNotNull(), F.lit(field.name)))
-            parts.append(F.to_json(F.struct(value)) if _has_map(field.dataType) else value)
+            parts.append(F.to_json(F.struct(value)) if has_map(field.dataType) else value)
     return F.xxhash64(*parts)
 
 
@@ -190,11 +190,11 @@ def newer(one: Sequence[Expression], other: Sequence[Expression]) -> Expression:
     return found
 
 
-def _has_map(kind: DataType) -> bool:
+def has_map(kind: DataType) -> bool:
     from pyspark.sql.types import ArrayType, MapType, StructType
 
     if isinstance(kind, ArrayType):
-        return _has_map(kind.elementType)
+        return has_map(kind.elementType)
     if isinstance(kind, StructType):
-        return any(_has_map(field.dataType) for field in kind.fields)
+        return any(has_map(field.dataType) for field in kind.fields)
     return isinstance(kind, MapType)
