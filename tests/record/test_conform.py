@@ -115,7 +115,7 @@ def _empty(value: Any) -> bool:
 
 
 def _name(key: str) -> str:
-    from forebay.record.name import safe_name
+    from forebay.declaration.column_name import safe_name
 
     return safe_name(key)
 

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forebay.record.name import LONGEST, free_name, safe_name
+from forebay.declaration.column_name import LONGEST, safe_name
+from forebay.record.name import free_name
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from forebay.batch.columns import rules_of
+from forebay.declaration.column_name import safe_name
 from forebay.declaration.path import Path
 from forebay.declaration.service import parse_service
 from forebay.declaration.twin import taken_key
@@ -22,7 +23,6 @@ from forebay.record.declared import fits, value_of
 from forebay.record.field import text_at
 from forebay.record.growth import Rules, grown
 from forebay.record.kind import Struct
-from forebay.record.name import safe_name
 from forebay.record.number import Written, read_json
 from forebay.record.walk import DEEPEST, depth_of
 from forebay.table.as_records import record_of

@@ -5,7 +5,7 @@
 * `feed` files of one kind, and what lies around their records    * `place` where files lie
 * `agreement` what is wrong between the parts of a service
 * `privacy` what is personal in records    * `personal` the same, as the tasks take it
-* `path` how a field is named            * `twin` keys that mean the same field
+* `path` how a field is named            * `twin` keys that mean the same field      * `column_name` the name of its column
 * `condition` what a field must be, for a table to want its record
 * `form` how the records lie in a file
 * `event_time` the moment of a record                             * `schedule` when upkeep runs

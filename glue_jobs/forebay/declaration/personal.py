@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from forebay.declaration.column_name import safe_name
 from forebay.declaration.twin import is_twin
 
 __all__ = ["ANY_KEY", "Become", "PersonalField", "begins", "of_elements", "of_surrounded"]
@@ -45,7 +46,7 @@ def begins(path: Sequence[str], keys: Sequence[str]) -> bool:
 
 def means(step: str, key: str) -> bool:
     """Whether a step of a personal path is this key, in any spelling that would share its column."""
-    return step in (key, ANY_KEY) or is_twin(key, step)
+    return step in (key, ANY_KEY) or is_twin(key, step) or safe_name(key) == safe_name(step)
 
 
 def of_surrounded(fields: Iterable[PersonalField], parent: str) -> tuple[PersonalField, ...]:

@@ -15,13 +15,13 @@ from typing import Any
 
 from forebay.content.unpack import without_archive_suffix
 from forebay.declaration.column import Column
+from forebay.declaration.column_name import safe_name
 from forebay.declaration.path import Path
 from forebay.declaration.twin import taken_key
 from forebay.errors import InvalidConfiguration
 from forebay.operate.samples import Samples
 from forebay.record.declared import fits
 from forebay.record.field import text_at
-from forebay.record.name import safe_name
 from forebay.record.number import read_json
 
 __all__ = ["draft_of", "service_name"]

@@ -12,6 +12,7 @@ import json
 import re
 from functools import lru_cache
 
+from forebay.declaration.column_name import LONGEST, safe_name
 from forebay.declaration.form import Keys
 from forebay.declaration.personal import ANY_KEY, PersonalField, means
 from forebay.privacy.value import treated_value
@@ -67,8 +68,10 @@ def spelt_so(key: str) -> str | None:
     """A regular expression for the key and its twins, with the quote behind it; None where it can be spelled otherwise."""
     if not re.fullmatch(r"[ !#-.0-\[\]-~]+", key):
         return None
-    signs = (sign if sign.isalnum() else OTHER_SIGN for sign in key)
-    return f'(?i:{"".join(signs)})"'
+    # A column's name does not begin with an underscore or a digit, so `_id` and `x_id` share one, and so do `1a` and `x_1a`.
+    name = safe_name(key) if len(key) < LONGEST else key
+    begins, rest = (f"(?:x?{OTHER_SIGN})?", name[2:]) if name.startswith("x_") else ("", key)
+    return f'(?i:{begins}{"".join(sign if sign.isalnum() else OTHER_SIGN for sign in rest)})"'
 
 
 class Level:

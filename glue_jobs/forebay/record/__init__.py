@@ -1,7 +1,7 @@
 """Records: JSON text becomes the columns that a table has, and the columns that it is going to have.
 
 * `shape` counts what values the fields of records had      * `kind` is what a column holds
-* `growth` decides from both which columns a table gets      * `name` makes column names of fields
+* `growth` decides from both which columns a table gets      * `name` names of columns that are free
 * `number` reads and writes JSON with each number as it was written
 * `walk` conforms one record at a time, and is the definition      * `swift` does the same to thousands at once
 * `arrow_parser` parses those, by the rules of `walk`      * `inexact` finds numbers that it would change

@@ -11,7 +11,8 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from forebay.record.name import TwinValue, safe_name
+from forebay.declaration.column_name import safe_name
+from forebay.record.name import TwinValue
 from forebay.record.number import NOT_JSON, Written
 
 __all__ = ["NESTED", "SCALARS", "Shape"]

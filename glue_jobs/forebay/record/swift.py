@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from forebay.declaration.column_name import safe_name
 from forebay.declaration.twin import is_twin
 from forebay.record.arrow_parser import (
     CELLS,
@@ -29,7 +30,7 @@ from forebay.record.arrow_parser import (
 from forebay.record.growth import Rules
 from forebay.record.inexact import inexact_in
 from forebay.record.kind import LEAVES, Kind, Many, Struct, arrow_type
-from forebay.record.name import free_name, safe_name
+from forebay.record.name import free_name
 from forebay.record.shape import Shape
 
 __all__ = ["Parsed", "parse"]

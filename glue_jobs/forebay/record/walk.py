@@ -13,10 +13,11 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from forebay.declaration.column_name import safe_name
 from forebay.declaration.twin import is_twin, taken_key
 from forebay.record.growth import Rules
 from forebay.record.kind import Kind, Many, Struct
-from forebay.record.name import TwinValue, free_name, safe_name
+from forebay.record.name import TwinValue, free_name
 from forebay.record.number import Written, is_exact, read_json, write_json
 from forebay.record.shape import LONG_MAX, LONG_MIN
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from forebay.record.name import safe_name
+from forebay.declaration.column_name import safe_name
 from forebay.record.number import Written, is_exact, read_json, write_json
 from forebay.record.walk import text_of
 from forebay.table.in_arrow import map_in_arrow

@@ -17,7 +17,6 @@ from forebay.declaration.service import Service
 from forebay.declaration.table import Table
 from forebay.lake.layout import PARKED, QUARANTINE
 from forebay.privacy.subject import subject_paths
-from forebay.record.name import safe_name
 
 __all__ = ["TEXTS", "Place", "names", "personal_columns", "subject_places"]
 
@@ -85,7 +84,7 @@ def _places_of(path: Keys, made: Table | None, columns: Iterable[str]) -> Iterat
 
 def names(step: str, column: str) -> bool:
     """Whether a column, or a field of one, is what a key of a record became."""
-    return means(step, column) or means(safe_name(step), column)
+    return means(step, column)
 
 
 def _leads(keys: Keys, path: Keys) -> bool:
