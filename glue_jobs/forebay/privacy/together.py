@@ -6,7 +6,7 @@ what goes into the vault. Rows that `members` cannot tell go the way of `text`. 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -58,10 +58,15 @@ def _records_of(tokens: frozenset[str], texts: pa.StringArray, paths: Sequence[K
     whose = seen.members(_level_of_subject(paths))
     found = np.zeros(len(texts), bool)
     found[[row for row, his in _subjects(seen, whose, secret).items() if not tokens.isdisjoint(his)]] = True
-    rows = np.flatnonzero(whose.untold)
-    for row, text in zip(rows.tolist(), texts.take(pa.array(rows)).to_pylist(), strict=True):
+    for row, text in _at(whose.untold, texts):
         found[row] = not tokens.isdisjoint(subject_tokens(text, paths, secret))
     return found
+
+
+def _at(which: Any, texts: pa.StringArray) -> Iterator[tuple[int, str]]:
+    """The rows, and their texts."""
+    rows = np.flatnonzero(which)
+    return zip(rows.tolist(), texts.take(pa.array(rows)).to_pylist(), strict=True)
 
 
 def _level_of_subject(paths: Sequence[Keys]) -> Level:
@@ -86,9 +91,8 @@ def _treated(
     treated = _written(seen, members)
     if not untold.any():
         return treated
-    rows = np.flatnonzero(untold)
     walked = []
-    for row, text in zip(rows.tolist(), texts.take(pa.array(rows)).to_pylist(), strict=True):
+    for row, text in _at(untold, texts):
         told: Originals = []
         walked.append(_walked(text, fields, secret, None if originals is None else told))
         if originals is not None and told:

@@ -18,7 +18,7 @@ from forebay.declaration.table import Table
 from forebay.lake.layout import PARKED, QUARANTINE
 from forebay.privacy.subject import subject_paths
 
-__all__ = ["TEXTS", "Place", "names", "personal_columns", "subject_places"]
+__all__ = ["TEXTS", "Place", "personal_columns", "subject_places"]
 
 TEXTS = ("_rescued", "_record")
 """Columns of tables with records, or parts of them, as text."""
@@ -76,15 +76,10 @@ def _places_of(path: Keys, made: Table | None, columns: Iterable[str]) -> Iterat
             keys = parse_path(column.source).keys if column.of_record else ()
             if keys and _leads(keys, path):
                 yield Place(name, path[len(keys) :])
-        elif names(path[0], name):
+        elif means(path[0], name):
             yield Place(name, path[1:])
-        elif joint is not None and len(path) > 1 and names(joint.join(path), name):
+        elif joint is not None and len(path) > 1 and means(joint.join(path), name):
             yield Place(name)
-
-
-def names(step: str, column: str) -> bool:
-    """Whether a column, or a field of one, is what a key of a record became."""
-    return means(step, column)
 
 
 def _leads(keys: Keys, path: Keys) -> bool:

@@ -24,7 +24,7 @@ from forebay.privacy.subject import subject_tokens
 from forebay.privacy.text import pattern_of
 from forebay.privacy.token import remembered_token
 from forebay.table.statistics import Statistics
-from forebay.upkeep.erase.places import TEXTS, Place, names
+from forebay.upkeep.erase.places import TEXTS, Place
 
 __all__ = ["Change", "Erased", "Found", "Rewritten", "found_in", "null_in", "plain", "rewritten"]
 
@@ -171,7 +171,7 @@ def _which(rows: pa.Table, places: Sequence[Place], erased: Erased, of_all: set[
 
 def _hits(column: Any, path: Keys, erased: Erased, *, text: bool) -> Iterator[tuple[int, set[str]]]:
     while path and pa.types.is_struct(column.type):
-        inner = [one.name for one in column.type if names(path[0], one.name)]
+        inner = [one.name for one in column.type if means(path[0], one.name)]
         for name in inner[1:]:
             yield from _hits(pc.struct_field(column, name), path[1:], erased, text=False)
         if not inner:
@@ -216,7 +216,7 @@ def _inside(value: Any, path: Keys) -> Iterator[str]:
     """Lists on the way are passed through; a map's entries are pairs."""
     if isinstance(value, Mapping):
         for key, inner in value.items():
-            if path and names(path[0], key):
+            if path and means(path[0], key):
                 yield from _inside(inner, path[1:])
     elif isinstance(value, tuple):
         if path and isinstance(value[0], str) and means(path[0], value[0]):
