@@ -21,6 +21,7 @@ PACKAGE = ROOT / "glue_jobs" / "forebay"
 
 ORDER = [
     "errors events address landed_file",
+    "texts",
     "refusal",
     "spark",
     "aws",

@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.json as pj
 
 from forebay.privacy.text import Level
+from forebay.texts import borders_of, bytes_of, pieces, read_json
 
-__all__ = ["Members", "Texts", "blocks", "pieces"]
+__all__ = ["Members", "Texts", "blocks"]
 
 BLOCK_BYTES = 1 << 20
 """So much text is looked at at a time: what is made of it stays in the processor's cache."""
@@ -40,13 +40,6 @@ def blocks(texts: pa.StringArray) -> Iterator[tuple[int, pa.StringArray]]:
     each = max(1, len(texts) * BLOCK_BYTES // max(1, texts.nbytes))
     for at in range(0, len(texts), each):
         yield at, texts.slice(at, each)
-
-
-def pieces(text: Any, starts: Any, ends: Any) -> pa.StringArray:
-    """These pieces of the text, none of which lies in another; sorted."""
-    borders = pa.py_buffer(np.stack((starts, ends), axis=1).astype(np.int32))
-    between = pa.StringArray.from_buffers(max(0, 2 * len(starts) - 1), borders, pa.py_buffer(text))
-    return between.take(pa.array(np.arange(0, 2 * len(starts), 2)))
 
 
 @dataclass(frozen=True)
@@ -72,8 +65,8 @@ class Texts:
     blanks. `told`: one JSON object each, without a backslash."""
 
     def __init__(self, texts: pa.StringArray) -> None:
-        offsets = np.frombuffer(texts.buffers()[1], np.int32, len(texts) + 1, texts.offset * 4).astype(np.int64)
-        self.raw = np.frombuffer(texts.buffers()[2] or b"", np.uint8)[offsets[0] : offsets[-1]]
+        offsets = borders_of(texts).astype(np.int64)
+        self.raw = bytes_of(texts)[offsets[0] : offsets[-1]]
         self.ends = offsets[1:] - offsets[0]
         self.told = self._look_like_objects(texts)
         self.told[self.told] = _objects(texts.filter(pa.array(self.told)))
@@ -265,14 +258,7 @@ def _objects(texts: pa.StringArray) -> Any:
 
 
 def _are_objects(texts: pa.StringArray) -> bool:
-    offsets = np.frombuffer(texts.buffers()[1], np.int32, len(texts) + 1, texts.offset * 4)
-    first, last = int(offsets[0]), int(offsets[-1])
     try:
-        read = pj.read_json(
-            pa.BufferReader(texts.buffers()[2].slice(first, last - first)),
-            pj.ReadOptions(use_threads=False, block_size=last - first + 1),
-            pj.ParseOptions(explicit_schema=NO_FIELDS, newlines_in_values=True, unexpected_field_behavior="ignore"),
-        )
+        return bool(read_json(texts, NO_FIELDS, others="ignore").num_rows == len(texts))
     except pa.ArrowInvalid:
         return False
-    return bool(read.num_rows == len(texts))

@@ -15,11 +15,12 @@ import pyarrow.compute as pc
 
 from forebay.declaration.form import Keys
 from forebay.declaration.personal import PersonalField
-from forebay.privacy.members import COMMA, Members, Texts, blocks, pieces
+from forebay.privacy.members import COMMA, Members, Texts, blocks
 from forebay.privacy.subject import subject_tokens
 from forebay.privacy.text import Level, Originals, level_of, treated_text
 from forebay.privacy.token import remembered_token
 from forebay.privacy.vault import labelled, packed
+from forebay.texts import pieces
 
 __all__ = ["NOT_KEPT", "Original", "records_of", "treated_texts"]
 

@@ -10,11 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.json as pj
 
 from forebay.record.walk import DEEPEST
+from forebay.texts import read_json
 
 __all__ = ["CELLS", "ParseHints", "Unordinary", "first_rows", "has_numbers", "leaves_of", "read_records"]
 
@@ -58,11 +57,11 @@ class ParseHints:
 
 def read_records(texts: pa.StringArray, hints: ParseHints) -> pa.StructArray:
     """The records' fields. `pa.ArrowInvalid` names a record that Arrow refuses."""
-    table = _read(texts, hints.fields)
+    table = read_json(texts, hints.fields, others="infer")
     if times := list(_times(pa.struct(table.schema))):
         # Arrow takes text that looks like a date for one, and would write it in its own way.
         hints.more(times)
-        table = _read(texts, hints.fields)
+        table = read_json(texts, hints.fields, others="infer")
     if table.num_rows != len(texts):
         raise Unordinary("the records are not one object each")
     fields = table.combine_chunks()
@@ -90,17 +89,6 @@ def has_numbers(kind: pa.DataType) -> bool:
     if pa.types.is_struct(kind):
         return any(has_numbers(child.type) for child in kind)
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
-
-
-def _read(texts: pa.StringArray, explicit: pa.Schema | None) -> pa.Table:
-    offsets = np.frombuffer(texts.buffers()[1], np.int32, len(texts) + 1, texts.offset * 4)
-    first, last = int(offsets[0]), int(offsets[-1])
-    buffer = texts.buffers()[2].slice(first, last - first)
-    return pj.read_json(
-        pa.BufferReader(buffer),
-        pj.ReadOptions(use_threads=False, block_size=max(16, last - first + 1)),
-        pj.ParseOptions(explicit_schema=explicit, newlines_in_values=True, unexpected_field_behavior="infer"),
-    )
 
 
 def _times(kind: pa.DataType, level: int = 0) -> Iterator[pa.Field]:

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from forebay.record.number import EXACT_DIGITS, NEGATIVE_ZERO, is_exact
+from forebay.texts import borders_of, bytes_of, pieces
 
 __all__ = ["inexact_in"]
 
@@ -27,9 +28,8 @@ BEFORE_A_NUMBER = np.isin(np.arange(256), list(b":[, \t\r\n0123456789"))
 
 
 def inexact_in(texts: pa.StringArray) -> list[int]:
-    offsets = np.frombuffer(texts.buffers()[1], np.int32, len(texts) + 1, texts.offset * 4)
+    offsets, text = borders_of(texts), bytes_of(texts)
     each = max(1, len(texts) * BLOCK_BYTES // max(1, int(offsets[-1] - offsets[0])))
-    text = np.frombuffer(texts.buffers()[2] or b"", np.uint8)
     blocks = (offsets[at : at + each + 1] for at in range(0, len(texts), each))
     found = [_inexact_among(text[block[0] : block[-1]], block - block[0]) for block in blocks]
     return [at + n * each for n, some in enumerate(found) for at in some]
@@ -93,9 +93,7 @@ class _Numbers:
         """Where those begin that are not what Arrow makes of them."""
         order = np.argsort(starts)
         starts, ends = starts[order], ends[order]
-        borders = pa.py_buffer(np.stack((starts, ends), axis=1).astype(np.int32))
-        pieces = pa.StringArray.from_buffers(max(0, 2 * len(starts) - 1), borders, pa.py_buffer(self.text))
-        numbers = pieces.take(pa.array(np.arange(0, 2 * len(starts), 2)))
+        numbers = pieces(self.text, starts, ends)
         same = pc.equal(numbers, pc.cast(pc.cast(numbers, pa.float64()), pa.string()))
         suspects = np.flatnonzero(~np.asarray(same) | np.asarray(pc.equal(numbers, NEGATIVE_ZERO)))
         odd = [at for at in suspects.tolist() if not _is_kept(numbers[at].as_py())]

@@ -1,0 +1,46 @@
+"""Texts in one Arrow array, and the bytes that they are: one behind the other, which numpy searches at once.
+
+In: a `pyarrow.StringArray`, perhaps a slice of another one. Out: where its texts lie in their buffer, pieces of a text as an
+array, and what Arrow's JSON parser reads of records in it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.json as pj
+
+__all__ = ["borders_of", "bytes_of", "pieces", "read_json"]
+
+SMALLEST_BLOCK = 16
+"""Arrow refuses some smaller ones."""
+
+
+def borders_of(texts: pa.StringArray) -> Any:
+    """Where each text begins in `bytes_of`, and where the last one ends."""
+    return np.frombuffer(texts.buffers()[1], np.int32, len(texts) + 1, texts.offset * 4)
+
+
+def bytes_of(texts: pa.StringArray) -> Any:
+    """Of all texts of the array that this one may be a slice of."""
+    return np.frombuffer(texts.buffers()[2] or b"", np.uint8)
+
+
+def pieces(text: Any, starts: Any, ends: Any) -> pa.StringArray:
+    """These pieces of the bytes, none of which lies in another; sorted."""
+    borders = pa.py_buffer(np.stack((starts, ends), axis=1).astype(np.int32))
+    between = pa.StringArray.from_buffers(max(0, 2 * len(starts) - 1), borders, pa.py_buffer(text))
+    return between.take(pa.array(np.arange(0, 2 * len(starts), 2)))
+
+
+def read_json(texts: pa.StringArray, known: pa.Schema | None, *, others: str) -> pa.Table:
+    """Records with these fields; `others` are what `ParseOptions` calls unexpected. What is refused is `pa.ArrowInvalid`."""
+    borders = borders_of(texts)
+    first, last = int(borders[0]), int(borders[-1])
+    return pj.read_json(
+        pa.BufferReader(texts.buffers()[2].slice(first, last - first)),
+        pj.ReadOptions(use_threads=False, block_size=max(SMALLEST_BLOCK, last - first + 1)),
+        pj.ParseOptions(explicit_schema=known, newlines_in_values=True, unexpected_field_behavior=others),
+    )
