@@ -20,7 +20,7 @@ from forebay.lake.objects import open_objects
 from forebay.merge.derived import Derived
 from forebay.merge.rollup import roll_up
 from forebay.table.kernel import TableLogs
-from tests.merge.test_histories import Held
+from tests.merge.story import Held, die
 
 ROLLUP = Rollup(
     name="revenue",
@@ -149,6 +149,28 @@ def test_a_rollup_equals_the_model_whatever_happens_to_its_tables(shop: Shop, mo
     assert DeltaTable(f"{shop.lake}/revenue").version() == before, "it stays as it is"
 
 
+def test_a_rollup_whose_lease_was_lost_brings_no_older_rows_of_another_table_back(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for table in ("eu", "us"):
+        shop.bring(table)
+    shop.roll_up()
+    execute = Derived.execute
+
+    def overtaken(derived: Derived, merge: Any, txn: Any) -> None:
+        monkeypatch.undo()
+        shop.delete("us", "day = 'mon'")
+        shop.roll_up()
+        execute(derived, merge, txn)
+
+    shop.correct("eu")
+    monkeypatch.setattr(Derived, "execute", overtaken)
+    with pytest.raises(Halt, match="another run took"):
+        shop.roll_up()
+    assert shop.roll_up() is None
+    shop.must_agree()
+
+
 def test_of_one_table_only_groups_that_changed_are_computed_also_where_files_are_written_again(shop: Shop) -> None:
     rollup = Rollup(name="days", tables=("eu",), group_by={"player": "player"}, columns={"amount": "sum(amount)"})
 
@@ -230,10 +252,6 @@ def test_tables_with_a_column_of_kinds_that_cannot_be_added_are_told(shop: Shop)
     rows.write.format("delta").partitionBy("day").save(f"{shop.lake}/us")
     with pytest.raises(InvalidConfiguration, match="amount"):
         shop.roll_up()
-
-
-def die(*given: object) -> None:
-    raise KeyboardInterrupt
 
 
 @pytest.mark.parametrize(

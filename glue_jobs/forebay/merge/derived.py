@@ -2,12 +2,16 @@
 
 In: rows, or a MERGE, with a transaction. Out: commits that carry it. The property `forebay.derivedFrom` says what the table is
 computed from. No table that somebody else made is written to.
+
+Leases run out by the clock, and a driver that was paused does not know it. So each commit looks whether another one computes
+the table now: in another way, or from later versions. Who came between the look and the commit is found after it.
 """
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from forebay.declaration.properties import CHANGE_FEED
@@ -32,13 +36,22 @@ PROPERTIES = {"delta.enableDeletionVectors": "false"}
 
 
 class Derived:
-    """`origin` names the tables that it is computed from."""
+    """`origin` names the tables that it is computed from. `beside` is a table that is computed with it, and has its name."""
 
     def __init__(
-        self, session: SparkSession, logs: TableLogs, path: str, origin: str, *, change_feed: bool = False
+        self,
+        session: SparkSession,
+        logs: TableLogs,
+        path: str,
+        origin: str,
+        *,
+        change_feed: bool = False,
+        beside: Derived | None = None,
     ) -> None:
         self._session, self._logs, self.path, self._origin = session, logs, path, origin
-        self._change_feed, self._by = change_feed, ""
+        self._change_feed, self._by, self._named = change_feed, "", beside or self
+        self.sources: Sequence[Txn] = ()
+        """The versions that it is computed from now. Where a later one is in, another driver goes on."""
 
     def seen(self) -> Seen | None:
         return self._logs.look(self.path, again=True)
@@ -58,16 +71,15 @@ class Derived:
 
     def computed_by(self) -> str:
         """The name of its transactions so far; empty for a table that is not there, or has none."""
-        seen = self._logs.look(self.path)
-        return "" if seen is None else seen.snapshot.getTableProperties().get(DERIVED_BY) or ""
+        return _name(self._logs.look(self.path))
 
     def transactions(self, way: str) -> str:
         """The name under which commits count that compute it in this way. A way that comes back after another one gets a new
         name, and so does one whose table was deleted: transactions of the old name may be in a log, and say nothing of the rows
         there now. The name is the table's before any row is. If the driver dies in between, no transaction has it, and the
-        table is computed anew. The table is as `must_be_ours` saw it: under the lease nobody else names it."""
+        table is computed anew."""
         seen, told = self._logs.look(self.path), self.computed_by()
-        self._by = told if told.rpartition("#")[0] == way else f"{way}#{uuid.uuid4().hex[:8]}"
+        self._by = told if told.rpartition("#")[0] == way else _new_name(way)
         if seen is not None and self._by != told:
             self._set(DERIVED_BY, self._by)
         return self._by
@@ -84,8 +96,8 @@ class Derived:
 
     def overwrite(self, rows: DataFrame, partitions: tuple[str, ...], txn: Txn) -> None:
         """Readers see the old rows until the commit. Delta would leave out one whose transaction is in already."""
-        self._create(nullable(rows.schema), partitions)
-        with of_session(self._session, txn):
+        self.create(nullable(rows.schema), partitions)
+        with self._committing(txn):
             writer = rows.write.format("delta").mode("overwrite").option("overwriteSchema", "true")
             writer.partitionBy(*partitions).save(self.path)
         if not self._logs.has(self.path, txn, again=True):
@@ -100,7 +112,7 @@ class Derived:
         return DeltaTable.forPath(self._session, self.path).alias("t").merge(source.alias("s"), condition)
 
     def execute(self, merge: Any, txn: Txn) -> None:
-        with of_session(self._session, txn):
+        with self._committing(txn):
             merge.execute()
 
     def note(self, txn: Txn) -> None:
@@ -111,8 +123,27 @@ class Derived:
         seen = self.seen()
         if seen is None:
             raise Halt(f"{self.path} went away while it was merged; the next run computes it anew")
-        with of_session(self._session, txn):
+        with self._committing(txn):
             self.nothing(seen.schema).write.format("delta").mode("append").save(self.path)
+
+    @contextmanager
+    def _committing(self, txn: Txn) -> Iterator[None]:
+        taken_over = Halt(
+            f"another run took {self.path} over, and nothing more of this one counts; the next one goes on"
+        )
+        if self._is_taken_over():
+            raise taken_over
+        with of_session(self._session, txn):
+            yield
+        if self._is_taken_over():
+            # Perhaps before our commit, so nobody knows what the rows are. No transaction has this name.
+            self._named._set(DERIVED_BY, _new_name(self._named._by.rpartition("#")[0]))
+            raise taken_over
+
+    def _is_taken_over(self) -> bool:
+        seen = self._named.seen()
+        later = seen is not None and any(self._logs.last_version(seen, s.app_id) > s.version for s in self.sources)
+        return later or _name(seen) != self._named._by
 
     def _set(self, name: str, value: str) -> None:
         self._session.sql(f"ALTER TABLE delta.`{self.path}` SET TBLPROPERTIES ('{name}' = '{value}')")
@@ -120,7 +151,8 @@ class Derived:
     def nothing(self, schema: StructType) -> DataFrame:
         return self._session.createDataFrame([], schema)
 
-    def _create(self, schema: StructType, partitions: tuple[str, ...]) -> None:
+    def create(self, schema: StructType, partitions: tuple[str, ...]) -> None:
+        """Without rows, and with its name, where it is not there."""
         from delta.tables import DeltaTable
 
         if self.seen() is not None:
@@ -132,3 +164,11 @@ class Derived:
         for name, value in {**PROPERTIES, DERIVED_FROM: self._origin, **by, **feed}.items():
             maker = maker.property(name, value)
         maker.execute()
+
+
+def _name(seen: Seen | None) -> str:
+    return "" if seen is None else seen.snapshot.getTableProperties().get(DERIVED_BY) or ""
+
+
+def _new_name(way: str) -> str:
+    return f"{way}#{uuid.uuid4().hex[:8]}"

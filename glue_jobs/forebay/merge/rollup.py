@@ -83,6 +83,7 @@ def roll_up(
     lease.check()
     by = derived.transactions(_way_of(rollup, found))
     sources = [one.known(derived, rollup, by) for one in found]
+    derived.sources = [one.txn for one in sources]
     changed = [one for one in sources if one.before < one.at.version]
     if not changed:
         return None

@@ -25,6 +25,7 @@ from forebay.merge.literals import literal, to_collect
 from forebay.merge.winners import RANK, ChangedKeys, Ranking, newer
 from forebay.table.commit import Txn
 from forebay.table.kernel import TableLogs
+from forebay.table.schema import nullable
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as Expression
@@ -64,7 +65,7 @@ class State:
         self._session, self._log, self.name, self._ranking, self._logs = session, log, name, ranking, logs
         self._merge, self._app_id = ranking.merge, ""
         self.table = Derived(session, logs, table_path(lake, name), log, change_feed=ranking.merge.change_feed)
-        self._tombstones = Derived(session, logs, table_path(lake, tombstones_of(name)), log)
+        self._tombstones = Derived(session, logs, table_path(lake, tombstones_of(name)), log, beside=self.table)
         self._cached: list[DataFrame] = []
 
     def version(self, way: str) -> int:
@@ -95,6 +96,7 @@ class State:
     def compute(self, winners: DataFrame, schema: StructType, version: int) -> None:
         """Anew, from the winners of the whole log. Readers see the old state until the commit."""
         rows = winners.where("not deletes").select(*self._values(schema))
+        self.table.create(nullable(rows.schema), self._merge.partitions)
         self._tombstones.overwrite(self._as_tombstones(winners.where("deletes")), (), self._txn(version))
         self.table.overwrite(rows, self._merge.partitions, self._txn(version))
 

@@ -1,0 +1,176 @@
+"""A log of changes that things happen to, and what is computed from it: each of them must equal the model in plain Python."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from delta.tables import DeltaTable as Delta
+from deltalake import DeltaTable
+from pyspark.sql import SparkSession
+
+from forebay.declaration.column import Column
+from forebay.declaration.merge import Merge
+from forebay.declaration.service import Service
+from forebay.declaration.table import Table
+from forebay.lake.lease import Lease
+from forebay.merge.order import Change, current_state, folded_state, history, snapshot
+from forebay.merge.partial import Partial
+from forebay.merge.snapshot import Snapshot
+from forebay.merge.state import State
+from forebay.merge.step import kind_of, step
+from forebay.operate.export import export
+from forebay.operate.lake_view import LakeView
+from forebay.table.kernel import TableLogs
+from tests.operate.test_export import applied
+
+STATE: dict[str, Any] = {
+    "keys": ("id", "world"),
+    "sequence_by": ("at",),
+    "delete_when": "op = 'd'",
+    "change_feed": True,
+}
+HISTORY = Merge(into="versions", history="scd2", **STATE)
+MERGE = Merge(into="players", partitions=("world",), **STATE)
+SNAPSHOT = Merge(into="players", snapshot=True, **STATE)
+PARTIAL = MERGE.model_copy(update={"ignore_null_updates": True})
+GROWING = MERGE.model_copy(update={"delete_when": None})
+COLUMNS = (
+    "id string, world string, at long, op string, score long, tags map<string,string>, "
+    "_file_id string, _line long, _batch long, _ingested_at timestamp"
+)
+NOW = datetime.now(UTC)
+
+
+class Held:
+    epoch = 1
+
+    def check(self) -> None:
+        pass
+
+    def let_go(self) -> None:
+        pass
+
+
+@dataclass
+class Story:
+    """A log that things happen to, and its state."""
+
+    spark: SparkSession
+    lake: Path
+    chance: random.Random
+    logs: TableLogs
+    files: int = 0
+    declared: Merge = MERGE
+    batches: int = 0
+    said: list[str] = field(default_factory=list)
+
+    @property
+    def log(self) -> str:
+        return f"{self.lake}/player_changes"
+
+    def rows(self, file_id: str, count: int = 60) -> list[tuple[Any, ...]]:
+        """Few keys and few moments, so that changes meet, also at the same moment."""
+        chance = self.chance
+        made = []
+        for line in range(1, count + 1):
+            key, op = f"p{chance.randrange(25)}", "d" if chance.random() < 0.3 else "u"
+            tags: dict[str, str] | None = {"n": str(chance.randrange(5))}
+            score, tags = chance.choice([None, chance.randrange(99)]), chance.choice([None, tags])
+            made.append((key, chance.choice("ab"), chance.randrange(15), op, score, tags, file_id, line))
+        return made
+
+    def bring(self, *, into: str = "", count: int = 60) -> None:
+        """A file arrives; or takes the place of an earlier version of itself."""
+        self.batches += 1
+        file_id = into or f"f{self.chance.randrange(10**6)}"
+        rows = [(*row, self.batches, NOW) for row in self.rows(file_id, count)]
+        writer = self.spark.createDataFrame(rows, COLUMNS).coalesce(1).write.format("delta")
+        if into:
+            writer.mode("overwrite").option("replaceWhere", f"_file_id = '{into}'").save(self.log)
+        else:
+            writer.mode("append").save(self.log)
+        self.said.append(f"{'replace' if into else 'bring'} {file_id}")
+
+    def append(self, rows: list[tuple[Any, ...]]) -> None:
+        self.spark.createDataFrame(rows, COLUMNS).coalesce(1).write.format("delta").mode("append").save(self.log)
+
+    def merge(self, lease: Lease | None = None) -> Any:
+        into, declared = self.declared.into, self.declared
+        lake, log = str(self.lake), "player_changes"
+        return step(self.spark, lake, log, into, declared, logs=self.logs, lease=lease or Held())
+
+    def optimize(self) -> None:
+        Delta.forPath(self.spark, self.log).optimize().executeCompaction()
+        self.said.append("optimize")
+
+    def replace_one(self) -> None:
+        self.bring(into=self.chance.choice(self.file_ids()))
+
+    def forget_one(self) -> None:
+        """Its rows leave, and none come, as with `forebay files forget`."""
+        file_id = self.chance.choice(self.file_ids())
+        Delta.forPath(self.spark, self.log).delete(f"_file_id = '{file_id}'")
+        self.said.append(f"forget {file_id}")
+
+    def roll_back(self) -> None:
+        table = Delta.forPath(self.spark, self.log)
+        table.restoreToVersion(table.history(1).collect()[0].version - 2)
+        self.said.append("roll back")
+
+    def file_ids(self) -> list[str]:
+        return sorted(set(DeltaTable(self.log).to_pyarrow_table()["_file_id"].to_pylist()))
+
+    def must_be_the_same_elsewhere(self) -> None:
+        """Where somebody applies what `forebay export` writes."""
+        columns = [Column(name="id"), Column(name="world"), Column(name="at", type="long"), Column(name="op")]
+        table = Table(name="player_changes", mode="merge", merge=self.declared, columns=tuple(columns))
+        name, to = self.declared.into, str(self.lake.parent / "elsewhere")
+        list(export(LakeView(str(self.lake)), Service(name="s", tables=(table,)), name, to))
+        rows = DeltaTable(f"{self.lake}/{name}").to_pyarrow_table()
+        # Steps from before a column came do not have it.
+        none = dict.fromkeys(rows.column_names)
+        there = [none | row for row in applied(Path(to), name)]
+        assert sorted(there, key=str) == sorted(rows.to_pylist(), key=str), self.said
+
+    def must_agree(self) -> None:
+        self.must_be_the_same_elsewhere()
+        log = [row.asDict() for row in self.spark.read.format("delta").load(self.log).collect()]
+        deletes = self.declared.delete_when is not None
+        changes = (
+            Change((r["id"], r["world"]), (r["at"],), r["_file_id"], r["_line"], 0, deletes and r["op"] == "d", r)
+            for r in log
+        )
+        if self.declared.history is not None:
+            self.must_agree_in_history(tuple(changes))
+            return
+        model = {State: current_state, Partial: folded_state, Snapshot: snapshot}[kind_of(self.declared)]
+        expected = {key: plain(change.row) for key, change in model(changes).items()}
+        # delta-rs, a foreign reader, sees what Spark wrote.
+        rows = DeltaTable(f"{self.lake}/players").to_pyarrow_table().to_pylist()
+        found = {(row["id"], row["world"]): plain(row) for row in rows}
+        assert len(rows) == len(found), self.said
+        assert found == expected, self.said
+
+    def must_agree_in_history(self, changes: Iterable[Change]) -> None:
+        expected = {
+            (*key, one.change.sequence[0]): {**plain(one.change.row), "valid_to": one.until}
+            for key, versions in history(changes).items()
+            for one in versions
+        }
+        rows = DeltaTable(f"{self.lake}/versions").to_pyarrow_table().to_pylist()
+        found = {(row["id"], row["world"], row.pop("valid_from")): plain(row) for row in rows}
+        assert len(rows) == len(found), self.said
+        assert found == expected, self.said
+
+
+def plain(row: dict[str, Any]) -> dict[str, Any]:
+    return {**row, "tags": row["tags"] and dict(row["tags"]), "_ingested_at": None}
+
+
+def die(*given: object) -> None:
+    raise KeyboardInterrupt
