@@ -54,7 +54,7 @@ class Tables:
         return frozenset({"alpha"} if self.has_batch else ())
 
     def write(
-        self, rows: object, ends: object, fates: Sequence[Fate], superseded: Any, released: object, dedupe: object
+        self, rows: object, ends: object, fates: Sequence[Fate], superseded: Any, *others: object
     ) -> dict[str, str]:
         if not self.has_batch:
             self.rows = {fate.file_id: fate.rows for fate in fates}

@@ -14,8 +14,10 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
+from forebay.batch import commits
 from forebay.batch.retry import Retry
 from forebay.batch.retry_plan import Choice
+from forebay.batch.writing import Writing
 from forebay.declaration.service import Service, parse_service
 from forebay.errors import Halt
 from forebay.operate.lake_view import LakeView
@@ -190,6 +192,43 @@ def test_a_file_that_cannot_be_read_again_waits_for_the_vault_and_one_that_is_go
     world.try_batch(1, [world.file("a.json")])
     assert held(world, "anna") == of("anna", ANNA)
     assert len(LakeView(world.lake).query("a", "select n from t")) == 1
+
+
+def test_values_of_large_batches_are_written_where_they_are_each_once(world: World, tmp_path: Path) -> None:
+    people = [(f"user-{n}", f"user-{n}@example.org") for n in range(30)]
+    lines = {
+        key: "".join(line(user, email, game="a", n=96 if n % 10 == 0 else n) for n, (user, email) in some)
+        for key, some in {"a.json": [*enumerate(people)][:20], "b.json": [*enumerate(people)][20:]}.items()
+    }
+    world.answers = {key: content.encode() for key, content in lines.items()}
+    world.monkeypatch.setattr(commits, "FEW_BYTES", 0)
+    world.monkeypatch.setattr(commits, "ROWS_A_TASK", 1)
+    world.try_batch(0, [world.file("a.json"), world.file("b.json")])
+    assert DeltaTable(f"{tmp_path}/vault/{VALUES}").to_pyarrow_table().num_rows == len(people)
+    assert all(held(world, user) == of(user, email) for user, email in people[::7])
+    assert world.kept("quarantine") == {"a.json": 2, "b.json": 1}
+
+
+def test_values_that_are_lost_from_the_cache_halt_the_batch_before_the_vault_has_any(world: World) -> None:
+    """The tables have all rows by then."""
+    world.answers = {
+        "a.json": line("anna", ANNA, game="a", n=1).encode(),
+        "b.json": line("ben", BEN, game="b").encode(),
+    }
+    real = Writing.fill_vault
+
+    def lose_then_fill(writing: Writing, vault: str, rows: Any, *others: Any) -> None:
+        real(writing, vault, rows.where(rows["_file_id"] == world.file("a.json").file_id), *others)
+
+    files = [world.file("a.json"), world.file("b.json")]
+    with world.monkeypatch.context() as patched:
+        patched.setattr(Writing, "fill_vault", lose_then_fill)
+        with pytest.raises(Halt, match=r"vault: 2 rows were counted, but its data files hold 1"):
+            world.try_batch(0, files)
+    assert held(world, "anna") == []
+    world.try_batch(0, files)
+    assert held(world, "anna") == of("anna", ANNA)
+    assert held(world, "ben") == of("ben", BEN)
 
 
 def test_values_of_another_version_take_the_place_of_those_before(world: World) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from forebay.content.end import FileEnd
 from forebay.ledger.entry import Entry, Outcome
@@ -41,6 +41,8 @@ class Fate:
     violated: tuple[str, ...] = ()
     reason: str | None = None
     stood: bool = False
+    vaulted: int = field(default=0, compare=False)
+    """So many of them have values for the vault."""
 
 
 @dataclass(frozen=True)

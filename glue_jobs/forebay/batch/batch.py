@@ -198,7 +198,8 @@ class Batch:
                 ends = without_failed_replays(going.plan.ends, split)
                 rows = read.landing(going.usable)
                 dedupe = replace(dedupe, unread=going.landed - going.usable)
-                unwritten = writing.write(rows, ends, going.fates, superseded, split.released, dedupe)
+                vaulted = read.vaulted(going.usable)
+                unwritten = writing.write(rows, ends, going.fates, superseded, split.released, dedupe, vaulted)
             self.finish(Ending(going.plan, split, superseded, unwritten, self.clock()), writing, stages)
 
     def finish(self, ending: Ending, writing: Writing, stages: Stages) -> None:

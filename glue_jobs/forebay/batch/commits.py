@@ -42,6 +42,10 @@ FEW_BYTES = 4 << 20
 """Of a batch whose files hold no more, the driver itself writes what is kept beside the tables: that spares a job."""
 
 
+ROWS_A_TASK = 50_000
+"""Of a table beside the service's. Where tasks hold so many, each writes its own, and none is sent to another task."""
+
+
 def is_small(ends: Iterable[FileEnd]) -> bool:
     return sum(end.expanded_bytes for end in ends) <= FEW_BYTES
 
@@ -155,7 +159,8 @@ class Commits:
             result = replace(self.spark, table, leaving, coming, **more)
         elif rows is not None:
             named = rows.withColumn("_table", F.lit(table.name))
-            result = append(self.spark, named, [table], expected={table.name: wanted}, **more)[table.name]
+            more |= {"expected": {table.name: wanted}, "gather": self.are_few(wanted)}
+            result = append(self.spark, named, [table], **more)[table.name]
         if isinstance(result, Failed):
             raise Halt(f"{table.path} could not be written, so batch {self.txn.version} stays open: {result.error}")
         if isinstance(result, Skipped) and table.name in (QUARANTINE, PARKED):
@@ -165,6 +170,10 @@ class Commits:
             told: dict[str, Any] = {"rows": result.rows, "files": result.files, "bytes": result.bytes}
             told |= {"service": self.service.name, "batch": self.txn.version}
             self.emit(OwnRowsAppended(table=table.name, **told))
+
+    def are_few(self, rows: int) -> bool:
+        """So few that each task would make a small file of its own. All rows of one batch have one day."""
+        return rows < ROWS_A_TASK * self.spark.sparkContext.defaultParallelism
 
     @staticmethod
     def must_be_there(table: str, wanted: int, rows: DataFrame) -> None:

@@ -16,7 +16,7 @@ from forebay.batch.expectations import checked
 from forebay.batch.fields import metadata_is_asked_for
 from forebay.batch.poison import poison_end, read_apart
 from forebay.batch.routing import routed, with_final_fates
-from forebay.batch.vaulted import sealed
+from forebay.batch.vaulted import KEPT, SEALED, sealed
 from forebay.content.end import FileEnd, PieceEnd, file_ends
 from forebay.content.limits import Limits
 from forebay.content.piece import Piece, cut
@@ -25,6 +25,7 @@ from forebay.declaration.service import Service
 from forebay.landed_file import LandedFile
 
 if TYPE_CHECKING:
+    from pyspark.sql import Column as Expression
     from pyspark.sql import DataFrame, Row, SparkSession
 
 __all__ = ["Read", "ends_and_fates", "fates_of", "landing_rows", "read_contents", "read_routed", "until"]
@@ -59,6 +60,10 @@ class Read:
             return None
         others = [end.file.file_id for end in self.ends if end.lands and end.file.file_id not in usable]
         return _without(landing_rows(self.rows, self.ends), others)
+
+    def vaulted(self, usable: Collection[str]) -> int:
+        """Of the rows that are `landing`, how many go into the vault."""
+        return sum(fate.vaulted for fate in self.fates if fate.file_id in usable and fate.fate in KEPT)
 
 
 def _without(rows: DataFrame | None, file_ids: Sequence[str]) -> DataFrame | None:
@@ -140,13 +145,21 @@ def ends_and_fates(rows: DataFrame, pieces: Sequence[Piece]) -> tuple[list[FileE
     from pyspark.sql import functions as F
 
     of_end = [F.when(F.col("_fate") == "end", F.col(name)).alias(name) for name in END]
-    counted = rows.groupBy(*FATE, *of_end).count().collect()
+    counted = rows.groupBy(*FATE, *of_end).agg(*_counts(rows)).collect()
     ends = [_piece_end(row) for row in counted if row["_fate"] == "end" for _ in range(row["count"])]
     return file_ends(pieces, ends), [_fate(row) for row in counted if row["_fate"] != "end"]
 
 
 def fates_of(rows: DataFrame) -> list[Fate]:
-    return [_fate(row) for row in rows.where("_fate <> 'end'").groupBy(*FATE).count().collect()]
+    counted = rows.where("_fate <> 'end'").groupBy(*FATE).agg(*_counts(rows))
+    return [_fate(row) for row in counted.collect()]
+
+
+def _counts(rows: DataFrame) -> list[Expression]:
+    from pyspark.sql import functions as F
+
+    vaulted = F.count(SEALED) if SEALED in rows.columns else F.lit(0)
+    return [F.count("*").alias("count"), vaulted.alias("vaulted")]
 
 
 def _piece_end(row: Row) -> PieceEnd:
@@ -162,6 +175,7 @@ def _fate(row: Row) -> Fate:
         row["_declared"],
         tuple(row["_violated"] or ()),
         row["_reason"],
+        vaulted=row["vaulted"],
     )
 
 

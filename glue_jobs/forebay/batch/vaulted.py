@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column as Expression
     from pyspark.sql import DataFrame
 
-__all__ = ["SEALED", "sealed", "vault_rows"]
+__all__ = ["KEPT", "SEALED", "sealed", "vault_rows"]
 
 SEALED = "_vault"
 KEPT = ("write", "quarantine", "park")

@@ -73,10 +73,11 @@ class Writing(Commits):
         superseded: Sequence[Superseded] = (),
         released: Sequence[LandedFile] = (),
         dedupe: Dedupe | None = None,
+        vaulted: int = 0,
     ) -> dict[str, str]:
         """Tables first, then held records, which include the rows of tables that were not written. Returns those,
         with the reason of each. `landing` are the rows of files that land; None where none does. `released` are files that
-        leave the quarantine."""
+        leave the quarantine. So many rows are `vaulted`."""
         names = {fate.table for fate in fates if fate.fate == "write" and fate.table is not None}
         leaving = self.leaving(superseded)
         unwritten = self.unwritten_before() if names else {}
@@ -94,24 +95,20 @@ class Writing(Commits):
         if dedupe is not None and dedupe.wanted:
             self.remember(landing, unwritten, fates, dedupe, superseded)
         if self.service.privacy is not None and self.service.privacy.vault:
-            self.fill_vault(self.service.privacy.vault, landing, ends, superseded)
+            self.fill_vault(self.service.privacy.vault, landing, vaulted, ends, superseded)
         return unwritten
 
     def fill_vault(
-        self, vault: str, rows: DataFrame | None, ends: Sequence[FileEnd], superseded: Sequence[Superseded]
+        self, vault: str, rows: DataFrame | None, count: int, ends: Sequence[FileEnd], superseded: Sequence[Superseded]
     ) -> None:
         """Last of all: where the vault has this batch, everything else has it, so what stands is told by the others alone."""
         table = Destination("vault", values_of(vault), ("day",))
         leaving = [earlier.earlier.file.file_id for earlier in superseded]
-        kept = None if rows is None else vault_rows(rows, {**self.shared, "at": self.began_at})
+        kept = vault_rows(rows, {**self.shared, "at": self.began_at}) if rows is not None and count else None
         if kept is not None and not leaving and is_small(ends):
-            few = kept.toArrow()
-            if few.num_rows:
-                self.write_beside(table, few, few.num_rows)
-            return
-        count = 0 if kept is None else kept.count()
-        if count or leaving:
-            self.write_beside(table, kept if count else None, count, leaving)
+            self.write_beside(table, kept.toArrow(), count)
+        elif count or leaving:
+            self.write_beside(table, kept, count, leaving)
 
     def remember(
         self,

@@ -25,6 +25,7 @@ from forebay.texts import pieces
 __all__ = ["NOT_KEPT", "Original", "records_of", "treated_texts"]
 
 NOT_KEPT = "(not kept: what is personal in it cannot be told)"
+NULL, ANY_TEXT = "null", '""'
 Original = tuple[tuple[str, ...], str]
 """The subjects of a record, and what stood in it, packed as the vault has it."""
 
@@ -123,19 +124,23 @@ def _written(seen: Texts, members: Members) -> pa.StringArray:
 
 
 def _become(values: pa.StringArray, members: Members) -> pa.StringArray:
-    """Each value that stands often is treated once."""
     order, made = [np.empty(0, np.int64)], [pa.array([], pa.string())]
     for at in np.unique(members.level).tolist():
-        level, of_level = members.levels[at], np.flatnonzero(members.level == at)
-        named = values.take(pa.array(of_level)).dictionary_encode()
-        treated = [_treated_value(level, value) for value in named.dictionary.to_pylist()]
-        made.append(pa.array(treated, pa.string()).take(named.indices))
+        of_level = np.flatnonzero(members.level == at)
+        made.append(_treated_values(members.levels[at], values.take(pa.array(of_level))))
         order.append(of_level)
     return pa.concat_arrays(made).take(pa.array(np.argsort(np.concatenate(order))))
 
 
-def _treated_value(level: Level, value: str) -> str:
-    return "" if level.whole == "dropped" else level.treated(value)
+def _treated_values(level: Level, values: pa.StringArray) -> pa.StringArray:
+    """Each value that stands often is treated once."""
+    if level.whole == "dropped":
+        return pa.repeat(pa.scalar("", pa.string()), len(values))
+    if level.whole == "masked":
+        return pc.if_else(pc.equal(values, NULL), NULL, level.treated(ANY_TEXT))
+    named = values.dictionary_encode()
+    treated = [level.treated(value) for value in named.dictionary.to_pylist()]
+    return pa.array(treated, pa.string()).take(named.indices)
 
 
 def _dropped_with_their_commas(seen: Texts, members: Members) -> tuple[Any, Any]:
@@ -162,7 +167,7 @@ def _originals(seen: Texts, members: Members, whose: Members, secret: bytes) -> 
     vault = np.array([one.field is not None and one.field.vault for one in members.levels], bool)
     kept = members.where(vault[members.level])
     values = pieces(seen.raw, kept.starts, kept.ends)
-    said = np.asarray(pc.not_equal(values, "null"))
+    said = np.asarray(pc.not_equal(values, NULL))
     kept, values = kept.where(said), values.filter(pa.array(said))
     labels = pa.array([labelled(one.field.label) if one.field else "" for one in kept.levels], pa.string())
     told = pc.binary_join_element_wise(labels.take(pa.array(kept.level)), values, "]", "")
@@ -175,9 +180,7 @@ def _originals(seen: Texts, members: Members, whose: Members, secret: bytes) -> 
 
 def _subjects(seen: Texts, whose: Members, secret: bytes) -> dict[int, tuple[str, ...]]:
     named = pieces(seen.raw, whose.starts, whose.ends).dictionary_encode()
-    tokens = [
-        None if one == "null" else remembered_token(one.strip('"'), secret) for one in named.dictionary.to_pylist()
-    ]
+    tokens = [None if one == NULL else remembered_token(one.strip('"'), secret) for one in named.dictionary.to_pylist()]
     found: dict[int, tuple[str, ...]] = {}
     for row, at in zip(whose.rows.tolist(), named.indices.to_pylist(), strict=True):
         token = tokens[at]

@@ -72,18 +72,20 @@ def append(
     logs: TableLogs | None = None,
     emit: Emit = lambda event: None,
     expected: Mapping[str, int] | None = None,
+    gather: bool = True,
 ) -> dict[str, AppendResult]:
     """Appends `rows` to `tables`, once for each `txn`. Pass the same `logs` with every batch, and they are not listed anew.
     Where tables have rules, the rows carry the texts of their records as well (`forebay.table.shaping`). `expected` rows of
-    each table are checked before anything is committed: other numbers are a `Halt`."""
+    each table are checked before anything is committed: other numbers are a `Halt`. Without `gather` no row leaves its task:
+    each makes a file for each partition."""
     own_logs = logs is None
     logs = logs or TableLogs(spark, emit=emit)
     try:
-        outcomes = _FromSpark(logs, rows, table_column, txn, emit, expected).run(tables, pool)
+        outcomes = _FromSpark(logs, rows, table_column, txn, emit, expected, gather).run(tables, pool)
         otherwise = [table for table in tables if _may_fit_now(outcomes.get(table.name))]
         if otherwise:
             theirs = rows.where(rows[quoted(table_column)].isin([table.name for table in otherwise]))
-            outcomes |= _FromSpark(logs, theirs, table_column, txn, emit, expected).run(otherwise, pool)
+            outcomes |= _FromSpark(logs, theirs, table_column, txn, emit, expected, gather).run(otherwise, pool)
         return outcomes
     finally:
         if own_logs:
@@ -312,9 +314,10 @@ class _FromSpark(_FanOut):
         txn: Txn,
         emit: Emit,
         expected: Mapping[str, int] | None,
+        gather: bool,
     ) -> None:
         super().__init__(logs, _columns_before(rows.drop(table_column).schema), txn, emit, expected)
-        self.rows, self.table_column = rows, table_column
+        self.rows, self.table_column, self.gather = rows, table_column, gather
 
     def _write(self, places: Mapping[str, TableFolder], left_out: Sequence[str]) -> Written:
         from pyspark.sql import functions as F
@@ -322,13 +325,16 @@ class _FromSpark(_FanOut):
         rows = self.rows
         if left_out:
             rows = rows.where(~F.coalesce(F.col(quoted(self.table_column)).isin(list(left_out)), F.lit(False)))
-        return write_files(rows, places, table_column=self.table_column, storage=storage_as(os.environ))
+        return self._write_files(rows, places)
 
     def _write_again(self, places: Mapping[str, TableFolder]) -> Written:
         from pyspark.sql import functions as F
 
-        rows = self.rows.where(F.col(quoted(self.table_column)).isin(list(places)))
-        return write_files(rows, places, table_column=self.table_column, storage=storage_as(os.environ))
+        return self._write_files(self.rows.where(F.col(quoted(self.table_column)).isin(list(places))), places)
+
+    def _write_files(self, rows: DataFrame, places: Mapping[str, TableFolder]) -> Written:
+        storage = storage_as(os.environ)
+        return write_files(rows, places, table_column=self.table_column, storage=storage, gather=self.gather)
 
 
 class _FromDriver(_FanOut):

@@ -43,18 +43,21 @@ ROW_GROUP_BYTES = 64 << 20
 DESTINATION, SALT = "_forebay_destination", "_forebay_salt"
 
 
-def write_files(rows: DataFrame, places: Mapping[str, TableFolder], *, table_column: str, storage: Storage) -> Written:
-    """Runs the job. Every row must name a table of `places`; one that does not is a `Halt`, never a lost row."""
+def write_files(
+    rows: DataFrame, places: Mapping[str, TableFolder], *, table_column: str, storage: Storage, gather: bool = True
+) -> Written:
+    """Runs the job. Every row must name a table of `places`; one that does not is a `Halt`, never a lost row.
+    Without `gather` no row leaves its task."""
     from pyspark.sql import functions as F
 
     kinds = {field.name: field.dataType for field in rows.schema}
     zone = rows.sparkSession.conf.get("spark.sql.session.timeZone") or "UTC"
     partitions = {name: place.partition_columns for name, place in places.items()}
     destination = destination_column(F.col(quoted(table_column)), partitions, kinds, zone)
-    keys = {DESTINATION: destination, **_salt(rows, F.col(quoted(table_column)), places)}
-    gathered = rows.withColumns(keys).drop(table_column).hint("rebalance", *keys).drop(SALT)
-    gathered = gathered.sortWithinPartitions(DESTINATION)
-    return collect_answers(map_in_arrow(gathered, _Task(dict(places), storage), ANSWER_DDL).collect())
+    keys = {DESTINATION: destination, **(_salt(rows, F.col(quoted(table_column)), places) if gather else {})}
+    told = rows.withColumns(keys).drop(table_column)
+    in_order = (told.hint("rebalance", *keys).drop(SALT) if gather else told).sortWithinPartitions(DESTINATION)
+    return collect_answers(map_in_arrow(in_order, _Task(dict(places), storage), ANSWER_DDL).collect())
 
 
 def write_rows(rows: pa.Table, table: str, place: TableFolder, *, storage: Storage) -> Written:
