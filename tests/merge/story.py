@@ -17,6 +17,7 @@ from forebay.declaration.column import Column
 from forebay.declaration.merge import Merge
 from forebay.declaration.service import Service
 from forebay.declaration.table import Table
+from forebay.errors import InvalidConfiguration
 from forebay.lake.lease import Lease
 from forebay.merge.order import Change, current_state, folded_state, history, snapshot
 from forebay.merge.partial import Partial
@@ -67,11 +68,16 @@ class Story:
     files: int = 0
     declared: Merge = MERGE
     batches: int = 0
+    exports: int = 0
     said: list[str] = field(default_factory=list)
 
     @property
     def log(self) -> str:
         return f"{self.lake}/player_changes"
+
+    @property
+    def elsewhere(self) -> Path:
+        return self.lake.parent / f"elsewhere-{self.exports}"
 
     def rows(self, file_id: str, count: int = 60) -> list[tuple[Any, ...]]:
         """Few keys and few moments, so that changes meet, also at the same moment."""
@@ -129,12 +135,18 @@ class Story:
         """Where somebody applies what `forebay export` writes."""
         columns = [Column(name="id"), Column(name="world"), Column(name="at", type="long"), Column(name="op")]
         table = Table(name="player_changes", mode="merge", merge=self.declared, columns=tuple(columns))
-        name, to = self.declared.into, str(self.lake.parent / "elsewhere")
-        list(export(LakeView(str(self.lake)), Service(name="s", tables=(table,)), name, to))
+        name, service = self.declared.into, Service(name="s", tables=(table,))
+        try:
+            list(export(LakeView(str(self.lake)), service, name, str(self.elsewhere)))
+        except InvalidConfiguration as refused:
+            if "other partition columns" not in str(refused):
+                raise
+            self.exports += 1
+            list(export(LakeView(str(self.lake)), service, name, str(self.elsewhere)))
         rows = DeltaTable(f"{self.lake}/{name}").to_pyarrow_table()
         # Steps from before a column came do not have it.
         none = dict.fromkeys(rows.column_names)
-        there = [none | row for row in applied(Path(to), name)]
+        there = [none | row for row in applied(self.elsewhere, name)]
         assert sorted(there, key=str) == sorted(rows.to_pylist(), key=str), self.said
 
     def must_agree(self) -> None:

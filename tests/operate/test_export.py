@@ -260,6 +260,27 @@ def test_a_key_of_another_type_begins_another_export(
     assert applied(tmp_path / "other", "players") == now(lake, "players")
 
 
+def test_other_partitions_begin_another_export(tmp_path: Path, state: str) -> None:
+    """delta-rs says of such a feed that a column has no type."""
+    lake, to = tmp_path / "lake", tmp_path / "out"
+    exported(lake, "players", to)
+    upsert(state, ("c", 3))
+    other = {"mode": "overwrite", "schema_mode": "overwrite", "partition_by": ["id"]}
+    write_deltalake(state, rows(("a", 5), ("d", 1)), configuration=FEED, **other)  # type: ignore[call-overload]
+    upsert(state, ("d", 2))
+    for _ in "twice":
+        with pytest.raises(
+            InvalidConfiguration, match=r"other partition columns than \['world'\] with version 2"
+        ) as refused:
+            exported(lake, "players", to)
+        assert "another folder" in str(refused.value)
+        assert [one.version for one in manifests_of(str(to), "players")] == [0, 1], "what came before the change"
+    exported(lake, "players", tmp_path / "other")
+    upsert(state, ("e", 1))
+    exported(lake, "players", tmp_path / "other")
+    assert applied(tmp_path / "other", "players") == now(lake, "players")
+
+
 def test_other_keys_begin_another_export(tmp_path: Path, state: str) -> None:
     """A history has no row that its key named before."""
     lake, to = tmp_path / "lake", tmp_path / "out"

@@ -68,7 +68,10 @@ def export(
         before = _typed(table, named)
     plain = Manifest(name, str(table.metadata().id), at, at, form, {}, (), "")
     while at < newest:
-        last, size = (newest, 0) if at < 0 else _end_of_step(view, name, at, newest)
+        last, size = newest, 0
+        if at >= 0:
+            table.load_as_version(at)
+            last, size = _end_of_step(view, name, table, newest)
         table.load_as_version(last)
         now = _typed(table, named)
         _must_be_of(name, before or now, now)
@@ -148,20 +151,35 @@ def _keys(service: Service, name: str, configuration: Mapping[str, str]) -> tupl
     return declared.merge.row_keys
 
 
-def _end_of_step(view: LakeView, name: str, at: int, newest: int) -> tuple[int, int]:
-    """The last version whose change files still fit into a step, and the bytes of those up to it."""
-    log, size = open_objects(table_path(view.lake, name)), 0
+def _end_of_step(view: LakeView, name: str, table: DeltaTable, newest: int) -> tuple[int, int]:
+    """The last version whose change files still fit into a step, and the bytes of those up to it. The step begins where the
+    `table` is. Nobody reads a feed across other partitions: delta-rs cannot, and rows from before would have none."""
+    log, size, at, partitions = open_objects(table_path(view.lake, name)), 0, table.version(), _partitions(table)
     for version in range(at + 1, newest + 1):
         content = log.read(commit_name(version))
         if content is None:
             raise InvalidConfiguration.one(
                 f"table {name}", f"has no commit {version} any more", "export it to another folder, from the start"
             )
-        its = sum(_size(line) for line in content.splitlines())
-        if size + its > STEP_BYTES and version > at + 1:
+        lines = content.splitlines()
+        its, same = sum(map(_size, lines)), all(_partitions_said(line) in (None, partitions) for line in lines)
+        if version > at + 1 and (size + its > STEP_BYTES or not same):
             return version - 1, size
+        if not same:
+            what = f"got other partition columns than {list(partitions)} with version {version}"
+            raise InvalidConfiguration.one(f"table {name}", what, "export it to another folder, from the start")
         size += its
     return newest, size
+
+
+def _partitions(table: DeltaTable) -> tuple[str, ...]:
+    return tuple(table.metadata().partition_columns)
+
+
+def _partitions_said(line: bytes) -> tuple[str, ...] | None:
+    if not line.startswith(b'{"metaData"'):
+        return None
+    return tuple(json.loads(line)["metaData"]["partitionColumns"])
 
 
 def _size(line: bytes) -> int:
