@@ -46,6 +46,12 @@ where = {{ kind = "profile" }}
 mode = "merge"
 columns = [{{ name = "user_id" }}, {{ name = "at", type = "long" }}, {{ name = "op" }}]
 merge = {{ into = "profiles", keys = ["user_id"], sequence_by = ["at"], delete_when = "op = 'gone'" }}
+[[tables]]
+name = "moves"
+where = {{ kind = "move" }}
+mode = "merge"
+columns = [{{ name = "user_id" }}, {{ name = "at", type = "long" }}, {{ name = "to" }}]
+merge = {{ into = "homes", keys = ["user_id"], sequence_by = ["at"], history = "scd2" }}
 [[rollups]]
 name = "by_user"
 tables = ["ticks"]
@@ -57,7 +63,7 @@ tables = ["ticks"]
 group_by = {{ one = "1" }}
 columns = {{ ticks = "count(1)" }}
 """
-TABLES = ("ticks", "bought", "profile_changes", "profiles", "by_user")
+TABLES = ("ticks", "bought", "profile_changes", "profiles", "moves", "homes", "by_user")
 KEPT = ("_forebay/quarantine", "_forebay/parked", "_forebay/tombstones/profiles")
 ERASED, OTHERS = ("anna-4711", "ben-4712"), ("cleo-4713", "dora-4714")
 
@@ -73,6 +79,7 @@ def of(user: str, number: int) -> list[dict[str, Any]]:
         {"kind": "homeless", **about},
         {"kind": "order", "items": [{"sku": f"sku of {user}"}, {"sku": "common"}], **about},
         {"kind": "profile", "at": number, "op": gone, "name": f"name of {user}", **about},
+        {"kind": "move", "at": number, "to": f"home {number} of {user}", **about},
     ]
 
 

@@ -1,5 +1,5 @@
-"""Histories at random: the log's rows come, leave, are compacted and rolled back. Its state, rollups and export are brought
-up to date by mergers that die at any moment, lose their lease, or are overtaken. In the end each equals the model.
+"""Histories at random: the log's rows come, leave, are erased, compacted and rolled back. Its state, rollups and export are
+brought up to date by mergers that die at any moment, lose their lease, or are overtaken. In the end each equals the model.
 
 FOREBAY_MERGE_HISTORIES=40 plays so many; FOREBAY_MERGE_HISTORY=7 plays that one alone. The suite plays a short one.
 """
@@ -10,8 +10,9 @@ import itertools
 import os
 from collections import defaultdict
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import pytest
 from delta.exceptions import DeltaConcurrentModificationException
@@ -20,12 +21,19 @@ from deltalake import DeltaTable
 
 from forebay.declaration.rollup import Rollup
 from forebay.errors import Halt
+from forebay.lake.layout import tombstones_of
+from forebay.lake.log.live_file import LiveFile
+from forebay.lake.objects import open_objects
 from forebay.merge import difference
 from forebay.merge.derived import Derived
 from forebay.merge.rollup import roll_up
 from forebay.merge.state import State
 from forebay.merge.step import step
+from forebay.privacy.token import token_of
 from forebay.table.kernel import TableLogs
+from forebay.upkeep.erase.places import Place
+from forebay.upkeep.erase.rows import Erased, Found, found_in
+from forebay.upkeep.erase.table import Leaving, TableErasure
 from tests.merge.story import GROWING, HISTORY, MERGE, PARTIAL, SNAPSHOT, Held, Story
 
 KINDS = (MERGE, GROWING, HISTORY, PARTIAL, SNAPSHOT)
@@ -51,6 +59,7 @@ class Play:
 
     def __init__(self, story: Story) -> None:
         self.story, self.chance, self.oldest = story, story.chance, 0
+        self.erasures = itertools.count()
         self.story.declared = self.chance.choice(KINDS)
 
     @property
@@ -64,7 +73,18 @@ class Play:
         self.story.bring(count=self.chance.choice([2, 5, 40]))
 
     def file_is_replaced(self) -> None:
-        self.story.bring(into=self.chance.choice(self.story.file_ids()), count=self.chance.choice([0, 2, 30]))
+        if there := self.story.file_ids():
+            self.story.bring(into=self.chance.choice(there), count=self.chance.choice([0, 2, 30]))
+
+    def person_is_erased(self) -> None:
+        """From the log and what is computed of it, one after the other; merges go on beside."""
+        who, into = f"p{self.chance.randrange(25)}", self.story.declared.into
+        self.story.said.append(f"erase {who}")
+        for name in self.chance.sample(["player_changes", into, tombstones_of(into), "ids"], 4):
+            if DeltaTable.is_deltatable(f"{self.story.lake}/{name}"):
+                self._rows_leave(name, who)
+            if self.chance.random() < 0.2:
+                self.merged()
 
     def file_is_forgotten(self) -> None:
         if len(self.story.file_ids()) > 1:
@@ -152,6 +172,16 @@ class Play:
 
     # --- inside ---
 
+    def _rows_leave(self, name: str, who: str) -> None:
+        erased = Erased(frozenset({token_of(who, b"")}), b"")
+
+        def find(content: BinaryIO, file: LiveFile) -> Found:
+            return found_in(content, [Place("id")], erased, file.partition)
+
+        objects = open_objects(f"{self.story.lake}/{name}")
+        leaving = Leaving("erase", next(self.erasures), lambda snapshot: find)
+        TableErasure(name, objects, leaving, keep=timedelta()).erase(None)
+
     def _rolling(self, rollup: Rollup) -> Callable[[], Any]:
         return lambda: self.roll_up(rollup)
 
@@ -207,7 +237,7 @@ def _die() -> None:
 def play(story: Story) -> None:
     its = Play(story)
     of_log = [its.rows_come, its.rows_come, its.file_is_replaced, its.file_is_forgotten, its.log_is_rolled_back,
-              its.log_is_optimized, its.files_are_deleted_that_left, its.column_comes]  # fmt: skip
+              its.log_is_optimized, its.files_are_deleted_that_left, its.column_comes, its.person_is_erased]  # fmt: skip
     of_mergers = [its.merged, its.rolled_up, its.merger_dies, its.merger_dies, its.merger_is_overtaken,
                   its.lease_is_lost, its.declaration_changes, its.another_process_goes_on]  # fmt: skip
     its.rows_come()
