@@ -9,6 +9,7 @@ import uuid
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from forebay.events import Event
@@ -16,6 +17,8 @@ from forebay.jobs.ingest import ingest
 from forebay.landed_file import LandedFile
 from forebay.operate.accounts import Accounts, accounts
 from forebay.operate.lake_view import LakeView
+from forebay.privacy.keys import add_local_key
+from forebay.privacy.secret import make_secret
 from forebay.settings import IngestSettings
 from forebay_local.twin.twin import Twin
 
@@ -45,6 +48,16 @@ class Story:
     @property
     def lake(self) -> str:
         return self.place or f"s3://{self.twin.lake_bucket}/{self.name}"
+
+    def declare_private(self, service: str, place: Path) -> str:
+        """The service, once {place} holds its secret and key; returns the {vault}."""
+        make_secret(f"{place}/secret")
+        add_local_key(f"{place}/key")
+        vault = f"s3://{self.twin.lake_bucket}/{self.name}-vault"
+        declared = place / "service.toml"
+        declared.write_text(service.format(place=place, vault=vault))
+        self.service = str(declared)
+        return vault
 
     def put(self, name: str, body: bytes, **more: Any) -> None:
         """Puts a file, and announces it as S3 would."""

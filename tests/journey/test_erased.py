@@ -12,8 +12,7 @@ from deltalake.exceptions import DeltaError
 from forebay.lake.objects import open_objects
 from forebay.landed_file import LandedFile
 from forebay.operate.lake_view import LakeView
-from forebay.privacy.keys import add_local_key
-from forebay.privacy.secret import make_secret, secret_at
+from forebay.privacy.secret import secret_at
 from forebay.privacy.token import token_of
 from forebay.privacy.vault import VALUES
 from forebay.settings import MaintainSettings
@@ -111,12 +110,7 @@ def due_now(told: Story) -> None:
 
 
 def test_erased_persons_are_nowhere_and_others_keep_all(told: Story, tmp_path: Path) -> None:
-    vault = f"s3://{told.twin.lake_bucket}/{told.name}-vault"
-    make_secret(f"{tmp_path}/secret")
-    add_local_key(f"{tmp_path}/key")
-    declared = tmp_path / "service.toml"
-    declared.write_text(SERVICE.format(place=tmp_path, vault=vault))
-    told.service = str(declared)
+    vault = told.declare_private(SERVICE, tmp_path)
     for number in range(2):
         everybody = [record for user in (*ERASED, *OTHERS) for record in of(user, number)]
         told.put(f"all{number}.json.gz", lines(everybody, gz=True))
@@ -133,14 +127,14 @@ def test_erased_persons_are_nowhere_and_others_keep_all(told: Story, tmp_path: P
     assert {name.split("/")[2] for name in telling(old, "4711@example.org", "device of")} == {told.bucket}
     assert telling(old, keys[0])
 
-    where = ("--lake", told.lake, "--service", str(declared))
+    where = ("--lake", told.lake, "--service", told.service)
     status, _, said = given(("privacy", "erase", *ERASED, "--yes", *where), "")
     assert status == 0, said
     told.put("late.json", lines(of(ERASED[0], 9)))
     told.announce_files(*rewritten(told))
     assert told.run().differences() == []
     due_now(told)
-    ended = maintain(MaintainSettings(lake=told.lake, service=str(declared)), emit=told.events.append)
+    ended = maintain(MaintainSettings(lake=told.lake, service=told.service), emit=told.events.append)
     assert [(one.table, one.detail) for one in ended.tables if one.reason] == []
     told.twin.client("s3").delete_object(Bucket=told.bucket, Key="in/late.json")
 

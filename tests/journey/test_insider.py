@@ -15,8 +15,6 @@ import pyarrow.parquet as pq
 
 from forebay.lake.layout import OWN
 from forebay.lake.objects import open_objects
-from forebay.privacy.keys import add_local_key
-from forebay.privacy.secret import make_secret
 from forebay.settings import MaintainSettings
 from forebay.upkeep.maintenance.job import maintain
 from tests.journey.story import Story, lines
@@ -158,12 +156,7 @@ def put_odd_files(told: Story, planted: Planted) -> None:
 
 def test_the_analyst_finds_nothing_that_is_declared_personal(told: Story, tmp_path: Path) -> None:
     planted = Planted()
-    vault = f"s3://{told.twin.lake_bucket}/{told.name}-vault"
-    make_secret(f"{tmp_path}/secret")
-    add_local_key(f"{tmp_path}/key")
-    declared = tmp_path / "service.toml"
-    declared.write_text(SERVICE.format(place=tmp_path, vault=vault))
-    told.service = str(declared)
+    told.declare_private(SERVICE, tmp_path)
     for number in (0, 2):
         told.put(f"some{number}.json.gz", lines(everything(planted, number), gz=True))
         if number == 0:
@@ -171,14 +164,14 @@ def test_the_analyst_finds_nothing_that_is_declared_personal(told: Story, tmp_pa
         assert told.run().differences() == []
     where = ("--lake", told.lake)
     outputs = [
-        ran("export", "profiles", "--to", f"{tmp_path}/export", "--service", str(declared), *where),
+        ran("export", "profiles", "--to", f"{tmp_path}/export", "--service", told.service, *where),
         ran("history", "--all-tables", *where),
         ran("report", "--out", f"{tmp_path}/report.html", *where),
         ran("where", f"s3://{told.bucket}/in/torn.json", *where),
         *(ran("query", f"select * from {kept}", "--json", *where) for kept in ("ledger", "quarantine", "parked")),
         ran("privacy", "scan", "ticks", *where),
     ]
-    ended = maintain(MaintainSettings(lake=told.lake, service=str(declared)), emit=told.events.append)
+    ended = maintain(MaintainSettings(lake=told.lake, service=told.service), emit=told.events.append)
     assert [one.reason for one in ended.tables if one.reason] == []
 
     objects = open_objects(told.lake)
