@@ -81,9 +81,9 @@ def test_every_record_of_a_sample_has_a_fate(samples: Path) -> None:
         ("2026-11-22/a.json:7", "not-json"),
         ("2026-11-22/a.json:8", "several-documents"),
     ]
-    assert [(file["file"], file["outcome"]) for file in trial.files] == [
-        ("2026-11-22/a.json", "loaded"),
-        ("b.json.gz", "unreadable"),
+    assert [(file["file"], file["outcome"], file["records"], file["refused"]) for file in trial.files] == [
+        ("2026-11-22/a.json", "loaded", 5, 4),
+        ("b.json.gz", "unreadable", 0, 0),
     ]
 
 

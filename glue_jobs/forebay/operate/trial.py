@@ -8,6 +8,7 @@ is Spark's alone, so a trial names the SQL that it did not evaluate.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -15,6 +16,7 @@ from typing import Any
 import pyarrow as pa
 
 from forebay.batch.columns import rules_of
+from forebay.content.end import FileEnd
 from forebay.declaration.service import Service
 from forebay.declaration.table import Table
 from forebay.landed_file import LandedFile
@@ -88,6 +90,7 @@ def try_out(service: Service, samples: Samples) -> Trial:
     """Nothing is written anywhere."""
     taken: dict[tuple[int, str], list[tuple[Sample, Any]]] = {}
     parked, refused, fates = [], [], {}
+    broken: Counter[LandedFile] = Counter()
     for sample in samples.records:
         record, reason, detail = _read(sample)
         table, fate = None, "parked"
@@ -104,10 +107,12 @@ def try_out(service: Service, samples: Samples) -> Trial:
                 parked.append({"place": sample.place, "record": sample.text})
         if reason is not None:
             refused.append({"place": sample.place, "reason": reason, "detail": detail, "record": sample.text})
+            broken[sample.file] += sample.reason is None
         fates[_known_as(sample)] = f"refused, {reason}" if reason else table or fate
     tables = tuple(_tried(service, service.tables[n], name, rows, fates) for (n, name), rows in sorted(taken.items()))
-    files = (*map(_told, samples.ends), *(_not_read(file, rule) for file, rule in samples.ignored))
-    return Trial(files, tables, tuple(parked), tuple(refused), fates)
+    files = [_told(end, broken[end.file]) for end in samples.ends]
+    files += [_not_read(file, rule) for file, rule in samples.ignored]
+    return Trial(tuple(files), tables, tuple(parked), tuple(refused), fates)
 
 
 def differences(before: Trial, after: Trial) -> list[str]:
@@ -188,8 +193,10 @@ def _unchecked(table: Table) -> Iterator[str]:
     yield from (f"expectation {name}: {said.check}" for name, said in table.expectations.items())
 
 
-def _told(end: Any) -> dict[str, Any]:
-    said = {"file": name_of(end.file), "outcome": end.outcome, "records": end.documents, "refused": end.refused}
+def _told(end: FileEnd, broken: int) -> dict[str, Any]:
+    """`broken` records were read, and refused after that."""
+    counts = {"records": end.documents - broken, "refused": end.refused + broken}
+    said = {"file": name_of(end.file), "outcome": end.outcome, **counts}
     return {**said, **({"reason": end.reason, "detail": end.detail} if end.reason else {})}
 
 
