@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from forebay.declaration.service import parse_service
 from forebay.errors import InvalidConfiguration
 from forebay.landed_file import LandedFile
-from forebay.operate.draft import draft_of
-from forebay.operate.samples import Sample, Samples
+from forebay.operate.draft import draft, draft_of
+from forebay.operate.samples import Sample, Samples, read_samples
 from forebay.operate.trial import try_out
 from tests.operate.command import ran
 
@@ -104,6 +104,39 @@ def test_the_samples_fit_their_draft(records: list[dict[str, Any]]) -> None:
     assert (trial.parked, trial.refused, trial.is_clean) == ((), (), True)
     assert [column for table in trial.tables for column in table.columns if column.misfits] == []
     assert sum(table.rows for table in trial.tables) == len(records)
+
+
+INSIDE: dict[str, Any] = {
+    "Records": [{"eventName": name, "userIdentity": {"x": 1}} for name in ("Get", "Put", "Get", "Put")]
+}
+
+
+@pytest.mark.parametrize(
+    ("documents", "array"),
+    [
+        ([INSIDE, INSIDE], "Records"),
+        ([{"api_key": "k", "events": [{"n": 1}]}], "events"),
+        ([{"a.b": [{"n": 1}]}], '"a.b"'),
+        ([{"order": 7, "items": [{"sku": "a"}]}], None),
+        ([{"events": [{"n": 1}], "batch": [{"n": 1}]}], None),
+        ([{"events": [{"n": 1}]}, {"n": 1}], None),
+        ([{"events": [{"n": 1}, 2]}], None),
+        ([{"events": []}], None),
+    ],
+)
+def test_the_array_that_records_lie_in_is_found(tmp_path: Path, documents: list[Any], array: str | None) -> None:
+    (tmp_path / "a.json").write_text("\n".join(map(json.dumps, documents)))
+    service = parse_service({"service.toml": (text := draft([str(tmp_path)], "s"))})
+    assert service.envelope.records == ((array,) if array else ())
+    assert ("[envelope]" in text) == bool(array)
+    assert try_out(service, read_samples([str(tmp_path)], service)).is_clean
+
+
+def test_records_of_a_document_have_the_tables(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text(json.dumps(INSIDE))
+    service = parse_service({"service.toml": draft([str(tmp_path)], "s")})
+    trial = try_out(service, read_samples([str(tmp_path)], service))
+    assert [(table.name, table.rows) for table in trial.tables] == [("get", 2), ("put", 2)]
 
 
 def test_the_command_writes_a_draft_that_try_takes(tmp_path: Path) -> None:

@@ -91,12 +91,9 @@ def init(
     from forebay.operate import declarations as declared
 
     if samples:
-        from forebay.operate.draft import draft_of, service_name
-        from forebay.operate.samples import read_samples
+        from forebay.operate.draft import draft, service_name
 
-        console.print(
-            f"wrote {declared.begin(folder, draft_of(read_samples(samples), service_name(folder.resolve().name)))}"
-        )
+        console.print(f"wrote {declared.begin(folder, draft(samples, service_name(folder.resolve().name)))}")
     else:
         console.print(f"wrote {declared.begin(folder)}")
 

@@ -1,8 +1,9 @@
 """A draft of declarations, made from samples: a start that a person reads and changes.
 
-In: sample records. Out: the text of a `service.toml`, with a comment for each choice. It finds the field that tells kinds of
-records apart, and makes a table for each of its values. It declares the type of each scalar field, and chooses event time and
-partitions. All sample records fit it. Samples without a record are `InvalidConfiguration`.
+In: samples. Out: the text of a `service.toml`, with a comment for each choice. It finds the array in which documents have their
+records. It finds the field that tells kinds of records apart, and makes a table for each of its values. It declares the type of
+each scalar field, and chooses event time and partitions. All sample records fit it. Samples without a record are
+`InvalidConfiguration`.
 """
 
 from __future__ import annotations
@@ -17,14 +18,15 @@ from forebay.content.unpack import without_archive_suffix
 from forebay.declaration.column import Column
 from forebay.declaration.column_name import safe_name
 from forebay.declaration.path import Path
+from forebay.declaration.service import parse_service
 from forebay.declaration.twin import taken_key
 from forebay.errors import InvalidConfiguration
-from forebay.operate.samples import Samples
+from forebay.operate.samples import Samples, read_samples
 from forebay.record.declared import fits
 from forebay.record.field import text_at
 from forebay.record.number import read_json
 
-__all__ = ["draft_of", "service_name"]
+__all__ = ["draft", "draft_of", "service_name"]
 
 KINDS = ("event", "event_type", "eventtype", "event_name", "eventname", "type", "kind", "action", "detail_type", "name")
 """Names of fields that tell kinds of records apart, as columns are named; the first that fits is taken."""
@@ -42,6 +44,9 @@ TIMES = (
     "at",
 )
 IDS = ("event_id", "eventid", "insert_id", "x_insert_id", "message_id", "messageid", "uuid", "id")
+ARRAYS = ("records", "log_events", "logevents", "events", "batch", "messages")
+"""Names of arrays that hold the records of a document, as columns are named. One of another name holds them where they have
+nothing else: an order has items, too."""
 LOOKS_LIKE_A_TIME = re.compile(r"\d{4}-\d\d-\d\d([T ].*)?")
 CSV = (".csv", ".tsv")
 NUMBER, BOOLEAN = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?"), re.compile("true|false")
@@ -60,8 +65,19 @@ UNITS = {10: "s", 13: "ms"}
 """Of a number that counts from 1970, by its digits in our time."""
 
 
-def draft_of(samples: Samples, name: str) -> str:
-    """The text of a service of this name."""
+def draft(places: Sequence[str], name: str) -> str:
+    """The text of a service of this name for the samples at these places."""
+    samples = read_samples(places)
+    array = _array_of(list(_objects(samples)))
+    if array is None:
+        return draft_of(samples, name)
+    envelope = _envelope_of(array)
+    inside = parse_service({"service.toml": "\n".join(['name = "s"', *envelope, "[[tables]]", 'name = "records"'])})
+    return draft_of(read_samples(places, inside), name, envelope)
+
+
+def draft_of(samples: Samples, name: str, envelope: Sequence[str] = ()) -> str:
+    """The text of a service of this name; the lines of its envelope say how these records were found."""
     records = list(_objects(samples))
     if not records:
         raise InvalidConfiguration.one(
@@ -73,6 +89,7 @@ def draft_of(samples: Samples, name: str) -> str:
     lines = [
         f"# Drafted from {len(records):,} sample records. Read it, change it, and try it: forebay try SAMPLE --service FOLDER",
         f"name = {json.dumps(name)}  # a part of every transaction, so it must not change later",
+        *envelope,
     ]
     piles: dict[str | None, list[Any]] = {}
     for record in records:
@@ -81,6 +98,24 @@ def draft_of(samples: Samples, name: str) -> str:
     for value, pile in sorted(piles.items(), key=lambda one: (one[0] is None, one[0] or "")):
         lines += ["", *_table_of(kind, value, pile, names)]
     return "\n".join(lines) + "\n"
+
+
+def _array_of(documents: Sequence[Mapping[str, Any]]) -> str | None:
+    """The one array of objects that all documents have, if it is there for their records."""
+    arrays = [[key for key, value in document.items() if _holds_records(value)] for document in documents]
+    if not arrays or not arrays[0] or any(keys != arrays[0] for keys in arrays) or len(arrays[0]) > 1:
+        return None
+    (key,) = arrays[0]
+    return key if safe_name(key) in ARRAYS or all(len(document) == 1 for document in documents) else None
+
+
+def _holds_records(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(one, dict) for one in value)
+
+
+def _envelope_of(array: str) -> list[str]:
+    said = "# Each object of this array is a record, with what surrounds it as @parent. Remove this if documents are records."
+    return ["", "[envelope]", said, f"records = {json.dumps(str(Path('record', (array,))), ensure_ascii=False)}"]
 
 
 def _typed(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
