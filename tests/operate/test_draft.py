@@ -18,6 +18,7 @@ from forebay.operate.samples import Sample, Samples, read_samples
 from forebay.operate.trial import try_out
 from tests.operate.command import ran
 
+EXAMPLES = Path(__file__).parents[2] / "examples"
 FILE = LandedFile("", "a.json")
 
 
@@ -130,6 +131,15 @@ def test_the_array_that_records_lie_in_is_found(tmp_path: Path, documents: list[
     assert service.envelope.records == ((array,) if array else ())
     assert ("[envelope]" in text) == bool(array)
     assert try_out(service, read_samples([str(tmp_path)], service)).is_clean
+
+
+@pytest.mark.parametrize("example", sorted(path.parent.name for path in EXAMPLES.glob("*/samples")))
+def test_the_samples_of_public_shapes_fit_their_draft(example: str) -> None:
+    places = [str(EXAMPLES / example / "samples")]
+    service = parse_service({"service.toml": draft(places, "s")})
+    assert try_out(service, read_samples(places, service)).is_clean
+    inside = {"cloudtrail": "Records", "cloudwatch-logs": "logEvents", "sdk-batches": "batch"}
+    assert service.envelope.records == ((inside[example],) if example in inside else ())
 
 
 def test_records_of_a_document_have_the_tables(tmp_path: Path) -> None:
