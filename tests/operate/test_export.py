@@ -314,6 +314,17 @@ def test_json_has_a_line_for_each_row(tmp_path: Path, state: str) -> None:
     }  # fmt: skip
 
 
+def test_json_for_others_has_nan_and_infinity_as_texts(tmp_path: Path, state: str) -> None:
+    odd = pa.table(
+        {"id": ["a"], "x": [float("nan")], "m": pa.array([[("k", float("-inf"))]], pa.map_(pa.string(), pa.float64()))}
+    )
+    write_deltalake(f"{tmp_path}/lake/events", odd, configuration=FEED)
+    (step,) = exported(tmp_path / "lake", "events", tmp_path / "out", form="json")
+    (line,) = read(tmp_path / "out", "events", step.files[0].name).splitlines()
+    row = json.loads(line, parse_constant=pytest.fail)
+    assert (row["x"], row["m"]) == ("NaN", {"k": "-Infinity"})
+
+
 def test_a_column_that_came_later_is_null_in_rows_from_before(tmp_path: Path, state: str) -> None:
     lake, to = tmp_path / "lake", tmp_path / "out"
     exported(lake, "players", to)

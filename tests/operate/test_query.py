@@ -40,6 +40,11 @@ def test_words_that_write_may_stand_in_texts_and_in_quoted_names(lake: str) -> N
     assert rows(lake, 'select sum("set") n from alpha /* drop */') == [{"n": 2}]
 
 
+def test_what_is_no_json_is_text_in_it(lake: str) -> None:
+    (line,) = ran("query", "select 0.0 / 0 as x, -1.0 / 0 as y, 'NaN' as z", "--lake", lake, "--json").splitlines()
+    assert json.loads(line, parse_constant=pytest.fail) == {"x": "NaN", "y": "-Infinity", "z": "NaN"}
+
+
 @pytest.mark.parametrize(
     "sql",
     [

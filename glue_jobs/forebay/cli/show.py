@@ -90,9 +90,11 @@ def is_wide() -> bool:
 
 
 def print_json(rows: Iterable[Mapping[str, Any]]) -> None:
-    """One object a line; moments as ISO 8601."""
+    """One object a line; moments as ISO 8601, and what is no JSON, such as NaN, as text."""
     for row in rows:
         text = json.dumps(row, default=_plain, ensure_ascii=False)
+        if "NaN" in text or "Infinity" in text:
+            text = json.dumps(json.loads(text, parse_constant=str), ensure_ascii=False)
         print(_NOT_ESCAPED.sub(lambda found: f"\\u{ord(found[0]):04x}", text))
 
 

@@ -2,7 +2,8 @@
 
 In: arrays of any type that Parquet can hold. Out: binary arrays of JSON, without nulls. Whole numbers and decimals keep their
 digits, floats are the shortest text that gives them back, times are ISO 8601, UUIDs as people write them, and bytes are base64.
-NaN and infinity are bare words, as Python writes them, so they fare as in JSON lines. A type that has no text is `Wordless`.
+NaN and infinity are bare words, as Python writes them, so they fare as in JSON lines; `strict` JSON, for others to read, has
+them as texts. A type that has no text is `Wordless`.
 """
 
 from __future__ import annotations
@@ -93,19 +94,23 @@ def quoted(texts: Any) -> Any:
     return _or_null(texts, pc.binary_join_element_wise(b'"', pc.fill_null(texts, b""), b'"', b""))
 
 
-def json_of(values: Any) -> Any:
+def json_of(values: Any, *, strict: bool = False) -> Any:
     """Raises `Wordless`."""
     kind = values.type
     if isinstance(values, pa.ExtensionArray):
-        return quoted(_uuids(values.storage)) if kind.extension_name == "arrow.uuid" else json_of(values.storage)
+        return (
+            quoted(_uuids(values.storage))
+            if kind.extension_name == "arrow.uuid"
+            else json_of(values.storage, strict=strict)
+        )
     if kinds.is_dictionary(kind):
-        return json_of(values.dictionary_decode())
+        return json_of(values.dictionary_decode(), strict=strict)
     if kinds.is_null(kind):
         return pa.array([b"null"] * len(values), pa.binary())
     if any(fits(kind) for fits in _PLAIN_TEXT):
         return _or_null(values, _text(values))
     if kinds.is_floating(kind):
-        return _or_null(values, _floats(values))
+        return _or_null(values, _floats(values, strict=strict))
     if kinds.is_duration(kind):
         return json_of(values.cast(pa.int64()))
     if any(fits(kind) for fits in _TEXT):
@@ -118,13 +123,13 @@ def json_of(values: Any) -> Any:
         encoded = [None if value is None else base64.b64encode(value) for value in values.to_pylist()]
         return quoted(pa.array(encoded, pa.binary()))
     if kinds.is_struct(kind):
-        fields = [json_of(child) for child in values.flatten()]
+        fields = [json_of(child, strict=strict) for child in values.flatten()]
         return _or_null(values, documents([spelt(field.name) for field in kind], fields, len(values)))
     if kinds.is_map(kind):
-        return _or_null(values, _objects(values.take(pa.array(np.arange(len(values))))))
+        return _or_null(values, _objects(values.take(pa.array(np.arange(len(values)))), strict=strict))
     if any(fits(kind) for fits in _LISTS):
         lengths = pc.fill_null(pc.list_value_length(values), 0)
-        return _or_null(values, _enclosed(b"[", json_of(values.flatten()), lengths, b"]"))
+        return _or_null(values, _enclosed(b"[", json_of(values.flatten(), strict=strict), lengths, b"]"))
     raise Wordless(kind)
 
 
@@ -136,7 +141,7 @@ def _or_null(values: Any, texts: Any) -> Any:
     return pc.if_else(values.is_null(), NULL, texts) if values.null_count else texts
 
 
-def _floats(values: Any) -> Any:
+def _floats(values: Any, *, strict: bool) -> Any:
     """A whole one is 1.0, so that it is not taken for a whole number."""
     values = values.cast(pa.float32()) if kinds.is_float16(values.type) else values
     texts = _text(values)
@@ -146,6 +151,7 @@ def _floats(values: Any) -> Any:
         infinite = pc.if_else(pc.less(values, pa.scalar(0, values.type)), b"-Infinity", pa.scalar(b"Infinity"))
         texts = pc.if_else(pc.is_inf(values), infinite, texts)
         texts = pc.if_else(pc.is_nan(values), pa.scalar(b"NaN"), texts)
+        texts = pc.if_else(pc.is_finite(values), texts, quoted(texts)) if strict else texts
     return texts
 
 
@@ -164,8 +170,8 @@ def uuid_of(value: bytes) -> str:
     return str(UUID(bytes=value))
 
 
-def _objects(maps: Any) -> Any:
-    members = pc.binary_join_element_wise(_keys(maps), json_of(maps.items), b":")
+def _objects(maps: Any, *, strict: bool) -> Any:
+    members = pc.binary_join_element_wise(_keys(maps), json_of(maps.items, strict=strict), b":")
     offsets = maps.offsets.to_numpy()
     return _enclosed(b"{", members, pa.array(offsets[1:] - offsets[:-1]), b"}")
 

@@ -218,6 +218,6 @@ def _as_parquet(rows: pa.Table) -> bytes:
 
 def _as_json(rows: pa.Table) -> bytes:
     """A line for each row."""
-    columns: list[Any] = [json_of(column.combine_chunks()) for column in rows.columns]
+    columns: list[Any] = [json_of(column.combine_chunks(), strict=True) for column in rows.columns]
     texts = documents([spelt(name) for name in rows.schema.names], columns, rows.num_rows)
     return b"".join(text + b"\n" for text in texts.to_pylist())
