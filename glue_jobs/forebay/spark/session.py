@@ -93,6 +93,8 @@ def job_settings() -> dict[str, str]:
         "spark.databricks.delta.snapshotPartitions": "1",
         # An event may say 24:00, or a local time that a zone skipped; UTC has no such hours.
         "spark.sql.session.timeZone": "UTC",
+        # Spark's default is INT96, which Arrow and delta-rs read in nanoseconds: they fail at years after 2262, such as 9999.
+        "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         # VACUUM lists a table's folders with this many tasks, also where there is one folder. The default is 10,000.
         VACUUM_TASKS: "64",

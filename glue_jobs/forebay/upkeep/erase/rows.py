@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
+from itertools import repeat
 from typing import Any, BinaryIO
 
 import pyarrow as pa
@@ -28,7 +29,7 @@ from forebay.upkeep.erase.places import TEXTS, Place
 
 __all__ = ["Change", "Erased", "Found", "Rewritten", "found_in", "null_in", "plain", "rewritten"]
 
-CODEC = "zstd"
+CODEC, MOMENT = "zstd", pa.timestamp("us", "UTC")
 OF_FILES = ("_file_id", "file_id")
 OF_SERVICE = "service"
 LINE = "line"
@@ -101,7 +102,8 @@ Change = Callable[[pa.Table, pa.BooleanArray], pa.Table]
 
 def rewritten(file: BinaryIO, found: Found, change: Change | None = None) -> Rewritten:
     """Without these rows; or with them, as `change` makes them."""
-    parquet, statistics = pq.ParquetFile(file), Statistics()
+    # In nanoseconds, which Arrow makes of INT96 otherwise, it has no room for the year 9999.
+    parquet, statistics = pq.ParquetFile(file, coerce_int96_timestamp_unit="us"), Statistics()
     into, schema = pa.BufferOutputStream(), _true_schema(parquet)
     rows = 0
     with pq.ParquetWriter(into, schema, compression=CODEC, store_schema=False) as writer:
@@ -118,11 +120,8 @@ def rewritten(file: BinaryIO, found: Found, change: Change | None = None) -> Rew
 
 def _true_schema(parquet: pq.ParquetFile) -> pa.Schema:
     """What Spark wrote as INT96 is a moment. Arrow reads it without a zone, and Spark would read that back as another type."""
-    leaves = (parquet.schema.column(at) for at in range(len(parquet.schema)))
-    old = {leaf.path for leaf in leaves if leaf.physical_type == "INT96"}
-    moment = pa.timestamp("us", "UTC")
-    plain = _plain_schema(parquet.schema_arrow)
-    return pa.schema([pa.field(one.name, moment) if one.name in old else one for one in plain])
+    leaves = (parquet.schema.column(at).physical_type for at in range(len(parquet.schema)))
+    return _plain_schema(parquet.schema_arrow, leaves)
 
 
 def plain(rows: pa.Table) -> pa.Table:
@@ -130,18 +129,22 @@ def plain(rows: pa.Table) -> pa.Table:
     return rows.cast(_plain_schema(rows.schema))
 
 
-def _plain_schema(schema: pa.Schema) -> pa.Schema:
-    """delta-rs notes types of Arrow's own, of which Arrow itself cannot filter all."""
-    return pa.schema([one.with_type(_plain_type(one.type)) for one in schema])
+def _plain_schema(schema: pa.Schema, leaves: Iterator[str] | None = None) -> pa.Schema:
+    """delta-rs notes types of Arrow's own, of which Arrow itself cannot filter all. `leaves` are Parquet's types, in order."""
+    leaves = leaves or repeat("")
+    return pa.schema([one.with_type(_plain_type(one.type, leaves)) for one in schema])
 
 
-def _plain_type(kind: pa.DataType) -> pa.DataType:
+def _plain_type(kind: pa.DataType, leaves: Iterator[str]) -> pa.DataType:
     if pa.types.is_struct(kind):
-        return pa.struct([one.with_type(_plain_type(one.type)) for one in kind])
+        return pa.struct([one.with_type(_plain_type(one.type, leaves)) for one in kind])
     if pa.types.is_map(kind):
-        return pa.map_(_plain_type(kind.key_type), kind.item_field.with_type(_plain_type(kind.item_type)))
+        key = _plain_type(kind.key_type, leaves)
+        return pa.map_(key, kind.item_field.with_type(_plain_type(kind.item_type, leaves)))
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        return pa.list_(kind.value_field.with_type(_plain_type(kind.value_type)))
+        return pa.list_(kind.value_field.with_type(_plain_type(kind.value_type, leaves)))
+    if next(leaves) == "INT96":
+        return MOMENT
     if pa.types.is_string_view(kind) or pa.types.is_large_string(kind):
         return pa.string()
     return pa.binary() if pa.types.is_binary_view(kind) or pa.types.is_large_binary(kind) else kind

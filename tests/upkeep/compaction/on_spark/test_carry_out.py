@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
+import deltalake
 import pytest
 from pyspark.sql import DataFrameWriter
 
@@ -31,6 +32,17 @@ ODD = ["it's", "a\\b", "", None, "x y/z=%"]
 
 def by_partition(small: SmallLake, table: str = "alpha") -> Counter[Any]:
     return Counter(file.partition for file in small.files(table))
+
+
+def test_moments_of_all_years_are_read_by_others_from_what_was_compacted(small: SmallLake) -> None:
+    """Spark wrote INT96 unless it is told otherwise, which Arrow reads in nanoseconds: these end in 2262."""
+    years = ("0001-01-01 00:00:00", "9999-12-31 23:59:59.999999")
+    for year in years * 3:
+        small.append(small.spark.sql(f"select timestamp '{year}' at").coalesce(1))
+    assert small.compact().status == 0
+    assert len(small.files()) == 1
+    found = deltalake.DeltaTable(small.path()).to_pyarrow_table()["at"].to_pylist()
+    assert sorted(str(at)[:19] for at in found) == sorted(year[:19] for year in years * 3)
 
 
 # --- the forecast ---

@@ -1,0 +1,39 @@
+"""Rows of persons leave a data file, and all others stay as they were, whoever wrote it."""
+
+from __future__ import annotations
+
+import io
+from datetime import UTC, datetime
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from forebay.privacy.token import token_of
+from forebay.upkeep.erase.places import Place
+from forebay.upkeep.erase.rows import Erased, found_in, rewritten
+
+MOMENT = pa.timestamp("us", "UTC")
+YEARS = [datetime(1, 1, 1, tzinfo=UTC), datetime(9999, 12, 31, 23, 59, 59, 999999, tzinfo=UTC), None]
+ERASED = Erased(frozenset({token_of("anna", b"")}), b"")
+
+
+@pytest.mark.parametrize("of_spark", [True, False], ids=["INT96", "microseconds"])
+def test_moments_of_all_years_stay_the_same(of_spark: bool) -> None:
+    """INT96 is how Spark wrote moments, and Arrow reads it in nanoseconds, which end in 2262."""
+    nested: list[Any] = [{"at": when, "in": {"all": [when], "by": [("k", when)]}} for when in YEARS]
+    kind = pa.struct(
+        [("at", MOMENT), ("in", pa.struct([("all", pa.list_(MOMENT)), ("by", pa.map_(pa.string(), MOMENT))]))]
+    )
+    rows = pa.table({
+        "user": ["anna", "ben", "cleo"] * 3,
+        "at": pa.array(YEARS * 3, MOMENT),
+        "nested": pa.array(nested * 3, kind),
+    })  # fmt: skip
+    pq.write_table(rows, into := io.BytesIO(), use_deprecated_int96_timestamps=of_spark)
+    found = found_in(io.BytesIO(into.getvalue()), [Place("user")], ERASED)
+    left = pq.read_table(pa.BufferReader(rewritten(io.BytesIO(into.getvalue()), found).content))
+    assert left.to_pylist() == [row for row in rows.to_pylist() if row["user"] != "anna"]
+    assert left.schema.field("at").type == MOMENT
+    assert left.schema.field("nested").type == kind
