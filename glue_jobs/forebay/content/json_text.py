@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -96,15 +97,11 @@ def quoted(texts: Any) -> Any:
 
 def json_of(values: Any, *, strict: bool = False) -> Any:
     """Raises `Wordless`."""
-    kind = values.type
+    kind, inner = values.type, partial(json_of, strict=strict)
     if isinstance(values, pa.ExtensionArray):
-        return (
-            quoted(_uuids(values.storage))
-            if kind.extension_name == "arrow.uuid"
-            else json_of(values.storage, strict=strict)
-        )
+        return quoted(_uuids(values.storage)) if kind.extension_name == "arrow.uuid" else inner(values.storage)
     if kinds.is_dictionary(kind):
-        return json_of(values.dictionary_decode(), strict=strict)
+        return inner(values.dictionary_decode())
     if kinds.is_null(kind):
         return pa.array([b"null"] * len(values), pa.binary())
     if any(fits(kind) for fits in _PLAIN_TEXT):
@@ -123,13 +120,13 @@ def json_of(values: Any, *, strict: bool = False) -> Any:
         encoded = [None if value is None else base64.b64encode(value) for value in values.to_pylist()]
         return quoted(pa.array(encoded, pa.binary()))
     if kinds.is_struct(kind):
-        fields = [json_of(child, strict=strict) for child in values.flatten()]
+        fields = [inner(child) for child in values.flatten()]
         return _or_null(values, documents([spelt(field.name) for field in kind], fields, len(values)))
     if kinds.is_map(kind):
-        return _or_null(values, _objects(values.take(pa.array(np.arange(len(values)))), strict=strict))
+        return _or_null(values, _objects(values.take(pa.array(np.arange(len(values)))), inner))
     if any(fits(kind) for fits in _LISTS):
         lengths = pc.fill_null(pc.list_value_length(values), 0)
-        return _or_null(values, _enclosed(b"[", json_of(values.flatten(), strict=strict), lengths, b"]"))
+        return _or_null(values, _enclosed(b"[", inner(values.flatten()), lengths, b"]"))
     raise Wordless(kind)
 
 
@@ -147,11 +144,12 @@ def _floats(values: Any, *, strict: bool) -> Any:
     texts = _text(values)
     is_whole = pc.invert(pc.match_substring_regex(texts, "[.enE]"))
     texts = pc.binary_join_element_wise(texts, pc.if_else(is_whole, b".0", NOTHING), b"")
-    if pc.all(pc.is_finite(values)).as_py() is False:
+    is_finite = pc.is_finite(values)
+    if pc.all(is_finite).as_py() is False:
         infinite = pc.if_else(pc.less(values, pa.scalar(0, values.type)), b"-Infinity", pa.scalar(b"Infinity"))
         texts = pc.if_else(pc.is_inf(values), infinite, texts)
         texts = pc.if_else(pc.is_nan(values), pa.scalar(b"NaN"), texts)
-        texts = pc.if_else(pc.is_finite(values), texts, quoted(texts)) if strict else texts
+        texts = pc.if_else(is_finite, texts, quoted(texts)) if strict else texts
     return texts
 
 
@@ -170,8 +168,8 @@ def uuid_of(value: bytes) -> str:
     return str(UUID(bytes=value))
 
 
-def _objects(maps: Any, *, strict: bool) -> Any:
-    members = pc.binary_join_element_wise(_keys(maps), json_of(maps.items, strict=strict), b":")
+def _objects(maps: Any, inner: Callable[[Any], Any]) -> Any:
+    members = pc.binary_join_element_wise(_keys(maps), inner(maps.items), b":")
     offsets = maps.offsets.to_numpy()
     return _enclosed(b"{", members, pa.array(offsets[1:] - offsets[:-1]), b"}")
 
