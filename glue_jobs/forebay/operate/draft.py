@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -68,7 +68,7 @@ UNITS = {10: "s", 13: "ms"}
 def draft(places: Sequence[str], name: str) -> str:
     """The text of a service of this name for the samples at these places."""
     samples = read_samples(places)
-    array = _array_of(list(_objects(samples)))
+    array = _array_of(_objects(samples))
     if array is None:
         return draft_of(samples, name)
     envelope = _envelope_of(array)
@@ -100,13 +100,16 @@ def draft_of(samples: Samples, name: str, envelope: Sequence[str] = ()) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _array_of(documents: Sequence[Mapping[str, Any]]) -> str | None:
-    """The one array of objects that all documents have, if it is there for their records."""
-    arrays = [[key for key, value in document.items() if _holds_records(value)] for document in documents]
-    if not arrays or not arrays[0] or any(keys != arrays[0] for keys in arrays) or len(arrays[0]) > 1:
-        return None
-    (key,) = arrays[0]
-    return key if safe_name(key) in ARRAYS or all(len(document) == 1 for document in documents) else None
+def _array_of(documents: Iterable[Mapping[str, Any]]) -> str | None:
+    """The one array of objects that all documents have, if it is for their records. Most samples have none in the first one."""
+    array, alone = None, True
+    for document in documents:
+        arrays = [key for key, value in document.items() if _holds_records(value)]
+        if len(arrays) != 1 or array not in (None, arrays[0]):
+            return None
+        (array,) = arrays
+        alone = alone and len(document) == 1
+    return array if array is not None and (alone or safe_name(array) in ARRAYS) else None
 
 
 def _holds_records(value: Any) -> bool:
