@@ -25,7 +25,7 @@ from forebay.lake.log.snapshot import Snapshot
 from forebay.lake.objects import open_objects
 from forebay.upkeep.erase.counts import change_ledger
 from forebay.upkeep.erase.plan import Done
-from forebay.upkeep.erase.rows import Found
+from forebay.upkeep.erase.rows import MOMENT, Found
 from forebay.upkeep.erase.table import Find, Leaving, TableErasure
 
 __all__ = ["drop_old"]
@@ -91,8 +91,8 @@ def _older(content: BinaryIO, until: datetime) -> Found:
             found.groups.append(None)
             continue
         rows = parquet.read_row_group(group, columns=[AGE, FILE])
-        age = rows[AGE].combine_chunks().cast(pa.timestamp("us", "UTC"))
-        old = pc.fill_null(pc.less(age, pa.scalar(until, pa.timestamp("us", "UTC"))), False)
+        age = rows[AGE].combine_chunks().cast(MOMENT)
+        old = pc.fill_null(pc.less(age, pa.scalar(until, MOMENT)), False)
         count = pc.sum(old).as_py() or 0
         found.groups.append(old if count else None)
         found.rows += count

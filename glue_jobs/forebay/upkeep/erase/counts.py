@@ -24,7 +24,7 @@ from forebay.lake.log.live_file import LiveFile
 from forebay.lake.log.snapshot import Snapshot, read_snapshot
 from forebay.lake.objects import Objects, open_objects
 from forebay.ledger.entry import hashes_in
-from forebay.upkeep.erase.rows import Found, plain
+from forebay.upkeep.erase.rows import MOMENT, Found, plain
 from forebay.upkeep.erase.table import FILES_AT_ONCE, Find, Leaving, TableErasure
 
 __all__ = ["HELD", "change_hashes", "change_ledger", "counts_after"]
@@ -135,7 +135,7 @@ def _rows_of(
             continue
         rows = plain(parquet.read_row_group(group, columns=[FILE, *names])).filter(theirs)
         if WHEN in names:
-            when = rows[WHEN].cast(pa.timestamp("us", "UTC")).cast(pa.int64())
+            when = rows[WHEN].cast(MOMENT).cast(pa.int64())
             rows = rows.set_column(rows.schema.get_field_index(WHEN), WHEN, when)
         yield theirs, list(zip(*(rows[name].to_pylist() for name in (FILE, *names)), strict=True))
 

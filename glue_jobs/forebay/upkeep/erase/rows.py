@@ -27,9 +27,10 @@ from forebay.privacy.token import remembered_token
 from forebay.table.statistics import Statistics
 from forebay.upkeep.erase.places import TEXTS, Place
 
-__all__ = ["Change", "Erased", "Found", "Rewritten", "found_in", "null_in", "plain", "rewritten"]
+__all__ = ["MOMENT", "Change", "Erased", "Found", "Rewritten", "found_in", "null_in", "plain", "rewritten"]
 
-CODEC, MOMENT = "zstd", pa.timestamp("us", "UTC")
+CODEC = "zstd"
+MOMENT = pa.timestamp("us", "UTC")
 OF_FILES = ("_file_id", "file_id")
 OF_SERVICE = "service"
 LINE = "line"
