@@ -12,7 +12,7 @@ LINTERS := tests/infra/test_linters.py::test_
 LINTED := "$(LINTERS)cfn_lint_finds_nothing_in_any_region_where_the_service_is[made]" "$(LINTERS)parliament_finds_nothing_wrong_in_any_role[made]"
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-cluster quick check format bench soak synth bundle lock clean
+.PHONY: help setup demo test test-all test-cluster quick check format bench soak synth bundle lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -23,7 +23,10 @@ setup: ## make this machine ready: packages, JVM libraries, the log store (quick
 demo: setup ## the whole story on this machine, in one to two minutes: files in S3 become rows in Delta tables
 	@$(BIN)/forebay demo
 
-test: setup ## the whole test suite, with the ten slowest tests (WORKERS=2 processes)
+test: setup ## every promise and every feature, in some ten minutes: all tests but the deep ones (WORKERS=2 processes)
+	@$(PYTEST) -m "not deep"
+
+test-all: setup ## the whole test suite, in some forty minutes: also crashes at every point, random histories, 300 tables
 	@$(PYTEST)
 
 # Six JVMs at once, 200 MB to fetch, and a Python of Glue's version: too much beside the suite's own on two cores.

@@ -1,6 +1,7 @@
 """What all tests share: one warm Spark session a worker process, and one twin.
 
-Tests that need a JVM are marked `jvm`, by themselves or because they ask for `spark`; `make quick` leaves them out.
+Tests that need a JVM are marked `jvm`, by themselves or because they ask for `spark`; `make quick` leaves them out. Costly ones
+are marked `deep`; `make test` leaves them out, and `tests/cost.py` keeps the mark true.
 """
 
 from __future__ import annotations
@@ -8,12 +9,15 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import settings
 from xdist.scheduler import LoadScopeScheduling
+
+from tests.cost import uncounted
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -40,12 +44,15 @@ for name in ("FOREBAY_LOG", "FOREBAY_LAKE", "FOREBAY_SERVICE"):
 # for compiled code, which a suite fills: then it spends a quarter of its time on throwing code away and compiling it again.
 # Spark compiles each plan that it has not seen to Java code. Nearly every plan of a suite is new and runs on a few rows, which
 # takes its interpreter three quarters of the time. Tests about values ask for `compiled`.
+# Adaptive execution and a second shuffle partition cost a fifth of the time and change nothing for a few rows. Tests of how
+# large tables are written ask for `as_on_a_cluster`.
+SMALL = {"spark.sql.adaptive.enabled": "false", "spark.sql.shuffle.partitions": "1"}
 INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 os.environ["FOREBAY_JAVA_OPTIONS"] = " ".join(
     [
         "-XX:TieredStopAtLevel=1",
         "-XX:ReservedCodeCacheSize=256m",
-        *(f"-D{name}={value}" for name, value in INTERPRETED.items()),
+        *(f"-D{name}={value}" for name, value in (INTERPRETED | SMALL).items()),
     ]
 )
 
@@ -89,7 +96,9 @@ def twin(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Twin]:
     """S3, SNS and SQS on this machine, as the environment says from here on: to boto3, to S3A, to delta-rs."""
     from forebay_local.twin.twin import running
 
-    with running(tmp_path_factory.mktemp("twin")) as twin:
+    with ExitStack() as stack:
+        with uncounted():
+            twin = stack.enter_context(running(tmp_path_factory.mktemp("twin")))
         before = {name: os.environ.pop(name, None) for name in (*AWS, *twin.env)}
         os.environ.update(twin.env)
         yield twin
@@ -104,7 +113,8 @@ def spark(twin: Twin) -> Iterator[SparkSession]:
     """The session of this worker; its S3 is the twin."""
     from forebay.spark.session import session
 
-    spark = session("forebay-tests")
+    with uncounted():
+        spark = session("forebay-tests", extra=SMALL)
     yield spark
     spark.stop()
 
@@ -133,6 +143,16 @@ def compiled(spark: SparkSession) -> Iterator[None]:
         spark.conf.unset(name)
     yield
     for name, value in INTERPRETED.items():
+        spark.conf.set(name, value)
+
+
+@pytest.fixture
+def as_on_a_cluster(spark: SparkSession) -> Iterator[None]:
+    """Spark distributes rows as it does by default."""
+    spark.conf.set("spark.sql.adaptive.enabled", "true")
+    spark.conf.set("spark.sql.shuffle.partitions", "2")
+    yield
+    for name, value in SMALL.items():
         spark.conf.set(name, value)
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from forebay.spark import runtime
+from tests.promises import PROOFS
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "glue_jobs" / "forebay"
@@ -207,3 +208,18 @@ def test_nothing_that_set_up_makes_and_no_link_is_committed() -> None:
     names = {line.split("\t", 1)[1].split("/")[0] for line in tracked.splitlines()}
     assert not names & {".venv", ".forebay", "build", "dist", "cdk.out"}
     assert not [line for line in tracked.splitlines() if line.startswith("120000")], "a link is a path of one machine"
+
+
+@pytest.mark.parametrize("promise", PROOFS)
+def test_each_promise_is_proved_in_every_run(promise: str) -> None:
+    """`make test` leaves out what is marked `deep`, and no promise may be left out with it."""
+    for test in PROOFS[promise]:
+        file, _, name = test.partition("::")
+        found = [
+            node
+            for node in ast.walk(ast.parse((ROOT / file).read_text()))
+            if isinstance(node, ast.FunctionDef) and node.name == name
+        ]
+        assert found, f"{test} is named in tests/promises.py, and does not exist"
+        marks = {ast.unparse(mark) for mark in found[0].decorator_list}
+        assert "pytest.mark.deep" not in marks, f"{test} proves {promise!r}, and `make test` leaves it out"

@@ -16,6 +16,7 @@ from tests.batch.world import SERVICE, Died, World, die_after, records
 NARROW = SERVICE.replace('name = "{game}"', 'name = "{game}_new"')
 
 
+@pytest.mark.deep
 def test_files_are_read_into_another_lake_by_other_declarations_each_once_and_this_lake_stays(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -62,6 +62,7 @@ AT_ONCE = 100
 SPARK_NAMES = {"long": "bigint", "map": "map<string,string>"}
 
 
+@pytest.mark.deep
 def test_no_function_ends_the_query_or_takes_the_memory_whatever_it_is_given(spark: SparkSession) -> None:
     every = [row[0] for row in spark.sql("show system functions").collect() if row[0].isidentifier()]
     calls = [f"{name}({arguments})" for name in every for arguments in ARGUMENTS]

@@ -59,6 +59,7 @@ def test_every_row_stands_once_or_the_ledger_says_why_not(world: World, stop: in
     assert world.plans() == []
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("stop", HALTING_STOPS)
 @pytest.mark.parametrize("now", ["denied", "unavailable"])
 def test_what_s3_withholds_midway_is_awaited(world: World, stop: int, now: ReadOutcome) -> None:

@@ -43,6 +43,7 @@ def standing(world: World) -> list[tuple[str, str]]:
     return sorted((keys[row["_file_id"]], row["event_id"]) for row in world._table("alpha"))
 
 
+@pytest.mark.deep
 def test_the_records_of_replaced_versions_are_known_no_more(world: World) -> None:
     for version, ids in enumerate((["x", "y"], ["x", "y"], ["x"]), 1):
         put(world, "a.json", version, *ids)
@@ -56,6 +57,7 @@ def test_the_records_of_replaced_versions_are_known_no_more(world: World) -> Non
     world.tables_agree_with_the_ledger("alpha")
 
 
+@pytest.mark.deep
 def test_a_version_that_cannot_be_read_frees_none_of_the_records_that_stay(world: World) -> None:
     put(world, "a.json", 1, "x")
     world.try_batch(0, [world.file("a.json", 1)])
@@ -66,6 +68,7 @@ def test_a_version_that_cannot_be_read_frees_none_of_the_records_that_stay(world
     assert standing(world) == [("a.json-1", "x"), ("b.json-1", "y")]
 
 
+@pytest.mark.deep
 def test_a_duplicate_whose_first_copy_is_gone_before_the_second_try_does_not_stop_the_batch(world: World) -> None:
     both = events("x") + events("x", game="beta")
     world.answers = {"a.json": both, "b.json": both}
@@ -80,6 +83,7 @@ def test_a_duplicate_whose_first_copy_is_gone_before_the_second_try_does_not_sto
     world.tables_agree_with_the_ledger("alpha", "beta")
 
 
+@pytest.mark.deep
 def test_the_records_of_a_file_that_only_the_first_try_could_read_are_known_all_the_same(world: World) -> None:
     put(world, "a.json", 1, "x", "y")
     with pytest.raises(Died):
@@ -91,6 +95,7 @@ def test_the_records_of_a_file_that_only_the_first_try_could_read_are_known_all_
     assert standing(world) == [("a.json-1", "x"), ("a.json-1", "y"), ("b.json-1", "z")]
 
 
+@pytest.mark.deep
 def test_a_replay_that_one_table_refuses_leaves_its_records_known_there(world: World) -> None:
     world.answers = {key: events("x") + events("y", game="beta") for key in ("a.json", "b.json")}
     world.try_batch(0, [world.file("a.json")])

@@ -39,6 +39,7 @@ HELD_AS = {"json": "string", "int": "integer", "map": {"type": "map"}}
 OWN = {"_file_id", "_line", "_batch", "_ingested_at", "_rescued"}
 
 
+@pytest.mark.deep
 def test_every_recipe_lands_as_it_was_tried_and_every_reader_sees_the_same(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

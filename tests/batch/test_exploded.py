@@ -41,6 +41,7 @@ def lines_of(world: World) -> list[tuple[Any, ...]]:
     return sorted((row["order_id"], row["position"], str(row["price"])) for row in world._table("lines"))
 
 
+@pytest.mark.deep
 def test_elements_survive_a_crash_a_pause_a_retry_a_duplicate_and_a_new_version_of_their_file(
     spark: SparkSession, lake: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -48,6 +48,7 @@ def forgets(world: World, number: int, *keys: str, dies_after: int | None = None
     world.try_batch(number, [world.file(key) for key in keys], dies_after=dies_after)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("dies_after", [None, 1, 3, 4])
 def test_rows_records_and_ids_of_a_forgotten_file_leave_once(world: World, dies_after: int | None) -> None:
     forget(world, "a.json")
@@ -69,6 +70,7 @@ def test_rows_records_and_ids_of_a_forgotten_file_leave_once(world: World, dies_
     assert world.rows_of("alpha") == {"later.json": 3}, "ids of forgotten rows drop nothing"
 
 
+@pytest.mark.deep
 def test_a_table_that_cannot_be_written_keeps_them_until_it_is_said_again(world: World) -> None:
     forget(world, "a.json")
     world.paused = ("alpha",)
@@ -83,6 +85,7 @@ def test_a_table_that_cannot_be_written_keeps_them_until_it_is_said_again(world:
     world.tables_agree_with_the_ledger("alpha", "beta", "gamma")
 
 
+@pytest.mark.deep
 def test_a_forgotten_file_that_is_wanted_again_is_loaded_like_new(world: World) -> None:
     forget(world, "a.json")
     forgets(world, 1, "a.json")
@@ -95,6 +98,7 @@ def test_a_forgotten_file_that_is_wanted_again_is_loaded_like_new(world: World) 
     world.tables_agree_with_the_ledger("alpha", "beta", "gamma")
 
 
+@pytest.mark.deep
 def test_a_batch_that_began_to_forget_goes_on_whatever_is_said_meanwhile(world: World) -> None:
     forget(world, "a.json")
     with pytest.raises(Died):

@@ -204,6 +204,7 @@ def play_in(spark: SparkSession, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     return play
 
 
+@pytest.mark.deep
 @settings(
     max_examples=int(os.environ.get("FOREBAY_HISTORIES", "3")),
     derandomize="FOREBAY_HISTORIES" not in os.environ,

@@ -74,6 +74,7 @@ def versions(world: World, *contents: Any) -> list[LandedFile]:
     return files
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("newer", ["has rows for the table", "has none"])
 def test_a_table_that_failed_while_a_key_was_replaced_ends_with_the_newer_version_alone(
     world: World, newer: str
@@ -91,6 +92,7 @@ def test_a_table_that_failed_while_a_key_was_replaced_ends_with_the_newer_versio
     world.tables_agree_with_the_ledger("alpha", "beta")
 
 
+@pytest.mark.deep
 def test_the_version_after_the_next_takes_the_place_of_all_that_a_failed_table_has(world: World) -> None:
     first, second, third = versions(world, FIRST, SECOND, THIRD)
     world.try_batch(0, [first])
@@ -102,6 +104,7 @@ def test_the_version_after_the_next_takes_the_place_of_all_that_a_failed_table_h
     world.tables_agree_with_the_ledger("alpha", "beta")
 
 
+@pytest.mark.deep
 def test_of_two_versions_in_one_batch_the_newest_that_can_be_read_is_loaded(world: World) -> None:
     first, second, third = versions(world, FIRST, SECOND, TORN)
     world.try_batch(0, [first])
@@ -122,6 +125,7 @@ def test_the_choice_among_versions_is_kept_when_the_batch_is_tried_again(world: 
     world.tables_agree_with_the_ledger("alpha", "beta")
 
 
+@pytest.mark.deep
 def test_on_a_bucket_without_versions_a_key_that_gets_its_first_bytes_back_ends_with_them(world: World) -> None:
     first, second = versions(world, FIRST, SECOND)
     back = replace(world.file("a.json", 3), etag=first.etag)
@@ -151,6 +155,7 @@ def test_equal_bytes_in_one_batch_land_once_whichever_of_them_can_be_read(
     assert rows_of(world, "alpha") == {"same": 2}
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("rule", ["append", "replace"])
 def test_a_producers_retry_under_another_etag_doubles_nothing_although_the_first_object_is_gone(
     world: World, rule: str

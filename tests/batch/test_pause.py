@@ -40,6 +40,7 @@ def retried(world: World, spark: SparkSession) -> Retried:
         retry.logs.close()
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("dies_after", [1, 2])
 def test_a_replay_goes_by_the_tables_that_were_paused_in_the_first_try(
     world: World, spark: SparkSession, dies_after: int
@@ -86,6 +87,7 @@ def test_held_records_of_a_file_that_a_batch_is_replacing_wait_for_it(world: Wor
     world.tables_agree_with_the_ledger("alpha", "beta")
 
 
+@pytest.mark.deep
 def test_a_replay_that_is_asked_for_beside_a_retry_stays_asked_for(
     world: World, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:

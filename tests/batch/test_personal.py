@@ -102,6 +102,7 @@ secret = "{secret}"
 """
 
 
+@pytest.mark.deep
 def test_records_of_an_erased_person_stay_out_and_every_record_is_counted(
     spark: SparkSession, lake: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -147,6 +148,7 @@ columns = [
 """
 
 
+@pytest.mark.deep
 def test_tables_that_spark_wrote_are_its_own_after_an_erasure(
     spark: SparkSession, lake: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -153,6 +153,7 @@ def some(draw: Random, name: str, made: Told) -> list[str]:
     return [one, one] if kind == "twice" else [one]
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("seed", range(int(os.environ.get("FOREBAY_LAYOUTS", "1"))))
 def test_every_layout_goes_through_every_verb(made: Lake, seed: int) -> None:
     """Ingest, dedupe, quarantine, replace, adopt, retry, replace again, drop. FOREBAY_LAYOUTS=50 draws so many times."""

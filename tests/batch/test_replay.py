@@ -101,6 +101,7 @@ def test_a_table_that_has_the_batch_with_other_rows_than_planned_halts(world: Wo
         world.try_batch(0, files)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("how", ["denied", "unavailable", "missing"])
 def test_a_file_that_s3_did_not_give_lands_when_it_is_announced_again(world: World, how: ReadOutcome) -> None:
     files = [world.file("a.json"), world.file("b.json")]

@@ -35,6 +35,7 @@ def mark(world: World, key: str = "a.json") -> None:
     DeltaTable(place).update(predicate=f"key = '{key}'", updates={"outcome": "'replay'"})
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("dies_after", [None, 1, 3, 5])
 def test_the_rows_of_a_replayed_file_take_the_place_of_its_earlier_ones_once(
     world: World, dies_after: int | None
@@ -53,6 +54,7 @@ def test_the_rows_of_a_replayed_file_take_the_place_of_its_earlier_ones_once(
     world.tables_agree_with_the_ledger("alpha", "beta", "gamma")
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(("how", "ends"), [("missing", "loaded"), ("unavailable", "replay")])
 def test_a_file_that_cannot_be_read_again_keeps_its_rows(world: World, how: ReadOutcome, ends: str) -> None:
     mark(world)

@@ -46,6 +46,7 @@ def held(world: World) -> int:
     return len(world._table("_forebay/quarantine"))
 
 
+@pytest.mark.deep
 def test_records_of_the_later_version_wait_as_long_as_the_earlier_one_is_in_force(
     spark: SparkSession, lake: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

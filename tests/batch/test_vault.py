@@ -87,6 +87,7 @@ def everything(folder: Path) -> bytes:
     return b"\n".join(found)
 
 
+@pytest.mark.deep
 def test_whatever_became_of_a_record_its_values_are_in_the_vault_once_and_nowhere_plain(
     world: World, tmp_path: Path
 ) -> None:
@@ -159,6 +160,7 @@ def test_no_key_is_in_any_plan_event_setting_log_or_object(
             assert spelt not in stored
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("commits", range(5))
 def test_a_driver_that_dies_after_any_commit_leaves_each_value_once(world: World, commits: int) -> None:
     """A table, the quarantine, the vault, the ledger."""
@@ -174,6 +176,7 @@ def test_a_driver_that_dies_after_any_commit_leaves_each_value_once(world: World
     assert held(world, "ben") == of("ben", BEN)
 
 
+@pytest.mark.deep
 def test_a_file_that_cannot_be_read_again_waits_for_the_vault_and_one_that_is_gone_is_told(world: World) -> None:
     """The driver died right before the vault got the batch, when everything else had it."""
     content = line("anna", ANNA, game="a", n=1).encode()
@@ -231,6 +234,7 @@ def test_values_that_are_lost_from_the_cache_halt_the_batch_before_the_vault_has
     assert held(world, "ben") == of("ben", BEN)
 
 
+@pytest.mark.deep
 def test_values_of_another_version_take_the_place_of_those_before(world: World) -> None:
     world.answers = {"a.json-1": line("anna", ANNA, game="a", n=1).encode()}
     world.answers |= {"a.json-2": line("ben", BEN, game="a", n=1).encode()}

@@ -92,6 +92,7 @@ def every_row_stands_exactly_once(told: Story) -> None:
     assert told.waiting() == (0, 0)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("point", IN_PROCESS)
 def test_killed_once_every_row_stands_exactly_once(told: Story, point: str) -> None:
     ended(told, point)
@@ -99,6 +100,7 @@ def test_killed_once_every_row_stands_exactly_once(told: Story, point: str) -> N
     every_row_stands_exactly_once(told)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("point", FOR_REAL)
 def test_killed_by_the_machine_every_row_stands_exactly_once(told: Story, point: str) -> None:
     killed(told, point)
@@ -106,6 +108,7 @@ def test_killed_by_the_machine_every_row_stands_exactly_once(told: Story, point:
     every_row_stands_exactly_once(told)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("point", REPLACING)
 def test_killed_while_a_file_takes_the_place_of_another_only_its_rows_stand(
     twin: Twin, spark: SparkSession, tmp_path: Path, point: str
@@ -130,6 +133,7 @@ def test_killed_while_a_file_takes_the_place_of_another_only_its_rows_stand(
         assert told.waiting() == (0, 0)
 
 
+@pytest.mark.deep
 def test_killed_again_during_the_replay_every_row_stands_exactly_once(told: Story) -> None:
     ended(told, "after table 1 of 3")
     killed(told, "after table 2 of 3")
@@ -153,6 +157,7 @@ def test_a_commit_whose_answer_is_lost_stands_exactly_once(told: Story, spark: S
     every_row_stands_exactly_once(told)
 
 
+@pytest.mark.deep
 def test_a_driver_that_slept_through_its_lease_leaves_the_batch_to_the_next(told: Story) -> None:
     with driver(told, "never, but it sleeps after its first table") as sleeper:
         assert sleeper.stdout is not None

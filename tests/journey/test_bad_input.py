@@ -120,6 +120,7 @@ def test_a_number_that_no_type_holds_is_kept_digit_by_digit(told: Story) -> None
     assert (odd["level"], odd["level_field"]) == (None, "123456789012345678901234567890")
 
 
+@pytest.mark.deep
 def test_a_file_that_s3_did_not_give_at_first_is_loaded_by_the_job_itself(
     told: Story, monkeypatch: pytest.MonkeyPatch
 ) -> None:

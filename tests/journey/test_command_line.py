@@ -27,6 +27,7 @@ def run(*arguments: str, env: dict[str, str]) -> subprocess.CompletedProcess[str
     return subprocess.run([*FOREBAY, *arguments], env={**clean, **env}, capture_output=True, text=True, timeout=240)
 
 
+@pytest.mark.deep
 @pytest.mark.jvm
 def test_objects_and_queue_may_be_on_two_different_servers(twin: Twin, tmp_path: Path) -> None:
     with running(tmp_path / "other") as other, story(twin) as told:
@@ -43,6 +44,7 @@ def test_objects_and_queue_may_be_on_two_different_servers(twin: Twin, tmp_path:
         assert sums.rows["alpha"] == 5
 
 
+@pytest.mark.deep
 @pytest.mark.jvm
 def test_an_interrupt_ends_a_continuous_run_cleanly_and_leaves_nothing_running(twin: Twin) -> None:
     with story(twin) as told:

@@ -54,6 +54,7 @@ def ids(told: Story, table: str = "alpha") -> list[str]:
     return sorted(row["event_id"] or "-" for row in told.rows(table, "select event_id from t"))
 
 
+@pytest.mark.deep
 def test_of_the_same_record_one_is_there_and_the_others_are_counted(told: Story) -> None:
     put(told, "a.json", [event("alpha", 1), event("alpha", 1), event("beta", 1, event_id="alpha-1")])
     put(told, "b.json", [event("alpha", 1), event("alpha", 2), *[event("alpha", 0, event_id=None)] * 2])
@@ -82,6 +83,7 @@ def test_of_the_same_record_one_is_there_and_the_others_are_counted(told: Story)
     assert ids(told).count("alpha-3") == 1
 
 
+@pytest.mark.deep
 def test_the_rows_that_take_the_place_of_others_are_no_duplicates_of_them(told: Story) -> None:
     put(told, "a.json", [event("alpha", 1, n=1), event("alpha", 2, n=1)])
     told.run()
@@ -91,6 +93,7 @@ def test_the_rows_that_take_the_place_of_others_are_no_duplicates_of_them(told: 
     assert told.rows("alpha", "select event_id, n from t") == [{"event_id": "alpha-1", "n": 2}]
 
 
+@pytest.mark.deep
 def test_a_replayed_batch_does_not_take_its_own_records_for_duplicates(
     told: Story, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -123,6 +126,7 @@ def tried(told: Story, spark: SparkSession) -> Retried:
         tries.logs.close()
 
 
+@pytest.mark.deep
 def test_what_lands_by_another_try_is_no_duplicate_of_what_came_and_what_comes_is_none_of_it(
     told: Story, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -151,6 +155,7 @@ def test_what_lands_by_another_try_is_no_duplicate_of_what_came_and_what_comes_i
     assert ids(told) == ["alpha-1", "alpha-2", "alpha-4", "alpha-5"]
 
 
+@pytest.mark.deep
 def test_a_batch_that_is_replayed_does_not_look_at_tries_that_were_made_meanwhile(
     told: Story, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -109,6 +109,7 @@ def due_now(told: Story) -> None:
         done.write(found.name, json.dumps({**content, "due_at": content["at"]}).encode())
 
 
+@pytest.mark.deep
 def test_erased_persons_are_nowhere_and_others_keep_all(told: Story, tmp_path: Path) -> None:
     vault = told.declare_private(SERVICE, tmp_path)
     for number in range(2):

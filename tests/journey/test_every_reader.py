@@ -96,6 +96,7 @@ def told(twin: Twin, spark: SparkSession, tmp_path_factory: pytest.TempPathFacto
         yield told
 
 
+@pytest.mark.deep
 def test_delta_rs_reads_what_spark_reads(told: Story, spark: SparkSession) -> None:
     sums = told.accounts()
     assert sums.differences() == []

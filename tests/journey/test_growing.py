@@ -179,6 +179,7 @@ def values_of(row: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in row.items() if value is not None and name not in OWN}
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("name", CASES)
 def test_what_a_file_brings_ends_where_it_is_stated(told: Story, spark: SparkSession, name: str) -> None:
     case = CASES[name]

@@ -67,6 +67,7 @@ def test_a_file_announced_twice_is_loaded_once(told: Story) -> None:
     assert told.waiting() == (0, 0)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("versioned", [True, False])
 def test_on_a_bucket_with_a_key_the_same_bytes_are_a_duplicate_and_others_are_loaded(
     told: Story, versioned: bool
@@ -87,6 +88,7 @@ def test_on_a_bucket_with_a_key_the_same_bytes_are_a_duplicate_and_others_are_lo
     assert sums.differences() == []
 
 
+@pytest.mark.deep
 def test_a_stopped_job_goes_on_where_it_was(told: Story) -> None:
     for number in range(6):
         told.put(f"{number}.json", lines([event("alpha", number)]))
@@ -98,6 +100,7 @@ def test_a_stopped_job_goes_on_where_it_was(told: Story) -> None:
     assert batches == sorted(set(batches))
 
 
+@pytest.mark.deep
 @pytest.mark.usefixtures("compiled")
 def test_own_declarations_route_and_shape_the_rows(told: Story, tmp_path: Path) -> None:
     (tmp_path / "service.toml").write_text(
@@ -133,6 +136,7 @@ def test_own_declarations_route_and_shape_the_rows(told: Story, tmp_path: Path) 
     assert sorted(row["price"] or 0 for row in told.rows("purchases")) == [0, 1.5]
 
 
+@pytest.mark.deep
 def test_what_the_key_says_routes_and_becomes_a_column(told: Story, tmp_path: Path) -> None:
     (tmp_path / "service.toml").write_text(
         """
@@ -156,6 +160,7 @@ def test_what_the_key_says_routes_and_becomes_a_column(told: Story, tmp_path: Pa
     assert told.rows("beta_events")[0]["day"] is None
 
 
+@pytest.mark.deep
 def test_what_an_object_was_put_with_routes_and_becomes_a_column_also_at_another_try(
     told: Story, spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 from forebay.lake.layout import OWN
 from forebay.lake.objects import open_objects
@@ -154,6 +155,7 @@ def put_odd_files(told: Story, planted: Planted) -> None:
     told.put("name.json", as_php(everything(planted, 1)), Metadata={"owner": planted()})
 
 
+@pytest.mark.deep
 def test_the_analyst_finds_nothing_that_is_declared_personal(told: Story, tmp_path: Path) -> None:
     planted = Planted()
     told.declare_private(SERVICE, tmp_path)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from forebay.landed_file import LandedFile
 from forebay_local.fabricate import Wrapping, body
 from tests.journey.story import Story, event, lines
 
 
+@pytest.mark.deep
 def test_three_hundred_tables_in_one_batch_each_get_their_rows(told: Story, tmp_path: Path) -> None:
     told.place = f"file://{tmp_path}/lake"
     games = [f"game_{n:04}" for n in range(300)]
@@ -24,6 +27,7 @@ def test_three_hundred_tables_in_one_batch_each_get_their_rows(told: Story, tmp_
     assert sums.records == 4 * 300 + 12
 
 
+@pytest.mark.deep
 def test_every_kind_of_duplicate_is_loaded_once(told: Story) -> None:
     content = lines([event("alpha", n) for n in range(4)])
     told.put("a.json", content)

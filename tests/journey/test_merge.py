@@ -33,6 +33,7 @@ def purchases(told: Story) -> dict[str, str]:
     return {row["purchase"]: str(row["amount"]) for row in told.rows("purchases")}
 
 
+@pytest.mark.deep
 def test_corrections_deletes_and_late_changes_leave_the_current_state(told: Story, tmp_path: Path) -> None:
     (tmp_path / "service.toml").write_text(both_examples())
     told.service = str(tmp_path)

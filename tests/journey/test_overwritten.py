@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.journey.story import Story, event, lines
 
 FIRST = [event("alpha", 1), event("alpha", 2), event("beta", 1), "{broken", '{"event": "no game"}']
@@ -34,6 +36,7 @@ def test_appended_both_are_there(told: Story, tmp_path: Path) -> None:
     assert sums.rows == {"alpha": 3, "beta": 1, "gamma": 1, "_forebay/quarantine": 1, "_forebay/parked": 3}
 
 
+@pytest.mark.deep
 def test_ignored_the_first_stays_alone(told: Story, tmp_path: Path) -> None:
     overwritten(told, tmp_path, "ignore")
     told.put("a.json", lines(FIRST))
@@ -51,6 +54,7 @@ def test_ignored_the_first_stays_alone(told: Story, tmp_path: Path) -> None:
     assert sums.rows == {"alpha": 1, "beta": 0, "_forebay/quarantine": 0, "_forebay/parked": 0}
 
 
+@pytest.mark.deep
 def test_replaced_the_second_takes_the_place_of_the_first_everywhere(told: Story, tmp_path: Path) -> None:
     overwritten(told, tmp_path, "replace")
     told.put("a.json", lines(FIRST))
@@ -67,6 +71,7 @@ def test_replaced_the_second_takes_the_place_of_the_first_everywhere(told: Story
     assert [row["event_id"] for row in told.rows("beta")] == ["beta-7"]
 
 
+@pytest.mark.deep
 def test_replaced_by_a_file_that_cannot_be_read_the_first_stays(told: Story, tmp_path: Path) -> None:
     overwritten(told, tmp_path, "replace")
     told.put("a.json", lines(FIRST))
@@ -78,6 +83,7 @@ def test_replaced_by_a_file_that_cannot_be_read_the_first_stays(told: Story, tmp
     assert sums.rows == {"alpha": 2, "beta": 1, "_forebay/quarantine": 1, "_forebay/parked": 1}
 
 
+@pytest.mark.deep
 def test_replaced_by_nothing_the_rows_leave(told: Story, tmp_path: Path) -> None:
     overwritten(told, tmp_path, "replace")
     told.put("a.json", lines(FIRST))
@@ -89,6 +95,7 @@ def test_replaced_by_nothing_the_rows_leave(told: Story, tmp_path: Path) -> None
     assert sum(sums.rows.values()) == 0
 
 
+@pytest.mark.deep
 def test_replaced_again_and_again_only_the_last_is_there(told: Story, tmp_path: Path) -> None:
     overwritten(told, tmp_path, "replace")
     for n in range(4):

@@ -60,6 +60,7 @@ def days(told: Story) -> dict[int, tuple[str, str | None, datetime]]:
     return {row["n"]: (row["day"].isoformat(), row["country"], row["at"]) for row in rows}
 
 
+@pytest.mark.deep
 def test_each_record_is_in_its_day_or_beside_with_the_reason(told: Story, tmp_path: Path) -> None:
     take_in(told, tmp_path, "quarantine")
     found = days(told)
@@ -85,6 +86,7 @@ def test_each_record_is_in_its_day_or_beside_with_the_reason(told: Story, tmp_pa
     assert len(table.file_uris()) == 4
 
 
+@pytest.mark.deep
 def test_a_replayed_batch_does_not_take_a_table_for_failed_because_of_single_records(
     told: Story, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -100,6 +102,7 @@ def test_a_replayed_batch_does_not_take_a_table_for_failed_because_of_single_rec
     assert sums.rows == {"alpha": 5, "_forebay/quarantine": 3, "_forebay/parked": 0}
 
 
+@pytest.mark.deep
 def test_what_is_outside_can_have_a_bucket_of_its_own(told: Story, tmp_path: Path) -> None:
     take_in(told, tmp_path, "bucket")
     found = days(told)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from forebay.landed_file import LandedFile
 from forebay.operate.lake_view import LakeView
 from forebay_local.fabricate import body
@@ -24,6 +26,7 @@ def levels(told: Story, table: str) -> list[object]:
     return sorted(row["level"] for row in told.rows(table, "select level from t"))
 
 
+@pytest.mark.deep
 def test_a_bad_release_is_taken_back_and_its_files_are_read_again(told: Story, tmp_path: Path) -> None:
     told.service = str(tmp_path)
     declared = tmp_path / "service.toml"
@@ -51,6 +54,7 @@ def test_a_bad_release_is_taken_back_and_its_files_are_read_again(told: Story, t
     assert told.accounts().files == {"loaded": 3}
 
 
+@pytest.mark.deep
 def test_a_paused_table_catches_up_and_what_is_replayed_or_forgotten_is_doubled_nowhere(
     told: Story, tmp_path: Path
 ) -> None:
@@ -81,6 +85,7 @@ def test_a_paused_table_catches_up_and_what_is_replayed_or_forgotten_is_doubled_
     assert levels(told, "alpha") == levels(told, "beta") == [0, 1, 5, 6]
 
 
+@pytest.mark.deep
 def test_a_lost_notification_a_poisoned_file_and_a_dead_letter_are_put_right(told: Story) -> None:
     s3, sqs, at = told.twin.client("s3"), told.twin.client("sqs"), ("--lake", told.lake, "--queue-url", told.queue_url)
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from forebay.operate.lake_view import LakeView
 from forebay.operate.sql import query
 from tests.journey.story import Story
@@ -15,6 +17,7 @@ def products(told: Story) -> dict[str, str]:
     return {row["sku"]: str(row["price"]) for row in told.rows("products")}
 
 
+@pytest.mark.deep
 def test_what_the_newest_daily_snapshot_lacks_is_gone(told: Story) -> None:
     told.service = str(EXAMPLES / "daily-snapshot")
     days = EXAMPLES / "daily-snapshot" / "samples" / "in" / "catalogue"
@@ -34,6 +37,7 @@ def test_what_the_newest_daily_snapshot_lacks_is_gone(told: Story) -> None:
     assert products(told) == {"axe": "3.99", "bow": "5.49", "shield": "4.99"}
 
 
+@pytest.mark.deep
 def test_each_purchase_stands_beside_the_profile_of_its_time(told: Story) -> None:
     example = EXAMPLES / "dimension"
     told.service = str(example)

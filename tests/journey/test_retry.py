@@ -71,6 +71,7 @@ def tried(told: Story, spark: SparkSession, choice: Choice) -> Retried:
         again.logs.close()
 
 
+@pytest.mark.deep
 def test_after_a_fix_what_fits_lands_and_what_does_not_stays(told: Story, spark: SparkSession) -> None:
     for wanted in (
         ["alpha: 2 rows", "6 records: 2 written, 0 dropped, 4 left"],
@@ -138,6 +139,7 @@ def dying(method: str, *, before: bool) -> Callable[..., Any]:
     return dies
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("method", "before"),
     [("_write", True), ("_write", False), ("change_ledger", False), ("let_go", True), ("let_go", False)],
@@ -157,6 +159,7 @@ def test_killed_anywhere_it_is_finished_first_and_nothing_stands_twice(
     assert sums.rows == {"alpha": 4, "_forebay/quarantine": 4, "_forebay/parked": 4}
 
 
+@pytest.mark.deep
 def test_rows_of_a_table_that_failed_land_by_themselves_when_the_job_starts_again(
     twin: Twin, spark: SparkSession, tmp_path: Path
 ) -> None:

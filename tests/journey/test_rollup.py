@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from forebay.merge.events import TableNotMerged, TableRolledUp
 from tests.journey.story import Story
 
@@ -24,6 +26,7 @@ def funnel(told: Story) -> list[tuple[int, int]]:
     return sorted((row["level"], row["players"]) for row in told.rows("level_funnel"))
 
 
+@pytest.mark.deep
 def test_a_dashboard_follows_late_sessions_corrections_and_refunds(told: Story) -> None:
     told.service = str(EXAMPLE)
     told.put("morning.json", (EXAMPLE / "samples/in/morning.json").read_bytes())

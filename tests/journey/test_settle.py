@@ -6,6 +6,8 @@ import json
 from itertools import permutations
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from forebay.declaration.service import declaration_of, parse_service
 from forebay.operate.lake_view import LakeView
 from forebay.operate.settle import Settled, settle
@@ -77,6 +79,7 @@ def values(told: Story, table: str) -> list[str]:
     return sorted(json.dumps(row, sort_keys=True).replace(table, "?") for row in rows)
 
 
+@pytest.mark.deep
 def test_any_order_of_batches_ends_in_the_same_columns(told: Story, spark: SparkSession, tmp_path: Path) -> None:
     declare(told, tmp_path)
     orders = list(permutations(range(3)))
@@ -106,6 +109,7 @@ def test_any_order_of_batches_ends_in_the_same_columns(told: Story, spark: Spark
     assert settled(told, spark, "order3").version is None
 
 
+@pytest.mark.deep
 def test_a_column_that_is_declared_later_is_filled_from_where_its_values_were(
     told: Story, spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -128,6 +132,7 @@ def test_a_column_that_is_declared_later_is_filled_from_where_its_values_were(
     assert sums.rows["alpha"] == 4
 
 
+@pytest.mark.deep
 def test_a_column_whose_declared_type_changes_has_the_new_one_and_what_does_not_fit_is_rescued(
     told: Story, spark: SparkSession, tmp_path: Path
 ) -> None:

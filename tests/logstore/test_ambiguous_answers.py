@@ -16,6 +16,7 @@ REFUSED, UNKNOWN = f"{LOG_STORE}$CommitRefused", f"{LOG_STORE}$CommitUnknown"
 ALREADY_THERE = "java.nio.file.FileAlreadyExistsException"
 
 
+@pytest.mark.deep
 def test_a_commit_whose_answer_is_lost_is_made_once(bucket: Bucket, driver: DriverProcess) -> None:
     driver.ask("configure", settings=bucket.through_proxy)
     table = f"{bucket.lake}/table"
@@ -42,6 +43,7 @@ def test_a_commit_whose_answer_is_lost_for_good_is_found_and_made_once(bucket: B
     assert driver.ask("state", table=table) == {"rows": 20, "distinct": 20, "commits": 2, "transactions": 2}
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("fault", "times"),
     [
@@ -64,6 +66,7 @@ def test_a_commit_that_s3_did_not_take_is_tried_again(
     assert state == {"rows": 10, "distinct": 10, "commits": 1, "transactions": 1}
 
 
+@pytest.mark.deep
 def test_a_version_that_another_driver_took_first_is_followed_by_ours(
     bucket: Bucket, drivers: list[DriverProcess]
 ) -> None:
@@ -116,6 +119,7 @@ def test_a_commit_costs_one_request(bucket: Bucket, driver: DriverProcess) -> No
     assert bucket.proxy.counts == {"PUT": 1}
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("fault", "attempts", "error"),
     [

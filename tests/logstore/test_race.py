@@ -18,6 +18,7 @@ pytestmark = pytest.mark.jvm
 ROUNDS, APPENDS = map(int, os.environ.get("FOREBAY_RACE", "1x8").split("x"))
 
 
+@pytest.mark.deep
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("how_many", [2, 3])
 def test_drivers_that_append_at_once_lose_no_commit(

@@ -24,6 +24,7 @@ from forebay.table.kernel import TableLogs
 from tests.merge.story import GROWING, HISTORY, MERGE, NOW, PARTIAL, SNAPSHOT, Held, Story, die
 
 
+@pytest.mark.deep
 def test_the_state_equals_the_model_whatever_happens_to_the_log(story: Story, monkeypatch: pytest.MonkeyPatch) -> None:
     story.bring()
     assert story.merge().anew
@@ -41,6 +42,7 @@ def test_the_state_equals_the_model_whatever_happens_to_the_log(story: Story, mo
     crash(story, monkeypatch)
 
 
+@pytest.mark.deep
 def test_the_history_equals_the_model_too(story: Story, monkeypatch: pytest.MonkeyPatch) -> None:
     story.declared = HISTORY
     story.bring()
@@ -51,6 +53,7 @@ def test_the_history_equals_the_model_too(story: Story, monkeypatch: pytest.Monk
     crash(story, monkeypatch)
 
 
+@pytest.mark.deep
 def test_partial_updates_equal_the_model_too(story: Story, monkeypatch: pytest.MonkeyPatch) -> None:
     story.declared = PARTIAL
     story.bring()
@@ -72,6 +75,7 @@ def test_partial_updates_equal_the_model_too(story: Story, monkeypatch: pytest.M
         assert story.merge() is None
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("declared", [MERGE, HISTORY], ids=["latest", "scd2"])
 def test_files_that_were_compacted_before_a_merge_saw_them(story: Story, declared: Merge) -> None:
     def change(key: str) -> None:
@@ -94,6 +98,7 @@ def test_files_that_were_compacted_before_a_merge_saw_them(story: Story, declare
     story.must_agree()
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("counted", [False, True], ids=["merged at once", "counted before"])
 def test_a_state_that_nothing_leaves_equals_the_model_and_is_told_alike(
     story: Story, monkeypatch: pytest.MonkeyPatch, counted: bool
@@ -124,6 +129,7 @@ def test_a_state_that_nothing_leaves_equals_the_model_and_is_told_alike(
     story.must_agree()
 
 
+@pytest.mark.deep
 def test_a_merge_that_outlived_its_lease_undoes_nothing(story: Story, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another one took the table over, after rows had left the changes that the first one still has."""
     story.declared, execute = GROWING, Derived.execute
@@ -147,6 +153,7 @@ def test_a_merge_that_outlived_its_lease_undoes_nothing(story: Story, monkeypatc
     story.must_agree()
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("moment", "other"),
     [("create", GROWING), ("create", PARTIAL), ("overwrite", PARTIAL), ("_is_taken_over", PARTIAL)],
@@ -178,6 +185,7 @@ def test_of_two_who_compute_a_new_state_the_one_that_lost_its_lease_changes_noth
     story.must_agree()
 
 
+@pytest.mark.deep
 def test_more_partitions_than_a_merge_names_rows_without_one_and_what_an_earlier_declaration_left(
     story: Story, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -206,6 +214,7 @@ def test_more_partitions_than_a_merge_names_rows_without_one_and_what_an_earlier
     assert (story.merge().keys, story.merge()) == (0, None)
 
 
+@pytest.mark.deep
 def test_days_and_hours_that_python_does_not_tell_name_partitions(
     story: Story, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -234,6 +243,7 @@ def test_days_and_hours_that_python_does_not_tell_name_partitions(
     assert sorted(map(tuple, found.collect())) == [("+12345-01-01", 2), ("0000-01-01", 2), ("0000-01-01", 2)]
 
 
+@pytest.mark.deep
 def test_only_the_newest_snapshot_counts_whatever_happens_to_its_files(story: Story) -> None:
     story.declared = SNAPSHOT
 
@@ -268,6 +278,7 @@ def crash(story: Story, monkeypatch: pytest.MonkeyPatch) -> None:
     story.must_agree()
 
 
+@pytest.mark.deep
 def test_a_late_insert_does_not_revive_a_deleted_key(story: Story) -> None:
     def change(key: str, at: int, op: str) -> None:
         story.append([(key, "a", at, op, 1, {}, f"f{key}{at}", 1, 1, NOW)])
@@ -284,6 +295,7 @@ def test_a_late_insert_does_not_revive_a_deleted_key(story: Story) -> None:
     assert [row["id"] for row in tombstones] == ["p"]
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("declared", [MERGE, PARTIAL, HISTORY], ids=["latest", "partial", "scd2"])
 def test_very_many_changes_of_one_key_and_those_that_cannot_be_placed(story: Story, declared: Merge) -> None:
     story.declared = declared
@@ -301,6 +313,7 @@ def test_very_many_changes_of_one_key_and_those_that_cannot_be_placed(story: Sto
     assert done.anew is None
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("known", [False, True], ids=["anew", "forward"])
 def test_a_merge_whose_lease_was_lost_while_it_computed_commits_nothing(story: Story, known: bool) -> None:
     story.append([("p", "a", 1, "u", 1, None, "f", 1, 1, NOW)])

@@ -100,6 +100,7 @@ def shop(spark: SparkSession, tmp_path: Path) -> Shop:
     return Shop(spark.newSession(), tmp_path / "lake")
 
 
+@pytest.mark.deep
 def test_a_rollup_equals_the_model_whatever_happens_to_its_tables(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     assert shop.roll_up() is None, "none of its tables is there yet"
     shop.bring("eu")
@@ -149,6 +150,7 @@ def test_a_rollup_equals_the_model_whatever_happens_to_its_tables(shop: Shop, mo
     assert DeltaTable(f"{shop.lake}/revenue").version() == before, "it stays as it is"
 
 
+@pytest.mark.deep
 def test_a_rollup_whose_lease_was_lost_brings_no_older_rows_of_another_table_back(
     shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -202,6 +204,7 @@ def test_of_one_table_only_groups_that_changed_are_computed_also_where_files_are
     assert now() == {"p1": 2.5, "p2": 4, "p3": 0.5, "p4": 0.5, "p5": 2.5}
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("kind", "values"),
     [
@@ -232,6 +235,7 @@ def test_groups_of_any_type_are_found_again(
     assert sorted(row.n for row in rows) == expected
 
 
+@pytest.mark.deep
 def test_a_table_and_its_copy_are_told_apart(shop: Shop) -> None:
     """The copy of a table's folder has the id of the table."""
     shop.bring("eu")

@@ -58,6 +58,7 @@ def row(chance: random.Random, file: str, line: int) -> tuple[Any, ...]:
     )
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("declared", [LATEST, HISTORY], ids=["latest", "scd2"])
 def test_a_state_equals_the_model_whatever_types_its_columns_have(
     spark: SparkSession, tmp_path: Path, declared: Merge

@@ -79,6 +79,7 @@ WAYS = [*((point, "names") for point in POINTS), ("after manifest", "manifests i
 WAYS += [(point, "contents") for point in ("after manifest", "after the tables")]
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(("point", "way"), WAYS)
 def test_after_kill_9_every_file_arrives_exactly_once_and_the_queue_is_empty(
     point: str, way: str, queues: Queues, spark: Any, tmp_path: Path

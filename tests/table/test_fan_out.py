@@ -27,6 +27,8 @@ from tests.table.log import adds, commits, data_files, folder, stats
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+pytestmark = pytest.mark.usefixtures("as_on_a_cluster")
+
 A = "kept-apart"
 
 

@@ -28,6 +28,7 @@ BATCHES = 4
 COMMITS = r"_delta_log/\d+\.json$"
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("scheme", ["s3", "s3a"])
 def test_two_drivers_lose_no_commit(
     spark: SparkSession, twin: Twin, tmp_path_factory: pytest.TempPathFactory, scheme: str
@@ -148,6 +149,7 @@ class LandsLater:
         self.land = lambda: forward(request)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("way", ["append", "replace"])
 def test_a_commit_that_arrives_after_it_was_given_up_is_never_called_failed(
     spark: SparkSession, far_lake: tuple[str, FaultProxy], way: str

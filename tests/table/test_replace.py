@@ -66,6 +66,7 @@ def test_rows_of_very_many_files_leave_in_one_commit_and_new_columns_come(spark:
     logs.close()
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("ids", [2, 600])
 def test_a_compaction_in_the_middle_of_it_is_met_and_nothing_is_lost_or_doubled(
     spark: SparkSession, lake: str, tmp_path: Path, ids: int

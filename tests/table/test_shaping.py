@@ -21,6 +21,8 @@ from tests.table.test_fan_out import A, configured
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+pytestmark = pytest.mark.usefixtures("as_on_a_cluster")
+
 
 def rows_of(spark: SparkSession, records: dict[str, list[dict[str, Any]]]) -> DataFrame:
     values = [(table, n, json.dumps(record), None) for table, some in records.items() for n, record in enumerate(some)]

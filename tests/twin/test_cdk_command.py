@@ -156,6 +156,7 @@ BOOTSTRAP = ("bootstrap", f"aws://123456789012/{REGION}")
 DEPLOY = ("deploy", "--method", "direct", "--require-approval", "never")
 
 
+@pytest.mark.deep
 @pytest.mark.jvm
 def test_a_first_deploy_that_fails_is_mended_examined_carries_a_probe_to_its_row_and_is_removed(
     cdk: Path, endpoint: str, tmp_path: Path

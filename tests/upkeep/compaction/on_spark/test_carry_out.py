@@ -89,6 +89,7 @@ def test_rewrite_makes_the_declared_number_of_files_in_each_partition(small: Sma
     assert small.compact(service=service).plan.tasks == ()
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("column", "type_"),
     [

@@ -36,6 +36,7 @@ def ended(small: SmallLake, point: str, service: str) -> None:
 WAYS = {"optimize": "", "rewrite": 'compaction = { way = "rewrite", files = 1 }'}
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("way", "point"),
     [*(("optimize", point) for point in IN_PROCESS), *((way, "while files are written") for way in WAYS)],
@@ -55,6 +56,7 @@ def test_killed_it_loses_nothing_and_the_next_run_goes_on(small: SmallLake, way:
     assert (len(small.files()), small.rows()) == (2, before)
 
 
+@pytest.mark.deep
 def test_killed_while_it_deletes_it_loses_nothing_and_the_next_run_goes_on(small: SmallLake) -> None:
     small.fill(files=300)
     before = small.rows()

@@ -73,6 +73,7 @@ def test_on_s3_too_the_files_that_a_vacuum_deleted_are_counted(spark: SparkSessi
     assert (cared.vacuum, cared.files_deleted) == ("full", 1)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("kind", ["lite", "full"])
 def test_time_travel_works_inside_the_declared_window_and_outside_the_error_says_so(
     small: SmallLake, kind: str
@@ -89,6 +90,7 @@ def test_time_travel_works_inside_the_declared_window_and_outside_the_error_says
     assert small.maintain(vacuum=kind).tables[0].cared is not None
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("off", [-1, 1], ids=["ahead", "behind"])
 def test_a_writer_whose_clock_is_an_hour_off_costs_no_row_and_no_version_inside_the_window(
     small: SmallLake, off: int
@@ -136,6 +138,7 @@ def test_a_longer_promise_is_written_into_the_table_and_kept(small: SmallLake) -
     assert small.version() == version, "what the table says already is not said again"
 
 
+@pytest.mark.deep
 def test_a_log_that_lost_what_came_after_the_last_vacuum_is_vacuumed_by_its_files(small: SmallLake) -> None:
     old_and_new_versions(small)
     small.maintain(vacuum="lite")
@@ -254,6 +257,7 @@ name = "alpha"
 """
 
 
+@pytest.mark.deep
 def test_the_table_of_a_vault_loses_old_rows_and_small_files(small: SmallLake, tmp_path: Path) -> None:
     small.fill(files=1)
     service, today, vault = small.declare(VAULT.format(tmp_path)), datetime.now(UTC).date(), tmp_path / "vault/values"

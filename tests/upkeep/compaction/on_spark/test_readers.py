@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from pyspark.sql import DataFrame
 
 from tests.upkeep.compaction.on_spark.lake import SmallLake
@@ -58,6 +59,7 @@ def vacuum(small: SmallLake) -> None:
     assert len(list((small.folder / "alpha").glob("*.parquet"))) == len(small.files())
 
 
+@pytest.mark.deep
 def test_a_reader_sees_no_row_again(small: SmallLake, tmp_path: Path) -> None:
     """Neither a stream of the table nor one of its change feed."""
     sql = "TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')"

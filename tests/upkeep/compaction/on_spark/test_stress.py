@@ -8,6 +8,8 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+import pytest
+
 from forebay.upkeep.compaction.events import CompactionEnded
 from tests.upkeep.compaction.on_spark.ingesting import MERGES, OLD_ROWS, ROWS
 from tests.upkeep.compaction.on_spark.lake import SmallLake
@@ -17,6 +19,7 @@ BATCHES = 30
 WAYS = ('compaction = { way = "rewrite", files = 1 }', "")
 
 
+@pytest.mark.deep
 def test_appends_merges_and_compactions_lose_nothing(small: SmallLake) -> None:
     old = small.spark.range(0, OLD_ROWS, 1, 4).selectExpr("id", "id % 7 v", "id % 2 part")
     small.append(old, by="part")
