@@ -23,7 +23,8 @@ __all__ = ["uncounted"]
 MOST_JOBS, MOST_PROCESSES, TOTAL_JOBS = 70, 8, 2_200
 """Of a test without the mark `deep`; and of all of them together."""
 FEWEST_JOBS = 6
-"""A `deep` test runs at least as many, starts a process, or works with drivers of its own."""
+"""A `deep` test runs at least as many, starts a process, or works with drivers of its own. One that runs for many parameters is
+deep for all of them together."""
 OWN_DRIVERS = "start_driver"
 HEAVY = ("python", "java", "spark", "forebay", "node", "cdk")
 
@@ -41,7 +42,7 @@ class Meter:
     """Counts in this process. A session that was replaced begins at 0 again, so what it ran is added up."""
 
     def __init__(self) -> None:
-        self.processes, self.earlier, self.last, self.context = 0, 0, 0, 0
+        self.processes, self.earlier, self.last = 0, 0, 0
         self.not_counted = Cost()
         sys.addaudithook(self.notice)
 
@@ -55,9 +56,10 @@ class Meter:
     def jobs(self) -> int:
         context = _context()
         if context is not None:
-            if id(context) != self.context:
-                self.earlier, self.context = self.earlier + self.last, id(context)
-            self.last = int(context._jsc.sc().dagScheduler().numTotalJobs())
+            count = int(context._jsc.sc().dagScheduler().numTotalJobs())
+            if count < self.last:
+                self.earlier += self.last
+            self.last = count
         return self.earlier + self.last
 
 
@@ -105,7 +107,8 @@ def problem_of(item: Any, cost: Cost) -> str | None:
     told = f"{item.nodeid} ran {cost.jobs} Spark jobs and started {cost.processes} processes"
     if not is_deep(item) and (cost.jobs > MOST_JOBS or cost.processes > MOST_PROCESSES):
         return f"{told}; mark it `deep`, or make it cheaper (at most {MOST_JOBS} and {MOST_PROCESSES}: tests/cost.py)"
-    if is_deep(item) and cost.jobs < FEWEST_JOBS and not cost.processes and OWN_DRIVERS not in item.fixturenames:
+    many = hasattr(item, "callspec") or OWN_DRIVERS in item.fixturenames
+    if is_deep(item) and cost.jobs < FEWEST_JOBS and not cost.processes and not many:
         return f"{told}; it is too cheap for the mark `deep` (tests/cost.py)"
     if item.nodeid.partition("[")[0] in PROVING and not cost.jobs and item.funcargs.keys() & {"spark", "told"}:
         return f"{told}; tests/promises.py names it as a proof, which needs a real Spark job"
