@@ -24,7 +24,7 @@ MOST_JOBS, MOST_PROCESSES, TOTAL_JOBS = 70, 8, 2_200
 """Of a test without the mark `deep`; and of all of them together."""
 FEWEST_JOBS = 6
 """A `deep` test runs at least as many, starts a process, or works with drivers of its own. One that runs for many parameters is
-deep for all of them together."""
+deep for all of them together, and a file whose tests build on each other is deep as a whole."""
 OWN_DRIVERS = "start_driver"
 HEAVY = ("python", "java", "spark", "forebay", "node", "cdk")
 
@@ -108,7 +108,8 @@ def problem_of(item: Any, cost: Cost) -> str | None:
     if not is_deep(item) and (cost.jobs > MOST_JOBS or cost.processes > MOST_PROCESSES):
         return f"{told}; mark it `deep`, or make it cheaper (at most {MOST_JOBS} and {MOST_PROCESSES}: tests/cost.py)"
     many = hasattr(item, "callspec") or OWN_DRIVERS in item.fixturenames
-    if is_deep(item) and cost.jobs < FEWEST_JOBS and not cost.processes and not many:
+    marked = any(mark.name == "deep" for mark in item.own_markers)
+    if marked and cost.jobs < FEWEST_JOBS and not cost.processes and not many:
         return f"{told}; it is too cheap for the mark `deep` (tests/cost.py)"
     if item.nodeid.partition("[")[0] in PROVING and not cost.jobs and item.funcargs.keys() & {"spark", "told"}:
         return f"{told}; tests/promises.py names it as a proof, which needs a real Spark job"

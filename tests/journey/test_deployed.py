@@ -20,7 +20,7 @@ from forebay_local.twin.policy import USED
 from forebay_local.twin.twin import Twin
 from tests.journey.story import event, lines
 
-pytestmark = pytest.mark.jvm
+pytestmark = [pytest.mark.jvm, pytest.mark.deep]
 
 
 FILES = 20
@@ -49,7 +49,6 @@ def impatient(twin: Twin) -> None:
     glue.update_job(JobName=job, JobUpdate=update)
 
 
-@pytest.mark.deep
 def test_many_waiting_files_wake_the_job_that_makes_them_rows_and_ends(twin: Twin) -> None:
     job = f"{twin.stack}-ingest"
     for number in range(FILES):
@@ -72,7 +71,6 @@ def test_many_waiting_files_wake_the_job_that_makes_them_rows_and_ends(twin: Twi
     assert fire(twin.client, "start-ingest") == "nothing waits"
 
 
-@pytest.mark.deep
 def test_a_deploy_replaces_the_running_code_and_loses_no_batch(twin: Twin) -> None:
     glue, job, lake = twin.client("glue"), f"{twin.stack}-ingest", LakeView(f"s3://{twin.lake_bucket}")
     before = accounts(lake).rows.get("alpha", 0)
@@ -106,7 +104,6 @@ def test_a_deploy_replaces_the_running_code_and_loses_no_batch(twin: Twin) -> No
     assert sums.rows["alpha"] == before + 25
 
 
-@pytest.mark.deep
 def test_the_clock_wakes_the_planner_whose_job_makes_many_files_few(twin: Twin) -> None:
     glue, s3, job = twin.client("glue"), twin.client("s3"), f"{twin.stack}-compact"
     lake, health = LakeView(f"s3://{twin.lake_bucket}"), "_forebay/health/alpha.json"
@@ -133,7 +130,6 @@ def test_the_clock_wakes_the_planner_whose_job_makes_many_files_few(twin: Twin) 
     assert fire(twin.client, "plan-compaction") == "no table needs it"
 
 
-@pytest.mark.deep
 def test_the_clock_wakes_maintenance_which_tells_how_it_went(twin: Twin) -> None:
     job = f"{twin.stack}-maintain"
     assert fire(twin.client, "vacuum")["JobRunId"] == runs(twin, job)[0]["Id"]
@@ -141,7 +137,6 @@ def test_the_clock_wakes_maintenance_which_tells_how_it_went(twin: Twin) -> None
     assert done["JobRunState"] == "SUCCEEDED", done.get("ErrorMessage")
 
 
-@pytest.mark.deep
 def test_a_file_that_s3_told_nobody_of_is_found_announced_and_loaded(twin: Twin) -> None:
     s3, sqs, job = twin.client("s3"), twin.client("sqs"), f"{twin.stack}-reconcile"
     before = accounts(LakeView(f"s3://{twin.lake_bucket}"))

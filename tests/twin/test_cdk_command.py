@@ -25,6 +25,8 @@ from forebay_local.twin.fire import fire
 from forebay_local.twin.twin import REGION
 from tests.journey.story import event, lines
 
+pytestmark = pytest.mark.deep
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -156,7 +158,6 @@ BOOTSTRAP = ("bootstrap", f"aws://123456789012/{REGION}")
 DEPLOY = ("deploy", "--method", "direct", "--require-approval", "never")
 
 
-@pytest.mark.deep
 @pytest.mark.jvm
 def test_a_first_deploy_that_fails_is_mended_examined_carries_a_probe_to_its_row_and_is_removed(
     cdk: Path, endpoint: str, tmp_path: Path
