@@ -47,6 +47,8 @@ from infra.vault import Vault
 
 __all__ = ["Forebay", "tags_of"]
 
+ACCESS_LOGS_BY_POLICY = "@aws-cdk/aws-s3:serverAccessLogsUseBucketPolicy"
+
 
 @dataclass(frozen=True)
 class Jobs:
@@ -63,7 +65,10 @@ def tags_of(settings: Settings) -> dict[str, str]:
 
 
 class Forebay(Construct):
-    """One service. Without `service` the declarations are those that the settings name. Everything gets `tags`."""
+    """One service. Without `service` the declarations are those that the settings name. Everything gets `tags`.
+
+    It sets the one CDK flag that its buckets need, for itself alone: their owner is enforced, so S3 cannot deliver access logs
+    by ACL, which is the default of an app without flags."""
 
     def __init__(
         self,
@@ -75,6 +80,7 @@ class Forebay(Construct):
         tags: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(scope, construct_id)
+        self.node.set_context(ACCESS_LOGS_BY_POLICY, True)
         if settings.existing_roles:
             adopt_roles(self, settings)
         on = self.foundation = self._foundation(settings, service or declared(settings.service))

@@ -15,7 +15,6 @@ from aws_cdk import aws_s3 as s3
 from forebay.errors import InvalidConfiguration
 from infra.forebay import Forebay
 from infra.settings import Settings
-from tests.infra.synthesized import FLAGS
 
 pytestmark = pytest.mark.xdist_group("cdk")
 
@@ -38,9 +37,9 @@ NAMED_BY = {
 
 @pytest.fixture(scope="module")
 def template(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """A stack with a bucket of its own and two services."""
+    """A stack with a bucket of its own and two services, in an app without any of our CDK flags."""
     outdir = tmp_path_factory.mktemp("own")
-    app = cdk.App(outdir=str(outdir), context=FLAGS, analytics_reporting=False)
+    app = cdk.App(outdir=str(outdir), analytics_reporting=False)
     stack = cdk.Stack(app, "studio")
     s3.Bucket(stack, "Mine")
     games = Forebay(stack, "Games", settings=Settings(env="prod", prefix="games"))
