@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from forebay.content.limits import Limits
@@ -74,6 +77,30 @@ def test_of_what_is_no_document_no_text_is_kept(name: str, text: str) -> None:
     ]
     assert {row.value for row in treated.refused} <= {NOT_KEPT}
     assert treated.files["a.json" if name == "a.json" else "a.csv"].outcome == plain.files[name].outcome
+
+
+def parquet_of(records: list[dict[str, Any]]) -> bytes:
+    buffer = io.BytesIO()
+    pq.write_table(pa.Table.from_pylist(records), buffer)
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("lines.json", b'{"n":"a","email":"%s"}\n{"n":"b"}\n'),
+        ("last.json", b'{"n":"b"}\n{"n":"a","email":"%s"}\n\n  '),
+        ("array.json", b'[{"n":"a","email":"%s"} ,\n {"n":"b\\\\"}\n]\n'),
+        ("rows.csv", b"n,email\na,%s\nb\\,%s\n"),
+        ("rows.parquet", parquet_of([{"n": "a", "email": SECRET}, {"n": "b\\", "email": SECRET}])),
+    ],
+)
+def test_a_dropped_field_may_be_the_last_of_any_record(name: str, content: bytes) -> None:
+    content = content.replace(b"%s", SECRET.encode())
+    forms = Forms(forms=(Form(personal=(PersonalField(("email",), "dropped"),)),))
+    reading = read({name: content}, forms=forms)
+    assert sorted(json.loads(row.value)["n"][:1] for row in reading.documents) == ["a", "b"]
+    assert SECRET not in repr(reading)
 
 
 def test_an_element_of_an_array_is_treated_and_so_is_what_it_keeps_of_its_record() -> None:

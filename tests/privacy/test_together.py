@@ -74,7 +74,24 @@ odd = st.sampled_from(
 )  # fmt: skip
 
 
-@given(st.lists(texts_of_documents | damaged | odd, max_size=12), personal_fields, st.sampled_from([1, 40, 1 << 20]))
+dropped_last = st.builds(
+    lambda value, key, last, between, blanks: (
+        json.dumps({**value, key: last}, separators=between, ensure_ascii=False) + blanks
+    ),
+    documents,
+    st.sampled_from(["email", "ip", "Email"]),
+    st.sampled_from(["x@y.org", 1, None, "a\\b", {}]),
+    separators,
+    st.sampled_from(["", "\n", "\r\n", "   ", "\n\n\t"]),
+)
+"""A block of them ends in blanks, behind a field that may be dropped."""
+
+
+@given(
+    st.lists(texts_of_documents | damaged | odd | dropped_last, max_size=12),
+    personal_fields | st.just(fields(email="dropped", ip="dropped")),
+    st.sampled_from([1, 40, 1 << 20]),
+)
 def test_each_record_comes_to_what_it_comes_to_alone(
     texts: list[str], personal: tuple[PersonalField, ...], block_bytes: int
 ) -> None:
@@ -132,6 +149,23 @@ def test_what_cannot_be_told_so_is_left_to_the_walk(text: str) -> None:
 def test_of_a_dropped_member_no_comma_stays(text: str, left: str) -> None:
     ((treated, _),) = together([text], fields(email="dropped", ip="dropped"))
     assert treated == left
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        ['{"game":"a","email":"x"}\n'],
+        ['{"game":"a","email":"x"}\n', '{"game":"b"}\n'],
+        ['{"game":"a","email":"x"}\r\n   '],
+        ['{"game":"a","email":"x"}', r'{"game":"b\\"}'],
+        ['{"game":"a","email":"x"}', '{"game":"b"'],
+        ['{"email":"x"} ', " "],
+    ],
+)
+def test_a_dropped_field_may_end_the_last_text_of_a_block(texts: list[str]) -> None:
+    personal = fields(email="dropped")
+    found = [(pairs_of(text), original) for text, original in together(texts, personal)]
+    assert found == [(pairs_of(text), original) for text, original in (alone(one, personal) for one in texts)]
 
 
 def test_one_that_is_no_json_costs_the_others_nothing() -> None:

@@ -152,7 +152,8 @@ def _dropped_with_their_commas(seen: Texts, members: Members) -> tuple[Any, Any]
         return starts, ends
     keys, behind = members.keys[dropped], seen.past_blanks(ends[dropped])
     before, is_last = seen.before_blanks(keys), seen.text[behind] != COMMA
-    next_key = np.where(is_last, -1, seen.past_blanks(np.minimum(behind + 1, len(seen.text) - 1)))
+    next_key = np.full(len(keys), -1)
+    next_key[~is_last] = seen.past_blanks(behind[~is_last] + 1)
     beside_next = next_key == np.append(keys[1:], -1)
     while (more := beside_next & np.append(is_last[1:], False) & ~is_last).any():
         is_last |= more
