@@ -43,6 +43,7 @@ __all__ = [
     "remember_code",
     "remember_reconcile",
     "see_alarms",
+    "see_batches",
     "send_messages",
     "take_messages",
     "use_key",
@@ -170,6 +171,13 @@ def _write(
 def read_ledger_log(role: iam.IGrantable, lake: Lake) -> None:
     allow(role, "ReadLedgerLog", ["s3:GetObject"], [lake.arn_of(f"{LEDGER}/_delta_log/_last_checkpoint")])
     _tell_missing_from_forbidden(role, "LedgerLog", lake.bucket.bucket_arn)
+
+
+def see_batches(role: iam.IGrantable, lake: Lake) -> None:
+    """Which commits of the ledger are batches' only they themselves say."""
+    read_ledger_log(role, lake)
+    commits = [lake.arn_of(f"{LEDGER}/_delta_log/*.json")]
+    allow(role, "SeeBatches", ["s3:GetObject"], commits, because="commits are numbered as they come")
 
 
 def read_tables(role: iam.IGrantable, lake: Lake) -> None:

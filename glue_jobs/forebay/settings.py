@@ -31,6 +31,7 @@ from forebay.lake.layout import CHECKPOINT
 from forebay.refusal import problems_of
 
 __all__ = [
+    "IGNORE_ARGUMENTS",
     "CompactSettings",
     "IngestSettings",
     "JobSettings",
@@ -40,6 +41,8 @@ __all__ = [
 ]
 
 
+IGNORE_ARGUMENTS = "ignore_arguments"
+"""Names of arguments to pass over, commas between. A run that goes back to this code gets those of later code, too."""
 AS_MISSPELT = 0.75
 """How like one of ours a name must be to be taken for it, by difflib. `metrics` and `enable_metrics` come to 0.67."""
 
@@ -97,7 +100,11 @@ class JobSettings(BaseModel):
         problems: list[Problem] = []
         values: dict[str, str | bool] = {}
         strange: list[str] = []
-        for name, value in _pairs(argv, cls):
+        pairs = list(_pairs(argv, cls))
+        ignored = {IGNORE_ARGUMENTS, *_ignored(pairs)}
+        for name, value in pairs:
+            if name in ignored:
+                continue
             if name in cls.model_fields:
                 if value is None:
                     problems.append(Problem(f"--{name}", "has no value", f"{cls.model_fields[name].description}"))
@@ -131,6 +138,11 @@ def _pairs(argv: Sequence[str], cls: type[JobSettings]) -> Iterator[tuple[str, s
         else:
             flag = name in cls.model_fields and cls.model_fields[name].annotation is bool
             yield name, True if flag else None
+
+
+def _ignored(pairs: Sequence[tuple[str, str | bool | None]]) -> list[str]:
+    said = [str(value) for name, value in pairs if name == IGNORE_ARGUMENTS]
+    return [name.replace("-", "_") for name in names_in(",".join(said))]
 
 
 class IngestSettings(JobSettings):

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from aws_cdk import aws_lambda as lam
 
+from forebay.settings import IngestSettings
 from infra import grants
 from infra.alarm_topic import runbook_of
 from infra.clocked import tables_that_wait
@@ -23,6 +24,10 @@ __all__ = [
     "status_page",
 ]
 
+DRAIN_MINUTES = int(IngestSettings.model_fields["drain_cap_s"].default) // 60
+SPARE_MINUTES = 30
+"""For a drain to start, and to finish the batch and the merge that it is at when its time is over."""
+
 
 def start_ingest(functions: Functions, on: Foundation, ingest: Job) -> lam.Function:
     """Starts the ingest job if it should run and does not."""
@@ -38,6 +43,7 @@ def start_ingest(functions: Functions, on: Foundation, ingest: Job) -> lam.Funct
         ALARM_TOPIC=on.alarms_to.topic_arn,
         STAY_ON_AT_PERCENT=str(settings.stay_on_at_percent),
         LEAVE_AFTER_MINUTES=str(settings.leave_after_minutes),
+        DRAIN_MINUTES_AT_MOST=str(DRAIN_MINUTES + SPARE_MINUTES),
     )
     grants.count_messages(function, on.landing.queue)
     on.engine.may_keep_running(function, "StartIngest", ingest)
@@ -45,8 +51,7 @@ def start_ingest(functions: Functions, on: Foundation, ingest: Job) -> lam.Funct
     grants.remember_code(function, lake)
     grants.publish_messages(function, on.alarms_to.topic_arn)
     grants.use_key(function, "ReadWriteAndTell", on.keys.data)
-    if settings.mode == "auto":
-        grants.read_ledger_log(function, lake)
+    grants.see_batches(function, lake)
     return function
 
 

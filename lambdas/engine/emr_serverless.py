@@ -78,10 +78,11 @@ class EmrServerless:
             }
         }
 
-    def start_job_run(self, JobName: str, Arguments: dict[str, str] | None = None) -> dict[str, str]:  # noqa: N803
+    def start_job_run(self, JobName: str, Arguments: dict[str, str] | None = None, **workers: Any) -> dict[str, str]:  # noqa: N803
+        """`workers` are a run's own `WorkerType` and `NumberOfWorkers`, and its `Timeout`, as Glue takes them."""
         if self._runs(JobName, states=list(AT_WORK)):
             raise self.exceptions.ConcurrentRunsExceededException(JobName)
-        asked = submission(self.get_job(JobName=JobName)["Job"], Arguments or {})
+        asked = submission({**self.get_job(JobName=JobName)["Job"], **workers}, Arguments or {})
         where = {"applicationId": self._application, "clientToken": uuid.uuid4().hex}
         return {"JobRunId": self._emr.start_job_run(**where, **asked)["jobRunId"]}
 

@@ -2,27 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from lambdas.start_ingest.last_good import WENT_BACK, Code, breaks, code_of, last_good, proven, remember
+from lambdas.start_ingest.last_good import (
+    WENT_BACK,
+    breaks,
+    definition_of,
+    last_good,
+    proven,
+    remember,
+    request,
+    stays,
+)
 
-__all__ = ["code_for"]
+__all__ = ["Code", "code_for"]
+
+
+@dataclass(frozen=True)
+class Code:
+    """What the next run is asked for: nothing for the job's own code. `stays` is what cannot go back; `is_first` run that does."""
+
+    request: dict[str, Any] = field(default_factory=dict)
+    stays: tuple[str, ...] = ()
+    is_first: bool = False
 
 
 def code_for(
-    runs: Sequence[dict[str, Any]], job: dict[str, Any], *, s3: Any, checkpoint: str, now: datetime
-) -> tuple[Code, bool]:
-    """Arguments, none for the job's own code; and whether this is the first run to go back. Code that proved itself is kept."""
-    mine = code_of(job)
-    if proven(runs, job, now):
-        if last_good(s3, checkpoint) != mine:
-            remember(s3, checkpoint, mine)
-        return {}, False
-    if not breaks(runs, job, now):
-        return {}, False
-    good = last_good(s3, checkpoint)
-    if not good or good == mine:
-        return {}, False
-    return good, WENT_BACK not in runs[0].get("Arguments", {})
+    runs: Sequence[dict[str, Any]],
+    job: dict[str, Any],
+    *,
+    s3: Any,
+    checkpoint: str,
+    batch_since: Callable[[datetime], bool],
+) -> Code:
+    """Code that proved itself is remembered."""
+    mine, good = definition_of(job), last_good(s3, checkpoint)
+    if good == mine:
+        return Code()
+    if proven(runs, job, batch_since):
+        remember(s3, checkpoint, mine)
+        return Code()
+    if not good or not breaks(runs, job):
+        return Code()
+    return Code(request(good, mine), tuple(stays(good, mine)), WENT_BACK not in runs[0].get("Arguments", {}))

@@ -1,70 +1,91 @@
-"""The code that ran well, to go back to when what was deployed does not run. Data in, an answer out; kept in a small object.
+"""The definition of the job that ran well, to go back to when what was deployed does not run. Data in, an answer out; kept in
+a small object.
 
-A run takes its code from arguments. Glue prefers `--scriptLocation` to the job's own script. So a rollback concerns single
-runs: the job's definition stays as CloudFormation made it, and the next deploy is tried like any other.
+A run takes its arguments and its workers from what starts it. Glue prefers `--scriptLocation` to the job's own script. So a
+rollback concerns single runs: the job's definition stays as CloudFormation made it, and the next deploy is tried like any
+other. No run can choose its Glue version or role, or be rid of an argument of the job's; `stays` says what differs there.
 https://docs.aws.amazon.com/glue/latest/dg/aws-glue-programming-etl-glue-arguments.html
+https://docs.aws.amazon.com/glue/latest/webapi/API_StartJobRun.html
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
-from datetime import datetime, timedelta
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import datetime
 from typing import Any
 
 from lambdas.places import place_of
 
-__all__ = ["WENT_BACK", "Code", "breaks", "code_of", "last_good", "proven", "remember"]
+__all__ = ["WENT_BACK", "Definition", "breaks", "definition_of", "last_good", "proven", "remember", "request", "stays"]
 
-CODE = ("--extra-py-files", "--extra-jars", "--extra-files", "--service", "--conf", "--additional-python-modules")
 WENT_BACK = "--scriptLocation"
 """A run with this argument is one with code of before."""
-PROVEN_AFTER = timedelta(minutes=15)
+IGNORE = "--ignore_arguments"
+"""What `forebay.settings` passes over because of this."""
+OF_A_RUN = ("WorkerType", "NumberOfWorkers")
+OF_THE_JOB = ("GlueVersion", "Role")
 FAILURES = 2
+FAILED = ("FAILED", "ERROR", "TIMEOUT")
 NAME = "last-good.json"
 
 Run = dict[str, Any]
-Code = dict[str, str]
+Definition = dict[str, Any]
 
 
-def code_of(job: dict[str, Any]) -> Code:
-    given = job.get("DefaultArguments", {})
-    return {WENT_BACK: job["Command"]["ScriptLocation"], **{name: given[name] for name in CODE if name in given}}
+def definition_of(job: dict[str, Any]) -> Definition:
+    arguments = {**job.get("DefaultArguments", {}), WENT_BACK: job["Command"]["ScriptLocation"]}
+    return {"Arguments": arguments, **{name: job[name] for name in (*OF_A_RUN, *OF_THE_JOB) if name in job}}
 
 
-def proven(runs: Sequence[Run], job: dict[str, Any], now: datetime) -> bool:
-    """Whether a run of the job as it is now has ended well, or has been at work for a while."""
-    return any(_ran_well(run, now) for run in _of_now(runs, job))
+def request(good: Definition, now: Definition) -> dict[str, Any]:
+    """What a run is asked for, so that it is as `good` says. Its code ignores the arguments that came later."""
+    later = ",".join(name.lstrip("-") for name in _later(good, now))
+    arguments = {**good["Arguments"], **({IGNORE: later} if later else {})}
+    return {"Arguments": arguments, **{name: good[name] for name in OF_A_RUN if name in good}}
 
 
-def breaks(runs: Sequence[Run], job: dict[str, Any], now: datetime) -> bool:
-    """Whether the job as it is now has failed at once, time and again, and never ran well."""
-    own = list(_of_now(runs, job))
-    return (
-        len(own) >= FAILURES
-        and all(run["JobRunState"] in ("FAILED", "ERROR") for run in own)
-        and not proven(own, job, now)
+def stays(good: Definition, now: Definition) -> list[str]:
+    """What such a run has of the new definition all the same."""
+    of_job = [f"{name} {now[name]}" for name in OF_THE_JOB if name in good and now.get(name) != good[name]]
+    return [*of_job, *(f"the argument {name}" for name in _later(good, now))]
+
+
+def proven(runs: Sequence[Run], job: dict[str, Any], batch_since: Callable[[datetime], bool]) -> bool:
+    """Whether a run of the job as it is now has ended well, or is at work and has committed a batch. `batch_since` says
+    whether there is one since a moment."""
+    return any(
+        run["JobRunState"] == "SUCCEEDED" or (run["JobRunState"] == "RUNNING" and batch_since(run["StartedOn"]))
+        for run in _of_now(runs, job)
     )
 
 
-def last_good(s3: Any, checkpoint: str) -> Code:
+def breaks(runs: Sequence[Run], job: dict[str, Any]) -> bool:
+    """Whether the job as it is now has failed time and again, and done nothing else."""
+    own = list(_of_now(runs, job))
+    return len(own) >= FAILURES and all(run["JobRunState"] in FAILED for run in own)
+
+
+def last_good(s3: Any, checkpoint: str) -> Definition:
+    """Empty where none is known. Arguments alone are how it was kept once."""
     try:
         found = json.load(s3.get_object(**place_of(checkpoint, NAME))["Body"])
     except (s3.exceptions.NoSuchKey, ValueError):
         return {}
-    return found if isinstance(found, dict) else {}
+    if not isinstance(found, dict):
+        return {}
+    return found if "Arguments" in found or not found else {"Arguments": found}
 
 
-def remember(s3: Any, checkpoint: str, code: Code) -> None:
-    s3.put_object(**place_of(checkpoint, NAME), Body=json.dumps(code).encode())
+def remember(s3: Any, checkpoint: str, definition: Definition) -> None:
+    s3.put_object(**place_of(checkpoint, NAME), Body=json.dumps(definition).encode())
+
+
+def _later(good: Definition, now: Definition) -> Iterator[str]:
+    return (name for name in now["Arguments"] if name not in good["Arguments"])
 
 
 def _of_now(runs: Iterable[Run], job: dict[str, Any]) -> Iterable[Run]:
     return (
         run for run in runs if run["StartedOn"] >= job["LastModifiedOn"] and WENT_BACK not in run.get("Arguments", {})
     )
-
-
-def _ran_well(run: Run, now: datetime) -> bool:
-    lasted = (run.get("CompletedOn") or now) - run["StartedOn"]
-    return bool(run["JobRunState"] == "SUCCEEDED" or lasted >= PROVEN_AFTER)

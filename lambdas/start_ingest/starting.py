@@ -5,11 +5,14 @@ Run twice at once it starts one: the job allows no second run."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from lambdas.messages import send_message
+from lambdas.publish_freshness.ledger_log import batch_since
 from lambdas.publish_freshness.measuring import counts
 from lambdas.start_ingest.code import code_for
 from lambdas.start_ingest.ending import ask_to_stop, idle, outdated
@@ -30,6 +33,7 @@ class Settings:
     engine: str = "glue"
     stay_on_at_percent: int = 50
     leave_after_minutes: int = 30
+    drain_minutes_at_most: int = 90
 
 
 def start(settings: Settings, *, glue: Any, sqs: Any, s3: Any, sns: Any, now: datetime) -> str:
@@ -38,7 +42,9 @@ def start(settings: Settings, *, glue: Any, sqs: Any, s3: Any, sns: Any, now: da
     if outdated(runs, job):
         ask_to_stop(s3, settings.checkpoint)
         return "the job changed since its run began: the run was asked to stop after its batch"
-    code, went_back = code_for(runs, job, s3=s3, checkpoint=settings.checkpoint, now=now)
+    code = code_for(
+        runs, job, s3=s3, checkpoint=settings.checkpoint, batch_since=partial(batch_since, s3, settings.lake)
+    )
     waiting, held = counts(sqs, settings.queue_url)
     quiet = settings.mode == "auto" and not waiting + held
     if quiet and idle(runs, s3, settings.lake, now=now, minutes=settings.leave_after_minutes):
@@ -49,16 +55,26 @@ def start(settings: Settings, *, glue: Any, sqs: Any, s3: Any, sns: Any, now: da
     if settings.mode != "continuous" and not waiting:
         return "nothing waits"
     stays = settings.mode == "auto" and busy_percent(runs, now) >= settings.stay_on_at_percent
-    drain = {"--drain": "true"} if settings.mode != "continuous" and not stays else {}
+    drains = settings.mode != "continuous" and not stays
     try:
-        glue.start_job_run(JobName=settings.job, **({"Arguments": code | drain} if code | drain else {}))
+        glue.start_job_run(JobName=settings.job, **asked_for(code.request, drains, settings))
     except glue.exceptions.ConcurrentRunsExceededException:
         return "it runs already"
-    if went_back:
-        tell(settings, sns)
-    return ("started, to stay on" if stays else "started") + (" with the code of before" if code else "")
+    if code.is_first:
+        tell(settings, code.stays, sns)
+    return ("started, to stay on" if stays else "started") + (" with the code of before" if code.request else "")
 
 
-def tell(settings: Settings, sns: Any) -> None:
+def asked_for(code: dict[str, Any], drains: bool, settings: Settings) -> dict[str, Any]:
+    """A drain ends by itself. One that hangs is ended, so that the next one works on; a run that stays on has no end."""
+    if not drains:
+        return code
+    arguments = {**code.get("Arguments", {}), "--drain": "true"}
+    return {**code, "Arguments": arguments, "Timeout": settings.drain_minutes_at_most}
+
+
+def tell(settings: Settings, stays: Sequence[str], sns: Any) -> None:
     text = f"What was deployed fails at once: {settings.job} runs with the code of before. Mend it and deploy."
+    if stays:
+        text += f"\nThese stay as they were deployed, because no run can choose them: {', '.join(stays)}."
     send_message(sns, settings.alarm_topic, f"forebay: {settings.job} went back", text)

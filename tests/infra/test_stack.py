@@ -182,7 +182,11 @@ def test_each_function_may_do_what_it_does_and_no_more(made: Synthesized) -> Non
         "glue:GetJobRuns": {"glue:job/forebay-dev-ingest"},
         "glue:GetJob": {"glue:job/forebay-dev-ingest"},
         "s3:PutObject": {f"Lake/_forebay/checkpoints/ingest/{name}" for name in ("stop", "last-good.json")},
-        "s3:GetObject": {"Lake/_forebay/checkpoints/ingest/last-good.json"},
+        "s3:GetObject": {
+            "Lake/_forebay/checkpoints/ingest/last-good.json",
+            "Lake/_forebay/ledger/_delta_log/*.json",
+            "Lake/_forebay/ledger/_delta_log/_last_checkpoint",
+        },
         "s3:ListBucket": {"Lake"},
         "sns:Publish": {"AlarmTopic"},
         "kms:Decrypt": {"KeysData"},

@@ -206,6 +206,14 @@ def test_a_run_with_code_of_before_is_known_as_one_and_runs_that_code() -> None:
     assert list(found["Arguments"]) == ["--scriptLocation"]
 
 
+def test_a_run_may_have_workers_and_an_end_of_its_own() -> None:
+    engine, emr = jobs(definitions=(definition(),))
+    engine.start_job_run(JobName="ingest", WorkerType="G.2X", NumberOfWorkers=2, Timeout=90)
+    assert conf_of(emr.started[0])["spark.driver.cores"] == "8"
+    assert conf_of(emr.started[0])["spark.dynamicAllocation.maxExecutors"] == "1"
+    assert emr.started[0]["executionTimeoutMinutes"] == 90
+
+
 def test_a_deploy_that_changes_the_job_is_seen_by_its_time() -> None:
     job = jobs()[0].get_job(JobName="ingest")["Job"]
     assert job["LastModifiedOn"] == NOW - timedelta(days=60)

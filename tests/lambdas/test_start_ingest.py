@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from forebay.lake.stop import NAME
-from forebay.settings import IngestSettings
-from lambdas.start_ingest.last_good import WENT_BACK
+from forebay.settings import IGNORE_ARGUMENTS, IngestSettings
+from lambdas.start_ingest.last_good import IGNORE, WENT_BACK
 from lambdas.start_ingest.starting import Settings
 from lambdas.start_ingest.starting import start as start_ingest
 from lambdas.start_ingest.stay_on import busy_percent
@@ -22,11 +22,16 @@ from lambdas.start_ingest.why_not import why_not
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
 CHECKPOINT = "s3://lake/_forebay/checkpoints/ingest"
 GOOD = f"{CHECKPOINT}/last-good.json"
+NEWEST = f"s3://lake/_forebay/ledger/_delta_log/{7:020}.json"
 DRAIN = Settings(
     job="ingest", queue_url="q", mode="drain", checkpoint=CHECKPOINT, lake="s3://lake", alarm_topic="arn:topic"
 )
 CONTINUOUS = replace(DRAIN, mode="continuous")
 AUTO = replace(DRAIN, mode="auto")
+
+
+ABOUT = {"WorkerType": "G.1X", "NumberOfWorkers": 4, "GlueVersion": "6.0", "Role": "ingest"}
+DRAINS = {"Arguments": {"--drain": "true"}, "Timeout": 90}
 
 
 class Exceptions:
@@ -43,12 +48,13 @@ class Glue:
         self.runs = [{"JobRunState": state, "StartedOn": began, "CompletedOn": ended} for state in states]
         self.full, self.started = full, []
         self.changed, self.code = began - timedelta(minutes=1), "now"
+        self.more: dict[str, str] = {}
 
     def get_job(self, **asked: Any) -> dict[str, Any]:
         assert asked == {"JobName": "ingest"}
-        code = {"--extra-py-files": f"{self.code}.zip", "--lake": "s3://lake"}
+        arguments = {"--extra-py-files": f"{self.code}.zip", "--lake": "s3://lake", **self.more}
         command = {"ScriptLocation": f"{self.code}.py"}
-        return {"Job": {"LastModifiedOn": self.changed, "Command": command, "DefaultArguments": code}}
+        return {"Job": {"LastModifiedOn": self.changed, "Command": command, "DefaultArguments": arguments, **ABOUT}}
 
     def get_job_runs(self, **asked: Any) -> dict[str, Any]:
         assert asked == {"JobName": "ingest", "MaxResults": 50}
@@ -76,19 +82,22 @@ class S3:
         class NoSuchKey(Exception):
             pass
 
-    def __init__(self, batch_minutes_ago: float = 0) -> None:
+    def __init__(self, batch_minutes_ago: float = 0, by: str = "forebay/games/0123456789ab") -> None:
         self.put: list[str] = []
         self.kept: dict[str, bytes] = {}
-        self.newest = NOW - timedelta(minutes=batch_minutes_ago)
+        self.newest, self.by = NOW - timedelta(minutes=batch_minutes_ago), by
 
     def get_object(self, **asked: Any) -> Any:
         place = f"s3://{asked['Bucket']}/{asked['Key']}"
+        if place == NEWEST:
+            txn = {"txn": {"appId": self.by, "version": 3}} if self.by else {"commitInfo": {"operation": "OPTIMIZE"}}
+            return {"Body": io.BytesIO(json.dumps(txn, separators=(",", ":")).encode())}
         if place not in self.kept:
             raise self.exceptions.NoSuchKey
         return {"Body": io.BytesIO(self.kept[place])}
 
     def get_paginator(self, _: str) -> Any:
-        key = f"_forebay/ledger/_delta_log/{7:020}.json"
+        key = NEWEST.removeprefix("s3://lake/")
         return SimpleNamespace(paginate=lambda **_: [{"Contents": [{"Key": key, "LastModified": self.newest}]}])
 
     def put_object(self, *, Bucket: str, Key: str, Body: bytes) -> None:  # noqa: N803
@@ -107,6 +116,7 @@ class Sns:
     def publish(self, **message: Any) -> None:
         assert message["TopicArn"] == "arn:topic"
         self.sent.append(message["Subject"])
+        self.text = json.loads(message["Message"])["default"]
 
 
 def start(
@@ -133,7 +143,13 @@ def test_a_run_that_is_older_than_the_jobs_definition_is_asked_to_stop_and_the_n
 def test_a_drain_is_started_when_files_wait() -> None:
     glue = Glue("SUCCEEDED")
     assert start(DRAIN, glue=glue, sqs=Sqs(1), now=NOW) == "started"
-    assert glue.started == [{"JobName": "ingest", "Arguments": {"--drain": "true"}}]
+    assert glue.started == [{"JobName": "ingest", **DRAINS}]
+
+
+def test_a_drain_that_hangs_is_ended_some_time_after_it_should_have_stopped_by_itself() -> None:
+    glue = Glue("SUCCEEDED")
+    start(replace(DRAIN, drain_minutes_at_most=75), glue=glue, sqs=Sqs(1), now=NOW)
+    assert glue.started[0]["Timeout"] == 75
 
 
 def test_no_drain_is_started_when_nothing_waits() -> None:
@@ -215,7 +231,7 @@ def test_a_run_drains_while_little_comes_and_stays_on_when_runs_fill_most_of_an_
     assert start(AUTO, glue=glue, sqs=Sqs(5), now=NOW) == "started"
     glue.runs = [spent(10, ended_minutes_ago=1 + 12 * n) for n in range(4)]
     assert start(AUTO, glue=glue, sqs=Sqs(5), now=NOW) == "started, to stay on"
-    assert glue.started == [{"JobName": "ingest", "Arguments": {"--drain": "true"}}, {"JobName": "ingest"}]
+    assert glue.started == [{"JobName": "ingest", **DRAINS}, {"JobName": "ingest"}]
 
 
 def test_a_run_that_stayed_on_is_asked_to_stop_when_nothing_comes_any_more() -> None:
@@ -232,38 +248,72 @@ def test_a_run_that_stayed_on_is_asked_to_stop_when_nothing_comes_any_more() -> 
 
 # --- a deploy that does not run ---
 
-BEFORE = {"--scriptLocation": "before.py", "--extra-py-files": "before.zip"}
+BEFORE_ARGUMENTS = {"--scriptLocation": "before.py", "--extra-py-files": "before.zip", "--lake": "s3://lake"}
+BEFORE = {"Arguments": BEFORE_ARGUMENTS, **ABOUT}
+NOW_ARGUMENTS = {"--scriptLocation": "now.py", "--extra-py-files": "now.zip", "--lake": "s3://lake"}
 
 
 def run(state: str, minutes: float, *, ended_minutes_ago: float, **arguments: str) -> dict[str, Any]:
     ended = NOW - timedelta(minutes=ended_minutes_ago)
     named = {f"--{name}": value for name, value in arguments.items()}
     began = ended - timedelta(minutes=minutes)
-    return {"JobRunState": state, "StartedOn": began, "CompletedOn": ended, "Arguments": named}
+    at_work = {} if state in ("RUNNING", "WAITING") else {"CompletedOn": ended}
+    return {"JobRunState": state, "StartedOn": began, "Arguments": named, **at_work}
 
 
-def deployed(*runs: dict[str, Any], hours_ago: float = 2) -> tuple[Glue, S3, Sns]:
+def deployed(*runs: dict[str, Any], hours_ago: float = 2, before: Any = None) -> tuple[Glue, S3, Sns]:
     """Newest run first; the code before this deploy ran well."""
     glue, s3 = Glue(), S3()
     glue.runs, glue.changed = list(runs), NOW - timedelta(hours=hours_ago)
-    s3.kept[GOOD] = json.dumps(BEFORE).encode()
+    s3.kept[GOOD] = json.dumps(before or BEFORE).encode()
     return glue, s3, Sns()
 
 
-def test_code_that_ran_well_is_remembered() -> None:
-    for good in (run("SUCCEEDED", 1, ended_minutes_ago=9), run("FAILED", 16, ended_minutes_ago=9)):
-        glue, s3, sns = deployed(good)
-        assert start(DRAIN, glue=glue, sqs=Sqs(1), s3=s3, sns=sns, now=NOW) == "started"
-        assert json.loads(s3.kept[GOOD]) == {"--scriptLocation": "now.py", "--extra-py-files": "now.zip"}
-        assert glue.started == [{"JobName": "ingest", "Arguments": {"--drain": "true"}}]
+def test_code_of_a_run_that_succeeded_is_remembered_with_all_that_its_job_said() -> None:
+    glue, s3, sns = deployed(run("SUCCEEDED", 1, ended_minutes_ago=9))
+    assert start(DRAIN, glue=glue, sqs=Sqs(1), s3=s3, sns=sns, now=NOW) == "started"
+    assert json.loads(s3.kept[GOOD]) == {"Arguments": NOW_ARGUMENTS, **ABOUT}
+    assert glue.started == [{"JobName": "ingest", **DRAINS}]
 
 
-def test_a_deploy_that_fails_at_once_twice_is_gone_back_from_and_a_person_is_told_once() -> None:
-    failed = [run("FAILED", 1, ended_minutes_ago=n) for n in (9, 13)]
+@pytest.mark.parametrize(
+    ("newest", "is_proof"),
+    [
+        (S3(batch_minutes_ago=5), True),
+        (S3(batch_minutes_ago=50), False),
+        (S3(batch_minutes_ago=5, by=""), False),
+        (S3(batch_minutes_ago=5, by="forebay/games/retry"), False),
+        (S3(batch_minutes_ago=5, by="forebay/games/expiry/alpha"), False),
+    ],
+    ids=["a batch", "a batch of before", "a compaction", "a retry", "a command"],
+)
+def test_code_at_work_is_proven_by_a_batch_alone(newest: S3, is_proof: bool) -> None:
+    glue, _, sns = deployed(run("RUNNING", 20, ended_minutes_ago=0))
+    newest.kept[GOOD] = json.dumps(BEFORE).encode()
+    assert start(CONTINUOUS, glue=glue, sqs=Sqs(1), s3=newest, sns=sns, now=NOW) == "it runs already"
+    assert (json.loads(newest.kept[GOOD]) != BEFORE) == is_proof
+
+
+@pytest.mark.parametrize("state", ["WAITING", "FAILED", "TIMEOUT", "STOPPED"])
+def test_time_alone_proves_no_code(state: str) -> None:
+    glue, s3, sns = deployed(run(state, 16, ended_minutes_ago=0))
+    start(DRAIN, glue=glue, sqs=Sqs(1), s3=s3, sns=sns, now=NOW)
+    assert json.loads(s3.kept[GOOD]) == BEFORE
+
+
+@pytest.mark.parametrize("minutes", [(1, 1), (18, 20)], ids=["at once", "late"])
+@pytest.mark.parametrize("state", ["FAILED", "TIMEOUT"])
+def test_a_deploy_that_fails_twice_is_gone_back_from_and_a_person_is_told_once(
+    state: str, minutes: tuple[int, int]
+) -> None:
+    failed = [run(state, lasted, ended_minutes_ago=9 + 30 * n) for n, lasted in enumerate(minutes)]
     glue, s3, sns = deployed(*failed)
     assert start(DRAIN, glue=glue, sqs=Sqs(1), s3=s3, sns=sns, now=NOW) == "started with the code of before"
-    assert glue.started == [{"JobName": "ingest", "Arguments": {**BEFORE, "--drain": "true"}}]
+    workers = {"WorkerType": "G.1X", "NumberOfWorkers": 4}
+    arguments = {**BEFORE_ARGUMENTS, "--drain": "true"}
+    assert glue.started == [{"JobName": "ingest", "Arguments": arguments, "Timeout": 90, **workers}]
     assert sns.sent == ["forebay: ingest went back"]
+    assert "stay as they were deployed" not in sns.text
 
     glue.runs = [run("SUCCEEDED", 3, ended_minutes_ago=1, scriptLocation="before.py"), *failed]
     assert start(DRAIN, glue=glue, sqs=Sqs(1), s3=s3, sns=sns, now=NOW) == "started with the code of before"
@@ -275,16 +325,42 @@ def test_a_deploy_that_fails_at_once_twice_is_gone_back_from_and_a_person_is_tol
     assert WENT_BACK not in glue.started[-1]["Arguments"]
 
 
+def test_arguments_workers_and_what_was_dropped_go_back_and_what_cannot_is_named() -> None:
+    before = {
+        "Arguments": {**BEFORE_ARGUMENTS, "--dropped": "yes", "--python-modules-installer-option": "--no-index"},
+        "WorkerType": "G.2X",
+        "NumberOfWorkers": 2,
+        "GlueVersion": "5.1",
+        "Role": "ingest",
+    }
+    glue, s3, sns = deployed(*(run("FAILED", 1, ended_minutes_ago=n) for n in (9, 13)), before=before)
+    glue.more = {"--max_bytes_per_batch": "5", "--enable-new-thing": "true"}
+    assert start(CONTINUOUS, glue=glue, sqs=Sqs(1), s3=s3, sns=sns, now=NOW) == "started with the code of before"
+    (asked,) = glue.started
+    assert (asked["WorkerType"], asked["NumberOfWorkers"]) == ("G.2X", 2)
+    later = {IGNORE: "max_bytes_per_batch,enable-new-thing"}
+    assert asked["Arguments"] == before["Arguments"] | later
+    assert "GlueVersion 6.0, the argument --max_bytes_per_batch, the argument --enable-new-thing" in sns.text
+    assert f"--{IGNORE_ARGUMENTS}" == IGNORE
+    argv = [word for pair in {**asked["Arguments"], **glue.more, "--queue_url": "q"}.items() for word in pair]
+    assert IngestSettings.from_argv(argv).max_bytes_per_batch == 2 << 30
+
+
+def test_what_was_remembered_in_the_form_of_before_still_goes_back() -> None:
+    glue, s3, sns = deployed(*(run("FAILED", 1, ended_minutes_ago=n) for n in (9, 13)), before=BEFORE_ARGUMENTS)
+    assert start(CONTINUOUS, glue=glue, sqs=Sqs(1), s3=s3, sns=sns, now=NOW) == "started with the code of before"
+    assert glue.started == [{"JobName": "ingest", "Arguments": BEFORE_ARGUMENTS}]
+
+
 @pytest.mark.parametrize(
     "runs",
     [
         [run("FAILED", 1, ended_minutes_ago=9)],
         [run("FAILED", 1, ended_minutes_ago=9), run("SUCCEEDED", 1, ended_minutes_ago=20)],
-        [run("FAILED", 1, ended_minutes_ago=9), run("FAILED", 20, ended_minutes_ago=20)],
-        [run("TIMEOUT", 1, ended_minutes_ago=9), run("FAILED", 1, ended_minutes_ago=20)],
+        [run("EXPIRED", 1, ended_minutes_ago=9), run("FAILED", 1, ended_minutes_ago=20)],
         [run("FAILED", 1, ended_minutes_ago=9), run("FAILED", 1, ended_minutes_ago=200)],
     ],
-    ids=["once", "ran well before", "ran for a while before", "one that is no failure at once", "of an older deploy"],
+    ids=["once", "ran well before", "one that is no failure", "of an older deploy"],
 )
 def test_nothing_is_gone_back_from_that_ran_or_failed_once(runs: list[dict[str, Any]]) -> None:
     glue, s3, sns = deployed(*runs)
@@ -293,7 +369,8 @@ def test_nothing_is_gone_back_from_that_ran_or_failed_once(runs: list[dict[str, 
 
 
 def test_where_there_is_no_code_of_before_or_it_is_the_same_the_job_goes_on_trying() -> None:
-    for kept in (None, b"{broken", json.dumps({"--scriptLocation": "now.py", "--extra-py-files": "now.zip"}).encode()):
+    same = json.dumps({"Arguments": NOW_ARGUMENTS, **ABOUT}).encode()
+    for kept in (None, b"{broken", b"{}", b"[]", same):
         glue, s3, sns = deployed(*(run("FAILED", 1, ended_minutes_ago=n) for n in (9, 13)))
         if kept is None:
             del s3.kept[GOOD]
