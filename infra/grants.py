@@ -28,6 +28,8 @@ __all__ = [
     "ask_to_stop",
     "clear_landed_files",
     "count_messages",
+    "delete_old_versions",
+    "delete_old_versions_of_tables",
     "find_landed_files",
     "look_up_tables",
     "publish_metrics",
@@ -105,6 +107,13 @@ def clear_landed_files(role: iam.IGrantable, bucket_arns: Sequence[str], prefix:
         allow(role, "WriteWithAdoptedKey", ["kms:GenerateDataKey"], key_arns)
 
 
+def delete_old_versions(role: iam.IGrantable, sid: str, bucket_arn: str, objects: str, *, because: str) -> None:
+    """Where erased persons leave a bucket for good, also one that keeps versions of what was deleted or replaced."""
+    allow(role, f"{sid}ListVersions", ["s3:ListBucketVersions"], [bucket_arn])
+    actions = ["s3:GetObjectVersion", "s3:DeleteObjectVersion"]
+    allow(role, f"{sid}Versions", actions, [objects], because=because)
+
+
 def send_messages(role: iam.IGrantable, *queues: sqs.IQueue) -> None:
     allow(role, "SendMessages", ["sqs:SendMessage"], [queue.queue_arn for queue in queues])
 
@@ -149,6 +158,10 @@ def write_objects(
 
 def write_tables(role: iam.IGrantable, lake: Lake) -> None:
     _write(role, "Lake", lake.bucket.bucket_arn, lake.arn_of("*"), because=TABLES_ARRIVE)
+
+
+def delete_old_versions_of_tables(role: iam.IGrantable, lake: Lake) -> None:
+    delete_old_versions(role, "Lake", lake.bucket.bucket_arn, lake.arn_of("*"), because=TABLES_ARRIVE)
 
 
 def append_to_tables(role: iam.IGrantable, lake: Lake) -> None:

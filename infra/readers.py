@@ -58,6 +58,8 @@ def operator(scope: Construct, on: Foundation, announce: lam.IFunction, jobs: Se
     grants.find_landed_files(role, on.landing.bucket_arns)
     grants.take_messages(role, *on.landing.queues)
     grants.send_messages(role, on.landing.queue)
+    if on.service.subject:
+        grants.delete_old_versions_of_tables(role, on.lake)
     if on.service.privacy is not None and on.service.privacy.landing != "list":
         keys = listed(on.settings.landing_key)
         grants.clear_landed_files(role, on.landing.bucket_arns, on.settings.landing_prefix, keys)

@@ -67,7 +67,9 @@ class Vault(Construct):
     def let_in_users(self, role: iam.IGrantable) -> None:
         """To show, to encrypt by a newer key, and to delete."""
         because = "whom the vault is about, and where his rows are, only its table knows"
-        self._write(role, because, [self.bucket.arn_for_objects(f"{self.prefix}*")])
+        objects = self.bucket.arn_for_objects(f"{self.prefix}*")
+        self._write(role, because, [objects])
+        grants.delete_old_versions(role, "Vault", self.bucket.bucket_arn, objects, because=because)
         grants.use_key(role, "UseDataKey", self.data_key)
         actions = ["kms:Decrypt", "kms:ReEncryptFrom", "kms:ReEncryptTo", "kms:DescribeKey"]
         grants.allow(role, "OpenKeysOfVault", actions, [self.key.key_arn])

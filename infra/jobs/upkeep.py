@@ -35,6 +35,8 @@ def maintain_job(scope: Construct, on: Foundation) -> Job:
     job = Job(scope, on, Work("maintain", "glueetl", on.settings.workers, {}, minutes_at_most=240))
     grants.write_tables(job.role, on.lake)
     read_secret(job.role, on)
+    if on.service.subject:
+        grants.delete_old_versions_of_tables(job.role, on.lake)
     if on.vault is not None:
         on.vault.let_in_upkeep(job.role)
     return job

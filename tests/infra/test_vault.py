@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -96,3 +97,26 @@ def test_the_job_deletes_nothing_of_the_vault_but_what_a_checkpoint_makes_superf
     ]
     assert len(deletes) == 1
     assert "shop/*/_delta_log/*" in deletes[0]
+
+
+def test_who_makes_old_files_go_may_delete_old_versions_and_nobody_else(kept_apart: Synthesized) -> None:
+    on_lake, on_vault = re.compile("'Lake[0-9A-F]{8}'"), BUCKET
+    for action in ("s3:ListBucketVersions", "s3:GetObjectVersion", "s3:DeleteObjectVersion"):
+        who = {
+            where.pattern: {
+                name.partition("DefaultPolicy")[0]
+                for name in kept_apart.of("IAM::Policy")
+                for one, on in rights(kept_apart, name)
+                if one == action and where.search(on)
+            }
+            for where in (on_lake, on_vault)
+        }
+        assert who == {on_lake.pattern: {"MaintainRole", "Operator"}, on_vault.pattern: {"VaultUser"}}
+
+
+def test_without_a_subject_nobody_may_delete_old_versions_of_the_lake(tmp_path: Path) -> None:
+    service = tmp_path / "service.toml"
+    service.write_text('name = "shop"\n[[tables]]\nname = "orders"\n')
+    stack = synthesized(tmp_path / "made", env="dev", service=str(service), operators=USERS)
+    found = {action for name in stack.of("IAM::Policy") for action, _ in rights(stack, name)}
+    assert "s3:DeleteObjectVersion" not in found

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import shutil
+import uuid
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,11 +14,12 @@ from typing import Any
 import boto3
 import pyarrow as pa
 import pytest
+from botocore.exceptions import ClientError
 from deltalake import DeltaTable, write_deltalake
 from deltalake.exceptions import DeltaError
 
 from forebay.batch.plan import Plan, Plans
-from forebay.lake.objects import FolderObjects, open_objects
+from forebay.lake.objects import RIGHTS_ON_VERSIONS, FolderObjects, OldVersion, S3Objects, open_objects
 from forebay.landed_file import LandedFile
 from forebay.operate.accounts import accounts
 from forebay.operate.lake_view import LakeView
@@ -214,6 +217,70 @@ def test_it_is_the_same_in_s3(lake: Path, declared: Callable[..., str], s3: str,
     assert accounts(LakeView("s3://studio-lake/erase")).differences() == []
 
 
+@pytest.fixture
+def versioned(lake: Path, s3: str) -> str:
+    """The lake in a bucket that keeps versions, with what maintenance deleted before anybody was erased."""
+    client, name = boto3.client("s3", endpoint_url=s3, region_name="eu-west-1"), f"lake-{uuid.uuid4().hex[:8]}"
+    client.create_bucket(Bucket=name, CreateBucketConfiguration={"LocationConstraint": "eu-west-1"})
+    client.put_bucket_versioning(Bucket=name, VersioningConfiguration={"Status": "Enabled"})
+    for path in (one for one in lake.rglob("*") if one.is_file()):
+        client.upload_file(str(path), name, f"lake/{path.relative_to(lake)}")
+    alpha = LakeView(f"s3://{name}/lake").table("alpha")
+    assert alpha is not None
+    alpha.vacuum(retention_hours=0, dry_run=False, enforce_retention_duration=False)
+    for one in (lake / "beta").glob("*.parquet"):  # replaced by the same bytes
+        client.upload_file(str(one), name, f"lake/beta/{one.name}")
+    return name
+
+
+def every_version(client: Any, bucket: str, into: Path) -> Path:
+    for page in client.get_paginator("list_object_versions").paginate(Bucket=bucket):
+        for one in page.get("Versions", ()):
+            place = into / one["Key"] / str(one["VersionId"])
+            place.parent.mkdir(parents=True, exist_ok=True)
+            client.download_file(bucket, one["Key"], str(place), ExtraArgs={"VersionId": one["VersionId"]})
+    return into
+
+
+def test_a_versioned_lake_keeps_no_version_that_holds_them(
+    versioned: str, declared: Callable[..., str], s3: str, tmp_path: Path
+) -> None:
+    client = boto3.client("s3", endpoint_url=s3, region_name="eu-west-1")
+    assert told(every_version(client, versioned, tmp_path / "before"), ANNA)
+    where = ("--lake", f"s3://{versioned}/lake", "--service", declared())
+    status, said, _ = given(("privacy", "erase", ANNA, *where, "--yes", "--now"), "")
+    assert (status, "7 rows are deleted" in said) == (0, True)
+    left = every_version(client, versioned, tmp_path / "left")
+    assert (told(left, ANNA), bool(told(left, BEN))) == ([], True)
+    (report,) = map(json.loads, ran("privacy", "report", "1", *where).splitlines())
+    assert [one["gone"] for one in report["tables"]] == [True] * 4
+    assert accounts(LakeView(f"s3://{versioned}/lake")).differences() == []
+
+
+def test_without_the_right_to_delete_versions_the_report_does_not_say_that_they_are_gone(
+    versioned: str, declared: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    denied = ClientError(
+        {"Error": {"Code": "AccessDenied"}, "ResponseMetadata": {"HTTPStatusCode": 403}}, "ListObjectVersions"
+    )
+
+    def refuse(self: S3Objects) -> Iterator[OldVersion]:
+        with self._refusals("list", "old versions", RIGHTS_ON_VERSIONS):
+            raise denied
+        yield
+
+    where = ("--lake", f"s3://{versioned}/lake", "--service", declared())
+    with monkeypatch.context() as patched:
+        patched.setattr(S3Objects, "old_versions", refuse)
+        said = failed(2, "privacy", "erase", ANNA, *where, "--yes", "--now")
+    assert "s3:ListBucketVersions" in said
+    (report,) = map(json.loads, ran("privacy", "report", "1", *where).splitlines())
+    assert (report["is_gone"], [one["gone"] for one in report["tables"]]) == (False, [False] * 4)
+    given(("privacy", "erase", *where, "--now"), "")
+    (report,) = map(json.loads, ran("privacy", "report", "1", *where).splitlines())
+    assert [one["gone"] for one in report["tables"]] == [True] * 4
+
+
 class Killed(BaseException):
     """The process is no more."""
 
@@ -375,3 +442,28 @@ def test_a_rollback_brings_no_erased_person_back(lake: Path, declared: Callable[
 def test_a_service_without_a_subject_erases_nobody(lake: Path, tmp_path: Path) -> None:
     (tmp_path / "plain.toml").write_text('name = "games"\n[[tables]]\nname = "alpha"\n')
     assert "says of no field whose record it is" in failed(2, *command(lake, f"{tmp_path}/plain.toml", ANNA))
+
+
+def test_a_table_that_was_dropped_is_gone_once_nothing_of_it_is_left(lake: Path, declared: Callable[..., str]) -> None:
+    service = declared()
+    where = ("--lake", str(lake), "--service", service)
+    given(command(lake, service, ANNA, "--yes"), "")
+    shutil.rmtree(lake / "alpha/_delta_log")
+    given(command(lake, service, "--now"), "")
+    for is_gone in (False, True):
+        (report,) = map(json.loads, ran("privacy", "report", "1", *where).splitlines())
+        assert {one["table"]: one["gone"] for one in report["tables"]}["alpha"] is is_gone
+        shutil.rmtree(lake / "alpha", ignore_errors=True)
+        given(command(lake, service, "--now"), "")
+
+
+def test_what_a_backup_brings_back_is_erased_again(lake: Path, declared: Callable[..., str], tmp_path: Path) -> None:
+    service = declared()
+    shutil.copytree(lake, tmp_path / "backup")
+    given(command(lake, service, ANNA, "--yes", "--now"), "")
+    for folder in ("alpha", "beta", "_forebay/quarantine", "_forebay/parked", "_forebay/ledger"):
+        shutil.rmtree(lake / folder)
+        shutil.copytree(tmp_path / "backup" / folder, lake / folder)
+    assert told(lake, ANNA)
+    status, _, said = given(command(lake, service, "--search-landing", "--yes", "--now"), "")
+    assert (status, told(lake, ANNA), bool(told(lake, BEN))) == (0, [], True), said

@@ -30,13 +30,14 @@ from forebay.aws.retrying import ATTEMPTS
 from forebay.errors import Halt, InvalidConfiguration, TryAgain
 from forebay.lake.ranged import Ranged
 
-__all__ = ["FolderObjects", "Found", "Objects", "S3Objects", "open_objects", "s3_client", "s3_client_for"]
+__all__ = ["FolderObjects", "Found", "Objects", "OldVersion", "S3Objects", "open_objects", "s3_client", "s3_client_for"]
 
 DELETED_AT_ONCE = 1000
 TAIL = 64 * 1024
 """Of an object that is opened, fetched at once: where Parquet keeps its index."""
 WRONG_OR_FORBIDDEN = (400, 401, 403, 404)
 RIGHTS = "the job's role needs s3:ListBucket, and s3:GetObject, s3:PutObject and s3:DeleteObject under it"
+RIGHTS_ON_VERSIONS = "the role needs s3:ListBucketVersions, and s3:GetObjectVersion and s3:DeleteObjectVersion under it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +45,14 @@ class Found:
     name: str
     bytes: int
     modified: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class OldVersion:
+    """Of an object that was deleted or replaced since: a versioned bucket keeps it. `id` is S3's."""
+
+    name: str
+    id: str
 
 
 class Objects(Protocol):
@@ -77,6 +86,15 @@ class Objects(Protocol):
 
     def delete(self, names: Iterable[str]) -> None:
         """What is not there does not matter."""
+
+    def old_versions(self) -> Iterator[OldVersion]:
+        """None in a folder, and none in a bucket that never kept versions."""
+
+    def open_old(self, version: OldVersion) -> BinaryIO | None:
+        """As `open`."""
+
+    def delete_old(self, versions: Iterable[OldVersion]) -> None:
+        """For good. What is not there does not matter."""
 
 
 def open_objects(place: str, *, s3: Any = None) -> Objects:
@@ -125,14 +143,20 @@ class S3Objects:
         return found and found[0]
 
     def open(self, name: str) -> BinaryIO | None:
-        found = self._get(name, Range=f"bytes=-{TAIL}")
+        return self._opened(name)
+
+    def open_old(self, version: OldVersion) -> BinaryIO | None:
+        return self._opened(version.name, VersionId=version.id)
+
+    def _opened(self, name: str, **which: str) -> BinaryIO | None:
+        found = self._get(name, Range=f"bytes=-{TAIL}", **which)
         if found is None:
             return None
         tail, answer = found
         size = int(answer.get("ContentRange", "").rpartition("/")[2] or len(tail))
 
         def fetch(begin: int, end: int) -> bytes:
-            found = self._get(name, Range=f"bytes={begin}-{end - 1}")
+            found = self._get(name, Range=f"bytes={begin}-{end - 1}", **which)
             if found is None:
                 raise TryAgain(f"{self.place}/{name} went away while it was read")
             return found[0]
@@ -182,14 +206,30 @@ class S3Objects:
         return True
 
     def delete(self, names: Iterable[str]) -> None:
-        left = iter(names)
+        self._delete({"Key": self._prefix + name} for name in names)
+
+    def old_versions(self) -> Iterator[OldVersion]:
+        with self._refusals("list", "old versions", RIGHTS_ON_VERSIONS):
+            pages = self._s3.get_paginator("list_object_versions")
+            for page in pages.paginate(Bucket=self._bucket, Prefix=self._prefix):
+                for one in page.get("Versions", ()):
+                    if not one["IsLatest"]:
+                        yield OldVersion(one["Key"].removeprefix(self._prefix), one["VersionId"])
+
+    def delete_old(self, versions: Iterable[OldVersion]) -> None:
+        which = ({"Key": self._prefix + one.name, "VersionId": one.id} for one in versions)
+        self._delete(which, RIGHTS_ON_VERSIONS)
+
+    def _delete(self, which: Iterable[dict[str, str]], rights: str = RIGHTS) -> None:
+        left = iter(which)
         while some := list(islice(left, DELETED_AT_ONCE)):
-            keys = [{"Key": self._prefix + name} for name in some]
-            with self._refusals("delete", some[0]):
-                answer = self._s3.delete_objects(Bucket=self._bucket, Delete={"Objects": keys, "Quiet": True})
+            with self._refusals("delete", some[0]["Key"].removeprefix(self._prefix), rights):
+                answer = self._s3.delete_objects(Bucket=self._bucket, Delete={"Objects": some, "Quiet": True})
             if refused := answer.get("Errors"):
                 first = refused[0]
-                raise Halt(f"{len(refused)} objects were not deleted, such as {first['Key']}: {first['Code']}")
+                raise Halt(
+                    f"{len(refused)} objects were not deleted, such as {first['Key']}: {first['Code']}; {rights}"
+                )
 
     def _put(self, name: str, content: bytes, **condition: str) -> None:
         self._s3.put_object(Bucket=self._bucket, Key=self._prefix + name, Body=content, **condition)
@@ -200,13 +240,13 @@ class S3Objects:
             yield from pages.paginate(Bucket=self._bucket, Prefix=self._prefix + prefix, **asked)
 
     @contextmanager
-    def _refusals(self, action: str, name: str) -> Iterator[None]:
+    def _refusals(self, action: str, name: str, rights: str = RIGHTS) -> Iterator[None]:
         try:
             yield
         except (ClientError, BotoCoreError) as refused:
             if isinstance(refused, ClientError) and _status(refused) in WRONG_OR_FORBIDDEN:
                 raise InvalidConfiguration.one(
-                    self.place, f"cannot {action} {name or 'it'}: {refused}", RIGHTS
+                    self.place, f"cannot {action} {name or 'it'}: {refused}", rights
                 ) from refused
             raise Halt(f"cannot {action} {self.place}/{name}: {refused}; nothing was lost, run it again") from refused
 
@@ -283,6 +323,15 @@ class FolderObjects:
     def delete(self, names: Iterable[str]) -> None:
         for name in names:
             (self._root / name).unlink(missing_ok=True)
+
+    def old_versions(self) -> Iterator[OldVersion]:
+        return iter(())
+
+    def open_old(self, version: OldVersion) -> BinaryIO | None:
+        return None
+
+    def delete_old(self, versions: Iterable[OldVersion]) -> None:
+        """There are none."""
 
     def _write_aside(self, name: str, content: bytes) -> Path:
         folder = (self._root / name).parent

@@ -145,8 +145,10 @@ def _of_s3(request: Any, action: str, resource: str) -> Iterator[Call]:
     bucket: Any = _backend(request).buckets.get(bucket_arn.rpartition(":")[2])
     asked = parse_qs(urlparse(request.uri).query, keep_blank_values=True)
     if action == "s3:DeleteObject" and not slash:
-        for name in re.findall(r"<Key>(.*?)</Key>", request.raw_body.decode()):
-            yield Call(action, f"{bucket_arn}/{_unescaped(name)}", OVER_TLS)
+        for one in re.findall(r"<Object>(.*?)</Object>", request.raw_body.decode(), re.DOTALL):
+            (name,) = re.findall(r"<Key>(.*?)</Key>", one)
+            of_version = f"{action}Version" if "<VersionId>" in one else action
+            yield Call(of_version, f"{bucket_arn}/{_unescaped(name)}", OVER_TLS)
         return
     if request.method == "GET" and not slash:
         action = next((READ_OF_BUCKETS[name] for name in asked if name in READ_OF_BUCKETS), action)

@@ -18,7 +18,7 @@ from forebay.lake.layout import DERIVED_FROM, PARKED, QUARANTINE, table_path
 from forebay.lake.log.listing import NoTable
 from forebay.lake.log.live_file import LiveFile
 from forebay.lake.log.snapshot import Snapshot, read_snapshot
-from forebay.lake.objects import open_objects
+from forebay.lake.objects import Objects, open_objects
 from forebay.privacy.secret import secret_at
 from forebay.upkeep.erase.places import Place, personal_columns, subject_places
 from forebay.upkeep.erase.plan import Done, ErasePlan, Erasures
@@ -90,6 +90,11 @@ def _is_due(done: Done, now: datetime) -> bool:
     return done.gone is None and not done.refused and datetime.fromisoformat(done.due_at) <= now
 
 
+def _has_objects(table: Objects) -> bool:
+    """Of a table that was dropped, although its files were not, or a bucket keeps their versions: nobody looks into them."""
+    return any(True for _ in table.found()) or any(True for _ in table.old_versions())
+
+
 def gone_from(
     lake: str,
     table: str,
@@ -112,7 +117,8 @@ def gone_from(
         try:
             again = erasure.erase(None)
         except NoTable:
-            erasures.note(plan, replace(done, gone=0))
+            if not _has_objects(objects):
+                erasures.note(plan, replace(done, gone=0))
             continue
         since = again.version if again.rows else done.version
         places = places_in(read_snapshot(objects), table, service)

@@ -3,21 +3,23 @@
 In: a table from which their rows have left, at the version that has none of them. Out: how many objects were deleted. First
 the log gets a checkpoint, for the bounds of its data files name values: in earlier commits, in earlier checkpoints, and in all
 that was written beside them. Then every data file that is not live is looked into, also in change feeds, and of those no log
-knows. Said again, it finds what is left. Whoever still reads an older version finds its files gone: it is called once that is
-due.
+knows. A versioned bucket keeps what was deleted or replaced, perhaps long ago: those versions go in the same way. Run again, it
+finds what is left. Whoever still reads an older version of the table finds its files gone: it is called once that is due.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import BinaryIO
 from urllib.parse import unquote
 
 import pyarrow as pa
 
 from forebay.lake.log.listing import LOG, list_log
 from forebay.lake.log.snapshot import read_snapshot
-from forebay.lake.objects import Objects
+from forebay.lake.objects import Objects, OldVersion
 from forebay.upkeep.erase.places import Place
 from forebay.upkeep.erase.rows import Erased, found_in
 
@@ -38,41 +40,61 @@ def purge(
     listing = list_log(table)
     if listing.checkpoint_version < listing.version:
         write_checkpoint(listing.version)
-    doomed = list(_old_log(table, since))
+    is_old = _old_log(table, since)
+    doomed = [found.name for found in table.found(LOG) if is_old(found.name)]
     table.delete(doomed)
-    return len(doomed) + delete_old_files(table, places, erased)
+    return len(doomed) + delete_old_files(table, places, erased, is_old)
 
 
-def delete_old_files(table: Objects, places: Sequence[Place], erased: Erased) -> int:
-    """Data files with such rows that are not live."""
-    doomed = list(_old_files(table, places, erased))
+def delete_old_files(
+    table: Objects, places: Sequence[Place], erased: Erased, is_old: Callable[[str], bool] = lambda name: False
+) -> int:
+    """Data files with such rows that are not live. `is_old` tells what of the log goes without a look."""
+    doomed = set(_old_files(table, places, erased))
     table.delete(doomed)
-    return len(doomed)
+    versions = list(_old_versions(table, places, erased, lambda name: name in doomed or is_old(name)))
+    table.delete_old(versions)
+    return len(doomed) + len({one.name for one in versions} - doomed)
 
 
-def _old_log(table: Objects, since: int) -> Iterator[str]:
+def _old_log(table: Objects, since: int) -> Callable[[str], bool]:
     """All of versions before `since`, and checkpoints up to the newest one: bounds outlive the files that they are of."""
     newest = list_log(table).checkpoint_version
-    for found in table.found(LOG):
-        match = OF_A_VERSION.match(found.name)
-        if match and (int(match[1]) < min(since, newest) or (int(match[1]) < newest and ".checkpoint" in found.name)):
-            yield found.name
+
+    def is_old(name: str) -> bool:
+        match = OF_A_VERSION.match(name)
+        return bool(
+            match and (int(match[1]) < min(since, newest) or (int(match[1]) < newest and ".checkpoint" in name))
+        )
+
+    return is_old
 
 
 def _old_files(table: Objects, places: Sequence[Place], erased: Erased) -> Iterator[str]:
     """The files are listed before the log is read: one that is committed meanwhile is live."""
     listed = [found.name for found in table.found() if not found.name.startswith(LOG)]
     live = {unquote(file.path) for file in read_snapshot(table).files}
-    doomed = {name for name in listed if name not in live and _holds(table, name, places, erased)}
+    doomed = {name for name in listed if name not in live and _holds(partial(table.open, name), name, places, erased)}
     yield from doomed
     sums = ((name, HADOOP_SUM.fullmatch(name)) for name in listed)
     yield from (name for name, of in sums if of and f"{name.rpartition('/')[0]}/{of[1]}".lstrip("/") in doomed)
 
 
-def _holds(table: Objects, name: str, places: Sequence[Place], erased: Erased) -> bool:
+def _old_versions(
+    table: Objects, places: Sequence[Place], erased: Erased, goes: Callable[[str], bool]
+) -> Iterator[OldVersion]:
+    """Of objects that a bucket keeps although they were deleted or replaced. `goes`: without a look."""
+    for one in table.old_versions():
+        if goes(one.name) or (
+            not one.name.startswith(LOG) and _holds(partial(table.open_old, one), one.name, places, erased)
+        ):
+            yield one
+
+
+def _holds(open_: Callable[[], BinaryIO | None], name: str, places: Sequence[Place], erased: Erased) -> bool:
     if not name.endswith(".parquet"):
         return False
-    content = table.open(name)
+    content = open_()
     if content is None:
         return False
     with content:
