@@ -37,6 +37,28 @@ def test_the_subjects_of_a_record(text: str, found: set[str]) -> None:
         assert of.tolist() == [False, token in tokens, False, token in tokens]
 
 
+@pytest.mark.parametrize("depth", [10, 400, 990, 5000])
+def test_a_subject_is_found_however_deep_it_or_anything_beside_it_is_nested(depth: int) -> None:
+    """Whoever nests deeply is no less a person."""
+    paths, opened, closed = subject_paths(("user", "id")), "[" * depth, "]" * depth
+    for text in (
+        '{"user":{"id":' + opened + '"4\\u0032"' + closed + "}}",
+        '{"x":{"y":'
+        + opened
+        + '{"user":{"id":1}}'
+        + closed
+        + '},"user":'
+        + opened
+        + '{"n":[1,{}],"id":42}'
+        + closed
+        + "}",
+        '{"x":' + opened + closed + ',"us\\u0065r" : {"n" : null , "id" : 42}}',
+    ):
+        assert subject_tokens(text, paths, SECRET) == {token_of("42", SECRET)}
+        assert records_of(frozenset([token_of("42", SECRET)]), pa.array([text]), paths, SECRET).tolist() == [True]
+    assert subject_tokens('{"user":' + opened + closed + ',1:{"id":42}}', paths, SECRET) == set()
+
+
 def test_an_element_of_an_exploded_array_may_have_the_subject_itself() -> None:
     paths = subject_paths(("players", "id"), [("players",)])
     assert subject_tokens('{"@exploded": "players", "id": 5}', paths, SECRET) == {token_of("5", SECRET)}

@@ -179,14 +179,20 @@ class Texts:
         before = np.searchsorted(places, self._keys) - 1
         return self._last_of_depth(self._keys, depth[before])
 
+    @cached_property
+    def _by_depth(self) -> tuple[Any, Any]:
+        """The containers in the order of their depth and place, and what that order goes by."""
+        begins, depth = self._containers
+        order = np.lexsort((begins, depth))
+        return order, self._at_depth(begins, depth)[order]
+
+    def _at_depth(self, places: Any, depths: Any) -> Any:
+        return depths * (len(self.text) + 1) + places
+
     def _last_of_depth(self, places: Any, depths: Any) -> Any:
         """The last container of this depth before each place."""
-        begins, depth = self._containers
-        found = np.empty(len(places), np.int64)
-        for one in np.unique(depths).tolist():
-            of_depth, asked = np.flatnonzero(depth == one), np.flatnonzero(depths == one)
-            found[asked] = of_depth[np.searchsorted(begins[of_depth], places[asked]) - 1]
-        return found
+        order, known = self._by_depth
+        return order[np.searchsorted(known, self._at_depth(places, depths)) - 1]
 
     @cached_property
     def _parents(self) -> tuple[Any, Any]:

@@ -7,6 +7,7 @@ every spelling that would share its column, and as often as it stands there. Nul
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -25,6 +26,9 @@ _DECODER = json.JSONDecoder(
     object_pairs_hook=_Members, strict=False, parse_int=str, parse_float=str, parse_constant=str
 )
 
+PIECE = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\]:,]|[^ \t\r\n{}\[\]:,"]+', re.DOTALL)
+"""Of JSON: a text, a sign, or any other value."""
+
 
 def subject_paths(subject: Keys, exploded: Iterable[Keys] = ()) -> tuple[Keys, ...]:
     """Where it may lie in a record: in itself, in what surrounds it, and in an element of an exploded array."""
@@ -35,20 +39,48 @@ def subject_paths(subject: Keys, exploded: Iterable[Keys] = ()) -> tuple[Keys, .
 def subject_tokens(text: str, paths: Sequence[Keys], secret: bytes) -> set[str]:
     """None of a text that is no JSON object."""
     try:
-        record = _DECODER.decode(text)
-    except (ValueError, RecursionError):
+        return {remembered_token(value, secret) for value in _values_of(text, paths)}
+    except ValueError:
         return set()
-    return {remembered_token(value, secret) for path in paths for value in values_at(record, path)}
+
+
+def _values_of(text: str, paths: Sequence[Keys]) -> Iterator[str]:
+    try:
+        record = _DECODER.decode(text)
+    except RecursionError:
+        yield from _values_of_deep(text, paths)
+        return
+    for path in paths:
+        yield from values_at(record, path)
 
 
 def values_at(value: Any, path: Keys) -> Iterator[str]:
     """Arrays on the way are passed through."""
-    if isinstance(value, _Members):
-        for key, inner in value:
-            if path and means(path[0], key):
-                yield from values_at(inner, path[1:])
-    elif isinstance(value, list):
-        for element in value:
-            yield from values_at(element, path)
-    elif not path and value is not None:
-        yield str(value).lower() if isinstance(value, bool) else str(value)
+    left = [(value, path)]
+    while left:
+        value, path = left.pop()
+        if isinstance(value, _Members):
+            left += [(inner, path[1:]) for key, inner in value if path and means(path[0], key)]
+        elif isinstance(value, list):
+            left += [(element, path) for element in value]
+        elif not path and value is not None:
+            yield str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _values_of_deep(text: str, paths: Sequence[Keys]) -> Iterator[str]:
+    """Of a text that is nested deeper than the parser can go."""
+    around, here, is_key = list[tuple[bool, Sequence[Keys]]](), paths, False
+    for found in PIECE.finditer(text):
+        piece = found[0]
+        if piece in ("{", "["):
+            is_key = piece == "{"
+            around.append((is_key, here))
+        elif piece in ("}", "]"):
+            around.pop()
+        elif piece == ",":
+            is_key, here = around[-1]
+        elif is_key:
+            key, is_key = str(_DECODER.decode(piece)), False
+            here = [path[1:] for path in around[-1][1] if path and means(path[0], key)]
+        elif piece != ":" and () in here:
+            yield from values_at(_DECODER.decode(piece), ())

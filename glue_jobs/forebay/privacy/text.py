@@ -82,6 +82,7 @@ class Level:
         self.field, self.whole = mine, mine.become if mine else None
         self._wanted, self._secret = wanted, secret
         self._known: dict[str, Level | None] = {}
+        self._made: dict[tuple[tuple[Keys, PersonalField], ...], Level] = {}
 
     def treated(self, value: str) -> str:
         """A value that is no object and no array, as JSON."""
@@ -94,9 +95,15 @@ class Level:
         if key not in self._known:
             if len(self._known) >= MOST_KEYS:
                 self._known.clear()
-            inner = tuple((path[1:], field) for path, field in self._wanted if means(path[0], key))
-            self._known[key] = Level(inner, self._secret) if inner else None
+            self._known[key] = self._behind(key)
         return self._known[key]
+
+    def _behind(self, key: str) -> Level | None:
+        """One and the same behind all keys that lead to the same fields: there are few, however many keys there are."""
+        inner = tuple((path[1:], field) for path, field in self._wanted if means(path[0], key))
+        if inner and inner not in self._made:
+            self._made[inner] = Level(inner, self._secret)
+        return self._made.get(inner)
 
 
 @lru_cache(maxsize=100)

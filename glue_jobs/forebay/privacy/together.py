@@ -145,7 +145,7 @@ def _treated_values(level: Level, values: pa.StringArray) -> pa.StringArray:
 
 def _dropped_with_their_commas(seen: Texts, members: Members) -> tuple[Any, Any]:
     """What is replaced: of members that are dropped the key, too, the comma behind, and the blanks around. Of the last ones of
-    an object it is the comma before."""
+    an object it is the comma before. Dropped members beside each other are a run, and the last one decides for all of it."""
     starts, ends = members.starts.copy(), members.ends.copy()
     dropped = np.flatnonzero([members.levels[at].whole == "dropped" for at in members.level.tolist()])
     if not len(dropped):
@@ -154,9 +154,8 @@ def _dropped_with_their_commas(seen: Texts, members: Members) -> tuple[Any, Any]
     before, is_last = seen.before_blanks(keys), seen.text[behind] != COMMA
     next_key = np.full(len(keys), -1)
     next_key[~is_last] = seen.past_blanks(behind[~is_last] + 1)
-    beside_next = next_key == np.append(keys[1:], -1)
-    while (more := beside_next & np.append(is_last[1:], False) & ~is_last).any():
-        is_last |= more
+    run_ends = np.flatnonzero(next_key != np.append(keys[1:], -2))
+    is_last = is_last[run_ends[np.searchsorted(run_ends, np.arange(len(keys)))]]
     ends[dropped] = np.where(is_last, behind, next_key)
     starts[dropped] = before + ~(is_last & (seen.text[before] == COMMA))
     starts[1:] = np.maximum(starts[1:], ends[:-1])
@@ -182,9 +181,8 @@ def _originals(seen: Texts, members: Members, whose: Members, secret: bytes) -> 
 def _subjects(seen: Texts, whose: Members, secret: bytes) -> dict[int, tuple[str, ...]]:
     named = pieces(seen.raw, whose.starts, whose.ends).dictionary_encode()
     tokens = [None if one == NULL else remembered_token(one.strip('"'), secret) for one in named.dictionary.to_pylist()]
-    found: dict[int, tuple[str, ...]] = {}
+    found: dict[int, list[str]] = {}
     for row, at in zip(whose.rows.tolist(), named.indices.to_pylist(), strict=True):
-        token = tokens[at]
-        if token is not None and token not in (before := found.get(row, ())):
-            found[row] = (token,) if not before else tuple(sorted((*before, token)))
-    return found
+        if (token := tokens[at]) is not None:
+            found.setdefault(row, []).append(token)
+    return {row: (his[0],) if len(his) == 1 else tuple(sorted({*his})) for row, his in found.items()}
