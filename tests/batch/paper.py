@@ -74,6 +74,7 @@ class Table:
     """Its rows after each commit."""
     at: list[int] = field(default_factory=list)
     """When each was made, by a clock that all tables share."""
+    derived_from: str = ""
 
     @property
     def version(self) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -26,7 +27,9 @@ class Logs:
     def look(self, path: str, *, again: bool = False) -> object | None:
         if path == f"{LAKE}/alpha":
             raise LogFailed("UnsupportedTableFeatureException", "alpha has the feature of tomorrow")
-        return None if path.startswith((f"{LAKE}/gone", f"{LAKE}/new")) else object()
+        if path.startswith((f"{LAKE}/gone", f"{LAKE}/new")):
+            return None
+        return SimpleNamespace(derived_from="changes" if path == f"{LAKE}/state" else "")
 
 
 @pytest.fixture
@@ -48,6 +51,14 @@ def test_a_table_whose_log_cannot_be_read_is_not_taken_for_a_new_one(writing: Wr
 def test_a_table_whose_log_cannot_be_read_fails_alone_where_rows_are_replaced(writing: Writing) -> None:
     assert writing.is_there("alpha")
     assert isinstance(writing.replaced(None, "alpha", ["f"], None), Failed)
+
+
+def test_a_table_that_a_merge_computes_takes_no_rows_and_lets_none_leave(writing: Writing) -> None:
+    assert writing.derived({"alpha", "beta", "gone", "state"}) == {"state"}
+    found = writing.replaced(None, "state", ["f"], None)
+    assert isinstance(found, Failed)
+    assert "a merge or a rollup computes this table" in str(found.error)
+    assert not found.may_be_in
 
 
 def test_a_table_whose_log_cannot_be_read_is_registered_later(writing: Writing) -> None:

@@ -16,6 +16,7 @@ from forebay.operate.declarations import (
     gets_few,
     impact,
     push,
+    shares_names,
     texts_in_folder,
     texts_in_place,
     with_table,
@@ -131,3 +132,34 @@ def test_an_editor_can_check_by_the_schema() -> None:
     table = schema["$defs"]["Table"]["properties"]
     assert {"name", "columns", "expectations", "partitions", "undeclared"} <= table.keys()
     assert all("description" in said for said in table.values())
+
+
+FAMILY = """
+name = "studio"
+[[tables]]
+name = "{game}_log"
+mode = "merge"
+columns = [{ name = "id" }, { name = "at", type = "long" }]
+merge = { into = "{game}", keys = ["id"], sequence_by = ["at"] }
+"""
+PLAIN = '[[tables]]\nname = "all_now"\nwhere = { kind = "x" }\n'
+
+
+def test_a_state_that_may_get_the_name_of_another_table_is_told_with_such_a_name() -> None:
+    def told(text: str) -> list[str]:
+        return [said.partition("; ")[0] for said in shares_names(parse_service({"service.toml": text}))]
+
+    same = "table {game}_log: its state {game} and the table {game}_log may have the same name, such as a_log"
+    assert told(FAMILY) == [same]
+    now = FAMILY.replace('"{game}"', '"{game}_now"')
+    assert same in "\n".join(changes(now, FAMILY))
+    assert told(now) == []
+    assert told(now + PLAIN) == [
+        "table {game}_log: its state {game}_now and the table all_now may have the same name, such as all_now"
+    ]
+    only = now.replace('mode = "merge"', 'mode = "merge"\nvalues = "alpha|beta"')
+    assert told(only + PLAIN) == []
+    twice = f"{now}{now.partition('[[tables]]')[2].join(['[[tables]]', ''])}".replace('"{game}_now"', '"now_{game}"', 1)
+    twice = twice.replace('"{game}_log"', '"{game}_changes"', 1)
+    state = "its state now_{game} and the state {game}_now may have the same name, such as now_now"
+    assert f"table {{game}}_changes: {state}" in told(twice)

@@ -8,6 +8,7 @@ from __future__ import annotations
 __all__ = [
     "BAD_PARTITION_VALUE",
     "BAD_TABLE_NAME",
+    "DERIVED_TABLE",
     "EVENT_IN_THE_FUTURE",
     "EVENT_TOO_OLD",
     "EXPECTATION",
@@ -35,6 +36,7 @@ EXPECTATION = "expectation"
 TABLE_FAILED = "table-failed"
 TOO_MANY_NEW_TABLES = "too-many-new-tables"
 EXPECTATION_FAILED = "expectation-failed"
+DERIVED_TABLE = "derived-table"
 PAUSED_TABLE = "paused"
 
 REASONS = {
@@ -55,9 +57,10 @@ REASONS = {
     EXPECTATION_FAILED: "too many of the table's records in this batch violate an expectation",
     TABLE_FAILED: "the table could not be written; the next start of the job retries it",
     TOO_MANY_NEW_TABLES: "the table would be new, and more came into being today than may",
+    DERIVED_TABLE: "a merge or a rollup computes the table of this name, so it takes no records; rename one of the two",
     PAUSED_TABLE: "the table is paused; `forebay resume` loads the record",
 }
 """What each reason means."""
 
-OF_WHOLE_TABLES = (TABLE_FAILED, TOO_MANY_NEW_TABLES, EXPECTATION_FAILED, PAUSED_TABLE)
+OF_WHOLE_TABLES = (TABLE_FAILED, TOO_MANY_NEW_TABLES, EXPECTATION_FAILED, DERIVED_TABLE, PAUSED_TABLE)
 """Reasons for which all records of a table in a batch are in the quarantine; others concern single records."""

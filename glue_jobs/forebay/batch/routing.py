@@ -24,7 +24,7 @@ from forebay.content.rows import IS_DOCUMENT, IS_END
 from forebay.declaration.condition import NUMBER, Condition
 from forebay.declaration.form import EXPLODED, ORDINAL
 from forebay.declaration.service import Service
-from forebay.declaration.table import RESERVED, Table
+from forebay.declaration.table import RESERVED
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as Expression
@@ -130,8 +130,10 @@ def _name_by(service: Service, number: int) -> Expression:
         wanted: Expression = F.lit(True)
     else:
         fits = reduce(lambda a, b: a & b, (field(service, f).rlike(f"^(?:{table.values})\\z") for f in table.fields))
-        name = F.concat(*_parts(service, table))
-        made = F.when(fits & name.rlike(_NO_FOLDER_OF_OURS), name).otherwise(F.lit(_DIRTY))
+        name = F.concat(*_parts(service, table.name))
+        names = [name] if table.merge is None else [name, F.concat(*_parts(service, table.merge.into))]
+        free = reduce(lambda a, b: a & b, (one.rlike(_NO_FOLDER_OF_OURS) for one in names))
+        made = F.when(fits & free, name).otherwise(F.lit(_DIRTY))
         wanted = reduce(lambda a, b: a & b, (field(service, f).isNotNull() for f in table.fields))
     if table.explode is not None:
         wanted = wanted & _is_element(service, table.explode)
@@ -166,8 +168,8 @@ def _holds(text: Expression, condition: Condition) -> Expression:
     return reduce(lambda a, b: a & b, tests)
 
 
-def _parts(service: Service, table: Table) -> Iterable[Expression]:
+def _parts(service: Service, pattern: str) -> Iterable[Expression]:
     from pyspark.sql import functions as F
 
-    for text, name in re.findall(r"([^{}]+)|\{([^{}]*)\}", table.name):
+    for text, name in re.findall(r"([^{}]+)|\{([^{}]*)\}", pattern):
         yield F.lit(text) if text else field(service, name)

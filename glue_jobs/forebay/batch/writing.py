@@ -28,7 +28,7 @@ from forebay.batch.expectations import COLUMNS as QUALITY_COLUMNS
 from forebay.batch.expectations import verdicts
 from forebay.batch.late_commits import LateCommits
 from forebay.batch.new_tables import NewTables
-from forebay.batch.reasons import EXPECTATION_FAILED, PAUSED_TABLE, TABLE_FAILED, TOO_MANY_NEW_TABLES
+from forebay.batch.reasons import DERIVED_TABLE, EXPECTATION_FAILED, PAUSED_TABLE, TABLE_FAILED, TOO_MANY_NEW_TABLES
 from forebay.batch.vaulted import vault_rows
 from forebay.content.end import FileEnd
 from forebay.declaration.table import Table
@@ -82,6 +82,7 @@ class Writing(Commits):
         leaving = self.leaving(superseded)
         unwritten = self.unwritten_before() if names else {}
         unwritten |= dict.fromkeys(self.paused(names | leaving.keys()) - unwritten.keys(), PAUSED_TABLE)
+        unwritten |= dict.fromkeys(self.derived(names | leaving.keys()) - unwritten.keys(), DERIVED_TABLE)
         unwritten |= dict.fromkeys(self.too_new(names - unwritten.keys()), TOO_MANY_NEW_TABLES)
         unwritten |= dict.fromkeys(self.unfit(fates) & names - unwritten.keys(), EXPECTATION_FAILED)
         for declared, tables in self.by_declaration(fates).items():
@@ -142,7 +143,7 @@ class Writing(Commits):
         """Held records that are retried. What cannot be written stays where it is. Rows of the files that are `leaving` a table
         leave it in the same commit."""
         names = {fate.table for fate in fates if fate.fate == "write" and fate.table is not None}
-        paused = self.paused(names)
+        paused = self.paused(names) | self.derived(names)
         refused = paused | self.too_new(names - paused) | self.unfit(fates)
         leaving = {name: ids for name, ids in leaving.items() if self.is_there(name)}
         for declared, tables in self.by_declaration(fates).items():
@@ -159,6 +160,18 @@ class Writing(Commits):
 
     def paused(self, names: Iterable[str]) -> frozenset[str]:
         return frozenset(name for name in names if self.service.is_paused(name))
+
+    def derived(self, names: Iterable[str]) -> frozenset[str]:
+        """Tables that a merge or a rollup computes: its next commit would take appended rows for its own."""
+
+        def origin(table: str) -> str:
+            try:
+                seen = self.logs.look(table_path(self.lake, table))
+            except LogFailed:
+                return ""
+            return seen.derived_from if seen else ""
+
+        return frozenset(name for name in names if origin(name))
 
     def is_there(self, table: str) -> bool:
         """A table whose log cannot be read is there: what is wrong with it is found out when it is written, and ends there."""

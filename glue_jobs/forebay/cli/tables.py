@@ -141,10 +141,12 @@ def _checked(place: str, lake: str, *, sql: bool) -> Iterator[_Said]:
     service = load_service(place)
     if sql:
         _check_sql(service)
+    shared = list(declared.shares_names(service))
     yield from (_Said("note", said) for table in service.tables for said in declared.who_reads(table))
     yield from (_Said("note", said) for said in declared.gets_few(service))
     yield from (_Said("note", said) for said in declared.feeds_of(service))
-    well = f"{len(service.tables)} declarations, nothing wrong"
+    yield from (_Said("note", said) for said in shared)
+    well = f"{len(service.tables)} declarations, " + ("names to look at" if shared else "nothing wrong")
     yield _Said("sum", f"service {service.name}, version {service.version}: {well}")
     if lake := _begun(lake):
         yield from _checked_in_lake(service, lake)

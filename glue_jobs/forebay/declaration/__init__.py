@@ -6,6 +6,7 @@
 * `agreement` what is wrong between the parts of a service
 * `privacy` what is personal in records    * `personal` the same, as the tasks take it
 * `path` how a field is named            * `twin` keys that mean the same field      * `column_name` the name of its column
+* `common_name` a name that two declarations may give
 * `condition` what a field must be, for a table to want its record
 * `form` how the records lie in a file
 * `event_time` the moment of a record                             * `schedule` when upkeep runs

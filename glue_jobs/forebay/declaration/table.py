@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from fnmatch import fnmatchcase
 from typing import Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
 from forebay.declaration.column import Column, Declared, Dedupe, RecordPath, Undeclared, path_in_record
+from forebay.declaration.common_name import USUAL_VALUES, Pattern
 from forebay.declaration.condition import Condition
 from forebay.declaration.event_time import EventTime
 from forebay.declaration.expectation import Expectation
@@ -125,9 +125,7 @@ class Table(Declared):
     )
     merge: Merge | None = Field(None, description="with mode = merge: what the changes are merged into, and how")
     keep_record: bool = Field(False, description="keep each record's text as it came, in _record")
-    values: str = Field(
-        "[a-z0-9][a-z0-9_]{0,62}", description="the pattern that each {field} must match before it may name a table"
-    )
+    values: str = Field(USUAL_VALUES, description="the pattern that each {field} must match before it may name a table")
     properties: dict[str, str] = Field(
         default_factory=dict,
         description="Delta's properties of the table, such as delta.enableChangeDataFeed, and any of your own",
@@ -173,14 +171,23 @@ class Table(Declared):
         """The name of the state that this table's changes are merged into; None where they are not."""
         return None if self.merge is None else self.merge.state_of(self.name, table, self.values)
 
+    @property
+    def names(self) -> Pattern:
+        """Of its tables."""
+        return Pattern(self.name, self.values)
+
+    @property
+    def states(self) -> Pattern | None:
+        """Of the states that its changes are merged into."""
+        return None if self.merge is None else Pattern(self.merge.into, self.values)
+
     def may_merge_into(self, state: str) -> bool:
         """Whether its changes could be merged into a state of this name."""
-        return self.merge is not None and fnmatchcase(state, self.merge.glob)
+        return self.states is not None and self.states.gives(state)
 
     def makes(self, table: str) -> bool:
         """Whether a table of this name can be one of its."""
-        parts = re.split(r"\{[^{}]*\}", self.name)
-        return re.fullmatch(f"(?:{self.values})".join(map(re.escape, parts)), table) is not None
+        return self.names.gives(table)
 
     @property
     def fields(self) -> tuple[str, ...]:

@@ -10,6 +10,8 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from forebay.lake.layout import DERIVED_FROM
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
@@ -18,7 +20,8 @@ __all__ = ["LogVersion"]
 
 
 class LogVersion:
-    """A table at one version. `id` is the table's own: another table at the same place has another one."""
+    """A table at one version. `id` is the table's own: another table at the same place has another one. `is_derived`: a merge
+    or a rollup computes it."""
 
     def __init__(self, session: SparkSession, path: str, version: int) -> None:
         from pyspark.sql.types import StructType
@@ -32,6 +35,8 @@ class LogVersion:
         usual = [getattr(self._log, f"getSnapshotAt$default${at}")() for at in (2, 3, 4)]
         self._snapshot = self._log.getSnapshotAt(version, *usual)
         self.id: str = str(self._snapshot.metadata().id())
+        origin = self._snapshot.metadata().configuration().get(DERIVED_FROM)
+        self.is_derived = bool(origin.isDefined())
         self.schema: StructType = StructType.fromJson(json.loads(str(self._snapshot.schema().json())))
 
     def rows(self) -> DataFrame:

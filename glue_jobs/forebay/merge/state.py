@@ -15,7 +15,8 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from forebay.declaration.merge import Merge
-from forebay.errors import Halt
+from forebay.declaration.table import RESERVED
+from forebay.errors import Halt, InvalidConfiguration
 from forebay.lake.layout import table_path, tombstones_of
 from forebay.lake.objects import Objects
 from forebay.lake.origin import origin_replaced
@@ -77,6 +78,10 @@ class State:
 
     def must_be_ours(self, objects: Objects) -> None:
         """Refuses a table at the state's place that is none. `objects` are those at that place."""
+        if self.name in RESERVED or self.name.startswith(("_", ".")):
+            raise InvalidConfiguration.one(
+                f"table {self.name}", "has a name of forebay's own", "name the state otherwise"
+            )
         self.table.must_be_ours(objects, f"give the state of {self._log} another name in merge.into")
 
     def must_be_of(self, log_id: str) -> None:

@@ -22,7 +22,7 @@ from forebay.lake.layout import table_path
 from forebay.lake.lease import Lease
 from forebay.lake.log.listing import NoTable, commit_name, list_log
 from forebay.lake.objects import Objects, open_objects
-from forebay.lake.origin import origin_gone
+from forebay.lake.origin import origin_gone, origin_replaced
 from forebay.merge.difference import Difference, Unknown, difference
 from forebay.merge.history import OWN, History
 from forebay.merge.lag import waited_s
@@ -73,6 +73,9 @@ def step(
     commits, of_state = open_objects(path, s3=s3), open_objects(table_path(lake, state), s3=s3)
     now = _newest(commits, log, state)
     changes = LogVersion(session, path, now)
+    if changes.is_derived:
+        _must_have_no(state, of_state, log)
+        return None
     _must_have_columns(log, changes.schema, merge)
     ranking = Ranking(merge, changes.schema)
     there = kind_of(merge)(session, lake, log, state, ranking, logs)
@@ -98,6 +101,15 @@ def step(
         there.forget(datetime.now(UTC) - timedelta(days=merge.tombstone_days))
     lag_s = waited_s(commits, before + 1)
     return replace(done, lag_s=lag_s, seconds=round(time.monotonic() - began, 3))
+
+
+def _must_have_no(state: str, of_state: Objects, log: str) -> None:
+    """A state of the same family has the name of this log, whose records are in the quarantine. So there is nothing to merge."""
+    try:
+        list_log(of_state)
+    except NoTable:
+        return
+    raise Halt(origin_replaced(state, log))
 
 
 def _newest(commits: Objects, log: str, state: str) -> int:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from forebay.declaration.column import widens
+from forebay.declaration.common_name import common_name
 from forebay.declaration.feed import Feed
 from forebay.declaration.files import files_in, is_declaration
 from forebay.declaration.service import FILLED, Service, parse_service
@@ -29,6 +30,7 @@ __all__ = [
     "gets_few",
     "impact",
     "push",
+    "shares_names",
     "texts_in_folder",
     "texts_in_place",
     "who_reads",
@@ -62,9 +64,9 @@ def impact(before: Service | None, after: Service) -> list[str]:
     """What records and tables notice of the change; nothing where it is none."""
     if before is None:
         said = [said for table in after.tables for said in (f"table {table.name}: is declared", *who_reads(table))]
-        return said + gets_few(after)
-    known = gets_few(before)
-    few = [said for said in gets_few(after) if said not in known]
+        return [*said, *gets_few(after), *shares_names(after)]
+    known = [*gets_few(before), *shares_names(before)]
+    few = [said for said in (*gets_few(after), *shares_names(after)) if said not in known]
     return [*_of_service(before, after), *_of_tables(before, after), *few]
 
 
@@ -84,6 +86,27 @@ def gets_few(service: Service) -> list[str]:
                 said.append(f"table {table.name}: {earlier.name} is tried before and takes of its records {those}")
                 break
     return said
+
+
+def shares_names(service: Service) -> Iterator[str]:
+    """States that may get the name of another table. Refused is only what every name of a family would meet: whether a value
+    ever comes that makes two names the same, nobody knows."""
+    for at, table in enumerate(service.tables):
+        if table.merge is None or table.states is None:
+            continue
+        others = [(f"the table {other.name}", other.names) for other in service.tables]
+        others += [
+            (f"the state {other.merge.into}", other.states)
+            for other in service.tables[at + 1 :]
+            if other.merge is not None and other.states is not None
+        ]
+        for what, pattern in others:
+            if (name := common_name(table.states, pattern)) is not None:
+                yield (
+                    f"table {table.name}: its state {table.merge.into} and {what} may have the same name, such as {name}; "
+                    "the first one keeps it, records for the other are quarantined (derived-table), and its merge fails. "
+                    "Give them different endings, or fields other `values`"
+                )
 
 
 def feeds_of(service: Service) -> list[str]:

@@ -30,6 +30,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from forebay.events import Emit
+from forebay.lake.layout import DERIVED_FROM
 from forebay.table.actions import metadata_action, protocol_action
 from forebay.table.commit import CommitConflict, Committed, LogFailed, Repeated, Txn
 from forebay.table.events import LogNotTidied
@@ -74,6 +75,8 @@ class Seen:
     partition_columns: tuple[str, ...]
     column_mapping: str
     snapshot: Any
+    derived_from: str = ""
+    """The tables that a merge or a rollup computes it from; empty for a table of records."""
 
 
 class TableLogs:
@@ -236,15 +239,16 @@ class TableLogs:
     def _remember(self, path: str, snapshot: Any, *, listed: int | None = None) -> Seen:
         from pyspark.sql.types import StructType
 
-        version = int(snapshot.getVersion())
+        version, properties = int(snapshot.getVersion()), snapshot.getTableProperties()
         seen = Seen(
             path,
             version if listed is None else listed,
             version,
             StructType.fromJson(json.loads(snapshot.getMetadata().getSchemaString())),
             tuple(items_of(snapshot.getPartitionColumnNames())),
-            snapshot.getTableProperties().get("delta.columnMapping.mode") or "none",
+            properties.get("delta.columnMapping.mode") or "none",
             snapshot,
+            properties.get(DERIVED_FROM) or "",
         )
         with self._lock:
             self._seen[path] = seen

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from forebay.errors import InvalidConfiguration, Problem
+from forebay.lake.layout import DERIVED_FROM
 from forebay.record.conform import writable
 from forebay.record.kind import Struct
 from forebay.table.data_file import TableFolder
@@ -23,7 +24,7 @@ from forebay.table.widening import widened
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
-__all__ = ["Ready", "fit", "prepare", "with_wider_types"]
+__all__ = ["Ready", "derived", "fit", "prepare", "with_wider_types"]
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,13 @@ def fit(table: Destination, seen: Seen | None, columns: StructType) -> None:
         raise InvalidConfiguration(problems)
 
 
+def derived(seen: Seen) -> Problem:
+    """Why no rows are appended to a table that is computed: the next merge would take them for rows of its own."""
+    return Problem(
+        DERIVED_FROM, f"is {seen.derived_from}", "a merge or a rollup computes this table: give one another name"
+    )
+
+
 def with_wider_types(table: Destination, seen: Seen, columns: StructType) -> StructType | None:
     """The table's columns with the wider types that the rows have; None where it stays as it is."""
     return widened(seen.schema, columns, seen.partition_columns) if table.type_widening else None
@@ -71,6 +79,8 @@ def _problems(table: Destination, seen: Seen | None, columns: StructType) -> Ite
     yield from unwritable(columns, table.partition_columns if seen is None else seen.partition_columns)
     if seen is None:
         return
+    if seen.derived_from:
+        yield derived(seen)
     yield from misfits(columns, with_wider_types(table, seen, columns) or seen.schema)
     if seen.column_mapping != "none":
         yield Problem("delta.columnMapping.mode", "is on", "forebay appends by the columns' own names only")

@@ -17,13 +17,14 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from forebay.errors import ForebayError
+from forebay.errors import ForebayError, InvalidConfiguration
 from forebay.spark.java_failure import COMMIT_UNKNOWN, causes, java_exception
 from forebay.table.commit import CommitUnknown, LogFailed, Txn
 from forebay.table.destination import Appended, AppendResult, Destination, Failed, Skipped
 from forebay.table.exchange import exchange
 from forebay.table.fan_out import ChangesTooOften
 from forebay.table.kernel import Seen, TableLogs
+from forebay.table.ready import derived
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -69,6 +70,8 @@ def replace(
             if logs.has(table.path, txn, again=True):
                 return Skipped()
             seen = logs.look(table.path)
+            if seen is not None and seen.derived_from:
+                return Failed(InvalidConfiguration([derived(seen)]))
             try:
                 coming = rows(seen) if rows else None
                 stay = staying if seen and "table" in seen.schema.names else None
