@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "glue_jobs" / "forebay"
 
 ORDER = [
-    "errors events address landed_file",
+    "errors events address landed_file nesting",
     "texts",
     "refusal",
     "spark",

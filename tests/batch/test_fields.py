@@ -10,10 +10,11 @@ from pyspark.sql import functions as F
 
 from forebay.batch.columns import column_of_text
 from forebay.batch.fields import field, parsed
-from forebay.batch.record_fields import is_exact
+from forebay.batch.record_fields import PROBLEM, is_exact
 from forebay.declaration.column import Column
 from forebay.declaration.path import parse_path
 from forebay.declaration.service import Service, parse_service
+from forebay.nesting import DEEPEST
 from forebay.record.declared import fits
 from forebay.record.field import text_at
 from forebay.record.number import read_json
@@ -187,3 +188,16 @@ def test_a_text_fits_its_column_in_python_where_spark_has_a_value(spark: SparkSe
         if fits(text, column) != value
     ]
     assert wrong == []
+
+
+def test_a_record_of_as_many_levels_as_may_be_is_read_and_a_deeper_one_is_told_to_be_too_deep(
+    spark: SparkSession,
+) -> None:
+    def of_levels(levels: int) -> str:
+        return '{"a":' + "[" * (levels - 1) + '"}"' + "]" * (levels - 1) + "}"
+
+    texts = [of_levels(DEEPEST), of_levels(DEEPEST + 1), of_levels(DEEPEST + 1)[:-1], '{"a":"' + "[" * DEEPEST]
+    rows = spark.createDataFrame([(n, text) for n, text in enumerate(texts)], "n int, t string")
+    made = parsed(rows, F.col("t"), service_of(["a"])).select("n", F.col(f"_parsed.`{PROBLEM}`"), "_parsed.`0`")
+    found = [list(row)[1:] for row in made.orderBy("n").collect()]
+    assert found == [[None, texts[0][5:-1]], ["too-deep", None], ["too-deep", None], ["not-json", None]]

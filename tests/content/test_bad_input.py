@@ -17,6 +17,7 @@ import pytest
 from forebay.content.limits import Limits
 from forebay.content.outcome import FILE_REASONS, RECORD_REASONS, Unread
 from forebay.content.reading import read_files
+from forebay.nesting import DEEPEST
 from tests.content.archives import PACKERS, snappy_framed
 from tests.content.memory import Memory, read, read_one
 
@@ -81,6 +82,7 @@ DEEP = b'{"a":' + b"[" * 10_000 + b"]" * 10_000 + b"}"
 BAD_RECORDS: dict[str, tuple[bytes, str]] = {
     "words": (b"what is this", "not-json"),
     "a cut-off record": (b'{"a":1,"b":"x', "not-json"),
+    "a level too many": (b'{"a":' + b"[" * DEEPEST + b"]" * DEEPEST + b"}", "too-deep"),
     "ten thousand levels": (DEEP, "too-deep"),
     "ten thousand levels of objects": (b'{"a":' * 10_000 + b"1" + b"}" * 10_000, "too-deep"),
     "nul bytes": (bytes(100), "not-json"),
@@ -122,7 +124,7 @@ PASSED_THROUGH = {
     "an escaped lone surrogate": '{"a":"\\ud800"}',
     "an escaped nul": '{"a":"\\u0000"}',
     "a raw control character": '{"a":"x\ty"}',
-    "a thousand levels": '{"a":' + "[" * 999 + "]" * 999 + "}",
+    "as many levels as may be": '{"a":' + "[" * (DEEPEST - 1) + "]" * (DEEPEST - 1) + "}",
     "a missing quote": '{"a:1}',
     "brackets in strings": '{"a":"}{[\\"}{"}',
 }

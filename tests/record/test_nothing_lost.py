@@ -18,13 +18,13 @@ from forebay.declaration.column_name import safe_name
 from forebay.declaration.path import Path
 from forebay.declaration.service import parse_service
 from forebay.declaration.twin import taken_key
+from forebay.nesting import DEEPEST
 from forebay.record.conform import Records, writable
 from forebay.record.declared import fits, value_of
 from forebay.record.field import text_at
 from forebay.record.growth import Rules, grown
 from forebay.record.kind import Struct
 from forebay.record.number import Written, read_json
-from forebay.record.walk import DEEPEST, depth_of
 from forebay.table.as_records import record_of
 from tests.content.memory import read
 
@@ -175,11 +175,7 @@ ODD_VALUES = st.recursive(
     ),
     max_leaves=6,
 )
-DEEP = st.builds(
-    lambda levels, of: of[0] * levels + "1" + of[1] * levels,
-    st.integers(201, 240),
-    st.sampled_from([('{"a":', "}"), "[]"]),
-)
+DEEP = st.integers(150, DEEPEST - 1).map(lambda levels: "[" * levels + "1" + "]" * levels)
 MOSTLY_SHALLOW = st.integers(0, 9).flatmap(lambda n: ODD_VALUES if n else DEEP)
 ODD_FILES = st.lists(st.lists(st.tuples(ODD_KEYS, MOSTLY_SHALLOW), max_size=4).map(_pairs), min_size=1, max_size=4)
 ENCODINGS = [
@@ -189,10 +185,10 @@ ENCODINGS = [
 
 
 def is_taken_whole(text: str) -> bool:
-    """A key stands twice in one object, or it is nested too deep."""
+    """A key stands twice in one object."""
     twice: list[bool] = []
     json.loads(text, object_pairs_hook=lambda pairs: twice.append(len(dict(pairs)) < len(pairs)))
-    return any(twice) or depth_of(text) > DEEPEST
+    return any(twice)
 
 
 @settings(deadline=None)

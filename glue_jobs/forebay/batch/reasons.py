@@ -5,6 +5,8 @@ A reason is a constant of the code that a record meets; what it means is here, f
 
 from __future__ import annotations
 
+from forebay.nesting import DEEPEST
+
 __all__ = [
     "BAD_PARTITION_VALUE",
     "BAD_TABLE_NAME",
@@ -13,19 +15,15 @@ __all__ = [
     "EVENT_TOO_OLD",
     "EXPECTATION",
     "EXPECTATION_FAILED",
-    "NOT_JSON",
     "NO_KEY",
     "NO_SEQUENCE",
     "OF_WHOLE_TABLES",
     "PAUSED_TABLE",
     "REASONS",
-    "SEVERAL_DOCUMENTS",
     "TABLE_FAILED",
     "TOO_MANY_NEW_TABLES",
 ]
 
-NOT_JSON = "not-json"
-SEVERAL_DOCUMENTS = "several-documents"
 BAD_TABLE_NAME = "bad-table-name"
 BAD_PARTITION_VALUE = "bad-partition-value"
 EVENT_TOO_OLD = "event-too-old"
@@ -40,13 +38,13 @@ DERIVED_TABLE = "derived-table"
 PAUSED_TABLE = "paused"
 
 REASONS = {
-    NOT_JSON: "the record is not JSON",
-    SEVERAL_DOCUMENTS: "more follows the record's first JSON document",
+    "not-json": "the record is not JSON",
+    "several-documents": "more follows the record's first JSON document",
     "not-an-object": "the record is JSON, but not an object",
     "not-a-row": "the row has other fields than its header, or quotes where none belong",
     "not-utf8": "the record's bytes are not UTF-8",
     "record-too-large": "the record is larger than a record may be",
-    "too-deep": "the record is nested deeper than a record may be",
+    "too-deep": f"more than {DEEPEST} objects and arrays lie inside each other in the record",
     BAD_TABLE_NAME: "the value that routes the record cannot name a table",
     BAD_PARTITION_VALUE: "the value that partitions the table cannot name a folder",
     EVENT_TOO_OLD: "the event time is older than the table takes",

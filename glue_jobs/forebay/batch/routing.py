@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from forebay.batch.declared_columns import asked_of, with_declared_columns
 from forebay.batch.fields import field, parsed
-from forebay.batch.reasons import BAD_TABLE_NAME, EXPECTATION, NOT_JSON, SEVERAL_DOCUMENTS
+from forebay.batch.reasons import BAD_TABLE_NAME, EXPECTATION
 from forebay.batch.record_fields import PROBLEM
 from forebay.content.outcome import ERASED
 from forebay.content.rows import IS_DOCUMENT, IS_END
@@ -53,8 +53,7 @@ def routed(content: DataFrame, service: Service) -> DataFrame:
     reason = (
         F.when(F.col("line").isNull(), None)
         .when(F.col("problem").isNotNull(), F.col("problem"))
-        .when(unreadable == SEVERAL_DOCUMENTS, SEVERAL_DOCUMENTS)
-        .when(unreadable.isNotNull(), NOT_JSON)
+        .when(unreadable.isNotNull(), unreadable)
         .when(dirty, BAD_TABLE_NAME)
     )
     rows = rows.withColumn("_reason", reason)

@@ -25,7 +25,7 @@ from forebay.content.json_text import spelt
 from forebay.content.limits import Limits
 from forebay.content.lines import Records, lines_of
 from forebay.content.outcome import FileReason, TooMany
-from forebay.content.skeleton import Skeleton, skeleton
+from forebay.content.skeleton import Skeleton, depth_beyond, skeleton
 from forebay.content.structure import WHITE, structure_in, structure_of
 from forebay.declaration.form import Keys
 
@@ -118,11 +118,12 @@ def taken_apart(
 
 
 def _can_surround(text: bytes, limits: Limits) -> bool:
+    """Whether a record can carry it, one level further in."""
     try:
         text.decode()
     except UnicodeDecodeError:
         return False
-    return len(text) <= limits.max_record_bytes
+    return len(text) <= limits.max_record_bytes and not depth_beyond(text, limits.max_depth - 1)
 
 
 def _records(

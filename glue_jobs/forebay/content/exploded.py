@@ -21,7 +21,8 @@ from forebay.content.elements import ARRAY, OBJECT, Member, Span, members_of, na
 from forebay.content.json_text import spelt
 from forebay.content.limits import Limits
 from forebay.content.lines import lines_of
-from forebay.content.outcome import FileReason, Refused, TooMany
+from forebay.content.outcome import FileReason, RecordReason, Refused, TooMany
+from forebay.content.skeleton import depth_beyond
 from forebay.content.vetting import Elements, Split, why_no_record
 from forebay.declaration.form import PARENT, Explosion, Keys
 from forebay.declaration.path import Path
@@ -30,6 +31,10 @@ __all__ = ["with_exploded"]
 
 MOST_KEPT = 64 << 10
 """Bytes that a record may give each element of an array; with more, ten thousand elements would be gigabytes."""
+
+
+_Why = tuple[RecordReason, str] | None
+"""Why an element is refused; None where it is no object."""
 
 
 @dataclass
@@ -42,7 +47,7 @@ class _Found:
     ordinals: list[int] = field(default_factory=list)
     arrays: list[int] = field(default_factory=list)
     surroundings: list[bytes] = field(default_factory=list)
-    refused: list[tuple[int, int, str]] = field(default_factory=list)
+    refused: list[tuple[int, int, _Why]] = field(default_factory=list)
 
 
 def with_exploded(text: bytes, records: Split, explosions: Sequence[Explosion], limits: Limits) -> Split:
@@ -90,10 +95,9 @@ def _add(found: _Found, text: bytes, array: Span, number: int, kept: bytes, limi
     found_objects, others = objects_in(text, *array, limits)
     objects = found_objects.tolist()
     ordinals = {start: n for n, start in enumerate(sorted(start for start, _ in [*objects, *others]))}
-    found.refused += [(start, end, "") for start, end in others]
-    if len(kept) > MOST_KEPT:
-        detail = f"its record gives each element {len(kept)} bytes, and {MOST_KEPT} is the limit"
-        found.refused += [(start, end, detail) for start, end in objects]
+    found.refused += [(start, end, None) for start, end in others]
+    if why := _why_not_kept(kept, limits):
+        found.refused += [(start, end, why) for start, end in objects]
         return
     for start, end in objects:
         found.starts.append(start)
@@ -102,6 +106,19 @@ def _add(found: _Found, text: bytes, array: Span, number: int, kept: bytes, limi
         found.ordinals.append(ordinals[start])
         found.arrays.append(number)
     found.surroundings.append(kept)
+
+
+def _why_not_kept(kept: bytes, limits: Limits) -> _Why:
+    """Why no element can carry this of its record."""
+    if len(kept) > MOST_KEPT:
+        detail = f"its record gives each element {len(kept)} bytes, and {MOST_KEPT} is the limit"
+        return "record-too-large", detail
+    if depth := depth_beyond(kept, limits.max_depth - 1):
+        return (
+            "too-deep",
+            f"nested {depth + 1} levels deep with what its record gives it; {limits.max_depth} is the limit",
+        )
+    return None
 
 
 def _refuse_too_many(count: int, reason: FileReason, most: int) -> None:
@@ -123,7 +140,7 @@ def _together(
     elements = Elements(
         ordered(no_element, found.ordinals), ordered(no_element, found.arrays), [_name(one.path) for one in explosions]
     )
-    refused = sorted(found.refused)
+    refused = sorted(found.refused, key=lambda one: one[0])
     lines = lines_of(text, np.array([start for start, *_ in refused], np.int64)).tolist()
     others = [_refused(text, *one, line, limits) for one, line in zip(refused, lines, strict=True)]
     return replace(
@@ -144,7 +161,5 @@ def _name(path: Keys) -> bytes:
     return json.dumps(str(Path("record", path)), ensure_ascii=False).encode()
 
 
-def _refused(text: bytes, start: int, end: int, detail: str, line: int, limits: Limits) -> Refused:
-    if detail:
-        return Refused(start, end, line, "record-too-large", detail)
-    return Refused(start, end, line, *why_no_record(text[start:end], limits))
+def _refused(text: bytes, start: int, end: int, why: _Why, line: int, limits: Limits) -> Refused:
+    return Refused(start, end, line, *(why or why_no_record(text[start:end], limits)))

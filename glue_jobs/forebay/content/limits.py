@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 
 from forebay.errors import InvalidConfiguration, Problem
+from forebay.nesting import DEEPEST
 
 __all__ = ["Limits"]
 
@@ -47,8 +48,8 @@ class Limits:
     max_record_bytes: int = 16 * MIB
     """A longer record is refused: record-too-large. Spark's own parser gives up on a string of 20 million
     characters."""
-    max_depth: int = 1000
-    """A record nested deeper is refused: too-deep. Spark's own parser gives up at the same depth."""
+    max_depth: int = DEEPEST
+    """A record nested deeper is refused: too-deep. Everything behind the reader takes DEEPEST, and no more."""
     task_memory_bytes: int = 4 * GIB
     """Memory that one task may take while it reads (Linux only). A file for which that is not enough is refused: too-large."""
     raw_bytes: int = 64 * KIB
@@ -65,6 +66,8 @@ class Limits:
             for name in ("max_file_bytes", "max_expanded_bytes", "piece_bytes")
             if getattr(self, name) > ARROW_STRINGS
         ]
+        if self.max_depth > DEEPEST:
+            wrong.append(Problem("max_depth", f"{self.max_depth} is above {DEEPEST}", "no table takes a deeper record"))
         if wrong:
             raise InvalidConfiguration(wrong)
 

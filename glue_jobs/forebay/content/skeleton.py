@@ -13,7 +13,7 @@ import numpy as np
 
 from forebay.content.outcome import TooMany
 
-__all__ = ["Skeleton", "skeleton"]
+__all__ = ["Skeleton", "depth_beyond", "skeleton"]
 
 CHUNK_BYTES = 1 << 20
 QUOTE, BACKSLASH, NEWLINE = 0x22, 0x5C, 0x0A
@@ -64,6 +64,12 @@ def skeleton(text: bytes, start: int = 0, stop: int | None = None, *, most: int 
         if most is not None and scan.count > most:
             raise TooMany("too-many-records", f"more than {most} brackets and commas around and between records")
     return scan.skeleton()
+
+
+def depth_beyond(text: bytes, most: int) -> int:
+    """How deep the text is nested where that is deeper than `most`; else 0. Few brackets cannot be deep."""
+    deepest = skeleton(text).deepest if text.count(b"{") + text.count(b"[") > most else 0
+    return deepest if deepest > most else 0
 
 
 @dataclass(slots=True)

@@ -16,7 +16,7 @@ import pyarrow as pa
 from forebay.content.limits import Limits
 from forebay.content.lines import SHORT_BYTES, Records
 from forebay.content.outcome import FileReason, RecordReason, Refused, TooMany
-from forebay.content.skeleton import skeleton
+from forebay.content.skeleton import depth_beyond
 
 __all__ = ["Elements", "Split", "vetted", "why_no_record"]
 
@@ -126,10 +126,8 @@ def _too_deep(text: bytes, starts: Any, ends: Any, limits: Limits) -> Iterator[t
     """A record of n levels has n opening brackets and n closing ones, which rules out nearly all without a look."""
     long = np.flatnonzero((ends - starts > 2 * limits.max_depth) & (ends - starts <= limits.max_record_bytes))
     for n, start, end in zip(long.tolist(), starts[long].tolist(), ends[long].tolist(), strict=True):
-        if text.count(b"{", start, end) + text.count(b"[", start, end) > limits.max_depth:
-            depth = skeleton(text[start:end]).deepest
-            if depth > limits.max_depth:
-                yield n, depth
+        if depth := depth_beyond(text[start:end], limits.max_depth):
+            yield n, depth
 
 
 def _not_utf8(text: bytes, starts: Any, ends: Any) -> Iterator[tuple[int, str]]:

@@ -147,7 +147,7 @@ def _objects(samples: Samples) -> Iterator[dict[str, Any]]:
     for sample in samples.records:
         try:
             record = read_json(sample.text) if sample.reason is None else None
-        except (ValueError, RecursionError):
+        except ValueError:
             continue
         if isinstance(record, dict):
             yield record

@@ -126,8 +126,6 @@ def _read(sample: Sample) -> tuple[Any, str | None, str | None]:
         return None, sample.reason, sample.detail
     try:
         return read_json(sample.text), None, None
-    except RecursionError:
-        return None, "too-deep", "nested too deep to be tried here"
     except ValueError as broken:
         return None, "several-documents" if _are_several(sample.text) else "not-json", str(broken)
 

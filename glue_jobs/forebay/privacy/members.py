@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from forebay.nesting import DEEPEST
 from forebay.privacy.text import Level
 from forebay.texts import borders_of, bytes_of, pieces, read_json
 
@@ -24,7 +25,6 @@ __all__ = ["Members", "Texts", "blocks"]
 
 BLOCK_BYTES = 1 << 20
 """So much text is looked at at a time: what is made of it stays in the processor's cache."""
-DEEPEST = 64
 FEW = 8
 QUOTE, COLON, COMMA = b'":,'
 OPENING, CLOSING, SMALL = 0x7B, 0x7D, 0x20

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from forebay.record.walk import DEEPEST
 from forebay.texts import read_json
 
 __all__ = ["CELLS", "ParseHints", "Unordinary", "first_rows", "has_numbers", "leaves_of", "read_records"]
@@ -91,22 +90,20 @@ def has_numbers(kind: pa.DataType) -> bool:
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
 
 
-def _times(kind: pa.DataType, level: int = 0) -> Iterator[pa.Field]:
+def _times(kind: pa.DataType) -> Iterator[pa.Field]:
     """The fields, down to the innermost, that must be told to be text."""
     for child in kind:
-        if (told := _as_text(child.type, level + 1)) is not None:
+        if (told := _as_text(child.type)) is not None:
             yield pa.field(child.name, told)
 
 
-def _as_text(kind: pa.DataType, level: int) -> pa.DataType | None:
-    if level > DEEPEST:
-        raise Unordinary("nested too deep")
+def _as_text(kind: pa.DataType) -> pa.DataType | None:
     if pa.types.is_timestamp(kind):
         return pa.string()
     if pa.types.is_struct(kind):
-        inner = list(_times(kind, level))
+        inner = list(_times(kind))
         return pa.struct(inner) if inner else None
     if pa.types.is_list(kind):
-        element = _as_text(kind.value_type, level + 1)
+        element = _as_text(kind.value_type)
         return None if element is None else pa.list_(element)
     return None

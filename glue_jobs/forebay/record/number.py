@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections.abc import Callable
 from decimal import Context, Decimal, InvalidOperation
 from typing import Any
 
@@ -93,11 +94,15 @@ def decimal_of(text: str) -> Decimal | None:
 
 
 def read_json(text: str, **more: Any) -> Any:
+    """Raises `ValueError`, also for what is nested deeper than Python follows."""
     if NEGATIVE_ZERO in text or len(text) > MOST_DIGITS:
         more["parse_int"] = _whole
-    if not more:
-        return _DECODER.decode(text)
-    return json.loads(text, parse_float=Written, parse_constant=Written, **more)
+    try:
+        if not more:
+            return _DECODER.decode(text)
+        return json.loads(text, parse_float=Written, parse_constant=Written, **more)
+    except RecursionError as deep:
+        raise ValueError("it is nested too deep to be read") from deep
 
 
 _DECODER = json.JSONDecoder(parse_float=Written, parse_constant=Written)
@@ -108,18 +113,48 @@ def _whole(digits: str) -> int | Written:
     return Written(digits) if digits == NEGATIVE_ZERO or len(digits) > MOST_DIGITS else int(digits)
 
 
+class _Token(str):
+    """JSON as it is, among values that are still to be written."""
+
+    __slots__ = ()
+
+
+_COMMA, _OPENS, _CLOSES, _OPENS_LIST, _CLOSES_LIST = map(_Token, ",{}[]")
+_ASCII_TEXT, _TEXT = json.JSONEncoder().encode, json.JSONEncoder(ensure_ascii=False).encode
+
+
 def write_json(value: Any, *, ascii_only: bool = True, sort: bool = False, bare: bool = False) -> str:
-    """Compact. `sort` puts the keys of objects in order, so that the same value is the same text; `bare` leaves NaN and
-    infinity as Python writes them, for `read_json`."""
-    kind = type(value)
-    if kind is dict:
-        items = sorted(value.items()) if sort else value.items()
-        texts = [(json.dumps(key, ensure_ascii=ascii_only), inner) for key, inner in items]
-        inner = (f"{key}:{write_json(of, ascii_only=ascii_only, sort=sort, bare=bare)}" for key, of in texts)
-        return "{" + ",".join(inner) + "}"
-    if kind is list:
-        return "[" + ",".join(write_json(of, ascii_only=ascii_only, sort=sort, bare=bare) for of in value) + "]"
-    if kind is TwinValue:
-        return write_json(value.value, ascii_only=ascii_only, sort=sort, bare=bare)
-    text = value.text if kind is Written else json.dumps(value, ensure_ascii=ascii_only)
-    return json.dumps(text) if text in NOT_JSON and not bare else str(text)
+    """Compact, and however deep the value is nested. `sort` puts the keys of objects in order, so that the same value is the
+    same text; `bare` leaves NaN and infinity as Python writes them, for `read_json`."""
+    written: list[str] = []
+    ahead = [value]
+    text_of = _ASCII_TEXT if ascii_only else _TEXT
+    while ahead:
+        of = ahead.pop()
+        kind = type(of)
+        if kind is _Token:
+            written.append(of)
+        elif kind is dict:
+            ahead += reversed(_members(of, text_of, sort=sort))
+        elif kind is list:
+            ahead += reversed([_OPENS_LIST, *_between_commas(of), _CLOSES_LIST])
+        elif kind is TwinValue:
+            ahead.append(of.value)
+        else:
+            text = of.text if kind is Written else text_of(of)
+            written.append(text_of(text) if text in NOT_JSON and not bare else str(text))
+    return "".join(written)
+
+
+def _members(of: dict[str, Any], text_of: Callable[[str], str], *, sort: bool) -> list[Any]:
+    items = sorted(of.items()) if sort else of.items()
+    found: list[Any] = [_OPENS]
+    for key, inner in items:
+        found += (_Token(text_of(key) + ":"), inner, _COMMA)
+    return [*(found[:-1] if of else found), _CLOSES]
+
+
+def _between_commas(values: list[Any]) -> list[Any]:
+    found = [_COMMA] * (2 * len(values) - 1)
+    found[::2] = values
+    return found

@@ -9,7 +9,6 @@ Spark could, is rescued whole, as text under the empty key.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -21,14 +20,12 @@ from forebay.record.name import TwinValue, free_name
 from forebay.record.number import Written, is_exact, read_json, write_json
 from forebay.record.shape import LONG_MAX, LONG_MIN
 
-__all__ = ["DEEPEST", "NOTHING", "conformed", "flattened", "parsed", "rescued_text", "text_of", "undeclared"]
+__all__ = ["NOTHING", "conformed", "flattened", "parsed", "rescued_text", "text_of", "undeclared"]
 
 NOTHING: Any = object()
 """Stands for `there is nothing to rescue`, where null would be something."""
 
 WHOLE = ""
-DEEPEST = 200
-"""Objects and arrays inside each other; what is nested deeper is rescued whole."""
 
 
 class Unreadable(dict[str, Any]):
@@ -37,8 +34,6 @@ class Unreadable(dict[str, Any]):
 
 def parsed(text: str, rules: Rules) -> dict[str, Any]:
     """The fields of a record that nobody has read yet."""
-    if depth_of(text) > DEEPEST:
-        return Unreadable({WHOLE: text.rstrip()})
     try:
         record = read_json(text, object_pairs_hook=_no_key_twice)
         if rules.declared:
@@ -46,20 +41,6 @@ def parsed(text: str, rules: Rules) -> dict[str, Any]:
         return flattened(record, rules.flatten, rules.depth) if rules.flatten is not None else record
     except ValueError:
         return Unreadable({WHOLE: text.rstrip()})
-
-
-def depth_of(text: str) -> int:
-    """At least how deep a record is nested; exactly where it may be too deep."""
-    if text.count("{") + text.count("[") <= DEEPEST:
-        return 0
-    depth = deepest = 0
-    for sign in re.findall(r'"(?:[^"\\]|\\.)*"|[{}\[\]]', text):
-        if sign in "{[":
-            depth += 1
-            deepest = max(deepest, depth)
-        elif sign in "}]":
-            depth -= 1
-    return deepest
 
 
 def undeclared(record: dict[str, Any], declared: Mapping[str, Any]) -> dict[str, Any]:

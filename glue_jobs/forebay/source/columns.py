@@ -74,7 +74,7 @@ def _parse(text: str) -> dict[str, Any] | None:
     """The one object that the text is; None for anything else."""
     try:
         document = read_json(text)
-    except (ValueError, RecursionError):
+    except ValueError:
         return None
     return document if type(document) is dict else None
 

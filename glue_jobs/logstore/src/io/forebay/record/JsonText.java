@@ -11,8 +11,8 @@ import org.apache.spark.unsafe.types.UTF8String;
  */
 final class JsonText {
 
-  /** What is nested deeper is refused, as Spark's own parser refuses it. */
-  private static final int DEEPEST = 1000;
+  /** What is nested deeper is refused: the number of {@code forebay/nesting.py}, which a test compares. */
+  private static final int DEEPEST = 200;
 
   /** Bytes that stand for themselves in a string: no quote, no backslash, no control character. */
   private static final boolean[] IS_PLAIN = new boolean[256];
@@ -162,6 +162,33 @@ final class JsonText {
       at++;
     }
     return at;
+  }
+
+  /** Whether more containers lie inside each other than may. Of a text that is no JSON, its brackets are counted. */
+  boolean isTooDeep() {
+    int depth = 0;
+    for (int at = 0; at < text.length; at++) {
+      switch (text[at]) {
+        case '"':
+          at = string(at) - 1;
+          if (at < 0) {
+            return false;
+          }
+          break;
+        case '{':
+        case '[':
+          if (++depth > DEEPEST) {
+            return true;
+          }
+          break;
+        case '}':
+        case ']':
+          depth--;
+          break;
+        default:
+      }
+    }
+    return false;
   }
 
   /** Whether one or more further values follow, and nothing else. */

@@ -31,6 +31,7 @@ import org.apache.spark.unsafe.types.UTF8String;
 public final class RecordFields {
 
   private static final UTF8String NOT_JSON = UTF8String.fromString("not-json");
+  private static final UTF8String TOO_DEEP = UTF8String.fromString("too-deep");
   private static final UTF8String SEVERAL = UTF8String.fromString("several-documents");
   private static final int EXACT_DIGITS = 15;
   private static final int DOUBLE_DIGITS = 17;
@@ -50,7 +51,7 @@ public final class RecordFields {
     JsonText json = new JsonText(record.getBytes());
     int end = json.value(json.white(0), 0);
     if (end < 0 || json.at(json.white(0)) != '{') {
-      row[0] = NOT_JSON;
+      row[0] = json.isTooDeep() ? TOO_DEEP : NOT_JSON;
     } else if (json.white(end) != json.length()) {
       row[0] = json.areMoreDocuments(end) ? SEVERAL : NOT_JSON;
     } else {
