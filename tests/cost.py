@@ -95,8 +95,9 @@ BEFORE = pytest.StashKey[Cost]()
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Any:
     report = yield
+    now = METER.now()  # after the call, too: the last test's teardown ends the session
     if report.when == "teardown":
-        cost = METER.now() - item.stash[BEFORE]
+        cost = now - item.stash[BEFORE]
         report.user_properties.append(("cost", (cost.jobs, cost.processes, is_deep(item))))
         if report.passed and (problem := problem_of(item, cost)):
             report.outcome, report.longrepr = "failed", problem

@@ -31,6 +31,7 @@ from forebay.content.limits import Limits
 from forebay.declaration.service import Service, load_service
 from forebay.errors import ForebayError, Halt
 from forebay.events import Emit
+from forebay.jobs.first_batch import remove_unfinished_entries
 from forebay.jobs.generation import generation_of, known_generation
 from forebay.jobs.merging import merging
 from forebay.jobs.withheld import Announcer
@@ -189,8 +190,10 @@ def names(spark: SparkSession, service: Service, settings: IngestSettings) -> Da
 
 
 def run(files: DataFrame, gate: Gate, settings: IngestSettings, stop: threading.Event, withheld: Announcer) -> None:
-    request = StopRequest(open_objects(settings.checkpoint_folder))
+    checkpoint = open_objects(settings.checkpoint_folder)
+    request = StopRequest(checkpoint)
     request.forget()
+    remove_unfinished_entries(checkpoint)
     drain = Drain(open_objects(manifest_path(settings)))
     drain.begin()
     withheld.look()  # a drain takes in what is due now, and does not wait for what is due later

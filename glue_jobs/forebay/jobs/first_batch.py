@@ -1,0 +1,33 @@
+"""What a death in the first batch of a stream leaves in its checkpoint, and what Spark then refuses to start with.
+
+In: a checkpoint. Out: the leftovers are gone. Spark writes each entry of its logs aside, as `.0.<uuid>.tmp`, and renames it.
+While there is no offset, Spark 4.1 starts a stream only if `offsets`, `commits` and `state` list nothing at all, hidden files
+included (`STATE_STORE_CHECKPOINT_LOCATION_NOT_EMPTY`). So a driver that dies before its first rename stops every later start.
+Only files that never became an entry are deleted. Run again, it finds nothing to do.
+"""
+
+from __future__ import annotations
+
+from forebay.lake.objects import Objects
+
+__all__ = ["remove_unfinished_entries"]
+
+LOGS = ("stream/offsets/", "stream/commits/", "stream/state/")
+"""What Spark's `MicroBatchExecution.verifyNewCheckpointDirectory` lists."""
+WRITTEN_ASIDE = (".tmp", ".crc")
+"""Entries that were never renamed, and Hadoop's checksums of files."""
+
+
+def remove_unfinished_entries(checkpoint: Objects) -> None:
+    """Before a stream starts, and while no other driver may use the checkpoint. Does nothing once an entry is there."""
+    there = [found.name for log in LOGS for found in checkpoint.found(log)]
+    if not any(_last(name).isdecimal() for name in there):
+        checkpoint.delete(name for name in there if _is_unfinished(_last(name)))
+
+
+def _is_unfinished(name: str) -> bool:
+    return name.startswith(".") and name.endswith(WRITTEN_ASIDE)
+
+
+def _last(name: str) -> str:
+    return name.rpartition("/")[2]
