@@ -16,11 +16,11 @@ from forebay.batch.moving import Moving
 from forebay.batch.retry import Retried, Retry
 from forebay.batch.retry_plan import Choice
 from forebay.declaration.service import load_service
-from forebay.operate.held import piles
+from forebay.operate.held import piles, waiting_for
 from forebay.operate.lake_view import LakeView
 from forebay_local.twin.twin import Twin
 from tests.journey.story import Story, event, lines, story
-from tests.operate.command import ran
+from tests.operate.command import failed, ran
 
 BEFORE = """
 name = "studio"
@@ -117,6 +117,12 @@ def test_the_rows_of_a_table_that_failed_land_when_it_is_mended(told: Story, spa
     sums = told.run()
     assert [e.table for e in told.events if isinstance(e, TableFailed)] == ["beta"]
     assert (sums.rows["beta"], sums.quarantined) == (1, 9)
+    cause = "column level: is string in the table"
+    assert cause in waiting_for(LakeView(told.lake), "table-failed")["beta"].cause
+    assert cause in failed(1, "status", "--lake", told.lake)
+    assert cause in ran("where", f"s3://{told.bucket}/in/beta.json", "--lake", told.lake)
+    again = failed(0, "quarantine", "retry", "--table", "beta", "--lake", told.lake, "--service", told.service)
+    assert "beta: still cannot be written: " in again
     spark.sql("select 1L level").write.format("delta").mode("overwrite").option("overwriteSchema", "true").save(path)
     assert tried(told, spark, Choice("quarantine", table="beta")) == Retried(3, {"beta": 3})
     sums = told.accounts()

@@ -46,7 +46,8 @@ def test_every_change_is_said_with_what_it_means() -> None:
     after = after.replace('name = "{game}"', 'name = "{game}"\nkeep_record = true\npartitions = []')
     assert changes(BEFORE, after) == [
         'table purchases: column price: was {"name": "price", "type": "double"}, is {"name": "price", "type": "long"}',
-        "table purchases: column price: tables that exist have the old type and fail until `forebay schema settle`",
+        "table purchases: column price: a table whose column is no long fails until `forebay schema settle`; with --lake "
+        "you see which do",
         "table purchases: column day: is declared; `forebay schema settle` fills it for old rows",
         "table purchases: column old: is declared no more; its field becomes what the other fields become",
         "table {game}: keep_record was false, is true",
@@ -58,7 +59,7 @@ def test_of_a_changed_layout_it_is_said_what_brings_existing_tables_there() -> N
     other = BEFORE.replace(columns, f'{columns}\npartitions = ["old"]')
     assert changes(BEFORE, other) == [
         'table purchases: partitions was [], is ["old"]',
-        "table purchases: tables that exist keep their partitions until `forebay schema settle`",
+        "table purchases: tables with other partitions keep them until `forebay schema settle`",
     ]
     clustered = BEFORE.replace(columns, f'{columns}\ncluster_by = ["price"]')
     assert changes(BEFORE, clustered)[1:] == [
@@ -75,7 +76,22 @@ def test_of_a_table_whose_types_may_widen_it_is_said_who_can_still_read_it() -> 
     assert changes(wider, wider.replace('"int"', '"long"'))[1:] == [
         "table purchases: column price: tables that exist get the wider type with their next rows"
     ]
-    assert "fail until" in changes(wider, wider.replace('"int"', '"date"'))[-1]
+    assert "is no date fails until" in changes(wider, wider.replace('"int"', '"date"'))[-1]
+
+
+def test_where_the_lake_is_looked_at_nothing_is_guessed_of_tables_that_exist() -> None:
+    """Declarations that were wrong for an hour are put right: the tables never had the wrong type."""
+    before, after = (parse_service({"service.toml": text}) for text in (BEFORE, BEFORE.replace("double", "long")))
+    assert impact(after, before, compared=True) == [
+        'table purchases: column price: was {"name": "price", "type": "long"}, is {"name": "price", "type": "double"}'
+    ]
+    partitioned = BEFORE.replace('{ name = "old" }]', '{ name = "old" }]\npartitions = ["old"]')
+    other = parse_service({"service.toml": partitioned})
+    assert impact(before, other, compared=True) == ['table purchases: partitions was [], is ["old"]']
+    clustered = parse_service({"service.toml": partitioned.replace("partitions", "cluster_by")})
+    assert impact(before, clustered, compared=True) == [
+        'table purchases: cluster_by was [], is ["price"]'.replace("price", "old")
+    ]
 
 
 def test_tables_that_come_go_or_change_places_are_said() -> None:

@@ -82,10 +82,31 @@ def test_what_a_person_must_look_at_is_named_with_the_way_out(lake: str, s3: str
             sqs.send_message(QueueUrl=queue, MessageBody="{}")
     said = failed(1, "status", "--lake", lake, "--queue-url", url)
     assert "queue       3 wait; 0 in flight" in said
-    assert "look at: alpha: 1 rows wait because the table could not be written" in said
-    assert "`forebay quarantine retry --table alpha`" in said
+    assert "look at: alpha: 1 rows wait because the table could not be written; the job's log says why" in said
+    assert "then `forebay quarantine retry --table alpha`" in said
     assert "look at: 2 dead letters (`forebay queue dlq` says why)" in said
     assert "look at: 1 messages were not understood (`forebay queue refused` shows them, and why)" in said
+
+
+def test_the_newest_cause_of_a_table_that_could_not_be_written_is_named_before_the_retry(lake: str) -> None:
+    now = datetime.now(UTC)
+    of_all = {**dict.fromkeys(schema_of(COLUMNS).names), "line": 1, "table": "alpha", "reason": "table-failed"}
+    causes = [
+        (now - timedelta(hours=1), "the disk was full"),
+        (now, "column level: is long in the table"),
+        (None, None),
+    ]
+    kept = [{**of_all, "at": at or now - timedelta(days=1), "detail": why} for at, why in causes]
+    write_deltalake(f"{lake}/_forebay/quarantine", pa.Table.from_pylist(kept, schema_of(COLUMNS)))
+    said = failed(1, "status", "--lake", lake)
+    assert (
+        "look at: alpha: 3 rows wait because the table could not be written: column level: is long in the table. Put that "
+        "right (`forebay tables check` with --lake says how), then `forebay quarantine retry --table alpha`"
+    ) in said
+    health = failed(1, "tables", "health", "--lake", lake)
+    why = "3 rows wait in the quarantine, because it could not be written: column level: is long in the table"
+    assert f"alpha: table-failed {why}" in health
+    assert "column level: is long in the table" in ran("quarantine", "show", "--table", "alpha", "--lake", lake)
 
 
 def test_a_rollback_that_is_half_done_is_named_with_the_way_out(lake: str) -> None:

@@ -7,7 +7,7 @@ and nothing may be marked as done.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -62,6 +62,8 @@ class Commits:
     began_at: datetime
     logs: TableLogs
     emit: Emit
+    causes: dict[str, str] = field(default_factory=dict)
+    """Why tables could not be written."""
 
     @property
     def shared(self) -> dict[str, Any]:
@@ -102,7 +104,7 @@ class Commits:
         """Quarantine and parked: one commit each, if there is anything to keep, or to let go."""
         stand = standing(superseded)
         coming = arriving(fates, unwritten, stand)
-        keep = Held(rows, self.spark, unwritten, {**self.shared, "at": self.began_at}, stand)
+        keep = Held(rows, self.spark, unwritten, {**self.shared, "at": self.began_at}, stand, self.causes)
         quarantined = sum(f.rows for f in coming if f.fate == "quarantine")
         quarantined += sum(f.rows for f in coming if f.fate == "write" and f.table in unwritten)
         files = [end for end in ends if end.outcome == "unreadable"]

@@ -1,6 +1,6 @@
 """What is kept beside the tables: the quarantine, and the parked records. Both have the same columns.
 
-In: a batch's rows with their fates, the tables that are not written, and what all rows of the batch say alike.
+In: a batch's rows with their fates, the tables that are not written and why, and what all rows of the batch say alike.
 Out: the rows that belong in `<lake>/_forebay/quarantine` and `<lake>/_forebay/parked`. A quarantine row without a line
 is a whole file.
 """
@@ -25,6 +25,9 @@ COLUMNS = (
     "metadata string"
 )
 
+MOST_DETAIL = 1_000
+"""Characters of why a table could not be written: each of its rows has it."""
+
 _FROM_ROWS = {"file_id": "_file_id", "line": "_line", "table": "_table", "reason": "_reason", "record": "value"}
 
 
@@ -38,8 +41,9 @@ class Held:
         unwritten: Mapping[str, str],
         shared: Mapping[str, Any],
         standing: Standing | None = None,
+        causes: Mapping[str, str] | None = None,
     ) -> None:
-        self._rows, self._spark, self._unwritten = rows, spark, unwritten
+        self._rows, self._spark, self._unwritten, self._causes = rows, spark, unwritten, causes or {}
         self._standing = standing or {}
         self._shared = {"day": shared["at"].date(), **shared}
 
@@ -54,9 +58,12 @@ class Held:
             return whole()
         of_table = F.lit(None)
         if self._unwritten:
-            reasons = F.create_map(*[F.lit(word) for pair in self._unwritten.items() for word in pair])
-            of_table = F.when((F.col("_fate") == "write") & ~self._stands(), reasons[F.col("_table")])
+            of_table = F.when((F.col("_fate") == "write") & ~self._stands(), _by_table(self._unwritten))
         refused = self._rows.where((F.col("_fate") == "quarantine") | of_table.isNotNull())
+        details = {name: self._causes[name][:MOST_DETAIL] for name in self._unwritten if name in self._causes}
+        if details:
+            detail = F.when(of_table.isNotNull(), _by_table(details)).otherwise(F.col("detail"))
+            refused = refused.withColumn("detail", detail)
         kept = self._columns(refused.withColumn("_reason", F.coalesce(of_table, F.col("_reason"))))
         return kept.unionByName(whole()) if files else kept
 
@@ -92,3 +99,10 @@ class Held:
         said = {"reason": end.reason, "detail": end.detail, "record": end.head or None}
         nothing = dict.fromkeys(("line", "byte_offset", "table", "metadata"))
         return {**self._shared, **named, **said, **nothing}
+
+
+def _by_table(words: Mapping[str, str]) -> Expression:
+    """What is said of a row's table."""
+    from pyspark.sql import functions as F
+
+    return F.create_map(*[F.lit(word) for pair in words.items() for word in pair])[F.col("_table")]

@@ -297,7 +297,8 @@ class Writing(Commits):
                 raise Halt(
                     f"{table}: it is unknown whether its commit arrived, so the batch is repeated: {result.error}"
                 )
-            self.emit(TableFailed(**where, rows=wanted, error=str(result.error)))
+            self.causes[table] = str(result.error)
+            self.emit(TableFailed(**where, rows=wanted, error=self.causes[table]))
             return True
         if isinstance(result, Skipped):
             self.must_have_come(table_path(self.lake, table), wanted)

@@ -297,7 +297,9 @@ def _lines(life: Life, file: LedgerFile) -> list[str]:
         moved = f", compacted {one.rewritten} times since" if one.rewritten else ""
         rows = f"{one.rows:,} rows" if one.all_there else f"{one.rows_now:,} of {one.rows:,} rows are there"
         lines.append(f"table       {one.table}: {rows}, {commit}{moved}")
-    lines += [f"quarantine  {reason}: {count:,}" for reason, count in life.quarantined.items()]
+    for reason, count in life.quarantined.items():
+        detail = life.details.get(reason)
+        lines.append(f"quarantine  {reason}: {count:,}" + (f"  ({detail})" if detail and detail != file.detail else ""))
     if life.parked:
         lines.append(f"parked      {life.parked:,} records that no table wanted")
     if file.dropped:

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from forebay.batch.reasons import TABLE_FAILED
 from forebay.cli.options import AsJson, Lake
 from forebay.cli.show import WIDE, columns, console, error_console, is_wide, print_json, size, styled
 
 if TYPE_CHECKING:
     from forebay.lake.health import Health
     from forebay.merge.lag import Lag
+    from forebay.operate.held import Waiting
 
 __all__ = ["health"]
 
@@ -27,11 +29,13 @@ def health(
 
     Shows files, the share of small ones, objects in the log, commits since a checkpoint (cp), and files that wait for a
     compaction. Also shows when it was last compacted and vacuumed, and how far a state is behind its changes. A line says where
-    fields got no column, because a limit was reached. Exit status 1 if a table cannot be read.
+    fields got no column, because a limit was reached, and where rows wait in the quarantine, because the table could not be
+    written. Exit status 1 for such a table, and for one that cannot be read.
     """
-    from forebay.operate.health import health_of
+    from forebay.operate.health import health_of, unwritten_tables
 
     found, unreadable, lags = health_of(lake, names or [])
+    waiting = unwritten_tables(lake, names or [])
     if names or not found:
         from forebay.operate.lake_view import known_table, view_of
 
@@ -39,14 +43,18 @@ def health(
         for name in names or ():
             known_table(view, name, or_own=True)
     if as_json:
-        print_json({**asdict(one), **_lag(lags.get(one.table))} for one in found)
+        print_json({**asdict(one), **_lag(lags.get(one.table)), **_waits(waiting.get(one.table))} for one in found)
     else:
         _show(found)
         for lag in lags.values():
             console.print(_said(lag), highlight=False, soft_wrap=True)
     for bad in unreadable:
         error_console.print(styled(f"{bad.name}: {bad.reason}", "red", f" {bad.detail}"))
-    raise typer.Exit(1 if unreadable else 0)
+    for name, waits in waiting.items():
+        why = f": {waits.cause}" if waits.cause else ""
+        said = f" {waits.rows:,} rows wait in the quarantine, because it could not be written{why}"
+        error_console.print(styled(f"{name}: {TABLE_FAILED}", "red", said))
+    raise typer.Exit(1 if unreadable or waiting else 0)
 
 
 def _show(found: list[Health]) -> None:
@@ -76,6 +84,10 @@ def _show(found: list[Health]) -> None:
             console.print(f"{one.table}: {said}; {todo}", markup=False, highlight=False, soft_wrap=True)
     if not wide:
         error_console.print(f"bytes, logs and vacuums are shown from {WIDE} columns on, and by --json")
+
+
+def _waits(waiting: Waiting | None) -> dict[str, object]:
+    return {} if waiting is None else {"rows_waiting": waiting.rows, "not_written_because": waiting.cause}
 
 
 def _lag(lag: Lag | None) -> dict[str, object]:

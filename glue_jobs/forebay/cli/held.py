@@ -11,7 +11,7 @@ import typer
 from forebay.cli.confirm import confirm
 from forebay.cli.history import leave_record
 from forebay.cli.options import AsJson, DryRun, Lake, Service, Yes
-from forebay.cli.show import at, columns, console, print_json
+from forebay.cli.show import at, columns, console, error_console, print_json, styled
 from forebay.spark.signals import leaving_at_once
 
 if TYPE_CHECKING:
@@ -206,22 +206,27 @@ def retry_records(
 ) -> None:
     """Starts Spark, carries the choice out, and says what became of the records."""
     from forebay.batch.check_sql import check_expressions
+    from forebay.batch.events import TableFailed
     from forebay.batch.retry import Retry
     from forebay.batch.retry_plan import Choice
-    from forebay.events import to_log
+    from forebay.events import Event, Journal, to_log
     from forebay.lake.safety import session_for
     from forebay.operate.lake_view import LakeView
 
     began, there = datetime.now(UTC), LakeView(lake.rstrip("/")).tables()
     spark = session_for(lake.rstrip("/"), "forebay-retry", emit=to_log())
     check_expressions(spark, service)
-    tries = Retry(spark, service, lake=lake.rstrip("/"), emit=to_log())
+    failed: list[Event] = []
+    tries = Retry(spark, service, lake=lake.rstrip("/"), emit=Journal(to_log(), failed.append))
     try:
         tried = tries.run(Choice(held, table, reason, give_up))
     finally:
         tries.logs.close()
     for name, rows in sorted(tried.tables.items()):
         console.print(f"{name}: {rows:,} rows")
+    for one in failed:
+        if isinstance(one, TableFailed):
+            error_console.print(styled(f"{one.table}: still cannot be written:", "red", f" {one.error}"))
     if tried.waiting:
         console.print(
             f"{tried.waiting:,} files are being replaced or replayed by a batch: their records were left. Repeat later"

@@ -273,7 +273,7 @@ def _diff(texts: dict[str, str], place: str, lake: str, *, as_json: bool = False
 
     in_force: dict[str, Any] = declared.texts_in_place(open_objects(place))
     before, after = parse_service(in_force) if in_force else None, parse_service(texts)
-    said = declared.impact(before, after)
+    said = declared.impact(before, after, compared=bool(lake))
     if lake:
         from forebay.operate.drift import drift_of_lake
 

@@ -44,6 +44,9 @@ WHO_READS_WIDENED = (
 )
 
 
+FAILS_IF_OTHER = "a table whose column is no {type} fails until `forebay schema settle`; with --lake you see which do"
+
+
 def texts_in_folder(folder: Path) -> dict[str, str]:
     """The declarations' files, by name."""
     files = files_in(folder)
@@ -60,14 +63,15 @@ def texts_in_place(place: Objects) -> dict[str, str]:
     return {name: (place.read(name) or b"").decode() for name in sorted(names)}
 
 
-def impact(before: Service | None, after: Service) -> list[str]:
-    """What records and tables notice of the change; nothing where it is none."""
+def impact(before: Service | None, after: Service, *, compared: bool = False) -> list[str]:
+    """What records and tables notice of the change; nothing where it is none. `compared`: somebody looks into the lake as well,
+    so nothing is guessed of tables that exist. They may be as `after` says already."""
     if before is None:
         said = [said for table in after.tables for said in (f"table {table.name}: is declared", *who_reads(table))]
         return [*said, *gets_few(after), *shares_names(after)]
     known = [*gets_few(before), *shares_names(before)]
     few = [said for said in (*gets_few(after), *shares_names(after)) if said not in known]
-    return [*_of_service(before, after), *_of_tables(before, after), *few]
+    return [*_of_service(before, after), *_of_tables(before, after, compared), *few]
 
 
 def who_reads(table: Table) -> list[str]:
@@ -174,7 +178,7 @@ def _of_service(before: Service, after: Service) -> Iterator[str]:
         yield "service: a running job refuses another name, since it is part of every transaction"
 
 
-def _of_tables(before: Service, after: Service) -> Iterator[str]:
+def _of_tables(before: Service, after: Service, compared: bool) -> Iterator[str]:
     old, new = _by_key(before), _by_key(after)
     for key in old.keys() - new.keys():
         yield f"table {old[key].name}: is declared no more; it stays, its records go to the next declaration or are parked"
@@ -183,27 +187,27 @@ def _of_tables(before: Service, after: Service) -> Iterator[str]:
             yield f"table {table.name}: is declared; parked records that it takes can be adopted"
             yield from who_reads(table)
         else:
-            yield from _of_table(old[key], table)
+            yield from _of_table(old[key], table, compared)
     if [key for key in old if key in new] != [key for key in new if key in old]:
         yield "tables: are tried in another order, so records that fit several go elsewhere"
 
 
-def _of_table(before: Table, after: Table) -> Iterator[str]:
+def _of_table(before: Table, after: Table, compared: bool) -> Iterator[str]:
     for field in type(after).model_fields:
         if field == "columns":
-            yield from _of_columns(before, after)
+            yield from _of_columns(before, after, compared)
             continue
         yield from _change(f"table {after.name}", field, getattr(before, field), getattr(after, field))
     if after.type_widening and not before.type_widening:
         yield from who_reads(after)
-    if before.partitions != after.partitions:
-        yield f"table {after.name}: tables that exist keep their partitions until `forebay schema settle`"
-    if before.cluster_by != after.cluster_by:
+    if before.partitions != after.partitions and not compared:
+        yield f"table {after.name}: tables with other partitions keep them until `forebay schema settle`"
+    if before.cluster_by != after.cluster_by and not compared:
         columns = f"({', '.join(after.cluster_by)})" if after.cluster_by else "NONE"
         yield f"table {after.name}: tables that exist stay as they are until ALTER TABLE ... CLUSTER BY {columns}"
 
 
-def _of_columns(before: Table, after: Table) -> Iterator[str]:
+def _of_columns(before: Table, after: Table, compared: bool) -> Iterator[str]:
     old, new = ({column.name.lower(): column for column in table.columns} for table in (before, after))
     for name in [*new, *(name for name in old if name not in new)]:
         where = f"table {after.name}: column {name}"
@@ -215,8 +219,8 @@ def _of_columns(before: Table, after: Table) -> Iterator[str]:
             yield f"{where}: was {_said(old[name])}, is {_said(new[name])}"
             if after.type_widening and widens(old[name].type, new[name].type) and name not in after.partitions:
                 yield f"{where}: tables that exist get the wider type with their next rows"
-            elif old[name].type != new[name].type:
-                yield f"{where}: tables that exist have the old type and fail until `forebay schema settle`"
+            elif old[name].type != new[name].type and not compared:
+                yield f"{where}: {FAILS_IF_OTHER.format(type=new[name].type)}"
 
 
 def _change(where: str, field: str, before: Any, after: Any) -> Iterator[str]:

@@ -10,13 +10,16 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 
 from forebay.aws.preflight import check_lake
+from forebay.batch.reasons import TABLE_FAILED
 from forebay.lake.health import Health, HealthRecords, seen_in
 from forebay.lake.log.tables import own_tables, tables_of
 from forebay.lake.objects import s3_client_for
 from forebay.merge.lag import Lag, lag_of
+from forebay.operate.held import Waiting, waiting_for
+from forebay.operate.lake_view import LakeView
 from forebay.upkeep.compaction.live_files import TableState, Unreadable, is_no_table, read_table
 
-__all__ = ["health_of"]
+__all__ = ["health_of", "unwritten_tables"]
 
 
 def health_of(lake: str, names: Sequence[str]) -> tuple[list[Health], list[Unreadable], dict[str, Lag]]:
@@ -43,3 +46,9 @@ def health_of(lake: str, names: Sequence[str]) -> tuple[list[Health], list[Unrea
         looked = list(threads.map(look, wanted))
     unreadable = [one for one in looked if isinstance(one, Unreadable)]
     return [one for one in looked if isinstance(one, Health)], unreadable, lags
+
+
+def unwritten_tables(lake: str, names: Sequence[str]) -> dict[str, Waiting]:
+    """Tables whose rows are in the quarantine because they could not be written; of these names, or of all."""
+    found = waiting_for(LakeView(lake.rstrip("/")), TABLE_FAILED)
+    return {name: found[name] for name in sorted(found) if not names or name in names}

@@ -16,7 +16,7 @@ from forebay.batch.reasons import REASONS
 from forebay.declaration import object_key
 from forebay.declaration.path import parse_path
 from forebay.errors import InvalidConfiguration
-from forebay.lake.layout import own_table
+from forebay.lake.layout import QUARANTINE, own_table
 from forebay.operate.lake_view import LakeView, quoted
 from forebay.record.number import read_json
 from forebay.record.route import Origin, text_of
@@ -24,7 +24,7 @@ from forebay.record.route import Origin, text_of
 if TYPE_CHECKING:
     from forebay.declaration.service import Service
 
-__all__ = ["Held", "Pile", "chosen_of", "held_records", "known_reason", "piles", "values_in"]
+__all__ = ["Held", "Pile", "Waiting", "chosen_of", "held_records", "known_reason", "piles", "values_in", "waiting_for"]
 
 Held = Literal["quarantine", "parked"]
 
@@ -40,6 +40,22 @@ class Pile:
     files: int
     whole_files: int
     newest: datetime
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """Rows of one table that are in the quarantine because nothing could be written to it; and the newest cause, if it is
+    known."""
+
+    rows: int
+    cause: str | None = None
+
+
+def waiting_for(view: LakeView, reason: str) -> dict[str, Waiting]:
+    """By table, for one of the reasons that concern whole tables."""
+    newest = "first_value(detail order by at desc)"
+    sql = f'select "table", count(line) n, {newest} cause from t where reason = {quoted(reason)} group by "table"'
+    return {row["table"]: Waiting(row["n"], row["cause"]) for row in view.query(QUARANTINE, sql) if row["table"]}
 
 
 def piles(view: LakeView, held: Held) -> list[Pile]:

@@ -26,6 +26,7 @@ from forebay.operate.aws_answers import Alarm
 from forebay.operate.cost import cost_of, hours_of, month_of
 from forebay.operate.deployed import alarms_ringing, runs_since
 from forebay.operate.doctor.deployment import Deployment
+from forebay.operate.held import waiting_for
 from forebay.operate.lake_view import LakeView, checkpoint_of, quoted
 from forebay.operate.page.content import Cost, Run
 from forebay.operate.queue import Depth, dead_letter_url, depth_of
@@ -63,6 +64,8 @@ class Status:
     parked: int = 0
     refused: int = 0
     failed: Mapping[str, int] = field(default_factory=dict)
+    causes: Mapping[str, str] = field(default_factory=dict)
+    """Why the tables with `failed` rows could not be written, as far as it is known."""
     paused: Mapping[str, int] = field(default_factory=dict)
     """Rows by table that wait because it is paused, or was."""
     now_paused: frozenset[str] = frozenset()
@@ -90,7 +93,8 @@ class Status:
     @property
     def problems(self) -> list[str]:
         found = [
-            f"{table}: {rows:,} rows wait because the table could not be written (`forebay quarantine retry --table {table}`)"
+            f"{table}: {rows:,} rows wait because the table could not be written{_caused(self.causes.get(table))}. Put that "
+            f"right (`forebay tables check` with --lake says how), then `forebay quarantine retry --table {table}`"
             for table, rows in sorted(self.failed.items())
         ]
         found += [
@@ -134,6 +138,7 @@ def status_of(
         LEDGER, f"select outcome, count(*) n, sum(records) r from t where day = date '{now.date()}' group by outcome"
     )
     runs = runs_since(on, month_of(now)) if on is not None else None
+    failed = waiting_for(view, TABLE_FAILED)
     kept = {name: facts.rows if (facts := view.facts(name)) else 0 for name in (LEDGER, QUARANTINE, PARKED)}
     return Status(
         now,
@@ -147,8 +152,9 @@ def status_of(
         kept[QUARANTINE],
         kept[PARKED],
         count_refused(folder),
-        _waiting(view, TABLE_FAILED),
-        _waiting(view, PAUSED_TABLE),
+        {table: one.rows for table, one in failed.items()},
+        {table: one.cause for table, one in failed.items() if one.cause},
+        {table: one.rows for table, one in waiting_for(view, PAUSED_TABLE).items()},
         paused_tables(view.lake),
         {one["table"]: one["to"] for one in (rollback_plan(view.lake) or {}).get("tables", ())},
         _count(view, f"outcome = {quoted(REPLAY)} or reason = {quoted(WANTED_AGAIN)}"),
@@ -198,9 +204,8 @@ def _last_batch(view: LakeView) -> LastBatch | None:
     return LastBatch(*(rows[0][name] for name in ("batch", "service", "at", "files", "records"))) if rows else None
 
 
-def _waiting(view: LakeView, reason: str) -> dict[str, int]:
-    sql = f'select "table", count(line) n from t where reason = {quoted(reason)} group by "table"'
-    return {row["table"]: row["n"] for row in view.query(QUARANTINE, sql) if row["table"]}
+def _caused(cause: str | None) -> str:
+    return f": {' '.join(cause.split()).rstrip('.')}" if cause else "; the job's log says why (TableFailed)"
 
 
 def health_objects(lake: str) -> list[Health]:

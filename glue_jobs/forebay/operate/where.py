@@ -43,12 +43,14 @@ class InTable:
 
 @dataclass(frozen=True)
 class Life:
-    """`quarantined` counts the file's records there by reason; whole files count as one."""
+    """`quarantined` counts the file's records there by reason; whole files count as one. `details`: of reasons for which all of
+    its records have the same."""
 
     file: LedgerFile
     tables: tuple[InTable, ...] = ()
     quarantined: Mapping[str, int] = field(default_factory=dict)
     parked: int = 0
+    details: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def well(self) -> bool:
@@ -71,10 +73,14 @@ def file_of_row(view: LakeView, table: str, column: str, value: str) -> list[tup
 
 def _life(view: LakeView, file: LedgerFile) -> Life:
     this = f"where file_id = {quoted(file.file_id)}"
-    kept = view.query(QUARANTINE, f"select reason, count(*) n from t {this} group by reason order by reason")
+    one_detail = "case when count(distinct detail) = 1 then min(detail) end"
+    by_reason = f"select reason, count(*) n, {one_detail} detail from t {this} group by reason order by reason"
+    kept = view.query(QUARANTINE, by_reason)
     parked = view.query(PARKED, f"select count(*) n from t {this}")
     tables = tuple(_in_table(view, file, table, rows) for table, rows in sorted(file.tables.items()))
-    return Life(file, tables, {row["reason"]: row["n"] for row in kept}, parked[0]["n"] if parked else 0)
+    quarantined = {row["reason"]: row["n"] for row in kept}
+    details = {row["reason"]: row["detail"] for row in kept if row["detail"]}
+    return Life(file, tables, quarantined, parked[0]["n"] if parked else 0, details)
 
 
 def _in_table(view: LakeView, file: LedgerFile, table: str, rows: int) -> InTable:
