@@ -52,7 +52,7 @@ class Alarms(Construct):
         self._add(
             "dead-letters",
             landing.dead.metric(dead, statistic="Maximum", period=MINUTE),
-            "A message was received several times and its batch never finished. The dead-letter queue keeps it for 14 days.",
+            "A message was not understood, or its batch never finished. The dead-letter queue keeps it for 14 days.",
             above=0,
         )
         if landing.undelivered:

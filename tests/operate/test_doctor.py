@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from forebay.operate.doctor.deployment import Deployment, look_up
+from forebay.operate.doctor.queues import dead_letters
 
 NAMES = ("LandingBucket", "LandingPrefix", "QueueUrl", "DeadUrls", "LakeUri", "IngestJob", "AlarmTopicArn")
 
@@ -53,6 +54,16 @@ def test_a_construct_of_a_larger_stack_is_looked_at_alone(within: str, name: str
     on = found(within)
     assert on.is_deployed
     assert (on.name, on.of("Glue::Job")) == (name, [job])
+
+
+def test_why_a_letter_died_is_not_asserted_for_nobody_has_read_it() -> None:
+    sqs = SimpleNamespace(get_queue_attributes=lambda **_: {"Attributes": {"ApproximateNumberOfMessages": "2"}})
+    on: Any = SimpleNamespace(
+        dead_url="http://q/dead", undelivered_url="", queue_url="http://q/q", client=lambda _: sqs
+    )
+    (finding,) = dead_letters(on)
+    assert finding.why.startswith("Each was not understood, or was received too often")
+    assert finding.mend == "forebay queue dlq --queue-url http://q/q"
 
 
 def test_a_construct_that_is_not_there_is_not_deployed() -> None:

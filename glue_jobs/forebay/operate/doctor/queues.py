@@ -47,7 +47,10 @@ def redrive(on: Deployment) -> Iterator[Finding]:
 def dead_letters(on: Deployment) -> Iterator[Finding]:
     dead = on.dead_url
     for url, why in (
-        (dead, "Their files are not loaded: each was received several times and its batch never finished."),
+        (
+            dead,
+            "Each was not understood, or was received too often while its batch never finished. The command says which.",
+        ),
         (on.undelivered_url, "They could not be delivered to the queue."),
     ):
         if url and (count := int(_attributes(on, url)["ApproximateNumberOfMessages"])):
