@@ -15,8 +15,8 @@ __all__ = ["accounts"]
 def accounts(lake: Lake, as_json: AsJson = False) -> None:
     """Check that every sum of the ledger holds in the tables.
 
-    Files by outcome, records read, and the rows of each table are counted in the ledger and again in the tables. Exit status 1
-    if a sum does not hold.
+    Files by outcome, records read, and the rows of each table are counted in the ledger and again in the tables. A batch that
+    has not ended is named, and its files are left out. Exit status 1 if a sum does not hold.
     """
     from forebay.operate.accounts import accounts as count
     from forebay.operate.lake_view import view_of
@@ -24,7 +24,11 @@ def accounts(lake: Lake, as_json: AsJson = False) -> None:
     sums = count(view_of(lake))
     if as_json:
         wrong = sums.differences()
-        print_json([{**dataclasses.asdict(sums), "differences": wrong}])
+        begun = [
+            {"service": one.service, "batch": one.batch, "began_at": one.began_at, "files": one.files}
+            for one in sums.open
+        ]
+        print_json([{**dataclasses.asdict(sums), "open": begun, "differences": wrong}])
     else:
         wrong = show_accounts(sums)
     raise typer.Exit(1 if wrong else 0)

@@ -122,13 +122,16 @@ def show_accounts(sums: Accounts, *, files_put: int | None = None) -> list[str]:
         f"records  {sums.records:,} read = {sums.written:,} written + {sums.quarantined:,} quarantined"
         f" + {sums.parked:,} parked + {sums.dropped:,} dropped"
     )
+    for batch in sums.open:
+        console.print(f"open     {batch}: not counted. The running job finishes it, or the next start")
     wrong = sums.differences()
     if files_put is not None and files_put != sums.all_files:
         wrong.insert(0, f"{files_put} files were put, the ledger has {sums.all_files}")
     for difference in wrong:
         error_console.print(styled("does not add up:", "red", f" {difference}"))
     if not wrong:
-        console.print(styled("all sums hold", "green", ", counted in the ledger and again in the tables"))
+        but = "; files of the open batch were left out" if sums.open else ""
+        console.print(styled("all sums hold", "green", f", counted in the ledger and again in the tables{but}"))
     return wrong
 
 

@@ -10,12 +10,15 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from deltalake import write_deltalake
+from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
+from forebay.batch.plan import Plan, Plans
 from forebay.events import Event
 from forebay.lake.health import HealthRecords
+from forebay.lake.objects import open_objects
 from forebay.landed_file import LandedFile
 from forebay.ledger.entry import file_hash
+from forebay.upkeep.accounts import accounts as module
 from forebay.upkeep.accounts.accounts import Accounts, accounts, lasting
 from forebay.upkeep.accounts.events import AccountDiffers, AccountsChecked
 from forebay.upkeep.accounts.job import check_accounts
@@ -302,3 +305,70 @@ def test_a_night_on_which_all_sums_hold_waits_for_nothing(lake: Lake) -> None:
     (checked,) = events
     assert isinstance(checked, AccountsChecked)
     assert (checked.files, checked.rows, checked.differences) == (2, 8, 0)
+
+
+def begin_batch(lake: Lake, *keys: str, batch: int = 7) -> None:
+    """Its plan is durable; nothing is in the ledger."""
+    plan = Plan(
+        generation="g1",
+        batch=batch,
+        began_at=datetime(2026, 5, 5, 10, tzinfo=UTC),
+        service={},
+        files=tuple(file_of(key) for key in keys),
+        ends=(),
+        fates=(),
+    )
+    Plans(open_objects(f"{lake.place}/_forebay/plans"), "games").pin(plan)
+
+
+def test_a_batch_that_has_not_ended_is_named_and_is_no_difference(lake: Lake) -> None:
+    lake.rows("alpha", "coming", "coming")
+    assert len(lake.accounts().differences()) == 1
+    begin_batch(lake, "coming", "later")
+    found = lake.accounts()
+    assert found.differences() == []
+    assert [str(one) for one in found.open] == ["batch 7 of games, begun at 2026-05-05 10:00:00, with 2 files"]
+    assert found.rows["alpha"] == 2
+
+
+def test_what_a_batch_that_has_not_ended_does_not_touch_is_compared_all_the_same(lake: Lake) -> None:
+    begin_batch(lake, "coming")
+    lake.rows("alpha", "coming", "new")
+    assert lake.accounts().differences() == [
+        "alpha: the ledger says 2 rows, the table has 3; such as s3://landing/new (1 in the ledger, 2 in the table)"
+    ]
+
+
+def test_an_earlier_version_that_is_on_its_way_out_of_some_tables_is_no_difference(lake: Lake) -> None:
+    earlier = LandedFile("landing", "new", version_id="0")
+    lake.ledger.append({**lake.ledger[0], "file_hash": file_hash(earlier), "key": "new", "tables": [("beta", 2)]})
+    begin_batch(lake, "new")
+    assert lake.accounts().differences() == []
+
+
+def test_a_plan_that_outlived_its_batch_explains_nothing(lake: Lake) -> None:
+    begin_batch(lake, "coming")
+    lake.rows("alpha", "coming")
+    lake.accounts()
+    ledger = DeltaTable(lake.place / "_forebay" / "ledger")
+    properties = CommitProperties(app_transactions=[Transaction("forebay/games/g1", 7)])
+    write_deltalake(ledger, ledger.to_pyarrow_table().slice(0, 0), mode="append", commit_properties=properties)
+    found = accounts(str(lake.place))
+    assert found.open == ()
+    assert len(found.differences()) == 1
+
+
+def test_a_batch_that_begins_while_the_rows_are_counted_is_no_difference(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = module.rows_by_file
+
+    def begins_meanwhile(table: Any, **more: Any) -> Any:
+        if not Path(lake.place, "_forebay/plans").exists():
+            begin_batch(lake, "coming")
+            lake.rows("alpha", "coming")
+        return real(table, **more)
+
+    monkeypatch.setattr(module, "rows_by_file", begins_meanwhile)
+    found = lake.accounts()
+    assert (found.differences(), len(found.open)) == ([], 1)

@@ -3,13 +3,14 @@
 In: the place of a lake. Out: `Accounts`, with a list of what does not add up; it is empty when all is well. No JVM, no
 delta-rs: it runs on Glue as on a laptop. Memory grows with the tables, and by eight bytes for each file, not with rows.
 
-A batch in flight has rows in tables, but not yet in the ledger. `lasting` tells such differences from those that stay.
+A batch in flight has rows in tables, but not yet in the ledger. Its files, and earlier versions of them, are left out on both
+sides until it ends. `lasting` tells other differences that pass from those that stay.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -26,6 +27,7 @@ from forebay.lake.objects import open_objects, s3_client_for
 from forebay.lake.origin import origin_gone
 from forebay.upkeep.accounts.in_ledger import COUNTS, LedgerRows, ledger_rows
 from forebay.upkeep.accounts.in_tables import DerivedTable, RowsByFile, rows_by_file
+from forebay.upkeep.accounts.open_batches import OpenBatch, open_batches
 from forebay.upkeep.accounts.tally import BUCKETS, Tally, bucket_of, hash_of
 
 __all__ = ["Accounts", "Apart", "accounts", "lasting"]
@@ -82,6 +84,8 @@ class Accounts:
     """Files of which the ledger's own numbers do not add up; a sample where they are many."""
     twice: tuple[str, ...] = ()
     """Files that have more than one row in the ledger; a sample where they are many."""
+    open: tuple[OpenBatch, ...] = ()
+    """Batches that have not ended. Rows of their files are not in `expected` and `rows`."""
 
     @property
     def all_files(self) -> int:
@@ -106,8 +110,13 @@ class Accounts:
 
 
 def accounts(lake: str, *, among: frozenset[Where] | None = None) -> Accounts:
-    """One look. Files are looked for by name where something differs; with `among`, only in these places."""
-    return _Count(lake).accounts(among)
+    """One look. Files are looked for by name where something differs; with `among`, only in these places. Where something
+    differs and a batch began meanwhile, it looks once more."""
+    before = open_batches(lake)
+    found = _Count(lake, before).accounts(among)
+    if found.differences() and (begun := [one for one in open_batches(lake) if one not in before]):
+        return _Count(lake, [*before, *begun]).accounts(among)
+    return found
 
 
 def lasting(first: Accounts, second: Accounts) -> list[str]:
@@ -119,8 +128,9 @@ def lasting(first: Accounts, second: Accounts) -> list[str]:
 
 
 class _Count:
-    def __init__(self, lake: str) -> None:
-        self._lake, self._s3 = lake.rstrip("/"), s3_client_for(lake)
+    def __init__(self, lake: str, open_: Sequence[OpenBatch]) -> None:
+        self._lake, self._s3, self._open = lake.rstrip("/"), s3_client_for(lake), tuple(open_)
+        self._without = self._of_open_batches()
         records = HealthRecords(self._lake, s3=self._s3)
         self._since = {name: records.of(name).expired_until or "" for name in ASIDE}
 
@@ -147,6 +157,7 @@ class _Count:
             uncounted=uncounted,
             uneven=uneven,
             twice=twice,
+            open=self._open,
         )
 
     # --- sums ---
@@ -176,7 +187,19 @@ class _Count:
         orphans = {name: its for name, its in derived.items() if there.isdisjoint(its)}
         return held, uncounted | {name: origin_gone(name, its) for name, its in orphans.items()}
 
+    def _of_open_batches(self) -> Any:
+        """Hashes of files that are left out."""
+        ids = {file_id for one in self._open for file_id in one.file_ids}
+        keys = sorted({key for one in self._open for key in one.keys})
+        earlier = [rows.hashes_of(keys) for rows in self._ledger_rows()] if keys else []
+        return np.unique(np.concatenate([np.asarray([*map(hash_of, ids)], dtype=np.int64), *earlier]))
+
     def _rows_of(self, name: str) -> Iterator[RowsByFile]:
+        without = frozenset(self._without.tolist())
+        for found in self._all_rows_of(name):
+            yield {file_id: rows for file_id, rows in found.items() if hash_of(file_id) not in without}
+
+    def _all_rows_of(self, name: str) -> Iterator[RowsByFile]:
         table = open_objects(table_path(self._lake, name), s3=self._s3)
         if name not in ASIDE:
             return rows_by_file(table)
@@ -210,6 +233,11 @@ class _Count:
         return ledger_rows(open_objects(table_path(self._lake, LEDGER), s3=self._s3))
 
     def _by_table(self, rows: LedgerRows) -> Iterator[tuple[str, Any, Any]]:
+        for name, hashes, counts in self._all_by_table(rows):
+            stays = ~np.isin(hashes, self._without)
+            yield name, hashes[stays], counts[stays]
+
+    def _all_by_table(self, rows: LedgerRows) -> Iterator[tuple[str, Any, Any]]:
         yield from rows.by_table()
         for name, column in ASIDE.items():
             stays = rows.since(date.fromisoformat(self._since[name] or "0001-01-01"))

@@ -5,7 +5,7 @@ In: the ledger's objects. Out: batches of columns. They hold the file's hash, it
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import date
 from typing import Any
 
@@ -66,6 +66,12 @@ class LedgerRows:
         maps = pc.if_else(pc.is_valid(self._rows["tables"]), self._rows["tables"], None)
         begin, end = maps.offsets[0].as_py(), maps.offsets[-1].as_py()
         return maps, np.asarray(pc.fill_null(maps.items[begin:end], 0), dtype=np.int64)
+
+    def hashes_of(self, keys: Sequence[str]) -> npt.NDArray[np.int64]:
+        """Of the files that have one of these keys, whatever their version."""
+        chosen = np.asarray(pc.is_in(self._rows["key"], pa.array(keys, pa.string())), dtype=bool)
+        found: npt.NDArray[np.int64] = self.hashes[chosen]
+        return found
 
     def uri(self, at: int) -> str:
         return f"s3://{self._rows['bucket'][at].as_py()}/{self._rows['key'][at].as_py()}"

@@ -1,0 +1,56 @@
+"""Batches that began and have not ended: their rows are in some tables, and the ledger does not know them yet.
+
+In: the place of a lake. Out: an `OpenBatch` for each plan of a batch whose transaction the ledger lacks. The running job, or
+the next start, finishes it. A plan that other code wrote is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from forebay.batch.plan import Plan, Plans
+from forebay.errors import Halt
+from forebay.lake.layout import LEDGER, PLANS, table_path
+from forebay.lake.log.commit import rows_of_transaction
+from forebay.lake.objects import Objects, open_objects
+
+__all__ = ["OpenBatch", "open_batches"]
+
+
+@dataclass(frozen=True, order=True)
+class OpenBatch:
+    began_at: datetime
+    service: str
+    batch: int
+    files: int
+    file_ids: frozenset[str] = field(repr=False, default=frozenset())
+    keys: frozenset[str] = field(repr=False, default=frozenset())
+    """Of its files: earlier versions of them may be on their way out."""
+
+    def __str__(self) -> str:
+        return f"batch {self.batch} of {self.service}, begun at {self.began_at:%Y-%m-%d %H:%M:%S}, with {self.files:,} files"
+
+
+def open_batches(lake: str, *, s3: Any = None) -> list[OpenBatch]:
+    """The oldest first."""
+    lake = lake.rstrip("/")
+    plans, ledger = open_objects(f"{lake}/{PLANS}", s3=s3), open_objects(table_path(lake, LEDGER), s3=s3)
+    return sorted(found for service in plans.folders() for found in _of(service, plans, ledger))
+
+
+def _of(service: str, plans: Objects, ledger: Objects) -> Iterator[OpenBatch]:
+    try:
+        left = Plans(plans, service).left()
+    except Halt:
+        return
+    for plan in left:
+        if rows_of_transaction(ledger, f"forebay/{service}/{plan.generation}", plan.batch) is None:
+            yield _open(service, plan)
+
+
+def _open(service: str, plan: Plan) -> OpenBatch:
+    ids, keys = frozenset(file.file_id for file in plan.files), frozenset(file.key for file in plan.files)
+    return OpenBatch(plan.began_at, service, plan.batch, len(plan.files), ids, keys)
