@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import stat
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -11,7 +13,7 @@ from hypothesis import strategies as st
 
 from forebay.errors import InvalidConfiguration
 from forebay.privacy.secret import make_secret, secret_at
-from forebay.privacy.token import PREFIX, token_of
+from forebay.privacy.token import PREFIX, one_spelling, token_of
 
 ONE, OTHER = b"1" * 32, b"2" * 32
 
@@ -20,7 +22,7 @@ ONE, OTHER = b"1" * 32, b"2" * 32
 def test_equal_values_have_equal_tokens_and_others_others(value: str, other: str) -> None:
     token = token_of(value, ONE)
     assert token.startswith(PREFIX)
-    assert (token == token_of(other, ONE)) == (value == other)
+    assert (token == token_of(other, ONE)) == (one_spelling(value) == one_spelling(other))
     assert token != token_of(value, OTHER)
 
 
@@ -31,6 +33,63 @@ def test_a_token_is_its_own_token_and_what_only_looks_like_one_is_not(value: str
     assert token_of(token, OTHER) != token
     forged = token[:-1] + ("A" if token[-1] != "A" else "B")
     assert token_of(forged, ONE) != forged
+
+
+@pytest.mark.parametrize(
+    ("spellings", "one"),
+    [
+        (["4711", "4711.0", "4711.", "47.11e2", "4.711E+03", "47110e-1", "+4711", "004711", " 4711\r\n"], "4711"),
+        (["70004", "7.0004e4", "70004.000"], "70004"),
+        (["0", "-0", "0.0", "0e99999999999", "-.0", "00"], "0"),
+        (["-1", "-1.0", "-10e-1"], "-1"),
+        (["0.5", ".5", "5e-1", "00.50"], "5e-1"),
+        (["1e300", "1" + "0" * 300, "10e299"], "1e300"),
+        (["12300", "123e2"], "12300"),
+        (["9007199254740993", "9007199254740993.0"], "9007199254740993"),
+    ],
+)
+def test_all_spellings_of_a_number_have_one_token(spellings: list[str], one: str) -> None:
+    """A column of numbers cannot tell them apart, so a person has one token, whoever writes it."""
+    assert {one_spelling(value) for value in spellings} == {one}
+    assert {token_of(value, ONE) for value in spellings} == {token_of(one, ONE)}
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "",
+        " ",
+        "a",
+        "a ",
+        "Anna",
+        "1 2",
+        "1e",
+        "e5",
+        "1.2.3",
+        "0x10",
+        "1_000",
+        "\u0661",
+        "1\xa0",
+        "NaN",
+        "1e" + "9" * 30,
+    ],
+)
+def test_a_text_that_is_no_number_is_itself(value: str) -> None:
+    assert one_spelling(value) == value
+
+
+@given(st.from_regex(r"[+-]?[0-9]{1,20}(\.[0-9]{0,10})?([eE][+-]?[0-9]{1,2})?", fullmatch=True))
+def test_numbers_have_one_token_where_they_are_equal(number: str) -> None:
+    """Python's `Decimal` is the model."""
+    assert Decimal(one_spelling(number)) == Decimal(number)
+    assert {one_spelling(f"{Decimal(number):{form}}") for form in "ef"} == {one_spelling(number)}
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False))
+def test_what_a_column_of_doubles_holds_has_the_token_of_what_was_written(number: float) -> None:
+    assert {one_spelling(text) for text in (str(number), f"{Decimal(str(number)):f}", json.dumps(number))} == {
+        one_spelling(repr(number))
+    }
 
 
 def test_half_of_a_pair_of_surrogates_has_a_token() -> None:

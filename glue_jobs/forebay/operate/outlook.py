@@ -19,7 +19,7 @@ from forebay.operate.person import known_to_vault
 from forebay.operate.unseen import Unseen, unseen
 from forebay.privacy.erased import erased_at, newest_list
 from forebay.privacy.secret import secret_at
-from forebay.privacy.token import token_of
+from forebay.privacy.token import one_spelling, token_of
 from forebay.upkeep.erase.due import erasure_of
 from forebay.upkeep.erase.plan import Done, ErasePlan
 from forebay.upkeep.erase.table import Refused, TableErasure, Tally
@@ -138,7 +138,7 @@ def _tally(erasure: TableErasure) -> Tally | None:
 
 
 def _too_common(person: str, token: str, tables: Mapping[str, Tally]) -> str:
-    if person.strip().lower() in NOBODY:
+    if one_spelling(person.strip().lower()) in NOBODY:
         return "stands for nobody"
     for name, tally in tables.items():
         rows = tally.by_token.get(token, 0)

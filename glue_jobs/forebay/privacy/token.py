@@ -1,28 +1,50 @@
 """Tokens: stand-ins for personal values, the same for the same value wherever it comes from, by which nobody finds the value.
 
 In: a value as text, and a secret. Out: its token. A token of this secret is known by its check, so it becomes itself again; a
-value that only looks like one does not. Who has the secret can try values, so it is kept apart (`secret`).
+value that only looks like one does not. Texts that a column of numbers reads as one number are one value. Who has the secret
+can try values, so it is kept apart (`secret`).
 """
 
 from __future__ import annotations
 
 import hmac
+import re
 from base64 import urlsafe_b64encode
 from functools import lru_cache
 
-__all__ = ["PREFIX", "remembered_token", "token_of"]
+__all__ = ["PREFIX", "one_spelling", "remembered_token", "token_of"]
 
 PREFIX = "tok_"
 BODY_BYTES, CHECK_BYTES = 18, 6
 """Of HMAC-SHA256: a billion persons have no two tokens in common, but for a chance of one in 10^25."""
+BLANK = "".join(map(chr, range(33)))
+"""What columns of numbers ignore around a number."""
+NUMBER = re.compile(r"([+-]?)(?:([0-9]++)\.?([0-9]*+)|\.([0-9]++))(?:[eE]([+-]?[0-9]{1,18}))?")
+MOST_ZEROS = 40
+"""At the end of a whole number that is written without an exponent."""
 BODY_SIGNS, SIGNS = BODY_BYTES * 4 // 3, (BODY_BYTES + CHECK_BYTES) * 4 // 3
 
 
 def token_of(value: str, secret: bytes) -> str:
     if value.startswith(PREFIX) and _is_token(value.removeprefix(PREFIX), secret):
         return value
-    body = _signed(b"value", value, secret, BODY_BYTES)
+    body = _signed(b"value", one_spelling(value), secret, BODY_BYTES)
     return PREFIX + body + _signed(b"check", body, secret, CHECK_BYTES)
+
+
+def one_spelling(value: str) -> str:
+    """A number in one of its spellings: `4711`, `4711.0`, `047.11e2` and ` +4711` are `4711`. Any other text is itself."""
+    found = NUMBER.fullmatch(value.strip(BLANK))
+    if found is None:
+        return value
+    sign, whole, fraction, alone, power = found.groups(default="")
+    digits = (whole + fraction + alone).lstrip("0")
+    if not digits:
+        return "0"
+    kept = digits.rstrip("0")
+    exponent = int(power or 0) - len(fraction + alone) + len(digits) - len(kept)
+    shown = kept + "0" * exponent if 0 <= exponent <= MOST_ZEROS else f"{kept}e{exponent}"
+    return f"-{shown}" if sign == "-" else shown
 
 
 @lru_cache(maxsize=100_000)

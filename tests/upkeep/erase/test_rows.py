@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from datetime import UTC, datetime
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -37,3 +38,24 @@ def test_moments_of_all_years_stay_the_same(of_spark: bool) -> None:
     assert left.to_pylist() == [row for row in rows.to_pylist() if row["user"] != "anna"]
     assert left.schema.field("at").type == MOMENT
     assert left.schema.field("nested").type == kind
+
+
+@pytest.mark.parametrize("written", ["70004", "70004.0", "7.0004e4", "070004"])
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.array([70004.0, 1.5], pa.float64()),
+        pa.array([70004, 1], pa.int64()),
+        pa.array([Decimal("70004.00"), Decimal("0.10")], pa.decimal128(12, 2)),
+        pa.array(["7.0004e4", "1"]),
+        pa.array(["70004.0", "1"]),
+        pa.array([["1", "70004.0"], ["2"]], pa.list_(pa.string())),
+        pa.array([[{"id": 70004.0}], [{"id": 3.0}]], pa.list_(pa.struct([("id", pa.float64())]))),
+    ],
+    ids=lambda column: str(column.type),
+)
+def test_a_person_is_found_in_columns_of_every_type_by_any_spelling(written: str, column: pa.Array) -> None:
+    pq.write_table(pa.table({"user": column, "n": [1, 2]}), into := io.BytesIO())
+    place = Place("user", ("id",) if "struct" in str(column.type) else ())
+    erased = Erased(frozenset({token_of(written, b"")}), b"")
+    assert [group.to_pylist() for group in found_in(into, [place], erased).groups if group] == [[True, False]]

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from decimal import Decimal
 from itertools import repeat
 from typing import Any, BinaryIO
 
@@ -233,9 +232,5 @@ def _inside(value: Any, path: Keys) -> Iterator[str]:
 
 
 def _text(value: Any) -> str:
-    """As a record wrote it: a whole number has no point."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
-    return format(value.normalize(), "f") if isinstance(value, Decimal) else str(value)
+    """As a record may have written it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
