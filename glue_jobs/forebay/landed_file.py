@@ -13,13 +13,15 @@ from fnmatch import fnmatchcase
 
 __all__ = ["Identity", "LandedFile", "is_address", "is_meant"]
 
-Identity = tuple[str, str, str]
-"""Bucket, key, and the version: `v:<version id>` where the bucket is versioned, else `e:<etag>`."""
+Identity = tuple[str, ...]
+"""Bucket, key, and the version: `v:<version id>` where the bucket is versioned, else `e:<etag>`. The service follows, where a
+lake has several and this one is not its first (see `ledger.services`)."""
 
 
 @dataclass(frozen=True, slots=True)
 class LandedFile:
-    """One version of one object. `event_time` is when S3 says it was written, in UTC; None when it did not say."""
+    """One version of one object. `event_time` is when S3 says it was written, in UTC; None when it did not say. `service` is
+    part of the identity in a lake that has several services."""
 
     bucket: str
     key: str
@@ -28,14 +30,15 @@ class LandedFile:
     version_id: str | None = None
     sequencer: str | None = None
     event_time: datetime | None = None
+    service: str = ""
 
     @property
     def identity(self) -> Identity:
         """What makes two announcements the same file. S3 writes version id "null" for objects put before versioning was
         switched on: several contents share it, so there the etag decides."""
-        if self.version_id and self.version_id != "null":
-            return (self.bucket, self.key, f"v:{self.version_id}")
-        return (self.bucket, self.key, f"e:{self.etag}")
+        versioned = self.version_id and self.version_id != "null"
+        version = f"v:{self.version_id}" if versioned else f"e:{self.etag}"
+        return (self.bucket, self.key, version, *([f"s:{self.service}"] if self.service else []))
 
     @property
     def file_id(self) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from datetime import date, datetime
 from itertools import count
 from types import SimpleNamespace
@@ -38,7 +38,7 @@ from forebay.declaration.service import Service
 from forebay.errors import ForebayError, Halt
 from forebay.lake.layout import IDS, LEDGER, PARKED, QUARANTINE, own_table
 from forebay.landed_file import LandedFile
-from forebay.ledger.entry import key_hash
+from forebay.ledger.entry import as_known, key_hash
 from forebay.ledger.index import Index
 from forebay.ledger.ledger import FILE_COLUMNS, Ledger
 from forebay.ledger.versions import Earlier
@@ -50,9 +50,11 @@ from forebay.table.kernel import NO_VERSION
 from forebay.table.replace import Staying
 from tests.batch.world import Died
 
-__all__ = ["Lake", "Record", "lay_out", "remove_leftovers_in", "retry_in", "roll_back_in"]
+__all__ = ["FIRST", "Lake", "Record", "lay_out", "remove_leftovers_in", "retry_in", "roll_back_in", "table_of"]
 
 PLACE = "paper"
+FIRST = "s"
+"""The service that wrote the lake first."""
 CLOCK = count()
 
 
@@ -308,17 +310,21 @@ class PaperWriting(Writing):
 
 
 class PaperLedger(Ledger):
-    def __init__(self, lake: Lake) -> None:
-        super().__init__(None, PLACE)  # type: ignore[arg-type]
+    def __init__(self, lake: Lake, service: str) -> None:
+        super().__init__(None, PLACE, service)  # type: ignore[arg-type]
         self.lake, self._index = lake, Index()
+
+    @property
+    def first(self) -> str:
+        return FIRST
 
     def _versions_of(self, files: Sequence[LandedFile]) -> dict[Any, list[Earlier]]:
         found: dict[Any, list[Earlier]] = {}
         asked = {key_hash(file) for file in files}
         for row in self.lake.rows(LEDGER):
-            if row["key_hash"] in asked:
+            if row["key_hash"] in asked and row["service"] in self.names:
                 file = LandedFile(**{name: row[name] for name in FILE_COLUMNS}, event_time=row["event_time"])
-                found.setdefault((file.bucket, file.key), []).append(Earlier(file, dict(row)))
+                found.setdefault((file.bucket, file.key), []).append(Earlier(as_known(file, row), dict(row)))
         return found
 
     def frame(self, entries: Iterable[Any], changed: Iterable[dict[str, Any]], **shared: object) -> Any:
@@ -338,10 +344,10 @@ class PaperBatch(heart.Batch):
         lake: Lake = self.logs.lake  # type: ignore[attr-defined]
         ends, rows = [], []
         for file in files:
-            answer = lake.answers[file.file_id]
+            answer = lake.answers[replace(file, service="").file_id]
             ends.append(_end(file, answer))
             if not isinstance(answer, str):
-                rows += [_row(file, n, record) for n, record in enumerate(answer)]
+                rows += [_row(file, n, record, self.service.name) for n, record in enumerate(answer)]
         return PaperRead(Rows(rows), ends, ())  # type: ignore[arg-type]
 
     def decided(self, read: Read, split: Any, dedupe: Any, cached: ExitStack) -> Read:
@@ -366,7 +372,8 @@ class PaperRetry(Retry):
         return [
             row
             for row in rows
-            if row["file_id"] not in plan.without
+            if row["service"] == self.service.name
+            and row["file_id"] not in plan.without
             and plan.choice.table in (None, row["table"])
             and plan.choice.reason in (None, row["reason"])
         ]
@@ -430,9 +437,14 @@ def _end(file: LandedFile, answer: Sequence[Record] | ReadOutcome) -> FileEnd:
     return FileEnd(file=file, outcome="loaded", reason=None, documents=whole, refused=broken, **nothing)  # type: ignore[arg-type]
 
 
-def _row(file: LandedFile, offset: int, record: Record) -> dict[str, Any]:
+def table_of(service: str, game: str) -> str:
+    """Each service has tables of its own."""
+    return game if service == FIRST else f"{service}_{game}"
+
+
+def _row(file: LandedFile, offset: int, record: Record, service: str) -> dict[str, Any]:
     fate = "quarantine" if record.broken else "write" if record.game else "park"
-    table = record.game if fate == "write" else None
+    table = table_of(service, record.game) if record.game and fate == "write" else None
     row = {
         "_file_id": file.file_id,
         "key": file.key,
@@ -468,7 +480,7 @@ def lay_out(patch: pytest.MonkeyPatch, lake: Lake, service: Service, generation:
         service,
         lake=PLACE,
         generation=lambda: generation,
-        ledger=PaperLedger(lake),
+        ledger=PaperLedger(lake, service.name),
         emit=lambda event: None,
         **more,
     )

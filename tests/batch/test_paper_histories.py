@@ -26,22 +26,73 @@ from forebay.lake.layout import LEDGER, PARKED, QUARANTINE
 from forebay.landed_file import LandedFile
 from forebay.ledger.entry import FORGET, FORGOTTEN, GONE_MIDWAY, NOT_FINAL, REPLAY, WANTED_AGAIN
 from tests.batch.model import Model, Put
-from tests.batch.paper import Lake, Record, lay_out, remove_leftovers_in, retry_in, roll_back_in
+from tests.batch.paper import (
+    FIRST,
+    Lake,
+    Record,
+    lay_out,
+    remove_leftovers_in,
+    retry_in,
+    roll_back_in,
+    table_of,
+)
 from tests.batch.world import Died
 
 AT = datetime(2026, 11, 21, 10, tzinfo=UTC)
 KEYS = ("add/a", "add/b", "new/a", "new/b")
 TABLES = ("alpha", "beta")
+OTHER = "t"
 HELD = {QUARANTINE: "quarantined", PARKED: "parked"}
 
 
-def service(dedupe: bool) -> Service:
+def service(dedupe: bool, name: str = FIRST) -> Service:
     again = 'dedupe = { by = ["event_id"], days = 3 }' if dedupe else ""
     columns = 'columns = [{ name = "event_id" }]'
-    text = (
-        f'name = "s"\noverwritten_below = {{ "new/" = "replace" }}\n[[tables]]\nname = "{{game}}"\n{columns}\n{again}'
-    )
+    text = f'name = "{name}"\noverwritten_below = {{ "new/" = "replace" }}\n[[tables]]\nname = "{{game}}"\n{columns}\n{again}'
     return parse_service({"service.toml": text})
+
+
+class Beside:
+    """A second service of the same lake. It takes in the same objects, from a queue of its own, into tables of its own."""
+
+    def __init__(self, play: Play) -> None:
+        self.play, self.model, self.service = play, Model(), service(False, OTHER)
+        self.waiting: list[LandedFile] = []
+        self.taken: list[LandedFile] = []
+        self.batch = 0
+
+    def put(self, put: Put) -> None:
+        tables = {table_of(OTHER, game): rows for game, rows in put.tables.items()}
+        self.model.put(replace(put, file=replace(put.file, service=OTHER), tables=tables))
+        self.waiting.append(put.file)
+
+    def attempt(self, dies_after: int | None = None) -> None:
+        if not self.taken:
+            self.taken, self.waiting = self.waiting, []
+        lake = self.play.lake
+        lake.dies_after, lake.failing, failing = dies_after, set(), lake.failing
+        try:
+            lay_out(self.play.patch, lake, self.service, "g0").process_files(self.batch, self.taken)
+        except Died:
+            self.play.said.append(f"the other service died after {dies_after}")
+        except Halt as halted:
+            self.play.said.append(f"the other service halted: {halted}")
+            assert not self.play.ending, "a batch is halted, although all is mended"
+        else:
+            self.taken, self.batch = [], self.batch + 1
+        finally:
+            lake.failing = failing
+
+    def end(self) -> None:
+        for _ in range(3):
+            self.attempt()
+        ended = {row["file_id"] for row in self.play.lake.rows(LEDGER) if row["outcome"] in NOT_FINAL}
+        self.waiting = [replace(put.file, service="") for one, put in self.model.puts.items() if one in ended]
+        self.attempt()
+
+    def check(self) -> None:
+        mine = [row for row in self.play.lake.rows(LEDGER) if row["service"] == OTHER]
+        assert self.model.wrong(mine) == []
 
 
 class Play:
@@ -62,6 +113,7 @@ class Play:
         self.waiting: list[LandedFile] = []
         self.said: list[str] = []
         self.ending = False
+        self.beside = Beside(self) if self.draw.random() < 0.3 else None
 
     def play(self) -> None:
         for key in self.keys:
@@ -75,7 +127,9 @@ class Play:
             deeds = {deed: often for deed, often in deeds.items() if deed not in (self.forget, self.bring_back)}
             deeds |= {self.roll_back: 12, self.put: 8}
         for _ in range(self.draw.randint(3, 14)):
-            if self.draw.random() < 0.45:
+            if self.beside and self.draw.random() < 0.3:
+                self.beside.attempt(self.draw.choice((None, *range(9))))
+            elif self.draw.random() < 0.45:
                 self.attempt(self.draw.choice((None, *range(12))))
             elif self.draw.random() < 0.1:
                 self.new_checkpoint()
@@ -100,8 +154,17 @@ class Play:
         if before := self.model.newest.get(key):
             self.lake.answers[before.file.file_id] = "changed"
         tables = Counter(record.game for record in records if record.game)
-        self.model.put(Put(file, dict(tables), held=2, replaces=key.startswith("new/")))
-        self.waiting.append(file)
+        self.announce(Put(file, dict(tables), held=2, replaces=key.startswith("new/")))
+
+    def announce(self, put: Put) -> None:
+        self.model.put(put)
+        self.waiting.append(put.file)
+        if self.beside:
+            self.beside.put(put)
+
+    def ledger(self) -> list[dict[str, Any]]:
+        """The first service's rows."""
+        return [row for row in self.lake.rows(LEDGER) if row["service"] == FIRST]
 
     def put_back(self, key: str) -> None:
         """The bytes that an earlier version had. Without versions of the bucket's own, it is the same file again."""
@@ -114,13 +177,14 @@ class Play:
         file = replace(put.file, sequencer=f"{self.versions.total():016X}", event_time=at)
         self.lake.answers[newest.file.file_id] = "changed"
         self.lake.answers[file.file_id] = self.contents[file.file_id]
-        self.model.put(replace(put, file=file))
-        self.waiting.append(file)
+        self.announce(replace(put, file=file))
 
     def delete(self, key: str) -> None:
         if key in self.model.newest:
             self.lake.answers[self.model.newest[key].file.file_id] = "missing"
             self.model.delete(key)
+            if self.beside:
+                self.beside.model.delete(key)
 
     def withhold(self, key: str) -> None:
         if key in self.model.newest:
@@ -135,7 +199,7 @@ class Play:
 
     def replay(self, key: str) -> None:
         """As `forebay replay` does: the mark in the ledger, then the announcement."""
-        loaded = [row for row in self.lake.rows(LEDGER) if row["key"] == key and row["outcome"] == "loaded"]
+        loaded = [row for row in self.ledger() if row["key"] == key and row["outcome"] == "loaded"]
         if loaded:
             row = self.draw.choice(loaded)
             row["outcome"] = "replay"
@@ -148,14 +212,14 @@ class Play:
 
     def bring_back(self, key: str) -> None:
         """As `forebay files retry --forgotten` does."""
-        gone = [row["key"] for row in self.lake.rows(LEDGER) if row["outcome"] in (FORGET, FORGOTTEN)]
+        gone = [row["key"] for row in self.ledger() if row["outcome"] in (FORGET, FORGOTTEN)]
         key = self.draw.choice(gone or [key])
         if not self.mark(key, (FORGET,), {"outcome": REPLAY}):
             self.mark(key, (FORGOTTEN,), {"reason": WANTED_AGAIN})
 
     def mark(self, key: str, outcomes: Sequence[str], says: dict[str, str]) -> bool:
         """A mark may be lost while a batch goes by an earlier one, or replaces the file. An operator is told to repeat it."""
-        rows = [row for row in self.lake.rows(LEDGER) if row["key"] == key and row["outcome"] in outcomes]
+        rows = [row for row in self.ledger() if row["key"] == key and row["outcome"] in outcomes]
         rows = [row for row in rows if not self.is_planned(row)]
         if not rows:
             return False
@@ -170,7 +234,7 @@ class Play:
         return True
 
     def is_planned(self, row: dict[str, Any]) -> bool:
-        plans = (Plan.decode(content) for name, content in self.lake.objects.items() if "/plans/" in name)
+        plans = (Plan.decode(content) for name, content in self.lake.objects.items() if f"/plans/{FIRST}/" in name)
         return any(file.key == row["key"] for plan in plans for file in plan.files)
 
     def pause(self, key: str) -> None:
@@ -259,6 +323,8 @@ class Play:
         # A replay that came beside a later version, which could not be read, waits for its next turn.
         self.announce_what_ended_as((REPLAY, FORGET, FORGOTTEN))
         self.start_again()
+        if self.beside:
+            self.beside.end()
 
     def start_again(self) -> None:
         """What a job does at its start: whatever failed or was paused lands, and what was superseded leaves."""
@@ -267,7 +333,7 @@ class Play:
         remove_leftovers_in(self.patch, self.lake, self.service, AT)
 
     def announce_what_ended_as(self, outcomes: Sequence[str]) -> None:
-        found = {row["file_id"] for row in self.lake.rows(LEDGER) if row["outcome"] in outcomes}
+        found = {row["file_id"] for row in self.ledger() if row["outcome"] in outcomes}
         self.waiting = [put.file for one, put in self.model.puts.items() if one in found]
         self.attempt()
 
@@ -275,7 +341,8 @@ class Play:
         ledger = self.lake.rows(LEDGER)
         assert len({row["file_id"] for row in ledger}) == len(ledger), "two rows of one file in the ledger"
         assert [name for name in self.lake.objects if "/plans/" in name] == []
-        told: dict[str, Counter[str]] = {name: Counter() for name in (*TABLES, *HELD)}
+        others = [table_of(OTHER, name) for name in TABLES] if self.beside else []
+        told: dict[str, Counter[str]] = {name: Counter() for name in (*TABLES, *others, *HELD)}
         for row in ledger:
             for name, rows in {**row["tables"], **{name: row[column] for name, column in HELD.items()}}.items():
                 told[name][row["file_id"]] += rows
@@ -283,6 +350,9 @@ class Play:
         assert {name: +counts for name, counts in told.items()} == there
         records = Counter((row["_file_id"], row["byte_offset"]) for name in told for row in self.lake.rows(name))
         assert [one for one, times in records.items() if times > 1] == []
+        if self.beside:
+            self.beside.check()
+        ledger = self.ledger()
         if self.rolls_back:
             self.newest_stand(ledger)
         else:

@@ -132,7 +132,7 @@ class World:
 
     def batch(self) -> Batch:
         service = parse_service({"service.toml": self.service}).with_paused(self.paused)
-        ledger = Ledger(self.spark, self.lake)
+        ledger = Ledger(self.spark, self.lake, service.name)
         return Batch(
             self.spark,
             service,

@@ -78,8 +78,8 @@ class _Lake:
         self.bucket = f"{BUCKET}-{name}"
         where = {"CreateBucketConfiguration": {"LocationConstraint": twin.region}}
         twin.client("s3").create_bucket(Bucket=self.bucket, **where)
-        self.ledger = Ledger(spark, lake)
         service = builtin_service()
+        self.ledger = Ledger(spark, lake, service.name)
         self.process = Batch(
             spark, service, lake=lake, generation=lambda: "bench", ledger=self.ledger, emit=lambda event: None
         ).process

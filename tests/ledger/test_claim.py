@@ -341,16 +341,6 @@ def test_files_that_were_read_without_a_hash_are_no_duplicates_of_each_other() -
 
 
 @pytest.mark.parametrize("rule", ["append", "ignore", "replace"])
-def test_a_replay_that_comes_into_another_services_queue_takes_no_row_away(rule: Overwritten) -> None:
-    marked = loaded(version(1), outcome="replay", service="casual")
-    key = ("landing", "in/a.json")
-    foreign = Claim([version(1)], {key: [marked]}, lambda key: rule, (), "studio").to_read()
-    assert (foreign.fresh, foreign.known, foreign.superseded) == ((), (version(1),), ())
-    own = Claim([version(1)], {key: [marked]}, lambda key: rule, (), "casual").to_read()
-    assert own.fresh == (version(1),)
-
-
-@pytest.mark.parametrize("rule", ["append", "ignore", "replace"])
 def test_bytes_whose_rows_left_with_a_rollback_are_loaded_when_they_are_put_again(rule: Overwritten) -> None:
     nothing: dict[str, Any] = {"written": 0, "quarantined": 0, "parked": 0, "dropped": 10, "tables": {}}
     gone = loaded(version(1), reason="rolled-back", **nothing)
@@ -398,7 +388,7 @@ def test_a_file_that_is_to_be_forgotten_makes_room_for_nothing_also_where_it_is_
     rule: Overwritten, skipped: bool
 ) -> None:
     key, ids = ("landing", "in/a.json"), [version(1).file_id] if skipped else []
-    claim = Claim([version(1)], {key: [to_forget(version(1))]}, lambda key: rule, ids, "s", lambda file: "no-feed")
+    claim = Claim([version(1)], {key: [to_forget(version(1))]}, lambda key: rule, ids, lambda file: "no-feed")
     found = claim.decided({version(1).file_id: ""})
     assert (found.fresh, [*found.to_forget], found.left_out) == ((version(1),), [version(1).file_id], ())
     gone = found.superseded[0].forgotten({}, AT)

@@ -26,5 +26,5 @@ def test_a_ledger_that_delta_rs_changed_is_read_by_the_job_by_reconcile_and_by_t
     ledger = open_objects(str(tmp_path / "_forebay" / "ledger"))
     (waits,) = withheld_in(ledger, "games")
     assert waits.file.key == "in/a.json"
-    assert file_hash(waits.file) in known_since(ledger, datetime(2026, 1, 1, tzinfo=UTC)).tolist()
+    assert file_hash(waits.file) in known_since(ledger, datetime(2026, 1, 1, tzinfo=UTC), ["games"]).tolist()
     assert accounts(view).differences() == []

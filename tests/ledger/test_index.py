@@ -61,12 +61,12 @@ def test_ten_million_rows_take_80_megabytes() -> None:
 
 def test_the_index_is_read_from_the_ledgers_data_files_as_they_lie_there(tmp_path: Path) -> None:
     ledger = open_objects(str(tmp_path / "_forebay" / "ledger"))
-    assert len(load_index(ledger)) == 0
+    assert len(load_index(ledger, ["games"])) == 0
     first, again = entry("in/a.json"), entry("in/a.json", at=AT + timedelta(days=3), etag="e2")
     write_ledger(tmp_path, first, entry("in/gone.json"))
     write_ledger(tmp_path, again)
     DeltaTable(tmp_path / "_forebay" / "ledger").delete("key = 'in/gone.json'")
-    found = load_index(ledger)
+    found = load_index(ledger, ["games"])
     assert len(found) == 2
     assert days_of(found, first["key_hash"]) == {first["day"], again["day"]}
     assert not days_of(found, entry("in/gone.json")["key_hash"])

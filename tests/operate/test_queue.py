@@ -79,6 +79,17 @@ def test_a_dead_letter_is_explained_by_the_ledger_and_by_what_it_says(queues: Qu
     assert len(queues.bodies(queues.dead)) == 3
 
 
+def test_in_a_lake_of_two_services_a_dead_letter_is_explained_by_the_one_whose_queue_it_is(
+    queues: Queues, tmp_path: Path
+) -> None:
+    write_ledger(tmp_path, entry("in/done.json"), entry("in/other.json", service="more"))
+    queues.sqs.send_message(QueueUrl=queues.dead, MessageBody=announcement("in/done.json"))
+    asked = ("queue", "dlq", "--queue-url", queues.url, "--lake", str(tmp_path))
+    assert "has the services games, more" in failed(2, *asked)
+    assert "already in the ledger (loaded)" in failed(1, *asked, "--of", "games")
+    assert "never finished" in failed(1, *asked, "--of", "more")
+
+
 @pytest.mark.parametrize(("outcome", "reason"), [("denied", None), ("replay", None), ("unreadable", "poison")])
 def test_a_letter_whose_files_would_be_read_again_is_sent_back_on_purpose(
     queues: Queues, tmp_path: Path, outcome: str, reason: str | None

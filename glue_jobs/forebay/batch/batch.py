@@ -101,7 +101,7 @@ class Batch:
 
     def process(self, names: DataFrame, batch_id: int) -> None:
         """Done when it returns; done already when the ledger has the batch."""
-        files = files_of(names)
+        files = self.ledger.own(files_of(names))
         txn = self.txn(self.generation, batch_id)
         if self.logs.has(self.ledger.path, txn):
             self.must_know(files, txn)
@@ -110,6 +110,7 @@ class Batch:
             return
         plan = self.plans.of(self.generation, batch_id)
         if plan is not None:
+            files = list(plan.files)
             self.service = unpinned(plan.service, f"batch {plan.batch}")
         elif self.declarations is not None:
             self.service = self.declarations.in_force()

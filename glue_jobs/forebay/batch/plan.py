@@ -134,7 +134,8 @@ class Plans:
 
 
 def _file_out(file: LandedFile) -> dict[str, Any]:
-    return {**asdict(file), "event_time": file.event_time.isoformat() if file.event_time else None}
+    told = {**asdict(file), "event_time": file.event_time.isoformat() if file.event_time else None}
+    return told if file.service else {name: value for name, value in told.items() if name != "service"}
 
 
 def _file_in(told: dict[str, Any]) -> LandedFile:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from forebay.cli.history import leave_record
-from forebay.cli.options import AsJson, DryRun, Lake, QueueUrl, moment
+from forebay.cli.options import AsJson, DryRun, Lake, OfQueue, QueueUrl, moment
 from forebay.cli.progress import Progress
 from forebay.cli.show import console, error_console, print_json, size
 from forebay.errors import InvalidConfiguration
@@ -28,6 +28,7 @@ def backfill(
     lake: Lake,
     place: Annotated[str, typer.Argument(metavar="s3://BUCKET/PREFIX", help="Where the files are.")],
     queue_url: QueueUrl = "",
+    of: OfQueue = "",
     since: Moment = None,
     until: Moment = None,
     inventory: Annotated[
@@ -53,7 +54,7 @@ def backfill(
     from forebay.aws.client import client
     from forebay.aws.preflight import check_lake, check_queue
     from forebay.lake.objects import s3_client
-    from forebay.operate.lake_view import tell_if_not_begun
+    from forebay.operate.lake_view import service_of_queue, tell_if_not_begun
     from forebay.upkeep.reconcile.backfill import Backfill, progress_of
     from forebay.upkeep.reconcile.backfill import backfill as run
     from forebay.upkeep.reconcile.inventory import open_inventory
@@ -79,6 +80,7 @@ def backfill(
         rate=rate,
         most_waiting=most_waiting,
         inventory=inventory,
+        services=(service_of_queue(lake, of),),
     )
     if inventory and (found := open_inventory(s3_client(), inventory)).bucket != bucket:
         raise InvalidConfiguration.one(

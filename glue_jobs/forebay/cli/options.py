@@ -15,6 +15,7 @@ __all__ = [
     "Checkpoint",
     "DryRun",
     "Lake",
+    "OfQueue",
     "OfService",
     "QueueUrl",
     "Service",
@@ -47,6 +48,10 @@ Service = Annotated[
 ]
 SUCH_A_KEY = "such a key, or s3://bucket/key; * stands for any text."
 OfService = Annotated[str, typer.Option("--of", help="Only files of this service, by its name.", show_default=False)]
+OfQueue = Annotated[
+    str,
+    typer.Option("--of", help="The service whose queue it is; needed where the lake has several.", show_default=False),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="For machines: one JSON object a line.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and do nothing.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")]

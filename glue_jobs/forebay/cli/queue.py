@@ -10,7 +10,7 @@ import typer
 
 from forebay.cli.confirm import confirm
 from forebay.cli.history import leave_record
-from forebay.cli.options import SUCH_A_KEY, AsJson, Checkpoint, DryRun, Lake, QueueUrl, Yes
+from forebay.cli.options import SUCH_A_KEY, AsJson, Checkpoint, DryRun, Lake, OfQueue, QueueUrl, Yes
 from forebay.cli.show import at, console, error_console, print_json
 from forebay.errors import InvalidConfiguration
 from forebay.landed_file import is_meant
@@ -46,7 +46,7 @@ def peek_at(queue_url: QueueUrl, limit: Most = 10, as_json: AsJson = False) -> N
 
 
 @app.command()
-def dlq(queue_url: QueueUrl, lake: InLake = "", limit: Most = 100, as_json: AsJson = False) -> None:
+def dlq(queue_url: QueueUrl, lake: InLake = "", of: OfQueue = "", limit: Most = 100, as_json: AsJson = False) -> None:
     """Show what is in the dead-letter queue, and why.
 
     With --lake the ledger says which of the files were loaded all the same. Exit status 1 if there are dead letters.
@@ -54,7 +54,7 @@ def dlq(queue_url: QueueUrl, lake: InLake = "", limit: Most = 100, as_json: AsJs
     from forebay.operate.queue import give_back
 
     sqs = _sqs(queue_url)
-    dead, found = _dead_letters(queue_url, lake, limit, sqs)
+    dead, found = _dead_letters(queue_url, lake, of, limit, sqs)
     give_back(dead, found, sqs=sqs)
     _show(found, as_json)
     raise typer.Exit(1 if found else 0)
@@ -64,6 +64,7 @@ def dlq(queue_url: QueueUrl, lake: InLake = "", limit: Most = 100, as_json: AsJs
 def redrive(
     queue_url: QueueUrl,
     lake: InLake = "",
+    of: OfQueue = "",
     every: Annotated[bool, typer.Option("--all", help="All of them.")] = False,
     key: Annotated[str, typer.Option(help=f"Those that announce a file with {SUCH_A_KEY}")] = "",
     message: Annotated[
@@ -87,7 +88,7 @@ def redrive(
     if unknown and not lake:
         raise InvalidConfiguration.one("--unknown", "needs --lake", "its ledger says which files are known")
     sqs = _sqs(queue_url)
-    dead, found = _dead_letters(queue_url, lake, limit, sqs)
+    dead, found = _dead_letters(queue_url, lake, of, limit, sqs)
     ids = set(message or ())
     chosen = [
         one
@@ -160,7 +161,7 @@ def _sqs(queue_url: str) -> Any:
     return client("sqs")
 
 
-def _dead_letters(queue_url: str, lake: str, limit: int, sqs: Any) -> tuple[str, list[Letter]]:
+def _dead_letters(queue_url: str, lake: str, of: str, limit: int, sqs: Any) -> tuple[str, list[Letter]]:
     from forebay.operate.queue import dead_letter_url, explain, peek
 
     dead = dead_letter_url(queue_url, sqs=sqs)
@@ -168,14 +169,14 @@ def _dead_letters(queue_url: str, lake: str, limit: int, sqs: Any) -> tuple[str,
         raise InvalidConfiguration.one(f"queue {queue_url}", "has no dead-letter queue", "its redrive policy names one")
     view = None
     if lake:
-        from forebay.operate.lake_view import has_ledger, view_of
+        from forebay.operate.lake_view import has_ledger, service_of_queue, view_of
 
         if has_ledger(lake):
-            view = view_of(lake)
+            view, of = view_of(lake), service_of_queue(lake, of)
         else:
             error_console.print(f"{lake} has no ledger yet, so it is not known which of the files were loaded")
     found = peek(dead, sqs=sqs, limit=limit)
-    return dead, explain(found, view) if view is not None else found
+    return dead, explain(found, view, of) if view is not None else found
 
 
 def _show(letters: Sequence[Letter], as_json: bool, *, waiting: bool = False) -> None:

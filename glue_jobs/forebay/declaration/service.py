@@ -75,6 +75,11 @@ class Service(Declared):
         get_args(Ignorable),
         description="objects that are not read, told by their names; the ledger has each as ignored; [] reads all",
     )
+    shares_files_with: tuple[str, ...] = Field(
+        (),
+        description="services of the same lake whose files count as loaded here: this service under an earlier name, or one "
+        "that fills the same tables",
+    )
     tables: tuple[Table, ...] = Field(
         description="the destinations, tried in order: the first that fits takes the record"
     )

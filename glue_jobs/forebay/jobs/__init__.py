@@ -1,6 +1,7 @@
 """Jobs: what Glue, EMR and the command line start.
 
 * `ingest` the streaming job      * `generation` the name of its stream      * `first_batch` that a stream never began
+* `service_name` what goes by the name of a service
 * `withheld` files that S3 did not give are announced again
 * `merging` merges beside the batches
 * `journal` where the events of a job go      * `arrivals` counts new files in health objects

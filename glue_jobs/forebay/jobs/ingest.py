@@ -34,6 +34,7 @@ from forebay.events import Emit
 from forebay.jobs.first_batch import remove_unfinished_entries
 from forebay.jobs.generation import generation_of, known_generation
 from forebay.jobs.merging import merging
+from forebay.jobs.service_name import must_be_of_service, must_fill_own_tables
 from forebay.jobs.withheld import Announcer
 from forebay.lake.layout import LEDGER, table_path, writer_of
 from forebay.lake.lease import hold
@@ -101,6 +102,8 @@ def alone(service: Service, settings: IngestSettings) -> Iterator[Callable[[], N
             held.append(hold(place, wait_s=settings.lease_wait_s))
             leases.callback(held[-1].let_go)
         must_not_be_half_rolled_back(settings.lake)
+        must_be_of_service(open_objects(settings.checkpoint_folder), service.name)
+        must_fill_own_tables(settings.lake, service)
 
         def still_ours() -> None:
             for lease in held:
@@ -113,7 +116,7 @@ def batch_of(
     spark: SparkSession, service: Service, settings: IngestSettings, still_ours: Callable[[], None], emit: Emit
 ) -> Batch:
     store = open_objects(settings.checkpoint_folder)
-    ledger = Ledger(spark, settings.lake)
+    ledger = Ledger(spark, settings.lake, service.name, service.shares_files_with)
     return Batch(
         spark,
         service,

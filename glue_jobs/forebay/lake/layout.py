@@ -35,6 +35,7 @@ __all__ = [
     "own_table",
     "plans_of",
     "rollback_of",
+    "services_of",
     "skips_of",
     "table_path",
     "tombstones_of",
@@ -131,6 +132,11 @@ def new_tables_of(lake: str, service: str) -> str:
 def plans_of(lake: str, service: str) -> str:
     """Where the plan of a service's running retry is."""
     return f"{lake}/{HOME}/tries/{service}"
+
+
+def services_of(lake: str) -> str:
+    """Where is kept which service wrote the lake first."""
+    return f"{lake.rstrip('/')}/{HOME}/services"
 
 
 def skips_of(lake: str) -> str:

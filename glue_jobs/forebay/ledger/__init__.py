@@ -4,4 +4,5 @@
 * `skips` files that an operator wants left out             * `ignored` files that the declarations leave out
 * `index` which files are known, in the driver's memory      * `ledger` the Delta table
 * `withheld` files that S3 did not give, and when each is to be tried again      * `data_files` read without Spark
+* `services` of one lake, and the ids by which each knows its files
 """

@@ -39,14 +39,12 @@ Key = tuple[str, str]
 @dataclass(frozen=True)
 class Claim:
     """The files of a batch, and all that decides which of them are loaded. `skipped` are ids of files that an operator wants
-    left out. `service` is whose batch it is: what another one loaded is not replayed here. `ignored` gives the rule by which a
-    file is not read, if there is one."""
+    left out. `ignored` gives the rule by which a file is not read, if there is one."""
 
     files: Sequence[LandedFile]
     earlier: Mapping[Key, Sequence[Earlier]]
     rule_of: Callable[[str], Overwritten]
     skipped: Collection[str] = ()
-    service: str | None = None
     ignored: Callable[[LandedFile], str] = lambda file: ""
 
     def to_read(self) -> Sorted:
@@ -105,8 +103,7 @@ class _Deciding:
         stays = skip and any(seen.skipped_by_operator or seen.is_marked for seen in his)
         stays = stays or (bool(rule) and any(seen.ignored or seen.is_marked for seen in his))
         final = any(seen.final and not seen.ignored for seen in his) and not self._is_back(file, his)
-        foreign = any(seen.is_marked and seen.is_of_another(self.claim.service) for seen in his)
-        if file.file_id in self.here or stays or final or foreign:
+        if file.file_id in self.here or stays or final:
             self.known.append(file)
             return
         self.here.add(file.file_id)

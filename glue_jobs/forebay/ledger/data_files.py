@@ -6,10 +6,12 @@ was deleted meanwhile, as compaction and VACUUM may do.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from urllib.parse import unquote
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from forebay.errors import TryAgain
@@ -18,7 +20,9 @@ from forebay.lake.log.live_file import LiveFile
 from forebay.lake.log.snapshot import read_snapshot
 from forebay.lake.objects import Objects
 
-__all__ = ["data_files", "opened"]
+__all__ = ["data_files", "opened", "plainly_typed", "rows_of", "services_in"]
+
+SERVICE = "service"
 
 
 def data_files(table: Objects) -> Iterator[pq.ParquetFile]:
@@ -38,3 +42,38 @@ def opened(table: Objects, file: LiveFile) -> Iterator[pq.ParquetFile]:
         raise TryAgain(f"{table.place}/{file.path} was deleted while it was read; run this again")
     with content, pq.ParquetFile(content) as parquet:
         yield parquet
+
+
+def plainly_typed(rows: pa.Table) -> pa.Table:
+    """delta-rs writes texts as views, for which Arrow lacks functions."""
+    kinds = [(f.name, pa.string() if pa.types.is_string_view(f.type) else f.type) for f in rows.schema]
+    return rows.cast(pa.schema(kinds))
+
+
+def rows_of(parquet: pq.ParquetFile, services: Collection[str], columns: Sequence[str]) -> pa.Table:
+    """Rows of the ledger that these services wrote, in these columns. Those of no service are everybody's."""
+    if services_in(parquet) <= set(services):
+        return plainly_typed(parquet.read(columns=list(columns)))
+    rows = plainly_typed(parquet.read(columns=[*columns, SERVICE]))
+    of_them = pc.field(SERVICE).is_null() | pc.field(SERVICE).isin(list(services))
+    return rows.filter(of_them).select(list(columns))
+
+
+def services_in(parquet: pq.ParquetFile) -> frozenset[str]:
+    """Those that wrote rows of this data file. Its index usually tells: a batch is one service's."""
+    if SERVICE not in parquet.schema_arrow.names:
+        return frozenset()
+    told = [_only_value(parquet.metadata.row_group(n), SERVICE) for n in range(parquet.num_row_groups)]
+    if None not in told:
+        return frozenset(name for name in told if name is not None)
+    names = plainly_typed(parquet.read(columns=[SERVICE]))[SERVICE].drop_null().unique().to_pylist()
+    return frozenset(names)
+
+
+def _only_value(group: pq.RowGroupMetaData, name: str) -> str | None:
+    """Of a column of texts, where its statistics say that there is one."""
+    columns = (group.column(n) for n in range(group.num_columns))
+    told = next(column.statistics for column in columns if column.path_in_schema == name)
+    if told is None or not told.has_min_max or told.min != told.max:
+        return None
+    return str(told.min)

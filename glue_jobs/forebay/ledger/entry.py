@@ -6,7 +6,8 @@ bug of ours that would lose data silently. So it halts the batch before the file
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Literal
 
@@ -29,6 +30,7 @@ __all__ = [
     "WITHHELD",
     "Entry",
     "Outcome",
+    "as_known",
     "file_hash",
     "hashes_in",
     "is_final",
@@ -150,6 +152,11 @@ class Entry:
 
 def is_final(outcome: str, reason: str | None) -> bool:
     return outcome not in NOT_FINAL and reason not in NOT_FINAL_REASONS
+
+
+def as_known(file: LandedFile, row: Mapping[str, Any]) -> LandedFile:
+    """The file with the id that its row has: services of one lake have ids of their own (see `services`)."""
+    return file if file.file_id == row["file_id"] else replace(file, service=row["service"])
 
 
 def hashes_in(content_hash: str | None) -> frozenset[str]:

@@ -9,7 +9,7 @@ A hit is only a hint, since keys may share a hash. The ledger confirms it, and r
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import date, timedelta
 from functools import partial
@@ -21,7 +21,7 @@ from forebay.lake.log.listing import NoTable
 from forebay.lake.log.live_file import LiveFile
 from forebay.lake.log.snapshot import read_snapshot
 from forebay.lake.objects import Objects
-from forebay.ledger.data_files import opened
+from forebay.ledger.data_files import opened, rows_of
 
 __all__ = ["Index", "Packed", "load_index", "packed"]
 
@@ -74,14 +74,14 @@ class Index:
         self._runs = [run[(run & np.uint64(DAY)) >= oldest] for run in self._runs]
 
 
-def load_index(ledger: Objects) -> Index:
-    """Of all that the ledger has; empty before the first batch."""
+def load_index(ledger: Objects, services: Collection[str]) -> Index:
+    """Of all that the ledger has of these services; empty before the first batch."""
     try:
         files = read_snapshot(ledger).files
     except NoTable:
         return Index()
     with ThreadPoolExecutor(READ_AT_ONCE, "index") as threads:
-        parts = list(threads.map(partial(_entries_of, ledger), files))
+        parts = list(threads.map(partial(_entries_of, ledger, services), files))
     return Index(_together(parts))
 
 
@@ -91,9 +91,9 @@ def packed(hashes: npt.NDArray[np.int64], day: date) -> Packed:
     return entries
 
 
-def _entries_of(ledger: Objects, file: LiveFile) -> Packed:
+def _entries_of(ledger: Objects, services: Collection[str], file: LiveFile) -> Packed:
     with opened(ledger, file) as parquet:
-        hashes = parquet.read(columns=["key_hash"])["key_hash"].drop_null().to_numpy()
+        hashes = rows_of(parquet, services, ["key_hash"])["key_hash"].drop_null().to_numpy()
     return packed(np.asarray(hashes, np.int64), date.fromisoformat(dict(file.partition)["day"] or ""))
 
 

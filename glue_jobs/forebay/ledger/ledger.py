@@ -11,19 +11,20 @@ import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from forebay.declaration.service import Service
-from forebay.lake.layout import LEDGER, table_path
+from forebay.lake.layout import LEDGER, services_of, table_path
 from forebay.lake.objects import open_objects
 from forebay.landed_file import LandedFile
 from forebay.ledger.claim import Claim, Key
-from forebay.ledger.entry import COLUMNS, Entry, key_hash
+from forebay.ledger.entry import COLUMNS, Entry, as_known, key_hash
 from forebay.ledger.ignored import why_ignored
 from forebay.ledger.index import Index, load_index, packed
+from forebay.ledger.services import as_services_know, first_service
 from forebay.ledger.versions import Earlier
 from forebay.ledger.withheld import Withheld
 
@@ -38,11 +39,12 @@ FILE_COLUMNS = ("bucket", "key", "size", "etag", "version_id", "sequencer")
 
 
 class Ledger:
-    """One driver's view of the ledger. It is loaded once; what other drivers add later it does not see (they are kept out by
-    the lease)."""
+    """One driver's view of the ledger: the rows of its service, and of those that it shares files with. It is loaded once; what
+    other drivers add later it does not see (they are kept out by the lease)."""
 
-    def __init__(self, spark: SparkSession, lake: str) -> None:
-        self.path = table_path(lake, LEDGER)
+    def __init__(self, spark: SparkSession, lake: str, service: str, shares_with: Iterable[str] = ()) -> None:
+        self.path, self.names = table_path(lake, LEDGER), (service, *shares_with)
+        self._services = open_objects(services_of(lake))
         self._spark = spark
         self._index: Index | None = None
         self.withheld = Withheld()
@@ -50,15 +52,30 @@ class Ledger:
     @property
     def index(self) -> Index:
         if self._index is None:
-            self._index = load_index(open_objects(self.path))
+            self._index = load_index(open_objects(self.path), self.names)
         return self._index
+
+    @cached_property
+    def first(self) -> str:
+        """The lake's first service."""
+        return first_service(self._services, open_objects(self.path), self.names[0])
+
+    def own(self, files: Sequence[LandedFile]) -> list[LandedFile]:
+        """With the ids by which this service knows them. Run again, it says the same."""
+        if self.names == (self.first,):
+            return list(files)
+        rows = self._versions_of(files)
+        known = {seen.file.file_id for earlier in rows.values() for seen in earlier}
+        return [self._own(file, known) for file in files]
+
+    def _own(self, file: LandedFile, known: Collection[str]) -> LandedFile:
+        new = file if self.names[0] == self.first else replace(file, service=self.names[0])
+        return next((one for one in as_services_know(file, self.names) if one.file_id in known), new)
 
     def claim(self, files: Sequence[LandedFile], service: Service, skipped: Collection[str] = ()) -> Claim:
         """All that tells new files from known ones, with the service's rules. Those with an id among `skipped` are left out.
         Run twice it is the same, until `remember` is told otherwise."""
-        return Claim(
-            files, self._versions_of(files), service.rule_of, skipped, service.name, partial(why_ignored, service)
-        )
+        return Claim(files, self._versions_of(files), service.rule_of, skipped, partial(why_ignored, service))
 
     def frame(self, entries: Iterable[Entry], changed: Iterable[dict[str, Any]], **of_the_batch: object) -> DataFrame:
         """The entries as rows for the commit, and those of earlier files as they are from now on."""
@@ -91,11 +108,13 @@ class Ledger:
         found: dict[Key, list[Earlier]] = {}
         if rows is None:
             return found
-        of_days = rows.where(rows["day"].isin(sorted(set().union(*hints.values()))))
+        ours = rows["service"].isNull() | rows["service"].isin(list(self.names))
+        of_days = rows.where(ours & rows["day"].isin(sorted(set().union(*hints.values()))))
         for row in rows_with(of_days, "key_hash", "long", hints).collect():
             seen = {**dict.fromkeys(NAMES), **row.asDict()}
             file = LandedFile(**{name: seen[name] for name in FILE_COLUMNS}, event_time=utc(seen["event_time"]))
-            found.setdefault((file.bucket, file.key), []).append(Earlier(replace(file, etag=file.etag or ""), seen))
+            file = as_known(replace(file, etag=file.etag or ""), seen)
+            found.setdefault((file.bucket, file.key), []).append(Earlier(file, seen))
         return found
 
 

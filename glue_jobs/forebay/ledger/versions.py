@@ -74,10 +74,6 @@ class Earlier:
     def final(self) -> bool:
         return is_final(self.row["outcome"], self.row.get("reason"))
 
-    def is_of_another(self, service: str | None) -> bool:
-        """Whether another service loaded it: a replay by these declarations would take its rows out of that one's tables."""
-        return None not in (service, his := self.row.get("service")) and his != service
-
     @property
     def ignored(self) -> bool:
         """Not final: the rule may be another one by now."""

@@ -22,17 +22,18 @@ import pyarrow.parquet as pq
 from forebay.lake.objects import Objects
 from forebay.lake.rows import python_rows
 from forebay.landed_file import LandedFile
-from forebay.ledger.data_files import data_files
-from forebay.ledger.entry import FORGET, REPLAY, WITHHELD, Entry
+from forebay.ledger.data_files import data_files, plainly_typed
+from forebay.ledger.entry import FORGET, REPLAY, WITHHELD, Entry, as_known
 
-__all__ = ["FIRST_PAUSE", "LONGEST_PAUSE", "Waiting", "Withheld", "plain", "withheld_in"]
+__all__ = ["FIRST_PAUSE", "LONGEST_PAUSE", "Waiting", "Withheld", "withheld_in"]
 
 FIRST_PAUSE, LONGEST_PAUSE = timedelta(minutes=5), timedelta(hours=6)
 MOST_KNOWN = 100_000
 """Some 60 MB. What is withheld beyond that is announced by reconcile, each night."""
 
 LONG_AGO = datetime.min.replace(tzinfo=UTC)
-COLUMNS = ("bucket", "key", "size", "etag", "version_id", "sequencer", "event_time", "service", "committed_at", "tries")
+FILE = ("file_id", "bucket", "key", "size", "etag", "version_id", "sequencer", "event_time")
+COLUMNS = (*FILE, "service", "committed_at", "tries")
 
 
 @dataclass(frozen=True)
@@ -103,18 +104,11 @@ def _withheld_rows(parquet: pq.ParquetFile, service: str) -> Iterator[Waiting]:
             yield _waiting(row)
 
 
-def plain(schema: pa.Schema) -> pa.Schema:
-    """delta-rs writes texts as views, for which Arrow lacks functions."""
-    kinds = [(f.name, pa.string() if pa.types.is_string_view(f.type) else f.type) for f in schema]
-    return pa.schema(kinds)
-
-
 def _read(parquet: pq.ParquetFile, columns: Sequence[str]) -> pa.Table:
-    table = parquet.read(columns=list(columns))
-    return table.cast(plain(table.schema))
+    return plainly_typed(parquet.read(columns=list(columns)))
 
 
 def _waiting(row: dict[str, Any]) -> Waiting:
     named = {name: row[name] for name in ("bucket", "key", "size", "version_id", "event_time")}
     file = LandedFile(**named, etag=row["etag"] or "", sequencer=row.get("sequencer"))
-    return Waiting(file, row.get("tries") or 1, row.get("committed_at") or LONG_AGO)
+    return Waiting(as_known(file, row), row.get("tries") or 1, row.get("committed_at") or LONG_AGO)

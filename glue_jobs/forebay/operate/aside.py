@@ -57,7 +57,7 @@ def load_aside(
             service.without_vault,
             lake=side,
             generation=lambda: generation,
-            ledger=Ledger(spark, side),
+            ledger=Ledger(spark, side, service.name),
             emit=emit,
             still_ours=lease.check,
         )

@@ -23,11 +23,12 @@ from forebay.address import is_s3
 from forebay.aws.delta_rs import storage_options
 from forebay.aws.preflight import check_lake
 from forebay.errors import InvalidConfiguration
-from forebay.lake.layout import CHECKPOINT, HOME, LEDGER
+from forebay.lake.layout import CHECKPOINT, HOME, LEDGER, table_path, writers_of
 from forebay.lake.log.listing import LOG
 from forebay.lake.log.tables import own_tables, tables_of
 from forebay.lake.objects import open_objects
 from forebay.lake.rows import python_rows
+from forebay.ledger.services import services_of_ledger
 
 __all__ = [
     "LakeView",
@@ -42,6 +43,7 @@ __all__ = [
     "quoted",
     "rows_of",
     "rows_with",
+    "service_of_queue",
     "tell_if_not_begun",
     "view_of",
 ]
@@ -133,6 +135,19 @@ def known_service(view: LakeView, name: str) -> str:
         hint = _perhaps(name, there) or f"services that did: {', '.join(there) or 'none'}"
         raise InvalidConfiguration.one(f"--of {name}", "never loaded files here", hint)
     return name
+
+
+def service_of_queue(lake: str, named: str) -> str:
+    """The service that takes in what is announced into a queue: the one that is named, else the only one of this lake. Empty
+    before the first one began. `InvalidConfiguration` where there are several: each knows its own files only."""
+    if named:
+        return named
+    began = open_objects(writers_of(lake)).folders()
+    there = sorted({*began, *services_of_ledger(open_objects(table_path(lake, LEDGER)))})
+    if len(there) > 1:
+        several = f"is needed, for {lake} has the services {', '.join(there)}"
+        raise InvalidConfiguration.one("--of", several, "name the one whose queue it is")
+    return there[0] if there else ""
 
 
 def known_column(view: LakeView, table: str, name: str) -> str:

@@ -20,6 +20,7 @@ from forebay.aws.announce import MARK
 from forebay.lake.layout import LEDGER
 from forebay.landed_file import LandedFile
 from forebay.ledger.entry import is_final
+from forebay.ledger.services import as_services_know
 from forebay.notification.reading import read_message
 from forebay.operate.lake_view import LakeView
 
@@ -113,12 +114,14 @@ def peek(url: str, *, sqs: Any, limit: int) -> list[Letter]:
     return list(found.values())
 
 
-def explain(letters: Sequence[Letter], view: LakeView) -> list[Letter]:
-    """With what the ledger has of their files."""
-    ids = {file.file_id for letter in letters for file in letter.files}
-    rows = view.rows_with(LEDGER, "file_id, outcome, reason", "file_id", ids)
-    known = {row["file_id"]: row["outcome"] for row in rows}
-    waiting = {row["file_id"] for row in rows if not is_final(row["outcome"], row["reason"])}
+def explain(letters: Sequence[Letter], view: LakeView, service: str) -> list[Letter]:
+    """With what the ledger has of their files, as files of this service."""
+    files = {file for letter in letters for file in letter.files}
+    ids = {one.file_id: file.file_id for file in files for one in as_services_know(file, [service])}
+    rows = view.rows_with(LEDGER, "file_id, outcome, reason, service", "file_id", ids)
+    of_it = [{**row, "file_id": ids[row["file_id"]]} for row in rows if row["service"] in (None, service)]
+    known = {row["file_id"]: row["outcome"] for row in of_it}
+    waiting = {row["file_id"] for row in of_it if not is_final(row["outcome"], row["reason"])}
     return [_explained(one, known, waiting) for one in letters]
 
 

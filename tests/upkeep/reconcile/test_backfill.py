@@ -70,7 +70,7 @@ class Sqs:
 
 
 def wanted(lake: Path, **more: Any) -> Backfill:
-    return Backfill(lake=str(lake), bucket="landing", prefix="in/", queue_url="q", **more)
+    return Backfill(lake=str(lake), bucket="landing", prefix="in/", queue_url="q", services=("games",), **more)
 
 
 def run(lake: Path, s3: S3, sqs: Sqs, told: list[Any] | None = None, **more: Any) -> Progress:

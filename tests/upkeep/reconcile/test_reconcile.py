@@ -63,6 +63,7 @@ def with_entries(lake: Path, *files: LandedFile, day: datetime = NOW, outcome: s
         {
             "day": day.date(),
             "file_hash": file_hash(one),
+            "file_id": one.file_id,
             "outcome": outcome,
             **{name: getattr(one, name) for name in ("bucket", "key", "size", "etag", "version_id")},
         }
@@ -70,7 +71,7 @@ def with_entries(lake: Path, *files: LandedFile, day: datetime = NOW, outcome: s
     ]
     schema = pa.schema(
         {"day": pa.date32(), "file_hash": pa.int64(), "outcome": pa.string(), "size": pa.int64()}
-        | dict.fromkeys(("bucket", "key", "etag", "version_id"), pa.string())
+        | dict.fromkeys(("file_id", "bucket", "key", "etag", "version_id"), pa.string())
         | {"event_time": pa.timestamp("us", "UTC")}
     )
     table = pa.Table.from_pylist(told, schema)

@@ -16,15 +16,12 @@ from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
-import numpy as np
-
 from forebay.aws.announce import announce_paced
 from forebay.lake.layout import LEDGER, backfill_of, table_path
 from forebay.lake.objects import open_objects
 from forebay.landed_file import LandedFile
-from forebay.ledger.entry import file_hash
 from forebay.upkeep.reconcile.inventory import open_inventory
-from forebay.upkeep.reconcile.known import known_since
+from forebay.upkeep.reconcile.known import known_since, unknown
 
 __all__ = ["Backfill", "Progress", "Waits", "backfill", "progress_of"]
 
@@ -35,7 +32,7 @@ SINCE_EVER = datetime(1970, 1, 2, tzinfo=UTC)
 class Backfill:
     """Everything below a prefix that was written in a span of time; `rate` is files a second, 0 for no limit. While more than
     `most_waiting` messages are in the queue it waits, so that live files need not stand in line behind it. With `inventory`, a
-    report's manifest, nothing is listed."""
+    report's manifest, nothing is listed. `services`: whose files count as loaded; the first one's queue it is."""
 
     lake: str
     bucket: str
@@ -46,11 +43,12 @@ class Backfill:
     rate: float = 0
     most_waiting: int = 200
     inventory: str = ""
+    services: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
         """The same for the same files; how quickly they are announced does not matter."""
-        what = [self.bucket, self.prefix, str(self.since), str(self.until)]
+        what = [self.bucket, self.prefix, str(self.since), str(self.until), *self.services]
         what += [self.inventory] if self.inventory else []
         return hashlib.sha256("\0".join(what).encode()).hexdigest()[:16]
 
@@ -103,9 +101,9 @@ def backfill(
     progress = Progress() if again or dry_run else progress_of(wanted)
     if progress.done:
         return progress
-    known = known_since(open_objects(table_path(wanted.lake, LEDGER)), SINCE_EVER)
+    known = known_since(open_objects(table_path(wanted.lake, LEDGER)), SINCE_EVER, wanted.services)
     for files, looked_at, marker in _pages(wanted, progress.marker, s3):
-        fresh = _unknown(files, known)
+        fresh = unknown(files, known, wanted.services)
         if not dry_run:
             paced = announce_paced(
                 sqs,
@@ -177,10 +175,3 @@ def _is_wanted(wanted: Backfill, file: LandedFile) -> bool:
     written = file.event_time
     assert written is not None
     return (not wanted.since or written >= wanted.since) and (not wanted.until or written < wanted.until)
-
-
-def _unknown(files: list[LandedFile], known: Any) -> list[LandedFile]:
-    hashes = np.fromiter(map(file_hash, files), dtype=np.int64, count=len(files))
-    at = np.searchsorted(known, hashes)
-    there = np.zeros(len(files), bool) if not len(known) else known[np.minimum(at, len(known) - 1)] == hashes
-    return [files[n] for n in np.flatnonzero(~there)]

@@ -9,13 +9,10 @@ harmless. Run twice, it announces twice, and what is loaded is not loaded again.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
-
-import numpy as np
-import numpy.typing as npt
 
 from forebay.aws.announce import announce
 from forebay.aws.client import client
@@ -25,11 +22,10 @@ from forebay.events import Emit
 from forebay.lake.layout import LEDGER, table_path
 from forebay.lake.objects import open_objects, s3_client
 from forebay.landed_file import LandedFile
-from forebay.ledger.entry import file_hash
 from forebay.ledger.withheld import withheld_in
 from forebay.settings import ReconcileSettings
 from forebay.upkeep.reconcile.events import FilesReconciled
-from forebay.upkeep.reconcile.known import known_since
+from forebay.upkeep.reconcile.known import known_since, unknown
 from forebay.upkeep.reconcile.landed import landed_files, prefixes_of
 from forebay.upkeep.reconcile.last import LastReconcile, keep
 
@@ -79,30 +75,23 @@ def reconcile(settings: ReconcileSettings, *, emit: Emit, now: datetime | None =
 def find_missed(settings: ReconcileSettings, *, s3: Any, now: datetime) -> Reconciled:
     """Announces nothing. Only what the ledger does not know is held until the bucket was listed. Then the ledger is asked once
     more: what was loaded meanwhile is known."""
+    service = load_service(settings.service)
+    names = (service.name, *service.shares_files_with)
     since, until = now - timedelta(hours=settings.look_back_hours), now - timedelta(hours=settings.settle_hours)
     ledger = open_objects(table_path(settings.lake, LEDGER))
-    known = known_since(ledger, since)
+    known = known_since(ledger, since, names)
 
     def look(page: list[LandedFile]) -> Reconciled:
         files = [file for file in page if file.event_time is not None and file.event_time < until]
-        return Reconciled(len(files), unknown(files, known), too_new=len(page) - len(files))
+        return Reconciled(len(files), unknown(files, known, names), too_new=len(page) - len(files))
 
     pages = list(_landed(settings, s3, since, now, look))
     missed = tuple(file for page in pages for file in page.missed)
     if missed:
-        missed = unknown(missed, known_since(ledger, since))
-    withheld = tuple(one.file for one in withheld_in(ledger, load_service(settings.service).name))
+        missed = unknown(missed, known_since(ledger, since, names), names)
+    withheld = tuple(one.file for one in withheld_in(ledger, service.name))
     looked_at, too_new = sum(page.looked_at for page in pages), sum(page.too_new for page in pages)
     return Reconciled(looked_at, missed, too_new=too_new, withheld=withheld)
-
-
-def unknown(files: Sequence[LandedFile], known: npt.NDArray[np.int64]) -> tuple[LandedFile, ...]:
-    """`known` is sorted, and may be a thousand times as long."""
-    hashes = np.fromiter(map(file_hash, files), dtype=np.int64, count=len(files))
-    at = np.searchsorted(known, hashes)
-    there = at < len(known)
-    there[there] = known[at[there]] == hashes[there]
-    return tuple(files[n] for n in np.flatnonzero(~there).tolist())
 
 
 def _landed(

@@ -5,8 +5,9 @@ An entry is written after its file was, so the entries of files since a moment a
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import datetime, timedelta
 from urllib.parse import unquote
 
@@ -21,26 +22,44 @@ from forebay.lake.log.listing import NoTable
 from forebay.lake.log.live_file import LiveFile
 from forebay.lake.log.snapshot import read_snapshot
 from forebay.lake.objects import Objects
-from forebay.ledger.withheld import plain
+from forebay.landed_file import LandedFile
+from forebay.ledger.data_files import rows_of
+from forebay.ledger.entry import file_hash
 
-__all__ = ["known_since"]
+__all__ = ["known_since", "unknown"]
 
 READ_AT_ONCE = 8
 
 
-def known_since(ledger: Objects, since: datetime) -> npt.NDArray[np.int64]:
-    """Sorted. Empty before the first batch. A file that was missing is not known: it may be there by now."""
+def known_since(ledger: Objects, since: datetime, services: Collection[str]) -> npt.NDArray[np.int64]:
+    """Sorted; what these services took in. Empty before the first batch. A file that was missing is not known: it may be there
+    by now."""
     # Clocks of a job and of S3 are not the same.
     first = str((since - timedelta(hours=1)).date())
-    there = pc.field("outcome") != "missing"
-    parts = _rows(ledger, ["file_hash"], there, lambda file: (_day(file) or first) >= first)
+    parts = _rows(ledger, services, lambda file: (_day(file) or first) >= first)
     hashes = [np.asarray(part["file_hash"].to_numpy(), dtype=np.int64) for part in parts]
     return np.unique(np.concatenate([np.array([], dtype=np.int64), *hashes]))
 
 
-def _rows(
-    ledger: Objects, columns: list[str], wanted: pc.Expression, looked_at: Callable[[LiveFile], bool]
-) -> list[pa.Table]:
+def unknown(
+    files: Sequence[LandedFile], known: npt.NDArray[np.int64], services: Collection[str]
+) -> tuple[LandedFile, ...]:
+    """`known` is sorted, and may be a thousand times as long."""
+    there = np.zeros(len(files), bool)
+    for service in ("", *services):
+        there |= _are_in(known, [file_hash(replace(file, service=service)) for file in files])
+    return tuple(files[n] for n in np.flatnonzero(~there).tolist())
+
+
+def _are_in(known: npt.NDArray[np.int64], hashes: Sequence[int]) -> npt.NDArray[np.bool_]:
+    asked = np.array(hashes, np.int64)
+    at = np.searchsorted(known, asked)
+    there = at < len(known)
+    there[there] = known[at[there]] == asked[there]
+    return there
+
+
+def _rows(ledger: Objects, services: Collection[str], looked_at: Callable[[LiveFile], bool]) -> list[pa.Table]:
     """Of the data files that are looked at; nothing before the first batch."""
     try:
         files = read_snapshot(ledger).files
@@ -51,8 +70,8 @@ def _rows(
         content = ledger.read(path)
         if content is None:
             raise TryAgain(f"{ledger.place}/{path} went away while it was looked at")
-        table = pq.ParquetFile(pa.BufferReader(content)).read(columns=[*columns, "outcome"])
-        return table.cast(plain(table.schema)).filter(wanted).select(columns)
+        parquet = pq.ParquetFile(pa.BufferReader(content))
+        return rows_of(parquet, services, ["file_hash", "outcome"]).filter(pc.field("outcome") != "missing")
 
     with ThreadPoolExecutor(READ_AT_ONCE, "known") as threads:
         return list(threads.map(rows, (unquote(file.path) for file in files if looked_at(file))))

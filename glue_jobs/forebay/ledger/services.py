@@ -1,0 +1,63 @@
+"""The services of a lake. Several may take in the same objects, each into tables of its own.
+
+A service knows the files that it took in itself, and those of the services that it declares to share files with. So the ledger
+has a row for each service that took in an object, and each row has an id of its own. The first service of a lake has ids
+without its name in them: they are those of a lake with one service. `LandedFile.service` names all others.
+
+In: the ledger's data files, read without Spark. Out: which service was first, and which tables other services fill.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from forebay.lake.objects import Objects
+from forebay.landed_file import LandedFile
+from forebay.ledger.data_files import data_files, plainly_typed, services_in
+
+__all__ = ["as_services_know", "first_service", "services_of_ledger", "tables_of_others"]
+
+FIRST = "first"
+
+
+def first_service(services: Objects, ledger: Objects, service: str) -> str:
+    """Whoever asks first in an empty lake. Of services that wrote one before this was kept, one that has rows. The answer never
+    changes."""
+    told = services.read(FIRST)
+    if told is None:
+        there = services_of_ledger(ledger)
+        found = service if service in there or not there else min(there)
+        if services.write_once(FIRST, found.encode()):
+            return found
+        told = services.read(FIRST)
+    return (told or b"").decode()
+
+
+def services_of_ledger(ledger: Objects) -> frozenset[str]:
+    """All that have rows."""
+    return frozenset().union(*map(services_in, data_files(ledger)))
+
+
+def as_services_know(file: LandedFile, names: Iterable[str]) -> list[LandedFile]:
+    """The file with each of the ids by which these services may know it."""
+    return [replace(file, service=name) for name in ("", *names)]
+
+
+def tables_of_others(ledger: Objects, names: Collection[str]) -> Mapping[str, frozenset[str]]:
+    """The tables that services of other names filled, by service."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for parquet in data_files(ledger):
+        others = services_in(parquet) - set(names)
+        if not others:
+            continue
+        rows = plainly_typed(parquet.read(columns=["service", "tables"]))
+        for other in others:
+            maps = rows.filter(pc.equal(rows["service"], other))["tables"]
+            for part in maps.chunks:
+                found[other] |= {*part.drop_null().keys.cast(pa.string()).unique().to_pylist()}
+    return {name: frozenset(tables) for name, tables in found.items()}
