@@ -467,3 +467,23 @@ def test_what_a_backup_brings_back_is_erased_again(lake: Path, declared: Callabl
     assert told(lake, ANNA)
     status, _, said = given(command(lake, service, "--search-landing", "--yes", "--now"), "")
     assert (status, told(lake, ANNA), bool(told(lake, BEN))) == (0, [], True), said
+
+
+def test_after_a_process_that_was_killed_the_next_one_waits_until_its_lease_runs_out(
+    lake: Path, declared: Callable[..., str], s3: str
+) -> None:
+    client, place = boto3.client("s3", endpoint_url=s3, region_name="eu-west-1"), f"killed-{uuid.uuid4().hex[:8]}"
+    for path in (one for one in lake.rglob("*") if one.is_file()):
+        client.upload_file(str(path), "studio-lake", f"{place}/{path.relative_to(lake)}")
+
+    def leave_a_lease(lasts_s: float) -> None:
+        dead = json.dumps({"who": "process 9 on a-box", "epoch": 1, "lasts_s": lasts_s, "id": "x"}).encode()
+        client.put_object(Bucket="studio-lake", Key=f"{place}/_forebay/erased/games/lease.json", Body=dead)
+
+    where = ("--lake", f"s3://studio-lake/{place}", "--service", declared(), "--yes", "--now")
+    leave_a_lease(600)
+    assert "in use by process 9 on a-box" in failed(1, "privacy", "erase", ANNA, *where, "--wait-s", "0")
+    assert "waits for process 9 on a-box" in failed(1, "privacy", "erase", *where, "--wait-s", "0.1")
+    leave_a_lease(6)
+    assert given(("privacy", "erase", *where), "")[0] == 0
+    assert accounts(LakeView(f"s3://studio-lake/{place}")).differences() == []

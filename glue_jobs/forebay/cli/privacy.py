@@ -105,7 +105,7 @@ def erase(
         ),
     ] = False,
     wait_s: Annotated[
-        float, typer.Option(min=0, help="How long a batch or a compaction that is under way may take.")
+        float, typer.Option(min=0, help="How long to wait for a batch, a compaction or another erasure.")
     ] = 600,
     dry_run: DryRun = False,
     yes: Yes = False,
@@ -154,7 +154,7 @@ def erase(
         plan = erasing.begin(view, declared, wanted, search_landing=search_landing)
         _carry_out(view, declared, plan, wait_s, as_json=as_json)
     if not dry_run:
-        if not who and (since := clear_again(view, declared)):
+        if not who and (since := clear_again(view, declared, wait_s=wait_s, tell=error_console.print)):
             error_console.print(f"{since:,} more objects in the landing bucket were cleared of erased persons' records")
         went = erasing.erase_now(view, declared, due_only=not now, wait_s=wait_s)
         if went:

@@ -34,7 +34,7 @@ from forebay.lake.log.listing import NoTable, UnsupportedTable
 from forebay.lake.objects import open_objects
 from forebay.operate.erase_report import report_of
 from forebay.operate.lake_view import LakeView
-from forebay.operate.landing import Landed, clear_landing, holding, landed_of
+from forebay.operate.landing import Landed, clear_landing, held_by_us, holding, landed_of
 from forebay.operate.outlook import tables_of_service
 from forebay.operate.unseen import unseen
 from forebay.privacy.erased import add_erased
@@ -71,8 +71,9 @@ def carry_out(
     tell: Callable[[str], None] = lambda said: None,
     sleep: Callable[[float], None] = time.sleep,
 ) -> dict[str, Any]:
-    """The report. One process at a time does it; `LeaseHeld` says who."""
-    lease = hold(erased_of(view.lake, service.name), wait_s=0)
+    """The report. One process at a time does it. The lease of one that died runs out, so this waits; `LeaseHeld` says who has it
+    after that."""
+    lease = held_by_us(view.lake, service, wait_s, tell)
     try:
         erasures = Erasures(view.lake, service.name)
         if plan.ledger_version < 0:

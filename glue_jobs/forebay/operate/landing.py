@@ -9,7 +9,7 @@ again, it finds what is left.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import takewhile
@@ -23,7 +23,7 @@ from forebay.declaration.form import PARENT
 from forebay.declaration.path import parse_path
 from forebay.declaration.service import Service
 from forebay.lake.layout import LEDGER, erased_of
-from forebay.lake.lease import hold
+from forebay.lake.lease import Lease, hold, holder
 from forebay.lake.objects import s3_client
 from forebay.operate.erase_report import report_of
 from forebay.operate.lake_view import LakeView
@@ -33,7 +33,7 @@ from forebay.upkeep.erase.landed import Left, left_of
 from forebay.upkeep.erase.plan import Done, ErasePlan, Erasures
 from forebay.upkeep.erase.rows import Erased
 
-__all__ = ["Landed", "clear_again", "clear_landing", "holding", "landed_of"]
+__all__ = ["Landed", "clear_again", "clear_landing", "held_by_us", "holding", "landed_of"]
 
 OBJECTS_AT_ONCE = 8
 WRITTEN_MEANWHILE = "was written meanwhile"
@@ -82,12 +82,22 @@ def clear_landing(
         return list(threads.map(lambda one: clearing.clear(one, hashes.get(one)), found))
 
 
-def clear_again(view: LakeView, service: Service) -> int:
+def held_by_us(lake: str, service: Service, wait_s: float, tell: Callable[[str], None]) -> Lease:
+    """The lease of the service's erasures."""
+    place = erased_of(lake, service.name)
+    if wait_s and (other := holder(place)) is not None:
+        tell(f"waits for {other.who}, which erases; if it died, for a minute")
+    return hold(place, wait_s=wait_s)
+
+
+def clear_again(
+    view: LakeView, service: Service, *, wait_s: float = 0, tell: Callable[[str], None] = lambda said: None
+) -> int:
     """What earlier erasures left there: rights, or the declaration, may be others by now. How many objects were cleared."""
     erasures, since = Erasures(view.lake, service.name), 0
     if service.privacy is None or service.privacy.landing == "list":
         return 0
-    lease = hold(erased_of(view.lake, service.name), wait_s=0)
+    lease = held_by_us(view.lake, service, wait_s, tell)
     try:
         for plan in erasures.plans():
             noted = [Landed(**one) for one in (erasures.landing(plan) if plan.ended else None) or ()]

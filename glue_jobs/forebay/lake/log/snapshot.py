@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Any
@@ -19,11 +19,21 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from forebay.lake.log.listing import BrokenLog, Listing, UnsupportedTable, content_of, list_log
+from forebay.lake.log.listing import (
+    LOG,
+    BrokenLog,
+    Listing,
+    UnsupportedTable,
+    commit_name,
+    content_of,
+    list_log,
+    newest_checkpoint,
+    version_of_commit,
+)
 from forebay.lake.log.live_file import LiveFile, Partition
 from forebay.lake.objects import Objects
 
-__all__ = ["Log", "Snapshot", "fetch_log", "read_snapshot", "replay"]
+__all__ = ["Followed", "Log", "Snapshot", "fetch_log", "read_snapshot", "replay"]
 
 KNOWN_READER_FEATURES = {
     "appendOnly",
@@ -112,7 +122,36 @@ def fetch_log(table: Objects, *, whole_log: bool = False, up_to: int | None = No
 
 def replay(log: Log) -> Snapshot:
     """The half that computes."""
-    table = _Replay(log.place)
+    return _replayed(_Replay(log.place), log)
+
+
+class Followed:
+    """A table that others go on writing to. It is read once; after that, only the commits since."""
+
+    def __init__(self, table: Objects) -> None:
+        self._table, self._replay = table, _Replay(table.place)
+        self._listing: Listing | None = None
+
+    def newest(self) -> Snapshot:
+        listing = self._listing
+        newer = [] if listing is None else self._newer(listing.version)
+        if listing is None or newer is None:
+            log, self._replay = fetch_log(self._table), _Replay(self._table.place)
+        else:
+            listing = replace(listing, version=listing.version + len(newer))
+            log = Log(self._table.place, listing, (), tuple(content_of(self._table, name) for name in newer))
+        self._listing = log.listing
+        return _replayed(self._replay, log)
+
+    def _newer(self, version: int) -> list[str] | None:
+        """None where one of them is missing: a checkpoint took its place."""
+        found = [*self._table.found(LOG, after=commit_name(version))]
+        versions = [number for one in found if (number := version_of_commit(one.name)) is not None]
+        newest = max([version + len(versions), newest_checkpoint(found)[0]])
+        return [*map(commit_name, versions)] if versions == [*range(version + 1, newest + 1)] else None
+
+
+def _replayed(table: _Replay, log: Log) -> Snapshot:
     try:
         for content in log.checkpoint:
             table.checkpoint(content)

@@ -3,7 +3,8 @@
 In: what leaves, and the table's place. Out: `Done`. Every live data file is looked at once. Those with such rows are written
 anew without them, and one commit exchanges them. It carries a number of its own as its transaction. What it does is noted
 before it is sent, with its version; so whoever comes after a crash knows whether it arrived. Where another writer commits
-first, only what he changed is looked at. No statement, and so no log, names a person. `Refused` where a table cannot be
+first, only that commit is read, and only the files that it added are looked at: so an attempt soon takes less time than the
+others leave between two commits. No statement, and so no log, names a person. `Refused` where a table cannot be
 rewritten here.
 """
 
@@ -23,14 +24,16 @@ from urllib.parse import unquote
 from forebay.errors import ForebayError, Halt
 from forebay.lake.log.listing import commit_name
 from forebay.lake.log.live_file import LiveFile
-from forebay.lake.log.snapshot import Snapshot, read_snapshot
+from forebay.lake.log.snapshot import Followed, Snapshot, read_snapshot
 from forebay.lake.objects import Objects
 from forebay.upkeep.erase.plan import Done
 from forebay.upkeep.erase.rows import Change, Found, rewritten
 
 __all__ = ["FILES_AT_ONCE", "Find", "Leaving", "Refused", "TableErasure", "Tally"]
 
-ATTEMPTS = 20
+ATTEMPTS = 200
+"""After the first one, an attempt takes only a few requests, so a writer who always commits in between is very quick."""
+LONGEST_PAUSE_S = 0.5
 FILES_AT_ONCE = 4
 UNDERSTOOD = {
     "appendOnly",
@@ -125,8 +128,9 @@ class TableErasure:
         """Done again where it was done, it changes nothing."""
         if before is not None and (not before.rows or self._arrived(before)):
             return before
+        table = Followed(self._objects)
         for attempt in range(ATTEMPTS):
-            snapshot = read_snapshot(self._objects)
+            snapshot = table.newest()
             leaving = self._leaving(snapshot)
             searched = self._what.finds(snapshot) is not None
             done = replace(self._done(snapshot.version + bool(leaving), leaving), searched=searched)
@@ -134,8 +138,8 @@ class TableErasure:
             if not leaving or self._objects.write_once(commit_name(done.version), self._commit(snapshot, leaving)):
                 self._tidy(leaving)
                 return done
-            self._sleep(min(5.0, 0.05 * 2**attempt))
-        raise Halt(f"{self.name}: others committed {ATTEMPTS} times before us; say it again, when there is less to do")
+            self._sleep(min(LONGEST_PAUSE_S, 0.05 * 2**attempt))
+        raise Halt(f"{self.name}: others committed {ATTEMPTS} times before us; run it again when there is less to do")
 
     # --- inside ---
 
