@@ -243,7 +243,15 @@ class PaperDedupe(Dedupe):
 
 
 class PaperHeld:
-    def __init__(self, rows: Any, spark: Any, unwritten: Mapping[str, str], shared: Any, standing: Standing) -> None:
+    def __init__(
+        self,
+        rows: Any,
+        spark: Any,
+        unwritten: Mapping[str, str],
+        shared: Any,
+        standing: Standing,
+        causes: Mapping[str, str],
+    ) -> None:
         self.rows, self.unwritten, self.shared, self.standing = rows or (), unwritten, shared, standing
 
     def quarantined(self, files: Sequence[FileEnd]) -> Rows:
