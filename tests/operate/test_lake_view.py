@@ -8,10 +8,19 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
+from forebay.lake.lease import hold
 from tests.operate.command import failed, ran
 from tests.operate.ledger import entry, write_ledger
 
-ANSWERS = (("accounts",), ("tables",), ("quarantine", "list"), ("parked", "show"), ("quality",))
+ANSWERS = (("tables",), ("quarantine", "list"), ("parked", "show"), ("quality",))
+BEFORE_THE_FIRST_BATCH = (
+    ("status",),
+    ("history",),
+    ("files", "list"),
+    ("accounts",),
+    ("where", "s3://landing/in/a.json"),
+)
+"""What an operator asks of a job that has just begun."""
 
 
 @pytest.mark.parametrize("command", ANSWERS, ids=" ".join)
@@ -21,7 +30,31 @@ def test_a_folder_without_a_ledger_is_no_lake(command: tuple[str, ...], tmp_path
         assert said.startswith(f"forebay: lake {lake}: has no ledger (is it spelled right?")
 
 
-@pytest.mark.parametrize("command", ANSWERS, ids=" ".join)
+@pytest.mark.parametrize("command", BEFORE_THE_FIRST_BATCH, ids=" ".join)
+def test_a_folder_that_no_job_wrote_to_is_no_lake(command: tuple[str, ...], tmp_path: Path) -> None:
+    write_deltalake(tmp_path / "alpha", pa.table({"n": [1]}))
+    for lake in (tmp_path, tmp_path / "mistyped"):
+        said = failed(2, *command, "--lake", str(lake))
+        assert said.startswith(f"forebay: lake {lake}: no job has written there (is it spelled right?")
+
+
+def test_until_the_first_batch_has_ended_there_are_answers_all_the_same(tmp_path: Path) -> None:
+    lake = str(tmp_path)
+    for place in ("writers/games", "checkpoints/ingest"):
+        hold(f"{lake}/_forebay/{place}", wait_s=0).let_go()
+    said = ran("status", "--lake", lake).splitlines()
+    assert "last batch  none has ended yet" in said
+    assert "job         none runs" in said
+    for command in (("history",), ("files", "list")):
+        assert "no batch has ended yet, so nothing is in the ledger" in failed(0, *command, "--lake", lake)
+        assert ran(*command, "--lake", lake, "--json") == ""
+    assert "all sums hold" in ran("accounts", "--lake", lake)
+    assert "the ledger does not know it" in failed(1, "where", "s3://landing/in/a.json", "--lake", lake)
+    out = str(tmp_path / "r.html")
+    assert ran("report", "--lake", lake, "--out", out) == f"wrote {out}\n"
+
+
+@pytest.mark.parametrize("command", [*ANSWERS, *BEFORE_THE_FIRST_BATCH], ids=" ".join)
 def test_an_address_that_is_no_place_of_a_lake_is_refused(command: tuple[str, ...]) -> None:
     said = failed(2, *command, "--lake", "https://studio-lake.s3.amazonaws.com/")
     assert said == (
@@ -30,7 +63,9 @@ def test_an_address_that_is_no_place_of_a_lake_is_refused(command: tuple[str, ..
 
 
 def test_a_mistyped_prefix_or_bucket_is_said_to_be_none(s3: str) -> None:
-    assert "lake s3://studio-lake/gmaes: has no ledger" in failed(2, "accounts", "--lake", "s3://studio-lake/gmaes")
+    assert "lake s3://studio-lake/gmaes: no job has written there" in failed(
+        2, "accounts", "--lake", "s3://studio-lake/gmaes"
+    )
     assert "there is no bucket studio-laek" in failed(2, "accounts", "--lake", "s3://studio-laek")
 
 

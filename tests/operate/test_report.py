@@ -62,7 +62,7 @@ def test_a_report_reads_the_health_of_each_table_once(
     assert read == ["alpha"]
 
 
-@pytest.mark.parametrize(("letters", "says"), [(0, ""), (3, "received too often")])
+@pytest.mark.parametrize(("letters", "says"), [(0, ""), (3, "not understood, or received too often")])
 def test_dead_letters_are_explained_where_there_are_any(lake: str, letters: int, says: str) -> None:
     status = replace(status_of(LakeView(lake), now=NOW), dead=Depth("q", letters, 0))
     last = report_of(LakeView(lake), status, [], hours=4).journey[-1]

@@ -13,11 +13,13 @@ import pytest
 from deltalake import write_deltalake
 
 from forebay.batch.held import COLUMNS
+from forebay.batch.plan import Plan, Plans
 from forebay.cli import status as cli_status
 from forebay.lake.health import Health, HealthRecords
 from forebay.lake.layout import ROLLBACK_PLAN, rollback_of
 from forebay.lake.lease import hold
 from forebay.lake.objects import open_objects
+from forebay.landed_file import LandedFile
 from forebay.upkeep.reconcile.last import LastReconcile, keep
 from tests.operate.command import failed, ran
 from tests.operate.ledger import entry, schema_of, write_ledger
@@ -54,7 +56,7 @@ def test_one_look_tells_the_job_its_last_batch_today_and_the_age_of_tables(lake:
         "last batch  7 of games, 5 min ago: 3 files, 6 records",
         "today       2 loaded, 1 unreadable; 6 records",
         "ledger      4 files",
-        "held        0 quarantined, 0 parked, 0 messages not understood",
+        "held        0 records quarantined, 0 parked, 0 messages not understood",
         "tables      2; newest rows 5 min ago (alpha), oldest 2 d ago (beta)",
     ]
     assert "job         none runs" in ran("status", "--lake", lake)
@@ -107,6 +109,32 @@ def test_the_newest_cause_of_a_table_that_could_not_be_written_is_named_before_t
     why = "3 rows wait in the quarantine, because it could not be written: column level: is long in the table"
     assert f"alpha: table-failed {why}" in health
     assert "column level: is long in the table" in ran("quarantine", "show", "--table", "alpha", "--lake", lake)
+
+
+def test_whole_files_are_no_records(lake: str) -> None:
+    """The accounts count records, and 456 torn files have none."""
+    row = {**dict.fromkeys(schema_of(COLUMNS).names), "at": datetime.now(UTC)}
+    kept = [{**row, "reason": "not-json", "line": 3}, *(456 * [{**row, "reason": "torn"}])]
+    write_deltalake(f"{lake}/_forebay/quarantine", pa.Table.from_pylist(kept, schema_of(COLUMNS)))
+    assert "held        1 records and 456 whole files quarantined, 0 parked" in ran("status", "--lake", lake)
+    (told,) = ran("status", "--lake", lake, "--json").splitlines()
+    assert (json.loads(told)["quarantined"], json.loads(told)["whole_files"]) == (1, 456)
+
+
+def test_a_batch_that_has_not_ended_is_named_and_is_a_problem_where_no_job_runs(lake: str) -> None:
+    began = datetime.now(UTC) - timedelta(minutes=3)
+    files = (LandedFile("landing", "in/a.json"), LandedFile("landing", "in/b.json"))
+    where = {"generation": "g1", "batch": 8, "began_at": began, "service": {}}
+    plans = Plans(open_objects(f"{lake}/_forebay/plans"), "games")
+    plans.pin(Plan(**where, files=files, ends=(), fates=()))  # type: ignore[arg-type]
+    said = failed(1, "status", "--lake", lake)
+    assert "open batch  8 of games, 3 min ago: 2 files; the next start of the job finishes it" in said
+    assert f"look at: batch 8 of games began at {began:%Y-%m-%d %H:%M:%S} and did not end: start the job" in said
+    lease = hold(f"{lake}/_forebay/checkpoints/ingest", wait_s=0)
+    try:
+        assert "open batch  8 of games, 3 min ago: 2 files; the job is at it" in ran("status", "--lake", lake)
+    finally:
+        lease.let_go()
 
 
 def test_a_rollback_that_is_half_done_is_named_with_the_way_out(lake: str) -> None:

@@ -19,9 +19,9 @@ def accounts(lake: Lake, as_json: AsJson = False) -> None:
     has not ended is named, and its files are left out. Exit status 1 if a sum does not hold.
     """
     from forebay.operate.accounts import accounts as count
-    from forebay.operate.lake_view import view_of
+    from forebay.operate.lake_view import begun_view
 
-    sums = count(view_of(lake))
+    sums = count(begun_view(lake))
     if as_json:
         wrong = sums.differences()
         begun = [

@@ -12,7 +12,7 @@ import typer
 
 from forebay.cli.forget import bring_back, forget_files, must_be_an_id
 from forebay.cli.options import SUCH_A_KEY, AsJson, DryRun, Lake, OfService, moment
-from forebay.cli.show import at, columns, console, error_console, print_json, size
+from forebay.cli.show import NONE_ENDED, at, columns, console, error_console, print_json, size
 from forebay.errors import InvalidConfiguration
 
 if TYPE_CHECKING:
@@ -43,11 +43,11 @@ def list_files(
     """List files of the ledger, the newest first."""
     from forebay.operate.files import FileChoice
     from forebay.operate.files import list_files as chosen
-    from forebay.operate.lake_view import known_table, view_of
+    from forebay.operate.lake_view import begun_view, has_ledger, known_table
 
     _must_be_an_outcome(outcome)
     choice = FileChoice(outcome or None, reason or None, table or None, key or None, batch, since, until)
-    view = view_of(lake)
+    view = begun_view(lake)
     found = chosen(view, choice, limit=limit)
     if table and not found:
         known_table(view, table)
@@ -58,6 +58,8 @@ def list_files(
     for file in found:
         shown.add_row(at(file.committed_at), file.outcome, f"{file.records:,}", f"{file.written:,}", file.uri)
     console.print(shown)
+    if not found and not has_ledger(view.lake):
+        error_console.print(NONE_ENDED)
     if len(found) == limit:
         error_console.print(f"the newest {limit:,}; --limit shows more")
 
@@ -75,10 +77,10 @@ def tail(
     A line for each: when, what became of it, its records, and where its rows went.
     """
     from forebay.operate.files import FileChoice, follow
-    from forebay.operate.lake_view import known_table, view_of
+    from forebay.operate.lake_view import begun_view, known_table
 
     _must_be_an_outcome(outcome)
-    view = view_of(lake)
+    view = begun_view(lake)
     if table:
         known_table(view, table)
     choice = FileChoice(outcome=outcome or None, table=table or None)
@@ -238,10 +240,10 @@ def where(
     Shows its life from the notification to its rows, which it counts in the tables. Exit status 1 if the ledger does not know
     the file, or if rows are missing.
     """
-    from forebay.operate.lake_view import view_of
+    from forebay.operate.lake_view import begun_view
     from forebay.operate.where import file_of_row, lives_of
 
-    view = view_of(lake)
+    view = begun_view(lake)
     places = file_of_row(view, row, by, address) if row else [_split(address)]
     if not places:
         error_console.print(f"table {row}: no row has {address} in column {by}")

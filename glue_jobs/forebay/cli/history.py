@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from forebay.cli.options import AsJson, Lake, Stack
-from forebay.cli.show import at, columns, console, error_console, is_wide, print_json
+from forebay.cli.show import NONE_ENDED, at, columns, console, error_console, is_wide, print_json
 from forebay.errors import ForebayError
 
 __all__ = ["history", "leave_record"]
@@ -32,9 +32,9 @@ def history(
     """
     from forebay.cli.status import deployment
     from forebay.operate.history import history_of
-    from forebay.operate.lake_view import view_of
+    from forebay.operate.lake_view import begun_view, has_ledger
 
-    view, since = view_of(lake), datetime.now(UTC) - timedelta(days=days)
+    view, since = begun_view(lake), datetime.now(UTC) - timedelta(days=days)
     where, tell = deployment(stack), error_console.print
     found = history_of(view, since=since, table=table, all_tables=all_tables, on=where, untold=tell)
     if as_json:
@@ -47,6 +47,8 @@ def history(
         below = "" if wide else "".join(f"\n  {name} {said}" for name, said in more if said)
         shown.add_row(at(one.at), f"{one.what}{below}", *((one.who or "-", one.undo or "-") if wide else ()))
     console.print(shown)
+    if not has_ledger(view.lake):
+        error_console.print(NONE_ENDED)
     if len(found) > limit:
         error_console.print(f"{limit:,} of {len(found):,}; --limit shows more")
 

@@ -29,12 +29,12 @@ def report(
     why records are in the quarantine. --stack adds runs, alarms and cost. The file needs no network and no script, so it
     can be mailed. On AWS a function writes the same page every quarter of an hour.
     """
-    from forebay.operate.lake_view import view_of
+    from forebay.operate.lake_view import begun_view
     from forebay.operate.page.rendering import render
     from forebay.operate.report import report_of
     from forebay.operate.status import health_objects, status_of
 
-    view = view_of(lake)
+    view = begun_view(lake)
     health = health_objects(view.lake)
     now = status_of(view, queue_url=queue_url, checkpoint=checkpoint, on=deployment(stack), health=health)
     try:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from forebay.operate.lake_view import TableFacts
 
 __all__ = [
+    "NONE_ENDED",
     "WIDE",
     "at",
     "columns",
@@ -37,6 +38,7 @@ __all__ = [
     "styled",
 ]
 
+NONE_ENDED = "no batch has ended yet, so nothing is in the ledger; `forebay status` says what waits and what runs"
 UNBOUNDED = 10_000
 WIDE = 120
 """Columns from which on a terminal shows everything; below, only what fits."""

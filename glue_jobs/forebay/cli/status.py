@@ -36,10 +36,10 @@ def status(
     announced, and how old each table's newest rows are. --stack adds failed runs, alarms that ring, and what this month has
     cost so far. Exit status 1 if somebody must look at something.
     """
-    from forebay.operate.lake_view import view_of
+    from forebay.operate.lake_view import begun_view
     from forebay.operate.status import status_of
 
-    view, on, before = view_of(lake), deployment(stack), None
+    view, on, before = begun_view(lake), deployment(stack), None
     while True:
         now = status_of(view, queue_url=queue_url, checkpoint=checkpoint, on=on)
         if as_json:
@@ -72,10 +72,17 @@ def _lines(now: Status, before: Status | None) -> Iterator[str]:
     if now.batch is not None:
         done = f"{now.batch.files:,} files, {now.batch.records:,} records"
         yield f"last batch  {now.batch.batch} of {now.batch.service}, {age(now.at, now.batch.at)}: {done}"
+    elif not now.files:
+        yield "last batch  none has ended yet"
+    for begun in now.begun:
+        then = "the job is at it" if now.runs else "the next start of the job finishes it"
+        yield f"open batch  {begun.batch} of {begun.service}, {age(now.at, begun.at)}: {begun.files:,} files; {then}"
     today = ", ".join(f"{count:,} {outcome}" for outcome, count in sorted(now.today.items())) or "none"
     yield f"today       {today}; {now.records_today:,} records"
     yield f"ledger      {now.files:,} files{_rate(now, before)}"
-    yield f"held        {now.quarantined:,} quarantined, {now.parked:,} parked, {now.refused:,} messages not understood"
+    whole = f" and {now.whole_files:,} whole files" if now.whole_files else ""
+    kept = f"{now.quarantined:,} records{whole} quarantined, {now.parked:,} parked"
+    yield f"held        {kept}, {now.refused:,} messages not understood"
     if now.now_paused or now.paused:
         names = ", ".join("all tables" if name == "_all" else name for name in sorted(now.now_paused)) or "none"
         yield f"paused      {names}; {sum(now.paused.values()):,} rows wait"

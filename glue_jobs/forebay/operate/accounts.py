@@ -13,4 +13,4 @@ __all__ = ["Accounts", "accounts"]
 
 
 def accounts(view: LakeView) -> Accounts:
-    return count(view.lake)
+    return count(view.lake, ended=view.has_batch)

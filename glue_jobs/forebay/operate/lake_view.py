@@ -34,6 +34,7 @@ __all__ = [
     "LakeView",
     "TableFacts",
     "begun_lake",
+    "begun_view",
     "checkpoint_of",
     "has_ledger",
     "known_column",
@@ -78,24 +79,33 @@ def like(pattern: str) -> str:
 
 def view_of(lake: str) -> LakeView:
     """The view of a lake that is there, and has a ledger."""
-    where = f"lake {lake}"
-    if "://" in lake and not is_s3(lake) and not lake.startswith("file:"):
-        raise InvalidConfiguration.one(where, "is no place of a lake", "write s3://bucket/prefix, or a folder")
-    check_lake(lake)
-    lake = lake.rstrip("/")
+    lake = _place_of(lake)
     if not has_ledger(lake):
         raise InvalidConfiguration.one(
-            where, "has no ledger", "is it spelled right? The first batch of `forebay ingest` makes it"
+            f"lake {lake}", "has no ledger", "is it spelled right? The first batch of `forebay ingest` makes it"
         )
     return LakeView(lake)
 
 
+def begun_view(lake: str) -> LakeView:
+    """The view of a lake that jobs write to, perhaps before the first batch has ended."""
+    return LakeView(begun_lake(lake))
+
+
+def _place_of(lake: str) -> str:
+    """The address, of a place that can be a lake and can be reached."""
+    if "://" in lake and not is_s3(lake) and not lake.startswith("file:"):
+        raise InvalidConfiguration.one(f"lake {lake}", "is no place of a lake", "write s3://bucket/prefix, or a folder")
+    check_lake(lake)
+    return lake.rstrip("/")
+
+
 def begun_lake(lake: str) -> str:
     """The address of a lake that jobs write to, perhaps without a ledger yet. In a mistyped one nothing would seem to run."""
-    check_lake(lake)
+    lake = _place_of(lake)
     if HOME not in open_objects(lake).folders():
         raise InvalidConfiguration.one(f"lake {lake}", "no job has written there", "is it spelled right?")
-    return lake.rstrip("/")
+    return lake
 
 
 def checkpoint_of(lake: str, named: str) -> str:
@@ -191,6 +201,12 @@ class LakeView:
             return DeltaTable(f"{self.lake}/{name}", storage_options=self._options)
         except TableNotFoundError:
             return None
+
+    def has_batch(self, app_id: str, batch: int) -> bool:
+        """Whether the ledger has this transaction, or a later one."""
+        ledger = self.table(LEDGER)
+        newest = None if ledger is None else ledger.transaction_version(app_id)
+        return newest is not None and newest >= batch
 
     def query(self, name: str, sql: str) -> list[dict[str, Any]]:
         """Rows of `sql`, in which the table is called `t`; none where there is no such table."""

@@ -69,7 +69,11 @@ def _journey(status: Status) -> Iterator[Station]:
     if dead is not None:
         letters = dead.waiting + dead.in_flight
         yield Station(
-            "dead letters", f"{letters:,}", "received too often" if letters else "", is_bad=letters > 0, is_end=True
+            "dead letters",
+            f"{letters:,}",
+            "not understood, or received too often" if letters else "",
+            is_bad=letters > 0,
+            is_end=True,
         )
 
 

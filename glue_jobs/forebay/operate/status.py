@@ -31,9 +31,10 @@ from forebay.operate.lake_view import LakeView, checkpoint_of, quoted
 from forebay.operate.page.content import Cost, Run
 from forebay.operate.queue import Depth, dead_letter_url, depth_of
 from forebay.operate.refused import count_refused
+from forebay.upkeep.accounts.open_batches import open_batches
 from forebay.upkeep.reconcile.last import LastReconcile, last_reconcile
 
-__all__ = ["LastBatch", "Status", "health_objects", "status_of"]
+__all__ = ["BatchBegun", "LastBatch", "Status", "health_objects", "status_of"]
 
 READ_AT_ONCE = 32
 
@@ -45,6 +46,14 @@ class LastBatch:
     at: datetime
     files: int
     records: int
+
+
+@dataclass(frozen=True)
+class BatchBegun:
+    batch: int
+    service: str
+    at: datetime
+    files: int
 
 
 @dataclass(frozen=True)
@@ -61,11 +70,15 @@ class Status:
     today: Mapping[str, int] = field(default_factory=dict)
     records_today: int = 0
     quarantined: int = 0
+    """Records; `whole_files` of which nothing could be read are there besides."""
+    whole_files: int = 0
     parked: int = 0
     refused: int = 0
     failed: Mapping[str, int] = field(default_factory=dict)
     causes: Mapping[str, str] = field(default_factory=dict)
     """Why the tables with `failed` rows could not be written, as far as it is known."""
+    begun: tuple[BatchBegun, ...] = ()
+    """Batches that have not ended."""
     paused: Mapping[str, int] = field(default_factory=dict)
     """Rows by table that wait because it is paused, or was."""
     now_paused: frozenset[str] = frozenset()
@@ -102,6 +115,12 @@ class Status:
             for table, rows in sorted(self.paused.items())
             if table not in self.now_paused and ALL not in self.now_paused
         ]
+        if self.runs is None:
+            found += [
+                f"batch {one.batch} of {one.service} began at {one.at:%Y-%m-%d %H:%M:%S} and did not end: start the job, which "
+                "finishes it"
+                for one in self.begun
+            ]
         for table, version in list(self.going_back.items())[:1]:
             finish = f"repeat `forebay rollback {table} --to {version}`, which finishes it"
             found.append(f"a rollback of {', '.join(self.going_back)} is half done ({finish})")
@@ -139,21 +158,27 @@ def status_of(
     )
     runs = runs_since(on, month_of(now)) if on is not None else None
     failed = waiting_for(view, TABLE_FAILED)
-    kept = {name: facts.rows if (facts := view.facts(name)) else 0 for name in (LEDGER, QUARANTINE, PARKED)}
+    files, parked = (facts.rows if (facts := view.facts(name)) else 0 for name in (LEDGER, PARKED))
+    held = view.query(QUARANTINE, "select count(line) records, count(*) - count(line) files from t")
     return Status(
         now,
         queue,
         dead,
         holds.who if holds else None,
-        kept[LEDGER],
+        files,
         _last_batch(view),
         {row["outcome"]: row["n"] for row in outcomes},
         sum(row["r"] or 0 for row in outcomes),
-        kept[QUARANTINE],
-        kept[PARKED],
+        held[0]["records"] if held else 0,
+        held[0]["files"] if held else 0,
+        parked,
         count_refused(folder),
         {table: one.rows for table, one in failed.items()},
         {table: one.cause for table, one in failed.items() if one.cause},
+        tuple(
+            BatchBegun(one.batch, one.service, one.began_at, one.files)
+            for one in open_batches(view.lake, view.has_batch)
+        ),
         {table: one.rows for table, one in waiting_for(view, PAUSED_TABLE).items()},
         paused_tables(view.lake),
         {one["table"]: one["to"] for one in (rollback_plan(view.lake) or {}).get("tables", ())},

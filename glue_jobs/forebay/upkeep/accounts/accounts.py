@@ -27,7 +27,7 @@ from forebay.lake.objects import open_objects, s3_client_for
 from forebay.lake.origin import origin_gone
 from forebay.upkeep.accounts.in_ledger import COUNTS, LedgerRows, ledger_rows
 from forebay.upkeep.accounts.in_tables import DerivedTable, RowsByFile, rows_by_file
-from forebay.upkeep.accounts.open_batches import OpenBatch, open_batches
+from forebay.upkeep.accounts.open_batches import Ended, OpenBatch, open_batches
 from forebay.upkeep.accounts.tally import BUCKETS, Tally, bucket_of, hash_of
 
 __all__ = ["Accounts", "Apart", "accounts", "lasting"]
@@ -109,12 +109,12 @@ class Accounts:
         return f"{name}: the ledger says {ledger} rows, the table has {rows}{of_files}"
 
 
-def accounts(lake: str, *, among: frozenset[Where] | None = None) -> Accounts:
+def accounts(lake: str, *, among: frozenset[Where] | None = None, ended: Ended | None = None) -> Accounts:
     """One look. Files are looked for by name where something differs; with `among`, only in these places. Where something
     differs and a batch began meanwhile, it looks once more."""
-    before = open_batches(lake)
+    before = open_batches(lake, ended)
     found = _Count(lake, before).accounts(among)
-    if found.differences() and (begun := [one for one in open_batches(lake) if one not in before]):
+    if found.differences() and (begun := [one for one in open_batches(lake, ended) if one not in before]):
         return _Count(lake, [*before, *begun]).accounts(among)
     return found
 

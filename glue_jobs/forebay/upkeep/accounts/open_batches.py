@@ -6,18 +6,24 @@ the next start, finishes it. A plan that other code wrote is left out.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING
 
-from forebay.batch.plan import Plan, Plans
 from forebay.errors import Halt
 from forebay.lake.layout import LEDGER, PLANS, table_path
 from forebay.lake.log.commit import rows_of_transaction
 from forebay.lake.objects import Objects, open_objects
 
-__all__ = ["OpenBatch", "open_batches"]
+if TYPE_CHECKING:
+    from forebay.batch.plan import Plan
+
+__all__ = ["Ended", "OpenBatch", "open_batches"]
+
+Ended = Callable[[str, int], bool]
+"""Whether the ledger has the batch of this number, of this application's id."""
 
 
 @dataclass(frozen=True, order=True)
@@ -34,20 +40,29 @@ class OpenBatch:
         return f"batch {self.batch} of {self.service}, begun at {self.began_at:%Y-%m-%d %H:%M:%S}, with {self.files:,} files"
 
 
-def open_batches(lake: str, *, s3: Any = None) -> list[OpenBatch]:
-    """The oldest first."""
+def open_batches(lake: str, ended: Ended | None = None) -> list[OpenBatch]:
+    """The oldest first. Unless somebody else can tell, the newest commits of the ledger are read to see what `ended`."""
     lake = lake.rstrip("/")
-    plans, ledger = open_objects(f"{lake}/{PLANS}", s3=s3), open_objects(table_path(lake, LEDGER), s3=s3)
-    return sorted(found for service in plans.folders() for found in _of(service, plans, ledger))
+    plans = open_objects(f"{lake}/{PLANS}")
+    ended = ended or partial(_ended, open_objects(table_path(lake, LEDGER)))
+    return sorted(found for service in plans.folders() for found in _of(service, plans, ended))
 
 
-def _of(service: str, plans: Objects, ledger: Objects) -> Iterator[OpenBatch]:
+def _ended(ledger: Objects, app_id: str, batch: int) -> bool:
+    return rows_of_transaction(ledger, app_id, batch) is not None
+
+
+def _of(service: str, plans: Objects, ended: Ended) -> Iterator[OpenBatch]:
+    if not plans.names(service):
+        return  # else everything that reads declarations would be imported
+    from forebay.batch.plan import Plans
+
     try:
         left = Plans(plans, service).left()
     except Halt:
         return
     for plan in left:
-        if rows_of_transaction(ledger, f"forebay/{service}/{plan.generation}", plan.batch) is None:
+        if not ended(f"forebay/{service}/{plan.generation}", plan.batch):
             yield _open(service, plan)
 
 
