@@ -389,6 +389,19 @@ def test_who_has_a_large_share_of_a_table_is_not_erased_without_force(lake: Path
     assert "it has 2,000 of the 2,006 rows of alpha" in said
 
 
+def test_a_person_is_found_in_arrays_and_in_records_that_were_rescued_whole(
+    lake: Path, declared: Callable[..., str]
+) -> None:
+    """So nobody is hidden by an array in a column of text, or by one key that stands twice."""
+    twice = f'{{"user":{{"id":"{ANNA}"}},"n":1,"n":2}}'
+    append(lake, "alpha", "d.json", who=[json.dumps([BEN, ANNA]), json.dumps([BEN])], n=[1, 2])
+    append(lake, "beta", "d.json", user=[None, None], n=[1, 2], _rescued=[json.dumps({"": twice}), None])
+    status, said, _ = given(command(lake, declared(), ANNA, "--yes", "--now"), "")
+    assert (status, "9 rows are deleted" in said) == (0, True)
+    assert told(lake, ANNA) == []
+    assert json.dumps([BEN]) in [row["who"] for row in rows(lake, "alpha")]
+
+
 def test_an_unknown_person_is_told(lake: Path, declared: Callable[..., str], tmp_path: Path) -> None:
     assert "nobody-9: no row of this person is kept" in failed(1, *command(lake, declared(), "nobody-9", "--yes"))
     assert newest_list(str(lake), "games") == ""
@@ -396,6 +409,24 @@ def test_an_unknown_person_is_told(lake: Path, declared: Callable[..., str], tmp
     status, _, said = given(command(lake, declared(), "--from", f"{tmp_path}/list", "--yes", "--now"), "")
     assert (status, "nobody-9: no row" in said, told(lake, BEN)) == (0, True, [])
     assert "cannot be read" in failed(2, *command(lake, declared(), "--from", f"{tmp_path}/none"))
+
+
+def test_a_line_of_a_list_is_a_subject_as_it_stands(
+    lake: Path, declared: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only a newline ends it, so a subject may have a blank, or a sign that Unicode calls the end of a line."""
+    odd = [" anna", "ben ", "a\u2028b", "c\x85d", "e\x0bf", "g\u2029h\x1c"]
+    append(lake, "alpha", "d.json", who=odd, n=list(range(len(odd))))
+    before = len(rows(lake, "alpha"))
+    content = "\n".join([*odd[:3], "", *odd[3:], "anna", "anna ", " "]).encode()
+    (tmp_path / "list").write_bytes(content)
+    found = command(lake, declared(), "--from", f"{tmp_path}/list", "--dry-run", "--json")
+    status, said, warned = given(found, "")
+    assert (status, json.loads(said)["persons"]) == (0, len(odd))
+    assert "\nanna: no row" in warned
+    assert "'anna ': no row" in warned
+    status, _, _ = given(command(lake, declared(), "--from", "-", "--yes"), content.decode())
+    assert (status, before - len(rows(lake, "alpha"))) == (0, len(odd))
 
 
 def test_a_subject_may_be_erased_by_its_token(lake: Path, declared: Callable[..., str]) -> None:

@@ -31,6 +31,7 @@ def lake(tmp_path: Path) -> str:
         for n in range(50)
     ]
     write_deltalake(tmp_path / "alpha", pa.Table.from_pylist(rows))
+    rows[5]["_rescued"] = json.dumps({"": json.dumps({"phone": "+44 20 7946 0958"})[:-1] + ',"n":1,"n":2}'})
     parked = [{"record": json.dumps({"user.mail": NAME}), "reason": None}, {"record": f"From: {NAME}", "reason": "no"}]
     write_deltalake(tmp_path / "_forebay" / "parked", pa.Table.from_pylist(parked))
     return str(tmp_path)
@@ -44,6 +45,7 @@ def scanned(lake: str, table: str) -> list[tuple[str, str, str, int, int]]:
 def test_fields_are_named_by_column_path_and_kind_also_inside_objects_arrays_and_rescued(lake: str) -> None:
     assert scanned(lake, "alpha") == [
         ("_rescued", "card", "card number", 1, 1),
+        ("_rescued", "phone", "phone number", 1, 1),
         ("contact", "contact", "e-mail address", 1, 1),
         ("device", "device.ip", "IP address", 50, 50),
         ("friends", "friends.mail", "e-mail address", 50, 50),

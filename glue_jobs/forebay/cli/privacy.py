@@ -89,7 +89,8 @@ def erase(
         typer.Argument(metavar="[SUBJECT]...", help="Values of the field that says whose a record is."),
     ] = None,
     source: Annotated[
-        Path | None, typer.Option("--from", help="A file with one subject a line; - is what is piped in.")
+        Path | None,
+        typer.Option("--from", help="A file with one subject a line, as it stands there; - is what is piped in."),
     ] = None,
     service: Service = "",
     now: Annotated[
@@ -183,19 +184,24 @@ def _persons(named: list[str], source: Path | None) -> list[str]:
     if source is None:
         return named
     try:
-        text = sys.stdin.read() if str(source) == "-" else source.read_text(encoding="utf-8")
+        text = (sys.stdin.buffer.read() if str(source) == "-" else source.read_bytes()).decode()
     except (OSError, UnicodeDecodeError) as why:
         raise InvalidConfiguration.one(f"--from {source}", f"cannot be read: {why}") from None
-    lines = text.removeprefix("\ufeff").splitlines()
-    return [*named, *(line.strip() for line in lines if line.strip())]
+    lines = (line.removesuffix("\r") for line in text.removeprefix("\ufeff").split("\n"))
+    return [*named, *(line for line in lines if line.strip())]
+
+
+def _shown(person: str) -> str:
+    """Blanks at an end, and signs that show nothing, are part of a subject."""
+    return person if person == person.strip() and person.isprintable() else repr(person)
 
 
 def _must_be_erasable(outlook: Outlook, *, force: bool) -> None:
     hint = "" if force else "; --force keeps late records out"
     for person in outlook.unknown:
-        error_console.print(f"{person}: no row of this person is kept{hint}", markup=False)
+        error_console.print(f"{_shown(person)}: no row of this person is kept{hint}", markup=False)
     for person in outlook.known_before:
-        error_console.print(f"{person}: is erased already", markup=False)
+        error_console.print(f"{_shown(person)}: is erased already", markup=False)
     if outlook.common and not force:
         person, why = next(iter(outlook.common.items()))
         raise InvalidConfiguration.one(f"SUBJECT {person!r}", f"is no person, it seems: it {why}", "--force erases it")

@@ -15,6 +15,7 @@ from forebay.declaration.path import Path
 from forebay.lake.layout import PARKED, QUARANTINE
 from forebay.operate.lake_view import LakeView, known_table
 from forebay.privacy.likeness import Kind, kind_of
+from forebay.record.walk import rescued_whole
 
 __all__ = ["Likeness", "Scan", "scanned"]
 
@@ -82,7 +83,7 @@ def _values_of(row: Mapping[str, Any]) -> Iterator[tuple[str, Keys, Any]]:
 def _parsed(text: str) -> Any:
     """A text that is no JSON was refused, or its personal fields could not be told: it is looked at as it is."""
     try:
-        return json.loads(text, parse_float=float)
+        return json.loads(rescued_whole(text) or text, parse_float=float)
     except ValueError:
         return {"": text}
 

@@ -9,6 +9,7 @@ Spark could, is rescued whole, as text under the empty key.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -20,12 +21,24 @@ from forebay.record.name import TwinValue, free_name
 from forebay.record.number import Written, is_exact, read_json, write_json
 from forebay.record.shape import LONG_MAX, LONG_MIN
 
-__all__ = ["NOTHING", "conformed", "flattened", "parsed", "rescued_text", "text_of", "undeclared"]
+__all__ = [
+    "NOTHING",
+    "RESCUED_WHOLE",
+    "conformed",
+    "flattened",
+    "parsed",
+    "rescued_text",
+    "rescued_whole",
+    "text_of",
+    "undeclared",
+]
 
 NOTHING: Any = object()
 """Stands for `there is nothing to rescue`, where null would be something."""
 
 WHOLE = ""
+RESCUED_WHOLE = r'^\{"":'
+"""A regular expression for texts in `_rescued` that may hold a record whole."""
 
 
 class Unreadable(dict[str, Any]):
@@ -85,6 +98,16 @@ def conformed(record: dict[str, Any], columns: Struct, rules: Rules) -> tuple[di
 def rescued_text(rescued: Any) -> str | None:
     """As it stands in `_rescued`."""
     return None if rescued is NOTHING else write_json(rescued)
+
+
+def rescued_whole(text: str) -> str | None:
+    """The record, of a text in `_rescued` that holds it whole."""
+    try:
+        held = read_json(text) if re.match(RESCUED_WHOLE, text) else {}
+    except (ValueError, RecursionError):
+        return None
+    whole = held.get(WHOLE) if len(held) == 1 else None
+    return whole if isinstance(whole, str) else None
 
 
 def text_of(value: Any) -> str:

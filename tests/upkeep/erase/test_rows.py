@@ -12,6 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from forebay.privacy.token import token_of
+from forebay.record import walk
+from forebay.record.growth import Rules
+from forebay.record.kind import Struct
 from forebay.upkeep.erase.places import Place
 from forebay.upkeep.erase.rows import Erased, found_in, rewritten
 
@@ -59,3 +62,45 @@ def test_a_person_is_found_in_columns_of_every_type_by_any_spelling(written: str
     place = Place("user", ("id",) if "struct" in str(column.type) else ())
     erased = Erased(frozenset({token_of(written, b"")}), b"")
     assert [group.to_pylist() for group in found_in(into, [place], erased).groups if group] == [[True, False]]
+
+
+ANNA = Erased(frozenset({token_of("anna", b"")}), b"")
+
+
+@pytest.mark.parametrize(
+    ("text", "theirs"),
+    [
+        ('["anna","ben"]', True),
+        ('[ "ben", [null, "anna"] ]', True),
+        (r'["\u0061nna"]', True),
+        ('["ben"]', False),
+        ('[{"id":"anna"}]', False),
+        ('{"id":"anna"}', False),
+        ('["anna"', False),
+        ("[" * 2000 + '"anna"' + "]" * 2000, True),
+        (None, False),
+    ],
+)
+def test_a_person_is_found_in_an_array_that_a_column_of_text_holds(text: str | None, theirs: bool) -> None:
+    """A declared column of text takes any value, as JSON."""
+    pq.write_table(pa.table({"user": ["ben", text]}), into := io.BytesIO())
+    found = found_in(into, [Place("user")], ANNA)
+    assert found.groups == ([pa.array([False, True])] if theirs else [None])
+    assert found_in(into, [], ANNA, (("user", text),)).rows == 0
+
+
+WHOLE = [
+    '{"user":{"id":"anna"},"n":1,"n":2}',
+    '{"n":1,"User" : {"ID":["anna"]},"n":2}',
+    r'{"n":1,"\u0075ser":{"id":"\u0061nna"},"n":2}',
+    '{"n":' + "[" * 900 + "]" * 900 + ',"user":{"id":"anna"}}',
+]
+
+
+@pytest.mark.parametrize("record", WHOLE)
+def test_a_person_is_found_in_a_record_that_was_rescued_whole(record: str) -> None:
+    """One key that stands twice hides nobody. Nor does nesting, in a row of a version that rescued what it could not read."""
+    rescued = walk.rescued_text(walk.conformed(walk.Unreadable({walk.WHOLE: record}), Struct({}), Rules())[1])
+    pq.write_table(pa.table({"_rescued": [None, rescued, '{"":"anna"}', '{"":1,"n":2}']}), into := io.BytesIO())
+    assert found_in(into, [Place("_rescued", ("user", "id"))], ANNA).groups == [pa.array([False, True, False, False])]
+    assert isinstance(walk.parsed(record, Rules()), walk.Unreadable) or "[[" in record

@@ -23,6 +23,7 @@ from forebay.lake.log.live_file import Partition
 from forebay.privacy.subject import subject_tokens
 from forebay.privacy.text import pattern_of
 from forebay.privacy.token import remembered_token
+from forebay.record.walk import RESCUED_WHOLE, rescued_whole
 from forebay.table.statistics import Statistics
 from forebay.upkeep.erase.places import TEXTS, Place
 
@@ -92,8 +93,7 @@ def found_in(file: BinaryIO, places: Sequence[Place], erased: Erased, partition:
 
 
 def _of_all(partition: Mapping[str, str | None], places: Sequence[Place], erased: Erased) -> set[str]:
-    values = [partition.get(place.column) for place in places if not place.path]
-    return {remembered_token(value, erased.secret) for value in values if value is not None} & erased.tokens
+    return {token for place in places if not place.path for token in _tokens_of(partition.get(place.column), erased)}
 
 
 Change = Callable[[pa.Table, pa.BooleanArray], pa.Table]
@@ -196,11 +196,8 @@ def _hits(column: Any, path: Keys, erased: Erased, *, text: bool) -> Iterator[tu
 def _in_values(column: Any, erased: Erased) -> Iterator[tuple[int, set[str]]]:
     """Each value is looked at once, however many rows have it."""
     coded = column.dictionary_encode()
-    tokens = [
-        None if value is None else remembered_token(_text(value), erased.secret)
-        for value in coded.dictionary.to_pylist()
-    ]
-    wanted = {at: {token} for at, token in enumerate(tokens) if token in erased.tokens}
+    tokens = (_tokens_of(value, erased) for value in coded.dictionary.to_pylist())
+    wanted = {at: theirs for at, theirs in enumerate(tokens) if theirs}
     if not wanted:
         return
     hit = pc.is_in(coded.indices, pa.array(list(wanted), coded.indices.type))
@@ -208,10 +205,19 @@ def _in_values(column: Any, erased: Erased) -> Iterator[tuple[int, set[str]]]:
         yield at, wanted[coded.indices[at].as_py()]
 
 
+def _tokens_of(value: Any, erased: Erased) -> set[str]:
+    """A column of text holds an array as JSON."""
+    if value is None:
+        return set()
+    elements = subject_tokens(value, ((),), erased.secret) if isinstance(value, str) and value[:1] == "[" else set()
+    return {remembered_token(_text(value), erased.secret), *elements} & erased.tokens
+
+
 def _in_texts(column: Any, path: Keys, erased: Erased) -> Iterator[tuple[int, set[str]]]:
-    named = pc.fill_null(pc.match_substring_regex(column, pattern_of((PersonalField(path, "dropped"),))), False)
-    for at in pc.indices_nonzero(named).to_pylist():
-        if tokens := subject_tokens(column[at].as_py(), (path,), erased.secret) & erased.tokens:
+    named = f"{pattern_of((PersonalField(path, 'dropped'),))}|{RESCUED_WHOLE}"
+    for at in pc.indices_nonzero(pc.fill_null(pc.match_substring_regex(column, named), False)).to_pylist():
+        text = column[at].as_py()
+        if tokens := subject_tokens(rescued_whole(text) or text, (path,), erased.secret) & erased.tokens:
             yield at, tokens
 
 
