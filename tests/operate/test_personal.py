@@ -30,8 +30,8 @@ def lake(tmp_path: Path) -> str:
         }
         for n in range(50)
     ]
-    write_deltalake(tmp_path / "alpha", pa.Table.from_pylist(rows))
     rows[5]["_rescued"] = json.dumps({"": json.dumps({"phone": "+44 20 7946 0958"})[:-1] + ',"n":1,"n":2}'})
+    write_deltalake(tmp_path / "alpha", pa.Table.from_pylist(rows))
     parked = [{"record": json.dumps({"user.mail": NAME}), "reason": None}, {"record": f"From: {NAME}", "reason": "no"}]
     write_deltalake(tmp_path / "_forebay" / "parked", pa.Table.from_pylist(parked))
     return str(tmp_path)
