@@ -14,7 +14,7 @@ def main(argv: list[str]) -> None:
     """What goes wrong is let out: Glue shows the error that ends a script as the run's reason. What needs numpy and pyarrow is
     imported once they are known to be there, so that a job without them ends with a sentence."""
     settings, stock = ReconcileSettings.from_argv(argv), stock_of_modules()
-    from forebay.declaration.service import load_service
+    from forebay.declaration.in_force import service_for
     from forebay.jobs.journal import journal
     from forebay.upkeep.accounts.job import check_accounts
     from forebay.upkeep.reconcile.job import reconcile
@@ -22,7 +22,7 @@ def main(argv: list[str]) -> None:
     with journal(settings) as emit:
         emit(stock)
         done = reconcile(settings, emit=emit)
-        check_accounts(settings.lake, load_service(settings.service).name, emit=emit)
+        check_accounts(settings.lake, service_for(settings.service, settings.lake).name, emit=emit)
     if done.refused:
         raise Halt(f"the queue refused notices of {len(done.refused)} files, such as {done.refused[0]}")
 

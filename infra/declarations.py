@@ -18,7 +18,7 @@ __all__ = ["declared", "one_text"]
 
 def declared(place: str) -> Service:
     """Raises `InvalidConfiguration` with everything that is wrong."""
-    service = load_service(place)
+    service = load_service(place, strict=True)
     if problems := problems_of_schedules(service):
         raise InvalidConfiguration(problems)
     return service

@@ -1,17 +1,20 @@
-"""What pydantic refuses, in the words of a file of TOML: settings, declarations and contexts are told alike.
+"""Turns what pydantic refuses into problems in the words of a TOML file. Settings, declarations and contexts share it.
 
-In: its errors. Out: `Problem`s.
+In: pydantic's errors. Out: `Problem`s.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
 from forebay.errors import Problem
 
-__all__ = ["problems_of"]
+__all__ = ["Location", "problems_of", "refusals_of"]
+
+Location = tuple[int | str, ...]
 
 KINDS = {
     "string_type": "a text",
@@ -20,27 +23,52 @@ KINDS = {
     "model_attributes_type": "a table of names and values",
     "tuple_type": "a list",
     "int_type": "a whole number",
+    "int_parsing": "a whole number",
+    "int_from_float": "a whole number",
     "float_type": "a number",
+    "float_parsing": "a number",
+    "bool_type": "true or false",
+    "bool_parsing": "true or false",
+    "literal_error": "{expected}",
+    "greater_than_equal": "at least {ge}",
+    "greater_than": "more than {gt}",
+    "less_than_equal": "at most {le}",
+    "less_than": "less than {lt}",
+    "string_too_long": "at most {max_length} characters long",
 }
 """By pydantic's names, which are for Python."""
 
+EMPTY = ("string_too_short", "too_short")
+
 
 def problems_of(refused: ValidationError, where: Any) -> list[Problem]:
-    """pydantic's errors in our words: `where` makes a place from a dotted path. A check of ours may find several things, a line
-    each."""
-    found = []
+    """pydantic's errors in our words: `where` makes a place from a dotted path."""
+    return [Problem(where(".".join(map(str, at))), what) for at, what in refusals_of(refused)]
+
+
+def refusals_of(refused: ValidationError) -> Iterator[tuple[Location, str]]:
+    """The location of each mistake, and what is wrong there. A check of ours may find several mistakes, one a line."""
     for error in refused.errors():
-        path = ".".join(str(part) for part in error["loc"])
-        what = {"missing": "is missing", "extra_forbidden": "is unknown"}.get(error["type"], "")
-        kind = KINDS.get(error["type"])
+        kind, at = error["type"], tuple(error["loc"])
+        if kind in ("missing", "extra_forbidden"):
+            yield at, "is missing" if kind == "missing" else "is unknown"
+            continue
+        if kind in EMPTY:
+            yield at, "must not be empty"
+            continue
+        message = error["msg"].removeprefix("Value error, ")
+        if kind in KINDS:
+            bounds = {name: _plain(value) for name, value in error.get("ctx", {}).items()}
+            message = f"must be {KINDS[kind].format_map(bounds)}"
         # A message with a caret is one, and shows what was given.
-        caret = error["msg"].endswith("^")
-        message = f"must be {kind}" if kind else error["msg"].removeprefix("Value error, ")
-        said = [what] if what else [message] if caret else message.splitlines()
-        shown = what or caret or isinstance(error["input"], dict | list | tuple | BaseModel)
+        caret = message.endswith("^")
+        shown = caret or isinstance(error["input"], dict | list | tuple | BaseModel)
         given = "" if shown else f"; got {_as_written(error['input'])}"
-        found += [Problem(where(path), line + given) for line in said]
-    return found
+        yield from ((at, line + given) for line in ([message] if caret else message.splitlines()))
+
+
+def _plain(bound: Any) -> Any:
+    return int(bound) if isinstance(bound, float) and bound.is_integer() else bound
 
 
 def _as_written(value: Any) -> str:

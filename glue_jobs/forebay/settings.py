@@ -76,7 +76,9 @@ class JobSettings(BaseModel):
 
     lake: Lake = Field(description="where the tables are: s3://bucket/prefix, or a folder")
     service: str = Field(
-        "", description="the declarations: a folder, service.toml or s3:// prefix; empty: the built-in example"
+        "",
+        description="the declarations: a folder, service.toml or s3:// prefix; empty: those in force in the lake, and in a new "
+        "lake the built-in example",
     )
     metrics: Numbers = Field(
         "none",

@@ -53,11 +53,11 @@ def test_what_asks_for_nothing_or_cannot_be_understood_is_refused(declared: Any,
 
 def test_conditions_are_compared_whole() -> None:
     text = 'name = "s"\n[[tables]]\nname = "a"\nwhere = { kind = %s }\n[[tables]]\nname = "b"\nwhere = { kind = %s }'
-    same = parse_service({"service.toml": text % ("['x', 'y']", "['x', 'y']")})
-    other = parse_service({"service.toml": text % ("['x', 'y']", "'x'")})
-    assert (len(gets_few(same)), gets_few(other)) == (1, [])
+    one = parse_service({"service.toml": text % ("['x', 'y']", "['y', 'z']")})
+    other = parse_service({"service.toml": text % ("['x', 'y']", "'z'")})
+    assert gets_few(other) == []
     assert impact(other, other) == []
-    assert "table b: is declared; parked records that it takes can be adopted" in impact(other, same)
+    assert "table b: is declared; parked records that it takes can be adopted" in impact(other, one)
 
 
 def test_the_editor_knows_each_form() -> None:

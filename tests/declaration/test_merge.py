@@ -36,7 +36,7 @@ def problems(text: str) -> str:
         (MERGE.replace('"players"', '"player_changes"'), "names the table of the changes itself"),
         (MERGE.replace('"players"', '"{game}"'), "must have the same {fields}"),
         (MERGE.replace('"players"', '"Players"'), "must be small letters"),
-        (MERGE.replace("}", ', history = "scd9" }'), "merge.history: Input should be 'scd2'"),
+        (MERGE.replace("}", ', history = "scd9" }'), "merge.history: must be 'scd2'"),
         (MERGE.replace("}", ', history = "scd2", ignore_null_updates = true }'), "is for the current state only"),
         (MERGE.replace("}", ', snapshot = true, history = "scd2" }'), "merge.snapshot: takes the place of all rows"),
         (MERGE.replace("}", ", snapshot = true, ignore_null_updates = true }"), "leave out ignore_null_updates"),

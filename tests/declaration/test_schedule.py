@@ -14,10 +14,13 @@ SERVICE = """
 name = "studio"
 [[tables]]
 name = "{game}"
+where = { live = "yes" }
 [[tables]]
 name = "asia_scores"
+where = { event = "score" }
 [[tables]]
 name = "asia_{game}"
+where = { region = "asia" }
 compaction = { group = "asia" }
 """
 NIGHT = """
@@ -76,7 +79,9 @@ def test_tables_of_a_group_with_hours_of_its_own_wait_for_them_and_no_others() -
     patterns = tables_that_wait(service(NIGHT))
     # {game} is tried first and may give any name: only what is declared by its plain name stands before it.
     assert [table for table in tables if waits(table, patterns)] == []
-    families = SERVICE.replace('[[tables]]\nname = "{game}"\n', "") + '[[tables]]\nname = "{game}"\n'
+    families = (
+        SERVICE.replace('[[tables]]\nname = "{game}"\nwhere = { live = "yes" }\n', "") + '[[tables]]\nname = "{game}"\n'
+    )
     patterns = tables_that_wait(parse_service({"service.toml": families + NIGHT}))
     assert [table for table in tables if waits(table, patterns)] == ["asia_one"]
 

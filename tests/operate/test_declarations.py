@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
+import tomllib
 from pathlib import Path
 
+import jsonschema
 import pytest
 
 from forebay.declaration.service import load_service, parse_service
@@ -97,7 +100,10 @@ def test_where_the_lake_is_looked_at_nothing_is_guessed_of_tables_that_exist() -
 def test_tables_that_come_go_or_change_places_are_said() -> None:
     first, second = BEFORE.split("[[tables]]\n")[1:]
     swapped = f'name = "studio"\n[[tables]]\n{second}\n[[tables]]\n{first}'
-    assert changes(BEFORE, swapped) == [
+    assert changes(BEFORE, swapped) == []
+    asked = second + "where = { event = { exists = true } }\n"
+    one, other = f"[[tables]]\n{first}", f"[[tables]]\n{asked}"
+    assert changes(f'name = "studio"\n{one}{other}', f'name = "studio"\n{other}{one}') == [
         "tables: are tried in another order, so records that fit several go elsewhere",
         "table purchases: {game} is tried before and takes of its records those that have game",
     ]
@@ -108,15 +114,16 @@ def test_tables_that_come_go_or_change_places_are_said() -> None:
 
 def test_of_a_table_whose_records_others_take_before_it_is_said() -> None:
     first, second = BEFORE.split("[[tables]]\n")[1:]
-    swapped = f'name = "studio"\n[[tables]]\n{second}\n[[tables]]\n{first}'
+    asked = second + 'where = { event = "purchase" }\n'
+    swapped = f'name = "studio"\n[[tables]]\n{asked}\n[[tables]]\n{first}'
     assert gets_few(parse_service({"service.toml": BEFORE})) == []
     assert gets_few(parse_service({"service.toml": swapped})) == [
         "table purchases: {game} is tried before and takes of its records those that have game"
     ]
-    never = swapped.replace("{game}", "everything")
-    assert gets_few(parse_service({"service.toml": never})) == [
-        "table purchases: everything is tried before and takes of its records all of them"
-    ]
+    with pytest.raises(
+        InvalidConfiguration, match=r"table purchases: never gets a record: .*table everything is tried before"
+    ):
+        parse_service({"service.toml": swapped.replace("{game}", "everything")}, strict=True)
 
 
 def test_what_is_begun_added_and_pushed_is_in_force(tmp_path: Path) -> None:
@@ -179,3 +186,52 @@ def test_a_state_that_may_get_the_name_of_another_table_is_told_with_such_a_name
     twice = twice.replace('"{game}_log"', '"{game}_changes"', 1)
     state = "its state now_{game} and the state {game}_now may have the same name, such as now_now"
     assert f"table {{game}}_changes: {state}" in told(twice)
+
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+DECLARED = [*EXAMPLES.glob("*/service.toml"), *EXAMPLES.glob("*/rollups/*.toml"), *EXAMPLES.glob("*/tables/*.toml")]
+
+
+def complaints(text: str, kind: str) -> list[str]:
+    validator = jsonschema.Draft202012Validator(editor_schema(kind))
+    return [f"{list(error.path)}: {error.message}" for error in validator.iter_errors(tomllib.loads(text))]
+
+
+@pytest.mark.parametrize("file", sorted(DECLARED), ids=lambda file: str(file.relative_to(EXAMPLES)))
+def test_the_schema_accepts_every_example(file: Path) -> None:
+    kind = {"rollups": "rollup", "tables": "table"}.get(file.parent.name, "service")
+    assert complaints(file.read_text(), kind) == []
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        'expectations = { cheap = "n < 1", dear = { check = "n > 1" } }',
+        'where = { a = 1, b = [1, "x"], c = { not = ["x"] }, d = { not = "x" } }',
+        'explode = "cart.items"',
+        "compaction = { files = 4 }",
+    ],
+)
+def test_the_schema_accepts_each_way_to_write_a_setting(setting: str) -> None:
+    assert complaints(f'name = "a"\n{setting}', "table") == []
+    assert complaints(f'name = "s"\n[[tables]]\nname = "a"\n{setting}', "service") == []
+
+
+def test_the_schema_accepts_personal_fields_by_their_path_alone() -> None:
+    text = 'name = "s"\nprivacy = { personal = ["email", { path = "ip", become = "truncated" }] }\n'
+    assert complaints(text, "service") == []
+
+
+def test_the_schema_refuses_what_the_service_refuses() -> None:
+    assert complaints('name = "a"\npartition = ["x"]', "table")
+    assert complaints('name = "a"\ncolumns = [{ name = "x", typ = "long" }]', "table")
+    assert complaints('name = "s"\nenvelope = { format = "jsonl" }', "service")
+
+
+def test_an_editor_finds_the_schema_beside_the_files(tmp_path: Path) -> None:
+    begin(tmp_path)
+    with_table(tmp_path, "crashes", {"event": "crash"})
+    for file, kind in (("service.toml", "service"), ("tables/crashes.toml", "table")):
+        place = re.match(r"#:schema (\S+)\n", (tmp_path / file).read_text())
+        assert place is not None
+        assert json.loads((tmp_path / file).parent.joinpath(place[1]).read_text()) == editor_schema(kind)

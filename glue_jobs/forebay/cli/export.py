@@ -35,13 +35,13 @@ def export(
     The first time, the whole table, or what came after --since. From then on, what came since the last step that is there. An
     interrupted export goes on where it was. Only files that a manifest names count; there is one for each step.
     """
-    from forebay.declaration.service import load_service
+    from forebay.declaration.in_force import service_for
     from forebay.operate.export import export as write
     from forebay.operate.lake_view import view_of
 
     began = version_or_moment("--since", since) if since else None
     steps = 0
-    for step in write(view_of(lake), load_service(service), table, to, since=began, form=form.value):
+    for step in write(view_of(lake), service_for(service, lake), table, to, since=began, form=form.value):
         steps += 1
         if as_json:
             print_json([asdict(step)])

@@ -124,11 +124,11 @@ def _list(lake: str, held: Held, as_json: bool) -> None:
 
 
 def _list_by(lake: str, field: str, limit: int, service: str, as_json: bool) -> None:
-    from forebay.declaration.service import load_service
+    from forebay.declaration.in_force import service_for
     from forebay.operate.held import values_in
     from forebay.operate.lake_view import view_of
 
-    counted = values_in(view_of(lake), "parked", field, limit=limit, service=load_service(service))
+    counted = values_in(view_of(lake), "parked", field, limit=limit, service=service_for(service, lake))
     found = counted.most_common(MOST_VALUES)
     if as_json:
         print_json({"value": value, "records": count} for value, count in found)
@@ -170,11 +170,11 @@ def _try_again(
     dry_run: bool = False,
     yes: bool = False,
 ) -> None:
-    from forebay.declaration.service import load_service
+    from forebay.declaration.in_force import service_for
     from forebay.operate.held import chosen_of, known_reason
     from forebay.operate.lake_view import known_table, view_of
 
-    service = load_service(place)
+    service = service_for(place, lake)
     view = view_of(lake)
     count = chosen_of(view, held, service.name, table=table, reason=reason)
     if reason and not count:

@@ -42,7 +42,7 @@ Service = Annotated[
     str,
     typer.Option(
         envvar="FOREBAY_SERVICE",
-        help="The declarations: a folder, service.toml or s3:// prefix; the built-in example without it.",
+        help="The declarations: a folder, service.toml or s3:// prefix; without it those in force in the lake.",
         show_default=False,
     ),
 ]

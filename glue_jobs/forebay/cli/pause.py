@@ -51,7 +51,7 @@ def resume(lake: Lake, tables: Tables, service: Service = "", dry_run: DryRun = 
     Undo: `forebay pause`.
     """
     from forebay.batch.reasons import PAUSED_TABLE
-    from forebay.declaration.service import load_service
+    from forebay.declaration.in_force import service_for
     from forebay.lake.layout import writer_of
     from forebay.lake.lease import holder
     from forebay.lake.paused import ALL, paused_tables
@@ -59,7 +59,7 @@ def resume(lake: Lake, tables: Tables, service: Service = "", dry_run: DryRun = 
     from forebay.operate.held import chosen_of
     from forebay.operate.lake_view import view_of
 
-    view, declared = view_of(lake), load_service(service)
+    view, declared = view_of(lake), service_for(service, lake)
     there = paused_tables(view.lake)
     for typed in set(tables) - {EVERY} - there if ALL not in there else ():
         _must_be_known(view, typed, service)
@@ -109,9 +109,9 @@ def _must_be_known(view: LakeView, name: str, service: str) -> None:
     from forebay.operate.lake_view import known_table
 
     if service:
-        from forebay.declaration.service import load_service
+        from forebay.declaration.in_force import service_for
 
-        if load_service(service).maker_of(name) is not None:
+        if service_for(service, view.lake).maker_of(name) is not None:
             return
     known_table(view, name)
 

@@ -119,13 +119,13 @@ def erase(
     it is all that is done. The signed report names the objects in the landing bucket that hold their records, and counts those
     that nobody read. There is no undo.
     """
-    from forebay.declaration.service import load_service
+    from forebay.declaration.in_force import service_for
     from forebay.operate import erase as erasing
     from forebay.operate.lake_view import view_of
     from forebay.operate.landing import clear_again
     from forebay.operate.outlook import everybody_erased, last_version, look
 
-    declared, view = load_service(service), view_of(lake)
+    declared, view = service_for(service, lake), view_of(lake)
     who, wanted = _persons(persons or [], source), list[str]()
     outlook = look(view, declared, who)
     if (last := last_version(view, declared)) and last != declared.version:
@@ -169,11 +169,11 @@ def report(
     service: Service = "",
 ) -> None:
     """Show the report of an erasure as JSON, and check its signature."""
-    from forebay.declaration.service import load_service
+    from forebay.declaration.in_force import service_for
     from forebay.operate.erase_report import renewed_report
     from forebay.operate.lake_view import view_of
 
-    declared = load_service(service)
+    declared = service_for(service, lake)
     found = renewed_report(view_of(lake), declared, number)
     if found is None:
         raise InvalidConfiguration.one("NUMBER", f"there is no report of erasure {number} of {declared.name}")

@@ -67,7 +67,8 @@ def diff(
     as_json: AsJson = False,
 ) -> None:
     """Show how the table differs between two versions, and from what is declared of it."""
-    from forebay.declaration.service import declaration_of, load_service
+    from forebay.declaration.in_force import service_for
+    from forebay.declaration.service import declaration_of
     from forebay.lake.log.definition import history_of
     from forebay.operate.columns import before_last_change, difference
     from forebay.operate.drift import drift
@@ -76,7 +77,7 @@ def diff(
     after = found.newest if to is None else to
     before = before_last_change(found, after) if from_ is None else from_
     differs = difference(found.of(before), found.of(after))
-    drifted = list(drift(table, declaration_of(load_service(service), table), found.of(found.newest)))
+    drifted = list(drift(table, declaration_of(service_for(service, lake), table), found.of(found.newest)))
     if as_json:
         told = {"from": before, "to": after, "difference": asdict(differs)}
         print_json([{**told, "declaration": [str(one.problem) for one in drifted]}])
@@ -143,7 +144,8 @@ def _print(found: Difference) -> None:
 
 @leaving_at_once("`forebay schema history` says whether the commit was made")
 def _settle(lake: str, table: str, place: str, column: dict[str, str] | None) -> None:
-    from forebay.declaration.service import declaration_of, load_service
+    from forebay.declaration.in_force import service_for
+    from forebay.declaration.service import declaration_of
     from forebay.events import to_log
     from forebay.lake.health import HealthRecords
     from forebay.lake.safety import session_for
@@ -151,7 +153,7 @@ def _settle(lake: str, table: str, place: str, column: dict[str, str] | None) ->
     from forebay.table.kernel import TableLogs
 
     _objects(lake, table)  # before Spark starts
-    service = load_service(place)
+    service = service_for(place, lake)
     if column is not None:
         service = with_column(service, table, column)
     spark = session_for(lake.rstrip("/"), "forebay-settle", emit=to_log())

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -34,6 +35,12 @@ Folder = Annotated[Path, typer.Argument(help="The folder with service.toml.")]
 Lake = Annotated[str, typer.Option(help="Compare them with the tables of this lake, too.")]
 Sql = Annotated[bool, typer.Option(help="Have Spark check expectations and derived columns, too.")]
 InForce = Annotated[str, typer.Argument(help="Where the declarations are in force: s3://bucket/prefix, or a folder.")]
+
+
+class _Of(StrEnum):
+    service = "service"
+    table = "table"
+    rollup = "rollup"
 
 
 @app.callback()
@@ -138,7 +145,7 @@ def _checked(place: str, lake: str, *, sql: bool) -> Iterator[_Said]:
     from forebay.declaration.service import load_service
     from forebay.operate import declarations as declared
 
-    service = load_service(place)
+    service = load_service(place, strict=True)
     if sql:
         _check_sql(service)
     shared = list(declared.shares_names(service))
@@ -188,7 +195,7 @@ def push(
 
     texts = declared.texts_in_folder(folder)
     if sql:
-        _check_sql(parse_service(texts))
+        _check_sql(parse_service(texts, strict=True))
     lake = _begun(lake)
     if _diff(texts, place, lake):
         declared.push(texts, open_objects(place))
@@ -215,16 +222,29 @@ def add(
     if wrong:
         raise InvalidConfiguration(wrong)
     console.print(f"wrote {declared.with_table(folder, name, {key: value for key, _, value in pairs})}")
-    for said in declared.gets_few(load_service(str(folder))):
+    service = load_service(str(folder))
+    for said in (*declared.tried_before(service, name), *declared.gets_few(service)):
         console.print(f"  {said}", soft_wrap=True)
 
 
 @app.command("editor-schema")
-def editor_schema() -> None:
-    """Print the JSON Schema of service.toml, for an editor to complete and check by."""
+def editor_schema(
+    of: Annotated[_Of, typer.Argument(help="The kind of file.")] = _Of.service,
+    into: Annotated[
+        Path | None, typer.Option("--into", help="Write all three into FOLDER/.schema instead.", metavar="FOLDER")
+    ] = None,
+) -> None:
+    """Print the JSON Schema of service.toml, or of a file in tables/ or rollups/.
+
+    An editor with TOML support completes and checks a file whose first line is `#:schema ./.schema/service.json`.
+    `forebay tables init` writes that line, and the schemas."""
     from forebay.operate import declarations as declared
 
-    print(json.dumps(declared.editor_schema(), indent=2))
+    if into is None:
+        print(json.dumps(declared.editor_schema(of.value), indent=2))
+    else:
+        for file in declared.write_schemas(into):
+            console.print(f"wrote {file}")
 
 
 @leaving_at_once()
@@ -272,7 +292,7 @@ def _diff(texts: dict[str, str], place: str, lake: str, *, as_json: bool = False
     from forebay.operate import declarations as declared
 
     in_force: dict[str, Any] = declared.texts_in_place(open_objects(place))
-    before, after = parse_service(in_force) if in_force else None, parse_service(texts)
+    before, after = parse_service(in_force) if in_force else None, parse_service(texts, strict=True)
     said = declared.impact(before, after, compared=bool(lake))
     if lake:
         from forebay.operate.drift import drift_of_lake

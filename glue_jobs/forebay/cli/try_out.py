@@ -33,7 +33,7 @@ def try_out(
     from forebay.operate.trial import try_out as tried
 
     def of(place: str) -> Trial:
-        declared = load_service(place)
+        declared = load_service(place, strict=True)
         return tried(declared, read_samples(samples, declared))
 
     trial = of(service)

@@ -14,7 +14,7 @@ from forebay.cli.history import leave_record
 from forebay.cli.job_options import options_of
 from forebay.cli.options import AsJson
 from forebay.cli.show import columns, console, error_console, is_wide, print_json, size, styled
-from forebay.settings import CompactSettings, MaintainSettings, MergeSettings, ReconcileSettings
+from forebay.settings import CompactSettings, JobSettings, MaintainSettings, MergeSettings, ReconcileSettings
 
 if TYPE_CHECKING:
     from forebay.merge.job import TableMerge
@@ -37,7 +37,7 @@ def compact(
 
     Readers of the stream see nothing new. --plan says what would be done, why, and at what cost.
     """
-    _must_be_there(settings.lake, settings.table_names)
+    _must_be_there(settings, settings.table_names)
     if plan:
         raise typer.Exit(_plan_only(settings, as_json=as_json))
     from forebay.jobs.journal import journal
@@ -61,7 +61,7 @@ def maintain(settings: MaintainSettings, as_json: AsJson = False) -> None:
 
     The declared time travel decides. Logs are kept short, and with --vacuum full files are named that no log knows of.
     """
-    _must_be_there(settings.lake, settings.table_names)
+    _must_be_there(settings, settings.table_names)
     from forebay.jobs.journal import journal
     from forebay.upkeep.maintenance.job import maintain as run
 
@@ -83,7 +83,7 @@ def merge(settings: MergeSettings, as_json: AsJson = False) -> None:
 
     The ingest job does it beside its batches. Here it is done at once, or by a job of its own.
     """
-    _must_be_there(settings.lake)
+    _must_be_there(settings)
     from forebay.jobs.journal import journal
     from forebay.merge.job import merge as run
 
@@ -178,20 +178,27 @@ def _show_merged(ran: RunResult[TableMerge]) -> None:
         error_console.print("nothing to merge: all states and rollups are up to date, or none is declared")
 
 
-def _must_be_there(lake: str, tables: Iterable[str] = ()) -> None:
-    """Where a lake or a table is mistyped, nothing would seem to need upkeep."""
+def _must_be_there(settings: JobSettings, tables: Iterable[str] = ()) -> None:
+    """Where a lake or a table is mistyped, nothing would seem to need upkeep. Says whose declarations are meant, where the
+    command does not."""
+    from forebay.declaration.in_force import service_for
     from forebay.operate.lake_view import known_table, view_of
 
-    view = view_of(lake)
+    view = view_of(settings.lake)
     for table in tables:
         known_table(view, table, or_own=True)
+    if not settings.service:
+        found = service_for("", settings.lake)
+        error_console.print(
+            f"service {found.name}, by its declarations {found.version}, which are in force in the lake"
+        )
 
 
 def _plan_only(settings: CompactSettings, *, as_json: bool) -> int:
-    from forebay.declaration.service import load_service
+    from forebay.declaration.in_force import service_for
     from forebay.upkeep.compaction.job import plan_lake
 
-    planned = plan_lake(settings, load_service(settings.service), now=datetime.now(UTC))
+    planned = plan_lake(settings, service_for(settings.service, settings.lake), now=datetime.now(UTC))
     if as_json:
         print(planned.as_json())
     else:

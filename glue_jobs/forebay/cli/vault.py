@@ -24,11 +24,11 @@ def show(
 
     Only the role of the vault's users may do that. `forebay privacy erase --dry-run` says which tables have rows of the person.
     """
-    from forebay.declaration.service import load_service
+    from forebay.declaration.in_force import service_for
     from forebay.operate.lake_view import view_of
     from forebay.operate.person import vault_values
 
-    found = vault_values(view_of(lake), load_service(service), subject)
+    found = vault_values(view_of(lake), service_for(service, lake), subject)
     if as_json:
         print_json({**asdict(one), "at": one.at.isoformat()} for one in found)
         return

@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from forebay.declaration import object_key
 from forebay.declaration.condition import Condition
 from forebay.declaration.form import PARENT
+from forebay.declaration.order import taken_before
 from forebay.declaration.path import parse_path
 from forebay.declaration.personal import begins, of_elements, of_surrounded
+from forebay.declaration.rollup import Rollup
 from forebay.declaration.table import Table
 from forebay.errors import Problem
 
@@ -23,38 +25,54 @@ if TYPE_CHECKING:
 
 __all__ = ["disagreements"]
 
+Place = Callable[[Table | Rollup], str]
+
 
 def disagreements(
-    service: Service, given: Collection[str], wrong: Collection[str], *, all_tables: bool
+    service: Service, given: Collection[str], wrong: Collection[str], *, all_tables: bool, at: Place, strict: bool
 ) -> Iterable[Problem]:
     """`given` are the sections that were declared, and `wrong` those that could not be read: they are compared with nothing.
-    `all_tables` says whether every table could be read."""
-    yield from _twins(service.tables)
-    yield from _states_of_others(service.tables)
+    `all_tables` says whether every table could be read, and `at` where one is declared."""
+    yield from _twins(service.tables, at)
+    if strict:
+        yield from _never_reached(service.tables, at)
+    yield from _states_of_others(service.tables, at)
     if all_tables:
-        yield from _rollups_of_nothing(service)
+        yield from _rollups_of_nothing(service, at)
     if all_tables:  # of a table that could not be read nobody knows the group
         yield from _groups_of_nobody(service)
     if service.feeds and "envelope" in given:
         yield Problem("service.toml: envelope", "stands beside feeds", "say it in each of the [[feeds]] instead")
     if service.privacy is not None:
         yield from _exploded_as_a_whole(service)
-        yield from _read_though_dropped(service)
+        yield from _read_though_dropped(service, at)
     if not {"envelope", "feeds"} & set(wrong):  # nor what their keys say
-        yield from _not_in_the_key(service)
-        yield from _of_no_feed(service)
+        yield from _not_in_the_key(service, at)
+        yield from _of_no_feed(service, at)
 
 
-def _twins(tables: Sequence[Table]) -> Iterable[Problem]:
+def _key_of(table: Table) -> tuple[object, ...]:
+    return (table.name, frozenset(table.where.items()), table.where_sql, table.explode)
+
+
+def _twins(tables: Sequence[Table], at: Place) -> Iterable[Problem]:
     seen: dict[tuple[object, ...], Table] = {}
     for table in tables:
-        key = (table.name, frozenset(table.where.items()), table.where_sql, table.explode)
-        if key in seen:
-            yield Problem(f"tables: {table.name}", "is declared twice with the same `where`", "remove one")
-        seen[key] = table
+        first = seen.setdefault(_key_of(table), table)
+        if first is not table:
+            yield Problem(at(table), f"is declared twice with the same `where`, also at {at(first)}", "remove one")
 
 
-def _states_of_others(tables: Sequence[Table]) -> Iterable[Problem]:
+def _never_reached(tables: Sequence[Table], at: Place) -> Iterable[Problem]:
+    """Tables whose records an earlier table takes, all of them."""
+    for number, table in enumerate(tables):
+        earlier = taken_before(tables, number)
+        if earlier is not None and _key_of(earlier) != _key_of(table):
+            what = f"never gets a record: {at(earlier)} is tried before and takes all of them"
+            yield Problem(at(table), what, "give the earlier table a narrower `where`, or remove one of the two")
+
+
+def _states_of_others(tables: Sequence[Table], at: Place) -> Iterable[Problem]:
     """A state that records or another merge would write to as well."""
     merged = [(table, table.merge) for table in tables if table.merge is not None]
     for table, merge in merged:
@@ -62,12 +80,12 @@ def _states_of_others(tables: Sequence[Table]) -> Iterable[Problem]:
         for other in tables:
             if other.makes(sample) or other.glob == merge.glob:
                 what = f"{merge.into} is also a table that the declaration of {other.name} writes"
-                yield Problem(f"tables: {table.name}: merge.into", what, "give the state a name of its own")
+                yield Problem(f"{at(table)}: merge.into", what, "give the state a name of its own")
         if any(other is not table and again.glob == merge.glob for other, again in merged):
-            yield Problem(f"tables: {table.name}: merge.into", f"{merge.into} is the state of two tables", "name two")
+            yield Problem(f"{at(table)}: merge.into", f"{merge.into} is the state of two tables", "name two")
 
 
-def _rollups_of_nothing(service: Service) -> Iterable[Problem]:
+def _rollups_of_nothing(service: Service, at: Place) -> Iterable[Problem]:
     """Rollups of tables that nobody makes, and those whose own table something else writes."""
 
     def writers(name: str) -> list[str]:
@@ -75,7 +93,7 @@ def _rollups_of_nothing(service: Service) -> Iterable[Problem]:
         return [*(table.name for table in service.tables if table.makes(name)), *states]
 
     for rollup in service.rollups:
-        where = f"rollups: {rollup.name}"
+        where = at(rollup)
         if taken := writers(rollup.name):
             yield Problem(
                 f"{where}: name", f"is also a table that the declaration of {taken[0]} writes", "name another"
@@ -107,7 +125,7 @@ def _exploded_as_a_whole(service: Service) -> Iterable[Problem]:
                 yield Problem(f"service.toml: privacy.personal: {'.'.join(one.path)}", what, "name the fields of these")
 
 
-def _read_though_dropped(service: Service) -> Iterable[Problem]:
+def _read_though_dropped(service: Service, at: Place) -> Iterable[Problem]:
     dropped = [one for one in (service.privacy.fields if service.privacy else ()) if one.become == "dropped"]
     for table in service.tables:
         within = of_elements(dropped, [table.explosion.path]) if table.explosion else ()
@@ -117,26 +135,24 @@ def _read_though_dropped(service: Service) -> Iterable[Problem]:
                 begins(one.path, path.keys) for one in (*of_surrounded(dropped, PARENT), *within)
             ):
                 hint = "leave it out, or say what else it becomes, such as masked"
-                yield Problem(f"tables: {table.name}", f"reads {name}, which is personal and dropped", hint)
+                yield Problem(at(table), f"reads {name}, which is personal and dropped", hint)
 
 
-def _not_in_the_key(service: Service) -> Iterable[Problem]:
+def _not_in_the_key(service: Service, at: Place) -> Iterable[Problem]:
     where = "feeds.0.key" if service.feeds else "envelope.key"
     said = {f"{object_key.PREFIX}{name}" for feed in service.all_feeds for name in object_key.names(feed.key)}
     for table in service.tables:
         for path in sorted(table.named):
             if path.startswith(object_key.PREFIX) and path not in said:
                 name = path.removeprefix(object_key.PREFIX)
-                yield Problem(
-                    f"tables: {table.name}", f"{path} is not in the key", f'such as {where} = "in/{{{name}}}/"'
-                )
+                yield Problem(at(table), f"{path} is not in the key", f'such as {where} = "in/{{{name}}}/"')
 
 
-def _of_no_feed(service: Service) -> Iterable[Problem]:
+def _of_no_feed(service: Service, at: Place) -> Iterable[Problem]:
     known = sorted(feed.name for feed in service.all_feeds)
     for table in service.tables:
         wanted = table.where.get("@feed", Condition(exists=True))
         for name in sorted({*wanted.one_of, *wanted.none_of} - set(known)):
             near = difflib.get_close_matches(name, known, 1)
             hint = f"did you mean {near[0]}?" if near else f"feeds are {', '.join(known)}"
-            yield Problem(f"tables: {table.name}: where.@feed", f"there is no feed {name}", hint)
+            yield Problem(f"{at(table)}: where.@feed", f"there is no feed {name}", hint)

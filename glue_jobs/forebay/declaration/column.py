@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from typing import Annotated, Literal
 
@@ -30,13 +31,50 @@ PLAIN_TYPES = (
 )
 
 
+TYPED = {
+    "bigint": "long",
+    "int64": "long",
+    "integer": "int",
+    "int32": "int",
+    "varchar": "string",
+    "text": "string",
+    "str": "string",
+    "bool": "boolean",
+    "datetime": "timestamp",
+    "real": "float",
+    "bytes": "binary",
+}
+"""Names from SQL and Python that mean one of our types."""
+
+NOT_A_TYPE = {
+    "object": "json, or map",
+    "struct": "json, or map",
+    "dict": "json, or map",
+    "array": "json",
+    "list": "json",
+    "number": "double, or decimal(18,2)",
+    "numeric": "decimal(18,2)",
+    "decimal": "decimal(18,2)",
+    "money": "decimal(18,2)",
+    "uuid": "string",
+    "char": "string",
+    "smallint": "int",
+    "tinyint": "int",
+    "time": "string, or timestamp",
+}
+"""Names that could mean several types, or none: what a person may have meant."""
+
+
 def _column_type(value: str) -> str:
-    if value in PLAIN_TYPES:
-        return value
-    found = re.fullmatch(r"decimal\((\d{1,2}),\s*(\d{1,2})\)", value)
+    kind = TYPED.get(value.lower(), value.lower())
+    if kind in PLAIN_TYPES:
+        return kind
+    found = re.fullmatch(r"(?:decimal|numeric)\((\d{1,2}),\s*(\d{1,2})\)", kind)
     if found and int(found[2]) <= int(found[1]) <= 38 and int(found[1]) > 0:
         return f"decimal({found[1]},{found[2]})"
-    raise ValueError(f"must be one of {', '.join(PLAIN_TYPES)} or decimal(18,2)")
+    near = NOT_A_TYPE.get(kind) or next(iter(difflib.get_close_matches(kind, (*PLAIN_TYPES, *TYPED), 1)), "")
+    hint = f" (did you mean {near}?)" if near else ""
+    raise ValueError(f"must be one of {', '.join(PLAIN_TYPES)} or decimal(18,2){hint}")
 
 
 def widens(before: str, after: str) -> bool:

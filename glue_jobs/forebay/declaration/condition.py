@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BeforeValidator, Field, model_serializer, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, model_serializer, model_validator
 from pydantic.annotated_handlers import GetJsonSchemaHandler
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
@@ -45,7 +45,10 @@ def _pattern(value: str | None) -> str | None:
     return value
 
 
-Texts = Annotated[tuple[str, ...], BeforeValidator(_texts)]
+VALUE = {"type": ["string", "integer", "boolean"]}
+VALUES = {"anyOf": [VALUE, {"type": "array", "items": VALUE}]}
+
+Texts = Annotated[tuple[str, ...], BeforeValidator(_texts), WithJsonSchema(VALUES)]
 
 
 class Condition(Declared):
@@ -83,15 +86,14 @@ class Condition(Declared):
 
     @classmethod
     def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
-        value = {"type": ["string", "integer", "boolean"]}
-        return {"anyOf": [value, {"type": "array", "items": value}, handler(core)]}
+        return {"anyOf": [VALUE, {"type": "array", "items": VALUE}, handler(core)]}
 
     def holds(self, text: str | None) -> bool:
         """Whether a field with this text fits; None where the record has none."""
         if self.exists is not None and self.exists != (text is not None):
             return False
         if text is None:
-            return not self._needs_a_value
+            return not self.needs_a_value
         if (self.one_of and text not in self.one_of) or text in self.none_of:
             return False
         if self.prefix is not None and not text.startswith(self.prefix):
@@ -106,8 +108,9 @@ class Condition(Declared):
         return {name: limit for name in BOUNDS if (limit := getattr(self, name)) is not None}
 
     @property
-    def _needs_a_value(self) -> bool:
-        return bool(self.one_of or self.bounds or self.prefix is not None or self.matches is not None)
+    def needs_a_value(self) -> bool:
+        """Whether a record without the field never fits."""
+        return bool(self.exists or self.one_of or self.bounds or self.prefix is not None or self.matches is not None)
 
     def _within(self, text: str) -> bool:
         if re.fullmatch(NUMBER, text) is None:

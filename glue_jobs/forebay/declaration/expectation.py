@@ -5,6 +5,9 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from pydantic import Field, model_validator
+from pydantic.annotated_handlers import GetJsonSchemaHandler
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
 
 from forebay.declaration.column import Declared
 
@@ -24,6 +27,10 @@ class Expectation(Declared):
     fail_above_percent: float | None = Field(
         None, ge=0, lt=100, description="with more than this share of a table's rows in a batch, it is as with fail"
     )
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        return {"anyOf": [{"type": "string"}, handler(core)]}
 
     @model_validator(mode="before")
     @classmethod

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BeforeValidator, Field, field_validator, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, field_validator, model_validator
 
 from forebay.declaration import object_key
 from forebay.declaration.column import Declared, RecordPath
@@ -19,6 +19,9 @@ EVERYTHING = "all"
 """The name of the one feed of a service that declares none."""
 
 
+ONE_OR_SEVERAL = {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}
+
+
 def _one_or_several(value: Any) -> Any:
     return (value,) if isinstance(value, str) else value
 
@@ -29,11 +32,12 @@ class Envelope(Declared):
     key: Annotated[str, AfterValidator(object_key.checked)] = Field(
         "", description="what the objects' keys say of their records: in/{game}/ makes a field @key.game"
     )
-    records: Annotated[tuple[RecordPath, ...], BeforeValidator(_one_or_several)] = Field(
-        (),
-        description="arrays whose objects are the records, such as Records or detail.items; the rest of the document is each "
-        "record's field @parent; a document without such an array is a record",
-        json_schema_extra={"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]},
+    records: Annotated[tuple[RecordPath, ...], BeforeValidator(_one_or_several), WithJsonSchema(ONE_OR_SEVERAL)] = (
+        Field(
+            (),
+            description="arrays whose objects are the records, such as Records or detail.items; the rest of a document is each "
+            "record's field @parent; a document without such an array is a record",
+        )
     )
 
     format: Format = Field(

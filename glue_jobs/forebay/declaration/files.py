@@ -14,11 +14,14 @@ from typing import Any
 
 from forebay.address import bucket_and_key, is_s3, local_folder
 from forebay.aws.client import client
-from forebay.errors import InvalidConfiguration
+from forebay.errors import InvalidConfiguration, Problem
 
 __all__ = ["files_in", "fingerprint", "is_declaration", "texts_at"]
 
 _NAME = re.compile(r"service\.toml|(tables|rollups)/[^/]+\.toml")
+
+_LIKE_ONE = re.compile(r"service\.(ya?ml|json)|(tables|rollups)/([^/]+\.(ya?ml|json)|.+/[^/]+\.toml)")
+"""Names of files that look as if they declared something."""
 
 
 def is_declaration(name: str) -> bool:
@@ -27,9 +30,17 @@ def is_declaration(name: str) -> bool:
 
 
 def files_in(folder: Path) -> dict[str, Path]:
-    """By name."""
-    found = {file.relative_to(folder).as_posix(): file for file in (*folder.glob("*.toml"), *folder.glob("*/*.toml"))}
+    """By name. A file that a person may take for a declaration, and that is none, is `InvalidConfiguration`."""
+    found = {file.relative_to(folder).as_posix(): file for file in (*folder.glob("*"), *folder.glob("*/*"))}
+    deeper = [name for place in ("tables", "rollups") for name in _below(folder, place)]
+    if passed_over := sorted(name for name in (*found, *deeper) if _LIKE_ONE.fullmatch(name)):
+        hint = "declarations are service.toml, tables/NAME.toml and rollups/NAME.toml"
+        raise InvalidConfiguration(Problem(name, "is not read", hint) for name in passed_over)
     return {name: file for name, file in sorted(found.items()) if is_declaration(name)}
+
+
+def _below(folder: Path, place: str) -> list[str]:
+    return [file.relative_to(folder).as_posix() for file in (folder / place).glob("*/**/*.toml")]
 
 
 def texts_at(place: str, *, s3: Any = None) -> dict[str, str]:

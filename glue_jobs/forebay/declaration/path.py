@@ -1,14 +1,15 @@
 """The path of a field, wherever a declaration names one.
 
-In: text such as `player.id`, `items[0].sku`, `"a.b".c` or `@key.game`. Out: a frozen `Path`. A mistake is a ValueError that
-shows the place with a caret. The grammar:
+In: text such as `player.id`, `$.player.id`, `items[0].sku`, `"a.b".c` or `@key.game`. Out: a frozen
+`Path`. A mistake is a ValueError that shows the place with a caret. The grammar:
 
-    path  = [ "@key." | "@metadata." ] step { "." step | "[" digits "]" } | "@key" | "@file" | "@bucket" | "@feed"
+    path  = [ "@key." | "@metadata." | "$." ] step { "." step | "[" digits "]" } | "@key" | "@file" | "@bucket" | "@feed"
     step  = text without . " [ ] { }, and without a space at either end
           | text in double quotes, with \\" for a quote and \\\\ for a backslash
 
-The prefixes name fields of the object; all other fields are the record's. `@key` alone is the object's whole key, `@file` the
-last part of it, `@feed` the name of the feed that it belongs to. A record's own key `@key` is written `"@key"`.
+`$.` is JSONPath's name for the record, and means nothing here. The other prefixes name fields of the object; all other fields
+are the record's. `@key` alone is the object's whole key, `@file` the last part of it, `@feed` the name of the feed that it
+belongs to. A record's own key `@key` is written `"@key"`.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ RESERVED = tuple({*OF_OBJECT, *(prefix.removesuffix(".") for prefix in PREFIXES)
 OBJECT_NAME = {"key": re.compile(r"[A-Za-z_]\w*"), "metadata": re.compile(object_metadata.NAME)}
 
 BARE = re.compile(r'[^."\[\]{}\x00-\x1f]+')
+ROOT = re.compile(r"\$(?=[.\[]|$)")
 QUOTED = re.compile(r'"((?:[^"\\]|\\["\\])*)"')
 POSITION = re.compile(r"\[(\d{1,9})\]")
 
@@ -61,7 +63,7 @@ class Path:
             return f"@{self.steps[0]}"
         prefix = next((prefix for prefix, origin in PREFIXES.items() if origin == self.origin), "")
         first, *others = self.steps
-        text = f'"{first}"' if self.of_record and first in RESERVED else _written(first)
+        text = f'"{first}"' if self.of_record and first in (*RESERVED, "$") else _written(first)
         return prefix + text + "".join(f"[{s}]" if isinstance(s, int) else f".{_written(s)}" for s in others)
 
 
@@ -70,6 +72,8 @@ def parse_path(text: str) -> Path:
     """ValueError shows where the text is no path."""
     if text in OF_OBJECT:
         return Path("object", (text.removeprefix("@"),))
+    if ROOT.match(text):
+        return _from_root(text)
     prefix = next((prefix for prefix in PREFIXES if text.startswith(prefix)), "")
     origin = PREFIXES.get(prefix, "record")
     first, at = _key(text, len(prefix))
@@ -84,6 +88,14 @@ def parse_path(text: str) -> Path:
             text, 0, f"{first} is the object's, whole or not at all; the record's own key is written \"{first}\""
         )
     return Path(origin, tuple(steps))
+
+
+def _from_root(text: str) -> Path:
+    """A path of JSONPath: only its beginning is understood."""
+    inside = text.removeprefix("$.")
+    if inside == text or not inside or inside.startswith((".", "@")):
+        raise _mistake(text, 0, 'a path begins with a key, such as player.level; a key $ is written "$"')
+    return parse_path(inside)
 
 
 def _key(text: str, at: int) -> tuple[str | int, int]:

@@ -7,6 +7,9 @@ from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
+from pydantic.annotated_handlers import GetJsonSchemaHandler
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
 
 from forebay.declaration.column import Declared, RecordPath
 from forebay.declaration.path import parse_path
@@ -42,6 +45,10 @@ class Personal(Declared):
         if path.has_position:
             raise ValueError(f"{value}: a personal field is treated in all elements, so leave the position out")
         return value
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        return {"anyOf": [{"type": "string"}, handler(core)]}
 
     @property
     def field(self) -> PersonalField:

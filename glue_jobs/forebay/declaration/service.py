@@ -7,7 +7,6 @@ of every file is reported at once, with file, key and a suggestion (`InvalidConf
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import re
 import tomllib
@@ -19,21 +18,23 @@ from typing import Any, Literal, TypeVar, get_args
 from pydantic import BaseModel, Field, ValidationError, field_validator
 
 from forebay.declaration.agreement import disagreements
-from forebay.declaration.column import Column, Declared
-from forebay.declaration.condition import Condition
+from forebay.declaration.column import Declared
 from forebay.declaration.feed import EVERYTHING, Envelope, Feed
 from forebay.declaration.files import texts_at
 from forebay.declaration.form import Explosion, Form, Forms, Keys
-from forebay.declaration.merge import Merge
+from forebay.declaration.hints import hint_for, names_of, value_meant
+from forebay.declaration.mended import mentions, without_mistakes
+from forebay.declaration.order import in_order
 from forebay.declaration.path import parse_path
 from forebay.declaration.place import deciding
-from forebay.declaration.privacy import Personal, Privacy
+from forebay.declaration.places import Section, Text, sections_of
+from forebay.declaration.privacy import Privacy
 from forebay.declaration.rollup import Rollup
 from forebay.declaration.schedule import Schedule
-from forebay.declaration.table import Compaction, Table
+from forebay.declaration.table import Table
 from forebay.errors import InvalidConfiguration, Problem
 from forebay.lake.paused import ALL
-from forebay.refusal import problems_of
+from forebay.refusal import Location, refusals_of
 
 __all__ = [
     "FILLED",
@@ -47,6 +48,12 @@ __all__ = [
 
 
 Part = TypeVar("Part", bound=BaseModel)
+
+FREE = ("where", "expectations", "partition_values", "properties")
+"""Settings of a table whose keys a person chooses, so that any key is one of theirs."""
+
+MOST_ROUNDS = 5
+"""In which a declaration is checked again without what was wrong with it."""
 
 Overwritten = Literal["append", "ignore", "replace"]
 
@@ -230,14 +237,14 @@ def builtin_service() -> Service:
     return parse_service({"service.toml": text})
 
 
-def load_service(place: str, *, s3: Any = None) -> Service:
+def load_service(place: str, *, s3: Any = None, strict: bool = False) -> Service:
     """From a folder, an s3:// prefix, or one .toml file in either; the built-in example where `place` is empty."""
     if not place:
         return builtin_service()
     texts = texts_at(place, s3=s3)
     if "service.toml" not in texts:
         raise InvalidConfiguration.one(place, "has no service.toml", "`forebay tables init` writes one to begin with")
-    return parse_service(texts)
+    return parse_service(texts, strict=strict)
 
 
 def declaration_of(service: Service, table: str) -> Table:
@@ -250,8 +257,10 @@ def declaration_of(service: Service, table: str) -> Table:
     return found
 
 
-def parse_service(texts: Mapping[str, str]) -> Service:
-    """Declarations from their texts, by file name; all problems of all files at once."""
+def parse_service(texts: Mapping[str, str], *, strict: bool = False) -> Service:
+    """Declarations from their texts, by file name; all problems of all files at once. The tables are in the order in which a
+    record tries them. Only here: the tables of a pinned service keep the order that they were pinned in. With `strict`, for a
+    person who edits them, a table that never gets a record is a problem. A job runs with it: nothing is lost."""
     problems: list[Problem] = []
     parsed: dict[str, dict[str, Any]] = {}
     for name, text in sorted(texts.items()):
@@ -260,70 +269,126 @@ def parse_service(texts: Mapping[str, str]) -> Service:
         except tomllib.TOMLDecodeError as broken:
             problems.append(Problem(name, f"is not TOML: {broken}"))
     main = dict(parsed.get("service.toml", {}))
-    tables = _sections(main, "tables", problems)
-    tables += [(name, table) for name, table in parsed.items() if not name.startswith(("service.toml", "rollups/"))]
-    rollups = _sections(main, "rollups", problems)
-    rollups += [(name, rollup) for name, rollup in parsed.items() if name.startswith("rollups/")]
-    good, refusals = _valid(Table, tables)
-    problems += refusals
-    good_rollups, refusals = _valid(Rollup, rollups)
-    problems += refusals
+    found = {kind: _sections(main, kind, parsed, texts, problems) for kind in ("tables", "rollups")}
+    tables = _valid(Table, found["tables"], problems)
+    rollups = _valid(Rollup, found["rollups"], problems)
+    if "service.toml" not in parsed:  # nothing is known of what the tables must agree with
+        raise InvalidConfiguration(problems)
     problems += [
         Problem(f"service.toml: {name}", "is filled by forebay", hint) for name, hint in FILLED.items() if name in main
     ]
     version = hashlib.sha256("\0".join(f"{n}\0{t}" for n, t in sorted(texts.items())).encode()).hexdigest()[:12]
-    wrong: set[str] = set()
-    try:
-        service = Service.model_validate(
-            {**main, "tables": good, "rollups": good_rollups, "version": version, "paused": (), "erased": ""}
-        )
-    except ValidationError as refused:
-        problems += _explained(refused, "service.toml", main, Service)
-        # The sections that hold are still compared with the tables.
-        wrong = {str(problem["loc"][0]) for problem in refused.errors()}
-        left = {name: value for name, value in main.items() if name not in wrong}
-        service = Service.model_validate({"name": "unnamed", **left, "tables": good})
-    if "service.toml" in parsed and not tables:
+    parts = {"tables": in_order([table for _, table in tables]), "rollups": [rollup for _, rollup in rollups]}
+    service, wrong = _service_of(main, {**parts, "version": version, "paused": (), "erased": ""}, texts, problems)
+    if not found["tables"]:
         problems.append(Problem("service.toml: tables", "no table is declared", "add a [[tables]] with a name"))
-    problems += disagreements(service, main, wrong, all_tables=len(good) == len(tables))
+    places = {id(part): section.at() for section, part in (*tables, *rollups)}
+    all_tables = len(tables) == len(found["tables"])
+    problems += disagreements(
+        service, main, wrong, all_tables=all_tables, at=lambda part: places[id(part)], strict=strict
+    )
     if problems:
         raise InvalidConfiguration(problems)
     return service
 
 
-def _sections(main: dict[str, Any], name: str, problems: list[Problem]) -> list[tuple[str, Any]]:
-    given = main.pop(name, [])
-    if isinstance(given, list):
-        return [(f"service.toml: {name}.{i}", one) for i, one in enumerate(given)]
-    problems.append(
-        Problem(f"service.toml: {name}", "must be a list", f"write [[{name}]] before each, in two brackets")
-    )
-    return []
+def _sections(
+    main: dict[str, Any],
+    name: str,
+    parsed: Mapping[str, dict[str, Any]],
+    texts: Mapping[str, str],
+    problems: list[Problem],
+) -> list[Section]:
+    """All tables, or all rollups: those of service.toml, then those of files of their own."""
+    given, text = main.pop(name, []), Text("service.toml", texts.get("service.toml", ""))
+    if not isinstance(given, list):
+        hint = f"write [[{name}]] before each, in two brackets"
+        problems.append(Problem(f"service.toml: {name}", "must be a list", hint))
+        given = []
+    own = [file for file in parsed if file != "service.toml" and file.startswith("rollups/") == (name == "rollups")]
+    return [
+        *sections_of(text, name, given),
+        *(
+            Section(text := Text(file, texts[file]), name.removesuffix("s"), 0, parsed[file], text.all_lines)
+            for file in own
+        ),
+    ]
 
 
-def _valid(model: type[Part], given: Iterable[tuple[str, Any]]) -> tuple[list[Part], list[Problem]]:
-    good: list[Part] = []
-    problems: list[Problem] = []
-    for where, section in given:
+def _valid(model: type[Part], sections: Iterable[Section], problems: list[Problem]) -> list[tuple[Section, Part]]:
+    good: list[tuple[Section, Part]] = []
+    for section in sections:
+        given, swallowed = _taken_out(section, model)
+        problems += swallowed
         try:
-            good.append(model.model_validate(section))
+            part = model.model_validate(given)
         except ValidationError as refused:
-            problems += _explained(refused, where, section, model)
-    return good, problems
+            problems += _explained(refused, replace(section, given=given), model)
+        else:
+            good.append((section, part))
+    return good
 
 
-def _explained(refused: ValidationError, where: str, given: Any, model: type[BaseModel]) -> Iterable[Problem]:
-    for problem in problems_of(refused, lambda path: f"{where}: {path}" if path else where):
-        key = problem.where.rsplit(": ", 1)[-1].rsplit(".", 1)[-1]
-        near = difflib.get_close_matches(key, _all_keys(model), 1)
-        if problem.what == "is unknown" and near:
-            problem = Problem(problem.where, problem.what, f"did you mean {near[0]}?")
-        yield problem
+def _taken_out(section: Section, model: type[BaseModel]) -> tuple[Any, list[Problem]]:
+    """A header such as [tables.where] ends where the next one begins, so it swallows the settings that follow it."""
+    given, problems = section.given, []
+    for name in FREE if isinstance(given, dict) else ():
+        inner = given.get(name)
+        if not isinstance(inner, dict) or not section.is_opened(name):
+            continue
+        for key in [key for key in inner if key in model.model_fields and key not in given]:
+            header = f"[{section.prefix}{name}]"
+            what = f"is a setting of the table, and {header} before it makes it a part of `{name}`"
+            hint = f"move it above {header}, or write {name} = {{ ... }} in one line"
+            more = f"; for a field of this name write '\"{key}\"' = ..." if name == "where" else ""
+            problems.append(Problem(section.at((name, key)), what, hint + more))
+            inner = {k: v for k, v in inner.items() if k != key}
+            given = {**given, name: inner, key: given[name][key]}
+    return given, problems
 
 
-def _all_keys(model: type[BaseModel]) -> set[str]:
-    return {
-        key
-        for m in (model, Envelope, Feed, Column, Compaction, Condition, Merge, Personal, Privacy, Schedule)
-        for key in m.model_fields
-    }
+def _service_of(
+    main: dict[str, Any], filled: dict[str, Any], texts: Mapping[str, str], problems: list[Problem]
+) -> tuple[Service, set[str]]:
+    """The service, without those of its sections that are wrong, which are named."""
+    section = Section(text := Text("service.toml", texts["service.toml"]), "", 0, main, text.all_lines)
+    try:
+        return Service.model_validate({**main, **filled}), set()
+    except ValidationError as refused:
+        problems += _explained(refused, section, Service, filled)
+        wrong = {str(at[0]) for at, _ in refusals_of(refused) if at}
+        # The sections that hold are still compared with the tables.
+        left = {name: value for name, value in main.items() if name not in wrong}
+        return Service.model_validate({"name": "unnamed", **left, "tables": filled["tables"]}), wrong
+
+
+def _explained(
+    refused: ValidationError, section: Section, model: type[BaseModel], filled: Mapping[str, Any] | None = None
+) -> list[Problem]:
+    """Also what is wrong beside these mistakes: pydantic checks a whole only when each of its parts holds."""
+    found, given, damaged = dict.fromkeys(refusals_of(refused)), section.given, set()
+    for _ in range(MOST_ROUNDS):
+        wrong = {at: value_meant(model, names_of(at), _given(given, at)) for at, _ in refusals_of(refused) if at}
+        if not wrong or not isinstance(given, dict):
+            break
+        given, lost = without_mistakes(given, wrong)
+        damaged |= lost
+        try:
+            model.model_validate({"name": "unnamed", **given, **(filled or {})})
+            break
+        except ValidationError as again:
+            refused = again
+            found |= {one: None for one in refusals_of(again) if not mentions(one[1], damaged)}
+    return [
+        Problem(section.at(at, what), what, hint_for(model, at, what, _given(section.given, at), within=Service))
+        for at, what in found
+    ]
+
+
+def _given(section: Any, location: Location) -> Any:
+    for step in location:
+        try:
+            section = section[step]
+        except (KeyError, IndexError, TypeError):
+            return None
+    return section

@@ -28,7 +28,8 @@ from forebay.batch.reasons import PAUSED_TABLE, TABLE_FAILED
 from forebay.batch.retry import Retry
 from forebay.batch.retry_plan import Choice
 from forebay.content.limits import Limits
-from forebay.declaration.service import Service, load_service
+from forebay.declaration.in_force import keep_in_force, service_for
+from forebay.declaration.service import Service
 from forebay.errors import ForebayError, Halt
 from forebay.events import Emit
 from forebay.jobs.first_batch import remove_unfinished_entries
@@ -69,15 +70,21 @@ def _check(spark: SparkSession, lake: str, service: Service) -> None:
         must_lie_apart(service.privacy, lake)
 
 
+def _take_up(spark: SparkSession, lake: str, service: Service) -> None:
+    _check(spark, lake, service)
+    keep_in_force(lake, service)
+
+
 def ingest(settings: IngestSettings, *, emit: Emit, stop: threading.Event) -> None:
     """Runs until `stop` is set or the queue is drained. A batch that has begun is finished first."""
-    service = load_service(settings.service)
+    service = service_for(settings.service, settings.lake)
     check_queue(settings.queue_url)
     check_lake(settings.lake)
     spark = session_for(settings.lake, "forebay-ingest", emit=emit)
     _check(spark, settings.lake, service)
 
     with alone(service, settings) as still_ours, stopping_on_signals(stop):
+        keep_in_force(settings.lake, service)
         batch = batch_of(spark, service, settings, still_ours, emit)
         try:
             batch.finish_earlier(known_generation(open_objects(settings.checkpoint_folder)))
@@ -133,7 +140,7 @@ def batch_of(
             service,
             settings.service,
             emit=emit,
-            check=partial(_check, spark, settings.lake),
+            check=partial(_take_up, spark, settings.lake),
             paused=partial(paused_tables, settings.lake),
         ),
     )

@@ -26,6 +26,7 @@ __all__ = [
     "QUALITY",
     "QUARANTINE",
     "ROLLBACK_PLAN",
+    "SERVICES",
     "TOMBSTONES",
     "backfill_of",
     "erased_of",
@@ -55,6 +56,9 @@ QUALITY = f"{HOME}/quality"
 IDS = f"{HOME}/ids"
 OWN_TABLES = (LEDGER, QUARANTINE, PARKED, QUALITY, IDS)
 """The tables that forebay keeps for itself, by their place in the lake."""
+
+SERVICES = f"{HOME}/services"
+"""The declarations in force, by service."""
 
 CHECKPOINT = f"{HOME}/checkpoints/ingest"
 ERASED = f"{HOME}/erased"

@@ -19,9 +19,10 @@ from botocore.exceptions import BotoCoreError, ClientError
 from forebay.aws.client import client
 from forebay.aws.preflight import check_lake
 from forebay.batch.check_sql import check_expressions
+from forebay.declaration.in_force import service_for
 from forebay.declaration.merge import Merge
 from forebay.declaration.rollup import Rollup
-from forebay.declaration.service import Service, load_service
+from forebay.declaration.service import Service
 from forebay.errors import ForebayError, InvalidConfiguration
 from forebay.events import Emit, Event
 from forebay.lake.layout import TOMBSTONES, lease_of, table_path, tombstones_of
@@ -79,7 +80,7 @@ Derivation = Pair | Rollup
 
 def merge(settings: MergeSettings, *, emit: Emit, stop: threading.Event | None = None) -> RunResult[TableMerge]:
     """One run. Set `stop`, and it ends after the steps that are under way."""
-    service = load_service(settings.service)
+    service = service_for(settings.service, settings.lake)
     check_lake(settings.lake)
     spark = session_for(settings.lake, "forebay-merge", emit=emit)
     check_expressions(spark, service)

@@ -14,10 +14,14 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from pydantic import BaseModel
+
 from forebay.declaration.column import widens
 from forebay.declaration.common_name import common_name
 from forebay.declaration.feed import Feed
 from forebay.declaration.files import files_in, is_declaration
+from forebay.declaration.order import family_before
+from forebay.declaration.rollup import Rollup
 from forebay.declaration.service import FILLED, Service, parse_service
 from forebay.declaration.table import Table
 from forebay.errors import InvalidConfiguration
@@ -33,9 +37,17 @@ __all__ = [
     "shares_names",
     "texts_in_folder",
     "texts_in_place",
+    "tried_before",
     "who_reads",
     "with_table",
+    "write_schemas",
 ]
+
+MODELS: dict[str, type[BaseModel]] = {"service": Service, "table": Table, "rollup": Rollup}
+"""Of the files that declare something."""
+
+SCHEMAS = ".schema"
+"""The folder of their JSON Schemas, from that of service.toml."""
 
 WHO_READS_WIDENED = (
     "once a type was widened, Spark with Delta Lake 4.0 or newer reads it (Glue 6.0), and Databricks Runtime 15.4 or newer",
@@ -80,16 +92,20 @@ def who_reads(table: Table) -> list[str]:
 
 
 def gets_few(service: Service) -> list[str]:
-    """Of tables whose records others take before: a declaration fits where its `where` is a part of theirs."""
-    said = []
-    for at, table in enumerate(service.tables):
-        for earlier in service.tables[:at]:
-            alike = earlier.explode == table.explode
-            if alike and earlier.where.items() <= table.where.items() and earlier.where_sql in (None, table.where_sql):
-                those = f"those that have {' and '.join(earlier.fields)}" if earlier.fields else "all of them"
-                said.append(f"table {table.name}: {earlier.name} is tried before and takes of its records {those}")
-                break
-    return said
+    """The tables whose records a family of tables takes first, where a record has its fields."""
+    return [
+        f"table {table.name}: {family.name} is tried before and takes of its records those that have "
+        f"{' and '.join(family.fields)}"
+        for at, table in enumerate(service.tables)
+        if (family := family_before(service.tables, at)) is not None
+    ]
+
+
+def tried_before(service: Service, name: str) -> list[str]:
+    """Where a table is in the order, for somebody who has just added it."""
+    names = [table.name for table in service.tables]
+    later = names[names.index(name) + 1 :]
+    return [f"table {name}: is tried before {' and '.join(later)}"] if later else []
 
 
 def shares_names(service: Service) -> Iterator[str]:
@@ -129,7 +145,7 @@ def _lying(feed: Feed) -> str:
 
 def push(texts: Mapping[str, str], place: Objects) -> None:
     """Files that are there and not in `texts` are deleted."""
-    parse_service(texts)
+    parse_service(texts, strict=True)
     gone = texts_in_place(place).keys() - texts.keys()
     for name in sorted(texts, key=lambda name: name == "service.toml"):
         place.write(name, texts[name].encode())
@@ -142,8 +158,19 @@ def begin(folder: Path, text: str | None = None) -> Path:
     if file.exists():
         raise InvalidConfiguration.one(str(file), "is there already")
     folder.mkdir(parents=True, exist_ok=True)
-    file.write_text(text or (resources.files("forebay.declaration") / "example" / "service.toml").read_text())
+    text = text or (resources.files("forebay.declaration") / "example" / "service.toml").read_text()
+    file.write_text(f"#:schema ./{SCHEMAS}/service.json\n{text}")
+    write_schemas(folder)
     return file
+
+
+def write_schemas(folder: Path) -> list[Path]:
+    """JSON Schemas beside the declarations: an editor completes and checks a file whose first line names one."""
+    place = folder / SCHEMAS
+    place.mkdir(exist_ok=True)
+    for kind in MODELS:
+        (place / f"{kind}.json").write_text(json.dumps(editor_schema(kind), indent=2) + "\n")
+    return [place / f"{kind}.json" for kind in MODELS]
 
 
 def with_table(folder: Path, name: str, where: Mapping[str, str]) -> Path:
@@ -152,19 +179,22 @@ def with_table(folder: Path, name: str, where: Mapping[str, str]) -> Path:
     if file.exists():
         raise InvalidConfiguration.one(str(file), "is there already")
     wanted = ", ".join(f"{json.dumps(key)} = {json.dumps(value)}" for key, value in where.items())
-    text = f"name = {json.dumps(name)}\n" + (f"where = {{ {wanted} }}\n" if where else "")
-    parse_service({**texts_in_folder(folder), f"tables/{file.name}": text})
+    text = f"#:schema ../{SCHEMAS}/table.json\nname = {json.dumps(name)}\n"
+    text += f"where = {{ {wanted} }}\n" if where else ""
+    parse_service({**texts_in_folder(folder), f"tables/{file.name}": text}, strict=True)
     file.parent.mkdir(exist_ok=True)
     file.write_text(text)
+    write_schemas(folder)
     return file
 
 
-def editor_schema() -> dict[str, Any]:
-    """For service.toml; its definition of `Table` is that of a file in tables/."""
-    schema = Service.model_json_schema()
-    for name in FILLED:
-        schema["properties"].pop(name)
-    schema["required"] = [name for name in schema["required"] if name != "tables"]
+def editor_schema(kind: str = "service") -> dict[str, Any]:
+    """Of service.toml, of a table's own file, or of a rollup's."""
+    schema = MODELS[kind].model_json_schema()
+    if kind == "service":
+        for name in FILLED:
+            schema["properties"].pop(name)
+        schema["required"] = [name for name in schema["required"] if name != "tables"]
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
 
 

@@ -14,7 +14,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from forebay.aws.preflight import check_lake
-from forebay.declaration.service import Service, load_service
+from forebay.declaration.in_force import service_for
+from forebay.declaration.service import Service
 from forebay.errors import ForebayError
 from forebay.events import Emit
 from forebay.lake.lease import Lease
@@ -62,7 +63,7 @@ class CompactionResult(RunResult[TableCompaction]):
 def compact(settings: CompactSettings, *, emit: Emit, stop: threading.Event | None = None) -> CompactionResult:
     """Plans and carries out. Set `stop`, and it ends after the commits that are under way."""
     began = time.monotonic()
-    service = load_service(settings.service)
+    service = service_for(settings.service, settings.lake)
     check_lake(settings.lake)
     s3 = s3_client_for(settings.lake)
     memory = Memory(settings.lake, _policy(settings, service), s3=s3)

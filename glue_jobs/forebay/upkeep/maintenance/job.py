@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 from botocore.exceptions import BotoCoreError, ClientError
 
 from forebay.aws.preflight import check_lake
-from forebay.declaration.service import Service, load_service
+from forebay.declaration.in_force import service_for
+from forebay.declaration.service import Service
 from forebay.errors import ForebayError
 from forebay.events import Emit
 from forebay.lake.health import HealthMeasured, HealthRecords, seen_in
@@ -78,7 +79,7 @@ class MaintenanceResult(RunResult[TableMaintenance]):
 def maintain(settings: MaintainSettings, *, emit: Emit, stop: threading.Event | None = None) -> MaintenanceResult:
     """Run again, it finds what is left to do."""
     began = time.monotonic()
-    service = load_service(settings.service)
+    service = service_for(settings.service, settings.lake)
     check_lake(settings.lake)
     s3 = s3_client_for(settings.lake)
     tables = tables_of(settings.lake, s3=s3)

@@ -17,7 +17,7 @@ from typing import Any
 from forebay.aws.announce import announce
 from forebay.aws.client import client
 from forebay.aws.preflight import check_lake, check_queue
-from forebay.declaration.service import load_service
+from forebay.declaration.in_force import service_for
 from forebay.events import Emit
 from forebay.lake.layout import LEDGER, table_path
 from forebay.lake.objects import open_objects, s3_client
@@ -48,7 +48,7 @@ class Reconciled:
 
 
 def reconcile(settings: ReconcileSettings, *, emit: Emit, now: datetime | None = None) -> Reconciled:
-    began, service = time.monotonic(), load_service(settings.service)
+    began, service = time.monotonic(), service_for(settings.service, settings.lake)
     now = now or datetime.now(UTC)
     check_lake(settings.lake)
     check_queue(settings.queue_url)
@@ -75,7 +75,7 @@ def reconcile(settings: ReconcileSettings, *, emit: Emit, now: datetime | None =
 def find_missed(settings: ReconcileSettings, *, s3: Any, now: datetime) -> Reconciled:
     """Announces nothing. Only what the ledger does not know is held until the bucket was listed. Then the ledger is asked once
     more: what was loaded meanwhile is known."""
-    service = load_service(settings.service)
+    service = service_for(settings.service, settings.lake)
     names = (service.name, *service.shares_files_with)
     since, until = now - timedelta(hours=settings.look_back_hours), now - timedelta(hours=settings.settle_hours)
     ledger = open_objects(table_path(settings.lake, LEDGER))

@@ -1,0 +1,130 @@
+"""What a person meant: the right name for a misspelt setting, the place where a setting belongs, the usual word for a value.
+
+In: the location of a mistake in a declaration, and the model that it broke. Out: a suggestion, or nothing.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any, Literal, get_args, get_origin
+
+from pydantic import BaseModel
+
+from forebay.refusal import Location
+
+__all__ = ["hint_for", "names_of", "value_meant"]
+
+Names = tuple[str, ...]
+
+MEANT = {
+    "hashed": "token",
+    "hash": "token",
+    "pseudonymised": "token",
+    "pseudonymized": "token",
+    "tokenized": "token",
+    "encrypted": "token",
+    "removed": "dropped",
+    "deleted": "dropped",
+    "redacted": "masked",
+    "hidden": "masked",
+    "jsonl": "json",
+    "ndjson": "json",
+    "jsonlines": "json",
+    "json-lines": "json",
+    "text": "lines",
+    "txt": "lines",
+    "upsert": "merge",
+    "latest": "replace",
+    "overwrite": "replace",
+}
+"""What people call a value that has another name here."""
+
+
+def hint_for(model: type[BaseModel], location: Location, what: str, given: Any, *, within: type[BaseModel]) -> str:
+    """`within` is the whole declaration, `model` the section of it that the location begins in."""
+    names = names_of(location)
+    if what == "is unknown":
+        return _for_key(model, names, within)
+    meant = value_meant(model, names, given)
+    return f"did you mean {meant}?" if meant and what.startswith("must be") else ""
+
+
+def value_meant(model: type[BaseModel], names: Names, given: Any) -> str | None:
+    """The allowed value that this one seems to stand for."""
+    choices = _choices(model, names)
+    if not isinstance(given, str) or not choices:
+        return None
+    if MEANT.get(given.lower()) in choices:
+        return MEANT[given.lower()]
+    return next(iter(difflib.get_close_matches(given.lower(), choices, 1)), None)
+
+
+def _for_key(model: type[BaseModel], names: Names, within: type[BaseModel]) -> str:
+    *around, key = names
+    exact = [path for path, known in _keys(model) if known == key]
+    if () in exact:
+        return "belongs outside this section, before its header"
+    if exact:
+        return "belongs " + " or ".join(dict.fromkeys(map(_inside, exact)))
+    outside = [path for path, known in _keys(within) if known == key and path[:1] != ("tables",)]
+    if within is not model and outside:
+        return "belongs in service.toml" + (f", inside `{outside[0][0]}`" if outside[0] else ", above all [[tables]]")
+    here = [known for path, known in _keys(model) if path == tuple(around)]
+    if near := difflib.get_close_matches(key, here, 1):
+        return f"did you mean {near[0]}?"
+    elsewhere = {known: path for path, known in _keys(model)}
+    near = difflib.get_close_matches(key, elsewhere, 1)
+    if not near:
+        return ""
+    place = elsewhere[near[0]]
+    return f"did you mean {near[0]}, {_inside(place) if place else 'outside this section'}?"
+
+
+def _inside(path: Names) -> str:
+    if path[0] == "tables":
+        return "inside one of the [[tables]]" + (f", in `{path[1]} = {{ ... }}`" if len(path) > 1 else "")
+    if path[0] in ("columns", "personal"):
+        return f"inside one of the `{path[0]} = [{{ ... }}]`"
+    return f"inside `{'.'.join(path)} = {{ ... }}`"
+
+
+def names_of(location: Location) -> Names:
+    """Of settings, without positions in lists."""
+    return tuple(str(step) for step in location if isinstance(step, str))
+
+
+@lru_cache(maxsize=100)
+def _keys(model: type[BaseModel], above: Names = ()) -> list[tuple[Names, str]]:
+    """Every setting in a declaration, and the names of the sections around it."""
+    found: list[tuple[Names, str]] = []
+    for name, field in model.model_fields.items():
+        found.append((above, field.alias or name))
+        for inner in _models(field.annotation):
+            found += _keys(inner, (*above, name))
+    return found
+
+
+def _models(annotation: Any) -> Iterator[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for part in get_args(annotation):
+        yield from _models(part)
+
+
+def _choices(model: type[BaseModel], names: Names) -> list[str]:
+    annotation: Any = model
+    for name in names:
+        inner = next((m for m in _models(annotation) if name in m.model_fields), None)
+        if inner is not None:
+            annotation = inner.model_fields[name].annotation
+    return [choice for choice in _literals(annotation) if isinstance(choice, str)]
+
+
+def _literals(annotation: Any) -> Iterator[Any]:
+    if get_origin(annotation) is Literal:
+        yield from get_args(annotation)
+    else:
+        for part in get_args(annotation):
+            yield from _literals(part)

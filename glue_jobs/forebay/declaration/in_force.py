@@ -1,0 +1,44 @@
+"""The declarations that a lake's ingest job works by, kept in the lake for every command that is given none.
+
+In: a lake, and a service. Out: one small object for each service, which the job writes when it takes declarations up; and the
+service again. A lake with several services, or with one that no job has kept yet, is `InvalidConfiguration`: the built-in
+example is never taken for somebody's own declarations.
+"""
+
+from __future__ import annotations
+
+import json
+
+from forebay.declaration.pinned import pinned, unpinned
+from forebay.declaration.service import Service, builtin_service, load_service
+from forebay.errors import InvalidConfiguration
+from forebay.lake.layout import SERVICES, writers_of
+from forebay.lake.objects import open_objects
+
+__all__ = ["keep_in_force", "service_for"]
+
+
+def keep_in_force(lake: str, service: Service) -> None:
+    """Repeated, it changes nothing."""
+    plain = pinned(service.with_paused(()).with_erased(""))
+    open_objects(lake).write(f"{SERVICES}/{service.name}.json", json.dumps(plain).encode())
+
+
+def service_for(place: str, lake: str) -> Service:
+    """The declarations at this place; without one, those that the lake's job works by."""
+    if place:
+        return load_service(place)
+    objects, example = open_objects(lake), builtin_service()
+    kept = [name.removesuffix(".json") for name in objects.names(SERVICES)]
+    known = sorted({*kept, *open_objects(writers_of(lake)).folders()})
+    if len(known) > 1 or (known and known != kept and known != [example.name]):
+        what = f"is missing: this lake has files of {_said(known)}"
+        raise InvalidConfiguration.one("--service", what, "name the folder with the declarations of that service")
+    if not kept:
+        return example
+    text = objects.read(f"{SERVICES}/{kept[0]}.json") or b"{}"
+    return unpinned(json.loads(text), f"the service {kept[0]}")
+
+
+def _said(services: list[str]) -> str:
+    return f"the service {services[0]}" if len(services) == 1 else f"the services {', '.join(services)}"

@@ -1,0 +1,158 @@
+"""What a person who writes declarations gets wrong: each mistake is named with its line, its name and the right way."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from forebay.declaration.service import load_service, parse_service
+from forebay.errors import InvalidConfiguration
+
+
+def said(text: str, **tables: str) -> list[str]:
+    texts = {"service.toml": text, **{f"tables/{name}.toml": one for name, one in tables.items()}}
+    with pytest.raises(InvalidConfiguration) as refused:
+        parse_service(texts)
+    return [str(problem) for problem in refused.value.problems]
+
+
+def table(text: str) -> str:
+    return f'name = "s"\n[[tables]]\nname = "sales"\n{text}\n'
+
+
+COLUMN = 'columns = [{ name = "day", type = "date" }]\n'
+
+
+@pytest.mark.parametrize("key", ["partitions", "cluster_by"])
+def test_a_setting_behind_a_header_is_not_taken_for_a_condition(key: str) -> None:
+    (one,) = said(table(f'{COLUMN}[tables.where]\nevent = "sale"\n{key} = ["day"]'))
+    assert one == (
+        f"service.toml:7: table sales: where.{key}: is a setting of the table, and [tables.where] before it makes it a part "
+        f"of `where` (move it above [tables.where], or write where = {{ ... }} in one line; for a field of this name write "
+        f"'\"{key}\"' = ...)"
+    )
+
+
+def test_the_same_in_a_file_of_its_own_and_behind_expectations() -> None:
+    (one,) = said('name = "s"', a=f'name = "a"\n{COLUMN}[expectations]\ncheap = "n < 1"\nkeep_record = "true"\n')[:1]
+    assert one.startswith("tables/a.toml:5: table a: expectations.keep_record: is a setting of the table")
+    assert "[expectations] before it" in one
+
+
+@pytest.mark.parametrize("where", ['where = { mode = "fast" }', '[tables.where]\n\'"mode"\' = "fast"'])
+def test_a_field_may_have_the_name_of_a_setting(where: str) -> None:
+    (only,) = parse_service({"service.toml": table(where)}).tables
+    assert list(only.where) == ["mode"]
+
+
+@pytest.mark.parametrize(
+    ("key", "where"),
+    [
+        ('order_by = ["day"]', "belongs inside `compaction = { ... }`"),
+        ('group = "night"', "belongs inside `compaction = { ... }`"),
+        ("snapshot = true", "belongs inside `merge = { ... }`"),
+        ('keys = ["day"]', "belongs inside `undeclared = { ... }` or inside `merge = { ... }`"),
+        ("change_feed = true", "belongs inside `merge = { ... }`"),
+        ('format = "csv"', "belongs in service.toml, inside `envelope`"),
+        ("new_tables_per_day = 3", "belongs in service.toml, above all [[tables]]"),
+        ("oldest_days = 3", "belongs inside `event_time = { ... }`"),
+        ("oder_by = []", "did you mean order_by, inside `compaction = { ... }`?"),
+        ("partition = []", "did you mean partitions?"),
+    ],
+)
+def test_a_hint_says_where_a_key_belongs(key: str, where: str) -> None:
+    (one,) = said(table(key))
+    assert one == f"service.toml:4: table sales: {key.split()[0]}: is unknown ({where})"
+
+
+def test_a_setting_of_the_table_inside_a_section_is_sent_out_of_it() -> None:
+    (one,) = said(table(f'{COLUMN}[tables.compaction]\npartitions = ["day"]'))
+    assert one == (
+        "service.toml:6: table sales: compaction.partitions: is unknown (belongs outside this section, before its header)"
+    )
+
+
+def test_a_wrong_column_hides_nothing_of_its_table() -> None:
+    wrong = 'columns = [\n  { name = "at", type = "timestmp" },\n  { name = "m", type = "map" },\n]\n'
+    found = said(table(wrong + 'event_time = { column = "at" }\npartitions = ["m", "nope"]'))
+    assert [one.partition(" (")[0][:70] for one in found] == [
+        "service.toml:5: table sales: column at: type: must be one of string, l",
+        "service.toml:9: table sales: partitions: m is map, which names no fold",
+        "service.toml:9: table sales: partitions: nope is no declared column",
+    ]
+
+
+def test_a_misspelt_treatment_does_not_hide_the_secret_that_it_needs() -> None:
+    personal = '[privacy]\npersonal = [{ path = "ip", become = "hashed" }]\n'
+    first, second = said(f'name = "s"\n{personal}[[tables]]\nname = "a"\n')
+    assert first.startswith("service.toml:3: privacy.personal.0.become: must be 'dropped', ")
+    assert first.endswith("; got 'hashed' (did you mean token?)")
+    assert second.startswith("service.toml:2: privacy: has a token, so it needs a secret")
+
+
+def test_of_a_file_that_is_not_toml_nothing_else_is_said() -> None:
+    (one,) = said("name = ", a='name = "a"')
+    assert one.startswith("service.toml: is not TOML: ")
+
+
+def test_a_table_that_is_declared_twice_is_named_with_both_places() -> None:
+    (one,) = said('name = "s"\n[[tables]]\nname = "a"\nwhere = { x = 1 }', b='name = "a"\nwhere = { x = 1 }')
+    assert one == (
+        "tables/b.toml:1: table a: is declared twice with the same `where`, also at service.toml:2: table a (remove one)"
+    )
+
+
+@pytest.mark.parametrize(
+    "name", ["tables/a.yaml", "tables/a.yml", "tables/a.json", "tables/more/a.toml", "service.yaml"]
+)
+def test_a_file_that_would_be_passed_over_is_an_error(tmp_path: Path, name: str) -> None:
+    (tmp_path / "service.toml").write_text('name = "s"\n[[tables]]\nname = "a"\n')
+    (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / name).write_text("")
+    with pytest.raises(InvalidConfiguration, match=rf"{name}: is not read \(declarations are service\.toml, "):
+        load_service(str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("typed", "kind"),
+    [
+        ("bigint", "long"),
+        ("integer", "int"),
+        ("varchar", "string"),
+        ("text", "string"),
+        ("datetime", "timestamp"),
+        ("bool", "boolean"),
+        ("BIGINT", "long"),
+        ("numeric(12,2)", "decimal(12,2)"),
+    ],
+)
+def test_the_type_names_that_people_type_are_understood(typed: str, kind: str) -> None:
+    (only,) = parse_service({"service.toml": table(f'columns = [{{ name = "x", type = "{typed}" }}]')}).tables
+    assert only.columns[0].type == kind
+
+
+@pytest.mark.parametrize(
+    ("typed", "says"),
+    [("object", "json, or map"), ("array", "json"), ("number", "double, or decimal(18,2)"), ("uuid", "string")],
+)
+def test_a_type_that_is_none_gets_one_suggested(typed: str, says: str) -> None:
+    (one,) = said(table(f'columns = [{{ name = "x", type = "{typed}" }}]'))
+    assert f"(did you mean {says}?)" in one
+
+
+def test_a_path_of_jsonpath_is_read_from_the_record() -> None:
+    paths = ['"$.player.level"', """'"$".x'""", '"$id"']
+    columns = ", ".join(f'{{ name = "c{at}", path = {path} }}' for at, path in enumerate(paths))
+    (only,) = parse_service({"service.toml": table(f"columns = [{columns}]")}).tables
+    assert [column.source for column in only.columns] == ["player.level", '"$".x', "$id"]
+
+
+@pytest.mark.parametrize("path", ["$", "$[0].a", "$['a']", "$..a", "items[*].sku"])
+def test_what_else_jsonpath_has_is_refused(path: str) -> None:
+    assert len(said(table(f'columns = [{{ name = "a", path = "{path}" }}]'))) == 1
+
+
+def test_jsonl_is_json_and_the_hint_says_so() -> None:
+    (one,) = said('name = "s"\nenvelope = { format = "jsonl" }\n[[tables]]\nname = "a"\n')
+    assert one.endswith("; got 'jsonl' (did you mean json?)")
