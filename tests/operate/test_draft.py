@@ -16,6 +16,7 @@ from forebay.landed_file import LandedFile
 from forebay.operate.draft import draft, draft_of
 from forebay.operate.samples import Sample, Samples, read_samples
 from forebay.operate.trial import try_out
+from tests.operate.command import given as given_to
 from tests.operate.command import ran
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -127,7 +128,7 @@ INSIDE: dict[str, Any] = {
 )
 def test_the_array_that_records_lie_in_is_found(tmp_path: Path, documents: list[Any], array: str | None) -> None:
     (tmp_path / "a.json").write_text("\n".join(map(json.dumps, documents)))
-    service = parse_service({"service.toml": (text := draft([str(tmp_path)], "s"))})
+    service = parse_service({"service.toml": (text := draft([str(tmp_path)], "s")[0])})
     assert service.envelope.records == ((array,) if array else ())
     assert ("[envelope]" in text) == bool(array)
     assert try_out(service, read_samples([str(tmp_path)], service)).is_clean
@@ -136,7 +137,7 @@ def test_the_array_that_records_lie_in_is_found(tmp_path: Path, documents: list[
 @pytest.mark.parametrize("example", sorted(path.parent.name for path in EXAMPLES.glob("*/samples")))
 def test_the_samples_of_public_shapes_fit_their_draft(example: str) -> None:
     places = [str(EXAMPLES / example / "samples")]
-    service = parse_service({"service.toml": draft(places, "s")})
+    service = parse_service({"service.toml": draft(places, "s")[0]})
     assert try_out(service, read_samples(places, service)).is_clean
     inside = {"cloudtrail": "Records", "cloudwatch-logs": "logEvents", "sdk-batches": "batch"}
     assert service.envelope.records == ((inside[example],) if example in inside else ())
@@ -144,7 +145,7 @@ def test_the_samples_of_public_shapes_fit_their_draft(example: str) -> None:
 
 def test_records_of_a_document_have_the_tables(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text(json.dumps(INSIDE))
-    service = parse_service({"service.toml": draft([str(tmp_path)], "s")})
+    service = parse_service({"service.toml": draft([str(tmp_path)], "s")[0]})
     trial = try_out(service, read_samples([str(tmp_path)], service))
     assert [(table.name, table.rows) for table in trial.tables] == [("get", 2), ("put", 2)]
 
@@ -154,3 +155,13 @@ def test_the_command_writes_a_draft_that_try_takes(tmp_path: Path) -> None:
     sample.write_text("\n".join(map(json.dumps, EVENTS)))
     assert "service.toml" in ran("tables", "init", str(tmp_path / "My shop"), "--from", str(sample))
     assert "table order_paid: 2 rows" in ran("try", str(sample), "--service", str(tmp_path / "My shop"))
+
+
+def test_what_a_draft_does_not_know_is_named(tmp_path: Path) -> None:
+    samples = tmp_path / "samples"
+    samples.mkdir()
+    (samples / "a.json").write_text('{"n": 1}\n[1\n')
+    (samples / "b.json.gz").write_bytes(b"\x1f\x8bnothing")
+    status, out, err = given_to(("tables", "init", str(tmp_path / "mine"), "--from", str(samples)), "")
+    assert (status, out) == (0, f"wrote {tmp_path / 'mine'}/service.toml\n")
+    assert [line.partition(": ")[2].partition(": ")[0] for line in err.splitlines()] == ["b.json.gz", "a.json:2"]

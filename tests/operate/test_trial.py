@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 
 from forebay.declaration.service import Service, parse_service
 from forebay.errors import InvalidConfiguration
-from forebay.operate.samples import read_samples
+from forebay.landed_file import LandedFile
+from forebay.operate.samples import Sample, Samples, read_samples
 from forebay.operate.trial import Trial, differences, try_out
 from tests.operate.command import failed, ran
 
@@ -180,9 +181,9 @@ def test_columns_have_their_types_and_what_does_not_fit_is_told(samples: Path) -
         ("price", "decimal(9,2)", 1, 1),
         ("sku", "string", 1, 0),
         ("day", "date", 2, 0),
-        ("items.[].sku", "string", None, 0),
-        ("kind", "string", None, 0),
-        ("more.x", "long", None, 0),
+        ("items.[].sku", "string", 1, 0),
+        ("kind", "string", 2, 0),
+        ("more.x", "long", 1, 0),
     ]
     assert sales.columns[0].example == "2026-11-22/a.json:2: free"
     assert (sales.rescued, sales.unchecked) == (1, ("where_sql: price > 0", "expectation cheap: price < 1000"))
@@ -193,7 +194,7 @@ def test_other_declarations_are_compared_record_by_record(samples: Path) -> None
     after = SERVICE.replace('kind = "sale"', 'kind = ["sale", "gift"]').replace("decimal(9,2)", "string")
     assert differences(tried(samples), tried(samples)) == []
     assert differences(tried(samples), tried(samples, after)) == [
-        "1 records: gift -> sales, such as 2026-11-22/a.json:3",
+        "1 record: gift -> sales, such as 2026-11-22/a.json:3",
         "table gift: gets no record any more",
         "table sales: column n long is new",
         "table sales: column price: decimal(9,2) -> string",
@@ -210,13 +211,30 @@ def test_the_command_shows_all_of_it(samples: Path, tmp_path: Path) -> None:
     (tmp_path / "service.toml").write_text(SERVICE)
     asked = ("try", str(samples), "--service", str(tmp_path))
     said = failed(1, *asked)
-    assert "not evaluated, as it needs Spark: expectation cheap: price < 1000" in said
-    assert "2026-11-22/a.json:5  bad-table-name" in said
+    assert "not judged here, but by the job: expectation cheap: price < 1000" in said
+    named = "table {kind}: kind is 'No Name', which does not match the pattern [a-z0-9][a-z0-9_]{0,62}"
+    assert f"2026-11-22/a.json:5  bad-table-name  {named}" in said
+    assert "1 record parked" not in said
+    assert "2 records parked, since no table takes them" in said
     told = json.loads(failed(1, *asked, "--json"))
     assert [table["name"] for table in told["tables"]] == ["sales", "gift"]
     assert "nothing changes for these samples" in failed(1, *asked, "--against", str(tmp_path))
     (tmp_path / "good.json").write_text('{"kind": "gift", "n": "\\u001b[31m"}')
-    assert "table gift: 1 rows" in ran("try", str(tmp_path / "good.json"), "--service", str(tmp_path))
+    assert "table gift: 1 row\n" in ran("try", str(tmp_path / "good.json"), "--service", str(tmp_path))
+
+
+def test_rules_that_depend_on_when_a_file_lands_are_named_as_not_judged() -> None:
+    text = """name = "s"
+    [[tables]]
+    name = "a"
+    columns = [{ name = "at", type = "timestamp" }, { name = "day" }]
+    event_time = { column = "at", oldest_days = 30, ahead_hours = 24 }
+    partitions = ["day"]
+    partition_values = { day = "2.*" }
+    """
+    record = Sample(LandedFile("", "a.json"), 1, '{"at": "1999-01-01T00:00:00Z", "day": "x"}')
+    (table,) = try_out(service_of(text), Samples((record,), ())).tables
+    assert table.unchecked == ("event_time.oldest_days: 30", "event_time.ahead_hours: 24", "partition_values.day: 2.*")
 
 
 def test_a_trial_imports_no_spark() -> None:
@@ -364,4 +382,4 @@ def test_records_that_dedupe_would_drop_are_told_and_make_no_rows(tmp_path: Path
     asked = ("try", str(tmp_path / "a.json"), "--service", str(tmp_path / "service.toml"))
     assert "2 records would be dropped as duplicates" in ran(*asked)
     before = try_out(service_of(REPEATED.replace('["id", "price", "at"]', '["id"]')), read_samples([str(tmp_path)]))
-    assert "1 records: sales -> dropped as a duplicate in sales" in "\n".join(differences(trial, before))
+    assert "1 record: sales -> dropped as a duplicate in sales" in "\n".join(differences(trial, before))

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
 __all__ = ["app"]
 
+MOST_SHOWN = 10
+"""Lines about samples that a draft does not know."""
+
 LOOKED_AT_AT_ONCE = 16
 """Logs of tables, which mostly wait for S3."""
 
@@ -100,7 +103,12 @@ def init(
     if samples:
         from forebay.operate.draft import draft, service_name
 
-        console.print(f"wrote {declared.begin(folder, draft(samples, service_name(folder.resolve().name)))}")
+        text, unknown = draft(samples, service_name(folder.resolve().name))
+        console.print(f"wrote {declared.begin(folder, text)}")
+        for one in unknown[:MOST_SHOWN]:
+            error_console.print(f"not in the draft: {one}")
+        if len(unknown) > MOST_SHOWN:
+            error_console.print(f"and {len(unknown) - MOST_SHOWN:,} more; `forebay try` lists them")
     else:
         console.print(f"wrote {declared.begin(folder)}")
 

@@ -49,32 +49,40 @@ def try_out(
 
 
 def _show(trial: Trial) -> None:
+    from forebay.operate.trial import counted
+
     files = columns("file", "outcome", ">records", ">refused", "why")
     for file in trial.files:
         why = f"{file['reason']}: {file['detail']}" if "reason" in file else ""
         files.add_row(_safe(file["file"]), file["outcome"], f"{file['records']:,}", f"{file['refused']:,}", _safe(why))
     console.print(files)
     for table in trial.tables:
-        console.print(f"\ntable {table.name}: {table.rows:,} rows", markup=False)
+        console.print(f"\ntable {table.name}: {counted(table.rows, 'row')}", markup=False)
         found = columns("column", "type", "read from", ">filled", ">do not fit", "such as")
         for c in table.columns:
             filled = "" if c.filled is None else f"{c.filled:,}"
             found.add_row(c.name, c.type, _safe(c.source or ""), filled, f"{c.misfits or ''}", _safe(c.example or ""))
         console.print(found)
         if table.rescued:
-            _show_lines([f"  {table.rescued:,} rows keep something in _rescued", *(f"    {e}" for e in table.examples)])
+            keep = "keeps" if table.rescued == 1 else "keep"
+            said = f"  {counted(table.rescued, 'row')} {keep} something in _rescued"
+            _show_lines([said, *(f"    {example}" for example in table.examples)])
         _show_some("would be dropped as duplicates", table.duplicates)
         if table.state is not None:
             _show_some(f"would win in the state {table.state.name}", table.state.winners)
-        _show_lines([f"  not evaluated, as it needs Spark: {sql}" for sql in table.unchecked])
-    _show_some("parked, as no table wants them", [f"{p['place']}  {p['record']}" for p in trial.parked])
+        _show_lines([f"  not judged here, but by the job: {rule}" for rule in table.unchecked])
+    _show_some("parked, since no table takes them", [f"{p['place']}  {p['record']}" for p in trial.parked])
     _show_some("refused", [f"{r['place']}  {r['reason']}  {r['detail'] or ''}  {r['record']}" for r in trial.refused])
 
 
 def _show_some(what: str, lines: Sequence[str]) -> None:
+    from forebay.operate.trial import counted
+
     if lines:
         more = [f"  and {len(lines) - SHOWN:,} more: --json lists all"] if len(lines) > SHOWN else []
-        _show_lines(["", f"{len(lines):,} records {what}", *(f"  {line[:200]}" for line in lines[:SHOWN]), *more])
+        _show_lines(
+            ["", f"{counted(len(lines), 'record')} {what}", *(f"  {line[:200]}" for line in lines[:SHOWN]), *more]
+        )
 
 
 def _show_lines(lines: Sequence[str]) -> None:

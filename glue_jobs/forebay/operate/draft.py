@@ -21,12 +21,12 @@ from forebay.declaration.path import Path
 from forebay.declaration.service import parse_service
 from forebay.declaration.twin import taken_key
 from forebay.errors import InvalidConfiguration
-from forebay.operate.samples import Samples, read_samples
+from forebay.operate.samples import Samples, name_of, read_samples
 from forebay.record.declared import fits
 from forebay.record.field import text_at
 from forebay.record.number import read_json
 
-__all__ = ["draft", "draft_of", "service_name"]
+__all__ = ["draft", "draft_of", "left_out", "service_name"]
 
 KINDS = ("event", "event_type", "eventtype", "event_name", "eventname", "type", "kind", "action", "detail_type", "name")
 """Names of fields that tell kinds of records apart, as columns are named; the first that fits is taken."""
@@ -65,9 +65,20 @@ UNITS = {10: "s", 13: "ms"}
 """Of a number that counts from 1970, by its digits in our time."""
 
 
-def draft(places: Sequence[str], name: str) -> str:
-    """The text of a service of this name for the samples at these places."""
+def draft(places: Sequence[str], name: str) -> tuple[str, list[str]]:
+    """The text of a service of this name for the samples at these places, and what of them it does not know."""
     samples = read_samples(places)
+    return _drafted(places, samples, name), left_out(samples)
+
+
+def left_out(samples: Samples) -> list[str]:
+    """Files that were not read, and records that were refused, with the reason of each."""
+    files = [f"{name_of(end.file)}: {end.reason}: {end.detail}" for end in samples.ends if not end.lands]
+    records = [f"{sample.place}: {sample.reason}: {sample.detail}" for sample in samples.records if sample.reason]
+    return files + records
+
+
+def _drafted(places: Sequence[str], samples: Samples, name: str) -> str:
     array = _array_of(_objects(samples))
     if array is None:
         return draft_of(samples, name)

@@ -27,7 +27,7 @@ from forebay.landed_file import LandedFile
 from forebay.ledger.ignored import why_ignored
 from forebay.record.route import Origin
 
-__all__ = ["Sample", "Samples", "read_samples"]
+__all__ = ["Sample", "Samples", "name_of", "read_samples"]
 
 MOST_FILES = 1000
 MOST_BYTES = 64 << 20

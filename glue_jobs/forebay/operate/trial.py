@@ -7,15 +7,19 @@ is Spark's alone, so a trial names the SQL that it did not evaluate.
 
 from __future__ import annotations
 
+import itertools
 import json
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from forebay.batch.columns import rules_of
+from forebay.batch.reasons import BAD_TABLE_NAME, REASONS
 from forebay.content.end import FileEnd
 from forebay.declaration.service import Service
 from forebay.declaration.table import Table
@@ -30,16 +34,17 @@ from forebay.record.declared import fits
 from forebay.record.growth import grown
 from forebay.record.kind import Struct, leaves
 from forebay.record.number import read_json
-from forebay.record.route import route_of, text_of
+from forebay.record.route import Route, route_of, text_of
 
-__all__ = ["Trial", "TrialColumn", "TrialTable", "differences", "try_out"]
+__all__ = ["Trial", "TrialColumn", "TrialTable", "counted", "differences", "try_out"]
 
 EXAMPLES = 3
 
 
 @dataclass(frozen=True)
 class TrialColumn:
-    """`source` is the path that a declared column is read from; `misfits` are values that do not fit its type."""
+    """`source` is the path that a declared column is read from. `filled` counts the rows that have a value, and is None where
+    only Spark knows. `misfits` are values that do not fit its type."""
 
     name: str
     type: str
@@ -51,8 +56,9 @@ class TrialColumn:
 
 @dataclass(frozen=True)
 class TrialTable:
-    """`rescued` rows keep something in `_rescued`; `duplicates` are places of records that `dedupe` drops, which make no rows;
-    `unchecked` is what only Spark evaluates; `state` is what a merge would make of the rows."""
+    """`rescued` rows keep something in `_rescued`. `duplicates` are places of records that `dedupe` drops, which make no rows.
+    `unchecked` are the rules that a trial does not judge: SQL, and what depends on when a file lands. `state` is what a merge
+    would make of the rows."""
 
     name: str
     rows: int
@@ -106,6 +112,7 @@ def try_out(service: Service, samples: Samples) -> Trial:
             elif reason is None:
                 parked.append({"place": sample.place, "record": sample.text})
         if reason is not None:
+            detail = detail or _why(service, reason, route_of(service, record, sample.origin), record, sample)
             refused.append({"place": sample.place, "reason": reason, "detail": detail, "record": sample.text})
             broken[sample.file] += sample.reason is None
         fates[_known_as(sample)] = f"refused, {reason}" if reason else table or fate
@@ -113,6 +120,11 @@ def try_out(service: Service, samples: Samples) -> Trial:
     files = [_told(end, broken[end.file]) for end in samples.ends]
     files += [_not_read(file, rule) for file, rule in samples.ignored]
     return Trial(tuple(files), tables, tuple(parked), tuple(refused), fates)
+
+
+def counted(count: int, noun: str) -> str:
+    """Such as `1 record` and `1,200 records`."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def differences(before: Trial, after: Trial) -> list[str]:
@@ -154,7 +166,10 @@ def _tried(
     rescued = dict(zip(conformed.rows.to_pylist(), conformed.rescued.to_pylist(), strict=True))
     declared = [_declared(service, table, column.name, rows) for column in table.columns if column.expression is None]
     odd = {at for _, places in declared for at in places} | {at for at, text in rescued.items() if text is not None}
-    found = [TrialColumn(".".join(path), str(kind)) for path, kind in leaves(columns)]
+    found = [
+        TrialColumn(".".join(path), str(kind), filled=_filled(conformed.columns, path))
+        for path, kind in leaves(columns)
+    ]
     derived = [TrialColumn(c.name, c.type, c.expression) for c in table.columns if c.expression is not None]
     return TrialTable(
         name=name,
@@ -166,6 +181,25 @@ def _tried(
         duplicates=tuple(all_rows[at][0].place for at in sorted(again)),
         state=state_of(service, table, name, rows),
     )
+
+
+def _filled(columns: pa.StructArray, path: Sequence[str]) -> int:
+    """Of a field of a list's elements, the rows that have the list."""
+    array = columns
+    for name in itertools.takewhile(lambda step: step != "[]", path):
+        array = pc.struct_field(array, name)
+    return len(array) - array.null_count
+
+
+def _why(service: Service, reason: str, route: Route, record: Any, sample: Sample) -> str:
+    """What a record that could be read was refused for."""
+    if reason != BAD_TABLE_NAME or route.declared is None:
+        return REASONS.get(reason, "")
+    table = service.tables[route.declared]
+    texts = {path: text_of(service, path, record, sample.origin) or "" for path in table.fields}
+    wrong = {path: text for path, text in texts.items() if re.fullmatch(table.values, text) is None}
+    said = " and ".join(f"{path} is {text!r}" for path, text in wrong.items())
+    return f"table {table.name}: {said}, which does not match the pattern {table.values}"
 
 
 def _declared(
@@ -189,6 +223,10 @@ def _unchecked(table: Table) -> Iterator[str]:
     if table.merge is not None and table.merge.delete_when is not None:
         yield f"merge.delete_when: {table.merge.delete_when}"
     yield from (f"expectation {name}: {said.check}" for name, said in table.expectations.items())
+    if (when := table.event_time) is not None:
+        bounds = {"oldest_days": when.oldest_days, "ahead_hours": when.ahead_hours}
+        yield from (f"event_time.{name}: {bound:g}" for name, bound in bounds.items() if bound is not None)
+    yield from (f"partition_values.{name}: {pattern}" for name, pattern in table.partition_values.items())
 
 
 def _told(end: FileEnd, broken: int) -> dict[str, Any]:
@@ -213,7 +251,7 @@ def _moved(before: Trial, after: Trial) -> Iterator[str]:
         if place not in before.fates:
             moves.setdefault(("no record", fate), []).append(place.partition(" #")[0])
     for (old, new), places in sorted(moves.items()):
-        yield f"{len(places)} records: {old} -> {new}, such as {places[0]}"
+        yield f"{counted(len(places), 'record')}: {old} -> {new}, such as {places[0]}"
 
 
 def _other_tables(before: Trial, after: Trial) -> Iterator[str]:
