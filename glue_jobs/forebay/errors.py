@@ -31,7 +31,8 @@ class Problem:
     suggestion: str = ""
 
     def __str__(self) -> str:
-        return f"{self.where}: {self.what}" + (f" ({self.suggestion})" if self.suggestion else "")
+        where = f"{self.where}: " if self.where else ""
+        return f"{where}{self.what}" + (f" ({self.suggestion})" if self.suggestion else "")
 
 
 class InvalidConfiguration(ForebayError):

@@ -33,7 +33,7 @@ def test_what_is_wrong_is_said_at_once_and_nothing_is_written(
     assert app.main(["-c", "wrkers=3", "-c", "workers=1"]) == 2
     said = capsys.readouterr().err
     assert "wrkers: is unknown (did you mean workers?)" in said
-    assert "workers: Input should be greater than or equal to 2" in said
+    assert "workers: must be at least 2" in said
     assert not (tmp_path / "out").exists()
 
 
@@ -129,5 +129,5 @@ def test_wrong_settings_and_wrong_declarations_are_told_together(
     (tmp_path / "service.toml").write_text('name = "shop"\n[[tables]]\nname = "orders"\nwher = {}\n')
     assert app.main(["-c", "workers=1", "-c", f"service={tmp_path}"]) == 2
     said = capsys.readouterr().err
-    assert "workers: Input should be greater than or equal to 2" in said
+    assert "workers: must be at least 2" in said
     assert "wher: is unknown" in said

@@ -156,7 +156,7 @@ def eighty(monkeypatch: pytest.MonkeyPatch) -> None:
         (["quarantine", "list"], ["1,234", "2026-11-21 10:00:00"]),
         (["quality"], ["quarantine", "1,234,567", "123,456"]),
         (["history", "--days", "90000"], ["2026-11-21 10:01:00", "undo: forebay undo it"]),
-        (["compact", "--plan", "--now"], ["2 → 1"]),
+        (["compact", "--dry-run", "--now"], ["2 → 1"]),
     ],
 )
 def test_at_eighty_columns_no_number_moment_or_outcome_is_broken(

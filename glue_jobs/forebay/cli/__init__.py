@@ -2,6 +2,7 @@
 
 * `start` imports `main`, which finds the command, and shows errors
 * `examples` for `--help`      * `options` that several commands share
+* `usage` mistakes on the command line, in one line      * `folder` what forebay.toml says
 * `confirm` the question before a command changes something
 * `job_options` the options of a command that runs a job, made of its settings
 * `ingest` ingest, stop      * `accounts` do the sums hold?      * `files` what became of files

@@ -134,6 +134,7 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("forebay tables --lake s3://studio-lake", "what there is"),
         ("forebay tables check ./my-service", "everything that is wrong with the declarations"),
     ),
+    "tables list": (("forebay tables list --lake s3://studio-lake", "rows, files, bytes and the newest event"),),
     "tables init": (
         ("forebay tables init ./my-service", "begin with the built-in example"),
         ("forebay tables init ./my-service --from samples/", "begin with a draft that these samples fit"),
@@ -146,7 +147,7 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
     "tables diff": (("forebay tables diff ./my-service s3://studio-lake/declarations", "what a push would change"),),
     "tables push": (("forebay tables push ./my-service s3://studio-lake/declarations", "running jobs take it up"),),
     "tables add": (("forebay tables add ./my-service crashes --where event=crash", "write tables/crashes.toml"),),
-    "tables editor-schema": (("forebay tables editor-schema > service.schema.json", "for an editor to check by"),),
+    "tables editor-schema": (("forebay tables editor-schema --into ./my-service", "for an editor to check by"),),
     "tables health": (
         ("forebay tables health", "all tables"),
         ("forebay tables health alpha --json", "one, for machines"),
@@ -172,7 +173,7 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
     "parked show": (("forebay parked show --limit 5", "the newest five"),),
     "parked adopt": (("forebay parked adopt purchases --service ./my-service", "once a table takes them"),),
     "compact": (
-        ("forebay compact --plan", "what would be done, why, and at what cost"),
+        ("forebay compact --dry-run", "what would be done, why, and at what cost"),
         ("forebay compact alpha --now", "one table, ignoring thresholds"),
     ),
     "merge": (
@@ -183,7 +184,7 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("forebay maintain", "every day"),
         ("forebay maintain --vacuum full", "every week: also names files that no log knows"),
     ),
-    "reconcile": (("forebay reconcile --landing s3://studio-drops/in/ --plan", "only name them"),),
+    "reconcile": (("forebay reconcile --landing s3://studio-drops/in/ --dry-run", "only name them"),),
     "backfill": (
         ("forebay backfill s3://studio-drops/in/ --since 2024-01-01 --dry-run", "how much there is"),
         (

@@ -14,6 +14,7 @@ import typer
 from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 
+from forebay.cli.folder import VARIABLES
 from forebay.errors import InvalidConfiguration
 from forebay.refusal import problems_of
 from forebay.settings import JobSettings
@@ -21,14 +22,6 @@ from forebay.settings import JobSettings
 __all__ = ["checked", "meaning", "options_of"]
 
 Settings = TypeVar("Settings", bound=JobSettings)
-
-VARIABLES = {
-    "lake": "FOREBAY_LAKE",
-    "service": "FOREBAY_SERVICE",
-    "queue_url": "FOREBAY_QUEUE_URL",
-    "landing": "FOREBAY_LANDING",
-}
-"""Where a setting may stand instead."""
 
 
 def options_of(settings: type[Settings]) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -71,7 +64,7 @@ def _parameter(name: str, field: FieldInfo) -> inspect.Parameter:
     kind: Any = field.annotation
     default = inspect.Parameter.empty if field.is_required() else field.default
     if name == "tables":
-        words = typer.Argument(metavar="[TABLE]...", help="Names; none: all tables.")
+        words = typer.Argument(metavar="TABLE", help="Names; without one, all tables.")
         kind, default, option = list[str] | None, None, words
     else:
         text = field.description or ""

@@ -12,9 +12,11 @@ from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 import typer
+from typer._click.exceptions import NoArgsIsHelpError, UsageError
 from typer.core import TyperGroup
 
 from forebay.cli.examples import examples
+from forebay.cli.folder import folder_defaults
 from forebay.errors import ForebayError, InvalidConfiguration, Unreachable
 
 __all__ = ["COMMANDS", "EXITS", "app", "main"]
@@ -102,6 +104,8 @@ class _Commands(Mapping[str, Any]):
         command.name, command.epilog = name, _epilog(name)
         for inner in getattr(command, "commands", {}).values():
             inner.epilog = _epilog(f"{name} {inner.name}")
+            _without_types(inner)
+        _without_types(command)
         return command
 
     def __iter__(self) -> Iterator[str]:
@@ -109,6 +113,13 @@ class _Commands(Mapping[str, Any]):
 
     def __len__(self) -> int:
         return len(COMMANDS)
+
+
+def _without_types(command: Any) -> None:
+    """The name of an argument says what it is, and `list[str]` is Python's word."""
+    for parameter in command.params:
+        if not parameter.opts[0].startswith("-"):
+            parameter.display_type_rich = lambda ctx: ""
 
 
 def _epilog(name: str) -> str:
@@ -157,6 +168,7 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
 
 
@@ -180,7 +192,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Ends the process with the command's status; `arguments` are those of the process if none are given."""
     arguments = sys.argv[1:] if arguments is None else arguments
     try:
-        app(args=arguments, prog_name="forebay")
+        with folder_defaults():
+            status = app(args=arguments, prog_name="forebay", standalone_mode=False)
     except Exception as problem:
         told = _as_told(problem)
         if told is None or "--debug" in arguments:
@@ -190,12 +203,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
         for line in str(told).splitlines():
             print(f"forebay: {printable(line)}", file=sys.stderr)
         sys.exit(3 if isinstance(told, Unreachable) else 2 if isinstance(told, InvalidConfiguration) else 1)
+    sys.exit(status if isinstance(status, int) else 0)
 
 
 def _as_told(problem: Exception) -> ForebayError | None:
     """What is raised on purpose, and what boto3 says; nothing of a bug, whose traceback is worth reading."""
     if isinstance(problem, ForebayError):
         return problem
+    if isinstance(problem, UsageError):
+        return _as_usage(problem)
     from botocore.exceptions import BotoCoreError, ClientError
 
     from forebay.aws.preflight import plainly
@@ -203,6 +219,16 @@ def _as_told(problem: Exception) -> ForebayError | None:
     if isinstance(problem, BotoCoreError | ClientError):
         return plainly("AWS", problem, {}, "AWS_ENDPOINT_URL")
     return None
+
+
+def _as_usage(problem: UsageError) -> InvalidConfiguration:
+    from forebay.cli.usage import said_of
+    from forebay.errors import Problem
+
+    if isinstance(problem, NoArgsIsHelpError):
+        print(problem.format_message())
+        raise SystemExit(2)
+    return InvalidConfiguration([Problem("", said_of(problem))])
 
 
 if __name__ == "__main__":

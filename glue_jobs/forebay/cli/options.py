@@ -15,6 +15,7 @@ __all__ = [
     "Checkpoint",
     "DryRun",
     "Lake",
+    "LakeOfStack",
     "OfQueue",
     "OfService",
     "QueueUrl",
@@ -36,6 +37,15 @@ Lake = Annotated[
     str,
     typer.Option(
         envvar="FOREBAY_LAKE", help="Where the tables are: s3://bucket/prefix, or a folder.", show_default=False
+    ),
+]
+LakeOfStack = Annotated[
+    str,
+    typer.Option(
+        "--lake",
+        envvar="FOREBAY_LAKE",
+        help="Where the tables are; with --stack the lake of that stack.",
+        show_default=False,
     ),
 ]
 Service = Annotated[

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from forebay.cli.options import AsJson, Checkpoint, Lake, QueueUrl, Stack
+from forebay.cli.options import AsJson, Checkpoint, LakeOfStack, QueueUrl, Stack
 from forebay.cli.show import at, columns, console, error_console, print_json
+from forebay.errors import InvalidConfiguration
 from forebay.operate.page.content import age, span
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ __all__ = ["deployment", "status"]
 
 
 def status(
-    lake: Lake,
+    lake: LakeOfStack = "",
     queue_url: QueueUrl = "",
     checkpoint: Checkpoint = "",
     stack: Stack = "",
@@ -39,7 +40,8 @@ def status(
     from forebay.operate.lake_view import begun_view
     from forebay.operate.status import status_of
 
-    view, on, before = begun_view(lake), deployment(stack), None
+    on, before = deployment(stack), None
+    view = begun_view(lake_of(lake, on))
     while True:
         now = status_of(view, queue_url=queue_url, checkpoint=checkpoint, on=on)
         if as_json:
@@ -111,6 +113,14 @@ def _show_tables(now: Status) -> None:
         state = "paused" if table in now.now_paused else "failed" if table in now.failed else ""
         shown.add_row(table, f"{span(lag)} ago", at(now.newest_rows[table]), state)
     console.print(shown)
+
+
+def lake_of(lake: str, on: Deployment | None) -> str:
+    """The lake that is named, or that of the stack."""
+    if not lake and on is None:
+        hint = "or --stack, or set FOREBAY_LAKE, or name it in forebay.toml"
+        raise InvalidConfiguration.one("--lake", "is missing", hint)
+    return lake or on.outputs["LakeUri"] if on else lake
 
 
 def deployment(stack: str) -> Deployment | None:

@@ -36,6 +36,7 @@ app.command()(health)
 
 Folder = Annotated[Path, typer.Argument(help="The folder with service.toml.")]
 Lake = Annotated[str, typer.Option(help="Compare them with the tables of this lake, too.")]
+InLake = Annotated[str, typer.Option("--lake", envvar="FOREBAY_LAKE", help="Where the tables are.", show_default=False)]
 Sql = Annotated[bool, typer.Option(help="Have Spark check expectations and derived columns, too.")]
 InForce = Annotated[str, typer.Argument(help="Where the declarations are in force: s3://bucket/prefix, or a folder.")]
 
@@ -49,7 +50,7 @@ class _Of(StrEnum):
 @app.callback()
 def tables(
     context: typer.Context,
-    lake: Annotated[str, typer.Option(envvar="FOREBAY_LAKE", help="Where the tables are.", show_default=False)] = "",
+    lake: InLake = "",
     service: Service = "",
     as_json: AsJson = False,
 ) -> None:
@@ -58,8 +59,13 @@ def tables(
     Without a command: rows, files, bytes and the newest event of each table, by the column `event_time`, or by the one that
     --service declares.
     """
-    if context.invoked_subcommand is not None:
-        return
+    if context.invoked_subcommand is None:
+        list_tables(lake, service, as_json)
+
+
+@app.command("list")
+def list_tables(lake: InLake = "", service: Service = "", as_json: AsJson = False) -> None:
+    """List the tables: rows, files, bytes and the newest event of each."""
     if not lake:
         raise InvalidConfiguration.one("--lake", "has no value", "or set FOREBAY_LAKE")
     from forebay.operate.lake_view import view_of

@@ -30,15 +30,16 @@ __all__ = ["compact", "maintain", "merge", "reconcile"]
 @options_of(CompactSettings)
 def compact(
     settings: CompactSettings,
-    plan: Annotated[bool, typer.Option("--plan", help="Show what would be done, why, and at what cost.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be done, why, and at what cost.")] = False,
+    plan: Annotated[bool, typer.Option("--plan", hidden=True)] = False,
     as_json: Annotated[bool, typer.Option("--json", help="The plan as JSON.")] = False,
 ) -> None:
     """Rewrite small files into large ones; no row changes.
 
-    Readers of the stream see nothing new. --plan says what would be done, why, and at what cost.
+    Readers of the stream see nothing new. --dry-run says what would be done, why, and at what cost.
     """
     _must_be_there(settings, settings.table_names)
-    if plan:
+    if dry_run or plan:
         raise typer.Exit(_plan_only(settings, as_json=as_json))
     from forebay.jobs.journal import journal
     from forebay.upkeep.compaction.job import compact as run
@@ -108,7 +109,8 @@ def merge(settings: MergeSettings, as_json: AsJson = False) -> None:
 @options_of(ReconcileSettings)
 def reconcile(
     settings: ReconcileSettings,
-    plan: Annotated[bool, typer.Option("--plan", help="Name the files, and announce none.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Name the files, and announce none.")] = False,
+    plan: Annotated[bool, typer.Option("--plan", hidden=True)] = False,
     as_json: AsJson = False,
 ) -> None:
     """Find files that S3 never announced, and announce them.
@@ -122,6 +124,7 @@ def reconcile(
     from forebay.upkeep.reconcile.job import find_missed
     from forebay.upkeep.reconcile.job import reconcile as run
 
+    plan = plan or dry_run
     tell_if_not_begun(settings.lake, error_console.print)
     for place in settings.landing.split(","):
         check_lake(place, what="landing")
@@ -236,7 +239,7 @@ def _show_ran(ran: CompactionResult) -> None:
         if table.reason:
             error_console.print(styled(f"{table.table}: {table.reason}", "red", f" {table.detail}"))
     if not ran.tables:
-        error_console.print("nothing to do; `--plan` says why, and `--now` leaves the thresholds aside")
+        error_console.print("nothing to do; `--dry-run` says why, and `--now` leaves the thresholds aside")
 
 
 def _maintained_rows(ran: MaintenanceResult) -> Iterator[dict[str, object]]:

@@ -86,7 +86,7 @@ def test_declarations_that_lie_in_the_lake_are_no_table_in_trouble(
 
 def test_a_setting_that_makes_no_sense_is_refused(tmp_path: Path) -> None:
     ran = CliRunner().invoke(app, ["compact", "--lake", str(tmp_path), "--round", "third"])
-    assert "--round: Input should be 'first' or 'second'" in str(ran.exception)
+    assert "--round: must be 'first' or 'second'" in str(ran.exception)
 
 
 def test_the_job_lets_out_which_tables_a_person_must_look_at(tmp_path: Path) -> None:

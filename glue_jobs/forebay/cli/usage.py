@@ -1,0 +1,56 @@
+"""Mistakes on the command line, in one line each, as every other error.
+
+In: what Typer refuses. Out: the line, which says which command, what is wrong and what to type.
+"""
+
+from __future__ import annotations
+
+import re
+from difflib import get_close_matches
+from typing import Any
+
+from typer._click.exceptions import MissingParameter, NoSuchOption, UsageError
+
+__all__ = ["said_of"]
+
+BOUNDS = (
+    (r".*Input should be a valid integer.*", "must be a whole number"),
+    (r".*Input should be a valid number.*", "must be a number"),
+    (r".*Input should be greater than or equal to (\S+).*", r"must be at least \1"),
+    (r".*Input should be less than or equal to (\S+).*", r"must be at most \1"),
+    (r".*Input should be greater than (\S+).*", r"must be more than \1"),
+    (r".*Input should be less than (\S+).*", r"must be less than \1"),
+    (r"Value error, (.*?)\.?", r"\1"),
+)
+"""What Typer says of a value, and what it means."""
+
+
+def said_of(refused: UsageError) -> str:
+    of = refused.ctx.command_path.removeprefix("forebay").strip() if refused.ctx else ""
+    what, hint = _what(refused)
+    more = f"`forebay {of + ' ' if of else ''}--help` says more"
+    return f"{of}: {what} ({hint or more})" if of else f"{what} ({hint or more})"
+
+
+def _what(refused: UsageError) -> tuple[str, str]:
+    message = refused.format_message()
+    if isinstance(refused, NoSuchOption):
+        near = " or ".join(refused.possibilities or ())
+        return f"{refused.option_name} is unknown", f"did you mean {near}?" if near else ""
+    if isinstance(refused, MissingParameter) and refused.param is not None:
+        variable = getattr(refused.param, "envvar", None)
+        named = refused.param.opts[0] if refused.param.opts[0].startswith("-") else (refused.param.name or "").upper()
+        return f"{named} is missing", f"or set {variable}, or name it in forebay.toml" if variable else ""
+    if found := re.fullmatch(r"No such command '(.*?)'.*", message):
+        near = get_close_matches(found[1], _commands_of(refused.ctx), 1)
+        return f"{found[1]} is unknown", f"did you mean {near[0]}?" if near else ""
+    if found := re.fullmatch(r"Invalid value for '?([^':]*)'?(?: \(.*?\))?: (.*)", message, re.S):
+        for pattern, meaning in BOUNDS:
+            if re.fullmatch(pattern, found[2], re.S):
+                return f"{found[1]} {re.sub(pattern, meaning, found[2], flags=re.S)}", ""
+        return f"{found[1]}: {found[2]}", ""
+    return message.removesuffix("."), ""
+
+
+def _commands_of(context: Any) -> list[str]:
+    return list(getattr(context.command, "commands", ())) if context else []
