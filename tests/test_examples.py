@@ -19,6 +19,7 @@ ROWS = {
     "current-state": {"player_changes": 3, "purchase_changes": 4},
     "daily-snapshot": {"product_days": 6},
     "debezium": {"order_changes": 4},
+    "debezium-mysql": {"order_changes": 5},
     "dimension": {"profile_changes": 5, "purchases": 5},
     "elastic-common-schema": {"errors": 2, "logs": 2},
     "csv-export": {"orders": 5},

@@ -31,7 +31,7 @@ from tests.batch.world import World
 from tests.test_examples import EXAMPLES, PARKED
 from tests.test_examples import ROWS as ALL_ROWS
 
-IN_JOURNEYS = {"current-state", "daily-snapshot", "debezium", "dimension", "gold-rollup"}
+IN_JOURNEYS = {"current-state", "daily-snapshot", "debezium", "debezium-mysql", "dimension", "gold-rollup"}
 ROWS = {recipe: rows for recipe, rows in ALL_ROWS.items() if recipe not in IN_JOURNEYS}
 
 Row = dict[str, Any]
