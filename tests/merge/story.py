@@ -14,7 +14,7 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from forebay.declaration.column import Column
-from forebay.declaration.merge import Merge
+from forebay.declaration.merge import HISTORY_COLUMNS, Merge
 from forebay.declaration.service import Service
 from forebay.declaration.table import Table
 from forebay.errors import InvalidConfiguration
@@ -170,7 +170,7 @@ class Story:
 
     def must_agree_in_history(self, changes: Iterable[Change]) -> None:
         expected = {
-            (*key, one.change.sequence[0]): {**plain(one.change.row), "valid_to": one.until}
+            (*key, one.change.sequence[0]): {**plain(beside(one.change.row)), "valid_to": one.until}
             for key, versions in history(changes).items()
             for one in versions
         }
@@ -182,6 +182,11 @@ class Story:
 
 def plain(row: dict[str, Any]) -> dict[str, Any]:
     return {**row, "tags": row["tags"] and dict(row["tags"]), "_ingested_at": None}
+
+
+def beside(row: dict[str, Any]) -> dict[str, Any]:
+    """Columns of the log that a history has for itself are others in the state."""
+    return {f"{name}_field" if name in HISTORY_COLUMNS else name: value for name, value in row.items()}
 
 
 def die(*given: object) -> None:

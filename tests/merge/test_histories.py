@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from delta.tables import DeltaTable as Delta
 from deltalake import DeltaTable
+from pyspark.sql import functions as F
 
 from forebay.declaration.merge import Merge
 from forebay.errors import Halt
@@ -19,6 +20,7 @@ from forebay.merge import state as state_module
 from forebay.merge.derived import Derived
 from forebay.merge.state import State
 from forebay.merge.step import kind_of
+from forebay.record.kind import SPELLED
 from forebay.table.commit import Txn
 from forebay.table.kernel import TableLogs
 from tests.merge.story import GROWING, HISTORY, MERGE, NOW, PARTIAL, SNAPSHOT, Held, Story, die
@@ -51,6 +53,26 @@ def test_the_history_equals_the_model_too(story: Story, monkeypatch: pytest.Monk
     assert not story.merge().anew
     story.must_agree()
     crash(story, monkeypatch)
+
+
+def test_a_log_with_a_column_that_the_history_has_for_itself_is_merged(story: Story) -> None:
+    """An earlier release gave the field this column. Now it gets another one, and the state has the values of both there."""
+    story.declared = HISTORY
+    story.bring(count=9)
+    story.spark.sql(f"ALTER TABLE delta.`{story.log}` ADD COLUMNS (valid_to string)")
+    Delta.forPath(story.spark, story.log).update("true", {"valid_to": "id"})
+    assert story.merge().anew
+    story.must_agree()
+    rows = story.spark.read.format("delta").load(story.log).limit(3).drop("valid_to")
+    metadata = {SPELLED: ["valid_to"]}
+    rows = rows.selectExpr("* except (at)", "at + 100 at").withColumn(
+        "valid_to_field", F.lit("x").alias("", metadata=metadata)
+    )
+    rows.write.format("delta").mode("append").option("mergeSchema", "true").save(story.log)
+    assert not story.merge().anew
+    found = DeltaTable(f"{story.lake}/versions").to_pyarrow_table().to_pylist()
+    assert {row["valid_to_field"] for row in found if row["at"] >= 100} == {"x"}
+    assert all(row["valid_to_field"] == row["id"] for row in found if row["at"] < 100)
 
 
 @pytest.mark.deep

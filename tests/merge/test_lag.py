@@ -75,3 +75,9 @@ def test_a_state_with_another_log_at_the_place_of_its_own_does_not_claim_to_have
         lag = lag_of(str(tmp_path), "state", by)
         assert lag is not None
         assert ("was computed from another changes" in lag.trouble) == replaced
+
+
+def test_tombstones_are_never_behind_because_a_commit_without_a_delete_changes_none(tmp_path: Path) -> None:
+    table(tmp_path, "changes", *([{"commitInfo": {}}] for _ in range(4)))
+    table(tmp_path, "_forebay/tombstones/state", merged(0))
+    assert lag_of(str(tmp_path), "_forebay/tombstones/state", {"forebay.derivedFrom": "changes"}) is None

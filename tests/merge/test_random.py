@@ -42,6 +42,7 @@ ROLLUPS = (
     Rollup(name="worlds", tables=("player_changes",), group_by={"world": "world"}, columns=SUMS),
     Rollup(name="ids", tables=("players", "player_changes"), group_by={"id": "id"}, columns=SUMS),
 )
+FOREIGN = ("valid_from", "valid_to", "_content", "_g0", "_is", "row", "k")
 COMMITS = (
     *((Derived, name) for name in ("create", "_set", "overwrite", "execute", "note")),
     *((State, name) for name in ("grow", "forget")),
@@ -102,9 +103,12 @@ class Play:
         self.story.said.append("vacuum")
 
     def column_comes(self) -> None:
-        name = f"more_{self.version()}"
-        self.story.spark.sql(f"ALTER TABLE delta.`{self.story.log}` ADD COLUMNS ({name} string)")
-        self.story.said.append(f"column {name}")
+        """One of another name, or one that a history, its tombstones or a rollup have for themselves."""
+        name = self.chance.choice([f"more_{self.version()}", *FOREIGN])
+        if name not in DeltaTable(self.story.log).to_pyarrow_table().column_names:
+            self.story.spark.sql(f"ALTER TABLE delta.`{self.story.log}` ADD COLUMNS ({name} string)")
+            self.log.update(f"pmod(_line, {self.chance.choice([1, 2, 9])}) = 0", {f"`{name}`": "concat('of ', id)"})
+            self.story.said.append(f"column {name}")
 
     def declaration_changes(self) -> None:
         self.story.declared = self.chance.choice(KINDS)

@@ -86,7 +86,7 @@ def _with_elements(array: Expression, more: Expression) -> Expression:
 
 def rules_of(table: Table) -> Rules:
     """How a record's other fields become columns."""
-    undeclared = table.undeclared
+    undeclared, of_state = table.undeclared, table.merge.own_columns if table.merge else ()
     tree: dict[str, Any] = {}
     paths = [parse_path(column.source) for column in table.columns if column.of_record]
     if table.explode is not None:
@@ -103,7 +103,7 @@ def rules_of(table: Table) -> Rules:
         keys=undeclared.keys,
         undeclared={"columns": "columns", "rescued": "rescue", "ignored": "ignore"}[undeclared.become],
         declared=tree,
-        reserved=frozenset({*(c.name.lower() for c in table.columns), *OWN_COLUMNS, RESCUED, "_record"}),
+        reserved=frozenset({*(c.name.lower() for c in table.columns), *OWN_COLUMNS, RESCUED, "_record", *of_state}),
     )
 
 

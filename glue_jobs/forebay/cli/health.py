@@ -44,6 +44,8 @@ def health(
             known_table(view, name, or_own=True)
     if as_json:
         print_json({**asdict(one), **_lag(lags.get(one.table)), **_waits(waiting.get(one.table))} for one in found)
+        there = {one.table for one in found}
+        print_json({"table": name, **_lag(lag)} for name, lag in lags.items() if name not in there)
     else:
         _show(found)
         for lag in lags.values():

@@ -9,11 +9,13 @@ from pydantic import Field
 
 from forebay.declaration.column import Declared
 
-__all__ = ["FOLDER_TEXTS", "KEY_TYPES", "SEQUENCE_TYPES", "Merge"]
+__all__ = ["FOLDER_TEXTS", "HISTORY_COLUMNS", "KEY_TYPES", "SEQUENCE_TYPES", "Merge"]
 
 KEY_TYPES = ("string", "long", "int", "boolean", "date", "timestamp", "decimal")
 """Types whose values are equal or not, in every reader. A double is neither: 0.1 + 0.2 is no key."""
 SEQUENCE_TYPES = ("string", "long", "int", "date", "timestamp", "decimal")
+HISTORY_COLUMNS = ("valid_from", "valid_to")
+"""A history has them for itself."""
 FOLDER_TEXTS = r"(?!__HIVE_DEFAULT_PARTITION__$)[^\x00]{1,100}"
 """Texts that may name a folder of a state. Delta reads one without a name, or with Hive's name for none, as null."""
 
@@ -61,7 +63,12 @@ class Merge(Declared):
     @property
     def row_keys(self) -> tuple[str, ...]:
         """The columns that together name one row of the state."""
-        return self.keys if self.history is None else (*self.keys, "valid_from")
+        return self.keys if self.history is None else (*self.keys, HISTORY_COLUMNS[0])
+
+    @property
+    def own_columns(self) -> tuple[str, ...]:
+        """Columns of the state that the changes do not fill. A field of theirs with such a name gets another column."""
+        return () if self.history is None else HISTORY_COLUMNS
 
     @property
     def glob(self) -> str:
@@ -98,7 +105,7 @@ class Merge(Declared):
                 elif kinds[name].partition("(")[0] not in types:
                     found.append(f"merge.{what}: {name} is {kinds[name]}; it must be one of {', '.join(types)}")
         if self.history is not None:
-            taken = sorted({"valid_from", "valid_to"} & {name.lower() for name in kinds})
+            taken = sorted({*HISTORY_COLUMNS} & {name.lower() for name in kinds})
             found += [f"merge.history: has the column {name} for itself; give yours another name" for name in taken]
         if self.history is not None and self.ignore_null_updates:
             found.append("merge.ignore_null_updates: is for the current state only; leave it out, or leave out history")

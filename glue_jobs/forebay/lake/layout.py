@@ -17,6 +17,7 @@ __all__ = [
     "KEPT_MESSAGES",
     "LAST_RECONCILE",
     "LEDGER",
+    "NOT_MERGED",
     "OWN",
     "OWN_TABLES",
     "PARKED",
@@ -69,6 +70,8 @@ PROBES = f"{HOME}/probe"
 PAUSED = f"{HOME}/paused"
 LAST_RECONCILE = f"{HOME}/last-reconcile.json"
 """What it found."""
+NOT_MERGED = f"{HOME}/not-merged"
+"""Why a state or a rollup stays behind, by its name."""
 TOMBSTONES = f"{HOME}/tombstones"
 """Tables of deleted keys, by the name of the state that lacks them."""
 DERIVED_FROM = "forebay.derivedFrom"

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from forebay.declaration.merge import HISTORY_COLUMNS
 from forebay.merge.state import State
 from forebay.merge.winners import ChangedKeys
 
@@ -21,9 +22,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
 
-__all__ = ["OWN", "History"]
+__all__ = ["History"]
 
-OWN = ("valid_from", "valid_to")
 NOBODYS_FILE = ""
 """Of an end that no change explains."""
 
@@ -104,7 +104,7 @@ class History(State):
         dies = F.col("s.deletes")
         merge = self._tombstones.merge(source, here).whenMatchedDelete(~dies)
         merge = merge.whenMatchedUpdate(dies, columns).whenNotMatchedInsert(dies, columns)
-        self._tombstones.execute(merge, self._txn(version))
+        self._tombstones.execute(merge, self.txn(version))
 
     def _merge_rows(self, winners: DataFrame, schema: StructType, version: int) -> None:
         from pyspark.sql import functions as F
@@ -114,7 +114,7 @@ class History(State):
         values = {f"`{name}`": F.col(f"s.r.`{name}`") for name in schema.names}
         values |= {"valid_from": F.col("s.at"), "valid_to": F.col("s.until")}
         merge = self.table.merge(winners, here).whenMatchedDelete(~lives).whenMatchedUpdate(lives, values)
-        self.table.execute(merge.whenNotMatchedInsert(lives, values), self._txn(version))
+        self.table.execute(merge.whenNotMatchedInsert(lives, values), self.txn(version))
 
     def _values(self, schema: StructType) -> list[Expression]:
         from pyspark.sql import functions as F
@@ -125,4 +125,4 @@ class History(State):
     def _without_own(self, schema: StructType) -> StructType:
         from pyspark.sql.types import StructType
 
-        return StructType([field for field in schema.fields if field.name not in OWN])
+        return StructType([field for field in schema.fields if field.name not in HISTORY_COLUMNS])

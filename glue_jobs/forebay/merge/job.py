@@ -36,6 +36,7 @@ from forebay.lake.safety import session_for
 from forebay.merge.events import MergeEnded, TableMerged, TableNotMerged, TableRolledUp
 from forebay.merge.rollup import roll_up
 from forebay.merge.step import Step, step
+from forebay.merge.trouble import Troubles
 from forebay.settings import MergeSettings
 from forebay.spark.signals import stopping_on_signals
 from forebay.table.catalog import Catalog
@@ -113,6 +114,7 @@ class Merger:
         self._s3 = s3_client_for(lake)
         self._known: dict[str, tuple[Derivation, tuple[int | None, ...]]] = {}
         self._origins: dict[str, tuple[str, ...]] = {}
+        self._troubles = Troubles(lake, s3=self._s3)
 
     def run(self, service: Service, names: Collection[str], stop: threading.Event) -> RunResult[TableMerge]:
         """All states that are behind, or those that are named, by their own names or by those of their changes. After them the
@@ -123,7 +125,17 @@ class Merger:
         done = RunResult(tables=(*self._bring(pairs, stop), *self._bring(rollups, stop)))
         them: Sequence[Derivation] = (*pairs, *rollups)
         self._report(done, service.name, {one.name: one for one in them}, time.monotonic() - began)
+        self._keep_troubles(done, service.name, None if names else {one.name for one in them})
         return done
+
+    def _keep_troubles(self, done: RunResult[TableMerge], service: str, declared: Collection[str] | None) -> None:
+        """`declared` are all states and rollups of the service, where the run was about all."""
+        for ran in done.for_a_person:
+            self._troubles.note(ran.table, service, ran.detail)
+        over = {ran.table for ran in done.tables if not ran.reason}
+        if declared is not None:
+            over |= self._troubles.undeclared(service, declared)
+        self._troubles.are_over(over)
 
     def _bring(self, them: Sequence[Derivation], stop: threading.Event) -> tuple[TableMerge, ...]:
         """Up to date, those that are behind."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from forebay.lake.layout import DERIVED_BY, table_path
+from forebay.lake.layout import DERIVED_BY, TOMBSTONES, table_path
 from forebay.lake.log.definition import definition_of
 from forebay.lake.log.listing import NoTable, commit_name, committed_at, list_log
 from forebay.lake.objects import Objects, open_objects
@@ -45,8 +45,8 @@ class Lag:
 
 
 def lag_of(lake: str, state: str, configuration: Mapping[str, str], *, s3: Any = None) -> Lag | None:
-    """`configuration` are the state's properties."""
-    origins = origins_of(configuration)
+    """`configuration` are the state's properties. Tombstones are a part of their state, and most merges change none."""
+    origins = () if state.startswith(f"{TOMBSTONES}/") else origins_of(configuration)
     if len(origins) != 1:
         return None
     (log,) = origins

@@ -102,8 +102,8 @@ class State:
         """Anew, from the winners of the whole log. Readers see the old state until the commit."""
         rows = winners.where("not deletes").select(*self._values(schema))
         self.table.create(nullable(rows.schema), self._merge.partitions)
-        self._tombstones.overwrite(self._as_tombstones(winners.where("deletes")), (), self._txn(version))
-        self.table.overwrite(rows, self._merge.partitions, self._txn(version))
+        self._tombstones.overwrite(self._as_tombstones(winners.where("deletes")), (), self.txn(version))
+        self.table.overwrite(rows, self._merge.partitions, self.txn(version))
 
     def told(self, found: ChangedKeys, schema: StructType) -> DataFrame:
         """What it must be told after these changes, with `deletes` and `final`: whether a row is a delete, and whether it
@@ -115,7 +115,7 @@ class State:
         if deletes or anew:
             self._merge_tombstones(winners, version)
         self._merge_rows(winners, schema, version)
-        self.table.note(self._txn(version))
+        self.table.note(self.txn(version))
 
     @property
     def only_grows(self) -> bool:
@@ -130,8 +130,8 @@ class State:
         values = {f"`{name}`": F.col(f"s.r.`{name}`") for name in schema.names}
         merge = self.table.merge(winners, self._same_row(changes))
         merge = merge.whenMatchedUpdate(self._wins(self._ranking.rank("t")), values)
-        self.table.execute(merge.whenNotMatchedInsert(None, values), self._txn(version))
-        self.table.note(self._txn(version))
+        self.table.execute(merge.whenNotMatchedInsert(None, values), self.txn(version))
+        self.table.note(self.txn(version))
 
     def _competing(self, winners: DataFrame) -> DataFrame:
         """Those that are not older than the deletion of their key."""
@@ -158,6 +158,10 @@ class State:
             return
         nothing = self.table.nothing(schema)
         nothing.write.format("delta").mode("append").option("mergeSchema", "true").save(self.table.path)
+
+    def txn(self, version: int) -> Txn:
+        """Of commits that bring this version of the log."""
+        return Txn(self._app_id, version)
 
     def let_go(self) -> None:
         """Of rows that were kept from one job to the next."""
@@ -190,7 +194,7 @@ class State:
         merge = self._tombstones.merge(source, self._same_key())
         merge = merge.whenMatchedDelete(F.col("s.gone") | (~F.col("s.deletes") & (final | wins)))
         merge = merge.whenMatchedUpdate(F.col("s.deletes") & (final | wins), values)
-        self._tombstones.execute(merge.whenNotMatchedInsert(F.col("s.deletes"), values), self._txn(version))
+        self._tombstones.execute(merge.whenNotMatchedInsert(F.col("s.deletes"), values), self.txn(version))
 
     def _merge_rows(self, winners: DataFrame, schema: StructType, version: int) -> None:
         from pyspark.sql import functions as F
@@ -200,7 +204,7 @@ class State:
         values = {f"`{name}`": F.col(f"s.r.`{name}`") for name in schema.names}
         merge = self.table.merge(winners, self._same_row(winners))
         merge = merge.whenMatchedDelete(gone | (F.col("s.deletes") & wins)).whenMatchedUpdate(~gone & wins, values)
-        self.table.execute(merge.whenNotMatchedInsert(~gone & ~F.col("s.deletes"), values), self._txn(version))
+        self.table.execute(merge.whenNotMatchedInsert(~gone & ~F.col("s.deletes"), values), self.txn(version))
 
     def _wins(self, others: list[Expression]) -> Expression:
         return newer(self._ranking.parts_of("s.q"), others)
@@ -226,9 +230,6 @@ class State:
         for name, kind in kinds.items() if len(rows) <= MOST_PARTITIONS else ():
             values = [literal(value, kind) for value in sorted({row[name] for row in rows})]
             yield F.col(f"{prefix}`{name}`").isin(values)
-
-    def _txn(self, version: int) -> Txn:
-        return Txn(self._app_id, version)
 
     def _values(self, schema: StructType) -> list[Expression]:
         """The keys first: Delta keeps statistics of the first columns, by which a merge passes over files."""

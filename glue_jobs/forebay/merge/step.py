@@ -24,7 +24,7 @@ from forebay.lake.log.listing import NoTable, commit_name, list_log
 from forebay.lake.objects import Objects, open_objects
 from forebay.lake.origin import origin_gone, origin_replaced
 from forebay.merge.difference import Difference, Unknown, difference
-from forebay.merge.history import OWN, History
+from forebay.merge.history import History
 from forebay.merge.lag import waited_s
 from forebay.merge.log_rows import LogVersion
 from forebay.merge.partial import Partial
@@ -72,7 +72,7 @@ def step(
     began, path = time.monotonic(), table_path(lake, log)
     commits, of_state = open_objects(path, s3=s3), open_objects(table_path(lake, state), s3=s3)
     now = _newest(commits, log, state)
-    changes = LogVersion(session, path, now)
+    changes = LogVersion(session, path, now, taken=merge.own_columns)
     if changes.is_derived:
         _must_have_no(state, of_state, log)
         return None
@@ -104,7 +104,7 @@ def step(
 
 
 def _must_have_no(state: str, of_state: Objects, log: str) -> None:
-    """A state of the same family has the name of this log, whose records are in the quarantine. So there is nothing to merge."""
+    """A state of the family took the name of this log, whose records are in the quarantine: there is nothing to merge."""
     try:
         list_log(of_state)
     except NoTable:
@@ -156,6 +156,9 @@ def _forward(
 ) -> Step:
     """To the version of the difference, which may be older than the newest. The newest columns are right for it, too."""
     there.grow(changes.schema)
+    if not found.came and not found.left:  # a compaction, or other columns
+        there.table.note(there.txn(found.version))
+        return Step(version=found.version, behind=found.version < changes.version)
     came = changes.rows_of(found.came)
     left = changes.rows_of(found.left) if found.left else None
     differing = ranking.difference(changes.rows(), came, left)
@@ -219,10 +222,4 @@ def _must_have_columns(log: str, schema: StructType, merge: Merge) -> None:
             f"table {log}",
             f"has no column {', '.join(lacking)} to merge it by",
             "its next batch brings declared columns; run the merge after it",
-        )
-    if merge.history is not None and (taken := sorted({*OWN} & {name.lower() for name in schema.names})):
-        raise InvalidConfiguration.one(
-            f"table {log}",
-            f"has the column {taken[0]}, which its history needs for itself",
-            "declare a column of another name with that path, and settle the table",
         )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from forebay.aws.preflight import check_lake
@@ -15,6 +16,7 @@ from forebay.lake.health import Health, HealthRecords, seen_in
 from forebay.lake.log.tables import own_tables, tables_of
 from forebay.lake.objects import s3_client_for
 from forebay.merge.lag import Lag, lag_of
+from forebay.merge.trouble import Troubles
 from forebay.operate.held import Waiting, waiting_for
 from forebay.operate.lake_view import LakeView
 from forebay.upkeep.compaction.live_files import TableState, Unreadable, is_no_table, read_table
@@ -23,7 +25,7 @@ __all__ = ["health_of", "unwritten_tables"]
 
 
 def health_of(lake: str, names: Sequence[str]) -> tuple[list[Health], list[Unreadable], dict[str, Lag]]:
-    """`Lag` of those that are states, by name."""
+    """`Lag` of those that are states, by name; also of one that never came into being, because each merge of it failed."""
     check_lake(lake)
     lake = lake.rstrip("/")
     s3 = s3_client_for(lake)
@@ -44,6 +46,11 @@ def health_of(lake: str, names: Sequence[str]) -> tuple[list[Health], list[Unrea
 
     with ThreadPoolExecutor(16, "health") as threads:
         looked = list(threads.map(look, wanted))
+    for name, trouble in Troubles(lake, s3=s3).all().items():
+        lag = lags.get(name, Lag(name, "", None, None))
+        if (not names or name in names) and lag.commits != 0:
+            said = f"{name}: no merge of it has ended well since {trouble.since}: {trouble.detail}"
+            lags[name] = replace(lag, trouble=lag.trouble or said)
     unreadable = [one for one in looked if isinstance(one, Unreadable)]
     return [one for one in looked if isinstance(one, Health)], unreadable, lags
 
