@@ -59,8 +59,8 @@ if TYPE_CHECKING:
 
 __all__ = ["ingest"]
 
-MERGED_AT_ONCE = 1
-"""States, beside the batches: merges take what the stream leaves."""
+MERGED_AT_ONCE = 8
+"""States, beside the batches. Most steps are small, and wait for S3 and for the driver."""
 
 
 def _check(spark: SparkSession, lake: str, service: Service) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Collection, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -33,6 +34,7 @@ from forebay.lake.log.tables import tables_of
 from forebay.lake.objects import open_objects, s3_client_for
 from forebay.lake.origin import origins_of
 from forebay.lake.safety import session_for
+from forebay.merge.current import rollup_has_all, state_has_all
 from forebay.merge.events import MergeEnded, TableMerged, TableNotMerged, TableRolledUp
 from forebay.merge.rollup import roll_up
 from forebay.merge.step import Step, step
@@ -49,7 +51,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Merger", "TableMerge", "merge"]
 
-ATTEMPTS = 5
+LOOKED_AT_AT_ONCE = 16
+"""Logs of tables, which mostly wait for S3."""
+FAILURES = (ClientError, BotoCoreError, OSError, ForebayError)
+UNKNOWN = -1
 SAFE = {"spark.sql.files.ignoreMissingFiles": "false", "spark.sql.files.ignoreCorruptFiles": "false"}
 """A file that cannot be read must stop a merge: passed over, its changes would be lost."""
 
@@ -139,8 +144,11 @@ class Merger:
 
     def _bring(self, them: Sequence[Derivation], stop: threading.Event) -> tuple[TableMerge, ...]:
         """Up to date, those that are behind."""
-        looked = {one.name: (one, tuple(map(self._version_of, one.tables))) for one in them}
-        behind = {name: one for name, (one, versions) in looked.items() if self._is_behind(one, versions)}
+        with ThreadPoolExecutor(LOOKED_AT_AT_ONCE, "merge-looks") as threads:
+            versions = list(threads.map(lambda one: tuple(map(self._version_of, one.tables)), them))
+            looked = {one.name: (one, its) for one, its in zip(them, versions, strict=True)}
+            are_behind = threads.map(self._is_behind, them, versions)
+            behind = {one.name: one for one, is_behind in zip(them, are_behind, strict=True) if is_behind}
         if not behind:
             return ()
 
@@ -157,7 +165,18 @@ class Merger:
         """Perhaps. One that is there while none of its tables is has to tell of it each time."""
         if set(versions) == {None}:
             return self._version_of(it.name) is not None
-        return self._known.get(it.name) != (it, versions)
+        if it.name in self._known:
+            return self._known[it.name] != (it, versions)
+        if is_current := self._has_all(it, versions):
+            self._known[it.name] = it, versions
+        return not is_current
+
+    def _has_all(self, it: Derivation, versions: tuple[int | None, ...]) -> bool:
+        """As its log says: what this process has not looked at yet may well be up to date."""
+        there = {name: version for name, version in zip(it.tables, versions, strict=True) if version is not None}
+        if isinstance(it, Rollup):
+            return rollup_has_all(self._lake, it, there, s3=self._s3)
+        return state_has_all(self._lake, it.name, it.log, it.merge, there[it.log], s3=self._s3)
 
     def _pairs(self, service: Service, names: Collection[str], others: Collection[str]) -> Iterator[Pair]:
         merged = any(table.merge is not None for table in service.tables)
@@ -197,6 +216,8 @@ class Merger:
             return list_log(open_objects(table_path(self._lake, log), s3=self._s3)).version
         except NoTable:
             return None
+        except FAILURES:
+            return UNKNOWN  # its own merge will tell, and no other one waits for it
 
     def _one(self, it: Derivation, lease: Lease, stop: threading.Event) -> TableMerge:
         from py4j.protocol import Py4JError
@@ -218,7 +239,7 @@ class Merger:
                         return ended("stopped", "the run was asked to stop; the next run continues")
         except LeaseHeld as taken:
             return ended("busy", f"{taken.holder} works on the table's tombstones; the next run takes it")
-        except (PySparkException, Py4JError, ClientError, BotoCoreError, OSError, ForebayError) as failure:
+        except (PySparkException, Py4JError, *FAILURES) as failure:
             return ended("conflict" if reason_of(failure) == "conflict" else "failed", sentence_of(failure))
         return ended("", "")
 

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column as Expression
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["roll_up"]
+__all__ = ["app_id_of", "roll_up", "way_of"]
 
 MOST_VALUES = 1000
 """Of a column that is a group's name, of which the files are looked for. With more, all are read."""
@@ -57,8 +57,7 @@ class Source:
         self.before, self.txn = -1, Txn("", -1)
 
     def known(self, derived: Derived, rollup: Rollup, by: str) -> Source:
-        # By its name as well: a table that was copied has the id of the other one.
-        self.txn = Txn(f"{ROLLUPS}{self.at.id}:{self.name}:{by}", self.at.version)
+        self.txn = Txn(app_id_of(self.name, self.at.id, by), self.at.version)
         self.before = derived.version_of(self.txn.app_id)
         if self.before > self.at.version:
             raise Halt(
@@ -81,7 +80,7 @@ def roll_up(
             return None
         raise Halt(origin_gone(rollup.name, rollup.tables))
     lease.check()
-    by = derived.transactions(_way_of(rollup, found))
+    by = derived.transactions(way_of(rollup, [one.at.id for one in found]))
     sources = [one.known(derived, rollup, by) for one in found]
     derived.sources = [one.txn for one in sources]
     changed = [one for one in sources if one.before < one.at.version]
@@ -116,10 +115,15 @@ def _sources(session: SparkSession, lake: str, rollup: Rollup, s3: Any) -> list[
     return found
 
 
-def _way_of(rollup: Rollup, sources: Sequence[Source]) -> str:
+def app_id_of(table: str, table_id: str, by: str) -> str:
+    """Of transactions that bring versions of a table. By its name as well: a copy of a table has the id of the other one."""
+    return f"{ROLLUPS}{table_id}:{table}:{by}"
+
+
+def way_of(rollup: Rollup, ids: Sequence[str]) -> str:
     """What is computed, and of which tables: where one of several is gone, or another one is at its place, all is computed
     anew."""
-    way = (rollup.model_dump_json(exclude_defaults=True), *(one.at.id for one in sources))
+    way = (rollup.model_dump_json(exclude_defaults=True), *ids)
     return hashlib.sha256("\n".join(way).encode()).hexdigest()[:16]
 
 

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
-from forebay.lake.log.listing import LOG, version_of_commit
+from forebay.lake.log.listing import LOG, commit_name, list_log, version_of_commit
 from forebay.lake.objects import Objects
 
-__all__ = ["CommitEffect", "effect_of", "rows_of_transaction"]
+__all__ = ["CommitEffect", "effect_of", "newest_transactions", "rows_of_transaction"]
 
 
 NEWEST = 1000
 """Commits that are looked through for a transaction; each is a request."""
+FEW = 20
+"""The same where nobody needs to know for certain."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,19 @@ def rows_of_transaction(table: Objects, app_id: str, version: int) -> int | None
         if any(txn["appId"] == app_id and txn["version"] == version for txn in txns):
             return _rows_that_came(actions)
     return None
+
+
+def newest_transactions(table: Objects, app_ids: Collection[str]) -> dict[str, int]:
+    """The last versions of these applications, as far as a few of the newest commits carry them."""
+    found: dict[str, int] = {}
+    last = list_log(table).version
+    for version in range(last, max(-1, last - FEW), -1):
+        for line in (table.read(commit_name(version)) or b"").splitlines():
+            if line.startswith(b'{"txn"') and (txn := json.loads(line)["txn"])["appId"] in app_ids:
+                found.setdefault(txn["appId"], int(txn["version"]))
+        if len(found) == len(app_ids):
+            break
+    return found
 
 
 def _rows_that_came(actions: list[dict[str, Any]]) -> int | None:

@@ -1,0 +1,58 @@
+"""Whether a state or a rollup has all rows of its tables, from their logs alone, without Spark.
+
+In: what is computed, and its tables with their versions. Out: yes, or perhaps not. A job that starts knows nothing of its
+states, and most of a hundred have not changed since. Spark would take seconds for each of them to find that out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from forebay.declaration.merge import Merge
+from forebay.declaration.rollup import Rollup
+from forebay.errors import ForebayError
+from forebay.lake.layout import DERIVED_BY, table_path
+from forebay.lake.log.commit import newest_transactions
+from forebay.lake.log.definition import Definition, definition_of
+from forebay.lake.objects import open_objects
+from forebay.merge.rollup import app_id_of
+from forebay.merge.rollup import way_of as way_of_rollup
+from forebay.merge.state import way_of
+
+__all__ = ["rollup_has_all", "state_has_all"]
+
+
+def state_has_all(lake: str, state: str, log: str, merge: Merge, version: int, *, s3: Any = None) -> bool:
+    """Of this version of its log, merged in this way."""
+    try:
+        by = _computed_by(lake, state, s3)
+        is_right = by.rpartition("#")[0] == way_of(merge, _definition(lake, log, s3).id)
+        return is_right and _has(lake, state, {by: version}, s3)
+    except ForebayError:  # a merge will tell
+        return False
+
+
+def rollup_has_all(lake: str, rollup: Rollup, versions: Mapping[str, int], *, s3: Any = None) -> bool:
+    """Of these versions of the tables that are there."""
+    try:
+        by = _computed_by(lake, rollup.name, s3)
+        ids = {name: _definition(lake, name, s3).id for name in versions}
+        wanted = {app_id_of(name, its, by): versions[name] for name, its in ids.items()}
+        return by.rpartition("#")[0] == way_of_rollup(rollup, list(ids.values())) and _has(
+            lake, rollup.name, wanted, s3
+        )
+    except ForebayError:
+        return False
+
+
+def _definition(lake: str, table: str, s3: Any) -> Definition:
+    return definition_of(open_objects(table_path(lake, table), s3=s3))
+
+
+def _computed_by(lake: str, table: str, s3: Any) -> str:
+    return _definition(lake, table, s3).configuration.get(DERIVED_BY, "")
+
+
+def _has(lake: str, table: str, transactions: Mapping[str, int], s3: Any) -> bool:
+    return newest_transactions(open_objects(table_path(lake, table), s3=s3), transactions) == transactions
