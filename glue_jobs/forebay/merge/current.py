@@ -1,6 +1,6 @@
 """Whether a state or a rollup has all rows of its tables, from their logs alone, without Spark.
 
-In: what is computed, and its tables with their versions. Out: yes, or perhaps not. A job that starts knows nothing of its
+In: a declaration, and its tables with their versions. Out: yes, or perhaps not. A job that starts knows nothing of its
 states, and most of a hundred have not changed since. Spark would take seconds for each of them to find that out.
 """
 

@@ -1,6 +1,6 @@
 """Why a state or a rollup stays behind: a small object for each, from its first failed merge to the next one that ends well.
 
-In: results of merges. Out: objects that `tables health` reads, also where the state itself never came into being. A merge
+In: results of merges. Out: objects that `tables health` reads, also where the state itself was never created. A merge
 does not go by them: it tries again in any case.
 """
 
