@@ -1,8 +1,8 @@
 """What a look at many states costs: where each has changed, where none has, and where a tenth of them has.
 
-In: a lake in a folder with so many tables of changes, each with a few rows, and a merger. Out: `run()`'s figures: seconds of runs
-in which all changed, one at a time and several at once; of the first run of a process that finds nothing to do, and of a later
-one; and of a run in which a tenth changed. Bars: ratios of these.
+In: a lake in a folder with so many tables of changes, each with a few rows, and a merger. Out: `run()`'s figures: seconds of
+runs in which all changed, one at a time and several at once; of the first run of a process that finds nothing to do, and of a
+later one; and of a run in which a tenth changed. Bars: ratios of these.
 """
 
 from __future__ import annotations
