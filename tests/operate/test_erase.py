@@ -173,7 +173,7 @@ def test_the_report_is_signed_and_says_what_is_left_where(lake: Path, declared: 
     assert told(lake, ANNA)  # in older versions, for as long as they can be read
     given(command(lake, service, "--now"), "")
     (report,) = map(json.loads, ran("privacy", "report", "1", "--lake", str(lake), "--service", service).splitlines())
-    assert (report["is_gone"], told(lake, ANNA)) == (True, [])
+    assert ([one["gone"] for one in report["tables"]], told(lake, ANNA)) == ([True] * 4, [])
     place = lake / "_forebay/erased/games/reports/0000000001.json"
     place.write_text(place.read_text().replace('"rows": 3', '"rows": 2'))
     assert "signature of report 1 does not hold" in failed(
@@ -279,6 +279,56 @@ def test_without_the_right_to_delete_versions_the_report_does_not_say_that_they_
     given(("privacy", "erase", *where, "--now"), "")
     (report,) = map(json.loads, ran("privacy", "report", "1", *where).splitlines())
     assert [one["gone"] for one in report["tables"]] == [True] * 4
+
+
+def report_of(lake: Path, service: str) -> Any:
+    (report,) = map(json.loads, ran("privacy", "report", "1", "--lake", str(lake), "--service", service).splitlines())
+    return report
+
+
+def not_judged(report: Any) -> dict[str, tuple[int, int]]:
+    found = {one["table"]: (one["rows_not_judged"], one["objects_not_judged"]) for one in report["tables"]}
+    assert report["not_judged"] == {
+        "rows": sum(r for r, _ in found.values()),
+        "objects": sum(o for _, o in found.values()),
+    }
+    return {table: counts for table, counts in found.items() if any(counts)}
+
+
+def test_what_nobody_can_judge_is_counted_and_then_nothing_is_called_gone(
+    lake: Path, declared: Callable[..., str]
+) -> None:
+    """A text that is no JSON, a file that its writer did not finish, and a table that does not say whose its rows are."""
+    service, other = declared('[[tables]]\nname = "gamma"\n'), str(uuid.uuid4())
+    append(lake, "gamma", "a.json", n=[1, 2])
+    append(lake, "beta", "a.json", user=[None], n=[1], _rescued=['{"user": {"id": "anna'])
+    (lake / f"alpha/part-{other}.parquet").write_bytes(b"PAR1 torn")
+    given(command(lake, service, ANNA, "--yes", "--now"), "")
+    report = report_of(lake, service)
+    assert not_judged(report) == {
+        "_forebay/quarantine": (1, 0),
+        "alpha": (0, 1),
+        "beta": (1, 0),
+        "gamma": (2, 0),
+    }
+    assert all(one["gone"] for one in report["tables"])
+    assert (report["is_gone_from_tables"], report["is_gone"]) == (False, False)
+
+
+def test_where_all_is_judged_they_are_gone_from_the_tables(lake: Path, declared: Callable[..., str]) -> None:
+    service = declared()
+    shutil.rmtree(lake / "_forebay/quarantine")
+    given(command(lake, service, ANNA, "--yes", "--now"), "")
+    report = report_of(lake, service)
+    assert not_judged(report) == {}
+    assert (report["is_gone_from_tables"], report["is_gone"]) == (True, False)  # objects that landed hold them
+
+
+def test_records_of_other_services_are_not_this_ones_to_judge(lake: Path, declared: Callable[..., str]) -> None:
+    service = declared()
+    DeltaTable(lake / "_forebay/quarantine").update(updates={"service": "'else'"}, predicate="record like '{broken%'")
+    given(command(lake, service, ANNA, "--yes", "--now"), "")
+    assert not_judged(report_of(lake, service)) == {}
 
 
 class Killed(BaseException):
@@ -488,6 +538,7 @@ def test_a_table_that_was_dropped_is_gone_once_nothing_of_it_is_left(lake: Path,
         given(command(lake, service, "--now"), "")
 
 
+@pytest.mark.usefixtures("s3")
 def test_what_a_backup_brings_back_is_erased_again(lake: Path, declared: Callable[..., str], tmp_path: Path) -> None:
     service = declared()
     shutil.copytree(lake, tmp_path / "backup")

@@ -172,6 +172,35 @@ def test_what_an_erasure_left_is_cleared_when_it_is_said_again(bucket: Bucket) -
     assert [cleared for _, cleared, _ in bucket.erase("rewrite", "--now")] == [True, False, True, True]
 
 
+def is_gone(bucket: Bucket, number: int = 1) -> tuple[bool, bool]:
+    where = ("--lake", f"{bucket.place}/lake", "--service", f"{bucket.place}/service.toml")
+    (report,) = map(json.loads, ran("privacy", "report", str(number), *where).splitlines())
+    return report["is_gone_from_tables"], report["is_gone"]
+
+
+def test_nobody_is_gone_while_an_object_holds_them(bucket: Bucket) -> None:
+    bucket.erase("list", "anna-4711", "--now")
+    assert is_gone(bucket) == (True, False)
+    for key in ("mixed.json", "odd.json", "only.json", "packed.gz"):
+        for one in bucket.client.list_object_versions(Bucket=bucket.name, Prefix=key)["Versions"]:
+            bucket.client.delete_object(Bucket=bucket.name, Key=one["Key"], VersionId=one["VersionId"])
+        before = bucket.erase("list", "--search-landing")
+        assert [one for one, cleared, _ in before if not cleared] == [
+            one for one in ("mixed.json", "odd.json", "only.json", "packed.gz") if one > key
+        ]
+    assert is_gone(bucket) == (True, True)
+
+
+def test_nobody_is_gone_while_an_object_was_not_read(bucket: Bucket) -> None:
+    for one in bucket.client.list_object_versions(Bucket=bucket.name, Prefix="odd.json")["Versions"]:
+        bucket.client.delete_object(Bucket=bucket.name, Key="odd.json", VersionId=one["VersionId"])
+    bucket.erase("rewrite", "anna-4711", "--now")
+    assert is_gone(bucket) == (True, True)
+    other(bucket, "skipped.json", BEN, outcome="skipped")
+    bucket.erase("rewrite", "anna-4711", "--now", "--force")
+    assert is_gone(bucket, 2) == (True, False)
+
+
 def other(bucket: Bucket, key: str, content: bytes, **row: Any) -> None:
     """An object of which no row stands."""
     put = bucket.client.put_object(Bucket=bucket.name, Key=key, Body=content)

@@ -155,11 +155,13 @@ def erase(
         plan = erasing.begin(view, declared, wanted, search_landing=search_landing)
         _carry_out(view, declared, plan, wait_s, as_json=as_json)
     if not dry_run:
-        if not who and (since := clear_again(view, declared, wait_s=wait_s, tell=error_console.print)):
-            error_console.print(f"{since:,} more objects in the landing bucket were cleared of erased persons' records")
         went = erasing.erase_now(view, declared, due_only=not now, wait_s=wait_s)
         if went:
             error_console.print(f"{went:,} objects that held them were deleted")
+        if not who:
+            since = clear_again(view, declared, search=search_landing, wait_s=wait_s, tell=error_console.print)
+            if since:
+                error_console.print(f"{since:,} more landed objects no longer hold records of erased persons")
 
 
 @app.command()
@@ -253,5 +255,7 @@ def _carry_out(view: Any, declared: Any, plan: Any, wait_s: float, *, as_json: b
             error_console.print(f"{one['table']}: is left as it is: it {one['refused']}", markup=False)
     if unsearched := [one["table"] for one in done["tables"] if not one["searched"]]:
         error_console.print(f"do not say whose their rows are, and stay: {', '.join(unsearched)}", markup=False)
+    if rows := sum(one["rows_not_judged"] for one in done["tables"] if one["searched"]):
+        error_console.print(f"{rows:,} rows keep a text that is no JSON, so nobody can tell whose they are")
     if any(one["refused"] for one in done["tables"]):
         raise typer.Exit(1)

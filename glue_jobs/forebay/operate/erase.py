@@ -25,7 +25,6 @@ from forebay.lake.layout import (
     DERIVED_FROM,
     LEDGER,
     PLANS,
-    erased_of,
     lease_of,
     plans_of,
 )
@@ -71,8 +70,8 @@ def carry_out(
     tell: Callable[[str], None] = lambda said: None,
     sleep: Callable[[float], None] = time.sleep,
 ) -> dict[str, Any]:
-    """The report. One process at a time does it. The lease of one that died runs out, so this waits; `LeaseHeld` says who has it
-    after that."""
+    """The report. One process at a time does it. It waits for another one, as the lease of one that died runs out; then
+    `LeaseHeld` says who has it."""
     lease = held_by_us(view.lake, service, wait_s, tell)
     try:
         erasures = Erasures(view.lake, service.name)
@@ -172,7 +171,8 @@ def _forgotten(service: Service, plan: ErasePlan, erasures: Erasures) -> ErasePl
     noted = [plan]
 
     def note(done: Done) -> None:
-        noted.append(replace(plan, vault_rows=max(plan.vault_rows, done.rows)))
+        rows = max(plan.vault_rows, done.rows)
+        noted.append(replace(plan, vault_rows=rows, vault_unjudged=done.unjudged_objects))
         erasures.keep(noted[-1])
 
     forget(service, plan, note=note)

@@ -35,9 +35,17 @@ def report_of(view: LakeView, service: Service, plan: ErasePlan) -> dict[str, An
             "objects_deleted": one.gone,
             "refused": one.refused,
             "searched": one.searched,
+            "rows_not_judged": one.unjudged_rows,
+            "objects_not_judged": one.unjudged_objects,
         }
         for one in done
     ]
+    landing = erasures.landing(plan) or []
+    not_judged = {
+        "rows": sum(one.unjudged_rows for one in done),
+        "objects": sum(one.unjudged_objects for one in done) + plan.vault_unjudged,
+    }
+    from_tables = all(one.gone is not None and not one.refused for one in done) and not any(not_judged.values())
     told = {
         "erasure": plan.number,
         "service": plan.service,
@@ -46,10 +54,12 @@ def report_of(view: LakeView, service: Service, plan: ErasePlan) -> dict[str, An
         "rows_became": "anonymised" if plan.anonymise else "deleted",
         "tables": tables,
         "vault_rows": plan.vault_rows,
-        "landing": erasures.landing(plan) or [],
+        "not_judged": not_judged,
+        "landing": landing,
         "landing_not_read": _not_read(plan),
         "gone_by": max((one.due_at for one in done), default=plan.at),
-        "is_gone": all(one.gone is not None for one in done if not one.refused) and not any(o.refused for o in done),
+        "is_gone_from_tables": from_tables,
+        "is_gone": from_tables and plan.unseen_objects == 0 and all(one["cleared"] for one in landing),
     }
     return {**told, "signature": _signature(told, _secret(service))}
 

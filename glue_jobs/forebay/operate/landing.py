@@ -91,12 +91,20 @@ def held_by_us(lake: str, service: Service, wait_s: float, tell: Callable[[str],
 
 
 def clear_again(
-    view: LakeView, service: Service, *, wait_s: float = 0, tell: Callable[[str], None] = lambda said: None
+    view: LakeView,
+    service: Service,
+    *,
+    search: bool = False,
+    wait_s: float = 0,
+    tell: Callable[[str], None] = lambda said: None,
 ) -> int:
-    """What earlier erasures left there: rights, or the declaration, may be others by now. How many objects were cleared."""
+    """What earlier erasures left there: rights, the declaration or the objects may be others by now. Where objects are only
+    listed, a `search` reads them again. How many objects hold no such record any more."""
     erasures, since = Erasures(view.lake, service.name), 0
-    if service.privacy is None or service.privacy.landing == "list":
+    only_lists = service.privacy is None or service.privacy.landing == "list"
+    if only_lists and not search:
         return 0
+    again = _looked_again if only_lists else clear_landing
     lease = held_by_us(view.lake, service, wait_s, tell)
     try:
         for plan in erasures.plans():
@@ -104,7 +112,7 @@ def clear_again(
             left = [one for one in noted if not one.cleared]
             if not left:
                 continue
-            now = dict(zip(left, clear_landing(view, service, plan, left), strict=True))
+            now = dict(zip(left, again(view, service, plan, left), strict=True))
             erasures.note_landing(plan, [now.get(one, one) for one in noted])
             erasures.keep_report(plan, report_of(view, service, plan))
             since += sum(one.cleared for one in now.values())
@@ -112,6 +120,13 @@ def clear_again(
     finally:
         lease.let_go()
     return since
+
+
+def _looked_again(
+    view: LakeView, service: Service, plan: ErasePlan, found: Sequence[Landed], *, s3: Any = None
+) -> list[Landed]:
+    hold_them = {(one.bucket, one.key): one for one in holding(service, plan, found, s3=s3)}
+    return [hold_them.get((one.bucket, one.key), replace(one, cleared=True, why="")) for one in found]
 
 
 def _by_file(view: LakeView, hashes: Mapping[Landed, str]) -> dict[str, str]:

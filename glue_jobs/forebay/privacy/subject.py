@@ -15,7 +15,7 @@ from forebay.declaration.form import PARENT, Keys
 from forebay.declaration.personal import PersonalField, means, of_elements, of_surrounded
 from forebay.privacy.token import remembered_token
 
-__all__ = ["subject_paths", "subject_tokens", "values_at"]
+__all__ = ["is_record", "subject_paths", "subject_tokens", "values_at"]
 
 
 class _Members(list[Any]):
@@ -34,6 +34,14 @@ def subject_paths(subject: Keys, exploded: Iterable[Keys] = ()) -> tuple[Keys, .
     """Where it may lie in a record: in itself, in what surrounds it, and in an element of an exploded array."""
     whole = (PersonalField(subject, "dropped"),)
     return tuple(one.path for one in (*of_surrounded(whole, PARENT), *of_elements(whole, list(exploded))))
+
+
+def is_record(text: str) -> bool:
+    """Whether the subject of a text can be told at all: of a JSON object."""
+    try:
+        return isinstance(_DECODER.decode(text), _Members)
+    except (ValueError, RecursionError):
+        return False
 
 
 def subject_tokens(text: str, paths: Sequence[Keys], secret: bytes) -> set[str]:

@@ -20,7 +20,7 @@ from forebay.lake.log.live_file import LiveFile
 from forebay.lake.log.snapshot import Snapshot, read_snapshot
 from forebay.lake.objects import Objects, open_objects
 from forebay.privacy.secret import secret_at
-from forebay.upkeep.erase.places import Place, personal_columns, subject_places
+from forebay.upkeep.erase.places import Place, is_of_nobody, personal_columns, subject_places
 from forebay.upkeep.erase.plan import Done, ErasePlan, Erasures
 from forebay.upkeep.erase.purge import WriteCheckpoint, purge
 from forebay.upkeep.erase.rows import Change, Erased, Found, found_in, null_in
@@ -68,7 +68,7 @@ def _finder(table: str, service: Service, erased: Erased, snapshot: Snapshot) ->
             raise Refused("is partitioned by whose its rows are, so its log names them")
         return found
 
-    return find if places else None
+    return find if places or is_of_nobody(table, service) else None
 
 
 def _nulled(table: str, service: Service, plan: ErasePlan, snapshot: Snapshot) -> Change | None:
@@ -122,9 +122,10 @@ def gone_from(
             continue
         since = again.version if again.rows else done.version
         places = places_in(read_snapshot(objects), table, service)
-        count = purge(objects, places, erased_by(plan, service), since=since, write_checkpoint=write_checkpoint)
-        erasures.note(plan, replace(done, gone=count))
+        purged = purge(objects, places, erased_by(plan, service), since=since, write_checkpoint=write_checkpoint)
+        judged = replace(done, unjudged_rows=again.unjudged_rows, unjudged_objects=purged.unjudged)
+        erasures.note(plan, replace(judged, gone=purged.deleted))
         if all(one.gone is not None for one in erasures.done(plan).values()):
             erasures.keep(replace(plan, gone_at=datetime.now(UTC).isoformat()))
-        went += count
+        went += purged.deleted
     return went

@@ -7,6 +7,7 @@ shares one. Records that are kept as text hold all of their fields.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -18,10 +19,12 @@ from forebay.declaration.table import Table
 from forebay.lake.layout import PARKED, QUARANTINE
 from forebay.privacy.subject import subject_paths
 
-__all__ = ["TEXTS", "Place", "personal_columns", "subject_places"]
+__all__ = ["TEXTS", "Place", "is_of_nobody", "personal_columns", "subject_places"]
 
 TEXTS = ("_rescued", "_record")
 """Columns of tables with records, or parts of them, as text."""
+COUNTED = re.compile(r"(?i)\b(?:count|approx_count_distinct)\s*\([^()]*\)")
+WORD = re.compile(r"\w+")
 KEPT = {QUARANTINE: "record", PARKED: "record"}
 
 
@@ -45,6 +48,18 @@ def subject_places(table: str, service: Service, columns: Sequence[str], log: st
     made = service.maker_of(log or table)
     found = (place for path in paths for place in _places_of(path, made, columns))
     return tuple(dict.fromkeys(found))
+
+
+def is_of_nobody(table: str, service: Service) -> bool:
+    """Whether it is a rollup of which no column is made of whom a row is about, except by counting."""
+    found = [one for one in service.rollups if one.name == table]
+    return bool(found) and not any(
+        subject_places(source, service, [word])
+        for rollup in found
+        for sql in (*rollup.group_by.values(), *rollup.columns.values())
+        for word in WORD.findall(COUNTED.sub("", sql))
+        for source in rollup.tables
+    )
 
 
 def personal_columns(table: str, service: Service, columns: Sequence[str]) -> tuple[str, ...]:

@@ -35,6 +35,7 @@ class ErasePlan:
     ended: bool = False
     gone_at: str = ""
     vault_rows: int = 0
+    vault_unjudged: int = 0
     search_landing: bool = False
     unseen_objects: int = -1
     unseen_bytes: int = 0
@@ -47,7 +48,8 @@ class ErasePlan:
 @dataclass(frozen=True)
 class Done:
     """Of one table. `version` is that of the commit, or of the table where no row was theirs; `files` are the rows that leave
-    by the landed file that they came from. `due_at`: from then on no object may hold them. `refused`: why nothing was done."""
+    by the landed file that they came from. `due_at`: from then on no object may hold them. `refused`: why nothing was done.
+    Of unjudged rows and objects nobody can tell whether they are theirs."""
 
     table: str
     version: int
@@ -61,6 +63,8 @@ class Done:
     refused: str = ""
     searched: bool = True
     """Whether the table says whose its rows are."""
+    unjudged_rows: int = 0
+    unjudged_objects: int = 0
 
 
 class Erasures:

@@ -1,16 +1,17 @@
 """What held erased persons' rows goes from disk: files of older versions, change feeds, orphans, and the log of that time.
 
-In: a table from which their rows have left, at the version that has none of them. Out: how many objects were deleted. First
-the log gets a checkpoint, for the bounds of its data files name values: in earlier commits, in earlier checkpoints, and in all
-that was written beside them. Then every data file that is not live is looked into, also in change feeds, and of those no log
-knows. A versioned bucket keeps what was deleted or replaced, perhaps long ago: those versions go in the same way. Run again, it
-finds what is left. Whoever still reads an older version of the table finds its files gone: it is called once that is due.
+In: a table from which their rows have left, at the version that has none of them. Out: `Purged`. First the log gets a
+checkpoint, for the bounds of its data files name values: in earlier commits, in earlier checkpoints, and in what was written
+beside them. Then every data file that is not live is looked into, also in change feeds, and of those no log knows. A versioned
+bucket keeps what was deleted or replaced, perhaps long ago: such versions go in the same way. Run again, it finds what is left.
+Whoever still reads an older version of the table finds its files gone: it is called once that is due.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import BinaryIO
 from urllib.parse import unquote
@@ -21,9 +22,9 @@ from forebay.lake.log.listing import LOG, list_log
 from forebay.lake.log.snapshot import read_snapshot
 from forebay.lake.objects import Objects, OldVersion
 from forebay.upkeep.erase.places import Place
-from forebay.upkeep.erase.rows import Erased, found_in
+from forebay.upkeep.erase.rows import Erased, Found, found_in
 
-__all__ = ["WriteCheckpoint", "delete_old_files", "purge"]
+__all__ = ["Purged", "WriteCheckpoint", "delete_old_files", "purge"]
 
 WriteCheckpoint = Callable[[int], None]
 """Of this version of the table. Jobs have Delta Kernel for it, the command line delta-rs."""
@@ -33,9 +34,17 @@ HADOOP_SUM = re.compile(r"(?:.*/)?\.(.+)\.crc")
 """The checksum that Hadoop keeps beside a file on a disk."""
 
 
+@dataclass(frozen=True)
+class Purged:
+    """So many objects were deleted. Of `unjudged` ones, which stay, nobody can tell whose rows they hold."""
+
+    deleted: int
+    unjudged: int
+
+
 def purge(
     table: Objects, places: Sequence[Place], erased: Erased, *, since: int, write_checkpoint: WriteCheckpoint
-) -> int:
+) -> Purged:
     """`since` is the first version without them."""
     listing = list_log(table)
     if listing.checkpoint_version < listing.version:
@@ -43,18 +52,42 @@ def purge(
     is_old = _old_log(table, since)
     doomed = [found.name for found in table.found(LOG) if is_old(found.name)]
     table.delete(doomed)
-    return len(doomed) + delete_old_files(table, places, erased, is_old)
+    purged = delete_old_files(table, places, erased, is_old)
+    return replace(purged, deleted=len(doomed) + purged.deleted)
 
 
 def delete_old_files(
     table: Objects, places: Sequence[Place], erased: Erased, is_old: Callable[[str], bool] = lambda name: False
-) -> int:
+) -> Purged:
     """Data files with such rows that are not live. `is_old` tells what of the log goes without a look."""
-    doomed = set(_old_files(table, places, erased))
+    search = _Search(places, erased)
+    doomed = set(_old_files(table, search))
     table.delete(doomed)
-    versions = list(_old_versions(table, places, erased, lambda name: name in doomed or is_old(name)))
+    versions = list(_old_versions(table, search, lambda name: name in doomed or is_old(name)))
     table.delete_old(versions)
-    return len(doomed) + len({one.name for one in versions} - doomed)
+    return Purged(len(doomed) + len({one.name for one in versions} - doomed), len(search.unjudged))
+
+
+@dataclass
+class _Search:
+    """`unjudged` are the names of data files that are torn, or have rows that nobody can judge."""
+
+    places: Sequence[Place]
+    erased: Erased
+    unjudged: set[str] = field(default_factory=set)
+
+    def holds(self, name: str, open_: Callable[[], BinaryIO | None]) -> bool:
+        content = open_() if name.endswith(".parquet") else None
+        if content is None:
+            return False
+        with content:
+            try:
+                found = found_in(content, self.places, self.erased, _values_in(name))
+            except pa.ArrowInvalid:
+                found = Found(unjudged=1)  # no whole file: its writer died, or is not done
+        if found.unjudged and not found.rows:
+            self.unjudged.add(name)
+        return bool(found.rows)
 
 
 def _old_log(table: Objects, since: int) -> Callable[[str], bool]:
@@ -70,38 +103,22 @@ def _old_log(table: Objects, since: int) -> Callable[[str], bool]:
     return is_old
 
 
-def _old_files(table: Objects, places: Sequence[Place], erased: Erased) -> Iterator[str]:
+def _old_files(table: Objects, search: _Search) -> Iterator[str]:
     """The files are listed before the log is read: one that is committed meanwhile is live."""
     listed = [found.name for found in table.found() if not found.name.startswith(LOG)]
     live = {unquote(file.path) for file in read_snapshot(table).files}
-    doomed = {name for name in listed if name not in live and _holds(partial(table.open, name), name, places, erased)}
+    doomed = {name for name in listed if name not in live and search.holds(name, partial(table.open, name))}
     yield from doomed
     sums = ((name, HADOOP_SUM.fullmatch(name)) for name in listed)
     yield from (name for name, of in sums if of and f"{name.rpartition('/')[0]}/{of[1]}".lstrip("/") in doomed)
 
 
-def _old_versions(
-    table: Objects, places: Sequence[Place], erased: Erased, goes: Callable[[str], bool]
-) -> Iterator[OldVersion]:
+def _old_versions(table: Objects, search: _Search, goes: Callable[[str], bool]) -> Iterator[OldVersion]:
     """Of objects that a bucket keeps although they were deleted or replaced. `goes`: without a look."""
     for one in table.old_versions():
-        if goes(one.name) or (
-            not one.name.startswith(LOG) and _holds(partial(table.open_old, one), one.name, places, erased)
-        ):
+        is_of_log = one.name.startswith(LOG)
+        if goes(one.name) or (not is_of_log and search.holds(one.name, partial(table.open_old, one))):
             yield one
-
-
-def _holds(open_: Callable[[], BinaryIO | None], name: str, places: Sequence[Place], erased: Erased) -> bool:
-    if not name.endswith(".parquet"):
-        return False
-    content = open_()
-    if content is None:
-        return False
-    with content:
-        try:
-            return bool(found_in(content, places, erased, _values_in(name)).rows)
-        except pa.ArrowInvalid:
-            return False  # no whole file: its writer died, or is not done
 
 
 def _values_in(name: str) -> tuple[tuple[str, str | None], ...]:

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 from forebay.declaration.form import Keys
 from forebay.declaration.personal import PersonalField, means
 from forebay.lake.log.live_file import Partition
-from forebay.privacy.subject import subject_tokens
+from forebay.privacy.subject import is_record, subject_tokens
 from forebay.privacy.text import pattern_of
 from forebay.privacy.token import remembered_token
 from forebay.record.walk import RESCUED_WHOLE, rescued_whole
@@ -33,7 +33,7 @@ CODEC = "zstd"
 MOMENT = pa.timestamp("us", "UTC")
 OF_FILES = ("_file_id", "file_id")
 OF_SERVICE = "service"
-LINE = "line"
+LINE, RECORD = "line", "record"
 """Of kept records. Without one it is a file that was kept whole, which is no record."""
 
 
@@ -49,9 +49,11 @@ class Erased:
 
 @dataclass
 class Found:
-    """`files` counts rows by the file that they came from. `groups` has for each row group which of its rows they are."""
+    """`files` counts rows by the file that they came from. `groups` has for each row group which of its rows they are.
+    `unjudged` rows hold a text that nobody can read, so whose they are is not known."""
 
     rows: int = 0
+    unjudged: int = 0
     by_token: Counter[str] = field(default_factory=Counter)
     files: Counter[str] = field(default_factory=Counter)
     groups: list[pa.BooleanArray | None] = field(default_factory=list)
@@ -76,10 +78,12 @@ def found_in(file: BinaryIO, places: Sequence[Place], erased: Erased, partition:
     columns = list(dict.fromkeys([*(place.column for place in places), *named, *({LINE, OF_SERVICE} & there)]))
     for group in range(parquet.num_row_groups):
         rows = plain(parquet.read_row_group(group, columns=columns))
-        which = _which(rows, places, erased, of_all)
-        if which is not None and OF_SERVICE in there and (LINE in there or erased.shared):
-            ours = pc.fill_null(pc.equal(rows[OF_SERVICE].combine_chunks(), erased.service), False)
-            which = [tokens if own else set() for tokens, own in zip(which, ours.to_pylist(), strict=True)]
+        which, unjudged = _which(rows, places, erased, of_all), _unjudged(rows, places)
+        if (which is not None or unjudged) and OF_SERVICE in there and (LINE in there or erased.shared):
+            ours = pc.fill_null(pc.equal(rows[OF_SERVICE].combine_chunks(), erased.service), False).to_pylist()
+            which = which and [tokens if own else set() for tokens, own in zip(which, ours, strict=True)]
+            unjudged = {at for at in unjudged if ours[at]}
+        found.unjudged += sum(not (which and which[at]) for at in unjudged)
         theirs = None if which is None else pa.array([bool(tokens) for tokens in which], pa.bool_())
         found.groups.append(theirs)
         for tokens in which or ():
@@ -166,10 +170,21 @@ def _which(rows: pa.Table, places: Sequence[Place], erased: Erased, of_all: set[
     hits: list[set[str]] | None = [set(of_all) for _ in range(rows.num_rows)] if of_all else None
     for place in places:
         column = rows[place.column].combine_chunks()
-        for at, tokens in _hits(column, place.path, erased, text=place.column in TEXTS or place.column == "record"):
+        for at, tokens in _hits(column, place.path, erased, text=place.column in (*TEXTS, RECORD)):
             hits = hits or [set() for _ in range(rows.num_rows)]
             hits[at] |= tokens
     return hits
+
+
+def _unjudged(rows: pa.Table, places: Sequence[Place]) -> set[int]:
+    """Rows with a text that is no record. Beside columns, only a text that names the subject could be of somebody."""
+    unjudged: set[int] = set()
+    for name in {place.column for place in places} & {*TEXTS, RECORD}:
+        texts = rows[name].combine_chunks()
+        fields = tuple(PersonalField(place.path, "dropped") for place in places if place.column == name)
+        may = texts.is_valid() if name == RECORD else pc.match_substring_regex(texts, pattern_of(fields))
+        unjudged.update(at for at in pc.indices_nonzero(may).to_pylist() if not is_record(texts[at].as_py()))
+    return unjudged
 
 
 def _hits(column: Any, path: Keys, erased: Erased, *, text: bool) -> Iterator[tuple[int, set[str]]]:

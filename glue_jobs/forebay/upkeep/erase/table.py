@@ -112,7 +112,7 @@ class TableErasure:
     ) -> None:
         self.name, self._objects, self._what, self._keep = name, objects, leaving, keep
         self._note, self._clock, self._sleep = note, clock, sleep
-        self._looked: dict[str, _Exchange | None] = {}
+        self._looked: dict[str, _Exchange] = {}
 
     def tally(self) -> Tally:
         """Without a change."""
@@ -121,8 +121,7 @@ class TableErasure:
         with ThreadPoolExecutor(FILES_AT_ONCE) as threads:
             for found in threads.map(lambda file: self._found(file, find), snapshot.files if find else ()):
                 counts.update(found.by_token)
-        rows = sum((file.rows or 0) - file.deleted_rows for file in snapshot.files)
-        return Tally(rows, counts, find is not None)
+        return Tally(_rows_of(snapshot), counts, find is not None)
 
     def erase(self, before: Done | None) -> Done:
         """Done again where it was done, it changes nothing."""
@@ -132,8 +131,7 @@ class TableErasure:
         for attempt in range(ATTEMPTS):
             snapshot = table.newest()
             leaving = self._leaving(snapshot)
-            searched = self._what.finds(snapshot) is not None
-            done = replace(self._done(snapshot.version + bool(leaving), leaving), searched=searched)
+            done = self._judged(self._done(snapshot.version + bool(leaving), leaving), snapshot)
             self._note(done)
             if not leaving or self._objects.write_once(commit_name(done.version), self._commit(snapshot, leaving)):
                 self._tidy(leaving)
@@ -158,7 +156,7 @@ class TableErasure:
             exchanges = threads.map(lambda file: self._exchange(file, find, change, snapshot), new)
             self._looked.update(zip((file.path for file in new), exchanges, strict=True))
         looked = ((file, self._looked[file.path]) for file in snapshot.files)
-        return {file.path: (file, exchange) for file, exchange in looked if exchange is not None}
+        return {file.path: (file, exchange) for file, exchange in looked if exchange.found.rows}
 
     def _found(self, file: LiveFile, find: Find | None) -> Found:
         if file.deleted_rows:
@@ -170,10 +168,10 @@ class TableErasure:
         with content:
             return find(content, file)
 
-    def _exchange(self, file: LiveFile, find: Find, change: Change | None, snapshot: Snapshot) -> _Exchange | None:
+    def _exchange(self, file: LiveFile, find: Find, change: Change | None, snapshot: Snapshot) -> _Exchange:
         found = self._found(file, find)
         if not found.rows:
-            return None
+            return _Exchange(found)
         _must_be_understood(snapshot)
         content = self._objects.open(unquote(file.path))
         assert content is not None
@@ -193,6 +191,12 @@ class TableErasure:
         due = (now + self._keep).isoformat()
         return Done(self.name, version, rows, dict(files), len(leaving), due, now.isoformat())
 
+    def _judged(self, done: Done, snapshot: Snapshot) -> Done:
+        """With the rows of which nobody can tell whose they are: all, where the table does not say it."""
+        if self._what.finds(snapshot) is None:
+            return replace(done, searched=False, unjudged_rows=_rows_of(snapshot))
+        return replace(done, unjudged_rows=sum(self._looked[file.path].found.unjudged for file in snapshot.files))
+
     def _commit(self, snapshot: Snapshot, leaving: Mapping[str, tuple[LiveFile, _Exchange]]) -> bytes:
         at = int(self._clock().timestamp() * 1000)
         operation = "UPDATE" if self._what.changes(snapshot) else "DELETE"
@@ -204,8 +208,12 @@ class TableErasure:
 
     def _tidy(self, leaving: Mapping[str, object]) -> None:
         """What was written for files that somebody else exchanged meanwhile."""
-        unused = [one.path for path, one in self._looked.items() if one is not None and path not in leaving]
+        unused = [one.path for path, one in self._looked.items() if path not in leaving]
         self._objects.delete(unquote(path) for path in unused if path is not None)
+
+
+def _rows_of(snapshot: Snapshot) -> int:
+    return sum((file.rows or 0) - file.deleted_rows for file in snapshot.files)
 
 
 def _actions(leaving: Mapping[str, tuple[LiveFile, _Exchange]], at: int) -> Iterator[Mapping[str, object]]:

@@ -31,7 +31,8 @@ SUBJECTS = (Place("subjects"),)
 def forget(
     service: Service, plan: ErasePlan, *, note: Callable[[Done], None] = lambda done: None, s3: Any = None
 ) -> int:
-    """`note` is told before they leave. Where no vault is declared, or nothing was kept yet, there is nothing to do."""
+    """`note` is called before they leave, and once files are deleted. Where no vault is declared, or nothing was kept yet,
+    there is nothing to do."""
     if service.privacy is None or not service.privacy.vault:
         return 0
     table = open_objects(values_of(service.privacy.vault), s3=s3)
@@ -45,5 +46,5 @@ def forget(
         done = TableErasure("the vault", table, what, keep=timedelta(), note=note).erase(None)
     except NoTable:
         return 0
-    delete_old_files(table, SUBJECTS, erased)
+    note(replace(done, unjudged_objects=delete_old_files(table, SUBJECTS, erased).unjudged))
     return done.rows
