@@ -143,6 +143,27 @@ def test_members_that_the_last_directory_does_not_list_refuse_the_archive() -> N
     assert "bytes before its first member" in str(end.detail)
 
 
+def test_an_archive_of_more_members_than_may_be_is_refused_before_any_is_read() -> None:
+    archive = zip_of({f"{n}.json": b'{"a":1}' for n in range(11)})
+    reading = read({"a.zip": archive, "good.json": b'{"a":1}'}, Limits(max_members=10))
+    end = reading.files["a.zip"]
+    assert (end.outcome, end.reason) == ("unreadable", "too-many-members")
+    assert end.detail == "a zip archive of 11 members, and 10 is the limit"
+    assert reading.of("good.json") == ['{"a":1}']
+    assert len(read_zip(archive, Limits(max_members=11)).documents) == 11
+
+
+def test_many_small_members_keep_their_names_and_places() -> None:
+    members = {f"{n}.json": b'{"n":%d}\n7\n {}' % n for n in range(300)}
+    reading = read_zip(zip_of(members))
+    assert rows(reading) == [
+        row for n in range(300) for row in ({"@member": f"{n}.json", "n": n}, {"@member": f"{n}.json"})
+    ]
+    assert [row.detail.partition("; in ")[2] for row in reading.refused] == [*members]
+    places = [row.byte_offset for row in (*reading.documents, *reading.refused)]
+    assert len(set(places)) == 900
+
+
 def test_a_folder_that_holds_bytes_is_a_member() -> None:
     assert rows(read_zip(zip_of({"a/": b'{"a": 1}', "b/": b""}))) == [{"@member": "a/", "a": 1}]
 

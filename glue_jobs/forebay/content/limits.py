@@ -40,6 +40,8 @@ class Limits:
     """An archive that expands to more is refused: expansion-bomb."""
     max_expansion: int = 200
     """As is one that expands to more than this many times its size. JSON shrinks 10 to 30 times, a bomb a thousand."""
+    max_members: int = 50_000
+    """A zip archive with more members is refused: too-many-members. Each member costs as much as hundreds of records."""
     max_records: int = 10_000_000
     """A piece with more records is refused as a whole: too-many-records. An archive may hold RECORDS_OF_ANY_ARCHIVE, and
     one for each of its own bytes."""

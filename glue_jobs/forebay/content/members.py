@@ -1,7 +1,8 @@
 """What is packed into a file: its content, or that of each member of a zip archive, one at a time.
 
-In: what S3 gave. Out: `Content`; or `NotTaken`: corrupt-archive, expansion-bomb, encrypted. A zip archive of which one member
-is broken is refused whole, as any archive is. What macOS adds to archives (`__MACOSX/`, `.DS_Store`) is left out.
+In: what S3 gave. Out: `Content`; or `NotTaken`: corrupt-archive, expansion-bomb, too-many-members, encrypted. A zip archive of
+which one member is broken is refused whole, as any archive is. What macOS adds to archives (`__MACOSX/`, `.DS_Store`) is left
+out.
 """
 
 from __future__ import annotations
@@ -23,6 +24,9 @@ __all__ = ["HEAD_CHARACTERS", "Content", "contents_of", "is_zip"]
 HEAD_CHARACTERS = 1024
 LONGEST_NAME = 1024
 """As long as S3's keys may be. Each record carries it."""
+
+ENTRY = b"PK\x01\x02"
+"""Begins an entry in the directory of a zip archive."""
 
 BROKEN = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, OSError, RuntimeError, ValueError, struct.error)
 
@@ -65,6 +69,7 @@ def _expanded(data: bytes, limits: Limits) -> bytes:
 def _members(data: bytes, limits: Limits) -> Iterator[Content]:
     """What all members expand to is held to the limits, not each of them."""
     most = most_expanded_bytes(len(data), limits)
+    _refuse_too_many(data, limits)
     try:
         archive = zipfile.ZipFile(io.BytesIO(data))
         for member in _of_interest(archive):
@@ -74,6 +79,13 @@ def _members(data: bytes, limits: Limits) -> Iterator[Content]:
             yield Content(member.filename, content, was_packed=True, is_member=True)
     except BROKEN as error:
         raise NotTaken("corrupt-archive", f"a zip archive that cannot be read: {error}") from error
+
+
+def _refuse_too_many(data: bytes, limits: Limits) -> None:
+    """Counts the entries of the archive's directory before any of them is read: a hundred bytes each are soon a million."""
+    count = data.count(ENTRY)
+    if count > limits.max_members:
+        raise NotTaken("too-many-members", f"a zip archive of {count} members, and {limits.max_members} is the limit")
 
 
 def _of_interest(archive: zipfile.ZipFile) -> Iterator[zipfile.ZipInfo]:

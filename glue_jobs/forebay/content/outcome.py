@@ -51,6 +51,7 @@ FileReason = Literal[
     "too-large",
     "corrupt-archive",
     "expansion-bomb",
+    "too-many-members",
     "too-many-records",
     "too-many-refused",
     "not-json",

@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from itertools import groupby
 
 import pyarrow as pa
 
@@ -23,7 +24,7 @@ from forebay.content.part import Part
 from forebay.content.parts import parts_of
 from forebay.content.piece import Piece, cut
 from forebay.content.ranges import Fetched, take
-from forebay.content.rows import Member, document_batches, end_batch, joined, of_member, refused_batches, with_metadata
+from forebay.content.rows import Member, document_batches, end_batch, joined, of_members, refused_batches, with_metadata
 from forebay.content.treated import treated_rows
 from forebay.content.window import fetch_all
 from forebay.declaration.form import Form, Forms
@@ -109,26 +110,29 @@ def _rows_of_content(piece: Piece, fetched: Fetched, limits: Limits, form: Form)
         return
     taken = _Taken()
     try:
-        for content in _contents(piece, fetched, raw, limits):
-            yield from _rows_of_parts(piece, content, fetched, limits, form, taken)
-            taken.close(content)
+        for is_packed, contents in groupby(_contents(piece, fetched, raw, limits), lambda content: content.is_member):
+            of_contents = _rows_of_contents(piece, contents, fetched, limits, form, taken)
+            yield from of_members(of_contents) if is_packed else (batch for batch, _ in of_contents)
     except NotTaken as refusal:
         yield end_batch(_end_unread(piece, fetched, refusal.why))
         return
     yield end_batch(_end(piece, fetched, taken, hash_of(raw)))
 
 
-def _rows_of_parts(
-    piece: Piece, content: Content, fetched: Fetched, limits: Limits, form: Form, taken: _Taken
-) -> Iterator[pa.RecordBatch]:
-    limits = limits.of_archive(fetched.bytes_read) if content.was_packed else limits
-    member = Member(content.key, taken.base) if content.is_member else None
-    for part in parts_of(content, form, limits):
-        taken.add(part, limits)
-        batches = document_batches(piece.number, part.records, part.text)
-        refused = refused_batches(piece.number, part.records.refused, part.text, limits.raw_bytes)
-        yield from (batches if member is None else (of_member(batch, member) for batch in batches))
-        yield from (refused if member is None else (of_member(batch, member) for batch in refused))
+def _rows_of_contents(
+    piece: Piece, contents: Iterable[Content], fetched: Fetched, limits: Limits, form: Form, taken: _Taken
+) -> Iterator[tuple[pa.RecordBatch, Member]]:
+    """With the member of an archive that they are of, or would be."""
+    for content in contents:
+        member = Member(content.key, taken.base)
+        of_this = limits.of_archive(fetched.bytes_read) if content.was_packed else limits
+        for part in parts_of(content, form, of_this):
+            taken.add(part, of_this)
+            for batch in document_batches(piece.number, part.records, part.text):
+                yield batch, member
+            for batch in refused_batches(piece.number, part.records.refused, part.text, limits.raw_bytes):
+                yield batch, member
+        taken.close(content)
 
 
 @dataclass(slots=True)

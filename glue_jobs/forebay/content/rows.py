@@ -18,9 +18,9 @@ A document begins with `{` and ends with `}`. Not-UTF-8 bytes of refused text ar
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -44,7 +44,7 @@ __all__ = [
     "document_batches",
     "end_batch",
     "joined",
-    "of_member",
+    "of_members",
     "refused_batches",
     "with_metadata",
 ]
@@ -66,6 +66,8 @@ SCHEMA = pa.schema(
         ("metadata", pa.string()),
     ]
 )
+
+Item = TypeVar("Item")
 
 MEMBER = "@member"
 _PARENT, _MARKS = spelt(PARENT) + b":", f'"{ORDINAL}":%d,"{EXPLODED}":%s'.encode()
@@ -162,16 +164,25 @@ class Member:
     base: int
 
 
-def of_member(batch: pa.RecordBatch, member: Member) -> pa.RecordBatch:
-    """Documents get the field `@member`; refused records have the name in their detail."""
-    places = pc.add(batch.column("byte_offset"), member.base)
+def of_members(rows: Iterator[tuple[pa.RecordBatch, Member]]) -> Iterator[pa.RecordBatch]:
+    """The rows of all members. Many are named at once, as a member may hold but one record."""
+    for some in _some_at_a_time(rows, lambda one: one[0]):
+        yield _named(_one([batch for batch, _ in some]), [(member, batch.num_rows) for batch, member in some])
+
+
+def _named(batch: pa.RecordBatch, members: Sequence[tuple[Member, int]]) -> pa.RecordBatch:
+    """So many rows of each member. Documents get the field `@member`; refused records have the name in their detail."""
+    which = pa.array(np.repeat(np.arange(len(members)), [rows for _, rows in members]))
+    bases = pa.array([member.base for member, _ in members], pa.int64()).take(which)
+    names = pa.array([spelt(member.name) for member, _ in members], pa.binary()).take(which)
+    plain_names = pa.array([member.name for member, _ in members], pa.string()).take(which)
+    places = pc.add(batch.column("byte_offset"), bases)
     is_refused = batch.column("problem").is_valid()
-    told = pc.binary_join_element_wise(batch.column("detail"), f"in {member.name}", "; ")
+    told = pc.binary_join_element_wise(batch.column("detail"), plain_names, "; in ")
     values = _own_renamed(batch.column("value").cast(pa.binary()))
-    head = b"{" + spelt(MEMBER) + b":" + spelt(member.name)
     is_empty = pc.match_substring_regex(values, r"^\{\s*\}")
-    named = pc.binary_replace_slice(values, 0, 1, head + b",")
-    named = pc.if_else(is_empty, pc.binary_replace_slice(values, 0, 1, head), named)
+    comma, rest = pc.if_else(is_empty, b"", pa.scalar(b",")), pc.binary_replace_slice(values, 0, 1, b"")
+    named = pc.binary_join_element_wise(b"{" + spelt(MEMBER) + b":", names, comma, rest, b"")
     columns = {
         "byte_offset": places,
         "detail": pc.if_else(is_refused, told, batch.column("detail")),
@@ -201,16 +212,22 @@ def with_metadata(batch: pa.RecordBatch, metadata: str) -> pa.RecordBatch:
 
 def joined(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The same rows in fewer batches: a batch costs as much as a few hundred rows, and small files make small ones."""
-    held: list[pa.RecordBatch] = []
+    yield from map(_one, _some_at_a_time(batches, lambda batch: batch))
+
+
+def _some_at_a_time(items: Iterator[Item], batch_of: Callable[[Item], pa.RecordBatch]) -> Iterator[list[Item]]:
+    held: list[Item] = []
     rows = size = 0
-    for batch in batches:
-        if held and (rows + batch.num_rows > BATCH_ROWS or size + batch.nbytes > BATCH_BYTES):
-            yield _one(held)
+    for item in items:
+        batch = batch_of(item)
+        batch_bytes = batch.nbytes
+        if held and (rows + batch.num_rows > BATCH_ROWS or size + batch_bytes > BATCH_BYTES):
+            yield held
             held, rows, size = [], 0, 0
-        held.append(batch)
-        rows, size = rows + batch.num_rows, size + batch.nbytes
+        held.append(item)
+        rows, size = rows + batch.num_rows, size + batch_bytes
     if held:
-        yield _one(held)
+        yield held
 
 
 def _one(batches: list[pa.RecordBatch]) -> pa.RecordBatch:

@@ -33,6 +33,9 @@ __all__ = ["HEAD_BYTES", "is_json_lines", "split", "split_json_lines"]
 HEAD_BYTES = 64 << 10
 """How far we look to tell what a text is."""
 
+TINY_BYTES = 4 << 10
+"""So long a line Python's decoder has read before numpy has begun: a file, or a member of an archive, may be one record."""
+
 LOOKED_AT = 100
 _BEGINS = re.compile(rb"^[\[{]", re.MULTILINE)
 _DECODER = json.JSONDecoder(strict=False, parse_int=str, parse_float=str, parse_constant=str)
@@ -84,7 +87,7 @@ def _split_objects(text: bytes, begin: int, limits: Limits) -> Records:
     brackets come out even. So they may, by chance, around torn lines; but then what lies between them is no JSON."""
     newline = text.find(b"\n", begin)
     if newline < 0 or _first_text(text, newline) == len(text):
-        return _split_one_line(text, limits)
+        return _split_one_line(text, begin, limits)
     shape = None if _first_line_is_complete(text, begin, limits) else _even_shape(text, limits)
     if shape is not None and _holds_json(text, shape, range(LOOKED_AT)):
         return _by_shape(text, shape)
@@ -111,12 +114,25 @@ def _one_document(text: bytes, begin: int, limits: Limits, inside: Sequence[Keys
     return as_one_document(text, begin, end, inside, limits)
 
 
-def _split_one_line(text: bytes, limits: Limits) -> Records:
+def _split_one_line(text: bytes, begin: int, limits: Limits) -> Records:
     if not _last_text(text):
         return split_lines(text, limits)
+    tiny = _decoded(text, begin) if len(text) <= TINY_BYTES else None
+    if tiny is not None:
+        return tiny
     shape = structure_of(text, limits)
     by_shape = _by_shape(text, shape)
     return by_shape if shape.complete else salvaged(text, by_shape, limits)
+
+
+def _decoded(text: bytes, begin: int) -> Records | None:
+    """Where it is objects, one after the other, and nothing else."""
+    places, torn_at = decoded_places(text[begin:])
+    if not places or torn_at is not None:
+        return None
+    starts, ends = np.array(places, np.int64).T + begin
+    line_count = text.count(b"\n") + (not text.endswith(b"\n"))
+    return Records(starts, ends, lines_of(text, starts), [], line_count, True)
 
 
 def _split_array(text: bytes, limits: Limits) -> Records:
