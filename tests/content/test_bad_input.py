@@ -48,7 +48,9 @@ BAD_FILES: dict[str, tuple[bytes | Unread, str, str]] = {
     "error-page.json": (HTML, "unreadable", "not-json"),
     "table.json": (b"a,b\n1,2\n", "unreadable", "not-json"),
     "log.json": (b"[2026-01-01 10:00:00] INFO started\n[2026-01-01 10:00:01] INFO ready\n", "unreadable", "not-json"),
-    "scalars.json": (b'1\n2\n"three"\n', "unreadable", "not-json"),
+    "scalars-and-words.json": (b"1\n2\nthree\n", "unreadable", "not-json"),
+    "words-in-an-array.json": (b"[1, two, 3]", "unreadable", "not-json"),
+    "numbers-with-commas.json": (b"1,2\n3,4\n", "unreadable", "not-json"),
     "nothing-but-nul.json": (bytes(5000), "unreadable", "not-json"),
     "deleted.json": (Unread("missing", "no-such-key", "404"), "missing", "no-such-key"),
     "forbidden.json": (Unread("denied", "access-denied", "403"), "denied", "access-denied"),
@@ -109,6 +111,55 @@ def test_a_bad_line_is_refused_with_its_place_and_text_and_the_others_land(
     assert refused.problem in RECORD_REASONS
     assert reading.files["file.json"].outcome == "loaded"
     assert (reading.files["file.json"].documents, reading.files["file.json"].refused) == (3, 1)
+
+
+NO_OBJECTS: dict[str, tuple[bytes, list[str]]] = {
+    "numbers and texts in lines": (b'1\n2.5e1\n\n"three"\n', ["1", "2.5e1", '"three"']),
+    "one word": (b" null ", ["null"]),
+    "a text that looks like an object": (b'"{}"', ['"{}"']),
+    "an array of values": (b'[1, "a",\n [true], null]', ["1", '"a"', "[true]", "null"]),
+    "lines of arrays": (b'["x", 1]\n["y", 2]\n', ['"x"', "1", '"y"', "2"]),
+}
+
+
+@pytest.mark.parametrize(("content", "refused"), NO_OBJECTS.values(), ids=NO_OBJECTS.keys())
+def test_a_file_of_json_that_is_no_object_has_no_record_and_each_value_says_why(
+    content: bytes, refused: list[str]
+) -> None:
+    reading = read_one(content)
+    assert [(row.value, row.problem) for row in reading.refused] == [(value, "not-an-object") for value in refused]
+    assert (reading.files["file.json"].outcome, reading.documents) == ("loaded", [])
+
+
+TORN_ARRAYS: dict[str, tuple[bytes, int, int, list[str]]] = {
+    "behind a comma": (b'[{"a":1},', 0, 1, ["torn-array"]),
+    "behind a record": (b'\n [{"a":1},\n{"a":2}\n', 2, 2, ["torn-array"]),
+    "in a record": (b'[{"a":1},\n{"a":', 0, 1, ["torn-array", "not-json"]),
+    "in a text": (b'[{"a":1},\n{"a":"x', 0, 1, ["torn-array", "not-json"]),
+    "in a value": (b'[{"a":1},5', 0, 1, ["torn-array", "not-an-object"]),
+    "at once": (b"[", 0, 0, ["torn-array"]),
+    "in a hundred thousand arrays": (b"[" * 100_001, 0, 0, ["torn-array"]),
+    "in the second array": (b'[{"a":1}]\n[{"a":2}', 10, 2, ["torn-array"]),
+}
+
+
+@pytest.mark.parametrize(("content", "at", "records", "problems"), TORN_ARRAYS.values(), ids=TORN_ARRAYS.keys())
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_file_that_ends_within_an_array_says_where_it_began(
+    content: bytes, at: int, records: int, problems: list[str], packed: bool
+) -> None:
+    reading = read_one(gzip.compress(content, mtime=0) if packed else content)
+    assert [row.problem for row in reading.refused] == problems
+    (torn,) = [row for row in reading.refused if row.problem == "torn-array"]
+    assert (torn.value, torn.byte_offset) == ("[", at)
+    assert torn.line == content[:at].count(b"\n") + 1
+    end = reading.files["file.json"]
+    assert (end.outcome, end.documents, end.refused) == ("loaded", records, len(problems))
+
+
+def test_a_quote_that_is_missing_makes_no_array_a_torn_one() -> None:
+    reading = read_one(b'[\n{"a":"x},\n{"a":2}\n]\n')
+    assert (reading.of("file.json"), [row.problem for row in reading.refused]) == (['{"a":2}'], ["not-json"])
 
 
 def test_a_broken_first_line_does_not_take_the_others_with_it() -> None:

@@ -49,8 +49,9 @@ BETWEEN = {
     "concatenated": st.sampled_from(["", " ", "\t"]),
     "mixed": st.sampled_from(["\n", "", " ", "\r\n"]),
     "array": st.sampled_from([",", ", ", ",\n", "\n,", ",\r\n  "]),
+    "text sequence": st.sampled_from(["\n\x1e", "\r\n\x1e"]),
 }
-BEFORE = {"array": st.sampled_from(["[", "[\n", " [ "])}
+BEFORE = {"array": st.sampled_from(["[", "[\n", " [ "]), "text sequence": st.sampled_from(["\x1e", "\n\x1e", " \x1e"])}
 AFTER = {"array": st.sampled_from(["]", "\n]\n", " ] "]), "concatenated": st.sampled_from(["", "\n"])}
 CODECS = {
     "utf-8": ("utf-8", b""),
@@ -208,8 +209,8 @@ def test_of_a_refused_record_that_is_cut_the_place_and_size_are_told() -> None:
 
 LAYOUTS = {
     "elements that are no objects": (b'[{"a":1}, 5, [1,2], "x", null, {"a":2}]', ["5", "[1,2]", '"x"', "null"]),
-    "an array that does not close": (b'[{"a":1},\n{"a":2}', []),
-    "an array that ends in a record": (b'[{"a":1},\n{"a":2},{"a":', ['{"a":']),
+    "an array that does not close": (b'[{"a":1},\n{"a":2}', ["["]),
+    "an array that ends in a record": (b'[{"a":1},\n{"a":2},{"a":', ["[", '{"a":']),
     "a comma too many": (b'[{"a":1},,{"a":2},]', []),
     "a comma too few": (b'[{"a":1} {"a":2}]', []),
     "two arrays": (b'[{"a":1}]\n[{"a":2}]\n', []),
@@ -227,6 +228,19 @@ def test_an_odd_layout_loses_no_record(content: bytes, refused: list[str]) -> No
     assert [json.loads(v) for v in reading.of("file.json")] == [{"a": 1}, {"a": 2}]
     if refused != [","]:
         assert [r.value for r in reading.refused] == refused
+
+
+def test_in_a_text_sequence_a_torn_record_takes_no_other_with_it() -> None:
+    content = b'\x1e{"a":1}\n\x1e{"a":"x\x1e{"a":2}\n\x1e\n\x1e\x1e{"a":3}\n'
+    reading = read_one(content)
+    assert [row.value.rstrip() for row in reading.documents] == ['{"a":1}', '{"a":2}', '{"a":3}']
+    assert [(row.value, row.problem) for row in reading.refused] == [('{"a":"x', "not-json")]
+    assert [row.byte_offset for row in reading.documents] == [content.index(b'{"a":%d' % n) for n in (1, 2, 3)]
+
+
+def test_a_separator_within_a_text_stays_where_the_file_is_no_text_sequence() -> None:
+    lines = '{"a":"x\x1ey"}\n{"a":"\x1e"}\n'
+    assert [row.value.rstrip("\n") for row in read_one(lines.encode()).documents] == lines.strip().split("\n")
 
 
 def test_a_document_larger_than_a_chunk_of_the_scan_is_found_whole() -> None:

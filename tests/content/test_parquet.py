@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import datetime as dt
 import io
 import json
@@ -10,6 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pyarrow.parquet.encryption as pe
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -211,3 +213,33 @@ def test_rows_are_those_that_json_lines_would_be(rows: list[dict[str, Any]], at_
         reading = read_parquet(file_of(pa.Table.from_pylist(rows, SCHEMA)))
     lines = read({"a.json": "\n".join(map(json.dumps, rows)).encode()})
     assert [json.loads(r.value) for r in reading.documents] == [json.loads(r.value) for r in lines.documents] == rows
+
+
+class Keys(pe.KmsClient):  # type: ignore[misc]
+    """A vault of keys that hides nothing."""
+
+    def __init__(self, _: pe.KmsConnectionConfig) -> None:
+        super().__init__()
+
+    def wrap_key(self, key_bytes: bytes, master_key_identifier: str) -> bytes:
+        return base64.b64encode(key_bytes)
+
+    def unwrap_key(self, wrapped_key: bytes, master_key_identifier: str) -> bytes:
+        return base64.b64decode(wrapped_key)
+
+
+@pytest.mark.parametrize("plaintext_footer", [False, True])
+def test_an_encrypted_file_is_refused_as_such(plaintext_footer: bool) -> None:
+    wanted = pe.EncryptionConfiguration("footer", column_keys={"columns": ["a"]}, plaintext_footer=plaintext_footer)
+    properties = pe.CryptoFactory(Keys).file_encryption_properties(pe.KmsConnectionConfig(), wanted)
+    content = file_of({"a": [1], "b": [2]}, encryption_properties=properties)
+    for form in (Form(), Form(format="parquet")):
+        (end,) = read({"a.parquet": content}, form=form).files.values()
+        assert (end.outcome, end.reason) == ("unreadable", "encrypted")
+
+
+@pytest.mark.parametrize("word", ["PARENT", "ORCHARD"])
+def test_a_text_that_begins_as_the_name_of_a_binary_format_is_a_text(word: str) -> None:
+    reading = read({"a.csv": f"{word},n\nx,1\n".encode(), "b.orc": b"ORC" + bytes(100) + b"ORC\x18"})
+    assert [json.loads(row.value) for row in reading.documents] == [{word: "x", "n": "1"}]
+    assert reading.files["b.orc"].detail == "it begins as an ORC file"

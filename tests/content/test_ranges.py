@@ -30,6 +30,14 @@ def test_every_line_of_a_cut_file_is_read_once() -> None:
     assert keys_and_lines(LINES, 100_000) == keys_and_lines(LINES, len(LINES))
 
 
+def test_a_text_sequence_is_cut_as_other_lines_are() -> None:
+    content = LINES.replace(b"{", b"\x1e{")
+    memory = Memory({"f": content})
+    assert len(read({}, Limits(piece_bytes=100_000), memory).documents) == 10_000
+    assert ("f", 0, None) not in memory.asked
+    assert keys_and_lines(content, 100_000) == keys_and_lines(content, len(content))
+
+
 def test_a_cut_at_and_beside_a_newline_gives_each_line_to_one_piece() -> None:
     content = b'{"a":1}\n' * 100
     for piece_bytes in (8, 16, 7, 9, 15, 17):

@@ -45,6 +45,7 @@ REASONS = {
     "not-utf8": "the record's bytes are not UTF-8",
     "record-too-large": "the record is larger than a record may be",
     "too-deep": f"more than {DEEPEST} objects and arrays lie inside each other in the record",
+    "torn-array": "the file ends within a JSON array: records that should follow are missing",
     BAD_TABLE_NAME: "the value that routes the record cannot name a table",
     BAD_PARTITION_VALUE: "the value that partitions the table cannot name a folder",
     EVENT_TOO_OLD: "the event time is older than the table takes",

@@ -67,7 +67,9 @@ FileReason = Literal[
 POISON: FileReason = "poison"
 """Reading the file ended its worker, whatever else the worker read."""
 
-RecordReason = Literal["not-json", "not-an-object", "not-a-row", "not-utf8", "record-too-large", "too-deep"]
+RecordReason = Literal[
+    "not-json", "not-an-object", "not-a-row", "not-utf8", "record-too-large", "too-deep", "torn-array"
+]
 
 FILE_REASONS: tuple[str, ...] = get_args(FileReason)
 RECORD_REASONS: tuple[str, ...] = get_args(RecordReason)

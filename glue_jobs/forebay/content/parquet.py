@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from forebay.content.json_text import Wordless, documents, json_of, spelt
 from forebay.content.limits import Limits
-from forebay.content.outcome import NotTaken, TooMany
+from forebay.content.outcome import FileReason, NotTaken, TooMany
 from forebay.content.part import Part, part_of_rows, refuse_twins
 
 __all__ = ["parquet_parts"]
@@ -32,7 +32,9 @@ def parquet_parts(data: bytes, limits: Limits) -> Iterator[Part]:
     except RecursionError as deep:
         raise NotTaken("wrong-format", "its columns are nested too deep") from deep
     except (pa.ArrowException, OSError, ValueError) as error:
-        raise NotTaken("corrupt-file", f"a Parquet file that cannot be read: {error}") from error
+        # Of a file whose columns are encrypted, and whose footer is not.
+        reason: FileReason = "encrypted" if "decrypt" in str(error) else "corrupt-file"
+        raise NotTaken(reason, f"a Parquet file that cannot be read: {error}") from error
 
 
 def _parts(data: bytes, limits: Limits) -> Iterator[Part]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 from forebay.content.avro import avro_parts
 from forebay.content.delimited import delimited_parts
@@ -20,7 +21,7 @@ from forebay.content.outcome import FileReason, NotTaken, TooMany
 from forebay.content.parquet import parquet_parts
 from forebay.content.part import Part
 from forebay.content.signature import format_of, looks_like
-from forebay.content.split import HEAD_BYTES, split, split_json_lines
+from forebay.content.split import HEAD_BYTES, split, split_json_lines, without_separators
 from forebay.content.unpack import is_named_archive
 from forebay.declaration.form import Form, Format
 
@@ -101,6 +102,7 @@ def _bounded(parts: Iterator[Part], content: Content, limits: Limits) -> Iterato
 
 
 def _json(content: Content, text: Text, form: Form, limits: Limits) -> Part:
+    text = replace(text, utf8=without_separators(text.utf8))
     records = (split_json_lines if content.cut else split)(text.utf8, limits, form.inside)
     if records is None:
         raise _not_json(content)

@@ -15,7 +15,7 @@ from forebay.content.limits import Limits
 from forebay.content.outcome import Unread
 from forebay.content.piece import Piece
 from forebay.content.signature import looks_like
-from forebay.content.split import HEAD_BYTES, is_json_lines
+from forebay.content.split import HEAD_BYTES, is_json_lines, without_separators
 from forebay.content.unpack import is_archive
 from forebay.declaration.form import FOUND, Form
 from forebay.landed_file import LandedFile
@@ -51,7 +51,9 @@ def can_be_cut(head: bytes, form: Form) -> bool:
     text = decoded(head)
     if text.unit_bytes > 1 or is_archive(head):
         return False
-    return looks_like(head) is None if form.format == "lines" else form.may_be_json and is_json_lines(text.utf8)
+    if form.format == "lines":
+        return looks_like(head) is None
+    return form.may_be_json and is_json_lines(without_separators(text.utf8))
 
 
 @dataclass(slots=True)

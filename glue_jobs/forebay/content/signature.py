@@ -9,12 +9,13 @@ from __future__ import annotations
 import re
 
 from forebay.content.members import HEAD_CHARACTERS
-from forebay.content.outcome import NotTaken, kept_text
+from forebay.content.outcome import FileReason, NotTaken, kept_text
 from forebay.content.unpack import without_archive_suffix
 from forebay.declaration.form import Form, Format
 
 __all__ = ["format_of", "looks_like"]
 
+ENCRYPTED = "an encrypted Parquet file, which is not read"
 _SIGNATURES = (
     (b"\x89PNG", "a PNG image"),
     (b"\xff\xd8\xff", "a JPEG image"),
@@ -24,17 +25,18 @@ _SIGNATURES = (
     (b"7z\xbc\xaf\x27\x1c", "a 7z archive, which is not read"),
     (b"\x82SNAPPY\0", "a snappy-java stream, which is not read (the framing format is)"),
     (b"PAR1", "a Parquet file"),
-    (b"PARE", "an encrypted Parquet file, which is not read"),
     (b"Obj\x01", "an Avro file"),
     (b"ARROW1", "an Arrow file, which is not read"),
-    (b"ORC", "an ORC file"),
     (b"%PDF", "a PDF file"),
     (b"<", "HTML or XML"),
 )
+_AT_BOTH_ENDS = ((b"PARE", b"PARE", ENCRYPTED), (b"ORC", b"ORC.", "an ORC file"))
+"""What begins with such a word alone may be text. A byte of any value follows the last word of ORC."""
+
 BINARY: dict[str | None, Format] = {"a Parquet file": "parquet", "an Avro file": "avro"}
 TEXTUAL = ("HTML or XML",)
 
-_BEGINS_AS_JSON = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:\{|\[\s*\{)")
+_BEGINS_AS_JSON = re.compile(rb"(?:\xef\xbb\xbf)?[\s\x1e]*(?:\{|\[\s*\{)")
 
 
 def looks_like(content: bytes) -> str | None:
@@ -42,6 +44,9 @@ def looks_like(content: bytes) -> str | None:
     head = content[:256].lstrip()
     for signature, name in _SIGNATURES:
         if head.startswith(signature):
+            return name
+    for first, last, name in _AT_BOTH_ENDS:
+        if content.startswith(first) and re.fullmatch(last, content[-4:], re.DOTALL):
             return name
     if content[257:262] == b"ustar":
         return "a tar archive, which is not read"
@@ -53,6 +58,8 @@ def looks_like(content: bytes) -> str | None:
 def format_of(content: bytes, key: str, form: Form) -> Format:
     """Never `auto`."""
     looks = looks_like(content)
+    if looks == ENCRYPTED:
+        raise _not_taken("encrypted", f"it begins as {looks}", content)
     if form.format == "auto":
         return BINARY[looks] if looks in BINARY else _named(content, key, looks)
     if form.format == "json" or not content:
@@ -66,9 +73,12 @@ def format_of(content: bytes, key: str, form: Form) -> Format:
     elif looks is None and _BEGINS_AS_JSON.match(content):
         looks = "JSON"
     if looks is not None:
-        head = kept_text(content[:HEAD_CHARACTERS], HEAD_CHARACTERS)
-        raise NotTaken("wrong-format", f"{form.format} is declared, and it begins as {looks}", head)
+        raise _not_taken("wrong-format", f"{form.format} is declared, and it begins as {looks}", content)
     return form.format
+
+
+def _not_taken(reason: FileReason, detail: str, content: bytes) -> NotTaken:
+    return NotTaken(reason, detail, kept_text(content[:HEAD_CHARACTERS], HEAD_CHARACTERS))
 
 
 def _named(content: bytes, key: str, looks: str | None) -> Format:

@@ -48,6 +48,14 @@ class Skeleton:
         steps = _STEP[self.symbol[self.level == 0]]
         return self.complete and not steps.sum()
 
+    @property
+    def open_array(self) -> int | None:
+        """Where the outermost array begins that is still open at the end."""
+        opening = np.flatnonzero((self.level == 0) & (_STEP[self.symbol] == 1))
+        if not self.open_at_end or not len(opening) or self.symbol[opening[-1]] != ARRAY:
+            return None
+        return int(self.position[opening[-1]])
+
     def part(self, start: int, stop: int) -> Skeleton:
         """Of an outermost value that begins and ends there."""
         some = slice(*np.searchsorted(self.position, (start, stop)).tolist())

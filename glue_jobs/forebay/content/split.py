@@ -15,6 +15,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from itertools import islice
 
 import numpy as np
@@ -24,11 +25,12 @@ from forebay.content.limits import Limits
 from forebay.content.lines import SHORT_BYTES, Records, Span, decoded_places, lines_of, split_lines
 from forebay.content.outcome import TooMany
 from forebay.content.salvage import salvaged
-from forebay.content.structure import WHITE, Structure, structure_of
-from forebay.content.vetting import Split, vetted
+from forebay.content.skeleton import Skeleton
+from forebay.content.structure import WHITE, Structure, outline_of, structure_in, structure_of
+from forebay.content.vetting import Split, is_value, vetted
 from forebay.declaration.form import Keys
 
-__all__ = ["HEAD_BYTES", "is_json_lines", "split", "split_json_lines"]
+__all__ = ["HEAD_BYTES", "is_json_lines", "split", "split_json_lines", "without_separators"]
 
 HEAD_BYTES = 64 << 10
 """How far we look to tell what a text is."""
@@ -39,8 +41,20 @@ TINY_BYTES = 4 << 10
 LOOKED_AT = 100
 _BEGINS = re.compile(rb"^[\[{]", re.MULTILINE)
 _DECODER = json.JSONDecoder(strict=False, parse_int=str, parse_float=str, parse_constant=str)
+_SEPARATOR = b"\x1e"
 PATIENCE = 10
 """How many times more lines than may be refused are taken for no records, before lines are given up for brackets."""
+
+
+def without_separators(text: bytes) -> bytes:
+    """A JSON text sequence (RFC 7464) has a byte before each record that no JSON has. It becomes white space, so that all
+    places stay. Where a record is torn, the next one begins a line of its own."""
+    if _SEPARATOR not in text:
+        return text
+    begin = _first_text(text)
+    is_sequence = text[begin : begin + 1] == _SEPARATOR
+    text = text.replace(b"\n" + _SEPARATOR, b"\n ")
+    return text[:begin] + b" " + text[begin + 1 :].replace(_SEPARATOR, b"\n") if is_sequence else text
 
 
 def split(text: bytes, limits: Limits, inside: Sequence[Keys] = ()) -> Split | None:
@@ -48,11 +62,13 @@ def split(text: bytes, limits: Limits, inside: Sequence[Keys] = ()) -> Split | N
     begin = _first_text(text)
     first = text[begin : begin + 1]
     if first == b"[":
-        records = _split_array(text, limits)
-        if not len(records.starts) and records.leftovers:
+        outline = outline_of(text, limits)
+        records = _split_array(text, outline, limits)
+        if not len(records.starts) and not _are_values(text[a:b] for a, b, _ in records.leftovers):
             return None
+        records = _with_open_array(text, records, outline)
         return vetted(text, taken_apart(text, records, inside, limits), limits)
-    if first and first != b"{" and (first == b"<" or not _has_record(text[:HEAD_BYTES])):
+    if first and first != b"{" and (first == b"<" or not (_has_record(text[:HEAD_BYTES]) or _is_of_values(text))):
         return None
     taken = _one_document(text, begin, limits, inside) if first == b"{" and inside else None
     if taken is None:
@@ -135,10 +151,10 @@ def _decoded(text: bytes, begin: int) -> Records | None:
     return Records(starts, ends, lines_of(text, starts), [], line_count, True)
 
 
-def _split_array(text: bytes, limits: Limits) -> Records:
+def _split_array(text: bytes, outline: Skeleton, limits: Limits) -> Records:
     """One whose brackets do not come out even is taken line by line, unless that finds less JSON in it: a bracket may stand
     in a torn string."""
-    shape = structure_of(text, limits)
+    shape = structure_in(text, 0, len(text), outline)
     by_shape = _by_shape(text, shape)
     if shape.complete:
         return by_shape
@@ -148,6 +164,30 @@ def _split_array(text: bytes, limits: Limits) -> Records:
         return by_shape
     by_line = salvaged(text, by_line, limits)
     return by_line if _count_json(text, by_line) >= _count_json(text, by_shape) else by_shape
+
+
+def _with_open_array(text: bytes, records: Records, outline: Skeleton) -> Records:
+    """The bracket of an array that the text ends within is left over, so that nobody takes the text for all of it. Where quotes
+    are missing, brackets are not what they seem: then an array at the end of the text counts as closed."""
+    at = outline.open_array
+    end = _last_text(text)
+    is_unsure = outline.in_string_at_end or outline.torn_string
+    if at is None or (is_unsure and text[end - 1 : end] == b"]"):
+        return records
+    line = int(lines_of(text, np.array([at]))[0])
+    return replace(records, leftovers=sorted([*records.leftovers, (at, at + 1, line)]), tight=False)
+
+
+def _are_values(parts: Iterable[bytes]) -> bool:
+    """Whether these are JSON, as far as they are looked at."""
+    return all(is_value(part) for part in islice(parts, LOOKED_AT))
+
+
+def _is_of_values(text: bytes) -> bool:
+    """Whether the text is lines of JSON that are no objects. Of a long one those are looked at that its head has whole."""
+    lines = (text if len(text) <= SHORT_BYTES else text[:HEAD_BYTES].rpartition(b"\n")[0]).splitlines()
+    filled = [line.strip(WHITE) for line in lines if line.strip(WHITE)]
+    return bool(filled) and _are_values(filled)
 
 
 def _count_json(text: bytes, records: Records) -> int:

@@ -17,7 +17,7 @@ import numpy as np
 from forebay.content.limits import Limits
 from forebay.content.skeleton import Skeleton, skeleton
 
-__all__ = ["BETWEEN", "WHITE", "Structure", "structure_in", "structure_of", "trimmed"]
+__all__ = ["BETWEEN", "WHITE", "Structure", "outline_of", "structure_in", "structure_of", "trimmed"]
 
 WHITE = b" \t\r\n"
 BETWEEN = WHITE + b",[]"
@@ -42,8 +42,12 @@ class Structure:
 
 def structure_of(text: bytes, limits: Limits | None = None) -> Structure:
     """Where the records are, in a text that is not empty. Raises `TooMany`, if limits say how many may be."""
-    outline = skeleton(text, most=None if limits is None else BORDERS_OF_A_RECORD * limits.max_records)
-    return structure_in(text, 0, len(text), outline)
+    return structure_in(text, 0, len(text), outline_of(text, limits))
+
+
+def outline_of(text: bytes, limits: Limits | None = None) -> Skeleton:
+    """Raises `TooMany`, if limits say how many records may be."""
+    return skeleton(text, most=None if limits is None else BORDERS_OF_A_RECORD * limits.max_records)
 
 
 def structure_in(text: bytes, start: int, stop: int, outline: Skeleton) -> Structure:

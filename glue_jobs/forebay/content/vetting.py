@@ -18,7 +18,7 @@ from forebay.content.lines import SHORT_BYTES, Records
 from forebay.content.outcome import FileReason, RecordReason, Refused, TooMany
 from forebay.content.skeleton import depth_beyond
 
-__all__ = ["Elements", "Split", "vetted", "why_no_record"]
+__all__ = ["Elements", "Split", "is_value", "vetted", "why_no_record"]
 
 AT_ONCE = 100_000
 """How many places are Python's numbers at a time."""
@@ -110,6 +110,8 @@ def why_no_record(part: bytes, limits: Limits) -> Reason:
         return "not-json", "its brackets or quotes do not close"
     if b"\0" in part:
         return "not-json", "it holds NUL bytes"
+    if part == b"[":
+        return "torn-array", "the array that begins here never closes: the file ends before it does"
     try:
         value = _DECODER.decode(part.decode("latin-1"))
     except ValueError as error:
@@ -117,6 +119,11 @@ def why_no_record(part: bytes, limits: Limits) -> Reason:
     except RecursionError:
         return "not-an-object", "brackets nested very deep, and no object around them"
     return "not-an-object", f"a JSON {_KINDS.get(type(value), 'value')}"
+
+
+def is_value(part: bytes) -> bool:
+    """Whether it is JSON, though no object."""
+    return len(part) <= SHORT_BYTES and why_no_record(part, Limits())[0] == "not-an-object"
 
 
 _KINDS = {list: "array", str: "string or number", bool: "boolean", type(None): "null"}
