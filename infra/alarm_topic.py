@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from aws_cdk import Aws
+from aws_cdk import Aws, Duration
 from aws_cdk import aws_chatbot as chatbot
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_sns as sns
+from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
+from infra.review import acknowledge
 from infra.settings import Settings
 
-__all__ = ["alarm_topic", "runbook_of"]
+__all__ = ["alarm_topic", "runbook_of", "untold_queue"]
 
 
 def runbook_of(settings: Settings) -> str:
@@ -37,6 +39,21 @@ def alarm_topic(scope: Construct, *, settings: Settings, key: kms.IKey) -> sns.T
     if settings.alarm_slack:
         tell_slack(topic, settings=settings)
     return topic
+
+
+def untold_queue(scope: Construct, *, settings: Settings) -> sqs.Queue:
+    """Where events go of which nobody could be told. SQS encrypts it with a key of its own, so that it takes them in while ours
+    is disabled: they name jobs and runs, and no data."""
+    queue = sqs.Queue(
+        scope,
+        "Untold",
+        queue_name=f"{settings.name}-untold",
+        encryption=sqs.QueueEncryption.SQS_MANAGED,
+        enforce_ssl=True,
+        retention_period=Duration.days(14),
+    )
+    acknowledge(queue, "SQS3", "it is a dead-letter queue itself")
+    return queue
 
 
 def tell_slack(topic: sns.Topic, *, settings: Settings) -> None:

@@ -16,15 +16,15 @@ from aws_cdk import aws_sns as sns
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
-from forebay.batch.events import BatchCommitted, RecordsLost, RowsAppended, TableFailed
-from forebay.table.events import ColumnsLeftOut
+from forebay.batch.events import BatchCommitted, RecordsLost, RowsAppended
+from forebay.jobs.troubles import TroublesCounted
 from forebay.upkeep.accounts.events import AccountsChecked
 from forebay.upkeep.reconcile.events import FilesReconciled
 from infra.alarm_topic import runbook_of
 from infra.landing import Landing
 from infra.metrics import ServiceMetrics
 from infra.settings import Settings
-from lambdas.publish_freshness.events import FreshnessMeasured, TrendMeasured
+from lambdas.publish_freshness.events import FreshnessMeasured, KeysChecked, SchedulesChecked, TrendMeasured
 
 __all__ = ["Alarms"]
 
@@ -62,6 +62,28 @@ class Alarms(Construct):
                 "A notification could not be delivered to the queue. It is kept for 14 days.",
                 above=0,
             )
+
+    def watch_deliveries(self, topics: Sequence[str], rules: Sequence[str], untold: sqs.IQueue) -> None:
+        """What a service could not even put into a dead-letter queue is gone. `undelivered` does not see it."""
+        lost = "S3's announcements could not be delivered, nor kept in the dead-letter queue: files may have no row."
+        for number, arn in enumerate(topics):
+            metric = _delivery("AWS/SNS", "NumberOfNotificationsFailedToRedriveToDlq", "TopicName", _last(arn, ":"))
+            self._add("announcements-lost", metric, lost, above=0, of=str(number or ""))
+        for number, arn in enumerate(rules):
+            metric = _delivery("AWS/Events", "InvocationsFailedToBeSentToDlq", "RuleName", _last(arn, "/"))
+            self._add("announcements-lost", metric, lost, above=0, of=str(number or ""))
+        self._add(
+            "alarms-unheard",
+            _delivery("AWS/SNS", "NumberOfNotificationsFailed", "TopicName", f"{self._settings.name}-alarms"),
+            "A message of the alarm topic did not reach somebody who subscribed to it.",
+            above=0,
+        )
+        self._add(
+            "job-untold",
+            untold.metric("ApproximateNumberOfMessagesVisible", statistic="Maximum", period=MINUTE),
+            "A job ended, and nobody could be told how. The queue keeps the event for 14 days.",
+            above=0,
+        )
 
     def watch_batches(self, queue: sqs.IQueue) -> None:
         freshness, silence = self._settings.freshness_minutes, self._settings.silence_minutes
@@ -106,13 +128,13 @@ class Alarms(Construct):
         )
         self._add(
             "table-failed",
-            self._metrics.over_tables(TableFailed, "rows", function="COUNT"),
+            self._metrics.of(TroublesCounted, "failed", minutes=5),
             "A table could not be written. Its rows are in the quarantine; the other tables were written.",
             above=0,
         )
         self._add(
             "columns-left-out",
-            self._metrics.over_tables(ColumnsLeftOut, "columns", function="COUNT"),
+            self._metrics.of(TroublesCounted, "full", minutes=5),
             "A table is at its limit of columns. New fields get none; their values are in _rescued.",
             above=0,
         )
@@ -195,6 +217,9 @@ class Alarms(Construct):
             ),
             "A Lambda failed: the job may not have started, or its result not been reported.",
             above=0,
+            # Errors are reported late, and FILL says 0 of a period until they are.
+            for_periods=3,
+            points=1,
         )
         self._add(
             "schedule-failed",
@@ -206,6 +231,19 @@ class Alarms(Construct):
                 period=Duration.minutes(5),
             ),
             "A schedule could not invoke its target.",
+            above=0,
+        )
+        self._add(
+            "schedule-overdue",
+            self._metrics.of(SchedulesChecked, "overdue", statistic="Maximum", minutes=15),
+            "A schedule has brought no run that succeeded, for longer than the time between two: retention, erasure, "
+            "compaction or the search for missed files does not happen.",
+            above=0,
+        )
+        self._add(
+            "key-unusable",
+            self._metrics.of(KeysChecked, "unusable", statistic="Maximum", minutes=5),
+            "A KMS key is disabled or about to be deleted: nothing can be read or written with it.",
             above=0,
         )
         self._add(
@@ -316,6 +354,20 @@ class Alarms(Construct):
         )
         self.all.append(alarm)
         return alarm
+
+
+def _delivery(namespace: str, name: str, dimension: str, value: str) -> cw.Metric:
+    return cw.Metric(
+        namespace=namespace,
+        metric_name=name,
+        dimensions_map={dimension: value},
+        statistic="Sum",
+        period=Duration.minutes(5),
+    )
+
+
+def _last(arn: str, separator: str) -> str:
+    return arn.rpartition(separator)[2]
 
 
 def _or_zero(metric: cw.IMetric, *, minutes: int, label: str) -> cw.MathExpression:

@@ -17,7 +17,7 @@ from infra.quotas import MOST_CHARACTERS
 
 __all__ = ["OF_FUNCTIONS", "problems_of_schedules", "tables_that_wait"]
 
-OF_FUNCTIONS = ("start-ingest", "publish-freshness", "measure-trend", "plan-compaction", "status-page")
+OF_FUNCTIONS = ("start-ingest", "publish-freshness", "measure-trend", "plan-compaction", "status-page", "start-waiting")
 """What wakes functions, by name."""
 
 

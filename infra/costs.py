@@ -24,8 +24,9 @@ from forebay.spark.runtime import DPU_OF
 from infra.engines import OF_FLEX
 from infra.landing_bucket import NOT_WORTH_MOVING_BYTES, OLD_VERSIONS_DAYS
 from infra.metrics import published
+from infra.schedules import WAITING_EVERY_MINUTES
 from infra.settings import Settings
-from lambdas.publish_freshness.events import FreshnessMeasured
+from lambdas.publish_freshness.events import FreshnessMeasured, KeysChecked, SchedulesChecked
 
 __all__ = [
     "ALARM_METRICS",
@@ -49,7 +50,8 @@ PUTS_A_COMMIT = 2
 """The commit itself, and its part of checkpoints."""
 LAKE_SHARE = 0.25
 """Parquet's size by that of JSON, uncompressed."""
-ALARM_METRICS = 26
+MEASURED_ALWAYS = tuple(one.__name__ for one in (FreshnessMeasured, KeysChecked, SchedulesChecked))
+ALARM_METRICS = 34
 """What all alarms look at, with the default settings; one alarm may look at several metrics."""
 DASHBOARD_METRICS, FREE_DASHBOARD_METRICS = 50, 50
 """Of ours, and of each of the three dashboards that an account has for nothing."""
@@ -148,7 +150,7 @@ def _upkeep_worker_hours(size: Size) -> float:
 
 def _looks(settings: Settings) -> float:
     """Calls of the functions that run by the clock."""
-    every = (settings.start_every_minutes, 5, 60, settings.plan_compaction_every_minutes)
+    every = (settings.start_every_minutes, 5, 60, WAITING_EVERY_MINUTES, settings.plan_compaction_every_minutes)
     return sum(HOURS * 60 / minutes for minutes in (*every, settings.status_page_every_minutes))
 
 
@@ -178,7 +180,7 @@ def _metrics(size: Size) -> float:
     dimensions = list(published().values())
     of_service, of_jobs = _next_ten(dimensions.count(("service",))), dimensions.count(("service", "job"))
     if not size.files_a_day:
-        always = sum(name.startswith(FreshnessMeasured.__name__) for name in published())
+        always = sum(name.startswith(MEASURED_ALWAYS) for name in published())
         return always + (of_service + UPKEEP_RUNS_A_DAY * of_jobs) / 24
     of_table = _next_ten(sum("table" in of for of in dimensions))
     measured = size.settings.measured_tables

@@ -20,13 +20,13 @@ from constructs import Construct
 from forebay.address import is_s3
 from forebay.declaration.schedule import schedules_of
 from forebay.declaration.service import Service
-from infra.alarm_topic import alarm_topic
+from infra.alarm_topic import alarm_topic, untold_queue
 from infra.alarms import Alarms
 from infra.buckets import access_logs_bucket, arn_of
 from infra.budget import TAG, budget
 from infra.dashboard import dashboard
 from infra.declarations import declared
-from infra.deliveries import topic_arns_of
+from infra.deliveries import rule_arns_of, topic_arns_of
 from infra.engines import engine_of
 from infra.foundation import Foundation
 from infra.functions import each
@@ -41,7 +41,7 @@ from infra.landing import Landing, landing_buckets
 from infra.network import make_endpoints
 from infra.readers import analyst, grant_tables, operator, vault_user
 from infra.roles import adopt_roles
-from infra.schedules import Schedules, when_a_job_ends
+from infra.schedules import WAITING_EVERY_MINUTES, Schedules, when_a_job_ends
 from infra.settings import Settings
 from infra.vault import Vault
 
@@ -113,6 +113,7 @@ class Forebay(Construct):
             engine=engine_of(self, settings),
             code=JobCode(self, "Code", service=service),
             alarms_to=alarm_topic(self, settings=settings, key=keys.data),
+            untold=untold_queue(self, settings=settings),
             vault=self._vault(settings, service, keys, access_logs),
         )
 
@@ -124,25 +125,28 @@ class Forebay(Construct):
     def _wake(self, on: Foundation, jobs: Jobs, functions: Functions, start: lam.Function) -> None:
         """What runs by the clock, when a job ends, or when a person asks."""
         settings, schedules = on.settings, Schedules(self, "Schedules", settings=on.settings)
-        freshness = each.publish_freshness(functions, on, jobs.ingest)
+        freshness = each.publish_freshness(functions, on, jobs.ingest, jobs.upkeep)
         planner = each.plan_compaction(functions, on, jobs.upkeep["compact"])
         schedules.every(settings.start_every_minutes, "start_ingest", start)
         schedules.every(5, "publish_freshness", freshness)
         schedules.every(60, "measure_trend", freshness, {"trend": True})
         schedules.every(settings.plan_compaction_every_minutes, "plan_compaction", planner)
         schedules.every(settings.status_page_every_minutes, "status_page", each.status_page(functions, on, jobs.all))
-        by = None if settings.engine == "glue" else each.start_job(functions, on, jobs.all)
+        by = each.start_job(functions, on, jobs.all)
+        schedules.every(WAITING_EVERY_MINUTES, "start_waiting", by, {"waiting": True})
         # Small files daily or sooner, by the planner; the rest by the clock, in the hours that the declarations say.
         for name, said in schedules_of(on.service.schedules).items():
             schedules.runs(name, said, jobs.upkeep[said.job], by=by)
         ended = each.job_ended(functions, on, jobs.all)
-        when_a_job_ends(self, settings=settings, engine=on.engine, jobs=jobs.all, function=ended)
+        when_a_job_ends(self, settings=settings, engine=on.engine, jobs=jobs.all, function=ended, untold=on.untold)
 
     def _show(self, on: Foundation, jobs: Jobs, functions: Functions, start: lam.Function) -> None:
         """What a person sees."""
         settings, landing, service = on.settings, on.landing, on.service.name
         alarms = Alarms(self, "Alarms", settings=settings, topic=on.alarms_to, service=service)
         alarms.watch_landing(landing)
+        rules = rule_arns_of(settings) if settings.landing_eventbridge else []
+        alarms.watch_deliveries(topic_arns_of(settings), rules, on.untold)
         alarms.watch_batches(landing.queue)
         alarms.watch_notifications()
         alarms.watch_trends()

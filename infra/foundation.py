@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from aws_cdk import aws_sns as sns
+from aws_cdk import aws_sqs as sqs
 
 from forebay.declaration.service import Service
 from infra.engines import Engine
@@ -28,4 +29,6 @@ class Foundation:
     engine: Engine
     code: JobCode
     alarms_to: sns.Topic
+    untold: sqs.Queue
+    """Events of jobs that ended, and of which nobody could be told."""
     vault: Vault | None = None

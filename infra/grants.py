@@ -20,6 +20,7 @@ from forebay.address import bucket_and_key
 from forebay.lake.layout import CHECKPOINT, HEALTH, LAST_RECONCILE, LEDGER, OWN
 from infra.lake import LISTS, PAGE, Lake
 from infra.review import acknowledge_wildcards
+from lambdas.start_job.waiting import PREFIX as WAITING_RUNS
 
 __all__ = [
     "allow",
@@ -31,6 +32,9 @@ __all__ = [
     "delete_old_versions",
     "delete_old_versions_of_tables",
     "find_landed_files",
+    "keep_waiting_runs",
+    "look_at_key",
+    "look_at_schedules",
     "look_up_tables",
     "publish_metrics",
     "read_assets",
@@ -216,6 +220,23 @@ def remember_code(role: iam.IGrantable, lake: Lake) -> None:
 
 def remember_reconcile(role: iam.IGrantable, lake: Lake) -> None:
     allow(role, "RememberReconcile", ["s3:PutObject"], [lake.arn_of(LAST_RECONCILE)])
+
+
+def look_at_key(role: iam.IGrantable, key: kms.IKey) -> None:
+    allow(role, "LookAtKey", ["kms:DescribeKey"], [key.key_arn])
+
+
+def look_at_schedules(role: iam.IGrantable, group: str) -> None:
+    schedules = f"arn:{Aws.PARTITION}:scheduler:{Aws.REGION}:{Aws.ACCOUNT_ID}:schedule/{group}/*"
+    because = "the group is this service's own, and its schedules are declared"
+    allow(role, "LookAtSchedules", ["scheduler:GetSchedule"], [schedules], because=because)
+
+
+def keep_waiting_runs(role: iam.IGrantable, bucket_arn: str) -> None:
+    because = "there is one small object for each run that waits"
+    actions = ["s3:GetObject", "s3:PutObject", "s3:DeleteObject"]
+    allow(role, "KeepWaitingRuns", actions, [f"{bucket_arn}/{WAITING_RUNS}*"], because=because)
+    allow(role, "ListWaitingRuns", ["s3:ListBucket"], [bucket_arn])
 
 
 def publish_messages(role: iam.IGrantable, topic_arn: str) -> None:

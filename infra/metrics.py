@@ -9,6 +9,7 @@ from aws_cdk import Duration
 from aws_cdk import aws_cloudwatch as cw
 
 import forebay.batch.events as batch_events
+import forebay.jobs.troubles as trouble_events
 import forebay.lake.health as health
 import forebay.merge.events as merge_events
 import forebay.source.events as file_events
@@ -26,6 +27,7 @@ __all__ = ["ServiceMetrics", "published"]
 SOURCES = (
     file_events,
     batch_events,
+    trouble_events,
     table_events,
     compaction_events,
     maintenance_events,
@@ -114,19 +116,6 @@ class ServiceMetrics:
             using_metrics={},
             period=Duration.minutes(minutes),
             label="",
-        )
-
-    def over_tables(self, event: type[Event], field: str, *, function: str, minutes: int = 5) -> cw.MathExpression:
-        """One number over all tables, which an alarm can watch. The namespace is that of one service anyway."""
-        dimensions = dimension_fields(event)
-        name = self._name(event, field, dimensions)
-        schema = ", ".join([f'"{self._namespace}"', *(f'"{one}"' if one == "table" else one for one in dimensions)])
-        chosen = f" WHERE service = '{self._service}'" if "service" in dimensions else ""
-        return cw.MathExpression(
-            expression=f"SELECT {function}({name}) FROM SCHEMA({schema}){chosen}",
-            using_metrics={},
-            period=Duration.minutes(minutes),
-            label=f"{field} over all tables",
         )
 
     def _name(self, event: type[Event], field: str, dimensions: tuple[str, ...]) -> str:

@@ -12,22 +12,25 @@ from aws_cdk import aws_events_targets as targets
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lam
 from aws_cdk import aws_scheduler as scheduler
+from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 from forebay.declaration.schedule import Schedule
 from infra import grants
-from infra.engines import Engine, Glue
+from infra.engines import Engine
 from infra.jobs.job import Job
 from infra.review import acknowledge_shared_name
 from infra.settings import Settings
 
-__all__ = ["Schedules", "cron", "when_a_job_ends"]
+__all__ = ["WAITING_EVERY_MINUTES", "Schedules", "cron", "when_a_job_ends"]
+
+WAITING_EVERY_MINUTES = 10
+"""How often runs that wait for another one are looked for."""
 
 
 class Schedules(Construct):
     def __init__(self, scope: Construct, construct_id: str, *, settings: Settings) -> None:
         super().__init__(scope, construct_id)
-        self._glue = Glue(settings)
         self._group = scheduler.ScheduleGroup(
             self, "Group", schedule_group_name=settings.name, removal_policy=RemovalPolicy.DESTROY
         )
@@ -59,14 +62,10 @@ class Schedules(Construct):
         schedule.node.add_dependency(self._role)
         acknowledge_shared_name(schedule, "a schedule's name is unique within its group, and each service has its own")
 
-    def runs(self, name: str, declared: Schedule, job: Job, by: lam.IFunction | None = None) -> None:
-        """A run of a job by the clock. Glue is asked directly, and leaves it out where one is at work already; with another
-        engine a function asks."""
+    def runs(self, name: str, declared: Schedule, job: Job, by: lam.IFunction) -> None:
+        """A run of a job by the clock. A function asks for it, which keeps the wish if a run is at work."""
         camel = "".join(word.capitalize() for word in name.split("-"))
-        if by is None:
-            self._glue.may_start(self._role, f"Start{camel}", job)
-        else:
-            grants.allow(self._role, f"Start{camel}", ["lambda:InvokeFunction"], [by.function_arn])
+        grants.allow(self._role, f"Start{camel}", ["lambda:InvokeFunction"], [by.function_arn])
         schedule = scheduler.CfnSchedule(
             self,
             camel,
@@ -78,9 +77,9 @@ class Schedules(Construct):
                 mode="FLEXIBLE", maximum_window_in_minutes=30
             ),
             target=scheduler.CfnSchedule.TargetProperty(
-                arn=by.function_arn if by else f"arn:{Aws.PARTITION}:scheduler:::aws-sdk:glue:startJobRun",
+                arn=by.function_arn,
                 role_arn=self._role.role_arn,
-                input=json.dumps({"JobName": job.name, "Arguments": declared.arguments}),
+                input=json.dumps({"JobName": job.name, "Arguments": declared.arguments, "Wait": True}),
                 retry_policy=scheduler.CfnSchedule.RetryPolicyProperty(maximum_retry_attempts=3),
             ),
         )
@@ -97,13 +96,20 @@ def cron(declared: Schedule) -> str:
 
 
 def when_a_job_ends(
-    scope: Construct, *, settings: Settings, engine: Engine, jobs: Sequence[Job], function: lam.IFunction
+    scope: Construct,
+    *,
+    settings: Settings,
+    engine: Engine,
+    jobs: Sequence[Job],
+    function: lam.IFunction,
+    untold: sqs.IQueue,
 ) -> None:
+    """What cannot be handed to the function is kept."""
     events.Rule(
         scope,
         "JobEnded",
         rule_name=f"{settings.name}-job-ended",
         description="A job of this service ended, well or not",
         event_pattern=engine.ends(jobs),
-        targets=[targets.LambdaFunction(function)],
+        targets=[targets.LambdaFunction(function, dead_letter_queue=untold)],
     )

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from aws_cdk import aws_lambda as lam
+from aws_cdk import aws_sqs as sqs
 
+from forebay.declaration.schedule import schedules_of
 from forebay.settings import IngestSettings
 from infra import grants
 from infra.alarm_topic import runbook_of
@@ -69,12 +71,28 @@ def job_ended(functions: Functions, on: Foundation, jobs: Iterable[Job]) -> lam.
     grants.publish_messages(function, on.alarms_to.topic_arn)
     on.engine.may_ask_why(function, "AskWhy", *jobs)
     grants.use_key(function, "EncryptMessage", on.keys.data)
+    keep_what_failed(function, on.untold)
     return function
 
 
-def publish_freshness(functions: Functions, on: Foundation, ingest: Job) -> lam.Function:
-    """Publishes how late the service is, and each hour how the last day compares with the last week."""
-    lake = on.lake
+def keep_what_failed(function: lam.Function, queue: sqs.IQueue) -> None:
+    """Events that the function could not deal with in three attempts."""
+    lam.CfnEventInvokeConfig(
+        function,
+        "WhenItFails",
+        function_name=function.function_name,
+        qualifier="$LATEST",
+        destination_config=lam.CfnEventInvokeConfig.DestinationConfigProperty(
+            on_failure=lam.CfnEventInvokeConfig.OnFailureProperty(destination=queue.queue_arn)
+        ),
+    )
+    grants.send_messages(function, queue)
+
+
+def publish_freshness(functions: Functions, on: Foundation, ingest: Job, upkeep: Mapping[str, Job]) -> lam.Function:
+    """Publishes how late the service is, and each hour how the last day compares with the last week. Also whether keys can be
+    used, and whether each schedule's runs succeed."""
+    lake, schedules = on.lake, schedules_of(on.service.schedules)
     function = functions.make(
         "publish_freshness",
         SERVICE=on.service.name,
@@ -84,7 +102,17 @@ def publish_freshness(functions: Functions, on: Foundation, ingest: Job) -> lam.
         LAKE=on.lake.uri,
         INGEST_JOB=ingest.name,
         WATCHED_TABLES=on.settings.watched_tables,
+        KEYS=on.keys.data.key_arn,
+        SCHEDULE_GROUP=on.settings.name,
+        SCHEDULES=",".join(schedules),
+        ENGINE=on.engine.said,
     )
+    grants.look_at_key(function, on.keys.data)
+    if schedules:
+        grants.look_at_schedules(function, on.settings.name)
+        on.engine.may_look(
+            function, "SeeRuns", *(upkeep[job] for job in sorted({one.job for one in schedules.values()}))
+        )
     grants.count_messages(function, *on.landing.queues)
     grants.read_ledger_log(function, lake)
     grants.read_with_key(function, "ReadLedgerKey", on.keys.data)
@@ -153,7 +181,9 @@ def status_page(functions: Functions, on: Foundation, jobs: Iterable[Job]) -> la
 
 
 def start_job(functions: Functions, on: Foundation, jobs: Iterable[Job]) -> lam.Function:
-    """Starts a job by its name, where the engine keeps no definitions of jobs."""
-    function = functions.make("start_job", ENGINE=on.engine.said)
+    """Starts a job by its name, now or when its present run has ended."""
+    function = functions.make("start_job", ENGINE=on.engine.said, ARTEFACTS=on.lake.artefacts.bucket_name)
     on.engine.may_start(function, "StartJob", *jobs)
+    grants.keep_waiting_runs(function, on.lake.artefacts.bucket_arn)
+    grants.use_key(function, "ReadAndWriteKey", on.keys.data)
     return function

@@ -32,6 +32,8 @@ ROOT = Path(__file__).resolve().parents[2]
 MINUTES_AT_MOST = {"announce_files": 15, "plan_compaction": 5, "status_page": 5}
 """One minute for the others. Of those that read an object for each table, a thousand tables take 15 s: 2 ms of a processor for
 each, of which a function of 256 MB has a seventh."""
+TICKS = ("start_ingest", "plan_compaction", "publish_freshness", "status_page")
+"""They are called again soon, and what they missed is not worth doing late: Lambda itself would try twice more."""
 OF_THE_PACKAGE = (
     "__init__.py",
     "address.py",
@@ -100,6 +102,7 @@ class Functions(Construct):
             environment=environment,
             timeout=Duration.minutes(MINUTES_AT_MOST.get(name, 1)),
             memory_size=256,
+            retry_attempts=0 if name in TICKS else None,
         )
         if network := Network.of(self._settings):
             network.put(function)

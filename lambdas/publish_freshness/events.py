@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from forebay.events import Event, metric
 
-__all__ = ["FreshnessMeasured", "TableFreshnessMeasured", "TrendMeasured"]
+__all__ = ["FreshnessMeasured", "KeysChecked", "SchedulesChecked", "TableFreshnessMeasured", "TrendMeasured"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,3 +42,21 @@ class TrendMeasured(Event):
     run_dpu_day_seconds: float | None = metric("Seconds", default=None)
     run_dpu_week_seconds: float | None = metric("Seconds", default=None)
     file_bytes: float | None = metric("Bytes", default=None)
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeysChecked(Event):
+    """How many KMS keys are disabled, or about to be deleted."""
+
+    service: str
+    unusable: int = metric()
+    which: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SchedulesChecked(Event):
+    """How many schedules have brought no run that succeeded, for longer than the time between two of them."""
+
+    service: str
+    overdue: int = metric()
+    which: str | None = None

@@ -25,7 +25,11 @@ class Settings:
     dead_urls: str
     lake: str
     ingest_job: str
+    keys: str
+    schedule_group: str
+    schedules: str = ""
     watched_tables: str = ""
+    engine: str = "glue"
 
 
 def measure(settings: Settings, *, sqs: Any, s3: Any, now: datetime) -> FreshnessMeasured:

@@ -1,1 +1,1 @@
-"""Starts a job by its name, where the engine keeps no definitions of jobs."""
+"""Starts a job by its name, now or when its present run has ended."""

@@ -1,5 +1,6 @@
-"""Enters: a schedule's tick, or a person's wish: `{"JobName": ..., "Arguments": {...}}`, as Glue would be asked. Leaves: a run
-of that job on EMR Serverless, or a sentence that says that it runs already."""
+"""Enters: a schedule's tick, or a person's wish: `{"JobName": ..., "Arguments": {...}}`, as Glue would be asked; or the tick
+`{"waiting": true}`. Leaves: a run of that job. If one is at work already, a wish with `"Wait": true` is kept, and the next tick
+tries again: so a weekly run is late, and not left out."""
 
 from __future__ import annotations
 
@@ -7,28 +8,38 @@ import os
 from dataclasses import dataclass
 from typing import Any
 
+import boto3
 from aws_lambda_powertools import Logger
 
 from lambdas import environment
 from lambdas.engine.jobs import jobs_of
+from lambdas.start_job.waiting import keep, start_waiting
 
 log = Logger(service="start_job")
 
 
 @dataclass(frozen=True)
 class Settings:
-    engine: str
+    artefacts: str
+    engine: str = "glue"
 
 
 def handle(event: dict[str, Any], context: object) -> str:
-    done = start(event, jobs_of(environment.read(Settings, os.environ).engine))
-    log.info(done, job=event["JobName"])
+    settings = environment.read(Settings, os.environ)
+    done = start(event, jobs_of(settings.engine), s3=boto3.client("s3"), artefacts=settings.artefacts)
+    log.info(done, job=event.get("JobName"))
     return done
 
 
-def start(event: dict[str, Any], jobs: Any) -> str:
+def start(event: dict[str, Any], jobs: Any, *, s3: Any, artefacts: str) -> str:
+    if event.get("waiting"):
+        started = start_waiting(s3, artefacts, jobs)
+        return f"started {', '.join(started)}" if started else "none waits that can start"
+    wish = {"JobName": event["JobName"], "Arguments": event.get("Arguments") or {}}
     try:
-        started = jobs.start_job_run(JobName=event["JobName"], Arguments=event.get("Arguments") or {})
+        return f"started {jobs.start_job_run(**wish)['JobRunId']}"
     except jobs.exceptions.ConcurrentRunsExceededException:
-        return "it runs already"
-    return f"started {started['JobRunId']}"
+        if not event.get("Wait"):
+            return "it runs already"
+        keep(s3, artefacts, wish)
+        return "it runs already: this run waits until that one has ended"

@@ -108,13 +108,17 @@ def evaluate(points: Sequence[float | None], rule: Rule, state: str) -> str:
     return "ALARM"  # all that is known is bad, and nothing else was reported since
 
 
-def ringing(rule: Rule, samples: Mapping[str, Samples], *, until: int, phase: int, further_back: int) -> Iterator[int]:
-    """The minutes in which the alarm rings, looked at whenever one of its periods ends."""
+def ringing(
+    rule: Rule, samples: Mapping[str, Samples], *, until: int, phase: int, further_back: int, late: int = 0
+) -> Iterator[int]:
+    """The minutes in which the alarm rings, looked at whenever one of its periods ends. Samples are there `late` minutes after
+    their time."""
     state = "OK"
-    value = cache(lambda begin: rule.value(samples, begin, begin + rule.minutes))
+    value = cache(lambda begin, end: rule.value(samples, begin, end))
     for now in range(phase or rule.minutes, until, rule.minutes):
-        spans = range(rule.periods + further_back, 0, -1)
-        state = evaluate([value(now - n * rule.minutes) for n in spans], rule, state)
+        begins = [now - n * rule.minutes for n in range(rule.periods + further_back, 0, -1)]
+        points = [value(begin, max(begin, min(begin + rule.minutes, now - late))) for begin in begins]
+        state = evaluate(points, rule, state)
         if state == "ALARM":
             yield now
 
@@ -140,8 +144,6 @@ def _aggregated(samples: Samples, statistic: str, begin: int, end: int) -> float
 def _computed(
     expression: str, found: Mapping[str, float | None], samples: Mapping[str, Samples], begin: int, end: int
 ) -> float | None:
-    if query := re.match(r"SELECT COUNT\((\w+)\)", expression):
-        return _aggregated(samples.get(query.group(1), {}), "SampleCount", begin, end)
     filled = {name for name in found if f"FILL({name}," in expression}
     if any(value is None for name, value in found.items() if name not in filled):
         return None

@@ -71,9 +71,12 @@ class Story:
     says: str
     metrics: Mapping[str, Mapping[int, float]]
     within: int | None = None
+    late: int = 0
+    """Minutes until a number is there."""
 
 
 OLDEST, BATCH = "ApproximateAgeOfOldestMessage", "FreshnessMeasuredSinceBatchSeconds"
+LOST = ("NumberOfNotificationsFailedToRedriveToDlq", "InvocationsFailedToBeSentToDlq")
 LATE, VISIBLE = "BatchCommittedLatencyP99Seconds", "ApproximateNumberOfMessagesVisible"
 
 BOTH: dict[str, list[Story]] = {
@@ -117,12 +120,14 @@ BOTH: dict[str, list[Story]] = {
         Story("none is", {}),
     ],
     "table-failed": [
-        Story("one table cannot be written", {"TableFailedRows": once(10)}, within=10),
-        Story("none fails", {}),
+        Story("one table cannot be written", {"TroublesCountedFailed": every(1, 0) | once(1)}, within=10),
+        Story("none fails", {"TroublesCountedFailed": every(1, 0)}),
+        Story("the first number that comes is a failure", {"TroublesCountedFailed": once(1)}, within=10),
+        Story("no batch was there yet", {}),
     ],
     "columns-left-out": [
-        Story("a table is at its limit of columns", {"ColumnsLeftOutColumns": once(3)}, within=10),
-        Story("none is", {}),
+        Story("a table is at its limit of columns", {"TroublesCountedFull": every(1, 0) | once(1)}, within=10),
+        Story("none is", {"TroublesCountedFull": every(1, 0)}),
     ],
     "missed-files": [
         Story("reconcile finds one", {"FilesReconciledMissed": once(1)}, within=2 * 60),
@@ -133,13 +138,34 @@ BOTH: dict[str, list[Story]] = {
         Story("it finds none", {"AccountsCheckedDifferences": once(0)}),
     ],
     "function-failed": [
-        Story("one call of one function fails", {"Errors": once(1)}, within=10),
+        Story("one call of one function fails", {"Errors": once(1)}, within=15),
+        Story("one fails, and Lambda says so late", {"Errors": every(1, 0) | once(1)}, within=15, late=4),
         Story("all succeed", {"Errors": every(5, 0)}),
         Story("none is called", {}),
     ],
     "schedule-failed": [
         Story("one target is not reached", {"TargetErrorCount": once(1)}, within=10),
         Story("all are reached", {}),
+    ],
+    "announcements-lost": [
+        Story("the key is disabled", {name: once(1) for name in LOST}, within=10),
+        Story("all are delivered, or kept", {}),
+    ],
+    "alarms-unheard": [
+        Story("a subscriber answers with an error", {"NumberOfNotificationsFailed": once(1)}, within=10),
+        Story("nothing is sent", {}),
+    ],
+    "job-untold": [
+        Story("one event is left over", {VISIBLE: every(1, lambda minute: minute >= TROUBLE)}, within=5),
+        Story("none is", {VISIBLE: every(1, 0)}),
+    ],
+    "schedule-overdue": [
+        Story("one is overdue", {"SchedulesCheckedOverdue": every(5, lambda m: m >= TROUBLE)}, within=30),
+        Story("none is", {"SchedulesCheckedOverdue": every(5, 0)}),
+    ],
+    "key-unusable": [
+        Story("it is disabled", {"KeysCheckedUnusable": every(5, lambda m: m >= TROUBLE)}, within=10),
+        Story("it is not", {"KeysCheckedUnusable": every(5, 0)}),
     ],
     "nobody-measures": [
         Story("the function is gone", {"FreshnessMeasuredWaiting": every(5, 0, end=TROUBLE)}, within=35),
@@ -240,7 +266,9 @@ def test_the_band_of_usual_rows_tells_trouble_of_hours_and_not_one_odd_hour(adop
 def play(name: str, story: Story, rule: Rule) -> None:
     for phase in range(0, rule.minutes, max(1, rule.minutes // 5)):
         for further_back in (0, 2, 5):
-            rang = list(ringing(rule, story.metrics, until=DAY, phase=phase, further_back=further_back))
+            rang = list(
+                ringing(rule, story.metrics, until=DAY, phase=phase, further_back=further_back, late=story.late)
+            )
             rang = [minute for minute in rang if minute > 2 * 60]  # nothing was measured before the story began
             how = f"{name}: {story.says} (period begins at {phase}, {further_back} periods further back)"
             if story.within is None:
@@ -248,6 +276,12 @@ def play(name: str, story: Story, rule: Rule) -> None:
             else:
                 assert rang, f"{how}: never rings"
                 assert TROUBLE <= rang[0] <= TROUBLE + story.within, f"{how}: rings {rang[0] - TROUBLE} min after"
+
+
+def test_an_error_that_is_told_late_is_missed_by_one_point_of_one(made: Synthesized) -> None:
+    before = {**alarms(made)["function-failed"], "EvaluationPeriods": 1, "DatapointsToAlarm": 1}
+    with pytest.raises(AssertionError, match="never rings"):
+        play("function-failed", BOTH["function-failed"][1], rule_of(before))
 
 
 def test_what_was_wrong_before_is_found(made: Synthesized) -> None:

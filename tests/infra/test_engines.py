@@ -87,7 +87,7 @@ def test_the_clock_asks_a_function_for_upkeep_and_functions_know_the_engine(emr:
     by_clock = emr.of("Scheduler::Schedule")["SchedulesVacuum"]["Properties"]["Target"]
     assert text(by_clock["Arn"]).startswith("<FunctionsStartJob")
     asked = json.loads(text(by_clock["Input"]))
-    assert asked == {"JobName": "forebay-prod-maintain", "Arguments": {"--vacuum": "lite"}}
+    assert asked == {"JobName": "forebay-prod-maintain", "Arguments": {"--vacuum": "lite"}, "Wait": True}
     for name in ("StartIngest", "PlanCompaction", "JobEnded", "StatusPage", "StartJob"):
         variables = emr.one("Lambda::Function", f"Functions{name}")["Environment"]["Variables"]
         assert text(variables["ENGINE"]).startswith("emr-serverless:<EngineApplication")

@@ -143,6 +143,7 @@ def arn_of(logical_id: str) -> str:
         "LandingQ": f"arn:aws:sqs:{here}:{logical_id}",
         "LandingD": f"arn:aws:sqs:{here}:{logical_id}",
         "LandingU": f"arn:aws:sqs:{here}:{logical_id}",
+        "Untold": f"arn:aws:sqs:{here}:{logical_id}",
         "Lake": f"arn:aws:s3:::{logical_id.lower()}",
     }
     if "Role" in logical_id:

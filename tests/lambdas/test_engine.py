@@ -168,7 +168,7 @@ def test_upkeep_is_told_its_own_arguments_too() -> None:
     arguments = {name: value for name, value in ARGUMENTS.items() if name != "--queue_url"}
     job = definition("compact", "glueetl", DefaultArguments=arguments)
     engine, emr = jobs(definitions=(job,))
-    done = start({"JobName": "compact", "Arguments": {"--round": "second"}}, engine)
+    done = start({"JobName": "compact", "Arguments": {"--round": "second"}}, engine, s3=None, artefacts="")
     assert done == "started 00new"
     settings = CompactSettings.from_argv(emr.started[0]["jobDriver"]["sparkSubmit"]["entryPointArguments"])
     assert settings.round == "second"
@@ -177,7 +177,7 @@ def test_upkeep_is_told_its_own_arguments_too() -> None:
 @pytest.mark.parametrize("state", ["SUBMITTED", "PENDING", "SCHEDULED", "QUEUED", "RUNNING", "CANCELLING"])
 def test_a_job_that_is_at_work_is_not_started_again_however_long_ago_it_began(state: str) -> None:
     engine, emr = jobs(run(state, hours_ago=24 * 60))
-    assert start({"JobName": "ingest"}, engine) == "it runs already"
+    assert start({"JobName": "ingest"}, engine, s3=None, artefacts="") == "it runs already"
     assert emr.started == []
     assert why_not(engine.get_job_runs(JobName="ingest", MaxResults=50)["JobRuns"], NOW) == "it runs already"
 

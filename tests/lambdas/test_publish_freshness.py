@@ -21,6 +21,8 @@ SETTINGS = Settings(
     dead_urls="dead,undelivered",
     lake="s3://lake",
     ingest_job="ingest",
+    keys="arn:key",
+    schedule_group="forebay-dev",
 )
 
 

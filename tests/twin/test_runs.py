@@ -55,7 +55,10 @@ def test_a_schedule_that_is_fired_runs_its_function_from_the_deployed_code(quick
 def test_freshness_is_published_to_the_metrics_that_the_dashboard_shows(quick: Twin) -> None:
     fire.fire(quick.client, "publish-freshness")
     metrics = quick.client("cloudwatch").list_metrics(Namespace=quick.stack)["Metrics"]
-    assert "FreshnessMeasuredWaiting" in {metric["MetricName"] for metric in metrics}
+    assert {"FreshnessMeasuredWaiting", "KeysCheckedUnusable", "SchedulesCheckedOverdue"} <= {
+        metric["MetricName"] for metric in metrics
+    }
+    assert fire.fire(quick.client, "start-waiting") == "none waits that can start"
 
 
 def test_a_schedule_that_is_not_there_is_named_with_those_that_are(quick: Twin) -> None:

@@ -5,4 +5,5 @@
 * `withheld` files that S3 did not give are announced again
 * `merging` merges beside the batches
 * `journal` where the events of a job go      * `arrivals` counts new files in health objects
+* `troubles` counts tables in trouble, batch by batch
 """

@@ -11,6 +11,7 @@ from forebay.aws.client import client
 from forebay.aws.cloudwatch import CloudWatch
 from forebay.events import Emit, Event, Journal, to_log
 from forebay.jobs.arrivals import Arrivals
+from forebay.jobs.troubles import Troubles
 from forebay.lake.health import HealthRecords
 from forebay.settings import JobSettings, names_in
 
@@ -31,7 +32,8 @@ def journal(settings: JobSettings) -> Iterator[Emit]:
     arrivals = Arrivals(HealthRecords(settings.lake))
     chosen = names_in(settings.metrics_of_tables)
     metrics = CloudWatch.to(settings.metrics, lambda: client("cloudwatch"), tables=chosen)
-    emit = Journal(to_log(), arrivals, *filter(None, [metrics]))
+    numbers: list[Emit] = [metrics, Troubles(metrics)] if metrics is not None else []
+    emit = Journal(to_log(), arrivals, *numbers)
     if settings.passed_over:
         emit(ArgumentsPassedOver(arguments=tuple(f"--{name}" for name in settings.passed_over)))
     try:

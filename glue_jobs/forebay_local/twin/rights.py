@@ -124,6 +124,10 @@ def _calls(request: Any, service: str, resource: str) -> Iterator[Call]:
         yield Call(action, f"{here}job/{ask('JobName') or ask('Name')}")
     elif service == "lambda":
         yield Call(action, f"{here}function:{role_of(str(ask('FunctionName'))).rpartition(':')[2]}")
+    elif service == "scheduler":
+        yield Call(action, f"{here}schedule/{ask('groupName')}/{ask('Name') or ask('name')}")
+    elif service == "kms":
+        yield Call(action, str(ask("KeyId")))
     elif service == "logs":
         yield Call(action, f"{here}log-group:{ask('logGroupName')}:log-stream:{ask('logStreamName')}")
     elif service == "cloudwatch":

@@ -139,6 +139,13 @@ def schedule(order: Order) -> Made:
     return Made(order.name, partial(scheduler.delete_schedule, Name=order.name, GroupName=group), Arn=arn)
 
 
+def event_invoke_config(order: Order) -> Made:
+    functions, name = order.client("lambda"), order.properties["FunctionName"]
+    said = {one: value for one, value in order.properties.items() if one != "Qualifier"}
+    call(functions, "put_function_event_invoke_config", said)
+    return Made(order.name, partial(functions.delete_function_event_invoke_config, FunctionName=name))
+
+
 def alarm(order: Order) -> Made:
     cloudwatch = order.client("cloudwatch")
     call(cloudwatch, "put_metric_alarm", {**order.properties, "AlarmName": order.name})
@@ -169,6 +176,7 @@ KINDS = (
     Kind("AWS::Glue::Job", glue_job, "Name"),
     Kind("AWS::Scheduler::ScheduleGroup", schedule_group, "Name"),
     Kind("AWS::Scheduler::Schedule", schedule, "Name"),
+    Kind("AWS::Lambda::EventInvokeConfig", event_invoke_config),
     Kind("AWS::CloudWatch::Alarm", alarm, "AlarmName"),
     Kind("AWS::Budgets::Budget", monthly_budget),
 )

@@ -1,0 +1,42 @@
+"""How many tables were in trouble, told with each batch, so that an alarm's metric is there before the first trouble.
+
+In: events of single tables, whose own metrics are born with the first of them. Out: one `TroublesCounted` a batch.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from dataclasses import dataclass
+
+from forebay.batch.events import BatchCommitted, TableFailed
+from forebay.events import Emit, Event, metric
+from forebay.table.events import ColumnsLeftOut
+
+__all__ = ["Troubles", "TroublesCounted"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TroublesCounted(Event):
+    """Tables that could not be written, and tables at their limit of columns, since the last batch; mostly none."""
+
+    service: str
+    failed: int = metric()
+    full: int = metric()
+
+
+class Troubles:
+    """A sink, of any thread."""
+
+    def __init__(self, tell: Emit) -> None:
+        self._tell, self._lock = tell, threading.Lock()
+        self._counts: Counter[type[Event]] = Counter()
+
+    def __call__(self, event: Event) -> None:
+        if isinstance(event, TableFailed | ColumnsLeftOut):
+            with self._lock:
+                self._counts[type(event)] += 1
+        elif isinstance(event, BatchCommitted):
+            with self._lock:
+                counts, self._counts = self._counts, Counter()
+            self._tell(TroublesCounted(service=event.service, failed=counts[TableFailed], full=counts[ColumnsLeftOut]))

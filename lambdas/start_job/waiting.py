@@ -1,0 +1,43 @@
+"""Runs that a schedule wanted while another run of the job was at work: one small object each, until they can start.
+
+The same wish twice is one. A run that started and whose object could not be removed is started twice: upkeep may be.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from typing import Any
+
+__all__ = ["PREFIX", "keep", "start_waiting"]
+
+PREFIX = "waiting-runs/"
+"""In the artefacts bucket."""
+
+
+def keep(s3: Any, bucket: str, wish: dict[str, Any]) -> None:
+    body = json.dumps(wish, sort_keys=True).encode()
+    key = f"{PREFIX}{wish['JobName']}/{hashlib.sha256(body).hexdigest()[:16]}.json"
+    s3.put_object(Bucket=bucket, Key=key, Body=body)
+
+
+def start_waiting(s3: Any, bucket: str, jobs: Any) -> list[str]:
+    """One of each job at most. Leaves the names of the jobs that were started."""
+    started: list[str] = []
+    for key in _keys(s3, bucket):
+        wish = json.loads(s3.get_object(Bucket=bucket, Key=key)["Body"].read())
+        if wish["JobName"] in started:
+            continue
+        try:
+            jobs.start_job_run(**wish)
+        except jobs.exceptions.ConcurrentRunsExceededException:
+            continue
+        started.append(wish["JobName"])
+        s3.delete_object(Bucket=bucket, Key=key)
+    return started
+
+
+def _keys(s3: Any, bucket: str) -> Iterator[str]:
+    for page in s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=PREFIX):
+        yield from (one["Key"] for one in page.get("Contents", []))

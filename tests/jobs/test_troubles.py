@@ -1,0 +1,23 @@
+"""An alarm has numbers of tables in trouble with each batch: mostly zeros."""
+
+from __future__ import annotations
+
+from forebay.batch.events import BatchCommitted, TableFailed
+from forebay.events import Event
+from forebay.jobs.troubles import Troubles, TroublesCounted
+from forebay.table.events import ColumnsLeftOut
+
+
+def batch() -> BatchCommitted:
+    counts = dict.fromkeys(("files", "bytes", "records", "written", "quarantined", "parked", "tables"), 1)
+    times = dict.fromkeys(("claim_seconds", "read_seconds", "write_seconds", "ledger_seconds", "seconds"), 1.0)
+    return BatchCommitted(service="games", batch=3, **counts, **times)
+
+
+def test_each_batch_tells_how_many_tables_were_in_trouble_since_the_last_one() -> None:
+    told: list[Event] = []
+    troubles = Troubles(told.append)
+    failed = TableFailed(service="games", table="alpha", batch=3, rows=5, error="no")
+    for event in (batch(), failed, failed, ColumnsLeftOut(table="beta", such_as="a", columns=9), batch(), batch()):
+        troubles(event)
+    assert told == [TroublesCounted(service="games", failed=n, full=m) for n, m in ((0, 0), (2, 1), (0, 0))]

@@ -1,0 +1,89 @@
+"""A run that a schedule wants is started, or waits until the one at work has ended. It is never left out."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+from lambdas.start_job.handler import start
+
+ORDER = {"JobName": "compact", "Arguments": {"--round": "second"}}
+ASIA = {"JobName": "compact", "Arguments": {"--group": "asia"}}
+VACUUM = {"JobName": "maintain", "Arguments": {"--vacuum": "full"}}
+
+
+class Jobs:
+    class exceptions:  # noqa: N801
+        class ConcurrentRunsExceededException(Exception):
+            pass
+
+    def __init__(self) -> None:
+        self.at_work: set[str] = set()
+        self.started: list[dict[str, Any]] = []
+
+    def start_job_run(self, **asked: Any) -> dict[str, str]:
+        if asked["JobName"] in self.at_work:
+            raise self.exceptions.ConcurrentRunsExceededException
+        self.at_work.add(asked["JobName"])
+        self.started.append(asked)
+        return {"JobRunId": f"jr_{len(self.started)}"}
+
+
+class S3:
+    def __init__(self) -> None:
+        self.objects: dict[str, bytes] = {}
+
+    def put_object(self, **asked: Any) -> None:
+        self.objects[asked["Key"]] = asked["Body"]
+
+    def get_object(self, **asked: Any) -> dict[str, Any]:
+        return {"Body": io.BytesIO(self.objects[asked["Key"]])}
+
+    def delete_object(self, **asked: Any) -> None:
+        del self.objects[asked["Key"]]
+
+    def get_paginator(self, _: str) -> S3:
+        return self
+
+    def paginate(self, **asked: Any) -> Any:
+        found = [{"Key": key} for key in sorted(self.objects) if key.startswith(asked["Prefix"])]
+        yield {"Contents": found} if found else {}
+
+
+def test_a_run_is_started_at_once_where_none_is_at_work() -> None:
+    jobs, s3 = Jobs(), S3()
+    assert start(ORDER, jobs, s3=s3, artefacts="a") == "started jr_1"
+    assert (jobs.started, s3.objects) == ([ORDER], {})
+
+
+def test_a_run_that_finds_another_at_work_waits_and_is_started_once() -> None:
+    jobs, s3 = Jobs(), S3()
+    jobs.at_work.add("compact")
+    for _ in range(2):
+        assert "waits until that one has ended" in start({**ORDER, "Wait": True}, jobs, s3=s3, artefacts="a")
+    assert start({"waiting": True}, jobs, s3=s3, artefacts="a") == "none waits that can start"
+    jobs.at_work.clear()
+    assert start({"waiting": True}, jobs, s3=s3, artefacts="a") == "started compact"
+    jobs.at_work.clear()
+    assert start({"waiting": True}, jobs, s3=s3, artefacts="a") == "none waits that can start"
+    assert (jobs.started, s3.objects) == ([ORDER], {})
+
+
+def test_runs_with_other_arguments_wait_for_each_other_and_jobs_do_not() -> None:
+    jobs, s3 = Jobs(), S3()
+    jobs.at_work |= {"compact", "maintain"}
+    for wish in (ORDER, ASIA, VACUUM):
+        start({**wish, "Wait": True}, jobs, s3=s3, artefacts="a")
+    jobs.at_work.clear()
+    assert start({"waiting": True}, jobs, s3=s3, artefacts="a") == "started compact, maintain"
+    assert start({"waiting": True}, jobs, s3=s3, artefacts="a") == "none waits that can start"
+    jobs.at_work.clear()
+    assert start({"waiting": True}, jobs, s3=s3, artefacts="a") == "started compact"
+    assert all(wish in jobs.started for wish in (ORDER, ASIA, VACUUM))
+
+
+def test_what_a_person_wants_now_is_not_done_later() -> None:
+    jobs, s3 = Jobs(), S3()
+    jobs.at_work.add("compact")
+    assert start(ORDER, jobs, s3=s3, artefacts="a") == "it runs already"
+    assert s3.objects == {}
