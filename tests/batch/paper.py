@@ -95,6 +95,8 @@ class Lake:
     tables: dict[str, Table] = field(default_factory=dict)
     objects: dict[str, bytes] = field(default_factory=dict)
     answers: dict[str, Sequence[Record] | ReadOutcome] = field(default_factory=dict)
+    hashes: dict[str, str] = field(default_factory=dict)
+    """Of the bytes of versions, by file id, where several of them may have the same."""
     failing: set[str] = field(default_factory=set)
     effects: int = 0
     dies_after: int | None = None
@@ -352,8 +354,9 @@ class PaperBatch(heart.Batch):
         lake: Lake = self.logs.lake  # type: ignore[attr-defined]
         ends, rows = [], []
         for file in files:
-            answer = lake.answers[replace(file, service="").file_id]
-            ends.append(_end(file, answer))
+            in_s3 = replace(file, service="").file_id
+            answer = lake.answers[in_s3]
+            ends.append(_end(file, answer, lake.hashes.get(in_s3, "")))
             if not isinstance(answer, str):
                 rows += [_row(file, n, record, self.service.name) for n, record in enumerate(answer)]
         return PaperRead(Rows(rows), ends, ())  # type: ignore[arg-type]
@@ -436,10 +439,11 @@ class PaperMoving(Moving):
         self.paper.effect(lambda: table.change([r for r in table.rows if (r["file_id"], r["byte_offset"]) not in gone]))
 
 
-def _end(file: LandedFile, answer: Sequence[Record] | ReadOutcome) -> FileEnd:
+def _end(file: LandedFile, answer: Sequence[Record] | ReadOutcome, content_hash: str) -> FileEnd:
     nothing = {"bytes_read": 0, "expanded_bytes": 0, "requests": 1, "head": "", "detail": "said the test"}
     if isinstance(answer, str):
         return FileEnd(file=file, outcome=answer, reason=answer, documents=0, refused=0, **nothing)  # type: ignore[arg-type]
+    nothing["content_hash"] = content_hash
     broken = sum(record.broken for record in answer)
     whole = len(answer) - broken
     return FileEnd(file=file, outcome="loaded", reason=None, documents=whole, refused=broken, **nothing)  # type: ignore[arg-type]

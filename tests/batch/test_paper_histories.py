@@ -104,6 +104,7 @@ class Play:
         self.tables_fail = not self.dedupe and self.draw.random() < 0.3
         self.rolls_back = not self.tables_fail and self.draw.random() < 0.25
         self.torn: set[str] = set()
+        self.versioned = not self.rolls_back and self.draw.random() < 0.3
         self.keys = KEYS
         self.service = service(self.dedupe)
         self.contents: dict[str, list[Record]] = {}
@@ -113,7 +114,7 @@ class Play:
         self.waiting: list[LandedFile] = []
         self.said: list[str] = []
         self.ending = False
-        self.beside = Beside(self) if self.draw.random() < 0.3 else None
+        self.beside = Beside(self) if not self.versioned and self.draw.random() < 0.3 else None
 
     def play(self) -> None:
         for key in self.keys:
@@ -126,6 +127,10 @@ class Play:
         if self.rolls_back:
             deeds = {deed: often for deed, often in deeds.items() if deed not in (self.forget, self.bring_back)}
             deeds |= {self.roll_back: 12, self.put: 8}
+        if self.versioned:
+            left_out = (self.forget, self.bring_back, self.delete)
+            deeds = {deed: often for deed, often in deeds.items() if deed not in left_out}
+            deeds |= {self.put_back: 6}
         for _ in range(self.draw.randint(3, 14)):
             if self.beside and self.draw.random() < 0.3:
                 self.beside.attempt(self.draw.choice((None, *range(9))))
@@ -145,13 +150,16 @@ class Play:
         """Files may hold the same records; but what a replaced version held, only later versions of its key do."""
         number = self.versions[key] = self.versions[key] + 1
         at = AT + timedelta(seconds=sum(self.versions.values()))
-        file = LandedFile("landing", key, 1, f"{key}-{number}", None, f"{self.versions.total():016X}", at)
+        version = f"v{number}" if self.versioned else None
+        file = LandedFile("landing", key, 1, f"{key}-{number}", version, f"{self.versions.total():016X}", at)
         ids = self.draw.sample(range(4), self.draw.randint(1, 4))
         shared = "add" if key.startswith("add/") else key
         records = [Record(self.draw.choice(TABLES), f"{shared} {n}") for n in ids]
         records += [Record(None, "", broken=True), Record(None, "")]
         self.contents[file.file_id] = self.lake.answers[file.file_id] = records  # type: ignore[assignment]
-        if before := self.model.newest.get(key):
+        if self.versioned:
+            self.lake.hashes[file.file_id] = file.etag
+        elif before := self.model.newest.get(key):
             self.lake.answers[before.file.file_id] = "changed"
         tables = Counter(record.game for record in records if record.game)
         self.announce(Put(file, dict(tables), held=2, replaces=key.startswith("new/")))
@@ -159,6 +167,8 @@ class Play:
     def announce(self, put: Put) -> None:
         self.model.put(put)
         self.waiting.append(put.file)
+        if self.versioned:  # S3 promises no order
+            self.draw.shuffle(self.waiting)
         if self.beside:
             self.beside.put(put)
 
@@ -174,9 +184,23 @@ class Play:
             return
         self.versions[key] += 1
         at = AT + timedelta(seconds=sum(self.versions.values()))
+        if self.versioned:
+            self.put_same_bytes(put, at)
+            return
         file = replace(put.file, sequencer=f"{self.versions.total():016X}", event_time=at)
         self.lake.answers[newest.file.file_id] = "changed"
         self.lake.answers[file.file_id] = self.contents[file.file_id]
+        self.announce(replace(put, file=file))
+
+    def put_same_bytes(self, put: Put, at: datetime) -> None:
+        """As a version of its own, which may have another etag."""
+        number = f"v{self.versions[put.file.key]}"
+        etag = put.file.etag if self.draw.random() < 0.5 else f"{put.file.key}-{number}"
+        sequencer = f"{self.versions.total():016X}"
+        file = replace(put.file, version_id=number, etag=etag, sequencer=sequencer, event_time=at)
+        self.contents[file.file_id] = self.contents[put.file.file_id]
+        self.lake.answers[file.file_id] = self.contents[file.file_id]  # type: ignore[assignment]
+        self.lake.hashes[file.file_id] = self.lake.hashes[put.file.file_id]
         self.announce(replace(put, file=file))
 
     def delete(self, key: str) -> None:
@@ -274,13 +298,14 @@ class Play:
     def attempt(self, dies_after: int | None = None) -> None:
         """Spark replays a batch before it asks for more."""
         if not self.taken:
-            self.taken, self.waiting = self.waiting, []
+            late = self.draw.randint(0, len(self.waiting)) if self.versioned and not self.ending else 0
+            self.taken, self.waiting = self.waiting[late:], self.waiting[:late]
         if not self.taken:
             return
         self.said.append(
             f"attempt {self.generation} {self.batch} dies after {dies_after}: {[f.etag for f in self.taken]}"
         )
-        if not self.ending and not self.rolls_back and self.draw.random() < 0.3:
+        if not self.ending and not self.rolls_back and not self.versioned and self.draw.random() < 0.3:
             at, key = self.draw.randint(0, 8), self.draw.choice(self.keys)
             deed = self.draw.choice((self.retry, self.forget) if self.tables_fail else (self.forget, self.bring_back))
             self.said.append(f"before effect {at} somebody does {deed.__name__} {key}")
@@ -315,6 +340,8 @@ class Play:
         self.lake.failing, self.service = set(), self.service.with_paused(())
         for key in self.keys:
             self.mend(key)
+        if self.versioned:
+            self.lake.answers |= self.contents
         self.start_again()  # what a dead retry began is finished: until then, files that it concerns are withheld
         for _ in range(3):
             self.attempt()
@@ -355,12 +382,26 @@ class Play:
         ledger = self.ledger()
         if self.rolls_back:
             self.newest_stand(ledger)
+        elif self.versioned:
+            self.all_bytes_stand_once(ledger)
         else:
             assert self.model.wrong(ledger, by_table=not self.tables_fail and not self.dedupe) == []
         assert [row for row in self.lake.rows(QUARANTINE) if row["reason"] in OF_WHOLE_TABLES] == []
         assert [row for row in ledger if row["outcome"] == "superseded" and row["written"]] == []
-        if self.dedupe:
+        if self.dedupe and not self.versioned:
             self.every_id_stands_once()
+
+    def all_bytes_stand_once(self, ledger: Sequence[dict[str, Any]]) -> None:
+        """However many versions have them. Of keys that are replaced only those of the newest version stand."""
+        rows = {row["file_id"]: row for row in ledger}
+        assert rows.keys() == self.model.puts.keys()
+        stand = Counter((rows[one]["key"], self.lake.hashes[one]) for one in rows if rows[one]["outcome"] == "loaded")
+        wanted = {(put.file.key, self.lake.hashes[one]) for one, put in self.model.puts.items() if not put.replaces}
+        newest = [put for put in self.model.newest.values() if put.replaces]
+        wanted |= {(put.file.key, self.lake.hashes[put.file.file_id]) for put in newest}
+        assert stand == Counter(wanted)
+        for one, put in self.model.puts.items():
+            assert rows[one]["records"] in (0, put.records), put.file.version_id
 
     def newest_stand(self, ledger: Sequence[dict[str, Any]]) -> None:
         """Of older ones, which were overwritten since, a rollback may have taken rows away that nobody can read again. Of one
@@ -404,9 +445,11 @@ def test_thousands_of_histories_end_with_every_record_once() -> None:
 
 
 def plain_play(seed: int, patch: pytest.MonkeyPatch, *, dedupe: bool) -> Play:
-    """One in which no table fails."""
+    """One service, whose tables do not fail, and a bucket without versions."""
     play = Play(seed, patch)
-    play.dedupe, play.tables_fail, play.service = dedupe, False, service(dedupe)
+    play.dedupe, play.service = dedupe, service(dedupe)
+    play.tables_fail = play.rolls_back = play.versioned = False
+    play.beside = None
     return play
 
 
@@ -451,7 +494,6 @@ def test_a_copy_that_was_left_out_is_not_known_where_only_its_first_copy_stands(
 
 def loaded_alone(play: Play) -> dict[str, Any]:
     """The ledger's row of the only file. Nothing of it is held, for what is held is watched anyway."""
-    play.service, play.dedupe, play.tables_fail = service(False), False, False
     play.put("add/a")
     (put,) = play.model.puts.values()
     play.lake.answers[put.file.file_id] = [Record("alpha", "1"), Record("beta", "2")]
@@ -469,7 +511,7 @@ def test_an_operator_who_changes_his_mind_beside_a_batch_is_told_or_heeded(
     effect: int, before: str, after: str, ends: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Before the plan of the batch is durable the later mark holds. After that the batch ends as it began."""
-    play = Play(1, monkeypatch)
+    play = plain_play(1, monkeypatch, dedupe=False)
     row = loaded_alone(play)
     row["outcome"] = before
     planned: list[bool] = []
@@ -487,7 +529,7 @@ def test_an_operator_who_changes_his_mind_beside_a_batch_is_told_or_heeded(
 
 
 def test_a_batch_that_began_to_forget_goes_on_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    play = Play(1, monkeypatch)
+    play = plain_play(1, monkeypatch, dedupe=False)
     row = loaded_alone(play)
     row["outcome"] = FORGET
     for dies_after in (2, None):

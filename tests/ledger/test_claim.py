@@ -13,6 +13,7 @@ from forebay.landed_file import LandedFile
 from forebay.ledger.claim import Claim, Overwritten
 from forebay.ledger.versions import Earlier, Sorted, standing
 
+KEY = ("landing", "in/a.json")
 AT = datetime(2026, 11, 21, 10, tzinfo=UTC)
 
 
@@ -193,6 +194,12 @@ def test_another_version_is_left_alone_by_a_replay_that_is_older() -> None:
     assert [(one.earlier.file, one.by) for one in found.superseded] == [(version(1), version(1))]
 
 
+def test_a_replay_that_was_announced_twice_in_one_batch_does_not_outdo_itself() -> None:
+    for again in (version(1), replace(version(1), sequencer=None, event_time=None)):
+        found = decided([version(1), again], [replayed(version(1))], "replace")
+        assert (found.fresh, found.retried, found.known) == ((version(1),), (version(1),), (again,))
+
+
 @pytest.mark.parametrize("order", [(1, 2), (2, 1)])
 def test_a_replay_makes_room_for_a_later_version_of_the_same_batch(order: tuple[int, int]) -> None:
     found = decided([version(n) for n in order], [replayed(version(1))], "replace")
@@ -319,6 +326,51 @@ def test_a_producers_retry_on_a_bucket_with_a_kms_key_is_a_duplicate(rule: Overw
     assert (found.fresh, [entry.outcome for entry in found.left_out], found.superseded) == ((), ["duplicate"], ())
     in_one_batch = Claim([file, again, other], {}, lambda key: rule).decided(hashes)
     assert (again in in_one_batch.fresh, len(in_one_batch.fresh)) == (False, 2 if rule == "append" else 1)
+
+
+def duplicate(file: LandedFile, **more: Any) -> Earlier:
+    row = {"file_id": file.file_id, "outcome": "duplicate", "reason": "same-key-same-bytes"}
+    return Earlier(file, {**row, **more})
+
+
+LATE = [("superseded", "announced-late")]
+
+
+def test_a_later_duplicate_keeps_the_version_that_it_equals_in_force() -> None:
+    """The bytes of the third version are those of the first: what S3 has now is what stands."""
+    again = replace(version(3), etag="etag1")
+    found = decided([version(2)], [loaded(version(1)), duplicate(again)], "replace")
+    assert (found.fresh, found.superseded, [(e.outcome, e.reason) for e in found.left_out]) == ((), (), LATE)
+    newest = decided([version(4)], [loaded(version(1)), duplicate(again)], "replace")
+    assert [(one.earlier.file, one.by) for one in newest.superseded] == [(version(1), version(4))]
+    withheld = Earlier(version(2), {"file_id": version(2).file_id, "outcome": "denied", "tries": 3})
+    found = decided([version(2)], [loaded(version(1)), withheld, duplicate(again)], "replace")
+    assert (found.fresh, found.retried, [(e.outcome, e.reason) for e in found.left_out]) == ((), (version(2),), LATE)
+
+
+@pytest.mark.parametrize("order", [(2, 3), (3, 2)])
+def test_a_duplicate_and_an_older_version_in_one_batch_end_with_the_bytes_of_the_duplicate(
+    order: tuple[int, int],
+) -> None:
+    by_number = {2: version(2), 3: replace(version(3), etag="etag1")}
+    found = decided([by_number[n] for n in order], [loaded(version(1))], "replace")
+    assert found.fresh in ((), (by_number[3],))
+    assert "superseded" in [entry.outcome for entry in found.left_out if entry.file == version(2)]
+
+
+def test_a_duplicate_by_its_bytes_alone_is_kept_with_their_hash() -> None:
+    first = loaded(version(1), content_hash="same")
+    (entry,) = Claim([version(3)], {KEY: [first]}, lambda key: "replace").decided({version(3).file_id: "same"}).left_out
+    assert (entry.outcome, entry.content_hash) == ("duplicate", "same")
+    later = duplicate(version(3), content_hash="same")
+    assert decided([version(2)], [first, later], "replace").fresh == ()
+    of_others = duplicate(version(3), content_hash="else")
+    assert decided([version(2)], [first, of_others], "replace").fresh == (version(2),)
+
+
+def test_a_duplicate_of_what_an_operator_forgot_keeps_nothing_in_force() -> None:
+    again = duplicate(replace(version(3), etag="etag1"), reason="same-key-same-bytes-forgotten")
+    assert decided([version(2)], [loaded(version(1)), again], "replace").fresh == (version(2),)
 
 
 @pytest.mark.parametrize("rule", ["append", "ignore", "replace"])

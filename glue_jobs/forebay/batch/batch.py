@@ -308,8 +308,10 @@ class Batch:
             skipped=split.skipped,
             left_out=split.left_out,
         )
-        if earlier is not None:
+        if earlier is not None and plan.ends:
             self.plans.change(plan)
+        elif earlier is not None:
+            self.plans.forget(plan.generation, plan.batch)
         elif plan.ends:
             self.plans.pin(plan)
         return Resumed(plan, frozenset(landed))

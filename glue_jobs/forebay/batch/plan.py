@@ -156,11 +156,11 @@ def _fate_in(file_id: str, told: dict[str, Any]) -> Fate:
 
 
 def _entry_out(entry: Entry, at: int) -> dict[str, Any]:
-    return {"file": at, "outcome": entry.outcome, "reason": entry.reason}
+    return {"file": at, "outcome": entry.outcome, "reason": entry.reason, "content_hash": entry.content_hash}
 
 
 def _entries_in(files: Sequence[LandedFile], told: Iterable[dict[str, Any]]) -> tuple[Entry, ...]:
-    return tuple(Entry(file=files[one["file"]], outcome=one["outcome"], reason=one["reason"]) for one in told)
+    return tuple(Entry(**_known(Entry, one) | {"file": files[one["file"]]}) for one in told)
 
 
 def _known(of: type, told: dict[str, Any]) -> dict[str, Any]:

@@ -5,7 +5,8 @@ Pure. In: a `Claim`, which is the files of a batch, in its order, and the earlie
 has them. Out: `Sorted`, before the files are read and after it. Asked twice it says the same.
 
 * `append`: other bytes are loaded beside the earlier ones.   * `ignore`: they are left out.
-* `replace`: they take the place of the earlier ones, unless they are themselves the older ones, announced late.
+* `replace`: they take the place of the earlier ones, unless they are themselves the older ones, announced late. A later version
+  that was a duplicate tells that the bytes of the one that it equals were written once more.
 
 A file that an operator wants replayed takes its own place, whatever the rule. One that he wants forgotten leaves it empty. The
 same bytes stay out then, under whatever version of their key.
@@ -27,7 +28,7 @@ from forebay.ledger.entry import (
     hashes_in,
 )
 from forebay.ledger.ignored import RULES
-from forebay.ledger.versions import SAME_BYTES_FORGOTTEN, Earlier, Sorted, Superseded
+from forebay.ledger.versions import SAME_BYTES, SAME_BYTES_FORGOTTEN, Earlier, Sorted, Superseded
 from forebay.notification.order import newer
 
 __all__ = ["Claim", "Key", "Overwritten"]
@@ -83,6 +84,9 @@ class _Deciding:
             seen.file.file_id: seen.row.get("content_hash") for some in claim.earlier.values() for seen in some
         } | dict(readable)
         self.fresh: dict[Key, list[LandedFile]] = {}
+        self.duplicates = {
+            key: [seen.file for seen in some if seen.is_duplicate] for key, some in claim.earlier.items()
+        }
         self.order: dict[str, LandedFile] = {}
         self.known: list[LandedFile] = []
         self.left_out: list[Entry] = []
@@ -130,12 +134,14 @@ class _Deciding:
     def _decide(self, file: LandedFile) -> None:
         rule, rivals = self.claim.rule_of(file.key), self._rivals(file)
         if self._is_duplicate(file, rivals, rule):
-            self.left_out.append(Entry(file=file, outcome="duplicate", reason="same-key-same-bytes"))
+            content_hash = self.hashes.get(file.file_id) or ""
+            self.left_out.append(Entry(file=file, outcome="duplicate", reason=SAME_BYTES, content_hash=content_hash))
+            self.duplicates.setdefault(self._key(file), []).append(file)
         elif any(self._same_bytes(file, gone) for gone in self._forgotten(file)):
             self.left_out.append(Entry(file=file, outcome="duplicate", reason=SAME_BYTES_FORGOTTEN))
         elif rivals and rule == "ignore":
             self.left_out.append(Entry(file=file, outcome="skipped", reason="overwritten"))
-        elif rule == "replace" and any(_later(one, file) for one in [*rivals, *self._gone(file)]):
+        elif rule == "replace" and any(self._later(one, file) for one in [*rivals, *self._gone(file)]):
             self.left_out.append(Entry(file=file, outcome="superseded", reason="announced-late"))
         else:
             if rule == "replace":
@@ -155,7 +161,7 @@ class _Deciding:
     def _is_duplicate(self, file: LandedFile, rivals: Sequence[LandedFile], rule: Overwritten) -> bool:
         """Under `replace` only the newest version stands, so only its bytes count: A, B, A ends at A."""
         if rule == "replace" and rivals:
-            rivals = [reduce(lambda a, b: a if _later(a, b) else b, rivals)]
+            rivals = [reduce(lambda a, b: a if self._later(a, b) else b, rivals)]
         return any(self._same_bytes(file, rival) for rival in rivals)
 
     def _same_bytes(self, file: LandedFile, rival: LandedFile) -> bool:
@@ -172,7 +178,7 @@ class _Deciding:
         if versioned or not outdone or self.claim.rule_of(file.key) != "replace":
             return False
         others = [seen.file for seen in self._earlier(file) if seen in his or seen.loaded]
-        return all(_later(file, other) for other in others)
+        return all(self._later(file, other) for other in others)
 
     def _earlier(self, file: LandedFile) -> Sequence[Earlier]:
         return self.claim.earlier.get(self._key(file), ())
@@ -217,11 +223,19 @@ class _Deciding:
         """Of two of which nothing says which is later, what came first is the older one."""
         if self.claim.rule_of(file.key) != "replace":
             return False
-        here = self.fresh.get(self._key(file), [])
-        if any(_later(other, file) for other in here):
+        here = [other for other in self.fresh.get(self._key(file), []) if other.file_id != file.file_id]
+        if any(self._later(other, file) for other in here):
             return True
         behind = self.claim.files[self.claim.files.index(file) + 1 :]
-        return any(other in behind and not _later(file, other) for other in here)
+        return any(other in behind and not self._later(file, other) for other in here)
+
+    def _later(self, a: LandedFile, b: LandedFile) -> bool:
+        return _later(self._written_last(a), self._written_last(b))
+
+    def _written_last(self, file: LandedFile) -> LandedFile:
+        """The latest version that has its bytes: the file, or a duplicate of it."""
+        twins = (one for one in self.duplicates.get(self._key(file), ()) if self._same_bytes(one, file))
+        return reduce(lambda a, b: b if _later(b, a) else a, twins, file)
 
     def sorted(self) -> Sorted:
         self._leave_unread_to_later_versions()

@@ -24,10 +24,11 @@ from forebay.ledger.entry import (
     is_final,
 )
 
-__all__ = ["NOT_DONE", "SAME_BYTES_FORGOTTEN", "Earlier", "Sorted", "Superseded", "standing"]
+__all__ = ["NOT_DONE", "SAME_BYTES", "SAME_BYTES_FORGOTTEN", "Earlier", "Sorted", "Superseded", "standing"]
 
 MARKS = (REPLAY, FORGET)
 LOADED = ("loaded", "empty", *MARKS)
+SAME_BYTES = "same-key-same-bytes"
 SAME_BYTES_FORGOTTEN = "same-key-same-bytes-forgotten"
 NOT_DONE = {REPLAY: "not-replayed", FORGET: "not-forgotten"}
 
@@ -73,6 +74,11 @@ class Earlier:
     @property
     def final(self) -> bool:
         return is_final(self.row["outcome"], self.row.get("reason"))
+
+    @property
+    def is_duplicate(self) -> bool:
+        """Of a version that stood when it came."""
+        return self.row["outcome"] == "duplicate" and self.row.get("reason") == SAME_BYTES
 
     @property
     def ignored(self) -> bool:
