@@ -274,6 +274,16 @@ def test_under_ignore_the_first_version_that_can_be_read_is_the_one() -> None:
     assert [(entry.file, entry.outcome) for entry in found.left_out] == [(version(3), "skipped")]
 
 
+@pytest.mark.parametrize("order", [(1, 2, 3), (3, 2, 1), (2, 3, 1)])
+def test_under_ignore_the_version_that_s3_wrote_first_is_the_one_in_whatever_order_a_batch_has_them(
+    order: tuple[int, ...],
+) -> None:
+    other = version(1, "in/b.json")
+    found = decided([*[version(n) for n in order], other], [], "ignore")
+    assert found.fresh == (version(1), other)
+    assert {entry.file for entry in found.left_out} == {version(2), version(3)}
+
+
 def test_all_new_versions_of_a_key_are_read_and_a_lone_duplicate_is_not() -> None:
     earlier = {("landing", "in/a.json"): [loaded(version(1))]}
     several = Claim([version(2), version(3)], earlier, lambda key: "replace").to_read()

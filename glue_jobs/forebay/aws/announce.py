@@ -106,11 +106,11 @@ def _record(file: LandedFile) -> dict[str, Any]:
         about["versionId"] = file.version_id
     if file.sequencer:
         about["sequencer"] = file.sequencer
-    written = file.event_time or datetime.now(UTC)
+    written = (file.event_time or datetime.now(UTC)).astimezone(UTC).replace(tzinfo=None)
     return {
         "eventVersion": "2.1",
         "eventSource": "aws:s3",
         "eventName": "ObjectCreated:Announced",
-        "eventTime": written.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z",
+        "eventTime": written.isoformat(timespec="microseconds" if written.microsecond % 1000 else "milliseconds") + "Z",
         "s3": {"s3SchemaVersion": "1.0", "bucket": {"name": file.bucket}, "object": about},
     }

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import cmp_to_key, reduce
 from typing import Literal
 
 from forebay.landed_file import LandedFile
@@ -29,7 +29,7 @@ from forebay.ledger.entry import (
 )
 from forebay.ledger.ignored import RULES
 from forebay.ledger.versions import SAME_BYTES, SAME_BYTES_FORGOTTEN, Earlier, Sorted, Superseded
-from forebay.notification.order import newer
+from forebay.notification.order import written_later
 
 __all__ = ["Claim", "Key", "Overwritten"]
 
@@ -57,9 +57,21 @@ class Claim:
         """`readable` are the ids of the files that could be read, with the hashes of what was read. Of several new versions of
         a key, one that could not be read neither takes the place of another one nor makes it a duplicate."""
         deciding = _Deciding(self, readable)
-        for file in self.files:
+        for file in self._in_turn():
             deciding.take(file)
         return deciding.sorted()
+
+    def _in_turn(self) -> Iterator[LandedFile]:
+        """As they came. Under `ignore` the first version is the one that S3 wrote first."""
+        versions: dict[Key, list[LandedFile]] = {}
+        for file in self.files:
+            versions.setdefault((file.bucket, file.key), []).append(file)
+        oldest_first = cmp_to_key(_oldest_first)
+        turns = {
+            (bucket, key): iter(sorted(some, key=oldest_first) if self.rule_of(key) == "ignore" else some)
+            for (bucket, key), some in versions.items()
+        }
+        return (next(turns[file.bucket, file.key]) for file in self.files)
 
     def superseded(self, fresh: Iterable[LandedFile]) -> Iterator[Superseded]:
         """The earlier versions that are to leave for these files, once they land; also those that have left all tables but
@@ -67,7 +79,7 @@ class Claim:
         for file in fresh:
             for seen in self.earlier.get((file.bucket, file.key), ()):
                 itself = seen.file.file_id == file.file_id
-                if seen.stands and (itself or (self._replaces(file) and not _later(seen.file, file))):
+                if seen.stands and (itself or (self._replaces(file) and not written_later(seen.file, file))):
                     yield Superseded(seen, file)
 
     def _replaces(self, file: LandedFile) -> bool:
@@ -230,12 +242,12 @@ class _Deciding:
         return any(other in behind and not self._later(file, other) for other in here)
 
     def _later(self, a: LandedFile, b: LandedFile) -> bool:
-        return _later(self._written_last(a), self._written_last(b))
+        return written_later(self._written_last(a), self._written_last(b))
 
     def _written_last(self, file: LandedFile) -> LandedFile:
         """The latest version that has its bytes: the file, or a duplicate of it."""
         twins = (one for one in self.duplicates.get(self._key(file), ()) if self._same_bytes(one, file))
-        return reduce(lambda a, b: b if _later(b, a) else a, twins, file)
+        return reduce(lambda a, b: b if written_later(b, a) else a, twins, file)
 
     def sorted(self) -> Sorted:
         self._leave_unread_to_later_versions()
@@ -245,15 +257,5 @@ class _Deciding:
         return Sorted(fresh, tuple(self.known), tuple(self.left_out), superseded, *again)
 
 
-def _later(a: LandedFile, b: LandedFile) -> bool:
-    """Whether `a` was written after `b`: by S3's sequencer, else by its clock; else what came first is the older one. S3 lists
-    objects with whole seconds, and announces them with milliseconds: so a listed one is compared by the second."""
-    told = newer(a, b)
-    if told is not None:
-        return told
-    if a.event_time is None or b.event_time is None:
-        return False
-    at, than = a.event_time, b.event_time
-    if not (at.microsecond and than.microsecond):
-        at, than = at.replace(microsecond=0), than.replace(microsecond=0)
-    return at > than
+def _oldest_first(a: LandedFile, b: LandedFile) -> int:
+    return written_later(a, b) - written_later(b, a)

@@ -1,14 +1,21 @@
-"""Which of two versions of one key S3 wrote later, where its sequencers can tell."""
+"""Which of two versions of one key S3 wrote later: by its sequencers, else by its clock.
+
+S3 announces objects with milliseconds, and lists them with whole seconds, the newest version of a key first. So a listed
+version gets its place among those of its second in the microseconds, which S3 leaves alone.
+"""
 
 from __future__ import annotations
 
 import re
+from datetime import datetime
 
 from forebay.landed_file import LandedFile
 
-__all__ = ["newer"]
+__all__ = ["listed_at", "newer", "written_later"]
 
 _HEX = re.compile(r"[0-9A-Fa-f]+")
+_NEWEST = 999
+"""The microsecond of the latest version of a key; those before it in its second count down to 1."""
 
 
 def newer(a: LandedFile, b: LandedFile) -> bool | None:
@@ -22,3 +29,32 @@ def newer(a: LandedFile, b: LandedFile) -> bool | None:
     if len(a.sequencer) != len(b.sequencer) or not _HEX.fullmatch(a.sequencer) or not _HEX.fullmatch(b.sequencer):
         return None
     return a.sequencer.upper() > b.sequencer.upper()
+
+
+def written_later(a: LandedFile, b: LandedFile) -> bool:
+    """Whether `a` was written after `b`; of two of which nothing says so, what came first is the older one."""
+    told = newer(a, b)
+    if told is not None:
+        return told
+    if a.event_time is None or b.event_time is None:
+        return False
+    at, than = a.event_time, b.event_time
+    if at.replace(microsecond=0) != than.replace(microsecond=0):
+        return at > than
+    if not (at.microsecond and than.microsecond):
+        return False
+    if _is_listed(at) == _is_listed(than):
+        return at > than
+    # The newest of a listing is later than what was announced in its second, and all others are earlier.
+    return at.microsecond == _NEWEST if _is_listed(at) else than.microsecond != _NEWEST
+
+
+def listed_at(at: datetime, newer_ones: int, *, is_latest: bool) -> datetime:
+    """The time of a version that shares its second with others of its key; `newer_ones` of them were listed before it."""
+    if at.microsecond:
+        return at
+    return at.replace(microsecond=_NEWEST if is_latest else max(1, _NEWEST - 1 - newer_ones))
+
+
+def _is_listed(at: datetime) -> bool:
+    return bool(at.microsecond % 1000)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from pathlib import Path
 from threading import Barrier
 from typing import Any
@@ -17,6 +18,7 @@ from forebay.aws.announce import AGAIN, announce
 from forebay.errors import InvalidConfiguration
 from forebay.landed_file import LandedFile
 from forebay.ledger.entry import file_hash
+from forebay.notification.order import written_later
 from forebay.notification.reading import read_message
 from forebay.settings import ReconcileSettings
 from forebay.upkeep.reconcile import job
@@ -45,12 +47,13 @@ class S3:
         rest = {key: key.removeprefix(Prefix) for _, key, _ in inside}
         folders = sorted({Prefix + r.partition("/")[0] + "/" for r in rest.values() if Delimiter and "/" in r})
         direct = [self.said(*one) for one in inside if not (Delimiter and "/" in rest[one[1]])]
-        yield {"Versions": direct[:1], "DeleteMarkers": [{"Key": "in/gone"}]}
+        yield {"Versions": direct[:1], "DeleteMarkers": [{"Key": "in/gone"}], "IsTruncated": len(direct) > 1}
         yield {"Versions": direct[1:], "CommonPrefixes": [{"Prefix": folder} for folder in folders]}
 
     def said(self, n: int, key: str, hours: float) -> dict[str, Any]:
         at = NOW - timedelta(hours=hours)
-        return {"Key": key, "ETag": f'"e{n}"', "Size": self.size, "LastModified": at, "VersionId": f"v{n}"}
+        told = {"Key": key, "ETag": f'"e{n}"', "Size": self.size, "LastModified": at, "VersionId": f"v{n}"}
+        return {**told, "IsLatest": key not in [before for before, _ in self.objects[:n]]}
 
 
 def file(n: int, key: str) -> LandedFile:
@@ -151,6 +154,35 @@ def test_each_version_of_a_key_is_a_file(tmp_path: Path) -> None:
     with_entries(tmp_path, file(1, "in/twice"))
     found = find_missed(settings(tmp_path), s3=S3(("in/twice", 20), ("in/twice", 19)), now=NOW).missed
     assert [(one.key, one.version_id, one.etag, one.size) for one in found] == [("in/twice", "v0", "e0", 7)]
+
+
+def test_of_versions_that_were_written_in_one_second_the_latest_is_announced_last(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The bodies go the way of a queue. S3 lists the newest version first, here on two pages."""
+    newest_first = [("in/b", 20.0), ("in/a", 9.0), ("in/a", 9.0), ("in/a", 9.0), ("in/a", 30.0)]
+    bodies: list[str] = []
+
+    class Queue:
+        def send_message_batch(self, QueueUrl: str, Entries: list[dict[str, Any]]) -> dict[str, Any]:  # noqa: N803
+            bodies.extend(one["MessageBody"] for one in Entries)
+            return {}
+
+    for name, answer in (
+        ("check_queue", lambda _: None),
+        ("s3_client", lambda: S3(*newest_first)),
+        ("client", lambda _: Queue()),
+    ):
+        monkeypatch.setattr(job, name, answer)
+    job.reconcile(settings(tmp_path), emit=lambda _: None, now=NOW)
+    announced = [file for body in bodies for file in read_message(body).files]
+    assert [file.version_id for file in announced] == ["v4", "v0", "v3", "v2", "v1"]
+    oldest, _, *of_one_second = announced
+    assert oldest.event_time == NOW - timedelta(hours=30)
+    for earlier, later in pairwise(of_one_second):
+        assert (written_later(later, earlier), written_later(earlier, later)) == (True, False)
+    live = LandedFile("drops", "in/a", event_time=NOW - timedelta(hours=9) + timedelta(milliseconds=300))
+    assert [written_later(live, file) for file in of_one_second] == [True, True, False]
 
 
 def test_what_frameworks_leave_beside_the_data_is_found_too_so_that_the_ledger_says_of_it_that_it_is_ignored(

@@ -54,7 +54,8 @@ def reconcile(settings: ReconcileSettings, *, emit: Emit, now: datetime | None =
     check_queue(settings.queue_url)
     found = find_missed(settings, s3=s3_client(), now=now)
     sqs = client("sqs")
-    again = (*found.missed, *found.withheld)
+    # A queue keeps no order, but mostly that of a message: so the version that comes last is the latest one.
+    again = sorted((*found.missed, *found.withheld), key=lambda file: file.event_time or now)
     refused = announce(sqs, settings.queue_url, again)
     such_as = found.missed[0].uri if found.missed else ""
     keep(settings.lake, LastReconcile(now, found.looked_at, len(found.missed), len(found.withheld), such_as))

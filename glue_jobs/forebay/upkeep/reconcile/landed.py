@@ -1,8 +1,9 @@
 """What lies in the landing bucket, by its own listing.
 
 In: a bucket, prefixes, a span of time, and what is to be said of a page of files. Out: that, of every version of every object
-that was written in the span. S3 lists by key alone, so all below a prefix is listed. Prefixes are listed at the same time, and
-then the folders directly below them. No more files are held than a few pages have.
+that was written in the span. S3 lists by key alone, so all below a prefix is listed. Of the versions of one second, the order
+of the listing says which is later. Prefixes are listed at the same time, and then the folders directly below them. No more
+files are held than a few pages have.
 """
 
 from __future__ import annotations
@@ -11,9 +12,11 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 from functools import partial
+from itertools import zip_longest
 from typing import Any, TypeVar
 
 from forebay.landed_file import LandedFile
+from forebay.notification.order import listed_at
 
 __all__ = ["landed_files", "prefixes_of"]
 
@@ -39,9 +42,9 @@ def landed_files(
     """`say` is called by several threads at once."""
 
     def below(prefix: str, **more: str) -> tuple[list[Said], list[str]]:
-        said, folders = [], list[str]()
+        said, folders, before = [], list[str](), _Before()
         for page in _pages(s3, bucket, prefix, **more):
-            said.append(say(list(_files(bucket, page, since, until))))
+            said.append(say(list(_files(bucket, page, since, until, before))))
             folders += [found["Prefix"] for found in page.get("CommonPrefixes", ())]
         return said, folders
 
@@ -61,16 +64,43 @@ def _pages(s3: Any, bucket: str, prefix: str, **more: str) -> Iterator[dict[str,
     return pages
 
 
-def _files(bucket: str, page: dict[str, Any], since: datetime, until: datetime) -> Iterator[LandedFile]:
-    for one in page.get("Versions", ()):
+class _Before:
+    """Of a version in a listing: how many of its key and second came before it. They are newer."""
+
+    def __init__(self) -> None:
+        self.key_and_second: tuple[str, datetime] | None = None
+        self.count = 0
+
+    def count_for(self, one: dict[str, Any]) -> int:
+        same = self.key_and_second == _key_and_second(one)
+        self.key_and_second, self.count = _key_and_second(one), self.count + 1 if same else 0
+        return self.count
+
+
+def _key_and_second(one: dict[str, Any]) -> tuple[str, datetime]:
+    return one["Key"], one["LastModified"]
+
+
+def _files(
+    bucket: str, page: dict[str, Any], since: datetime, until: datetime, before: _Before
+) -> Iterator[LandedFile]:
+    versions = page.get("Versions", ())
+    for one, after in zip_longest(versions, versions[1:]):
+        newer_ones = before.count_for(one)
+        alone = not newer_ones and (_key_and_second(after) != _key_and_second(one) if after else not _goes_on(page))
         if since <= one["LastModified"] < until:
-            version = one.get("VersionId")
+            version, at = one.get("VersionId"), one["LastModified"]
             file = LandedFile(
                 bucket,
                 one["Key"],
                 one["Size"],
                 one["ETag"].strip('"'),
                 version if version != "null" else None,
-                event_time=one["LastModified"],
+                event_time=at if alone else listed_at(at, newer_ones, is_latest=one.get("IsLatest", False)),
             )
             yield file
+
+
+def _goes_on(page: dict[str, Any]) -> bool:
+    """Perhaps with more versions of the last key."""
+    return bool(page.get("IsTruncated", False))
