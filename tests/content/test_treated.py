@@ -15,7 +15,7 @@ from forebay.content.limits import Limits
 from forebay.content.reading import read_files
 from forebay.content.treated import NOT_KEPT
 from forebay.declaration.form import Explosion, Form, Forms
-from forebay.declaration.personal import PersonalField
+from forebay.declaration.personal import PersonalField, of_flattened
 from forebay.declaration.place import Place
 from forebay.privacy.erased import add_erased
 from forebay.privacy.keys import add_local_key
@@ -79,6 +79,43 @@ def test_of_what_is_no_document_no_text_is_kept(name: str, text: str) -> None:
     assert treated.files["a.json" if name == "a.json" else "a.csv"].outcome == plain.files[name].outcome
 
 
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("blanks.csv", f"n, email ,\t ip\n1,{SECRET},203.0.113.9\n"),
+        ("quoted.csv", f'n, "email" ,"email\u2003"\n1,{SECRET},{SECRET}\n'.replace('"email\u2003"', '" ip"')),
+        ("mark.tsv", f"\ufeff\ufeffemail\tip \tn\n{SECRET}\t203.0.113.9\t1\n"),
+        (
+            "keys.json",
+            json.dumps({"n": 1, "email ": SECRET, " Email": SECRET, "\ufeffemail": SECRET, "ip": "203.0.113.9"}),
+        ),
+    ],
+)
+def test_a_field_is_meant_with_blanks_around_its_name(name: str, content: str) -> None:
+    (row,) = read_treated(content, name).documents
+    assert json.loads(row.value).keys() == {"n", "ip"}
+
+
+def test_a_csv_without_its_header_has_no_persons_as_names_of_columns() -> None:
+    """Names are not treated, so they would stay in what is parked."""
+    text = f"1,{SECRET}\n2,{SECRET.upper()}\n"
+    treated = read_treated(text, "a.csv")
+    assert (treated.documents, treated.files["a.csv"].reason) == ([], "bad-header")
+    assert read({"a.csv": text.encode()}).files["a.csv"].outcome == "loaded"
+    (one, two) = read_treated(text, "a.csv", header=("n", "email")).documents
+    assert [json.loads(row.value) for row in (one, two)] == [{"n": "1"}, {"n": "2"}]
+
+
+def test_a_field_is_meant_under_the_key_that_shares_its_column_where_a_table_flattens() -> None:
+    personal = of_flattened([PersonalField(("device", "id"), "dropped")], ["_"])
+    text = json.dumps(
+        {"device_id": SECRET, "device.id": SECRET, "Device-ID": SECRET, "device": {"id": SECRET, "os": "x"}}
+    )
+    for inside in (text, text.replace("device", "\\u0064evice")):
+        reading = read({"a.json": inside.encode()}, forms=Forms(forms=(Form(personal=personal),)))
+        assert [json.loads(row.value) for row in reading.documents] == [{"device": {"os": "x"}}]
+
+
 def parquet_of(records: list[dict[str, Any]]) -> bytes:
     buffer = io.BytesIO()
     pq.write_table(pa.Table.from_pylist(records), buffer)
@@ -130,7 +167,7 @@ def test_tokens_are_made_with_the_secret_that_the_form_names(tmp_path: Path) -> 
 
 
 def test_forms_travel_with_what_is_personal() -> None:
-    forms = Forms(forms=(Form(personal=PERSONAL),))
+    forms = Forms(forms=(Form(personal=PERSONAL, joints=("_", ".")),))
     assert Forms.from_json(forms.to_json()) == forms
 
 

@@ -51,6 +51,21 @@ def test_the_longest_beginning_of_a_key_decides_what_becomes_of_its_other_bytes(
     assert parse_service({"service.toml": GOOD}).rule_of("in/a.json") == "append"
 
 
+FLAT = '[[tables]]\nname = "flat"\nundeclared = { flatten = "_" }\n'
+
+
+def test_a_field_is_personal_under_each_key_that_shares_its_column_in_a_table_that_flattens() -> None:
+    privacy = "[privacy]\npersonal = ['a.b.c', 'friends.*.mail', {path = 'a_b_c', become = 'masked'}]\n"
+    plain, flat = (parse_service({"service.toml": NAMED + privacy + GOOD_TABLE + more}) for more in ("", FLAT))
+    assert [(one.label, one.become) for one in plain.personal] == [
+        ("a.b.c", "dropped"),
+        ("friends.*.mail", "dropped"),
+        ("a_b_c", "masked"),
+    ]
+    assert [(one.label, one.become) for one in flat.personal[3:]] == [("a_b.c", "dropped"), ("a.b_c", "dropped")]
+    assert {form.joints for form in flat.forms.forms} == {("_",)}
+
+
 def test_the_version_changes_with_any_text() -> None:
     one, other = parse_service({"service.toml": GOOD}), parse_service({"service.toml": GOOD + "# a comment\n"})
     assert one.version != other.version
@@ -128,6 +143,13 @@ def test_the_version_changes_with_any_text() -> None:
         (
             NAMED + '[privacy]\npersonal = [{path = "ip", become = "truncatd"}]\n' + GOOD_TABLE,
             r"become: .*'dropped', .*got 'truncatd'",
+        ),
+        (
+            NAMED
+            + "[privacy]\nsubject = 'user_id'\nsecret = 's3://b/k'\npersonal = ['user.id']\n"
+            + GOOD_TABLE
+            + '[[tables]]\nname = "flat"\nundeclared = { flatten = "_" }\n',
+            r"subject: shares a column with a personal field that is dropped, in a table that flattens objects",
         ),
         (
             NAMED + '[privacy]\npersonal = ["cart"]\n' + GOOD_TABLE + EXPLODED,

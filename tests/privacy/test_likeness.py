@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from forebay.privacy.likeness import kind_of
+from forebay.privacy.likeness import is_no_name, kind_of
 from forebay.privacy.token import token_of
 from forebay.privacy.value import MASK
 
@@ -43,6 +43,26 @@ from forebay.privacy.value import MASK
 )
 def test_a_value_is_named_by_what_it_looks_like(value: Any, kind: str | None) -> None:
     assert kind_of(value) == kind
+
+
+@pytest.mark.parametrize(
+    ("name", "is_one"),
+    [
+        ("email", False),
+        ("user_id", False),
+        ("2026-01-01", False),
+        ("202601", False),
+        ("average_revenue_per_user_30d", False),
+        ("anna@example.org", True),
+        ("203.0.113.77", True),
+        ("+44 20 7946 0958", True),
+        ("4111111111111111", True),
+        ("9f86d081884c7d659a2feaa0c55ad015", True),
+        ("0c1b7a3e-3a4f-4c58-9a0f-2f8f7b1f2d10", True),
+    ],
+)
+def test_a_value_of_a_person_is_no_name_of_a_column(name: str, is_one: bool) -> None:
+    assert is_no_name(name) == is_one
 
 
 def test_a_token_is_an_id_and_nothing_else() -> None:

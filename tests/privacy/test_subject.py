@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from forebay.privacy.subject import subject_paths, subject_tokens
+from forebay.privacy.subject import is_record, subject_paths, subject_tokens
 from forebay.privacy.together import records_of
 from forebay.privacy.token import token_of
 
@@ -57,9 +57,20 @@ def test_a_subject_is_found_however_deep_it_or_anything_beside_it_is_nested(dept
         + "}",
         '{"x":' + opened + closed + ',"us\\u0065r" : {"n" : null , "id" : 42}}',
     ):
+        assert is_record(text)
         assert subject_tokens(text, paths, SECRET) == {token_of("42", SECRET)}
         assert records_of(frozenset([token_of("42", SECRET)]), pa.array([text]), paths, SECRET).tolist() == [True]
-    assert subject_tokens('{"user":' + opened + closed + ',1:{"id":42}}', paths, SECRET) == set()
+    whole = '{"user":' + opened + closed + ',"user":{"id":42}}'
+    for torn in (
+        whole[:-1],
+        whole[:-2],
+        whole + "}",
+        whole.replace(',"', ",1:"),
+        opened + closed,
+        opened + closed + "]",
+    ):
+        assert not is_record(torn)
+        assert subject_tokens(torn, paths, SECRET) == set()
 
 
 def test_an_element_of_an_exploded_array_may_have_the_subject_itself() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import replace
+from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Any, get_args
 
 import pyarrow as pa
@@ -16,7 +17,21 @@ from hypothesis import strategies as st
 from forebay.declaration.personal import Become, PersonalField
 from forebay.privacy.text import Originals, pattern_of, treated_text
 
-KEYS = ("email", "Email", "device", "id", "ip", "*", "a.b", "a/b", "A\tB")
+KEYS = (
+    "email",
+    "Email",
+    " email",
+    "email\u2003",
+    "device_id",
+    "device.id",
+    "device",
+    "id",
+    "ip",
+    "*",
+    "a.b",
+    "a/b",
+    "A\tB",
+)
 
 
 def fields(**become: Become) -> tuple[PersonalField, ...]:
@@ -44,6 +59,9 @@ def fields(**become: Become) -> tuple[PersonalField, ...]:
         ('{"1st":1,"x_1st":2}', {"x_1st": "masked"}, '{"1st":"***","x_1st":"***"}'),
         ('{"GRÖSSE":1,"Größe":2,"GRÖßE":3}', {"größe": "masked"}, '{"GRÖSSE":1,"Größe":"***","GRÖßE":"***"}'),
         ('{"to\u212aen":1}', {"token": "masked"}, '{"to\u212aen":"***"}'),
+        # With blanks around, and the mark that some files begin with.
+        ('{" email":1,"email ":2,"\\temail\\n":3,"\ufeffemail":4,"e mail":5}', {"email": "dropped"}, '{"e mail":5}'),
+        ('{"\u3000E-Mail\u00a0":1,"_email":2}', {"e_mail": "dropped"}, '{"_email":2}'),
         # Below objects, arrays and maps; where another value lies on the way, there is no such field.
         ('{"device":{"id":"x","os":"y"}}', {"device__id": "dropped"}, '{"device":{"os":"y"}}'),
         ('{"users":[{"ip":1,"n":2},3,[{"ip":4}]]}', {"users__ip": "dropped"}, '{"users":[{"n":2},3,[{}]]}'),
@@ -74,6 +92,21 @@ def test_each_personal_field_is_treated_and_the_rest_keeps_its_text(
         ('"1984-05"', '"1984-01-01"'),
         ('"1984"', '"1984"'),
         ("1984", "1984"),
+        # An IPv4 address within one of IPv6: mapped, 6to4, Teredo.
+        ('"2002:cb00:714d:1:2::3"', '"203.0.113.0"'),
+        ('"2001:0:4136:e378:8000:63bf:34ff:8eb2"', '"2001::"'),
+        ('"2001::"', '"2001::"'),
+        ('"64:ff9b::203.0.113.77"', '"64:ff9b::"'),
+        ('"::203.0.113.77"', '"::"'),
+        # What is no year and no date.
+        ('"0412"', '"***"'),
+        ("9731", '"***"'),
+        ('"4711-23"', '"***"'),
+        ('"4711-12"', '"***"'),
+        ('"1984-13-01"', '"***"'),
+        ('"1984-05-32"', '"***"'),
+        ('"0001-01-01"', '"0001-01-01"'),
+        ('"9999-12-31 00:00"', '"9999-01-01"'),
         ('"203.0.113.77:80"', '"***"'),
         ('"Anna"', '"***"'),
         ("455155200", '"***"'),
@@ -108,6 +141,34 @@ personal_fields = st.lists(
     ),
     max_size=3,
 ).map(tuple)
+
+
+@given(st.ip_addresses() | st.dates() | st.from_regex(r"[0-9]{4}(-[0-9]{2}){0,2}", fullmatch=True))
+def test_what_was_truncated_is_truncated_again_to_the_same(value: Any) -> None:
+    once = treated_text(json.dumps({"v": str(value)}), fields(v="truncated"))
+    assert treated_text(once, fields(v="truncated")) == once
+
+
+@given(st.ip_addresses(v=4), st.integers(0, 2**80 - 1))
+def test_a_truncated_address_does_not_tell_the_last_part_of_an_ipv4_address_within_it(inner: Any, rest: int) -> None:
+    """Two addresses of one network become the same, in each way to put them into IPv6."""
+    for whole in (
+        lambda v4: (0x2002 << 112) + (int(v4) << 80) + rest,
+        lambda v4: (0x20010000 << 96) + (int(v4) << 64) + (rest & (2**64 - 1)),
+        lambda v4: (0x20010000 << 96) + ((rest & (2**32 - 1)) << 64) + int(v4),
+        lambda v4: (0xFFFF << 32) + int(v4),
+        lambda v4: (0x64FF9B << 96) + int(v4),
+        int,
+    ):
+        texts = [
+            str(ip_address(whole(v4)) if whole is int else IPv6Address(whole(v4))) for v4 in (inner, _neighbour(inner))
+        ]
+        one, other = (treated_text(json.dumps({"v": text}), fields(v="truncated")) for text in texts)
+        assert one == other
+
+
+def _neighbour(address: IPv4Address) -> IPv4Address:
+    return IPv4Address(int(address) ^ 0x55)
 
 
 @given(documents, personal_fields)

@@ -113,6 +113,7 @@ def test_each_record_comes_to_what_it_comes_to_alone(
         # Keys that are elsewhere as well, that stand twice, and lists on the way.
         '{"email":1,"o":{"email":2}}',
         '{"email":1,"email":2}',
+        '{" email":1,"email ":2," EMail\u2003":3}',
         '{"o":{"email":1},"o":{"email":1},"email":3}',
         '{"device":[{"id":1},{"id":2,"x":{"id":3}}],"x":[[]],"y":{}}',
         '{"email":"Ä"}',
@@ -128,7 +129,7 @@ def test_ordinary_records_are_not_walked(text: str, become: Become) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ['{"email":[1]}', r'{"email":"\""}', '{"email":1', '["email"]', '{"a":' * 80 + '{"email":1}' + "}" * 80]
+    "text", ['{"email":[1]}', r'{"email":"\""}', '{"email":1', '["email"]', '{"a":' * 220 + '{"email":1}' + "}" * 220]
 )
 def test_what_cannot_be_told_so_is_left_to_the_walk(text: str) -> None:
     assert not is_told(text, fields(email="dropped"))

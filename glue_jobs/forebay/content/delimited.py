@@ -24,6 +24,8 @@ from forebay.content.lines import lines_of
 from forebay.content.outcome import NotTaken, RecordReason, Refused, TooMany, kept_text
 from forebay.content.part import Part, part_of_rows, refuse_twins
 from forebay.content.vetting import Split
+from forebay.declaration.personal import BLANKS
+from forebay.privacy.likeness import is_no_name
 
 __all__ = ["delimited_parts"]
 
@@ -48,8 +50,11 @@ class _Made:
     places: Any
 
 
-def delimited_parts(text: Text, dialect: Dialect, header: Sequence[str], limits: Limits) -> Iterator[Part]:
-    """A stretch of the text at a time."""
+def delimited_parts(
+    text: Text, dialect: Dialect, header: Sequence[str], limits: Limits, *, personal: bool = False
+) -> Iterator[Part]:
+    """A stretch of the text at a time. Where fields are `personal`, a header that names persons is refused: names of columns
+    are not treated."""
     utf8 = text.utf8
     if b"\n" not in utf8:
         utf8 = utf8.replace(b"\r", b"\n")
@@ -61,6 +66,8 @@ def delimited_parts(text: Text, dialect: Dialect, header: Sequence[str], limits:
             rows = _counted_from(rows, at)
             if not names:
                 names, rows = _with_header(rows, window.utf8, dialect)
+                if personal and any(map(is_no_name, names)):
+                    raise NotTaken("bad-header", "the first row has values of persons, and no names of columns")
             refused, made = _taken_apart(rows, window, names, dialect, line, limits)
             yield refused
             for some in made:
@@ -99,25 +106,38 @@ def _with_header(rows: Rows, window: bytes, dialect: Dialect) -> tuple[list[str]
 
 
 def _names(places: Sequence[tuple[int, int]], window: bytes, dialect: Dialect) -> list[str]:
-    """A column without a name is called by its number."""
+    """Without blanks around them. A column without a name is called by its number."""
     if len(places) > MOST_COLUMNS:
         raise NotTaken("bad-header", f"it has {len(places)} columns, and {MOST_COLUMNS} is the limit")
     names = []
     for number, (start, end) in enumerate(places, 1):
         name = window[start:end]
         if dialect.quote and name.startswith(dialect.quote):
-            name = name[1:-1].replace(2 * dialect.quote, dialect.quote)
+            name = _unquoted(name, dialect)
         elif b"\r" in name.rstrip(b"\r"):
             said = f"the name of column {number} holds a return, as if lines ended with returns alone"
             raise NotTaken("bad-header", said, kept_text(window[:LONGEST_NAME], LONGEST_NAME))
+        else:
+            name = _bare(name, dialect)
         if len(name) > LONGEST_NAME:
             raise NotTaken("bad-header", f"the name of column {number} has {len(name)} bytes")
         try:
-            names.append(name.decode() or f"column_{number}")
+            names.append(name.decode().strip(BLANKS) or f"column_{number}")
         except UnicodeDecodeError as error:
             raise NotTaken("bad-header", f"the name of column {number} is not UTF-8: {name!r}") from error
     refuse_twins(names)
     return names
+
+
+def _unquoted(name: bytes, dialect: Dialect) -> bytes:
+    return name[1:-1].replace(2 * dialect.quote, dialect.quote)
+
+
+def _bare(name: bytes, dialect: Dialect) -> bytes:
+    """A name in quotes, with blanks before them: to the dialect such quotes are signs as any other."""
+    bare, quote = name.strip(), dialect.quote
+    is_quoted = quote and bare != name and len(bare) > 1 and bare.startswith(quote) and bare.endswith(quote)
+    return _unquoted(bare, dialect) if is_quoted else name
 
 
 def _taken_apart(

@@ -61,7 +61,9 @@ def _parts(content: Content, form: Form, limits: Limits) -> Iterator[Part]:
     elif kind in ("csv", "tsv"):
         text, named = _without_hint(text)
         dialect = Dialect(named or _delimiter(kind, form, text), form.quote.encode())
-        yield from _bounded(delimited_parts(text, dialect, form.header, limits), content, limits)
+        yield from _bounded(
+            delimited_parts(text, dialect, form.header, limits, personal=bool(form.personal)), content, limits
+        )
     else:
         yield from _bounded(iter([_json(content, text, form, limits)]), content, limits)
 

@@ -86,7 +86,7 @@ def _naming(texts: pa.StringArray, fields: tuple[PersonalField, ...]) -> Any:
 
 @lru_cache(maxsize=100)
 def _subject_paths(form: Form) -> tuple[Keys, ...]:
-    return subject_paths(form.subject, [one.path for one in form.exploded])
+    return subject_paths(form.subject, [one.path for one in form.exploded], form.joints)
 
 
 def treated_documents(

@@ -46,6 +46,7 @@ def disagreements(
     if service.privacy is not None:
         yield from _exploded_as_a_whole(service)
         yield from _read_though_dropped(service, at)
+        yield from _subject_lost(service)
     if not {"envelope", "feeds"} & set(wrong):  # nor what their keys say
         yield from _not_in_the_key(service, at)
         yield from _of_no_feed(service, at)
@@ -118,7 +119,7 @@ def _groups_of_nobody(service: Service) -> Iterable[Problem]:
 
 def _exploded_as_a_whole(service: Service) -> Iterable[Problem]:
     """An element says of itself where it lay, and that must stay."""
-    for one in service.privacy.fields if service.privacy else ():
+    for one in service.personal:
         for table in service.tables:
             if table.explosion is not None and begins(one.path, table.explosion.path):
                 what = f"the elements of {table.explode} are records of their own in table {table.name}"
@@ -126,7 +127,7 @@ def _exploded_as_a_whole(service: Service) -> Iterable[Problem]:
 
 
 def _read_though_dropped(service: Service, at: Place) -> Iterable[Problem]:
-    dropped = [one for one in (service.privacy.fields if service.privacy else ()) if one.become == "dropped"]
+    dropped = [one for one in service.personal if one.become == "dropped"]
     for table in service.tables:
         within = of_elements(dropped, [table.explosion.path]) if table.explosion else ()
         for name in sorted(table.named):
@@ -136,6 +137,14 @@ def _read_though_dropped(service: Service, at: Place) -> Iterable[Problem]:
             ):
                 hint = "leave it out, or say what else it becomes, such as masked"
                 yield Problem(at(table), f"reads {name}, which is personal and dropped", hint)
+
+
+def _subject_lost(service: Service) -> Iterable[Problem]:
+    """By a field whose column it shares in a table that flattens objects. All other cases the section itself refuses."""
+    for one in service.personal if service.subject else ():
+        if begins(one.path, service.subject) and one.become != "token":
+            what = f"shares a column with a personal field that is {one.become}, in a table that flattens objects"
+            yield Problem("service.toml: privacy.subject", what, "make the subject a token among the personal fields")
 
 
 def _not_in_the_key(service: Service, at: Place) -> Iterable[Problem]:

@@ -55,7 +55,8 @@ class Explosion:
 class Form:
     """`inside` are the paths of arrays of documents, key by key, in which the records lie; `exploded` are arrays of
     records. `personal` are the fields of a record that are treated, and `secret` is where the secret of their tokens lies.
-    `subject` says whose record it is, and `erased` where the list of erased persons lies. Others are of CSV: where no
+    `subject` says whose record it is, and `erased` where the list of erased persons lies. `joints` join the keys of objects in
+    tables that flatten them. Others are of CSV: where no
     `delimiter` is named, it is a comma, of TSV a tab; a file has its header unless it is given."""
 
     format: Format = "auto"
@@ -68,6 +69,7 @@ class Form:
     secret: str = ""
     subject: Keys = ()
     erased: str = ""
+    joints: tuple[str, ...] = ()
     vault: str = ""
     vault_key: str = ""
 
@@ -115,7 +117,14 @@ class Forms:
 
 
 def _checked(
-    *, inside: Any = (), header: Any = (), exploded: Any = (), personal: Any = (), subject: Any = (), **others: Any
+    *,
+    inside: Any = (),
+    header: Any = (),
+    exploded: Any = (),
+    personal: Any = (),
+    subject: Any = (),
+    joints: Any = (),
+    **others: Any,
 ) -> Form:
     form = Form(
         inside=tuple(map(_keys, inside)),
@@ -123,6 +132,7 @@ def _checked(
         exploded=tuple(Explosion(_keys(one["path"]), tuple(map(str, one["kept"]))) for one in exploded),
         personal=tuple(PersonalField(_keys(one["path"]), one["become"], bool(one["vault"])) for one in personal),
         subject=_keys(subject) if subject else (),
+        joints=tuple(map(str, joints)),
         **others,
     )
     if form.format not in get_args(Format):

@@ -5,14 +5,24 @@ Pure, and light enough for tasks.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
 from forebay.declaration.column_name import safe_name
 from forebay.declaration.twin import is_twin
 
-__all__ = ["ANY_KEY", "Become", "PersonalField", "begins", "of_elements", "of_surrounded"]
+__all__ = [
+    "ANY_KEY",
+    "BLANKS",
+    "Become",
+    "PersonalField",
+    "begins",
+    "means",
+    "of_elements",
+    "of_flattened",
+    "of_surrounded",
+]
 
 Keys = tuple[str, ...]
 
@@ -24,6 +34,8 @@ Become = Literal[
 ]
 
 ANY_KEY = "*"
+BLANKS = "".join(sign for sign in map(chr, range(0x3001)) if sign.isspace()) + "\0\u200b\ufeff"
+"""What nobody sees around a key: also the mark that some files begin with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +57,9 @@ def begins(path: Sequence[str], keys: Sequence[str]) -> bool:
 
 
 def means(step: str, key: str) -> bool:
-    """Whether a step of a personal path is this key, in any spelling that would share its column."""
-    return step in (key, ANY_KEY) or is_twin(key, step) or safe_name(key) == safe_name(step)
+    """Whether a step of a personal path is this key, in any spelling that would share its column, and with blanks around it."""
+    bare = key.strip(BLANKS)
+    return step in (key, bare, ANY_KEY) or is_twin(bare, step) or safe_name(bare) == safe_name(step)
 
 
 def of_surrounded(fields: Iterable[PersonalField], parent: str) -> tuple[PersonalField, ...]:
@@ -56,6 +69,26 @@ def of_surrounded(fields: Iterable[PersonalField], parent: str) -> tuple[Persona
     around = (replace(one, path=(parent, *one.path)) for one in again)
     beyond = (replace(one, path=(parent, parent, *one.path)) for one in again)
     return (*again, *around, *beyond, *own)
+
+
+def of_flattened(fields: Iterable[PersonalField], joints: Iterable[str]) -> tuple[PersonalField, ...]:
+    """The same fields, and each under the keys of a record that was flattened before: with the joint `_`, `device_id` shares
+    the column of device.id. A field that is declared itself goes by its own declaration."""
+    again = tuple(fields)
+    joined = (replace(one, path=path) for one in again for joint in joints for path in _joined(one.path, joint))
+    own = (one for one in joined if not any(begins(other.path, one.path) for other in again))
+    return tuple(dict.fromkeys((*again, *own)))
+
+
+def _joined(path: Keys, joint: str) -> Iterator[Keys]:
+    """a.b.c, a_b.c, a.b_c and a_b_c. Of a step that is any key nobody knows how it begins."""
+    if len(path) < 2:
+        yield path
+        return
+    for behind in _joined(path[1:], joint):
+        yield (path[0], *behind)
+        if ANY_KEY not in (path[0], behind[0]):
+            yield (joint.join((path[0], behind[0])), *behind[1:])
 
 
 def of_elements(fields: Iterable[PersonalField], arrays: Sequence[Keys]) -> tuple[PersonalField, ...]:

@@ -26,6 +26,7 @@ from forebay.declaration.hints import hint_for, names_of, value_meant
 from forebay.declaration.mended import mentions, without_mistakes
 from forebay.declaration.order import in_order
 from forebay.declaration.path import parse_path
+from forebay.declaration.personal import PersonalField, of_flattened
 from forebay.declaration.place import deciding
 from forebay.declaration.places import Section, Text, sections_of
 from forebay.declaration.privacy import Privacy
@@ -135,6 +136,16 @@ class Service(Declared):
         """The path of what says whose record it is; empty where nothing does."""
         return parse_path(self.privacy.subject).keys if self.privacy and self.privacy.subject else ()
 
+    @property
+    def joints(self) -> tuple[str, ...]:
+        """What tables that flatten objects join their keys by."""
+        return tuple(sorted({one.undeclared.flatten for one in self.tables if one.undeclared.flatten is not None}))
+
+    @property
+    def personal(self) -> tuple[PersonalField, ...]:
+        """Personal fields, also under the keys that share their columns in tables that flatten objects."""
+        return of_flattened(self.privacy.fields, self.joints) if self.privacy else ()
+
     def is_paused(self, table: str) -> bool:
         return table in self.paused or ALL in self.paused
 
@@ -152,11 +163,11 @@ class Service(Declared):
     def forms(self) -> Forms:
         """How the records lie in the files of each feed."""
         feeds = self.all_feeds
-        personal, secret = (self.privacy.fields, self.privacy.secret) if self.privacy else ((), "")
         of_all: dict[str, Any] = {
-            "personal": personal,
-            "secret": secret,
+            "personal": self.personal,
+            "secret": self.privacy.secret if self.privacy else "",
             "subject": self.subject,
+            "joints": self.joints,
             "erased": self.erased,
         }
         if self.privacy is not None:

@@ -27,6 +27,7 @@ from forebay.lake.lease import Lease, hold, holder
 from forebay.lake.objects import s3_client
 from forebay.operate.erase_report import report_of
 from forebay.operate.lake_view import LakeView
+from forebay.privacy.subject import subject_spellings
 from forebay.upkeep.erase.counts import change_hashes
 from forebay.upkeep.erase.due import erased_by
 from forebay.upkeep.erase.landed import Left, left_of
@@ -148,7 +149,9 @@ class _Clearing:
         self._s3, self._erased, self._rewrites = s3, erased, rewrites
         exploded = [parse_path(one).keys for one in service.exploded]
         around = ((), (PARENT,), *exploded)
-        self._paths = tuple(keys + service.subject for keys in around)
+        self._paths = tuple(
+            keys + path for keys in around for path in subject_spellings(service.subject, service.joints)
+        )
         self._forms = service.forms
 
     def holding(self, one: Landed) -> Landed | None:

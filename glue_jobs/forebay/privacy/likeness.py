@@ -11,7 +11,7 @@ from typing import Any, Literal, get_args
 
 from forebay.privacy.value import treated_value
 
-__all__ = ["KINDS", "Kind", "kind_of"]
+__all__ = ["KINDS", "Kind", "is_no_name", "kind_of"]
 
 Kind = Literal["e-mail address", "IP address", "card number", "phone number", "long id"]
 KINDS: tuple[str, ...] = get_args(Kind)
@@ -21,9 +21,8 @@ LONGEST = 200
 EMAIL = re.compile(r"[^@\s<>\"']+@[^@\s<>\"']+\.[A-Za-z]{2,}")
 CARD = re.compile(r"[3-6][0-9]{3}(?:[ -]?[0-9]){9,15}")
 PHONE = re.compile(r"\+[1-9][0-9 ()./-]{6,18}[0-9]|\(?0[0-9]{1,5}[) /-]+[0-9][0-9 /-]{4,14}[0-9]")
-ID = re.compile(
-    r"[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}|[0-9A-Fa-f]{16,128}|(?=[^0-9]*[0-9])[A-Za-z0-9_-]{20,128}"
-)
+HEX_ID = re.compile(r"[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}|[0-9A-Fa-f]{16,128}")
+ID = re.compile(rf"{HEX_ID.pattern}|(?=[^0-9]*[0-9])[A-Za-z0-9_-]{{20,128}}")
 
 
 def kind_of(value: Any) -> Kind | None:
@@ -41,6 +40,12 @@ def kind_of(value: Any) -> Kind | None:
     if isinstance(value, str) and PHONE.fullmatch(text):
         return "phone number"
     return "long id" if isinstance(value, str) and ID.fullmatch(text) else None
+
+
+def is_no_name(text: str) -> bool:
+    """Whether this is a value of a person, and not the name of a field."""
+    kind = kind_of(text)
+    return kind is not None and (kind != "long id" or HEX_ID.fullmatch(text.strip()) is not None)
 
 
 def _is_address(text: str) -> bool:

@@ -12,10 +12,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from forebay.declaration.form import PARENT, Keys
-from forebay.declaration.personal import PersonalField, means, of_elements, of_surrounded
+from forebay.declaration.personal import PersonalField, means, of_elements, of_flattened, of_surrounded
 from forebay.privacy.token import remembered_token
 
-__all__ = ["is_record", "subject_paths", "subject_tokens", "values_at"]
+__all__ = ["is_record", "subject_paths", "subject_spellings", "subject_tokens", "values_at"]
 
 
 class _Members(list[Any]):
@@ -30,17 +30,23 @@ PIECE = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\]:,]|[^ \t\r\n{}\[\]:,"]+', 
 """Of JSON: a text, a sign, or any other value."""
 
 
-def subject_paths(subject: Keys, exploded: Iterable[Keys] = ()) -> tuple[Keys, ...]:
-    """Where it may lie in a record: in itself, in what surrounds it, and in an element of an exploded array."""
-    whole = (PersonalField(subject, "dropped"),)
+def subject_paths(subject: Keys, exploded: Iterable[Keys] = (), joints: Iterable[str] = ()) -> tuple[Keys, ...]:
+    """Where it may lie in a record: in itself, in what surrounds it, and in an element of an exploded array. `joints` are as in
+    `Form`."""
+    whole = [PersonalField(path, "dropped") for path in subject_spellings(subject, joints)]
     return tuple(one.path for one in (*of_surrounded(whole, PARENT), *of_elements(whole, list(exploded))))
+
+
+def subject_spellings(subject: Keys, joints: Iterable[str]) -> tuple[Keys, ...]:
+    """Its path, and the keys that share its column in tables that flatten objects."""
+    return tuple(one.path for one in of_flattened((PersonalField(subject, "dropped"),), joints))
 
 
 def is_record(text: str) -> bool:
     """Whether the subject of a text can be told at all: of a JSON object."""
     try:
-        return isinstance(_DECODER.decode(text), _Members)
-    except (ValueError, RecursionError):
+        return text.lstrip().startswith("{") and not [*_values_of(text, ())]
+    except ValueError:
         return False
 
 
@@ -76,13 +82,15 @@ def values_at(value: Any, path: Keys) -> Iterator[str]:
 
 
 def _values_of_deep(text: str, paths: Sequence[Keys]) -> Iterator[str]:
-    """Of a text that is nested deeper than the parser can go."""
+    """Of a text that is nested deeper than the parser can go. ValueError where its brackets do not match."""
     around, here, is_key = list[tuple[bool, Sequence[Keys]]](), paths, False
     for found in PIECE.finditer(text):
         piece = found[0]
         if piece in ("{", "["):
             is_key = piece == "{"
             around.append((is_key, here))
+        elif not around:
+            raise ValueError("no object")
         elif piece in ("}", "]"):
             around.pop()
         elif piece == ",":
@@ -92,3 +100,5 @@ def _values_of_deep(text: str, paths: Sequence[Keys]) -> Iterator[str]:
             here = [path[1:] for path in around[-1][1] if path and means(path[0], key)]
         elif piece != ":" and () in here:
             yield from values_at(_DECODER.decode(piece), ())
+    if around:
+        raise ValueError("the object does not close")

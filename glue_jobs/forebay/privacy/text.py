@@ -65,13 +65,15 @@ def _pattern(path: Keys) -> str:
 
 
 def spelt_so(key: str) -> str | None:
-    """A regular expression for the key and its twins, with the quote behind it; None where it can be spelled otherwise."""
+    """A regular expression for the key and its twins, with blanks around and the quote behind it; None where it can be spelled
+    otherwise."""
     if not re.fullmatch(r"[ !#-.0-\[\]-~]+", key):
         return None
     # A column's name does not begin with an underscore or a digit, so `_id` and `x_id` share one, and so do `1a` and `x_1a`.
     name = safe_name(key) if len(key) < LONGEST else key
     begins, rest = (f"(?:x?{OTHER_SIGN})?", name[2:]) if name.startswith("x_") else ("", key)
-    return f'(?i:{begins}{"".join(sign if sign.isalnum() else OTHER_SIGN for sign in rest)})"'
+    spelt = "".join(sign if sign.isalnum() else OTHER_SIGN for sign in rest)
+    return f'(?i:{OTHER_SIGN}*{begins}{spelt}{OTHER_SIGN}*)"'
 
 
 class Level:

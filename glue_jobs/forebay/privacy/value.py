@@ -15,13 +15,16 @@ from forebay.privacy.token import remembered_token
 __all__ = ["MASK", "treated_value"]
 
 MASK = "***"
-IPV6_NETWORK = 0xFFFFFFFFFFFF << 80
-"""The first 48 bits."""
+IPV6_NETWORK, TEREDO_NETWORK = 0xFFFFFFFFFFFF << 80, 0xFFFFFFFF << 96
+"""The first 48 bits, and the first 32: behind those a Teredo address has parts of an IPv4 address."""
 _OCTET = "(?:25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])"
 IPV4 = re.compile(rf"((?:{_OCTET}\.){{3}}){_OCTET}")
 _DECODER = json.JSONDecoder(strict=False)
-YEAR = re.compile(r"[0-9]{4}")
-DATE = re.compile(r"([0-9]{4})-[0-9]{2}(-[0-9]{2}([T ].*)?)?", re.DOTALL)
+YEAR = re.compile(r"(?:1[89]|2[01])[0-9]{2}")
+"""Of a life. Other numbers of four digits may be anything, such as a PIN."""
+_MONTH, _DAY = "(?:0[1-9]|1[0-2])", "(?:0[1-9]|[12][0-9]|3[01])"
+DATE = re.compile(rf"([0-9]{{4}})-{_MONTH}-{_DAY}(?:[T ].*)?", re.DOTALL)
+MONTH = re.compile(rf"({YEAR.pattern})-{_MONTH}")
 
 
 def treated_value(text: str, become: Become, secret: bytes = b"") -> str:
@@ -43,11 +46,13 @@ def _truncated(value: str) -> str:
         return f"{found[1]}0"
     if YEAR.fullmatch(value):
         return value
-    if found := DATE.fullmatch(value):
+    if found := DATE.fullmatch(value) or MONTH.fullmatch(value):
         return f"{found[1]}-01-01"
     try:
         address = IPv6Address(value)
     except ValueError:
         return MASK
-    mapped = address.ipv4_mapped
-    return str(IPv6Address(int(address) & IPV6_NETWORK)) if mapped is None else _truncated(str(mapped))
+    if (inner := address.ipv4_mapped or address.sixtofour) is not None:
+        return _truncated(str(inner))
+    network = IPV6_NETWORK if address.teredo is None else TEREDO_NETWORK
+    return str(IPv6Address(int(address) & network))

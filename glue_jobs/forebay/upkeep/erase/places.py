@@ -38,7 +38,7 @@ class Place:
 
 def subject_places(table: str, service: Service, columns: Sequence[str], log: str | None = None) -> tuple[Place, ...]:
     """`log` is the table that this one is computed from, if it is: it has the columns of that."""
-    paths = subject_paths(service.subject, [parse_path(one).keys for one in service.exploded])
+    paths = _subject_paths(service)
     if table in KEPT:
         return tuple(Place(KEPT[table], path) for path in paths if KEPT[table] in columns)
     for rollup in (one for one in service.rollups if one.name == table):
@@ -65,13 +65,15 @@ def is_of_nobody(table: str, service: Service) -> bool:
 def personal_columns(table: str, service: Service, columns: Sequence[str]) -> tuple[str, ...]:
     """All that is null in an anonymised row: the subject, what is personal, what is made of columns, and kept texts."""
     made = service.maker_of(table)
-    fields = service.privacy.fields if service.privacy else ()
-    paths = [*subject_paths(service.subject, [parse_path(one).keys for one in service.exploded])]
-    paths += [path for one in fields for path in subject_paths(one.path)]
+    paths = [*_subject_paths(service), *(path for one in service.personal for path in subject_paths(one.path))]
     named = {place.column for path in paths for place in _places_of(path, made, columns)}
     derived = {column.name for column in made.columns if column.expression is not None} if made else set()
     partitions = set(made.partitions) if made else set()
     return tuple(name for name in columns if name in (named | derived) - partitions)
+
+
+def _subject_paths(service: Service) -> tuple[Keys, ...]:
+    return subject_paths(service.subject, [parse_path(one).keys for one in service.exploded], service.joints)
 
 
 def _names_a_subject(sql: str, tables: Iterable[str], service: Service) -> bool:
