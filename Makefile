@@ -12,7 +12,7 @@ LINTERS := tests/infra/test_linters.py::test_
 LINTED := "$(LINTERS)cfn_lint_finds_nothing_in_any_region_where_the_service_is[made]" "$(LINTERS)parliament_finds_nothing_wrong_in_any_role[made]"
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all test-cluster quick check format bench soak synth bundle lock clean
+.PHONY: help setup demo test test-all test-cluster quick check mutate format bench soak synth bundle lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -41,6 +41,9 @@ check: setup ## style, types, which room may import which, what the documents sa
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/python -m pytest -q tests/test_house.py tests/test_docs.py tests/infra/test_settings.py $(LINTED)
+
+mutate: setup ## which small changes to a room's code no test without a JVM notices; ROOM=ledger, or one module: ROOM=ledger/claim
+	@$(BIN)/python dev/mutate.py $(ROOM) --jobs $(WORKERS)
 
 format: setup ## put all files into the house style
 	@$(BIN)/ruff check --fix-only -q . && $(BIN)/ruff format -q .
