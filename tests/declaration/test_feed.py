@@ -84,3 +84,9 @@ def test_a_table_wants_no_feed_that_nobody_declared() -> None:
     text = 'name = "s"\n[[feeds]]\nname = "a"\n[[tables]]\nname = "t"\nwhere = { "@feed" = ["a", "aa"] }\n'
     with pytest.raises(InvalidConfiguration, match=r"there is no feed aa \(did you mean a\?\)"):
         parse_service({"service.toml": text})
+
+
+def test_the_feed_of_all_files_is_made_once_and_not_for_each_record() -> None:
+    service = parse_service({"service.toml": 'name = "s"\nenvelope = { key = "in/{game}/" }\n[[tables]]\nname = "t"'})
+    assert service.feed_of("b", "in/x/a.json") is service.feed_of("b", "in/y/b.json")
+    assert service.with_paused(["t"]).all_feeds == service.all_feeds

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import subprocess
 import sys
@@ -267,8 +268,30 @@ def test_more_samples_than_memory_should_hold_are_refused_before_they_are_read(
         tried(tmp_path)
 
 
-def test_no_more_of_a_place_is_listed_than_may_be_tried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("forebay.operate.samples.MOST_FILES", 2)
+def test_of_very_many_files_a_sample_is_tried_and_it_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("forebay.operate.samples.MOST_FILES", 4)
+    for n in range(10):
+        (tmp_path / f"{n}.json").write_text(f'{{"kind":"gift","n":{n}}}')
+    trial = tried(tmp_path)
+    assert ([file["file"] for file in trial.files], trial.left_out) == (["0.json", "2.json", "5.json", "7.json"], 6)
+    assert trial.as_json()["left_out"] == 6
+    declared = tmp_path / "service.toml"
+    declared.write_text(SERVICE)
+    assert "4 of 11 files were read: a sample" in ran("try", str(tmp_path), "--service", str(declared)).replace(
+        "\n", " "
+    )
+
+
+def test_a_sample_of_very_many_files_is_no_larger_than_may_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("forebay.operate.samples.MOST_FILES", 8)
+    monkeypatch.setattr("forebay.operate.samples.MOST_BYTES", 12_000)
+    for n in range(10):
+        (tmp_path / f"{n}.json").write_text(f'{{"kind":"gift","x":"{"x" * 2000}"}}\n')
+    assert (len(tried(tmp_path).files), tried(tmp_path).left_out) == (4, 6)
+
+
+def test_no_more_of_a_place_is_listed_than_a_sample_is_taken_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("forebay.operate.samples.MOST_LISTED", 3)
     pages = iter([[{"Key": f"in/{n}", "Size": 1, "ETag": "e"}] for n in range(9)])
 
     class Listing:
@@ -278,8 +301,10 @@ def test_no_more_of_a_place_is_listed_than_may_be_tried(tmp_path: Path, monkeypa
         def paginate(self, **_: Any) -> Any:
             return ({"Contents": page} for page in pages)
 
-    with pytest.raises(InvalidConfiguration, match="holds more than 2 files"):
-        read_samples(["s3://b/in/"], s3=Listing())
+        def get_object(self, **_: Any) -> Any:
+            return {"ContentLength": 2, "Body": io.BytesIO(b"{}"), "Metadata": {}}
+
+    assert len(read_samples(["s3://b/in/"], s3=Listing()).ends) == 3
     assert len(list(pages)) == 6
 
 

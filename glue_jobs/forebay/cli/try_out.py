@@ -56,6 +56,11 @@ def _show(trial: Trial) -> None:
         why = f"{file['reason']}: {file['detail']}" if "reason" in file else ""
         files.add_row(_safe(file["file"]), file["outcome"], f"{file['records']:,}", f"{file['refused']:,}", _safe(why))
     console.print(files)
+    if trial.left_out:
+        count = len(trial.files)
+        _show_lines(
+            [f"{count:,} of {count + trial.left_out:,} files were read: a sample. Name fewer to have all of them read"]
+        )
     for table in trial.tables:
         console.print(f"\ntable {table.name}: {counted(table.rows, 'row')}", markup=False)
         found = columns("column", "type", "read from", ">filled", ">do not fit", "such as")

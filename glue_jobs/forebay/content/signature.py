@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import re
 
-from forebay.content.members import HEAD_CHARACTERS
+from forebay.content.members import HEAD_CHARACTERS, is_zip
 from forebay.content.outcome import FileReason, NotTaken, kept_text
-from forebay.content.unpack import without_archive_suffix
+from forebay.content.unpack import is_archive, without_archive_suffix
 from forebay.declaration.form import Form, Format
 
-__all__ = ["format_of", "looks_like"]
+__all__ = ["format_of", "is_packed", "looks_like"]
 
 ENCRYPTED = "an encrypted Parquet file, which is not read"
 _SIGNATURES = (
@@ -53,6 +53,11 @@ def looks_like(content: bytes) -> str | None:
     if b"\0" in head.partition(b"\n")[0] and not content.startswith((b"\xff\xfe", b"\xfe\xff", b"\0\0\xfe\xff")):
         return "binary data, or as UTF-16 without a byte order mark"
     return None
+
+
+def is_packed(content: bytes) -> bool:
+    """Whether more may come of it than its own bytes: an archive, Parquet or Avro."""
+    return is_archive(content) or is_zip(content) or looks_like(content) in BINARY
 
 
 def format_of(content: bytes, key: str, form: Form) -> Format:

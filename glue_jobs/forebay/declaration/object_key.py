@@ -7,6 +7,7 @@ a part of one. A key that the template does not fit has no such fields.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 __all__ = ["PREFIX", "checked", "names", "pattern"]
 
@@ -33,10 +34,12 @@ def checked(template: str) -> str:
     return template
 
 
+@lru_cache(maxsize=1000)
 def names(template: str) -> tuple[str, ...]:
     return tuple(match[1] for match in PART.finditer(template) if match[1])
 
 
+@lru_cache(maxsize=1000)
 def pattern(template: str) -> str:
     """As a regular expression, for Java and Python alike, with a group for each of `names`."""
     return "^" + "".join("([^/]+)" if match[1] else re.escape(match[0]) for match in PART.finditer(template))

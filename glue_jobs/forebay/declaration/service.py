@@ -12,6 +12,7 @@ import re
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from functools import cached_property
 from importlib import resources
 from typing import Any, Literal, TypeVar, get_args
 
@@ -154,7 +155,7 @@ class Service(Declared):
         plain_first = sorted(self.tables, key=lambda declared: bool(declared.fields))
         return next((declared for declared in plain_first if declared.makes(table)), None)
 
-    @property
+    @cached_property
     def all_feeds(self) -> tuple[Feed, ...]:
         """Those that are declared, or the one of all files."""
         return self.feeds or (Feed(name=EVERYTHING, **dict(self.envelope)),)

@@ -18,6 +18,7 @@
 * `queue` what waits, and what died      * `refused` what nobody understood      * `sql` queries over tables and ledger
 * `history` what happened when, and what operators did      * `doctor` can the deployed service work?
 * `health` the state of tables      * `stop` ends a running job
-* `samples` files to try declarations on      * `trial` what would become of them      * `draft` of declarations, from them
+* `samples` files to try declarations on      * `sheltered` those of them that may take too much
+* `trial` what would become of them      * `draft` of declarations, from them
 * `trial_merge` which of them would win      * `trial_dedupe` which would be dropped as duplicates
 """

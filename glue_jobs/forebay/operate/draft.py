@@ -75,7 +75,8 @@ def left_out(samples: Samples) -> list[str]:
     """Files that were not read, and records that were refused, with the reason of each."""
     files = [f"{name_of(end.file)}: {end.reason}: {end.detail}" for end in samples.ends if not end.lands]
     records = [f"{sample.place}: {sample.reason}: {sample.detail}" for sample in samples.records if sample.reason]
-    return files + records
+    sample = [f"{samples.left_out:,} further files: the others are a sample of them"] if samples.left_out else []
+    return sample + files + records
 
 
 def _drafted(places: Sequence[str], samples: Samples, name: str) -> str:

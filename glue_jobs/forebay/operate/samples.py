@@ -6,7 +6,7 @@ A sample is read whole into memory. What is not there is `InvalidConfiguration`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -19,17 +19,22 @@ from forebay.content.end import FileEnd, PieceEnd, file_ends
 from forebay.content.fetch import GetObject, Metadata
 from forebay.content.limits import Limits
 from forebay.content.outcome import Unread
-from forebay.content.piece import cut
+from forebay.content.piece import Piece, cut
 from forebay.content.reading import read_pieces
+from forebay.content.signature import is_packed
+from forebay.declaration.form import Forms
 from forebay.declaration.service import Service
 from forebay.errors import InvalidConfiguration
 from forebay.landed_file import LandedFile
 from forebay.ledger.ignored import why_ignored
+from forebay.operate.sheltered import read_sheltered
 from forebay.record.route import Origin
 
 __all__ = ["Sample", "Samples", "name_of", "read_samples"]
 
 MOST_FILES = 1000
+"""Of a place, that are read; of more it is a sample."""
+MOST_LISTED = 20_000
 MOST_BYTES = 64 << 20
 """Of files, and of the records in them: about ten seconds, and 1 GB of memory."""
 
@@ -60,11 +65,12 @@ class Sample:
 @dataclass(frozen=True)
 class Samples:
     """In the order of the files and of their lines; `ends` has one for each file that was read. `ignored` files were not, by
-    the rule that is named."""
+    the rule that is named. So many files are `left_out`, where the others are a sample."""
 
     records: tuple[Sample, ...]
     ends: tuple[FileEnd, ...]
     ignored: tuple[tuple[LandedFile, str], ...] = ()
+    left_out: int = 0
 
 
 def read_samples(
@@ -73,7 +79,8 @@ def read_samples(
     """The records of all files that land; those of a file that is not read whole are left out, as the job does. The service
     says how the records lie in them, and which files are ignored. Tokens are made up: whoever tries something out needs no
     secret, and learns nobody's token."""
-    found = [file for place in places for file in _files_at(place, s3)]
+    listed = [_files_at(place, s3) for place in places]
+    found = [file for files, _ in listed for file in files]
     rules = {file: why_ignored(service, file) if service else "" for file in found}
     files = [file for file in found if not rules[file]]
     _refuse_large(files)
@@ -82,8 +89,8 @@ def read_samples(
     metadata: Metadata = {}
     pieces = cut(files, limits)
     of_piece = {piece.number: piece.file for piece in pieces}
-    batches = read_pieces(pieces, _Get(s3, limits, metadata), limits, metadata, forms)
-    rows = [row for batch in _few(batches) for row in batch.to_pylist()]
+    get = _Get(s3, limits, metadata)
+    rows = [row for batch in _few(_batches(pieces, get, limits, forms)) for row in batch.to_pylist()]
     said = [row for row in rows if row["line"] is None]
     ends = file_ends(pieces, [PieceEnd.from_row(r["piece"], r["value"], r["problem"], r["detail"]) for r in said])
     before = {piece: lines for end in ends if end.lands for piece, lines in end.lines_before.items()}
@@ -100,7 +107,17 @@ def read_samples(
         )
         for row in rows
     )
-    return Samples(tuple(records), tuple(ends), tuple((file, rule) for file, rule in rules.items() if rule))
+    ignored = tuple((file, rule) for file, rule in rules.items() if rule)
+    return Samples(tuple(records), tuple(ends), ignored, sum(others for _, others in listed))
+
+
+def _batches(pieces: Sequence[Piece], get: _Get, limits: Limits, forms: Forms | None) -> Iterator[pa.RecordBatch]:
+    """What is more than plain text is only fetched here, and read by `sheltered`."""
+    for batch in read_pieces(pieces, get, limits, get.metadata, forms):
+        kept = [pieces[number].file not in get.more_than_text for number in batch.column("piece").to_pylist()]
+        yield batch.filter(pa.array(kept, pa.bool_()))
+    aside = [piece for piece in pieces if piece.file in get.more_than_text]
+    yield from read_sheltered(aside, get.more_than_text, limits, forms, MOST_BYTES)
 
 
 def _refuse_large(files: Iterable[LandedFile]) -> None:
@@ -125,13 +142,21 @@ def name_of(file: LandedFile) -> str:
 
 @dataclass(frozen=True)
 class _Get:
-    """From S3, or from this machine where a file has no bucket."""
+    """From S3, or from this machine where a file has no bucket. What is more than plain text is put aside."""
 
     s3: Any
     limits: Limits
     metadata: Metadata
+    more_than_text: dict[LandedFile, bytes] = field(default_factory=dict)
 
     def __call__(self, file: LandedFile, start: int = 0, stop: int | None = None) -> bytes | Unread:
+        content = self._fetched(file, start, stop)
+        if isinstance(content, Unread) or not is_packed(content):
+            return content
+        self.more_than_text[file] = content
+        return Unread("unavailable", "gave-up", "it is read in a process of its own")
+
+    def _fetched(self, file: LandedFile, start: int, stop: int | None) -> bytes | Unread:
         if file.bucket:
             return GetObject(self.s3 or client("s3"), self.limits.max_file_bytes, self.metadata)(file, start, stop)
         try:
@@ -148,25 +173,35 @@ class _Get:
         return data
 
 
-def _files_at(place: str, s3: Any) -> Iterator[LandedFile]:
+def _files_at(place: str, s3: Any) -> tuple[list[LandedFile], int]:
+    """The files, and how many of those that were listed are left out."""
     if place.startswith(("s3://", "s3a://")):
-        found = list(islice(_objects_at(place, s3 or client("s3")), MOST_FILES + 1))
+        listed = list(islice(_objects_at(place, s3 or client("s3")), MOST_LISTED))
     else:
-        root = Path(place.removeprefix("file:"))
-        below = (path for path in root.rglob("*") if path.is_file()) if root.is_dir() else [root]
-        paths = sorted(islice(below, MOST_FILES + 1))
-        keys = {path: path.relative_to(root).as_posix() if root.is_dir() else path.as_posix() for path in paths}
-        # A file of this machine has no etag, so that says where it is.
-        found = [LandedFile("", keys[p], p.stat().st_size, str(p)) for p in paths if p.exists()]
-    if not found:
+        listed = list(_files_below(Path(place.removeprefix("file:"))))
+    if not listed:
         raise InvalidConfiguration.one(
             place, "holds no file", "name files, folders or s3:// addresses that hold samples"
         )
-    if len(found) > MOST_FILES:
-        raise InvalidConfiguration.one(
-            place, f"holds more than {MOST_FILES} files", "name fewer: samples are read into memory"
-        )
-    yield from found
+    chosen = _sampled(listed) if len(listed) > MOST_FILES else listed
+    return chosen, len(listed) - len(chosen)
+
+
+def _files_below(root: Path) -> Iterator[LandedFile]:
+    below = (path for path in root.rglob("*") if path.is_file()) if root.is_dir() else [root]
+    for path in sorted(islice(below, MOST_LISTED)):
+        key = path.relative_to(root).as_posix() if root.is_dir() else path.as_posix()
+        # A file of this machine has no etag, so that says where it is.
+        if path.exists():
+            yield LandedFile("", key, path.stat().st_size, str(path))
+
+
+def _sampled(files: Sequence[LandedFile]) -> list[LandedFile]:
+    """As many as may be, from all parts of the listing, so that each day and each kind has its share. The same each time."""
+    chosen = [files[n * len(files) // MOST_FILES] for n in range(MOST_FILES)]
+    while len(chosen) > 1 and sum(file.size or 0 for file in chosen) > MOST_BYTES:
+        chosen = chosen[::2]
+    return chosen
 
 
 def _objects_at(place: str, s3: Any) -> Iterator[LandedFile]:

@@ -73,13 +73,14 @@ class TrialTable:
 @dataclass(frozen=True)
 class Trial:
     """`fates` says for each record, by its place, which table takes it, or `parked`, `dropped` (also as a duplicate) or
-    `refused`."""
+    `refused`. So many files are `left_out`, where the others are a sample."""
 
     files: tuple[dict[str, Any], ...]
     tables: tuple[TrialTable, ...]
     parked: tuple[dict[str, Any], ...]
     refused: tuple[dict[str, Any], ...]
     fates: Mapping[str, str] = field(default_factory=dict)
+    left_out: int = 0
 
     @property
     def is_clean(self) -> bool:
@@ -119,7 +120,7 @@ def try_out(service: Service, samples: Samples) -> Trial:
     tables = tuple(_tried(service, service.tables[n], name, rows, fates) for (n, name), rows in sorted(taken.items()))
     files = [_told(end, broken[end.file]) for end in samples.ends]
     files += [_not_read(file, rule) for file, rule in samples.ignored]
-    return Trial(tuple(files), tables, tuple(parked), tuple(refused), fates)
+    return Trial(tuple(files), tables, tuple(parked), tuple(refused), fates, samples.left_out)
 
 
 def counted(count: int, noun: str) -> str:
@@ -188,7 +189,7 @@ def _filled(columns: pa.StructArray, path: Sequence[str]) -> int:
     array = columns
     for name in itertools.takewhile(lambda step: step != "[]", path):
         array = pc.struct_field(array, name)
-    return len(array) - array.null_count
+    return int(len(array) - array.null_count)
 
 
 def _why(service: Service, reason: str, route: Route, record: Any, sample: Sample) -> str:
