@@ -110,6 +110,15 @@ def test_records_can_be_given_up_and_the_ledger_says_so(told: Story, spark: Spar
     assert (sums.dropped, sums.quarantined) == (2, 4)
 
 
+def test_parked_records_can_be_given_up_too(told: Story, spark: SparkSession) -> None:
+    what, *became = ran("parked", "drop", "--yes", "--lake", told.lake, "--service", told.service).splitlines()
+    assert what.startswith("4 records of service studio are to be dropped")
+    assert became == ["4 records: 0 written, 4 dropped, 0 left"]
+    sums = told.accounts()
+    assert (sums.differences(), sums.dropped, sums.parked, sums.quarantined) == ([], 4, 0, 6)
+    assert "parked drop: moved 4 records of the parked" in ran("history", "--lake", told.lake)
+
+
 def test_the_rows_of_a_table_that_failed_land_when_it_is_mended(told: Story, spark: SparkSession) -> None:
     path = f"{told.lake}/beta"
     spark.sql("select 'x' level").write.format("delta").save(path)

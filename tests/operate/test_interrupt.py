@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -17,10 +18,12 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from forebay.cli import replay as cli_replay
+from forebay.cli.interrupted import left_to_do
 from forebay.lake.lease import hold
-from forebay.operate import rollback
+from forebay.operate import queue, rollback
 from forebay.operate.accounts import accounts
 from forebay.operate.lake_view import LakeView
+from forebay.upkeep.reconcile import backfill as backfilling
 from tests.operate.command import failed, given, ran
 from tests.operate.ledger import entry, write_ledger
 from tests.operate.test_rollback import file_id
@@ -92,6 +95,30 @@ def test_a_replay_that_is_announced_in_part_says_how_the_rest_is(
     monkeypatch.setattr(cli_replay.Progress, "tell", interrupts(cli_replay.Progress.tell))
     said = failed(INTERRUPTED, "replay", "--table", "alpha", "--lake", lake, "--queue-url", queue, "--yes")
     assert said.splitlines()[-1] == "forebay: stopped: `forebay replay --resume` announces the rest"
+
+
+def test_a_backfill_says_that_it_continues(lake: str, s3: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    url = boto3.client("sqs", endpoint_url=s3, region_name="eu-west-1").create_queue(QueueName="b")["QueueUrl"]
+    monkeypatch.setattr(backfilling, "backfill", interrupts(backfilling.backfill))
+    said = failed(INTERRUPTED, "backfill", "s3://studio-lake/in/", "--lake", lake, "--queue-url", url)
+    assert said.splitlines()[-1] == "forebay: stopped: repeat the command, and it continues"
+
+
+def test_a_redrive_says_where_the_other_letters_are(s3: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    sqs = boto3.client("sqs", endpoint_url=s3, region_name="eu-west-1")
+    dead = sqs.create_queue(QueueName="stopped-dead")["QueueUrl"]
+    arn = sqs.get_queue_attributes(QueueUrl=dead, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
+    policy = {"RedrivePolicy": json.dumps({"deadLetterTargetArn": arn, "maxReceiveCount": "3"})}
+    url = sqs.create_queue(QueueName="stopped-main", Attributes=policy)["QueueUrl"]
+    sqs.send_message(QueueUrl=dead, MessageBody="{}")
+    monkeypatch.setattr(queue, "redrive", interrupts(queue.redrive))
+    said = failed(INTERRUPTED, "queue", "redrive", "--all", "--yes", "--queue-url", url)
+    assert said.splitlines()[-1] == "forebay: stopped: letters that were not sent are still dead; repeat the command"
+
+
+def test_whoever_knows_better_what_is_left_says_it() -> None:
+    with pytest.raises(KeyboardInterrupt, match=r"^inner$"), left_to_do("outer"), left_to_do("inner"):
+        raise KeyboardInterrupt
 
 
 QUESTION = ("rollback", "alpha", "--to", "0")

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from forebay.errors import Halt
-from forebay.lake.lease import hold
+from forebay.lake import lease
+from forebay.lake.lease import hold, renewed_lately
 from tests.operate.command import failed, ran
 
 LAKE = "s3://studio-lake/leases"
@@ -18,8 +20,8 @@ def test_the_lease_of_a_job_that_is_gone_is_broken_and_the_next_one_takes_it(s3:
     gone = hold(f"{LAKE}/_forebay/checkpoints/ingest", wait_s=0)
     assert "holds it, as number 1" in ran("lease", "show", "--lake", LAKE)
     assert "nothing was done" in failed(1, "lease", "break", "--lake", LAKE, typed="n\n")
-    assert "has ended; the next job may take it" in ran("lease", "break", "--lake", LAKE, "--yes")
-    assert "no job holds a lease" in ran("lease", "break", "--lake", LAKE, "--yes")
+    assert "has ended; the next job may take it" in failed(0, "lease", "break", "--lake", LAKE, "--yes")
+    assert "no job holds a lease" in failed(0, "lease", "break", "--lake", LAKE, "--yes")
     following = hold(f"{LAKE}/_forebay/checkpoints/ingest", wait_s=0)
     told = json.loads(ran("lease", "show", "--lake", LAKE, "--json"))
     assert told["holder"]["epoch"] == following.epoch == 2
@@ -29,10 +31,27 @@ def test_the_lease_of_a_job_that_is_gone_is_broken_and_the_next_one_takes_it(s3:
     following.let_go()
 
 
+def test_whoever_breaks_the_lease_of_a_job_that_lives_is_warned(s3: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = f"{LAKE}/_forebay/writers/warned"
+    lives = hold(place, wait_s=0)
+    command = ("lease", "break", "--lake", LAKE, "--writer", "warned")
+    said = failed(1, *command, typed="n\n")
+    assert "renewed its lease 0 s ago, so it lives or has just died. To end a running job, use `forebay stop`" in said
+    assert renewed_lately(place) is not None
+    lives.let_go()
+    assert renewed_lately(place) is None
+    gone = hold(place, wait_s=0, lasts_s=60)
+    real = lease._look
+    later = {"age_s": 21.0}  # one renewal was missed
+    monkeypatch.setattr(lease, "_look", lambda *where: (there := real(*where)) and replace(there, **later))
+    assert "renewed" not in failed(1, *command, typed="n\n")
+    gone.let_go()
+
+
 def test_a_job_whose_lease_was_broken_halts_at_once_also_before_another_one_comes(s3: str) -> None:
     lives = hold(f"{LAKE}/_forebay/writers/halts", wait_s=0)
     lives.check()
-    ran("lease", "break", "--lake", LAKE, "--writer", "halts", "--yes")
+    failed(0, "lease", "break", "--lake", LAKE, "--writer", "halts", "--yes")
     with pytest.raises(Halt, match="was lost: somebody ended it"):
         lives.check()
 
@@ -52,7 +71,7 @@ def test_both_leases_of_an_ingest_job_that_is_gone_are_shown_and_broken(s3: str)
         hold(place, wait_s=0)
     told = [json.loads(line) for line in ran("lease", "show", "--lake", lake, "--json").splitlines()]
     assert [one["lease"] for one in told if one["holder"]] == places
-    assert ran("lease", "break", "--lake", lake, "--yes").count("has ended") == 2
+    assert failed(0, "lease", "break", "--lake", lake, "--yes").count("has ended") == 2
     for place in places:
         hold(place, wait_s=0).let_go()
 
@@ -67,7 +86,7 @@ def test_of_two_services_jobs_only_the_one_that_is_gone_loses_its_lease(
     said = failed(2, "lease", "break", "--lake", lake, "--yes")
     assert "writers/studio" in said
     assert "name one with --writer" in said
-    assert "has ended" in ran("lease", "break", "--lake", lake, "--writer", "studio", "--yes")
+    assert "has ended" in failed(0, "lease", "break", "--lake", lake, "--writer", "studio", "--yes")
     lives.check()
     assert "no job holds it" in ran("lease", "show", "--lake", lake, "--writer", "studio")
     assert "holds it" in ran("lease", "show", "--lake", lake, "--writer", "casual")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -60,6 +61,15 @@ def test_a_report_reads_the_health_of_each_table_once(
     monkeypatch.setattr(HealthRecords, "of", lambda records, name: read.append(name) or real(records, name))
     ran("report", "--lake", lake, "--out", str(tmp_path / "r.html"))
     assert read == ["alpha"]
+
+
+def test_a_report_for_machines_writes_no_file(lake: str, tmp_path: Path) -> None:
+    out = tmp_path / "r.html"
+    (line,) = ran("report", "--lake", lake, "--out", str(out), "--json").splitlines()
+    told = json.loads(line)
+    assert told["name"] == lake
+    assert [one["name"] for one in told["tables"]] == ["alpha"]
+    assert not out.exists()
 
 
 @pytest.mark.parametrize(("letters", "says"), [(0, ""), (3, "not understood, or received too often")])

@@ -3,7 +3,7 @@
 * `start` imports `main`, which finds the command, and shows errors
 * `examples` for `--help`      * `options` that several commands share
 * `usage` mistakes on the command line, in one line      * `folder` what forebay.toml says
-* `confirm` the question before a command changes something
+* `confirm` the question before a command changes something      * `interrupted` what Ctrl-C leaves to do
 * `job_options` the options of a command that runs a job, made of its settings
 * `ingest` ingest, stop      * `accounts` do the sums hold?      * `files` what became of files
 * `forget` lets their rows leave      * `show` how answers look

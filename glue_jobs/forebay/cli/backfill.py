@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from forebay.cli.history import leave_record
+from forebay.cli.interrupted import left_to_do
 from forebay.cli.options import AsJson, DryRun, Lake, OfQueue, QueueUrl, moment
 from forebay.cli.progress import Progress
 from forebay.cli.show import console, error_console, print_json, size
@@ -91,7 +92,7 @@ def backfill(
         error_console.print(
             f"an earlier run came as far as {before.looked_at:,} files at {before.at}; --again begins anew"
         )
-    with Progress() as shown:
+    with left_to_do("repeat the command, and it continues"), Progress() as shown:
         done = run(wanted, s3=s3_client(), sqs=client("sqs"), tell=partial(_tell, shown), dry_run=dry_run, again=again)
     if not dry_run and done != before:
         leave_record(lake, f"backfill: announced {done.announced:,} files of {place}", undo="none: they are loaded")

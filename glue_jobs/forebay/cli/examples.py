@@ -171,6 +171,7 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
     "parked": (("forebay parked list --by event", "what no table wanted"),),
     "parked list": (("forebay parked list --by event", "by the values of a field"),),
     "parked show": (("forebay parked show --limit 5", "the newest five"),),
+    "parked drop": (("forebay parked drop --service ./my-service", "asks first"),),
     "parked adopt": (("forebay parked adopt purchases --service ./my-service", "once a table takes them"),),
     "compact": (
         ("forebay compact --dry-run", "what would be done, why, and at what cost"),

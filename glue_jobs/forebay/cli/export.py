@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from enum import StrEnum
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from forebay.cli.interrupted import left_to_do
 from forebay.cli.options import AsJson, Lake, Service, version_or_moment
 from forebay.cli.show import console, print_json
+
+if TYPE_CHECKING:
+    from forebay.operate.export_manifest import Manifest
 
 __all__ = ["export"]
 
@@ -40,15 +44,18 @@ def export(
     from forebay.operate.lake_view import view_of
 
     began = version_or_moment("--since", since) if since else None
-    steps = 0
-    for step in write(view_of(lake), service_for(service, lake), table, to, since=began, form=form.value):
-        steps += 1
-        if as_json:
-            print_json([asdict(step)])
-        else:
-            what = "whole" if step.since < 0 else f"changes after version {step.since}"
-            console.print(
-                f"{table}: {what}, up to version {step.version}: {step.rows:,} rows in {len(step.files):,} files"
-            )
+    steps, view, declared = 0, view_of(lake), service_for(service, lake)
+    with left_to_do("the steps above are whole; repeat the command, and it goes on"):
+        for step in write(view, declared, table, to, since=began, form=form.value):
+            steps += 1
+            _show(table, step, as_json)
     if not steps and not as_json:
         console.print(f"{table}: nothing new since the last export")
+
+
+def _show(table: str, step: Manifest, as_json: bool) -> None:
+    if as_json:
+        print_json([asdict(step)])
+        return
+    what = "whole" if step.since < 0 else f"changes after version {step.since}"
+    console.print(f"{table}: {what}, up to version {step.version}: {step.rows:,} rows in {len(step.files):,} files")

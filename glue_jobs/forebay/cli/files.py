@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, get_args
 import typer
 
 from forebay.cli.forget import bring_back, forget_files, must_be_an_id
+from forebay.cli.interrupted import left_to_do
 from forebay.cli.options import SUCH_A_KEY, AsJson, DryRun, Lake, OfService, moment
 from forebay.cli.show import NONE_ENDED, at, columns, console, error_console, print_json, size
 from forebay.errors import InvalidConfiguration
@@ -147,7 +148,8 @@ def retry_files(
         found = retried_files(view, key=key or None, service=of or None)
     for file in found:
         console.print(file.uri, highlight=False, soft_wrap=True, markup=False)
-    refused = [] if dry_run else announce(client("sqs"), queue_url, found)
+    with left_to_do("repeat the command: no file is loaded twice"):
+        refused = [] if dry_run else announce(client("sqs"), queue_url, found)
     for one in refused:
         error_console.print(f"the queue refused {one}", markup=False)
     if found and not dry_run and not skipped:

@@ -108,6 +108,15 @@ def adopt(
     _try_again(lake, service, "parked", table, None, dry_run=dry_run)
 
 
+@parked.command("drop")
+def drop_parked(lake: Lake, service: Service = "", dry_run: DryRun = False, yes: Yes = False) -> None:
+    """Drop the parked records of a service for good. The ledger counts them as dropped.
+
+    Shows how many would go, and asks. There is no undo; the files that they came from stay in the landing bucket.
+    """
+    _try_again(lake, service, "parked", None, None, give_up=True, dry_run=dry_run, yes=yes)
+
+
 def _list(lake: str, held: Held, as_json: bool) -> None:
     from forebay.operate.held import piles
     from forebay.operate.lake_view import view_of
@@ -188,7 +197,7 @@ def _try_again(
     if dry_run:
         return
     if give_up and not yes:
-        confirm("These records will be in no table and in no quarantine. Continue?")
+        confirm("These records will be in no table, and kept nowhere. Continue?")
     retry_records(lake, service, held, table, reason, give_up=give_up)
 
 
@@ -239,7 +248,7 @@ def retry_records(
     left = tried.chosen - tried.moved
     if tried.moved:
         of = f"{tried.moved:,} records of the {held}, {tried.dropped:,} of them dropped"
-        verb = "quarantine drop" if give_up else "parked adopt" if held == "parked" else "quarantine retry"
+        verb = f"{held} drop" if give_up else "parked adopt" if held == "parked" else "quarantine retry"
         leave_record(lake, f"{verb}: moved {of}", undo=_undo(tried, there, began, give_up=give_up))
     console.print(
         f"{tried.chosen:,} records: {tried.moved - tried.dropped:,} written, {tried.dropped:,} dropped, {left:,} left"

@@ -11,7 +11,7 @@ import typer
 from forebay.cli.confirm import confirm
 from forebay.cli.history import leave_record
 from forebay.cli.options import AsJson, Checkpoint, Lake, Yes
-from forebay.cli.show import console, print_json, printable
+from forebay.cli.show import console, error_console, print_json, printable
 from forebay.errors import InvalidConfiguration, Problem
 
 if TYPE_CHECKING:
@@ -44,10 +44,10 @@ def show(lake: Lake, table: Of = "", writer: Writer = "", checkpoint: Checkpoint
 def break_it(lake: Lake, table: Of = "", writer: Writer = "", checkpoint: Checkpoint = "", yes: Yes = False) -> None:
     """End the leases of a dead job, so that another job need not wait.
 
-    Shows who holds them, and asks. If that job still runs, it notices before it marks its batch as done, and halts: no row is
-    lost or doubled. Prefer `forebay stop` for a running job. Undo: start that job again.
+    Shows who holds them, warns if that job lives, and asks. If it still runs, it notices before it marks its batch as done, and
+    halts: no row is lost or doubled. Prefer `forebay stop` for a running job. Undo: start that job again.
     """
-    from forebay.lake.lease import break_lease
+    from forebay.lake.lease import break_lease, renewed_lately
 
     held = {folder: found for folder, found in _held(lake, table, writer, checkpoint) if found is not None}
     if not held:
@@ -55,6 +55,11 @@ def break_it(lake: Lake, table: Of = "", writer: Writer = "", checkpoint: Checkp
         return
     _must_be_of_one_job({folder: found.who for folder, found in held.items()})
     for folder, found in held.items():
+        if (seconds := renewed_lately(folder)) is not None:
+            error_console.print(
+                f"{found.who} renewed its lease {seconds:,.0f} s ago, so it lives or has just died. To end a running job, use "
+                "`forebay stop`"
+            )
         if not yes:
             confirm(f"{printable(found.who)} holds {folder}. Is it gone, and shall its lease end?")
         break_lease(folder, found)

@@ -11,6 +11,7 @@ import typer
 
 from forebay.cli.confirm import confirm
 from forebay.cli.history import leave_record
+from forebay.cli.interrupted import left_to_do
 from forebay.cli.options import AsJson, DryRun, Lake, Service, Yes
 from forebay.cli.show import columns, console, error_console, print_json
 from forebay.cli.vault import rotate, show
@@ -238,7 +239,7 @@ def _not_read(objects: int, size: int, what: str) -> str:
 def _carry_out(view: Any, declared: Any, plan: Any, wait_s: float, *, as_json: bool) -> None:
     from forebay.operate import erase as erasing
 
-    with interrupts_wait(FINISHES):
+    with left_to_do("repeat the command: it finishes this erasure first"), interrupts_wait(FINISHES):
         done = erasing.carry_out(view, declared, plan, wait_s=wait_s, tell=lambda said: error_console.print(said))
     rows = sum(one["rows"] for one in done["tables"])
     what = f"privacy erase: {len(plan.tokens):,} persons, {rows:,} rows, erasure {plan.number}"

@@ -10,6 +10,7 @@ import typer
 
 from forebay.cli.confirm import confirm
 from forebay.cli.history import leave_record
+from forebay.cli.interrupted import left_to_do
 from forebay.cli.options import SUCH_A_KEY, AsJson, Checkpoint, DryRun, Lake, OfQueue, QueueUrl, Yes
 from forebay.cli.show import at, console, error_console, print_json
 from forebay.errors import InvalidConfiguration
@@ -49,7 +50,8 @@ def peek_at(queue_url: QueueUrl, limit: Most = 10, as_json: AsJson = False) -> N
 def dlq(queue_url: QueueUrl, lake: InLake = "", of: OfQueue = "", limit: Most = 100, as_json: AsJson = False) -> None:
     """Show what is in the dead-letter queue, and why.
 
-    With --lake the ledger says which of the files were loaded all the same. Exit status 1 if there are dead letters.
+    With --lake the ledger says which of the files were loaded all the same. Each look counts as a receive, so the times that a
+    letter was received grow. Exit status 1 if there are dead letters.
     """
     from forebay.operate.queue import give_back
 
@@ -103,7 +105,8 @@ def redrive(
     try:
         if go_on and not yes:
             confirm(f"Send {len(chosen):,} letters to {queue_url}?", otherwise="no letter was sent")
-        moved = send_back(chosen, dead=dead, to=queue_url, sqs=sqs) if go_on else 0
+        with left_to_do("letters that were not sent are still dead; repeat the command"):
+            moved = send_back(chosen, dead=dead, to=queue_url, sqs=sqs) if go_on else 0
         left = [one for one in found if not (go_on and one in chosen)]
     finally:
         give_back(dead, left, sqs=sqs)
@@ -192,9 +195,9 @@ def _show(letters: Sequence[Letter], as_json: bool, *, waiting: bool = False) ->
         )
         return
     for one in letters:
-        console.print(
-            f"{one.message_id}  sent {at(one.sent_at)}, received {one.received} times", style="bold", markup=False
-        )
+        looks = "" if waiting else ", looks at it included"
+        times = f"received {one.received} times{looks}"
+        console.print(f"{one.message_id}  sent {at(one.sent_at)}, {times}", style="bold", markup=False)
         for file in one.files[:SHOWN_FILES]:
             console.print(f"  {file.uri}")
         if len(one.files) > SHOWN_FILES:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from forebay.cli.options import Checkpoint, Lake, QueueUrl, Stack
-from forebay.cli.show import console
+from forebay.cli.options import AsJson, Checkpoint, Lake, QueueUrl, Stack
+from forebay.cli.show import console, print_json
 from forebay.cli.status import deployment
 from forebay.errors import InvalidConfiguration
 
@@ -22,12 +23,14 @@ def report(
     stack: Stack = "",
     hours: Annotated[int, typer.Option(min=2, max=24 * 90, help="How many hours to look back.")] = 48,
     out: Annotated[Path, typer.Option(help="The file to write.")] = Path("forebay-report.html"),
+    as_json: AsJson = False,
 ) -> None:
     """Write how it is going into one HTML file.
 
     What somebody must look at, the journey of the files with its numbers, records, files and latency by hour, the tables, and
     why records are in the quarantine. --stack adds runs, alarms and cost. The file needs no network and no script, so it
-    can be mailed. On AWS a function writes the same page every quarter of an hour.
+    can be mailed. On AWS a function writes the same page every quarter of an hour. --json prints what the page says, and writes
+    no file.
     """
     from forebay.operate.lake_view import begun_view
     from forebay.operate.page.rendering import render
@@ -37,8 +40,12 @@ def report(
     view = begun_view(lake)
     health = health_objects(view.lake)
     now = status_of(view, queue_url=queue_url, checkpoint=checkpoint, on=deployment(stack), health=health)
+    page = report_of(view, now, health, hours=hours)
+    if as_json:
+        print_json([asdict(page)])
+        return
     try:
-        out.write_text(render(report_of(view, now, health, hours=hours)), encoding="utf-8")
+        out.write_text(render(page), encoding="utf-8")
     except OSError as refused:
         raise InvalidConfiguration.one(f"--out {out}", f"cannot be written: {refused.strerror}") from None
     console.print(f"wrote {out}")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from forebay.cli.history import leave_record
+from forebay.cli.interrupted import left_to_do
 from forebay.cli.job_options import options_of
 from forebay.cli.options import AsJson
 from forebay.cli.show import columns, console, error_console, is_wide, print_json, size, styled
@@ -131,7 +132,7 @@ def reconcile(
     if plan:
         done = find_missed(settings, s3=s3_client(), now=datetime.now(UTC))
     else:
-        with journal(settings) as emit:
+        with left_to_do("repeat the command: no file is loaded twice"), journal(settings) as emit:
             done = run(settings, emit=emit)
         if again := len(done.missed) + len(done.withheld):
             what = f"reconcile: announced {again:,} files, {len(done.missed):,} of them missed"

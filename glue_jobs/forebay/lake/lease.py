@@ -31,10 +31,12 @@ from forebay.address import bucket_and_key, is_s3, local_folder
 from forebay.aws.client import client
 from forebay.errors import Halt, InvalidConfiguration
 
-__all__ = ["Holder", "Lease", "LeaseHeld", "break_lease", "hold", "holder"]
+__all__ = ["Holder", "Lease", "LeaseHeld", "break_lease", "hold", "holder", "renewed_lately"]
 
 OBJECT = "lease.json"
 LASTS_S = 60.0
+RENEWALS = 3
+"""While a lease lasts."""
 
 
 @dataclass(frozen=True)
@@ -77,6 +79,16 @@ def holder(folder: str, *, s3: Any = None) -> Holder | None:
         return FolderLease.holder(local_folder(folder))
     there = _look(s3 or client("s3"), *_place(folder))
     return there.holder if there and there.left_s > 0 else None
+
+
+def renewed_lately(folder: str, *, s3: Any = None) -> float | None:
+    """How many seconds ago the lease was renewed, if no renewal was missed since: its holder lives, or died right after it.
+    None where one was missed. A lock is held by a process that lives."""
+    if not is_s3(folder):
+        return 0.0 if FolderLease.holder(local_folder(folder)) else None
+    there = _look(s3 or client("s3"), *_place(folder))
+    lately = there is not None and there.left_s > 0 and there.age_s <= there.holder.lasts_s / RENEWALS
+    return there.age_s if there and lately else None
 
 
 def break_lease(folder: str, seen: Holder, *, s3: Any = None) -> None:
@@ -170,7 +182,7 @@ class S3Lease:
                 self._lost = _why(there)
 
     def _renew_for_ever(self) -> None:
-        while not self._gone.wait(self._holder.lasts_s / 3):
+        while not self._gone.wait(self._holder.lasts_s / RENEWALS):
             self._renew()
 
     def _renew(self) -> None:

@@ -1,0 +1,17 @@
+"""What is left to do where Ctrl-C ends a command: its last line says it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+__all__ = ["left_to_do"]
+
+
+@contextmanager
+def left_to_do(what: str) -> Iterator[None]:
+    """Around the long part of a command. Whoever stopped it deeper inside knows better."""
+    try:
+        yield
+    except KeyboardInterrupt as stopped:
+        raise KeyboardInterrupt(*(stopped.args or (what,))) from None
