@@ -50,6 +50,7 @@ from forebay.privacy.vault import must_lie_apart
 from forebay.settings import IngestSettings
 from forebay.source.drain import Drain
 from forebay.source.source import register
+from forebay.spark.jvm import jvm_ended
 from forebay.spark.signals import stopping_on_signals
 from forebay.table.catalog import Catalog
 
@@ -59,6 +60,13 @@ if TYPE_CHECKING:
 
 __all__ = ["ingest"]
 
+OF_WORKERS = {
+    "Python worker failed to connect back": "A Python worker did not connect back to Spark: is the machine out of memory or of "
+    "processes, or does it refuse connections to 127.0.0.1?",
+    "Python worker exited unexpectedly": "A Python worker ended: was it killed, or out of memory?",
+}
+"""What befalls the workers of a batch, by what Spark says of it."""
+REPEATED = "Nothing was marked as done; start again, and the batch is repeated"
 MERGED_AT_ONCE = 8
 """States, beside the batches. Most steps are small, and wait for S3 and for the driver."""
 
@@ -77,6 +85,15 @@ def _take_up(spark: SparkSession, lake: str, service: Service) -> None:
 
 def ingest(settings: IngestSettings, *, emit: Emit, stop: threading.Event) -> None:
     """Runs until `stop` is set or the queue is drained. A batch that has begun is finished first."""
+    try:
+        _ingest(settings, emit, stop)
+    except Exception as failure:
+        if (told := plainly(failure)) is failure:
+            raise
+        raise told from failure
+
+
+def _ingest(settings: IngestSettings, emit: Emit, stop: threading.Event) -> None:
     service = service_for(settings.service, settings.lake)
     check_queue(settings.queue_url)
     check_lake(settings.lake)
@@ -218,9 +235,9 @@ def run(files: DataFrame, gate: Gate, settings: IngestSettings, stop: threading.
             if stop.is_set() or request.asked() or (settings.drain and drain.over()):
                 gate.close()
                 query.stop()
-    except Exception as failure:
+    except Exception:
         if gate.failed or not gate.closed:
-            raise plainly(failure) from failure
+            raise
     finally:
         gate.close()
         _stop_quietly(query)
@@ -262,12 +279,15 @@ def manifest_path(settings: IngestSettings) -> str:
 
 
 def plainly(failure: Exception) -> Exception:
-    """Our own error out of the layers that Spark wraps it in; what is not ours stays as it is."""
-    text = str(failure)
-    ours = re.findall(r"forebay\.errors\.(?:Halt|InvalidConfiguration|TryAgain|Quarantined): (.+)", text)
-    if isinstance(failure, ForebayError) or not ours:
+    """Our own error out of the layers that Spark wraps it in, or what befell its processes; anything else stays as it is."""
+    if isinstance(failure, ForebayError):
         return failure
-    return Halt(ours[-1].strip())
+    if (status := jvm_ended(failure)) is not None:
+        return Halt(f"Spark's JVM ended (exit status {status}): was it killed, or out of memory? {REPEATED}")
+    text = str(failure)
+    if ours := re.findall(r"forebay\.errors\.(?:Halt|InvalidConfiguration|TryAgain|Quarantined): (.+)", text):
+        return Halt(ours[-1].strip())
+    return next((Halt(f"{means} {REPEATED}") for said, means in OF_WORKERS.items() if said in text), failure)
 
 
 def _stop_quietly(query: StreamingQuery) -> None:

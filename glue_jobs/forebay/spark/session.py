@@ -9,14 +9,13 @@ the first set comes from the job's `--conf` arguments, and `session()` joins the
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
-import threading
 from collections.abc import Mapping
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 from forebay.errors import InvalidConfiguration
+from forebay.spark.jvm import launch
 from forebay.spark.machine import cores, jvm_gigabytes
 from forebay.spark.runtime import CLASSES
 from forebay.spark.signals import interrupts_wait
@@ -174,33 +173,14 @@ def on_a_cluster(env: Mapping[str, str]) -> bool:
 
 
 def _local_session(settings: Mapping[str, str]) -> SparkSession:
-    """Starts the JVM by hand, since its launcher greets with lines that no logging setting can silence."""
     from pyspark import SparkConf, SparkContext
-    from pyspark.java_gateway import launch_gateway
     from pyspark.sql import SparkSession
 
     if SparkContext._active_spark_context is None:
         conf = SparkConf().setAll(list(settings.items()))
         with interrupts_wait():
-            gateway = launch_gateway(conf, {"stderr": subprocess.PIPE})  # type: ignore[no-untyped-call]
-            threading.Thread(target=_pass_on, args=(gateway.proc.stderr,), daemon=True).start()
-            SparkContext(conf=conf, gateway=gateway)
+            SparkContext(conf=conf, gateway=launch(conf))
     return SparkSession.builder.config(map=dict(settings)).getOrCreate()
-
-
-_GREETINGS = (
-    b"WARNING: Using incubator modules: jdk.incubator.vector",
-    b"Setting default log level to",
-    b"To adjust logging level use",
-)
-
-
-def _pass_on(stderr: IO[bytes]) -> None:
-    """What the JVM says on stderr, without its greetings."""
-    for line in stderr:
-        if not line.startswith(_GREETINGS):
-            sys.stderr.write(line.decode("utf-8", "replace"))
-            sys.stderr.flush()
 
 
 def _put_package_on_worker_path(spark: SparkSession) -> None:

@@ -1,0 +1,97 @@
+"""The JVM of a local session: how it starts, and how its end is told.
+
+In: a configuration. Out: PySpark's gateway to it. A termination that goes to the whole process group, as `timeout` and service
+managers send it, must not end the JVM under a driver that finishes its batch. So the JVM ignores it, and ends with its driver,
+whose pipe closes then. If it dies all the same, PySpark and py4j would print a traceback from each of their threads; the driver
+says it once instead.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from functools import cache
+from typing import IO, Any
+
+__all__ = ["jvm_ended", "launch"]
+
+GREETINGS = (
+    b"WARNING: Using incubator modules: jdk.incubator.vector",
+    b"Setting default log level to",
+    b"To adjust logging level use",
+)
+ENDS_WITHIN_S = 5
+_launching = False
+
+
+def launch(conf: Any) -> Any:
+    """Starts the JVM by hand, since its launcher greets with lines that no logging setting can silence."""
+    from pyspark.java_gateway import launch_gateway
+
+    _tell_its_end_once()
+    with _ignoring_terminations():
+        gateway = launch_gateway(conf, {"stderr": subprocess.PIPE})  # type: ignore[no-untyped-call]
+    threading.Thread(target=_pass_on, args=(gateway.proc.stderr,), daemon=True).start()
+    return gateway
+
+
+def jvm_ended(failure: Exception) -> int | None:
+    """The exit status of the JVM that this process launched, if it has ended; negative for a signal. A failure to talk to it
+    comes moments before its end."""
+    from pyspark import SparkContext
+
+    process = getattr(SparkContext._gateway, "proc", None)
+    if process is None:
+        return None
+    with suppress(subprocess.TimeoutExpired):
+        no_answer = isinstance(failure, ConnectionError) or type(failure).__module__.startswith("py4j")
+        process.wait(ENDS_WITHIN_S if no_answer else 0)
+    status: int | None = process.returncode
+    return status
+
+
+def _pass_on(stderr: IO[bytes]) -> None:
+    """What the JVM says on stderr, without its greetings."""
+    for line in stderr:
+        if not line.startswith(GREETINGS):
+            sys.stderr.write(line.decode("utf-8", "replace"))
+            sys.stderr.flush()
+
+
+@contextmanager
+def _ignoring_terminations() -> Iterator[None]:
+    """For processes that are started within. What a process ignores when it starts, Java leaves alone. PySpark puts its own
+    `preexec_fn` in the place of any other, so it is done right after the fork."""
+    global _launching
+    _ignore_in_children()
+    _launching = True
+    try:
+        yield
+    finally:
+        _launching = False
+
+
+@cache
+def _ignore_in_children() -> None:
+    os.register_at_fork(after_in_child=lambda: _launching and signal.signal(signal.SIGTERM, signal.SIG_IGN))
+
+
+@cache
+def _tell_its_end_once() -> None:
+    from pyspark import accumulators
+
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    logging.getLogger().addFilter(lambda record: "py4j" not in record.pathname)  # it uses the root logger, too
+    real = accumulators.AccumulatorTCPServer.handle_error
+
+    def handle_error(server: Any, request: Any, client_address: Any) -> None:
+        if not isinstance(sys.exception(), EOFError):
+            real(server, request, client_address)
+
+    setattr(accumulators.AccumulatorTCPServer, "handle_error", handle_error)  # noqa: B010 (mypy knows another signature)
