@@ -17,7 +17,7 @@ from urllib.parse import quote_plus
 from forebay.errors import Halt
 from forebay.landed_file import LandedFile
 
-__all__ = ["AGAIN", "MARK", "announce", "announce_paced", "wait_while_full"]
+__all__ = ["AGAIN", "MARK", "announce", "announce_paced", "messages_in", "wait_while_full"]
 
 AGAIN = "forebay-again"
 """A message attribute. A message that carries it announces its files again on purpose: a replay, or a file that was put back.
@@ -87,6 +87,13 @@ def wait_while_full(
     while (waiting := int(sqs.get_queue_attributes(QueueUrl=url, AttributeNames=[name])["Attributes"][name])) > most:
         tell(waiting)
         sleep(5)
+
+
+def messages_in(sqs: Any, url: str) -> int:
+    """How many the queue holds: those that wait, those in flight, and those that are delayed. SQS counts about."""
+    names = [f"ApproximateNumberOfMessages{which}" for which in ("", "NotVisible", "Delayed")]
+    said = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=names)["Attributes"]
+    return sum(int(said.get(name, 0)) for name in names)
 
 
 def _messages(files: Sequence[LandedFile]) -> Iterator[tuple[str, list[str]]]:

@@ -118,6 +118,7 @@ def reconcile(
 
     Files of the newest --settle-hours are left out: they may be on their way.
     """
+    from forebay.aws.client import client
     from forebay.aws.preflight import check_lake
     from forebay.jobs.journal import journal
     from forebay.lake.objects import s3_client
@@ -130,16 +131,21 @@ def reconcile(
     for place in settings.landing.split(","):
         check_lake(place, what="landing")
     if plan:
-        done = find_missed(settings, s3=s3_client(), now=datetime.now(UTC))
+        done = find_missed(settings, s3=s3_client(), sqs=client("sqs"), now=datetime.now(UTC))
     else:
         with left_to_do("repeat the command: no file is loaded twice"), journal(settings) as emit:
             done = run(settings, emit=emit)
         if again := len(done.missed) + len(done.withheld):
-            what = f"reconcile: announced {again:,} files, {len(done.missed):,} of them missed"
+            what = f"reconcile: announced {again:,} files, {done.surely_missed:,} of them missed"
             leave_record(settings.lake, what, undo="none is needed: a file that is loaded is not loaded again")
     if as_json:
         uris = {name: [file.uri for file in getattr(done, name)] for name in ("missed", "withheld")}
-        counts = {"looked_at": done.looked_at, "too_new": done.too_new, "refused": done.refused}
+        counts = {
+            "looked_at": done.looked_at,
+            "may_wait": done.may_wait,
+            "too_new": done.too_new,
+            "refused": done.refused,
+        }
         print_json([{**uris, **counts, "announced": not plan}])
     else:
         _show_reconciled(done, settings, plan=plan)
@@ -154,7 +160,14 @@ def _show_reconciled(done: Reconciled, settings: ReconcileSettings, *, plan: boo
     said = "missed" if plan else "missed, and announced now"
     if not (done.looked_at or done.too_new):
         error_console.print(f"no file lies in {settings.landing}: is it spelled right?")
-    console.print(f"{len(done.missed):,} of {done.looked_at:,} files were {said}")
+    if done.may_wait:
+        then = "" if plan else "; all are announced again, and none is loaded twice"
+        console.print(
+            f"{len(done.missed):,} of {done.looked_at:,} files are not in the ledger. {done.may_wait:,} of them may wait "
+            f"in the queue, at least {done.surely_missed:,} were missed{then}"
+        )
+    else:
+        console.print(f"{len(done.missed):,} of {done.looked_at:,} files were {said}")
     if done.withheld:
         said = "were withheld by S3" if plan else "were withheld by S3, and announced again"
         console.print(f"{len(done.withheld):,} files {said}")

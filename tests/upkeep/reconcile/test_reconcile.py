@@ -15,7 +15,9 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from forebay.aws.announce import AGAIN, announce
+from forebay.batch.plan import Plan, Plans
 from forebay.errors import InvalidConfiguration
+from forebay.lake.objects import open_objects
 from forebay.landed_file import LandedFile
 from forebay.ledger.entry import file_hash
 from forebay.notification.order import written_later
@@ -85,8 +87,16 @@ def settings(lake: Path, landing: str = "s3://drops/in/") -> ReconcileSettings:
     return ReconcileSettings(lake=str(lake), landing=landing, queue_url="q", look_back_hours=72)
 
 
+class Queue:
+    def __init__(self, *, waiting: int = 0, in_flight: int = 0) -> None:
+        self.counts = {"": waiting, "NotVisible": in_flight, "Delayed": 0}
+
+    def get_queue_attributes(self, **_: Any) -> dict[str, Any]:
+        return {"Attributes": {f"ApproximateNumberOfMessages{n}": str(count) for n, count in self.counts.items()}}
+
+
 def missed(lake: Path, s3: S3, **more: Any) -> list[str]:
-    return [found.key for found in find_missed(settings(lake, **more), s3=s3, now=NOW).missed]
+    return [found.key for found in find_missed(settings(lake, **more), s3=s3, sqs=Queue(), now=NOW).missed]
 
 
 def test_what_the_ledger_does_not_know_was_missed_if_it_had_its_time_to_arrive(tmp_path: Path) -> None:
@@ -95,7 +105,7 @@ def test_what_the_ledger_does_not_know_was_missed_if_it_had_its_time_to_arrive(t
     with_entries(tmp_path, file(0, "in/other"))
     with_entries(tmp_path, file(1, "in/a/lost"), day=NOW - timedelta(days=9))  # such days are not read
     DeltaTable(tmp_path / "_forebay" / "ledger").optimize.compact()
-    found = find_missed(settings(tmp_path), s3=s3, now=NOW)
+    found = find_missed(settings(tmp_path), s3=s3, sqs=Queue(), now=NOW)
     assert sorted(one.key for one in found.missed) == ["in/a/b/lost", "in/a/lost"]
     assert (found.looked_at, found.too_new) == (3, 1)
 
@@ -104,7 +114,7 @@ def test_what_the_ledger_does_not_know_was_missed_if_it_had_its_time_to_arrive(t
 def test_files_that_s3_withheld_are_announced_again_however_old(tmp_path: Path, outcome: str) -> None:
     with_entries(tmp_path, file(0, "in/withheld"), outcome=outcome, day=NOW - timedelta(days=400))
     with_entries(tmp_path, file(1, "in/broken"), outcome="unreadable")
-    found = find_missed(settings(tmp_path), s3=S3(("in/another", 10), ("in/broken", 10)), now=NOW)
+    found = find_missed(settings(tmp_path), s3=S3(("in/another", 10), ("in/broken", 10)), sqs=Queue(), now=NOW)
     assert [one.identity for one in found.withheld] == [file(0, "in/withheld").identity]
     assert [one.key for one in found.missed] == ["in/another"]
 
@@ -112,7 +122,7 @@ def test_files_that_s3_withheld_are_announced_again_however_old(tmp_path: Path, 
 def test_a_forgotten_file_was_not_missed_and_one_whose_rows_still_stand_is_announced_again(tmp_path: Path) -> None:
     with_entries(tmp_path, file(0, "in/gone"), outcome="forgotten")
     with_entries(tmp_path, file(1, "in/going"), outcome="forget")
-    found = find_missed(settings(tmp_path), s3=S3(("in/gone", 10), ("in/going", 10)), now=NOW)
+    found = find_missed(settings(tmp_path), s3=S3(("in/gone", 10), ("in/going", 10)), sqs=Queue(), now=NOW)
     assert (found.missed, [one.key for one in found.withheld]) == ((), ["in/going"])
 
 
@@ -122,7 +132,7 @@ def test_what_the_last_run_found_is_kept_for_whoever_asks(tmp_path: Path, monkey
     for name, answer in (
         ("check_queue", lambda _: None),
         ("s3_client", lambda: S3(("in/lost", 24), ("in/loaded", 24))),
-        ("client", lambda _: None),
+        ("client", lambda _: Queue()),
         ("announce", lambda sqs, url, files: sent.extend(files) or ()),
     ):
         monkeypatch.setattr(job, name, answer)
@@ -133,6 +143,33 @@ def test_what_the_last_run_found_is_kept_for_whoever_asks(tmp_path: Path, monkey
         assert found == LastReconcile(NOW, 2, missed_then, 0, "s3://drops/in/lost" if missed_then else "")
         with_entries(tmp_path, *sent)
     assert [one.key for one in sent] == ["in/lost"]
+
+
+@pytest.mark.parametrize(("waiting", "in_flight", "surely"), [(0, 0, 3), (1, 1, 1), (2, 5, 0)])
+def test_files_whose_messages_may_be_in_the_queue_are_announced_and_not_called_missed(
+    tmp_path: Path, waiting: int, in_flight: int, surely: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent: list[LandedFile] = []
+    events: list[Any] = []
+    for name, answer in (
+        ("check_queue", lambda _: None),
+        ("s3_client", lambda: S3(*((f"in/{n}", 24) for n in range(3)))),
+        ("client", lambda _: Queue(waiting=waiting, in_flight=in_flight)),
+        ("announce", lambda sqs, url, files: sent.extend(files) or ()),
+    ):
+        monkeypatch.setattr(job, name, answer)
+    done = job.reconcile(settings(tmp_path), emit=events.append, now=NOW)
+    assert (len(sent), done.surely_missed) == (3, surely)
+    assert (events[0].missed, events[0].may_wait) == (surely, 3 - surely)
+    found = last_reconcile(str(tmp_path))
+    assert found is not None
+    assert (found.missed, bool(found.such_as)) == (surely, surely > 0)
+
+
+def test_files_of_a_batch_that_has_not_ended_are_on_their_way(tmp_path: Path) -> None:
+    plan = Plan(generation="g", batch=1, began_at=NOW, service={}, files=(file(0, "in/begun"),), ends=(), fates=())
+    Plans(open_objects(f"{tmp_path}/_forebay/plans"), "games").pin(plan)
+    assert missed(tmp_path, S3(("in/begun", 10), ("in/lost", 10))) == ["in/lost"]
 
 
 def test_a_file_that_was_missing_and_is_there_again_was_missed(tmp_path: Path) -> None:
@@ -146,13 +183,13 @@ def test_before_the_first_batch_all_that_landed_was_missed(tmp_path: Path) -> No
 
 def test_files_whose_messages_sqs_has_dropped_after_fourteen_days_are_found(tmp_path: Path) -> None:
     usual = ReconcileSettings(lake=str(tmp_path), landing="s3://drops/in/", queue_url="q")
-    found = find_missed(usual, s3=S3(("in/waited-and-dropped", 14 * 24 + 1)), now=NOW).missed
+    found = find_missed(usual, s3=S3(("in/waited-and-dropped", 14 * 24 + 1)), sqs=Queue(), now=NOW).missed
     assert [one.key for one in found] == ["in/waited-and-dropped"]
 
 
 def test_each_version_of_a_key_is_a_file(tmp_path: Path) -> None:
     with_entries(tmp_path, file(1, "in/twice"))
-    found = find_missed(settings(tmp_path), s3=S3(("in/twice", 20), ("in/twice", 19)), now=NOW).missed
+    found = find_missed(settings(tmp_path), s3=S3(("in/twice", 20), ("in/twice", 19)), sqs=Queue(), now=NOW).missed
     assert [(one.key, one.version_id, one.etag, one.size) for one in found] == [("in/twice", "v0", "e0", 7)]
 
 
@@ -232,7 +269,7 @@ def test_files_that_the_ledger_knows_are_not_held_however_many_there_are(tmp_pat
                 held.append(sum(isinstance(one, LandedFile) for one in gc.get_objects()))
                 yield {"Versions": [self.said(n, known[n], 20) for n in range(at, at + 200)]}
 
-    found = find_missed(settings(tmp_path), s3=Long(), now=NOW)
+    found = find_missed(settings(tmp_path), s3=Long(), sqs=Queue(), now=NOW)
     assert (found.looked_at, found.missed) == (2000, ())
     assert max(held) - held[0] <= 400, held
 
@@ -250,7 +287,7 @@ def test_what_is_loaded_while_the_bucket_is_listed_was_not_missed(tmp_path: Path
 
 def test_where_files_land_in_several_places_all_are_listed(tmp_path: Path) -> None:
     s3 = S3(("in/lost", 20), ("from/lost", 20), ("elsewhere/lost", 20))
-    found = find_missed(settings(tmp_path, "s3://drops/in/,s3://more/from/"), s3=s3, now=NOW).missed
+    found = find_missed(settings(tmp_path, "s3://drops/in/,s3://more/from/"), s3=s3, sqs=Queue(), now=NOW).missed
     assert [(one.bucket, one.key) for one in found] == [("drops", "in/lost"), ("more", "from/lost")]
 
 
@@ -263,7 +300,7 @@ def test_what_was_missed_is_announced_as_the_source_reads_it(tmp_path: Path) -> 
             assert all(AGAIN in entry["MessageAttributes"] for entry in asked["Entries"])
             return {}
 
-    found = find_missed(settings(tmp_path), s3=S3(("in/a b+\u00fc.json", 10)), now=NOW).missed
+    found = find_missed(settings(tmp_path), s3=S3(("in/a b+\u00fc.json", 10)), sqs=Queue(), now=NOW).missed
     assert announce(Sqs(), "q", found) == []
     (read,) = [one for body in Sqs.bodies for one in read_message(body).files]
     assert read.identity == found[0].identity

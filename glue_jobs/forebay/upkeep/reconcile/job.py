@@ -2,8 +2,9 @@
 should have done.
 
 In: `ReconcileSettings`. Out: `Reconciled`. The newest hours are left out: their files may be on their way. A file that has
-waited for longer than that counts as missed, and so does one whose message became a dead letter. To announce it again is
-harmless. Run twice, it announces twice, and what is loaded is not loaded again.
+waited for longer than that is announced again, which is harmless, and so is one whose message became a dead letter. It counts
+as missed unless its message may still be in the queue: with so many messages there, so many of the files are not called missed.
+Files of a batch that has not ended are on their way. Run twice, it announces twice, and what is loaded is not loaded again.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from forebay.aws.announce import announce
+from forebay.aws.announce import announce, messages_in
 from forebay.aws.client import client
 from forebay.aws.preflight import check_lake, check_queue
 from forebay.declaration.in_force import service_for
@@ -24,6 +25,7 @@ from forebay.lake.objects import open_objects, s3_client
 from forebay.landed_file import LandedFile
 from forebay.ledger.withheld import withheld_in
 from forebay.settings import ReconcileSettings
+from forebay.upkeep.accounts.open_batches import open_batches
 from forebay.upkeep.reconcile.events import FilesReconciled
 from forebay.upkeep.reconcile.known import known_since, unknown
 from forebay.upkeep.reconcile.landed import landed_files, prefixes_of
@@ -38,13 +40,18 @@ CLOCKS_DIFFER = timedelta(hours=1)
 @dataclass(frozen=True)
 class Reconciled:
     """`too_new`: files of the newest hours, which are left out because their notifications may be on their way.
-    `withheld`: those that the ledger knows, and that S3 did not give."""
+    `withheld`: those that the ledger knows, and that S3 did not give. Of the `missed` so many may wait in the queue."""
 
     looked_at: int
     missed: tuple[LandedFile, ...]
+    may_wait: int = 0
     refused: tuple[str, ...] = ()
     too_new: int = 0
     withheld: tuple[LandedFile, ...] = ()
+
+    @property
+    def surely_missed(self) -> int:
+        return len(self.missed) - self.may_wait
 
 
 def reconcile(settings: ReconcileSettings, *, emit: Emit, now: datetime | None = None) -> Reconciled:
@@ -52,18 +59,19 @@ def reconcile(settings: ReconcileSettings, *, emit: Emit, now: datetime | None =
     now = now or datetime.now(UTC)
     check_lake(settings.lake)
     check_queue(settings.queue_url)
-    found = find_missed(settings, s3=s3_client(), now=now)
     sqs = client("sqs")
+    found = find_missed(settings, s3=s3_client(), sqs=sqs, now=now)
     # A queue keeps no order, but mostly that of a message: so the version that comes last is the latest one.
     again = sorted((*found.missed, *found.withheld), key=lambda file: file.event_time or now)
     refused = announce(sqs, settings.queue_url, again)
-    such_as = found.missed[0].uri if found.missed else ""
-    keep(settings.lake, LastReconcile(now, found.looked_at, len(found.missed), len(found.withheld), such_as))
+    such_as = found.missed[0].uri if found.surely_missed else ""
+    keep(settings.lake, LastReconcile(now, found.looked_at, found.surely_missed, len(found.withheld), such_as))
     emit(
         FilesReconciled(
             service=service.name,
             files=found.looked_at,
-            missed=len(found.missed),
+            missed=found.surely_missed,
+            may_wait=found.may_wait,
             withheld=len(found.withheld),
             refused=len(refused),
             such_as=such_as,
@@ -73,7 +81,7 @@ def reconcile(settings: ReconcileSettings, *, emit: Emit, now: datetime | None =
     return replace(found, refused=tuple(refused))
 
 
-def find_missed(settings: ReconcileSettings, *, s3: Any, now: datetime) -> Reconciled:
+def find_missed(settings: ReconcileSettings, *, s3: Any, sqs: Any, now: datetime) -> Reconciled:
     """Announces nothing. Only what the ledger does not know is held until the bucket was listed. Then the ledger is asked once
     more: what was loaded meanwhile is known."""
     service = service_for(settings.service, settings.lake)
@@ -87,12 +95,17 @@ def find_missed(settings: ReconcileSettings, *, s3: Any, now: datetime) -> Recon
         return Reconciled(len(files), unknown(files, known, names), too_new=len(page) - len(files))
 
     pages = list(_landed(settings, s3, since, now, look))
-    missed = tuple(file for page in pages for file in page.missed)
+    missed, messages = tuple(file for page in pages for file in page.missed), 0
     if missed:
+        messages = messages_in(sqs, settings.queue_url)  # before the last look, by which their files may be loaded
+        on_their_way = {
+            file_id for one in open_batches(settings.lake) if one.service in names for file_id in one.file_ids
+        }
+        missed = tuple(one for one in missed if one.file_id not in on_their_way)
         missed = unknown(missed, known_since(ledger, since, names), names)
     withheld = tuple(one.file for one in withheld_in(ledger, service.name))
     looked_at, too_new = sum(page.looked_at for page in pages), sum(page.too_new for page in pages)
-    return Reconciled(looked_at, missed, too_new=too_new, withheld=withheld)
+    return Reconciled(looked_at, missed, min(messages, len(missed)), too_new=too_new, withheld=withheld)
 
 
 def _landed(
