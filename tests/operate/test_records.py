@@ -194,6 +194,12 @@ def _(lake: Path, queue: str, patch: Patch) -> list[str]:
     return ["parked", "adopt", "alpha"]
 
 
+@scenario("parked drop")
+def _(lake: Path, queue: str, patch: Patch) -> list[str]:
+    retries(patch, Retried(3, {}, 3))
+    return ["parked", "drop", "--yes"]
+
+
 @scenario("privacy erase")
 def _(lake: Path, queue: str, patch: Patch) -> list[str]:
     outlook = SimpleNamespace(tokens={"ann": "t1"}, unknown=(), known_before=(), common={}, unseen=())
