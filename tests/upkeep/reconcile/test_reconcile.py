@@ -200,7 +200,7 @@ def test_of_versions_that_were_written_in_one_second_the_latest_is_announced_las
     newest_first = [("in/b", 20.0), ("in/a", 9.0), ("in/a", 9.0), ("in/a", 9.0), ("in/a", 30.0)]
     bodies: list[str] = []
 
-    class Queue:
+    class Announcing(Queue):
         def send_message_batch(self, QueueUrl: str, Entries: list[dict[str, Any]]) -> dict[str, Any]:  # noqa: N803
             bodies.extend(one["MessageBody"] for one in Entries)
             return {}
@@ -208,7 +208,7 @@ def test_of_versions_that_were_written_in_one_second_the_latest_is_announced_las
     for name, answer in (
         ("check_queue", lambda _: None),
         ("s3_client", lambda: S3(*newest_first)),
-        ("client", lambda _: Queue()),
+        ("client", lambda _: Announcing()),
     ):
         monkeypatch.setattr(job, name, answer)
     job.reconcile(settings(tmp_path), emit=lambda _: None, now=NOW)
