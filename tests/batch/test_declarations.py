@@ -38,7 +38,7 @@ def test_what_is_changed_is_in_force_from_the_next_batch_on(place: Path) -> None
     known = declarations(place, told)
     assert names(known.in_force()) == ["{game}"]
     (place / "service.toml").write_text(OTHER)
-    assert names(known.in_force()) == ["{game}", "other"]
+    assert names(known.in_force()) == ["other", "{game}"]
     assert [type(event) for event in told] == [DeclarationsChanged]
 
 
@@ -62,7 +62,7 @@ def test_what_makes_no_sense_is_refused_once_and_the_old_stay_in_force(place: Pa
     assert [known.in_force() for _ in range(3)] == [before] * 3
     assert [(type(event), event.level) for event in told] == [(DeclarationsRefused, "error")]
     (place / "service.toml").write_text(OTHER)
-    assert names(known.in_force()) == ["{game}", "other"]
+    assert names(known.in_force()) == ["other", "{game}"]
 
 
 def test_so_is_what_spark_does_not_take(place: Path) -> None:
