@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from typer.main import get_command
 
+from dev import plain_english
 from forebay.declaration.service import parse_service
 from forebay.settings import (
     CompactSettings,
@@ -193,3 +194,13 @@ MORE = [ROOT / "infra" / "README.md", ROOT / "lambdas" / "README.md"]
 def test_sentences_have_at_most_28_words(document: Path) -> None:
     long = [sentence for sentence in _sentences(document.read_text()) if len(sentence.split()) > 28]
     assert long == []
+
+
+def test_no_file_has_more_phrases_that_readers_stumble_over() -> None:
+    """`python dev/plain_english.py FILE` says which, and what to write instead."""
+    assert plain_english.grown() == {}
+
+
+def test_a_phrase_of_the_list_is_found(tmp_path: Path) -> None:
+    (tmp_path / "a.md").write_text("day is no declared column.\nThe job tries again.\n")
+    assert [(line, phrase) for line, phrase, _ in plain_english.places_in(tmp_path / "a.md")] == [(1, "is no d")]

@@ -14,7 +14,7 @@ import typer
 
 from forebay.cli.options import AsJson
 from forebay.cli.show import console, print_json, size
-from forebay.errors import Halt
+from forebay.errors import Halt, InvalidConfiguration
 
 __all__ = ["app"]
 
@@ -47,7 +47,8 @@ def up(
         f"stack    {twin.stack}\nlanding  s3://{twin.landing_bucket}/{twin.prefix}\nqueue    {twin.queue_url}\nlake     s3://{twin.lake_bucket}"
     )
     at = f" --state {shlex.quote(str(state))}" if state != HOME and "FOREBAY_LOCAL" not in os.environ else ""
-    console.print(f'\nnext     eval "$(forebay local env{at})", then forebay local feed, forebay ingest --drain')
+    console.print(f'\nnext     eval "$(forebay local env{at})"')
+    console.print("then     forebay local put FILE, or forebay local feed; then forebay ingest --drain")
 
 
 @app.command()
@@ -87,6 +88,28 @@ def down(state: State = HOME) -> None:
 
     stopped = twins.down(state)
     console.print(f"the twin is down (process {stopped.pid})" if stopped.was_running else "no twin was running here")
+
+
+@app.command()
+def put(
+    files: Annotated[list[Path], typer.Argument(metavar="FILE", help="Files of your own, or folders of them.")],
+    state: State = HOME,
+    below: Annotated[str, typer.Option("--below", help="Keys begin so, below the landing prefix.")] = "",
+) -> None:
+    """Drop files of your own into the landing bucket, where the service takes them up."""
+    twin = _running(state)
+    s3, count = twin.client("s3"), 0
+    for place in files:
+        if not place.exists():
+            raise InvalidConfiguration.one(str(place), "does not exist")
+        base = place if place.is_dir() else place.parent
+        for file in sorted(place.rglob("*")) if place.is_dir() else [place]:
+            if file.is_file():
+                key = f"{twin.prefix}{below}{file.relative_to(base).as_posix()}"
+                s3.upload_file(str(file), twin.landing_bucket, key)
+                console.print(f"s3://{twin.landing_bucket}/{key}")
+                count += 1
+    console.print(f"{count:,} files landed; `forebay ingest --drain` loads them")
 
 
 @app.command()

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 from urllib.parse import unquote_plus
 
 from forebay_local.fabricate import Message
 from forebay_local.feed import Recipe, drop, plan, send_messages
 from forebay_local.twin.twin import Twin
+from tests.operate.command import failed, ran
 
 
 def announced(twin: Twin) -> list[dict[str, Any]]:
@@ -52,3 +54,15 @@ def test_messages_by_hand_come_off_the_queue_beside_the_others(twin: Twin) -> No
     ):
         seen |= {message["Body"] for message in got}
     assert seen == {f"junk {n}" for n in range(12)}
+
+
+def test_files_of_ones_own_land_below_the_prefix_and_are_announced(twin: Twin, tmp_path: Path) -> None:
+    (tmp_path / "day").mkdir()
+    (tmp_path / "a.json").write_text('{"n": 1}')
+    (tmp_path / "day" / "b.json").write_text('{"n": 2}')
+    put = ("local", "put", "--state", str(twin.state))
+    said = ran(*put, str(tmp_path)).splitlines()
+    assert said[:2] == [f"s3://{twin.landing_bucket}/in/{name}" for name in ("a.json", "day/b.json")]
+    ran(*put, str(tmp_path / "a.json"), "--below", "mine/")
+    assert sorted(about["key"] for about in announced(twin)) == ["in/a.json", "in/day/b.json", "in/mine/a.json"]
+    assert "nowhere: does not exist" in failed(2, *put, str(tmp_path / "nowhere"))

@@ -200,6 +200,7 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
     "local status": (("forebay local status", "what is in it"),),
     "local down": (("forebay local down", "stop it, and forget what was in it"),),
     "local feed": (("forebay local feed --files 500 --chaos", "files, and trouble"),),
+    "local put": (("forebay local put samples/", "files of your own"),),
     "local fire": (("forebay local fire", "which schedules there are"), ("forebay local fire start-ingest", "run one")),
     "local alarms": (("forebay local alarms --dry-run", "which ring, and what that would do"),),
     "local runs": (("forebay local runs", "what became of each run, and where its log is"),),
