@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from typer.main import get_command
 
-from dev import plain_english
+from dev import plain_english, reference
 from forebay.declaration.service import parse_service
 from forebay.settings import (
     CompactSettings,
@@ -194,6 +194,22 @@ MORE = [ROOT / "infra" / "README.md", ROOT / "lambdas" / "README.md"]
 def test_sentences_have_at_most_28_words(document: Path) -> None:
     long = [sentence for sentence in _sentences(document.read_text()) if len(sentence.split()) > 28]
     assert long == []
+
+
+def test_the_reference_is_what_the_code_says() -> None:
+    """`python -m dev.reference` writes it."""
+    written = {page.name: page.read_text() for page in (ROOT / "docs" / "reference").glob("*.md")}
+    made = reference.pages()
+    assert written.keys() == made.keys()
+    assert [name for name, text in made.items() if written[name] != text] == []
+
+
+def test_every_variable_of_the_environment_is_in_the_reference() -> None:
+    from forebay.cli.environment import ENVIRONMENT
+
+    code = "".join(file.read_text() for file in (ROOT / "glue_jobs").rglob("*.py") if file.name != "environment.py")
+    of_tests = {name for name in re.findall(r"\bFOREBAY_[A-Z_]+", code) if name.startswith("FOREBAY_TWIN_")}
+    assert set(re.findall(r"\bFOREBAY_[A-Z_]+", code)) - of_tests == set(ENVIRONMENT)
 
 
 def test_no_file_has_more_phrases_that_readers_stumble_over() -> None:

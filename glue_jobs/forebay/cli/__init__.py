@@ -2,6 +2,7 @@
 
 * `start` imports `main`, which finds the command, and shows errors
 * `examples` for `--help`      * `options` that several commands share
+* `environment` the variables that are read
 * `usage` mistakes on the command line, in one line      * `folder` what forebay.toml says
 * `confirm` the question before a command changes something      * `interrupted` what Ctrl-C leaves to do
 * `job_options` the options of a command that runs a job, made of its settings
