@@ -1,4 +1,4 @@
-"""Writes docs/reference/ from the code: what a reader looks up, and nothing that a person has to keep up to date.
+"""Writes docs/reference/ from the code, so that no person has to keep it up to date.
 
     python -m dev.reference     # after a change of a setting, a command, an event or a table of forebay's own
 
@@ -130,7 +130,7 @@ def commands() -> str:
 def events() -> str:
     text = _head(
         "Events and metrics",
-        "Each line of a job's log is one event: a JSON object with these fields. A marked field is also a metric of CloudWatch. "
+        "Each line of a job's log is one event, a JSON object with these fields. Marked fields are metrics of CloudWatch, too. "
         "An event of level error needs a person.",
     )
     for event in sorted(_all_events(), key=lambda event: event.__name__):

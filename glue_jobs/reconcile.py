@@ -1,6 +1,6 @@
 """The reconcile job of AWS Glue and EMR Serverless: files that S3 never announced, and then the accounts. It needs no Spark.
 
-`forebay reconcile` and `forebay accounts` run the same code on a laptop.
+`forebay find-missed` and `forebay audit` run the same code on a laptop.
 """
 
 import sys

@@ -8,6 +8,7 @@ import textwrap
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -15,6 +16,8 @@ from typer.main import get_command
 
 from dev import plain_english, reference
 from forebay.declaration.service import parse_service
+from forebay.operate.samples import read_samples
+from forebay.operate.trial import try_out
 from forebay.settings import (
     CompactSettings,
     IngestSettings,
@@ -45,7 +48,7 @@ def test_every_command_in_a_document_exists(document: Path) -> None:
         while hasattr(command, "commands") and words:
             assert words[0] in command.commands, f"{document.name}: `forebay {line}`: there is no {words[0]}"
             command = command.commands[words.pop(0)]
-        options = {option for parameter in command.params for option in parameter.opts}
+        options = {o for parameter in command.params for o in (*parameter.opts, *parameter.secondary_opts)}
         for word in words:
             if word.startswith("--"):
                 assert word in options, f"{document.name}: `forebay {line}`: there is no {word}"
@@ -58,7 +61,7 @@ def test_every_command_is_in_a_document() -> None:
         for word, inner in getattr(command, "commands", {}).items():
             yield from leaves(inner, f"{name} {word}") if hasattr(inner, "commands") else [f"{name} {word}"]
 
-    texts = "\n".join(document.read_text() for document in DOCUMENTS)
+    texts = "\n".join(document.read_text() for document in [*DOCUMENTS, *(ROOT / "docs").glob("reference/*.md")])
     several = re.findall(r"\b(forebay [a-z-]+) ([a-z-]+(?:\|[a-z-]+)+)", texts)
     named = {f"{group} {word}" for group, words in several for word in words.split("|")}
     missing = [name for name in leaves(get_command(app), "forebay") if not re.search(rf"{name}\b", texts)]
@@ -146,7 +149,7 @@ def test_a_reason_of_the_quarantine_is_spelt_in_one_place() -> None:
         ("compact", CompactSettings, {"dry_run", "plan", "as_json"}),
         ("maintain", MaintainSettings, {"as_json"}),
         ("merge", MergeSettings, {"as_json"}),
-        ("reconcile", ReconcileSettings, {"dry_run", "plan", "as_json"}),
+        ("find-missed", ReconcileSettings, {"dry_run", "plan", "as_json"}),
     ],
 )
 def test_every_setting_of_a_job_is_an_option_with_the_same_default(
@@ -210,6 +213,49 @@ def test_every_variable_of_the_environment_is_in_the_reference() -> None:
     code = "".join(file.read_text() for file in (ROOT / "glue_jobs").rglob("*.py") if file.name != "environment.py")
     of_tests = {name for name in re.findall(r"\bFOREBAY_[A-Z_]+", code) if name.startswith("FOREBAY_TWIN_")}
     assert set(re.findall(r"\bFOREBAY_[A-Z_]+", code)) - of_tests == set(ENVIRONMENT)
+
+
+QUERY = (ROOT / "docs" / "query.md").read_text()
+RUN = [
+    block
+    for before, block in re.findall(r"([^\n]*)\n```python\n(.*?)```", QUERY, re.S)
+    if "<!-- not run: " not in before
+]
+
+
+@pytest.mark.parametrize("block", RUN, ids=range(len(RUN)))
+def test_a_block_about_reading_a_table_runs(block: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import pyarrow as pa
+    from deltalake import write_deltalake
+
+    rows = {"order_id": ["o-1", "o-3"], "total": [49.9, None], "_rescued": [None, '{"total":"free"}']}
+    write_deltalake(tmp_path / "orders", pa.table(rows))
+    monkeypatch.setenv("FOREBAY_LAKE", str(tmp_path))
+    exec(compile(block, "docs/query.md", "exec"), {})
+
+
+def test_most_readers_have_a_block_and_each_that_does_not_run_says_why() -> None:
+    assert len(RUN) == 2
+    assert len(re.findall(r"<!-- not run: [a-z].{10,} -->\n```python", QUERY)) == QUERY.count("```python") - len(RUN)
+
+
+def test_the_declarations_in_the_tutorial_are_right() -> None:
+    tutorial = (ROOT / "docs" / "tutorial.md").read_text()
+    (text,) = re.findall(r"```toml\n(#:schema.*?)```", tutorial, re.S)
+    review = 'name = "reviews"\nwhere = { event = "review" }\n'
+    service = parse_service({"service.toml": text, "tables/reviews.toml": review}, strict=True)
+    assert [table.name for table in service.tables] == ["orders", "refunds", "reviews"]
+    sample, reviews = re.findall(r"```json\n(.*?)```", tutorial, re.S)
+    with TemporaryDirectory() as folder:
+        Path(folder, "2026-11-24.jsonl").write_text(sample)
+        Path(folder, "reviews.jsonl").write_text(reviews)
+        trial = try_out(service, read_samples([folder], service))
+    assert {table.name: (table.rows, table.rescued) for table in trial.tables} == {
+        "orders": (3, 1),
+        "refunds": (2, 0),
+        "reviews": (2, 0),
+    }
+    assert [one["reason"] for one in trial.refused] == ["not-json"]
 
 
 def test_no_file_has_more_phrases_that_readers_stumble_over() -> None:

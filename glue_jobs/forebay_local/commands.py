@@ -109,7 +109,9 @@ def put(
                 s3.upload_file(str(file), twin.landing_bucket, key)
                 console.print(f"s3://{twin.landing_bucket}/{key}")
                 count += 1
-    console.print(f"{count:,} files landed; `forebay ingest --drain` loads them")
+    one = count == 1
+    said = f"{count:,} file{'' if one else 's'} landed; `forebay ingest --drain` loads {'it' if one else 'them'}"
+    console.print(said)
 
 
 @app.command()

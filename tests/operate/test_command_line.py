@@ -109,7 +109,7 @@ def test_the_version_is_told() -> None:
 
 
 def test_a_mistyped_command_gets_a_suggestion() -> None:
-    assert "Did you mean 'accounts'?" in failed(2, "acounts")
+    assert "did you mean audit?" in failed(2, "acounts")
 
 
 def test_nothing_is_wrapped_cut_or_coloured_in_a_pipe(tmp_path: Path) -> None:

@@ -156,7 +156,7 @@ def test_files_for_another_lake_are_shown_and_loaded_and_this_ledger_stays(
         monkeypatch.setattr(name, lambda *_, **__: None)
     status, out, err = given((*command, "--yes"), "")
     assert (status, err) == (0, "2 of 2 files are read\n")
-    assert f"forebay accounts --lake {side}" in out
+    assert f"forebay audit --lake {side}" in out
     assert read == ["in/a.json", "in/b.json"]
     assert "replay" not in outcomes(lake).values()
     told = json.loads(ran("history", "--lake", lake, "--json").splitlines()[0])

@@ -103,3 +103,9 @@ def test_status_finds_the_lake_of_its_stack() -> None:
     on = Deployment(lambda name: None, "forebay-prod", "1", "eu-west-1", outputs={"LakeUri": "s3://studio-lake/lake"})
     assert lake_of("", on) == "s3://studio-lake/lake"
     assert lake_of("s3://other", on) == "s3://other"
+
+
+@pytest.mark.parametrize(("former", "now"), [("accounts", "audit"), ("reconcile", "find-missed")])
+def test_a_command_is_still_found_by_its_former_name(former: str, now: str) -> None:
+    assert ran(former, "--help").replace(f"forebay {former} ", f"forebay {now} ") == ran(now, "--help")
+    assert f"  {former} " not in ran("--help")

@@ -1,4 +1,4 @@
-"""`forebay accounts`: do the numbers add up?"""
+"""`forebay audit`: do the numbers add up?"""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ __all__ = ["EXAMPLES", "examples"]
 EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
     "": (
         ("forebay ingest --drain", "load what is in the queue, then end"),
-        ("forebay accounts", "does everything add up?"),
+        ("forebay audit", "does everything add up?"),
     ),
     "ingest": (
         ("forebay ingest --lake s3://studio-lake", "run on; FOREBAY_QUEUE_URL names the queue"),
@@ -18,7 +18,7 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("forebay status", "one look"),
         ("forebay status --stack forebay-prod --tables", "with alarms, failed runs, cost, and every table's lag"),
         ("forebay status --watch", "a live view"),
-        ("forebay status --json", "for machines"),
+        ("forebay status --json", "as JSON"),
     ),
     "doctor": (
         ("forebay doctor --stack forebay-prod --before", "the account, before the first deployment"),
@@ -56,7 +56,7 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
     ),
     "queue": (("forebay queue dlq", "what is dead, and why"),),
     "queue peek": (("forebay queue peek --limit 3", "which files wait"),),
-    "queue dlq": (("forebay queue dlq", "what is dead, and why"), ("forebay queue dlq --json", "for machines")),
+    "queue dlq": (("forebay queue dlq", "what is dead, and why"), ("forebay queue dlq --json", "as JSON")),
     "queue redrive": (
         ("forebay queue redrive --key 'in/alpha/*' --dry-run", "what would be sent back"),
         ("forebay queue redrive --all", "shows them, and asks"),
@@ -69,7 +69,7 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
     "privacy": (("forebay privacy scan alpha", "which fields look personal?"),),
     "privacy scan": (
         ("forebay privacy scan alpha", "which fields look personal?"),
-        ("forebay privacy scan parked --rows 1000 --json", "for machines"),
+        ("forebay privacy scan parked --rows 1000 --json", "as JSON"),
     ),
     "privacy erase": (
         ("forebay privacy erase 4711 --service ./my-service --dry-run", "how many rows of which tables"),
@@ -126,9 +126,9 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("forebay rollback alpha --to 41 --dry-run", "which rows would leave"),
         ("forebay rollback alpha beta --to 2026-05-01T12:00 --and-replay", "both, and read their files again"),
     ),
-    "accounts": (
-        ("forebay accounts --lake s3://studio-lake", "count everything twice"),
-        ("forebay accounts --json", "for machines"),
+    "audit": (
+        ("forebay audit --lake s3://studio-lake", "count everything twice"),
+        ("forebay audit --json", "as JSON"),
     ),
     "tables": (
         ("forebay tables --lake s3://studio-lake", "what there is"),
@@ -162,7 +162,7 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
     "schema diff": (("forebay schema diff alpha --from 3 --to 7", "between two versions"),),
     "schema settle": (("forebay schema settle alpha --service ./my-service", "rewrite the table with the best types"),),
     "schema promote": (("forebay schema promote alpha player.since --type timestamp", "give a field its own column"),),
-    "quality": (("forebay quality alpha --days 7", "the last week"), ("forebay quality --json", "for machines")),
+    "quality": (("forebay quality alpha --days 7", "the last week"), ("forebay quality --json", "as JSON")),
     "quarantine": (("forebay quarantine list", "how much, and why"),),
     "quarantine list": (("forebay quarantine list --lake s3://studio-lake", "how many records, by table and reason"),),
     "quarantine show": (("forebay quarantine show --reason not-json --limit 5", "the newest five"),),
@@ -185,7 +185,7 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("forebay maintain", "every day"),
         ("forebay maintain --vacuum full", "every week: also names files that no log knows"),
     ),
-    "reconcile": (("forebay reconcile --landing s3://studio-drops/in/ --dry-run", "only name them"),),
+    "find-missed": (("forebay find-missed --landing s3://studio-drops/in/ --dry-run", "only name them"),),
     "backfill": (
         ("forebay backfill s3://studio-drops/in/ --since 2024-01-01 --dry-run", "how much there is"),
         (

@@ -271,7 +271,7 @@ def _split(address: str) -> tuple[str, str]:
 def _unknown(address: str) -> None:
     error_console.print(
         f"{address}: the ledger does not know it. It waits in the queue (`forebay queue peek`), or nobody announced it "
-        "(`forebay reconcile --settle-hours 0 --dry-run`), or it is misspelled.",
+        "(`forebay find-missed --settle-hours 0 --dry-run`), or it is misspelled.",
         markup=False,
     )
     raise typer.Exit(1)

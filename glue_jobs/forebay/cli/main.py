@@ -65,7 +65,7 @@ COMMANDS = {
     "rollback": Command(
         "forebay.cli.rollback", "rollback", "Take tables back to an earlier version, and the ledger with them."
     ),
-    "accounts": Command("forebay.cli.accounts", "accounts", "Check that every sum of the ledger holds in the tables."),
+    "audit": Command("forebay.cli.accounts", "accounts", "Check that every sum of the ledger holds in the tables."),
     "tables": Command("forebay.cli.tables", "app", "List the tables, and handle their declarations."),
     "try": Command(
         "forebay.cli.try_out", "try_out", "Say what would become of sample files: tables, columns, refusals."
@@ -80,17 +80,21 @@ COMMANDS = {
     "compact": Command("forebay.cli.upkeep", "compact", "Rewrite small files into large ones; no row changes."),
     "merge": Command("forebay.cli.upkeep", "merge", "Bring the states of tables in mode merge up to date."),
     "maintain": Command("forebay.cli.upkeep", "maintain", "Delete files that no readable version needs."),
-    "reconcile": Command("forebay.cli.upkeep", "reconcile", "Find files that S3 never announced, and announce them."),
+    "find-missed": Command("forebay.cli.upkeep", "reconcile", "Find files that S3 never announced, and announce them."),
 }
 if find_spec("forebay_local"):  # only on laptops: jobs on AWS are shipped without it
     COMMANDS["local"] = Command("forebay_local.commands", "app", "Run the whole service on this machine.")
     COMMANDS["demo"] = Command("forebay_local.demo", "demo", "Show the whole story on this machine.")
+
+FORMER = {"accounts": "audit", "reconcile": "find-missed"}
+"""Names that commands had before. They work, and no help shows them."""
 
 
 class _Commands(Mapping[str, Any]):
     """Each is imported when it is asked for."""
 
     def __getitem__(self, name: str) -> Any:
+        name = FORMER.get(name, name)
         known = COMMANDS[name]
         found = getattr(import_module(known.module), known.name)
         if not isinstance(found, typer.Typer):

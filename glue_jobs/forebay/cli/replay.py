@@ -187,7 +187,7 @@ def _load_aside(
             shown.tell(f"{so_far:,} of {len(files):,} files are read", so_far)
     what = f"replay: {len(files):,} files into {into}; this lake is as it was"
     leave_record(lake, what, undo=f"delete {into}")
-    console.print(f"{into} has them: `forebay tables --lake {into}`, and `forebay accounts --lake {into}`")
+    console.print(f"{into} has them: `forebay tables --lake {into}`, and `forebay audit --lake {into}`")
 
 
 def _show(found: Replay, into: str) -> None:

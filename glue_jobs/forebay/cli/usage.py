@@ -1,6 +1,6 @@
 """Mistakes on the command line, in one line each, as every other error.
 
-In: what Typer refuses. Out: the line, which says which command, what is wrong and what to type.
+In: an error of Typer. Out: the line, which names the command, the mistake and the remedy.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ BOUNDS = (
     (r".*Input should be less than (\S+).*", r"must be less than \1"),
     (r"Value error, (.*?)\.?", r"\1"),
 )
-"""What Typer says of a value, and what it means."""
+"""Typer's messages about a value, and ours."""
 
 
 def said_of(refused: UsageError) -> str:
@@ -42,8 +42,9 @@ def _what(refused: UsageError) -> tuple[str, str]:
         named = refused.param.opts[0] if refused.param.opts[0].startswith("-") else (refused.param.name or "").upper()
         return f"{named} is missing", f"or set {variable}, or name it in forebay.toml" if variable else ""
     if found := re.fullmatch(r"No such command '(.*?)'.*", message):
-        near = get_close_matches(found[1], _commands_of(refused.ctx), 1)
-        return f"{found[1]} is unknown", f"did you mean {near[0]}?" if near else ""
+        known = _commands_of(refused.ctx)
+        near = get_close_matches(found[1], known, 1)
+        return f"{found[1]} is unknown", f"did you mean {known[near[0]]}?" if near else ""
     if found := re.fullmatch(r"Invalid value for '?([^':]*)'?(?: \(.*?\))?: (.*)", message, re.S):
         for pattern, meaning in BOUNDS:
             if re.fullmatch(pattern, found[2], re.S):
@@ -52,5 +53,9 @@ def _what(refused: UsageError) -> tuple[str, str]:
     return message.removesuffix("."), ""
 
 
-def _commands_of(context: Any) -> list[str]:
-    return list(getattr(context.command, "commands", ())) if context else []
+def _commands_of(context: Any) -> dict[str, str]:
+    """The names that may be typed, and the present name of each."""
+    from forebay.cli.main import FORMER
+
+    names = {name: name for name in (getattr(context.command, "commands", ()) if context else ())}
+    return names | {former: now for former, now in FORMER.items() if now in names}

@@ -105,7 +105,7 @@ def _entry_after(file: LedgerFile, plan: Rollback) -> dict[str, Any]:
     if any(rows < 0 for rows in tables.values()):
         raise Halt(
             f"{file.uri}: the ledger has {dict(file.tables)} rows of it, and a change of {changes} does not fit; "
-            "`forebay accounts` says what differs. Nothing was done"
+            "`forebay audit` says what differs. Nothing was done"
         )
     left = {table: rows for table, rows in sorted(tables.items()) if rows}
     loses = bool(beyond) or any(rows < 0 for rows in changes.values())

@@ -87,7 +87,7 @@ def counts_after(row: Mapping[str, Any], leaving: Mapping[str, int]) -> dict[str
     tables = {table: rows for table, rows in sorted(tables.items()) if rows}
     counts = {"written": sum(tables.values()), **held, "dropped": dropped}
     if row["records"] != sum(counts.values()):
-        raise Halt(f"s3://{row['bucket']}/{row['key']}: the ledger's counts do not add up; see `forebay accounts`")
+        raise Halt(f"s3://{row['bucket']}/{row['key']}: the ledger's counts do not add up; see `forebay audit`")
     return {**counts, "tables": list(tables.items())}
 
 
