@@ -109,9 +109,22 @@ def test_no_old_version_is_read_for_rows_that_left(tmp_path: Path, monkeypatch: 
     assert isinstance(difference(open_objects(str(place)), 1, 2), Difference)
 
 
-@pytest.mark.parametrize("lost", ["commit", "data file", "what was removed"])
+def test_what_came_last_is_live_and_need_not_be_looked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = log(tmp_path, [add("a")], [add("b")], [add("c")])
+    for name in "bc":
+        (place / name).unlink()
+    assert of(place, 0, 2) == (["b", "c"], [])
+    monkeypatch.setattr(module, "MOST_COMMITS", 1)
+    assert of(place, 1, 2) == (["c"], [])
+    gone = (
+        "maintenance deleted b, which left the changes since"  # what came in a step that is not the last may have left
+    )
+    assert difference(open_objects(str(place)), 0, 2) == Unknown(gone)
+
+
+@pytest.mark.parametrize("lost", ["commit", "data file", "size", "partitionValues"])
 def test_what_is_not_known_any_more_is_said(tmp_path: Path, lost: str) -> None:
-    removed = {"remove": {"path": "a", "dataChange": True}} if lost == "what was removed" else remove("a")
+    removed = {"remove": {name: value for name, value in remove("a")["remove"].items() if name != lost}}
     place = log(tmp_path, [add("a")], [removed], [add("b")])
     if lost == "commit":
         (place / "_delta_log" / f"{1:020}.json").unlink()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import boto3
@@ -12,6 +13,7 @@ import pytest
 from moto import mock_aws
 
 from forebay.errors import ForebayError, Halt, InvalidConfiguration
+from forebay.privacy import wrapping
 from forebay.privacy.keys import KmsKey, VaultKey, add_local_key, vault_key
 from forebay.privacy.vault import wrapping_of
 from forebay.privacy.wrapping import WrappingKey, _made, encrypt_again, opened
@@ -49,6 +51,27 @@ def test_a_wrapping_key_is_stored_encrypted_and_opens_again(key: VaultKey, tmp_p
     assert str(made.plain) not in repr(made)
     with pytest.raises(Halt, match="is gone"):
         opened(str(tmp_path / "vault"), "another", key)
+
+
+def test_a_process_uses_one_wrapping_key_for_an_hour_and_then_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add_local_key(f"{tmp_path}/key")
+    now = [1000.0]
+    monkeypatch.setattr(wrapping, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr(wrapping, "_OF_THIS_PROCESS", {})
+
+    def key(vault: str = "vault") -> str:
+        return wrapping.wrapping_key(f"{tmp_path}/{vault}", f"{tmp_path}/key").name
+
+    first = key()
+    assert key("another") != first
+    now[0] += wrapping.LASTS_S
+    assert key() == first
+    now[0] += 0.001
+    assert key() != first
+    assert key() == key()
+    assert len(list(Path(wrapping_of(f"{tmp_path}/vault")).iterdir())) == 2
 
 
 def test_a_subject_has_one_data_key_as_long_as_its_wrapping_key_lasts() -> None:

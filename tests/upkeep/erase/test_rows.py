@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
@@ -104,3 +105,50 @@ def test_a_person_is_found_in_a_record_that_was_rescued_whole(record: str) -> No
     pq.write_table(pa.table({"_rescued": [None, rescued, '{"":"anna"}', '{"":1,"n":2}']}), into := io.BytesIO())
     assert found_in(into, [Place("_rescued", ("user", "id"))], ANNA).groups == [pa.array([False, True, False, False])]
     assert isinstance(walk.parsed(record, Rules()), walk.Unreadable) or "[[" in record
+
+
+def parquet(**columns: Any) -> io.BytesIO:
+    pq.write_table(pa.table(columns), into := io.BytesIO())
+    into.seek(0)
+    return into
+
+
+def test_in_a_vault_that_services_share_only_rows_of_this_one_are_theirs() -> None:
+    rows = {"service": ["games", "shop", None], "subjects": [[token_of("anna", b"")]] * 3}
+    for shared, theirs in ((True, [True, False, False]), (False, [True] * 3)):
+        erased = replace(ERASED, service="games", shared=shared)
+        found = found_in(parquet(**rows), [Place("subjects")], erased)
+        assert (found.rows, [one.to_pylist() for one in found.groups if one]) == (sum(theirs), [theirs])
+
+
+def test_of_kept_records_a_row_without_a_line_is_no_record_of_its_file() -> None:
+    record = ['{"who": "anna"}'] * 3
+    rows = {"service": ["games", "games", "shop"], "file_id": ["f"] * 3, "line": [1, None, 1], "record": record}
+    found = found_in(parquet(**rows), [Place("record", ("who",))], replace(ERASED, service="games"))
+    assert (found.rows, found.files, found.unjudged) == (2, {"f": 1}, 0)
+
+
+@pytest.mark.parametrize(
+    ("column", "text", "unjudged"),
+    [
+        ("record", "no JSON", 1),
+        ("record", "[1]", 1),
+        ("record", '{"who": "anna"', 1),
+        ("record", '{"n": 1}', 0),
+        ("record", None, 0),
+        ("_rescued", '{"who": "anna"', 1),
+        ("_rescued", '{"n": ', 0),
+        ("_rescued", '{"who": "ben"}', 0),
+        ("other", '{"who": "anna"', 0),
+    ],
+)
+def test_a_text_that_nobody_can_read_is_counted(column: str, text: str | None, unjudged: int) -> None:
+    places = [Place(column, ("who",))] if column != "other" else []
+    found = found_in(parquet(**{column: [text, None], "user": ["ben", "ben"]}), [*places, Place("user")], ERASED)
+    assert (found.rows, found.unjudged) == (0, unjudged)
+
+
+def test_a_row_that_is_theirs_by_another_column_is_judged() -> None:
+    places = [Place("user"), Place("_rescued", ("who",))]
+    found = found_in(parquet(user=["anna", "ben"], _rescued=['{"who": '] * 2), places, ERASED)
+    assert (found.rows, found.unjudged) == (1, 1)

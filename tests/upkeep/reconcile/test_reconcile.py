@@ -25,7 +25,7 @@ from forebay.notification.reading import read_message
 from forebay.settings import ReconcileSettings
 from forebay.upkeep.reconcile import job
 from forebay.upkeep.reconcile.job import find_missed
-from forebay.upkeep.reconcile.landed import prefixes_of
+from forebay.upkeep.reconcile.landed import landed_files, prefixes_of
 from forebay.upkeep.reconcile.last import LastReconcile, last_reconcile
 
 NOW = datetime.now(UTC).replace(microsecond=0)
@@ -318,3 +318,11 @@ def test_settings_that_make_no_sense_are_refused(argv: dict[str, str], says: str
     given = {"lake": "s3://lake", "landing": "s3://drops/", "queue_url": "q", **argv}
     with pytest.raises(InvalidConfiguration, match=says):
         ReconcileSettings.from_argv([word for name, value in given.items() for word in (f"--{name}", value)])
+
+
+def test_a_span_of_time_has_its_first_moment_and_not_its_last() -> None:
+    """So of two spans, one after the other, each file is in one."""
+    s3, edge, hour = S3(("in/a", 3), ("in/b", 2), ("in/c", 1)), NOW - timedelta(hours=2), timedelta(hours=1)
+    spans = [(edge - hour, edge), (edge, edge + hour)]
+    found = [landed_files(s3, "drops", ["in/"], since=since, until=until, say=list) for since, until in spans]
+    assert [[one.key for page in pages for one in page] for pages in found] == [["in/a"], ["in/b"]]
