@@ -43,8 +43,8 @@ def _what(refused: UsageError) -> tuple[str, str]:
         return f"{named} is missing", f"or set {variable}, or name it in forebay.toml" if variable else ""
     if found := re.fullmatch(r"No such command '(.*?)'.*", message):
         known = _commands_of(refused.ctx)
-        near = get_close_matches(found[1], known, 1)
-        return f"{found[1]} is unknown", f"did you mean {known[near[0]]}?" if near else ""
+        alike = get_close_matches(found[1], known, 1)
+        return f"{found[1]} is unknown", f"did you mean {known[alike[0]]}?" if alike else ""
     if found := re.fullmatch(r"Invalid value for '?([^':]*)'?(?: \(.*?\))?: (.*)", message, re.S):
         for pattern, meaning in BOUNDS:
             if re.fullmatch(pattern, found[2], re.S):
