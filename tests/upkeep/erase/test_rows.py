@@ -152,3 +152,9 @@ def test_a_row_that_is_theirs_by_another_column_is_judged() -> None:
     places = [Place("user"), Place("_rescued", ("who",))]
     found = found_in(parquet(user=["anna", "ben"], _rescued=['{"who": '] * 2), places, ERASED)
     assert (found.rows, found.unjudged) == (1, 1)
+
+
+def test_a_file_may_say_whose_its_rows_are_by_its_partition_alone() -> None:
+    found = found_in(parquet(n=[1, 2]), [Place("who")], ERASED, (("who", "anna"),))
+    assert (found.rows, found.by_token) == (2, {token_of("anna", b""): 2})
+    assert not found_in(parquet(n=[1, 2]), [Place("who")], ERASED, (("who", "ben"),)).rows

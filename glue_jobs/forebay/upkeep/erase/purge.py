@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import BinaryIO
 from urllib.parse import unquote
@@ -49,11 +49,7 @@ def purge(
     listing = list_log(table)
     if listing.checkpoint_version < listing.version:
         write_checkpoint(listing.version)
-    is_old = _old_log(table, since)
-    doomed = [found.name for found in table.found(LOG) if is_old(found.name)]
-    table.delete(doomed)
-    purged = delete_old_files(table, places, erased, is_old)
-    return replace(purged, deleted=len(doomed) + purged.deleted)
+    return delete_old_files(table, places, erased, _old_log(table, since))
 
 
 def delete_old_files(
@@ -61,7 +57,7 @@ def delete_old_files(
 ) -> Purged:
     """Data files with such rows that are not live. `is_old` tells what of the log goes without a look."""
     search = _Search(places, erased)
-    doomed = set(_old_files(table, search))
+    doomed = {found.name for found in table.found(LOG) if is_old(found.name)} | {*_old_files(table, search)}
     table.delete(doomed)
     versions = list(_old_versions(table, search, lambda name: name in doomed or is_old(name)))
     table.delete_old(versions)

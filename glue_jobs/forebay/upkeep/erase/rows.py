@@ -129,8 +129,8 @@ def _true_schema(parquet: pq.ParquetFile) -> pa.Schema:
 
 
 def plain(rows: pa.Table) -> pa.Table:
-    """In types that Arrow filters."""
-    return rows.cast(_plain_schema(rows.schema))
+    """In types that Arrow filters. A cast of no columns would forget how many rows there are."""
+    return rows.cast(_plain_schema(rows.schema)) if rows.num_columns else rows
 
 
 def _plain_schema(schema: pa.Schema, leaves: Iterator[str] | None = None) -> pa.Schema:
