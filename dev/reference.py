@@ -150,7 +150,7 @@ def lake() -> str:
     from forebay.ledger import entry
     from forebay.ledger.ignored import RULES
 
-    text = _head("The lake", "What forebay writes beside your own columns, and the words that it uses in the ledger.")
+    text = _head("The lake", "The columns that forebay adds to yours, and the words that it uses in the ledger.")
     text += "\n## Columns that forebay adds to a table\n\n"
     text += _table(("column", "meaning"), [(f"`{name}`", OWN[name]) for name in (*OWN_COLUMNS, "_rescued", "_record")])
     text += "\n## Outcomes of files\n\n"

@@ -59,7 +59,7 @@ def _landing(value: Any) -> Any:
     one = r"s3://[a-z0-9][a-z0-9.-]+(/[^,]*)?"
     if not isinstance(value, str) or not re.fullmatch(f"{one}(,{one})*", value):
         raise ValueError(
-            "must be s3://bucket/ or s3://bucket/prefix/, such as s3://studio-drops/in/; or several, with commas between"
+            "must be s3://bucket/ or s3://bucket/prefix/, such as s3://studio-drops/in/; or several, comma-separated"
         )
     return value
 
@@ -86,7 +86,7 @@ class JobSettings(BaseModel):
     )
     metrics_of_tables: str = Field(
         "",
-        description="with cloudwatch: tables whose own numbers are published, commas between, or *; empty: only their errors",
+        description="with cloudwatch: tables whose own numbers are published, comma-separated, or *; empty: only their errors",
     )
 
     _passed_over: tuple[str, ...] = PrivateAttr(())
@@ -161,7 +161,7 @@ class IngestSettings(JobSettings):
     )
     trigger_s: float = Field(60, ge=0, le=3600, description="seconds between batches of a continuous run")
     max_files_per_batch: int = Field(2000, ge=1, le=100_000, description="files that one batch takes at most")
-    max_bytes_per_batch: int = Field(2 << 30, ge=1, description="bytes that one batch takes at most, as they lie in S3")
+    max_bytes_per_batch: int = Field(2 << 30, ge=1, description="bytes that one batch takes at most, counted as in S3")
     visibility_timeout_s: int = Field(
         300, ge=10, le=43_200, description="how long SQS hides a message that we hold; renewed meanwhile"
     )
@@ -209,9 +209,7 @@ class IngestSettings(JobSettings):
 class CompactSettings(JobSettings):
     """What the compaction job knows."""
 
-    tables: str = Field(
-        "", description="names of tables, with commas between; empty: all tables of the lake, and our own"
-    )
+    tables: str = Field("", description="names of tables, comma-separated; empty: all tables of the lake, and our own")
     round: Literal["first", "second"] = Field(
         "first",
         description="first: many small files into middling ones; second, weekly: those into large, ordered ones",
@@ -233,11 +231,9 @@ class CompactSettings(JobSettings):
 class MaintainSettings(JobSettings):
     """What the maintenance job knows."""
 
-    tables: str = Field(
-        "", description="names of tables, with commas between; empty: all tables of the lake, and our own"
-    )
+    tables: str = Field("", description="names of tables, comma-separated; empty: all tables of the lake, and our own")
     vacuum: Literal["lite", "full", "none"] = Field(
-        "lite", description="lite, daily: what the log says is no longer needed; full, weekly: lists all files, too"
+        "lite", description="lite, daily: files that the log no longer needs; full, weekly: lists all files, too"
     )
     longest_reader_hours: float = Field(
         24, ge=0, le=8760, description="how long the slowest reader takes; files are kept at least as long"
@@ -255,7 +251,7 @@ class MergeSettings(JobSettings):
     """What the merge job knows."""
 
     tables: str = Field(
-        "", description="names of tables of changes or of states, with commas between; empty: all that are declared"
+        "", description="names of tables of changes or of states, comma-separated; empty: all that are declared"
     )
     tables_at_once: int = Field(2, ge=1, le=64, description="tables that are worked on at the same time")
 
@@ -272,7 +268,7 @@ class ReconcileSettings(JobSettings):
     """What the reconcile job knows."""
 
     landing: Landing = Field(
-        description="where files land: s3://bucket/in/, or several places, commas between; with %Y, %m, %d for the day in "
+        description="where files land: s3://bucket/in/, or several places, comma-separated; with %Y, %m, %d for the day in "
         "its keys, only such are listed"
     )
     queue_url: str = Field(

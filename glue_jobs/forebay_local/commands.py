@@ -94,7 +94,7 @@ def down(state: State = HOME) -> None:
 def put(
     files: Annotated[list[Path], typer.Argument(metavar="FILE", help="Files of your own, or folders of them.")],
     state: State = HOME,
-    below: Annotated[str, typer.Option("--below", help="Keys begin so, below the landing prefix.")] = "",
+    below: Annotated[str, typer.Option("--below", help="Keys begin with this, after the landing prefix.")] = "",
 ) -> None:
     """Drop files of your own into the landing bucket, where the service takes them up."""
     twin = _running(state)
@@ -182,7 +182,7 @@ def alarms(
 ) -> None:
     """Evaluate the alarms on the queues, and act on each change.
 
-    As CloudWatch does every minute. A change may run a function, and that function may start the ingest job; what was started
+    As CloudWatch does every minute. A change may run a function, and that function may start the ingest job; each started run
     is named. Stop a run with `forebay stop`.
     """
     from forebay_local.twin.alarms import evaluate, evaluations

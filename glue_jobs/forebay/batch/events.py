@@ -90,7 +90,7 @@ class RowsAppended(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class OwnRowsAppended(Event):
-    """One of forebay's own tables got rows, by its place in the lake: what its files cost is known by it."""
+    """One of forebay's own tables got rows, by its place in the lake: the cost of its files is known by it."""
 
     service: str
     table: str
@@ -113,7 +113,7 @@ class ExpectationViolated(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class ExpectationFailed(Event):
-    """So many rows violate an expectation that none of the table's rows of this batch was written: a person must look. They
+    """Too many rows violate an expectation, so none of the table's rows of this batch was written: a person must look. They
     are in the quarantine."""
 
     level: ClassVar[str] = "error"
@@ -127,7 +127,7 @@ class ExpectationFailed(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class ErasedRecordsDropped(Event):
-    """Records of erased persons came again. The ledger counts them as dropped."""
+    """Records of erased people came again. The ledger counts them as dropped."""
 
     service: str
     batch: int
@@ -145,7 +145,7 @@ class DeclarationsChanged(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class DeclarationsRefused(Event):
-    """The declarations were changed into something that makes no sense: a person must mend them. The old ones are in force."""
+    """The declarations were changed into something that makes no sense: a person must fix them. The old ones are in force."""
 
     level: ClassVar[str] = "error"
 
@@ -254,7 +254,8 @@ class FileHeld(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class LateCommitsAwaited(Event):
-    """A driver died in this batch, and a commit of his could still arrive: the next one waits so long before it goes on."""
+    """A driver died in this batch, and a commit of his could still arrive. The next driver waits so long before it
+    continues."""
 
     service: str
     batch: int

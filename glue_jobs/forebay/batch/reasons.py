@@ -55,7 +55,7 @@ REASONS = {
     EXPECTATION: "the record violates an expectation whose violations are quarantined",
     EXPECTATION_FAILED: "too many of the table's records in this batch violate an expectation",
     TABLE_FAILED: "the table could not be written; the next start of the job retries it",
-    TOO_MANY_NEW_TABLES: "the table would be new, and more came into being today than may",
+    TOO_MANY_NEW_TABLES: "the table would be new, and today's limit of new tables is reached",
     DERIVED_TABLE: "a merge or a rollup computes the table of this name, so it takes no records; rename one of the two",
     PAUSED_TABLE: "the table is paused; `forebay resume` loads the record",
 }

@@ -73,7 +73,7 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
     ),
     "privacy erase": (
         ("forebay privacy erase 4711 --service ./my-service --dry-run", "how many rows of which tables"),
-        ("forebay privacy erase --from persons.txt --service ./my-service", "thousands at once; asks first"),
+        ("forebay privacy erase --from people.txt --service ./my-service", "thousands at once; asks first"),
         ("forebay privacy erase --service ./my-service --now", "finish what is left, and delete old files at once"),
     ),
     "privacy report": (("forebay privacy report 3 --service ./my-service", "what was erased, and when it is gone"),),

@@ -28,7 +28,7 @@ def export(
     table: Annotated[str, typer.Argument(metavar="TABLE", help="The name of a table with a change feed.")],
     to: Annotated[str, typer.Option(help="Where the files go: s3://bucket/prefix, or a folder.")],
     since: Annotated[
-        str, typer.Option(help="Begin after this version, or this moment in UTC; without it with the whole table.")
+        str, typer.Option(help="Begin after this version, or this time in UTC; without it with the whole table.")
     ] = "",
     form: Annotated[Format, typer.Option("--format", help="How the files are written.")] = Format.parquet,
     service: Service = "",
@@ -37,7 +37,7 @@ def export(
     """Write what changed in a table as files for other tools.
 
     The first time, the whole table, or what came after --since. From then on, what came since the last step that is there. An
-    interrupted export goes on where it was. Only files that a manifest names count; there is one for each step.
+    interrupted export continues where it was. Only files that a manifest names count; there is one for each step.
     """
     from forebay.declaration.in_force import service_for
     from forebay.operate.export import export as write

@@ -73,7 +73,7 @@ def tail(
     every_s: Annotated[float, typer.Option(min=0.1, help="Seconds between two looks.")] = 2,
     as_json: AsJson = False,
 ) -> None:
-    """Follow the files as they are loaded, until Ctrl-C.
+    """Follow the loaded files, until Ctrl-C.
 
     A line for each: when, what became of it, its records, and where its rows went.
     """

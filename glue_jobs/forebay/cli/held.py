@@ -50,9 +50,10 @@ def show_quarantine(
 
 @quarantine.command("retry")
 def retry(lake: Lake, service: Service = "", table: Of = None, reason: Why = None, dry_run: DryRun = False) -> None:
-    """Retry the records with the declarations as they are now.
+    """Retry the records with the current declarations.
 
-    What fits a table lands there, exactly once; the rest stays. An interrupted retry continues when you repeat the command.
+    Records that fit a table land there, exactly once. The rest stays. An interrupted retry continues when you repeat the
+    command.
     """
     _try_again(lake, service, "quarantine", table, reason, dry_run=dry_run)
 

@@ -45,12 +45,12 @@ COMMANDS = {
     "stop": Command("forebay.cli.ingest", "stop", "Stop the running ingest job after its batch."),
     "status": Command("forebay.cli.status", "status", "Show how it is going."),
     "doctor": Command(
-        "forebay.cli.doctor", "doctor", "Check that the deployed service can work, and say what mends what is wrong."
+        "forebay.cli.doctor", "doctor", "Check that the deployed service can work, and say how to fix what is wrong."
     ),
     "report": Command("forebay.cli.report", "report", "Write how it is going into one HTML file."),
     "where": Command("forebay.cli.files", "where", "Show where a file is."),
     "files": Command("forebay.cli.files", "app", "Show what became of files."),
-    "tail": Command("forebay.cli.files", "tail", "Follow the files as they are loaded, until Ctrl-C."),
+    "tail": Command("forebay.cli.files", "tail", "Follow the loaded files, until Ctrl-C."),
     "history": Command("forebay.cli.history", "history", "Show what happened when."),
     "query": Command("forebay.cli.query", "query", "Ask the lake's tables and the ledger, in SQL."),
     "queue": Command("forebay.cli.queue", "app", "Look at the queue and its dead letters, and send them back."),
@@ -76,7 +76,7 @@ COMMANDS = {
     "quarantine": Command("forebay.cli.held", "quarantine", "Look at records that were refused, and retry them."),
     "parked": Command("forebay.cli.held", "parked", "Look at records that no table wanted, and load them."),
     "export": Command("forebay.cli.export", "export", "Write what changed in a table as files for other tools."),
-    "privacy": Command("forebay.cli.privacy", "app", "Find what is personal, and erase persons."),
+    "privacy": Command("forebay.cli.privacy", "app", "Find personal fields, and erase people."),
     "compact": Command("forebay.cli.upkeep", "compact", "Rewrite small files into large ones; no row changes."),
     "merge": Command("forebay.cli.upkeep", "merge", "Bring the states of tables in mode merge up to date."),
     "maintain": Command("forebay.cli.upkeep", "maintain", "Delete files that no readable version needs."),

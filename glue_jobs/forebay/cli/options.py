@@ -62,7 +62,7 @@ OfQueue = Annotated[
     str,
     typer.Option("--of", help="The service whose queue it is; needed where the lake has several.", show_default=False),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="For machines: one JSON object a line.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, one object a line.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and do nothing.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")]
 QueueUrl = Annotated[

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["app"]
 
-app = typer.Typer(help="Find what is personal, and erase persons.", no_args_is_help=True)
+app = typer.Typer(help="Find personal fields, and erase people.", no_args_is_help=True)
 NOT_READ = "are not read without --search-landing"
 FINISHES = "finishes this table, then stops; once more: at once. The same command goes on"
 
@@ -34,7 +34,7 @@ app.command()(rotate)
 
 @app.callback()
 def privacy() -> None:
-    """Find what is personal, and erase persons."""
+    """Find personal fields, and erase people."""
 
 
 @app.command()
@@ -65,11 +65,12 @@ def scan(
 
 
 @app.command()
-def secret(address: Annotated[str, typer.Argument(help="Where it shall lie: s3://BUCKET/KEY or a file.")]) -> None:
+def secret(address: Annotated[str, typer.Argument(help="Where to put it: s3://BUCKET/KEY or a file.")]) -> None:
     """Make the secret of tokens, unless it is there already.
 
-    Only the ingest job needs to read it. Who has it can try values until a token fits. Without it, or with another one, later
-    tokens of the same values are others, so it is never written over. Undo: delete the object, before tokens were made.
+    Only the ingest job needs to read it. Anybody with the secret can try values until a token fits. Without it, or with
+    another one, later tokens of the same values are others, so it is never written over. Undo: delete the object, before
+    tokens were made.
     """
     from forebay.declaration.privacy import is_address
     from forebay.privacy.secret import make_secret, secret_at
@@ -91,7 +92,7 @@ def erase(
     ] = None,
     source: Annotated[
         Path | None,
-        typer.Option("--from", help="A file with one subject a line, as it stands there; - is what is piped in."),
+        typer.Option("--from", help="A file with one subject a line, taken literally; - reads standard input."),
     ] = None,
     service: Service = "",
     now: Annotated[
@@ -102,7 +103,7 @@ def erase(
         bool,
         typer.Option(
             "--search-landing",
-            help="Also read landed objects that may hold records which no table has. Without a subject: of all persons that "
+            help="Also read landed objects that may hold records which no table has. Without a subject: of all people that "
             "were ever erased. --dry-run says how much is read.",
         ),
     ] = False,
@@ -113,9 +114,9 @@ def erase(
     yes: Yes = False,
     as_json: AsJson = False,
 ) -> None:
-    """Erase persons: their rows leave all tables, the quarantine and the parked records.
+    """Erase people: their rows leave all tables, the quarantine and the parked records.
 
-    Late records of theirs stay out. Ingest goes on meanwhile. Files of older versions are deleted by maintenance, once the
+    Late records of theirs stay out. Ingest continues meanwhile. Files of older versions are deleted by maintenance, once the
     table's time travel is over, or with --now. An interrupted erasure is finished first when you repeat it; without a subject
     it is all that is done. The signed report names the objects in the landing bucket that hold their records, and counts those
     that nobody read. There is no undo.

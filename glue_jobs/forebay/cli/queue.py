@@ -79,8 +79,8 @@ def redrive(
 ) -> None:
     """Send dead letters back to the queue: their files are tried again.
 
-    Shows which, and asks. A letter is sent before it is deleted, so nothing is lost; what is loaded already is not loaded
-    again. Repeat the command to send the rest.
+    Shows which, and asks. A letter is sent before it is deleted, so nothing is lost. Files that are loaded already are not
+    loaded again. Repeat the command to send the rest.
     """
     from forebay.operate.queue import give_back
     from forebay.operate.queue import redrive as send_back

@@ -44,7 +44,7 @@ def replay(
     quarantined: Annotated[bool, typer.Option("--quarantined", help="Files with records in the quarantine.")] = False,
     of: OfService = "",
     into: Annotated[
-        str, typer.Option(metavar="LAKE", help="Load them into this other lake, and leave this one as it is.")
+        str, typer.Option(metavar="LAKE", help="Load them into this other lake, and leave this one unchanged.")
     ] = "",
     service: Service = "",
     resume: Annotated[
@@ -61,12 +61,12 @@ def replay(
     """Read files again, and put their new rows in place of the earlier ones.
 
     Shows what would leave the tables, and asks. The ingest job then reads the files with the declarations in force. It replaces
-    their rows file by file, in one commit per table, so nothing stands twice. A file that S3 no longer has keeps its rows, and
+    their rows file by file, in one commit per table, so no row is there twice. A file that S3 no longer has keeps its rows, and
     the ledger says not-replayed. After an interruption --resume continues. Undo: push the earlier declarations, and repeat the
     command.
 
     --into loads the files into another lake instead, with the declarations of --service. This lake and its ledger stay as they
-    are. The command starts Spark for that, and goes on where it was when you repeat it. Undo: delete that lake.
+    are. The command starts Spark for that, and continues where it was when you repeat it. Undo: delete that lake.
     """
     from forebay.aws.preflight import check_queue
     from forebay.operate.files import FileChoice

@@ -28,7 +28,7 @@ FINISHES = "finishes the rollback, then stops; once more: at once, and the same 
 def rollback(
     lake: Lake,
     tables: Annotated[list[str], typer.Argument(metavar="TABLE...", help="Names of tables.")],
-    to: Annotated[str, typer.Option(help="A version of the table, or a moment in UTC, such as 2026-05-01T12:00.")],
+    to: Annotated[str, typer.Option(help="A version of the table, or a time in UTC, such as 2026-05-01T12:00.")],
     and_replay: Annotated[bool, typer.Option("--and-replay", help="Read the files again whose rows leave.")] = False,
     queue_url: QueueUrl = "",
     checkpoint: Checkpoint = "",

@@ -95,7 +95,7 @@ def diff(
 def settle(lake: Lake, table: Name, service: Service = "") -> None:
     """Rewrite the table with columns that all its rows decide.
 
-    What was rescued moves into columns, and the table gets the partitions that are declared. One commit. Undo: `forebay
+    Rescued values move into columns, and the table gets the partitions that are declared. One commit. Undo: `forebay
     rollback` to the version before it, which `forebay history` names.
     """
     _settle(lake, table, service, None)
@@ -113,7 +113,7 @@ def promote(
 ) -> None:
     """Give a field a column with a type of its own, filled for all old rows.
 
-    One commit. Declare the column as well, so that new records bring it: the line to add is printed.
+    One commit. Declare the column as well, so that new records fill it. The line to add is printed.
     """
     column = {"name": name or field.rpartition(".")[2].replace("-", "_"), "type": type_, "path": field}
     column |= {"unit": unit} if unit else {}

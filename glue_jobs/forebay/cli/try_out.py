@@ -22,7 +22,7 @@ def try_out(
     samples: Annotated[list[str], typer.Argument(help="Files, folders, or s3:// objects and prefixes (with a /).")],
     service: Service = "",
     against: Annotated[str, typer.Option(help="Other declarations: say what changes with --service.")] = "",
-    as_json: Annotated[bool, typer.Option("--json", help="For machines: one JSON object.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Say what would become of sample files: tables, columns, refusals. Writes nothing.
 

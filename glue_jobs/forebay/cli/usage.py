@@ -35,8 +35,8 @@ def said_of(refused: UsageError) -> str:
 def _what(refused: UsageError) -> tuple[str, str]:
     message = refused.format_message()
     if isinstance(refused, NoSuchOption):
-        near = " or ".join(refused.possibilities or ())
-        return f"{refused.option_name} is unknown", f"did you mean {near}?" if near else ""
+        meant = " or ".join(refused.possibilities or ())
+        return f"{refused.option_name} is unknown", f"did you mean {meant}?" if meant else ""
     if isinstance(refused, MissingParameter) and refused.param is not None:
         variable = getattr(refused.param, "envvar", None)
         named = refused.param.opts[0] if refused.param.opts[0].startswith("-") else (refused.param.name or "").upper()

@@ -42,10 +42,10 @@ def show(
 
 
 def rotate(service: Service = "") -> None:
-    """Encrypt the keys of the vault anew, by its key of KMS as it is today; no value is read.
+    """Encrypt the keys of the vault again, by its current key of KMS; no value is read.
 
-    Say it after the key of KMS was rotated, or when vault_key names another one: both keys must be there until it has ended.
-    Interrupted, it goes on when it is said again. A key that is a file of this machine gets a new one first.
+    Run it after the key of KMS was rotated, or when vault_key names another one: both keys must be there until it has ended.
+    After an interruption, repeat it, and it continues. A key that is a file of this machine gets a new one first.
     """
     from forebay.declaration.service import load_service
     from forebay.operate.person import vaulted

@@ -118,8 +118,8 @@ class Column(Declared):
     )
     unit: Literal["s", "ms", "us", "ns"] | None = Field(
         None,
-        description="for timestamp and date: what a number counts since 1970 (seconds, milliseconds, microseconds, "
-        "nanoseconds); without it a number is no time",
+        description="for timestamp and date: the unit of a number since 1970 (seconds, milliseconds, microseconds, "
+        "nanoseconds); without it a number is not a time",
     )
 
     expression: str | None = Field(
@@ -164,7 +164,7 @@ class Undeclared(Declared):
 
     become: Literal["columns", "rescued", "ignored"] = Field(
         "columns",
-        description="columns: each a column, in the batch that brings it; rescued: JSON in _rescued; ignored: nothing",
+        description="columns: each a column, in the batch in which it arrives; rescued: JSON in _rescued; ignored: nothing",
     )
     depth: int = Field(
         5, ge=0, le=20, description="levels of nested objects that become structs; deeper ones are JSON text"

@@ -21,7 +21,7 @@ class EventTime(Declared):
     )
     oldest_days: float | None = Field(None, gt=0, description="a record that was older when its file landed is outside")
     ahead_hours: float | None = Field(
-        None, ge=0, description="hours that a record may lie in the future before it is outside"
+        None, ge=0, description="hours that a record may be in the future before it is outside"
     )
     outside: Literal["quarantine", "bucket"] = Field(
         "quarantine", description="keep such records beside the table, or put them into one bucket of it"

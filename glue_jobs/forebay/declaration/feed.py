@@ -42,10 +42,10 @@ class Envelope(Declared):
 
     format: Format = Field(
         "auto",
-        description="json, csv, tsv, parquet, avro, or lines, of which each is a record with the field text; auto: found by "
+        description="json, csv, tsv, parquet, avro, or lines, each a record with the field text; auto: found by "
         "looking, and csv and tsv by the suffix",
     )
-    delimiter: str = Field("", description="of csv: one ASCII character between fields, where it is no comma")
+    delimiter: str = Field("", description="of csv: one ASCII character between fields, where it is not a comma")
     quote: str = Field('"', description="of csv and tsv: the character around fields; empty: quotes are text")
     header: tuple[str, ...] = Field((), description="of csv and tsv: the columns, where files have no header")
 
@@ -97,7 +97,7 @@ class Feed(Envelope):
     prefix: str = Field(
         "", description="its files' keys begin so; of several feeds that fit, the longest prefix decides"
     )
-    bucket: str = Field("", description="its files lie in this bucket; in any where not given")
+    bucket: str = Field("", description="its files are in this bucket; in any where not given")
 
     @property
     def place(self) -> Place:

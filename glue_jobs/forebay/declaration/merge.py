@@ -38,7 +38,7 @@ class Merge(Declared):
     )
     ignore_null_updates: bool = Field(
         False,
-        description="a change leaves the columns as they were for which it has no value; a delete clears them all",
+        description="a change leaves columns unchanged for which it has no value; a delete clears them all",
     )
     history: Literal["scd2"] | None = Field(
         None, description="scd2: the state has a row for each version of a key, in force from valid_from until valid_to"

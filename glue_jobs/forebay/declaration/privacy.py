@@ -69,13 +69,13 @@ class Privacy(Declared):
 
     personal: tuple[Annotated[Personal, BeforeValidator(_as_table)], ...] = Field(
         (),
-        description="fields of which nothing else is kept, in tables, in the quarantine or among the parked records; a path "
+        description="fields that are kept in no other form, in tables, in the quarantine or among the parked records; a path "
         "alone is dropped",
     )
 
     secret: str = Field(
         "",
-        description="where the secret of tokens lies, such as s3://studio-secrets/forebay-tokens; `forebay privacy secret` "
+        description="the address of the secret of tokens, such as s3://studio-secrets/forebay-tokens; `forebay privacy secret` "
         "makes it",
     )
 
@@ -98,7 +98,7 @@ class Privacy(Declared):
 
     vault: str = Field(
         "",
-        description="where the vault lies, apart from the lake, such as s3://studio-vault/forebay: what fields with "
+        description="the address of the vault, apart from the lake, such as s3://studio-vault/forebay: what fields with "
         "vault = true were, encrypted by keys of their subjects",
     )
     vault_key: str = Field(

@@ -57,7 +57,7 @@ class Schedule(Declared):
         "first", description="compact: small files into middling ones, or, weekly, those into large, ordered ones"
     )
     vacuum: Literal["lite", "full"] = Field(
-        "lite", description="maintain: what the log says is no longer needed, or, weekly, all files, too"
+        "lite", description="maintain: files that the log no longer needs, or, weekly, all files, too"
     )
 
     @model_validator(mode="after")

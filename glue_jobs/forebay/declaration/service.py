@@ -82,7 +82,7 @@ class Service(Declared):
     )
     ignored: tuple[Ignorable, ...] = Field(
         get_args(Ignorable),
-        description="objects that are not read, told by their names; the ledger has each as ignored; [] reads all",
+        description="objects that are not read, recognised by their names; the ledger has each as ignored; [] reads all",
     )
     shares_files_with: tuple[str, ...] = Field(
         (),

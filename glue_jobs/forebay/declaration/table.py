@@ -123,7 +123,9 @@ class Table(Declared):
         "append",
         description="append: the rows are the table; merge: they are changes, and `merge` says where their state is",
     )
-    merge: Merge | None = Field(None, description="with mode = merge: what the changes are merged into, and how")
+    merge: Merge | None = Field(
+        None, description="with mode = merge: the state that the changes are merged into, and how"
+    )
     keep_record: bool = Field(False, description="keep each record's text as it came, in _record")
     values: str = Field(USUAL_VALUES, description="the pattern that each {field} must match before it may name a table")
     properties: dict[str, str] = Field(

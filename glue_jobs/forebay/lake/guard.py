@@ -25,7 +25,7 @@ __all__ = ["CommitsUnguarded", "is_guarded", "tell_unguarded"]
 
 @dataclass(frozen=True, kw_only=True)
 class CommitsUnguarded(Event):
-    """A foreign writer that puts commits without a condition could overwrite ours in this lake silently. Give
+    """An external writer that puts commits without a condition could overwrite ours in this lake silently. Give
     the bucket the policy that https://docs.aws.amazon.com/AmazonS3/latest/userguide/conditional-writes-enforce.html shows."""
 
     lake: str

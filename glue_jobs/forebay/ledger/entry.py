@@ -47,10 +47,10 @@ Outcome = Literal[
     "duplicate",  # this key was already loaded with these very bytes
     "skipped",  # a rule says that later versions of a key are not loaded
     "superseded",  # a rule says that the latest version of a key takes the place of this one
-    "ignored",  # a rule says that it is no data, or it belongs to no feed
+    "ignored",  # a rule says that it is not data, or it belongs to no feed
     "replay",  # its rows stand; an operator wants it read again, in their place
     "forget",  # its rows stand; an operator wants them gone
-    "forgotten",  # its rows left, as an operator wanted; nothing but an operator brings them back
+    "forgotten",  # its rows left, as an operator wanted; only an operator brings rows back
 ]
 
 REPLAY: Outcome = "replay"

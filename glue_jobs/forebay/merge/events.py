@@ -30,7 +30,7 @@ class TableMerged(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class TableNotMerged(Event):
-    """A state stays behind its log, and the others went on. A person must look."""
+    """A state stays behind its log, and the others continued. A person must look."""
 
     level: ClassVar[str] = "error"
 

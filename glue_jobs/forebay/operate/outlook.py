@@ -93,7 +93,7 @@ def last_version(view: LakeView, service: Service) -> str:
 
 
 def everybody_erased(view: LakeView, service: Service) -> frozenset[str]:
-    """The tokens of all persons that were ever erased."""
+    """The tokens of all people that were ever erased."""
     newest = newest_list(view.lake, service.name)
     return erased_at(newest) if newest else frozenset()
 

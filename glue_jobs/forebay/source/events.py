@@ -13,7 +13,7 @@ __all__ = ["ContentsRead", "FilePassedOver", "ManifestsNotCleaned", "QueuePolled
 
 @dataclass(frozen=True, kw_only=True)
 class QueuePolled(Event):
-    """One look at the queue. Looks that saw nothing are told of once a minute."""
+    """One look at the queue. Empty looks are reported once a minute."""
 
     service: str
     queue: str
@@ -43,7 +43,7 @@ class ManifestsNotCleaned(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class ContentsRead(Event):
-    """What one task read."""
+    """The share of one task in a batch."""
 
     files: int
     records: int
@@ -53,7 +53,7 @@ class ContentsRead(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class FilePassedOver(Event):
-    """A file that gave no record, and the query went on, as it was told to."""
+    """A file that gave no record, and the query continued, by its option."""
 
     uri: str
     outcome: str

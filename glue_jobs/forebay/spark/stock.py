@@ -47,7 +47,7 @@ OF_JOB = (
 
 @dataclass(frozen=True, kw_only=True)
 class StockTaken(Event):
-    """What a job runs on: versions of what it needs, and the jars that its classes come from. A job without Spark has neither
+    """The stock of a job: versions of its modules, and the jars that its classes come from. A job without Spark has neither
     Spark nor classes."""
 
     spark: str | None = None

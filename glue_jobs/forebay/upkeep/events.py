@@ -12,7 +12,7 @@ __all__ = ["TableLeftForLater"]
 
 @dataclass(frozen=True, kw_only=True)
 class TableLeftForLater(Event):
-    """A table was left as it is, or in part, and the next run takes it. Others worked on it (`reason` is busy or conflict),
+    """A table was left unchanged, or in part, and the next run takes it. Others worked on it (`reason` is busy or conflict),
     or the run was asked to stop."""
 
     service: str

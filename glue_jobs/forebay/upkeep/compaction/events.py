@@ -30,7 +30,7 @@ class TableCompacted(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class TableNotCompacted(Event):
-    """A table was left as it is, or in part, and the others went on. A person must look: `reason` is not-found, unsupported,
+    """A table was left unchanged, or in part, and the others continued. A person must look: `reason` is not-found, unsupported,
     unreadable-log, invalid-configuration or failed."""
 
     level: ClassVar[str] = "error"

@@ -26,7 +26,7 @@ class TableMaintained(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class TableNotMaintained(Event):
-    """A table was left as it is, and the others went on."""
+    """A table was left unchanged, and the others continued."""
 
     level: ClassVar[str] = "error"
 
@@ -51,7 +51,7 @@ class OrphansFound(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class StrangersFound(Event):
-    """Files that are not Delta's lie in a table's folder. A full VACUUM would delete them, so it was LITE: move them away."""
+    """A table's folder has files that are not Delta's. A full VACUUM would delete them, so it was LITE: move them away."""
 
     service: str
     table: str
