@@ -85,6 +85,8 @@ class Snapshot:
     writer_features: frozenset[str] = frozenset()
     columns: tuple[str, ...] = ()
     transactions: Mapping[str, int] = field(default_factory=dict)
+    said_of: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """The metadata of each column that has some."""
 
     @property
     def version(self) -> int:
@@ -210,6 +212,7 @@ class _Replay:
             writing,
             tuple(fields),
             dict(self.transactions),
+            {name: one["metadata"] for name, one in fields.items() if one.get("metadata")},
         )
 
     # --- inside ---

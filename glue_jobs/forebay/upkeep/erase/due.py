@@ -20,7 +20,7 @@ from forebay.lake.log.live_file import LiveFile
 from forebay.lake.log.snapshot import Snapshot, read_snapshot
 from forebay.lake.objects import Objects, open_objects
 from forebay.privacy.secret import secret_at
-from forebay.upkeep.erase.places import Place, is_of_nobody, personal_columns, subject_places
+from forebay.upkeep.erase.places import Place, is_of_nobody, keys_of, personal_columns, subject_places
 from forebay.upkeep.erase.plan import Done, ErasePlan, Erasures
 from forebay.upkeep.erase.purge import WriteCheckpoint, purge
 from forebay.upkeep.erase.rows import Change, Erased, Found, found_in, null_in
@@ -56,7 +56,8 @@ def erased_by(plan: ErasePlan, service: Service) -> Erased:
 
 
 def places_in(snapshot: Snapshot, table: str, service: Service) -> tuple[Place, ...]:
-    return subject_places(table, service, snapshot.columns, snapshot.configuration.get(DERIVED_FROM))
+    log = snapshot.configuration.get(DERIVED_FROM)
+    return subject_places(table, service, snapshot.columns, log, keys_of(snapshot.said_of))
 
 
 def _finder(table: str, service: Service, erased: Erased, snapshot: Snapshot) -> Find | None:
@@ -76,7 +77,7 @@ def _nulled(table: str, service: Service, plan: ErasePlan, snapshot: Snapshot) -
     kept_or_computed = table in (QUARANTINE, PARKED) or DERIVED_FROM in snapshot.configuration
     if kept_or_computed or not plan.anonymise:
         return None
-    return partial(null_in, personal_columns(table, service, snapshot.columns))
+    return partial(null_in, personal_columns(table, service, snapshot.columns, keys_of(snapshot.said_of)))
 
 
 def tables_due(lake: str, service: Service, now: datetime) -> list[str]:

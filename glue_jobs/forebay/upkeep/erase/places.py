@@ -2,14 +2,16 @@
 
 In: the name of a table, the declarations, and the columns that it has. Out: `Place`s, each a column and the path in it. Pure.
 A declared column is read from its path and from nothing else. Other columns are known by their names, in every spelling that
-shares one. Records that are kept as text hold all of their fields.
+shares one. They are also known by the keys that the table's schema says they were made for: a key with blanks around it has a
+column of its own. Records that are kept as text hold all of their fields.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from forebay.declaration.form import Keys
 from forebay.declaration.path import parse_path
@@ -18,14 +20,19 @@ from forebay.declaration.service import Service
 from forebay.declaration.table import Table
 from forebay.lake.layout import PARKED, QUARANTINE
 from forebay.privacy.subject import subject_paths
+from forebay.record.kind import SPELLED
 
-__all__ = ["TEXTS", "Place", "is_of_nobody", "personal_columns", "subject_places"]
+__all__ = ["TEXTS", "Place", "is_of_nobody", "keys_of", "personal_columns", "subject_places"]
 
 TEXTS = ("_rescued", "_record")
 """Columns of tables with records, or parts of them, as text."""
 COUNTED = re.compile(r"(?i)\b(?:count|approx_count_distinct)\s*\([^()]*\)")
 WORD = re.compile(r"\w+")
 KEPT = {QUARANTINE: "record", PARKED: "record"}
+
+
+SpelledKeys = Mapping[str, tuple[str, ...]]
+NO_KEYS: SpelledKeys = {}
 
 
 @dataclass(frozen=True)
@@ -36,7 +43,14 @@ class Place:
     path: Keys = ()
 
 
-def subject_places(table: str, service: Service, columns: Sequence[str], log: str | None = None) -> tuple[Place, ...]:
+def keys_of(said_of: Mapping[str, Mapping[str, Any]]) -> SpelledKeys:
+    """By column, from the metadata of a table's columns."""
+    return {name: tuple(said[SPELLED]) for name, said in said_of.items() if said.get(SPELLED)}
+
+
+def subject_places(
+    table: str, service: Service, columns: Sequence[str], log: str | None = None, keys: SpelledKeys = NO_KEYS
+) -> tuple[Place, ...]:
     """`log` is the table that this one is computed from, if it is: it has the columns of that."""
     paths = _subject_paths(service)
     if table in KEPT:
@@ -46,7 +60,7 @@ def subject_places(table: str, service: Service, columns: Sequence[str], log: st
             Place(name) for name, sql in rollup.group_by.items() if _names_a_subject(sql, rollup.tables, service)
         )
     made = service.maker_of(log or table)
-    found = (place for path in paths for place in _places_of(path, made, columns))
+    found = (place for path in paths for place in _places_of(path, made, columns, keys))
     return tuple(dict.fromkeys(found))
 
 
@@ -62,11 +76,13 @@ def is_of_nobody(table: str, service: Service) -> bool:
     )
 
 
-def personal_columns(table: str, service: Service, columns: Sequence[str]) -> tuple[str, ...]:
+def personal_columns(
+    table: str, service: Service, columns: Sequence[str], keys: SpelledKeys = NO_KEYS
+) -> tuple[str, ...]:
     """All that is null in an anonymised row: the subject, what is personal, what is made of columns, and kept texts."""
     made = service.maker_of(table)
     paths = [*_subject_paths(service), *(path for one in service.personal for path in subject_paths(one.path))]
-    named = {place.column for path in paths for place in _places_of(path, made, columns)}
+    named = {place.column for path in paths for place in _places_of(path, made, columns, keys)}
     derived = {column.name for column in made.columns if column.expression is not None} if made else set()
     partitions = set(made.partitions) if made else set()
     return tuple(name for name in columns if name in (named | derived) - partitions)
@@ -82,7 +98,7 @@ def _names_a_subject(sql: str, tables: Iterable[str], service: Service) -> bool:
     return any(Place(column) in subject_places(table, service, [column]) for table in tables)
 
 
-def _places_of(path: Keys, made: Table | None, columns: Iterable[str]) -> Iterator[Place]:
+def _places_of(path: Keys, made: Table | None, columns: Iterable[str], spelled: SpelledKeys) -> Iterator[Place]:
     declared = {column.name: column for column in made.columns} if made else {}
     joint = made.undeclared.flatten if made else None
     for name in columns:
@@ -93,7 +109,7 @@ def _places_of(path: Keys, made: Table | None, columns: Iterable[str]) -> Iterat
             keys = parse_path(column.source).keys if column.of_record else ()
             if keys and _leads(keys, path):
                 yield Place(name, path[len(keys) :])
-        elif means(path[0], name):
+        elif any(means(path[0], key) for key in (name, *spelled.get(name, ()))):
             yield Place(name, path[1:])
         elif joint is not None and len(path) > 1 and means(joint.join(path), name):
             yield Place(name)
