@@ -9,7 +9,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["TwinValue", "free_name"]
+__all__ = ["TwinValue", "free_name", "is_text"]
 
 
 @dataclass(frozen=True)
@@ -17,6 +17,11 @@ class TwinValue:
     """A value whose key is a twin of one that a declared column is read from: it has no column, and is rescued."""
 
     value: Any
+
+
+def is_text(key: str) -> bool:
+    """Half of a pair of surrogates is JSON, but no text that a schema can hold: a field with such a key is rescued."""
+    return key.isascii() or not any("\ud800" <= sign <= "\udfff" for sign in key)
 
 
 def free_name(name: str, taken: Collection[str]) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from forebay.declaration.column_name import safe_name
-from forebay.record.name import TwinValue
+from forebay.record.name import TwinValue, is_text
 from forebay.record.number import NOT_JSON, Written
 
 __all__ = ["NESTED", "SCALARS", "Shape"]
@@ -54,7 +54,7 @@ class Shape:
             found = Shape()
             if len(self.fields) < MOST_FIELDS:
                 self.fields[name] = found
-        if key != name and key not in found.spelled and _can_be_kept(key):
+        if key != name and key not in found.spelled and len(key) <= LONGEST_SPELLING:
             found.spelled.add(key)
             found._forget_spellings()
         return found
@@ -79,7 +79,7 @@ class Shape:
             self.count("object")
             if depth > 0:
                 for key, inner in value.items():
-                    if inner is None:
+                    if inner is None or not is_text(key):
                         continue
                     self.field(key).observe(inner, depth - 1)
         elif kind is list:
@@ -153,8 +153,3 @@ def scalar_of(value: Any) -> str:
             return "long"
         return "string" if math.isinf(value) and value.text not in NOT_JSON else "double"
     return "double" if isinstance(value, float) else "string"
-
-
-def _can_be_kept(key: str) -> bool:
-    """Half of a pair of surrogates is JSON, but no text that a schema can hold."""
-    return len(key) <= LONGEST_SPELLING and (key.isascii() or not any("\ud800" <= sign <= "\udfff" for sign in key))

@@ -17,7 +17,7 @@ from forebay.declaration.column_name import safe_name
 from forebay.declaration.twin import is_twin, taken_key
 from forebay.record.growth import Rules
 from forebay.record.kind import Kind, Many, Struct
-from forebay.record.name import TwinValue, free_name
+from forebay.record.name import TwinValue, free_name, is_text
 from forebay.record.number import Written, is_exact, read_json, write_json
 from forebay.record.shape import LONG_MAX, LONG_MIN
 
@@ -127,7 +127,7 @@ def _object(
         if type(value) is TwinValue:
             rescued = {**(rescued or {}), key: value.value}
             continue
-        column = columns.fields.get(name)
+        column = columns.fields.get(name) if is_text(key) else None
         if column is None or column.name in made:
             left = NOTHING if value in ({}, []) else value
         else:
