@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from inspect import getclosurevars
 
 import pytest
 
@@ -131,10 +132,14 @@ def test_a_request_can_be_late_and_all_can_be(proxy: FaultProxy, upstream: Threa
 
 
 def test_requests_can_be_held_until_all_have_come(proxy: FaultProxy, upstream: ThreadingHTTPServer) -> None:
-    proxy.on("GET", "k", then=together(2), times=2)
+    held = together(2)
+    all_here: threading.Barrier = getclosurevars(held).nonlocals["all_here"]
+    proxy.on("GET", "k", then=held, times=2)
     first = threading.Thread(target=ask, args=(proxy, "GET", "/k1"))
     first.start()
-    time.sleep(0.2)
+    while not all_here.n_waiting:
+        assert first.is_alive(), "it was not held"
+        time.sleep(0.01)
     assert upstream.heard == []  # type: ignore[attr-defined]
     ask(proxy, "GET", "/k2")
     first.join()

@@ -308,6 +308,23 @@ def test_messages_of_a_batch_that_was_committed_before_the_crash_are_deleted_aft
     assert sqs.messages == {}
 
 
+def test_messages_of_the_batch_before_the_last_are_deleted_after_a_crash_too(make: MakeStream, sqs: FakeSqs) -> None:
+    """Their deletion was under way in the background when the driver died."""
+    stream = make()
+    sqs.send(body("in/a.json"))
+    stream.ask()
+    sqs.send(body("in/b.json"))
+    sqs.lose = lambda message_id: "InternalError"
+    assert stream.ask() == ["in/b.json"]
+    stream.flush()
+    assert len(sqs.messages) == 2
+    sqs.lose = lambda message_id: None
+    stream.start()
+    assert stream.ask() == []
+    stream.flush()
+    assert sqs.messages == {}
+
+
 def test_redeliveries_after_a_crash_do_not_arrive_again_even_when_the_receipts_are_stale(
     make: MakeStream, sqs: FakeSqs
 ) -> None:
@@ -583,6 +600,52 @@ def test_polls_that_were_throttled_do_not_count_as_empty(make: MakeStream, sqs: 
     assert Drain(open_objects(str(stream.folder))).over() is None
 
 
+@pytest.mark.parametrize("code", ["AccessDenied", "QueueDoesNotExist"])
+def test_a_drain_that_may_not_count_the_queue_stops_instead_of_looking_for_ever(
+    code: str, make: MakeStream, sqs: FakeSqs
+) -> None:
+    stream = make(drain="true")
+    sqs.fail = lambda action: refusal(code) if action == "attributes" else None
+    stream.ask()
+    with pytest.raises(InvalidConfiguration, match="queueUrl"):
+        stream.ask()
+
+
+def test_a_queue_that_cannot_be_counted_now_is_not_called_empty(make: MakeStream, sqs: FakeSqs) -> None:
+    stream = make(drain="true")
+    drain = Drain(open_objects(str(stream.folder)))
+    sqs.fail = lambda action: EndpointConnectionError(endpoint_url=URL) if action == "attributes" else None
+    for _ in range(4):
+        stream.ask()
+    assert drain.over() is None
+    sqs.fail = lambda action: None
+    stream.ask()
+    assert drain.over() == "empty"
+
+
+def test_a_stream_that_is_drained_takes_nothing_more(make: MakeStream, sqs: FakeSqs) -> None:
+    stream = make(drain="true")
+    drain = Drain(open_objects(str(stream.folder)))
+    while drain.over() is None:
+        stream.ask()
+    sqs.send(body("in/late.json"))
+    assert stream.ask() == []
+    assert sqs.messages["m00001"].receive_count == 0
+
+
+def test_a_poll_that_brought_a_message_of_which_no_copy_was_kept_has_seen_no_empty_queue(
+    make: MakeStream, sqs: FakeSqs
+) -> None:
+    stream = make(drain="true")
+    drain = Drain(open_objects(str(stream.folder)))
+    sqs.send("{not json")
+    told = []
+    for _ in range(3):
+        stream.ask()
+        told.append(drain.over())
+    assert told == [None, None, "empty"]
+
+
 def test_a_drain_waits_for_messages_in_flight_elsewhere(make: MakeStream, sqs: FakeSqs) -> None:
     sqs.send(body("in/a.json"))
     sqs.receive_message(MaxNumberOfMessages=1, VisibilityTimeout=30, WaitTimeSeconds=0)
@@ -678,6 +741,33 @@ def test_a_batch_made_ready_ahead_survives_a_crash_and_arrives_once(make: MakeSt
     assert stream.ask() == []
     stream.flush()
     assert sqs.messages == {}
+
+
+def test_messages_of_a_batch_made_ready_ahead_stay_out_of_sight_when_the_query_stops(
+    make: MakeStream, sqs: FakeSqs
+) -> None:
+    """Its manifest promises that they are loaded: shown again, each would be received once more for nothing."""
+    stream = make(maxFilesPerBatch="10")
+    stream.ask()
+    for i in range(20):
+        sqs.send(body(f"in/{i:02d}.json"))
+    stream.ask()
+    stream.until_ahead()
+    stream.close()
+    assert len(sqs.in_flight) == 20
+
+
+def test_what_was_taken_ahead_and_is_in_no_batch_is_let_go_when_the_query_stops(make: MakeStream, sqs: FakeSqs) -> None:
+    stream = make(maxFilesPerBatch="10")
+    stream.ask()
+    for i in range(10):
+        sqs.send(body(f"in/{i:02d}.json"))
+    sqs.send("{not json", message_id="odd")
+    assert len(stream.ask()) == 10
+    stream.until_ahead()
+    assert sqs.messages["odd"].receive_count == 1
+    stream.close()
+    assert "odd" not in sqs.in_flight
 
 
 def test_part_of_a_batch_made_ready_ahead_arrives_at_once_after_a_crash(make: MakeStream, sqs: FakeSqs) -> None:

@@ -66,6 +66,15 @@ def test_rows_of_very_many_files_leave_in_one_commit_and_new_columns_come(spark:
     logs.close()
 
 
+def until(mark: Path) -> None:
+    """Waits for the other side, which may have failed; that fails the test, and does not keep it for ever."""
+    for _ in range(6_000):
+        if mark.exists():
+            return
+        time.sleep(0.05)
+    raise AssertionError(f"{mark.name} was never reached")
+
+
 @pytest.mark.deep
 @pytest.mark.parametrize("ids", [2, 600])
 def test_a_compaction_in_the_middle_of_it_is_met_and_nothing_is_lost_or_doubled(
@@ -79,15 +88,13 @@ def test_a_compaction_in_the_middle_of_it_is_met_and_nothing_is_lost_or_doubled(
         )
 
     def compact() -> None:
-        while not began.exists():
-            time.sleep(0.05)
+        until(began)
         DeltaTable.forPath(spark.newSession(), path).optimize().executeCompaction()
         compacted.touch()
 
     def wait() -> int:
         began.touch()
-        while not compacted.exists():
-            time.sleep(0.05)
+        until(compacted)
         return 5
 
     def rows(seen: Seen | None) -> DataFrame:

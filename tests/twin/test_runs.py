@@ -39,6 +39,16 @@ def eventually(look: Callable[[], Any], within_s: float = 60) -> Any:
     return found
 
 
+def shown_by_dashboards(twin: Twin) -> set[str]:
+    """The names of the metrics of our own that graphs show."""
+    cloudwatch = twin.client("cloudwatch")
+    names = [one["DashboardName"] for one in cloudwatch.list_dashboards()["DashboardEntries"]]
+    bodies = [json.loads(cloudwatch.get_dashboard(DashboardName=name)["DashboardBody"]) for name in names]
+    properties = [widget["properties"] for body in bodies for widget in body["widgets"]]
+    metrics = [metric for one in properties for metric in one.get("metrics", ())]
+    return {metric[1] for metric in metrics if metric[0] == twin.stack}
+
+
 # --- schedules and functions ---
 
 
@@ -55,9 +65,11 @@ def test_a_schedule_that_is_fired_runs_its_function_from_the_deployed_code(quick
 def test_freshness_is_published_to_the_metrics_that_the_dashboard_shows(quick: Twin) -> None:
     fire.fire(quick.client, "publish-freshness")
     metrics = quick.client("cloudwatch").list_metrics(Namespace=quick.stack)["Metrics"]
-    assert {"FreshnessMeasuredWaiting", "KeysCheckedUnusable", "SchedulesCheckedOverdue"} <= {
-        metric["MetricName"] for metric in metrics
-    }
+    published = {metric["MetricName"] for metric in metrics}
+    assert {"FreshnessMeasuredWaiting", "KeysCheckedUnusable", "SchedulesCheckedOverdue"} <= published
+    shown = {name for name in shown_by_dashboards(quick) if name.startswith("FreshnessMeasured")}
+    assert "FreshnessMeasuredWaiting" in shown
+    assert shown - published == {"FreshnessMeasuredSinceBatchSeconds"}, "no batch has ended yet"
     assert fire.fire(quick.client, "start-waiting") == "none waits that can start"
 
 

@@ -100,7 +100,9 @@ class Stopped:
 # --- up, down, status ---
 
 
-def up(state: Path, *, port: int = 0, cloud: Path | None = None, with_parent: bool = False, wait_s: float = 30) -> Twin:
+def up(
+    state: Path, *, port: int = 0, cloud: Path | None = None, with_parent: bool = False, wait_s: float = 180
+) -> Twin:
     """Start the twin of this folder and deploy the service's template into it, or return the one that runs.
 
     `cloud` is the assembly to deploy; without it, that of this repository's app for the environment `local`. The twin lives on

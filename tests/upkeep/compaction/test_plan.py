@@ -150,6 +150,21 @@ def test_what_saves_most_for_its_cost_comes_first_and_what_does_not_fit_waits() 
     ]
 
 
+def test_a_task_that_saves_little_comes_first_where_it_costs_much_less() -> None:
+    few, tiny = table(*files(*[10] * 10), name="few"), table(*files(*[1] * 9), name="tiny")
+    assert [(task.table, task.saved) for task in plan([few, tiny], FIRST, now=NOW).tasks] == [("tiny", 8), ("few", 9)]
+
+
+@pytest.mark.parametrize("by", ["bytes", "dpu_s"])
+def test_each_task_takes_from_what_the_tasks_before_it_left_of_the_budget(by: str) -> None:
+    tables = [table(*files(*[10] * 10), name=name) for name in ("a", "b", "c")]
+    one = plan(tables[:1], FIRST, now=NOW).tasks[0]
+    budget = Budget(2 * one.bytes) if by == "bytes" else Budget(dpu_s=2.5 * one.dpu_s)
+    planned = plan(tables, FIRST, now=NOW, budget=budget)
+    assert [task.table for task in planned.tasks] == ["a", "b"]
+    assert [(skip.table, skip.reason) for skip in planned.skipped] == [("c", "over-budget")]
+
+
 def test_hot_comes_last_however_much_it_would_save() -> None:
     hot = table(*files(*[0] * 300, age=HOT), name="hot")
     cold = table(*files(*[12] * 8), name="cold")
