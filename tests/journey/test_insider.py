@@ -37,7 +37,8 @@ personal = [
   {{ path = "phones", become = "token" }},
   {{ path = "friends.*.email", become = "masked" }},
   {{ path = "items.gift.email", become = "token" }},
-  "contacts", "device", "real_name",
+  {{ path = "relay", become = "truncated" }},
+  "contacts", "device", "real_name", "account.mail",
 ]
 [[tables]]
 name = "ticks"
@@ -50,6 +51,10 @@ partitions = ["ip"]
 dedupe = {{ by = ["user_id", "score"] }}
 properties = {{ "delta.enableChangeDataFeed" = "true", "delta.checkpointInterval" = "2" }}
 expectations = {{ few = {{ check = "score < 1000", on_violation = "quarantine" }} }}
+[[tables]]
+name = "flat"
+where = {{ kind = "flat" }}
+undeclared = {{ flatten = "_" }}
 [[tables]]
 name = "bought"
 explode = "items"
@@ -67,6 +72,8 @@ group_by = {{ ip = "ip", email = "email", user = "user_id" }}
 columns = {{ ticks = "count(1)" }}
 """
 TOLD = re.compile(rb"leak[0-9]{4}")
+RELAYS = ("2002:cb00:714d::1", "2001:0:4136:e378:8000:63bf:34ff:8eb2")
+"""Of IPv6, with an IPv4 address within."""
 IPS, DAYS = ("203.0.113.77", "2001:db8:1:2:3::4"), ("1984-05-06", "1984-05-07T01:02:03Z")
 
 
@@ -83,7 +90,7 @@ class Planted:
     @property
     def signs(self) -> dict[bytes, str]:
         """What would tell one: itself, and what anybody can compute who guesses it."""
-        found = {one.encode(): one for one in (*IPS, *DAYS)}
+        found = {one.encode(): one for one in (*IPS, *DAYS, "2002:cb00", "34ff:8eb2")}
         for value in self.values:
             raw = value.encode()
             found[re.findall(TOLD, raw)[0]] = value
@@ -100,6 +107,12 @@ def about(planted: Planted, number: int) -> dict[str, Any]:
         "eMail": planted(),
         "email": {"home": planted(), "work": [planted(), [planted()]]},
         "EMAIL": planted(),
+        "email ": planted(),
+        "\ufeff Email\u2003": planted(),
+        "account": {"mail": planted(), "n": 1},
+        "account_mail": planted(),
+        "Account.Mail": planted(),
+        "relay": RELAYS[number % 2],
         "ip": IPS[number % 2],
         "birth_date": DAYS[number % 2],
         "phones": [planted(), {"fax": planted()}],
@@ -119,6 +132,7 @@ def everything(planted: Planted, number: int) -> list[dict[str, Any]]:
         {"kind": "tick", "score": {"not": "a number"}, **about(planted, number)},
         {"kind": "tick", "score": 5000, **about(planted, number)},
         {"kind": "homeless", **about(planted, number)},
+        {"kind": "flat", **about(planted, number)},
         {
             "kind": "order",
             **about(planted, number),
@@ -149,6 +163,12 @@ def put_odd_files(told: Story, planted: Planted) -> None:
     told.put("latin.json", b'{"kind":"tick","email":"' + planted().encode() + b'\xff"}\n')
     told.put("half.json.gz", gzip.compress(lines(everything(planted, 1)))[:-30])
     told.put("rows.csv", f"kind,email,EMail\ntick,{planted()},{planted()}\ntick,{planted()}\n".encode())
+    told.put("blanks.csv", f"kind, email ,\tuser_id\ntick,{planted()},{planted()}\n".encode())
+    told.put("nameless.csv", f"{planted()},{planted()}\n{planted()},7\n".encode())
+    told.put(
+        "twice.json", f'{{"kind":"tick","n":1,"n":2,"user_id":["{planted()}"],"email":"{planted()}"}}\n\n'.encode()
+    )
+    told.put("last.json", f'{{"kind":"tick","real_name":"{planted()}"}}\n  \n'.encode())
     told.put("header.csv", f"{(twice := planted())},{twice}\n1,2\n".encode())
     told.put("rows.parquet", parquet_of([{"kind": "tick", "email": planted(), "phones": [planted()]}]))
     told.put("cut.parquet", parquet_of([{"kind": "tick", "email": planted()}])[:-20])
@@ -179,7 +199,14 @@ def test_the_analyst_finds_nothing_that_is_declared_personal(told: Story, tmp_pa
     objects = open_objects(told.lake)
     names = [found.name for found in objects.found()]
     his = [name for name in names if not f"/{name}".count(f"/{OWN}")]
-    assert {name.partition("/")[0] for name in his} == {"ticks", "bought", "profile_changes", "profiles", "by_place"}
+    assert {name.partition("/")[0] for name in his} == {
+        "ticks",
+        "flat",
+        "bought",
+        "profile_changes",
+        "profiles",
+        "by_place",
+    }
     assert any("_change_data/" in name for name in his)
     assert any(name.endswith(".checkpoint.parquet") for name in his)
     seen = {name: name.encode() + unpacked(objects.read(name) or b"") for name in names}
