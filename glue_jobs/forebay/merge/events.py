@@ -12,8 +12,8 @@ __all__ = ["MergeEnded", "TableMerged", "TableNotMerged", "TableRolledUp"]
 
 @dataclass(frozen=True, kw_only=True)
 class TableMerged(Event):
-    """A state was brought to a version of its log. `keys` were looked at; changes that came late changed no row, so the others
-    may be fewer. `computed_anew` says why, where the whole log was read. `lag_s` is how long the oldest change had waited."""
+    """A state was brought to a version of its log. `keys` are those with a change that did not come too late. `computed_anew`
+    says why, where the whole log was read. `lag_s` is how long the oldest change had waited."""
 
     service: str
     table: str

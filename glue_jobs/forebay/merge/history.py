@@ -109,7 +109,7 @@ class History(State):
     def _merge_rows(self, winners: DataFrame, schema: StructType, version: int) -> None:
         from pyspark.sql import functions as F
 
-        here = self._same_row(winners) & (F.col("t.valid_from") == F.col("s.at"))
+        here = self._same_row(self._places_of(winners)) & (F.col("t.valid_from") == F.col("s.at"))
         lives = F.col("s.lives")
         values = {f"`{name}`": F.col(f"s.r.`{name}`") for name in schema.names}
         values |= {"valid_from": F.col("s.at"), "valid_to": F.col("s.until")}

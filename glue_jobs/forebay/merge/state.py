@@ -10,7 +10,7 @@ found, and the state is computed anew from the whole log. Another log at the pla
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
@@ -37,6 +37,8 @@ __all__ = ["State", "way_of"]
 
 NOTED = "_ingested_at"
 """By which a tombstone's age is told."""
+Places = Sequence[tuple[str, list[Any]]]
+"""Partition columns, with the values that some rows have there."""
 MOST_PARTITIONS = 1000
 """That a merge names. Of more it reads all."""
 
@@ -68,6 +70,7 @@ class State:
         self.table = Derived(session, logs, table_path(lake, name), log, change_feed=ranking.merge.change_feed)
         self._tombstones = Derived(session, logs, table_path(lake, tombstones_of(name)), log, beside=self.table)
         self._cached: list[DataFrame] = []
+        self._fresh: Places = ()
 
     def version(self, way: str) -> int:
         """The version of the log that it is the state of, merged in this way; -1 where it must be computed from all of it."""
@@ -108,7 +111,7 @@ class State:
     def told(self, found: ChangedKeys, schema: StructType) -> DataFrame:
         """What it must be told after these changes, with `deletes` and `final`: whether a row is a delete, and whether it
         holds without the state's own."""
-        return self._competing(self._ranking.latest_of_difference(found))
+        return self._competing(self._ranking.latest_of_difference(found), found.fresh)
 
     def change(self, winners: DataFrame, schema: StructType, version: int, *, deletes: bool, anew: bool) -> None:
         """Merges what it is `told`. `deletes` and `anew`: whether any of it deletes, or is final."""
@@ -122,26 +125,32 @@ class State:
         """Whether no change of it deletes, so that nothing must be known of the winners before they are merged."""
         return self.whole_rows and self._merge.delete_when is None
 
-    def add(self, winners: DataFrame, changes: DataFrame, schema: StructType, version: int) -> None:
-        """Merges winners that delete nothing. `changes`, of which they are, say which partitions they are in: the winners are
-        computed once, by Delta."""
+    def add(self, winners: DataFrame, schema: StructType, version: int) -> None:
+        """Merges winners that delete nothing. The changes that they are of have said which partitions they are in: the winners
+        are computed once, by Delta."""
         from pyspark.sql import functions as F
 
         values = {f"`{name}`": F.col(f"s.r.`{name}`") for name in schema.names}
-        merge = self.table.merge(winners, self._same_row(changes))
+        merge = self.table.merge(winners, self._same_row(self._fresh))
         merge = merge.whenMatchedUpdate(self._wins(self._ranking.rank("t")), values)
         self.table.execute(merge.whenNotMatchedInsert(None, values), self.txn(version))
         self.table.note(self.txn(version))
 
-    def _competing(self, winners: DataFrame) -> DataFrame:
-        """Those that are not older than the deletion of their key."""
+    def _competing(self, winners: DataFrame, fresh: DataFrame) -> DataFrame:
+        """Those that are not older than the deletion of their key, or than its row. MERGE rewrites each file that has a row of
+        such a key, also where no row changes. Ranks of rows are compared without their last part, for which all columns would
+        have to be read: MERGE compares that."""
         from pyspark.sql import functions as F
 
         keys = F.struct(*(F.col(f"`{name}`") for name in self._merge.keys))
         known = self._tombstones.rows().select(keys.alias("tk"), F.struct(*self._tombstone_rank("")).alias("tq"))
-        both = winners.join(known, F.col("k") == F.col("tk"), "left")
-        late = newer(self._ranking.parts_of("tq"), self._ranking.parts_of("q"))
-        return both.where(F.col("final") | F.col("tk").isNull() | ~late).drop("tk", "tq")
+        rank = F.struct(*self._ranking.rank("row")[:-1]).alias("rq")
+        self._fresh = self._places_of(fresh)
+        rows = self._rows_of(fresh.select("k"), self.table, self._fresh).select(F.col("k").alias("rk"), rank)
+        both = winners.join(known, F.col("k") == F.col("tk"), "left").join(rows, F.col("k") == F.col("rk"), "left")
+        deleted = F.col("tk").isNotNull() & newer(self._ranking.parts_of("tq"), self._ranking.parts_of("q"))
+        late = F.col("rk").isNotNull() & newer(self._ranking.parts_of("rq")[:-1], self._ranking.parts_of("q")[:-1])
+        return both.where(F.col("final") | ~(deleted | late)).drop("tk", "tq", "rk", "rq")
 
     def forget(self, before: object) -> None:
         """Deletes tombstones that are older than a moment."""
@@ -174,13 +183,14 @@ class State:
         self._cached.append(rows.persist())
         return rows
 
-    def _rows_of(self, keys: DataFrame, table: Derived) -> DataFrame:
-        """Rows of these keys in one of the two tables, each with its key."""
+    def _rows_of(self, keys: DataFrame, table: Derived, places: Places | None = None) -> DataFrame:
+        """Rows of these keys in one of the two tables, each with its key. They are in these `places` of the state."""
         from pyspark.sql import functions as F
 
         rows = table.rows()
-        for here in self._where_they_are(keys, prefix="") if table is self.table else ():
-            rows = rows.where(here)
+        if table is self.table:
+            for here in _within(self._places_of(keys) if places is None else places):
+                rows = rows.where(here)
         key = F.struct(*(F.col(f"`{name}`") for name in self._merge.keys))
         return rows.select(key.alias("k"), F.struct("*").alias("row")).join(keys, "k", "left_semi")
 
@@ -202,7 +212,7 @@ class State:
         wins = F.col("s.final") | self._wins(self._ranking.rank("t"))
         gone = F.col("s.r").isNull()
         values = {f"`{name}`": F.col(f"s.r.`{name}`") for name in schema.names}
-        merge = self.table.merge(winners, self._same_row(winners))
+        merge = self.table.merge(winners, self._same_row(self._places_of(winners)))
         merge = merge.whenMatchedDelete(gone | (F.col("s.deletes") & wins)).whenMatchedUpdate(~gone & wins, values)
         self.table.execute(merge.whenNotMatchedInsert(~gone & ~F.col("s.deletes"), values), self.txn(version))
 
@@ -214,22 +224,23 @@ class State:
 
         return reduce(lambda a, b: a & b, (F.col(f"t.`{n}`") == F.col(f"s.k.`{n}`") for n in self._merge.keys))
 
-    def _same_row(self, keys: DataFrame) -> Expression:
-        return reduce(lambda a, b: a & b, self._where_they_are(keys), self._same_key())
+    def _same_row(self, places: Places) -> Expression:
+        return reduce(lambda a, b: a & b, _within(places, "t."), self._same_key())
 
-    def _where_they_are(self, keys: DataFrame, prefix: str = "t.") -> Iterator[Expression]:
-        """Literals, by which Delta passes over the files of other partitions without opening them."""
+    def _places_of(self, keys: DataFrame) -> Places:
+        """The partitions that they are in, as literals, by which Delta passes over the files of others without opening them."""
         from pyspark.sql import functions as F
 
         if not self._merge.partitions:
-            return
+            return ()
         found = keys.select(*(F.col(f"k.`{name}`") for name in self._merge.partitions)).distinct()
         kinds = {field.name: field.dataType for field in found.schema.fields}
         told = (to_collect(F.col(f"`{name}`"), kind).alias(name) for name, kind in kinds.items())
         rows = found.limit(MOST_PARTITIONS + 1).select(*told).collect()
-        for name, kind in kinds.items() if len(rows) <= MOST_PARTITIONS else ():
-            values = [literal(value, kind) for value in sorted({row[name] for row in rows})]
-            yield F.col(f"{prefix}`{name}`").isin(values)
+        return tuple(
+            (name, [literal(value, kind) for value in sorted({row[name] for row in rows})])
+            for name, kind in (kinds.items() if len(rows) <= MOST_PARTITIONS else ())
+        )
 
     def _values(self, schema: StructType) -> list[Expression]:
         """The keys first: Delta keeps statistics of the first columns, by which a merge passes over files."""
@@ -266,6 +277,12 @@ class State:
         parts.append(F.coalesce(F.col(f"{before}_file_id"), F.lit("")).alias("file"))
         parts.append(F.coalesce(F.col(f"{before}_line").cast("long"), F.lit(-1)).alias("line"))
         return [*parts, F.col(f"{before}_content").alias("content")]
+
+
+def _within(places: Places, prefix: str = "") -> Iterator[Expression]:
+    from pyspark.sql import functions as F
+
+    return (F.col(f"{prefix}`{name}`").isin(values) for name, values in places)
 
 
 def _grows(before: Any, after: Any) -> bool:

@@ -42,8 +42,9 @@ __all__ = ["Step", "kind_of", "step"]
 
 @dataclass(frozen=True, kw_only=True)
 class Step:
-    """What was done, in rows of the state; `keys` of a rollup are its groups, `tombstones` are deletes that won. `lag_s`: how
-    long the oldest change had waited. `behind`: more commits are waiting than one step takes."""
+    """What was done, in rows of the state; `keys` are those with a change that did not come too late, or a rollup's groups, and
+    `tombstones` are deletes that won. `lag_s`: how long the oldest change had waited. `behind`: more commits are waiting than
+    one step takes."""
 
     version: int
     keys: int = 0
@@ -164,10 +165,10 @@ def _forward(
     differing = ranking.difference(changes.rows(), came, left)
     winners = there.told(differing, changes.schema)
     if there.only_grows and left is None:
-        there.add(winners, differing.fresh, changes.schema, found.version)
+        there.add(winners, changes.schema, found.version)
         told = _metrics(of_state)
-        # Where Delta made no commit of it, nobody counted them.
-        keys, deletes = told["numSourceRows"] if "numSourceRows" in told else winners.count(), 0
+        # Where Delta made no commit of it, all changes came too late.
+        keys, deletes = told.get("numSourceRows", 0), 0
     else:
         keys, deletes = _changed(there, winners, changes.schema, found.version, lease)
         told = _metrics(of_state)
