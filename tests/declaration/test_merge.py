@@ -41,6 +41,13 @@ def problems(text: str) -> str:
         (MERGE.replace("}", ', snapshot = true, history = "scd2" }'), "merge.snapshot: takes the place of all rows"),
         (MERGE.replace("}", ", snapshot = true, ignore_null_updates = true }"), "leave out ignore_null_updates"),
         (MERGE.replace("into", "inot"), "did you mean into?"),
+        (
+            MERGE.replace('"players"', '"ledger"'),
+            "merge.into: 'ledger' is one of forebay's own names, which are declarations",
+        ),
+        (MERGE.replace('"players"', '"quarantine"'), "merge.into: 'quarantine' is one of forebay's own names"),
+        (MERGE.replace('"players"', '"declarations"'), "merge.into: 'declarations' is one of forebay's own names"),
+        (MERGE.replace("}", ', change_feed = "yes" }'), "must be true or false; got 'yes'"),
     ],
 )
 def test_what_makes_no_sense_is_refused_with_its_place(merge: str, said: str) -> None:

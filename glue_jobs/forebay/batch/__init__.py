@@ -9,7 +9,8 @@
 * `reasons` why a record is in the quarantine: every reason, once
 * `record_fields` the fields of a record, as they were written      * `attempt` declared SQL that may fail on a row
 * `declared_sql` its names, where columns of many declarations stand side by side
-* `check_sql` what is wrong with declared SQL, before the first record      * `bound` how large it may make a value
+* `check_sql` what is wrong with declared SQL, before the first record      * `check_rollups` the same of rollups
+* `analysis` how Spark refuses SQL      * `bound` how large it may make a value
 * `expectations` what must hold of a row      * `dedupe` records that came before
 * `recent_ids` the ids of the last days, in memory
 * `vaulted` what personal values were, encrypted      * `treated` what is personal in records that come back

@@ -10,10 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from forebay.batch.analysis import forbidden_in, refusals, said
 from forebay.batch.attempt import attempt
 from forebay.batch.bound import node_of, unsafe
+from forebay.batch.check_rollups import rollup_problems
 from forebay.batch.columns import spark_type
-from forebay.batch.declared_sql import has_star, nodes_of
+from forebay.batch.declared_sql import has_star
 from forebay.declaration.column import Column
 from forebay.declaration.service import Service
 from forebay.declaration.table import Table
@@ -23,24 +25,15 @@ if TYPE_CHECKING:
     from pyspark.sql import Column as Expression
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["check_expressions", "forbidden_in"]
+__all__ = ["check_expressions"]
 
 USUAL_PATTERNS = {Table.model_fields["values"].default}
 
-FORBIDDEN = {
-    **dict.fromkeys(("CallMethodViaReflection", "TryReflect"), "calls Java"),
-    **dict.fromkeys(("ScalarSubquery", "Exists", "ListQuery", "InSubquery"), "asks other tables"),
-    **dict.fromkeys(
-        ("CurrentTimestamp", "CurrentDate", "Now", "LocalTimestamp", "CurrentTime"), "depends on the clock"
-    ),
-    **dict.fromkeys(("First", "Last", "AnyValue", "CollectList", "ListAgg"), "depends on the order of rows"),
-    **dict.fromkeys(("InputFileName", "CurrentUser", "SparkVersion"), "depends on where it runs"),
-}
-
 
 def check_expressions(spark: SparkSession, service: Service) -> None:
-    """All problems of all expectations and derived columns at once."""
+    """All problems of all expectations, derived columns and rollups at once."""
     problems = [problem for table in service.tables for problem in _problems(spark, table)]
+    problems += rollup_problems(spark, service)
     if problems:
         raise InvalidConfiguration(problems)
 
@@ -90,21 +83,9 @@ def _refused(rows: DataFrame, *asked: Expression) -> str | None:
     """What Spark says when it evaluates these, whatever the rows hold."""
     try:
         rows.select(*asked).collect()
-    except _refusals() as refused:
-        return _said(refused)
+    except refusals() as refused:
+        return said(refused)
     return None
-
-
-def _refusals() -> tuple[type[Exception], ...]:
-    from py4j.protocol import Py4JJavaError
-    from pyspark.errors import PySparkException
-
-    return PySparkException, Py4JJavaError
-
-
-def _said(refused: Exception) -> str:
-    java = getattr(refused, "java_exception", None)
-    return str(refused if java is None else java.toString()).splitlines()[0]
 
 
 def _nobody(spark: SparkSession, columns: Sequence[Column]) -> DataFrame:
@@ -137,8 +118,8 @@ def _faults(rows: DataFrame, check: str, wanted: str) -> Iterator[str]:
         if has_star(check):
             yield "must name its columns one by one, without *"
             return
-    except _refusals() as refused:
-        yield f"is not understood: {_said(refused)}"
+    except refusals() as refused:
+        yield f"is not understood: {said(refused)}"
         return
     plan = _analysed(asked)
     if plan.nodeName() != "Project":
@@ -163,10 +144,3 @@ def _steps(plan: Any) -> int:
     """Windows of time, for one, are steps of their own: outside of what `attempt` catches, and without rows that have no
     time."""
     return str(plan.numberedTreeString()).count("\n")
-
-
-def forbidden_in(expression: Any) -> list[str]:
-    """What an analyzed expression does that no declared one may: then a repetition would have another result."""
-    kinds = {str(node.getClass().getSimpleName()) for node in nodes_of(expression)}
-    forbidden = sorted({FORBIDDEN[kind] for kind in kinds & FORBIDDEN.keys()})
-    return forbidden or ([] if expression.deterministic() else ["gives another answer every time"])

@@ -160,14 +160,12 @@ def _checked(place: str, lake: str, *, sql: bool) -> Iterator[_Said]:
     from forebay.operate import declarations as declared
 
     service = load_service(place, strict=True)
-    if sql:
-        _check_sql(service)
-    shared = list(declared.shares_names(service))
+    shared = [*(_check_sql(service) if sql else ()), *declared.shares_names(service)]
     yield from (_Said("note", said) for table in service.tables for said in declared.who_reads(table))
     yield from (_Said("note", said) for said in declared.gets_few(service))
     yield from (_Said("note", said) for said in declared.feeds_of(service))
     yield from (_Said("note", said) for said in shared)
-    well = f"{len(service.tables)} declarations, " + ("names to look at" if shared else "nothing wrong")
+    well = f"{len(service.tables)} declarations, " + ("something to look at" if shared else "nothing wrong")
     yield _Said("sum", f"service {service.name}, version {service.version}: {well}")
     if lake := _begun(lake):
         yield from _checked_in_lake(service, lake)
@@ -209,7 +207,8 @@ def push(
 
     texts = declared.texts_in_folder(folder)
     if sql:
-        _check_sql(parse_service(texts, strict=True))
+        for said in _check_sql(parse_service(texts, strict=True)):
+            console.print(f"  {said}", soft_wrap=True)
     lake = _begun(lake)
     if _diff(texts, place, lake):
         declared.push(texts, open_objects(place))
@@ -262,13 +261,17 @@ def editor_schema(
 
 
 @leaving_at_once()
-def _check_sql(service: Declarations) -> None:
-    """Starts a JVM only where there is SQL."""
-    if any(table.has_sql for table in service.tables):
-        from forebay.batch.check_sql import check_expressions
-        from forebay.spark.session import session
+def _check_sql(service: Declarations) -> list[str]:
+    """Sentences about possible mistakes. Starts a JVM only where there is SQL."""
+    if not service.rollups and not any(table.has_sql for table in service.tables):
+        return []
+    from forebay.batch.check_rollups import unknown_columns
+    from forebay.batch.check_sql import check_expressions
+    from forebay.spark.session import session
 
-        check_expressions(session("forebay-check"), service)
+    spark = session("forebay-check")
+    check_expressions(spark, service)
+    return list(unknown_columns(spark, service))
 
 
 def _begun(lake: str) -> str:

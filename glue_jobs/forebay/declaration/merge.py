@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, StrictBool
 
 from forebay.declaration.column import Declared
+from forebay.lake.layout import OWN_NAMES
 
 __all__ = ["FOLDER_TEXTS", "HISTORY_COLUMNS", "KEY_TYPES", "SEQUENCE_TYPES", "Merge"]
 
@@ -36,18 +37,18 @@ class Merge(Declared):
         min_length=1,
         description="SQL over the declared columns that is true of a change that deletes its key, such as op = 'd'",
     )
-    ignore_null_updates: bool = Field(
+    ignore_null_updates: StrictBool = Field(
         False,
         description="a change leaves columns unchanged for which it has no value; a delete clears them all",
     )
     history: Literal["scd2"] | None = Field(
         None, description="scd2: the state has a row for each version of a key, in force from valid_from until valid_to"
     )
-    snapshot: bool = Field(
+    snapshot: StrictBool = Field(
         False,
         description="the rows with the greatest value in the first of sequence_by are all that there is; other keys are gone",
     )
-    change_feed: bool = Field(
+    change_feed: StrictBool = Field(
         False, description="the state's commits say which rows they changed, so that `forebay export` can follow it"
     )
     partitions: tuple[str, ...] = Field(
@@ -87,6 +88,8 @@ class Merge(Declared):
             )
         if sorted(_fields(self.into)) != sorted(_fields(name)):
             found.append(f"merge.into: {self.into!r} must have the same {{fields}} as the table's name {name!r}")
+        if self.into in (own := {*OWN_NAMES, "declarations"}):
+            found.append(f"merge.into: {self.into!r} is one of forebay's own names, which are {', '.join(sorted(own))}")
         if self.into == name:
             found.append("merge.into: names the table of the changes itself; the state is another table")
         return found

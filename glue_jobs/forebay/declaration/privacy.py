@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, field_validator, model_validator
+from pydantic import BeforeValidator, Field, StrictBool, field_validator, model_validator
 from pydantic.annotated_handlers import GetJsonSchemaHandler
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
@@ -32,7 +32,7 @@ class Personal(Declared):
         "same value in every table, by which nobody finds the value without the secret",
     )
 
-    vault: bool = Field(
+    vault: StrictBool = Field(
         False, description="whether what was there goes into the vault, encrypted, for those who may ask for it"
     )
 

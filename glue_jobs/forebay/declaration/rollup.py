@@ -7,10 +7,13 @@ import re
 from pydantic import Field, model_validator
 
 from forebay.declaration.column import Declared
+from forebay.lake.layout import OWN_NAMES
 
 __all__ = ["Rollup"]
 
 COLUMN = re.compile(r"[a-z][a-z0-9_]{0,126}")
+QUOTED = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`[^`]*`""", re.DOTALL)
+"""Texts and names, in SQL."""
 
 
 class Rollup(Declared):
@@ -28,6 +31,13 @@ class Rollup(Declared):
         min_length=1, description='columns with aggregates, as SQL, such as revenue = "sum(amount)"'
     )
 
+    @property
+    def sql(self) -> dict[str, str]:
+        """All expressions, by where they are declared."""
+        asked = {f"group_by.{name}": sql for name, sql in self.group_by.items()}
+        asked |= {"where": self.where} if self.where is not None else {}
+        return asked | {f"columns.{name}": sql for name, sql in self.columns.items()}
+
     @model_validator(mode="after")
     def _agrees_with_itself(self) -> Rollup:
         wrong = []
@@ -40,6 +50,26 @@ class Rollup(Declared):
         wrong += [f"columns: {name} is a column of group_by, too" for name in self.columns if name in self.group_by]
         if len(set(self.tables)) < len(self.tables):
             wrong.append("tables: names a table twice")
+        if self.name in OWN_NAMES:
+            wrong.append(f"name {self.name!r} is a table of forebay's own: give the rollup another name")
+        for where, sql in self.sql.items():
+            if (why := _not_closed(sql)) is not None:
+                wrong.append(f"{where}: {why}: {sql}")
+            elif where.startswith("columns.") and "(" not in sql:
+                wrong.append(f"{where}: is not an aggregate, such as sum({sql})")
         if wrong:
             raise ValueError("\n".join(wrong))
         return self
+
+
+def _not_closed(sql: str) -> str | None:
+    """A parenthesis that the text alone shows to be wrong. Raw texts and comments are left to Spark."""
+    rest = QUOTED.sub("", sql)
+    if re.search(r"['\"`]|--|/\*", rest):
+        return None
+    depth = 0
+    for sign in rest:
+        depth += {"(": 1, ")": -1}.get(sign, 0)
+        if depth < 0:
+            return "closes a parenthesis that was not opened"
+    return "does not close a parenthesis" if depth else None

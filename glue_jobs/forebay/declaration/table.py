@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, StrictBool, field_validator, model_validator
 
 from forebay.declaration.column import Column, Declared, Dedupe, RecordPath, Undeclared, path_in_record
 from forebay.declaration.common_name import USUAL_VALUES, Pattern
@@ -90,7 +90,7 @@ class Table(Declared):
     undeclared: Undeclared = Field(
         default_factory=lambda: Undeclared(), description="what becomes of the fields that are not declared"
     )
-    type_widening: bool = Field(
+    type_widening: StrictBool = Field(
         False,
         description="a declared column may get a wider type without the table being rewritten; then only readers that know "
         "Delta's feature typeWidening can read it",
@@ -126,7 +126,7 @@ class Table(Declared):
     merge: Merge | None = Field(
         None, description="with mode = merge: the state that the changes are merged into, and how"
     )
-    keep_record: bool = Field(False, description="keep each record's text as it came, in _record")
+    keep_record: StrictBool = Field(False, description="keep each record's text as it came, in _record")
     values: str = Field(USUAL_VALUES, description="the pattern that each {field} must match before it may name a table")
     properties: dict[str, str] = Field(
         default_factory=dict,

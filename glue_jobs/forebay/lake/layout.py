@@ -19,6 +19,7 @@ __all__ = [
     "LEDGER",
     "NOT_MERGED",
     "OWN",
+    "OWN_NAMES",
     "OWN_TABLES",
     "PARKED",
     "PAUSED",
@@ -57,6 +58,8 @@ QUALITY = f"{HOME}/quality"
 IDS = f"{HOME}/ids"
 OWN_TABLES = (LEDGER, QUARANTINE, PARKED, QUALITY, IDS)
 """The tables that forebay keeps for itself, by their place in the lake."""
+OWN_NAMES = {name.removeprefix(OWN): name for name in (LEDGER, QUARANTINE, PARKED, QUALITY)}
+"""The names that SQL and commands have for those that people look at."""
 
 SERVICES = f"{HOME}/services"
 """The declarations in force, by service."""

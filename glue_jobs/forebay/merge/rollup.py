@@ -20,7 +20,7 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from forebay.batch.attempt import attempt
-from forebay.batch.check_sql import forbidden_in
+from forebay.batch.check_rollups import faults
 from forebay.declaration.rollup import Rollup
 from forebay.errors import Halt, InvalidConfiguration
 from forebay.lake.layout import table_path
@@ -34,7 +34,7 @@ from forebay.merge.lag import ROLLUPS, waited_s
 from forebay.merge.literals import has_literals, literal, to_collect
 from forebay.merge.log_rows import LogVersion
 from forebay.merge.step import Step
-from forebay.merge.winners import has_map, hash_of
+from forebay.merge.winners import hash_of
 from forebay.table.commit import Txn
 from forebay.table.kernel import TableLogs
 
@@ -277,24 +277,8 @@ def _same_columns(derived: Derived, rows: DataFrame) -> bool:
 
 def _check(rollup: Rollup, sources: Sequence[Source]) -> None:
     """Refuses SQL that Spark does not understand, or that would have another result when it is computed again."""
-    from pyspark.errors import PySparkException
-    from pyspark.sql import functions as F
-
-    asked = {f"group_by.{name}": (sql, "Project") for name, sql in rollup.group_by.items()}
-    asked |= {"where": (rollup.where, "Project")} if rollup.where is not None else {}
-    asked |= {f"columns.{name}": (sql, "Aggregate") for name, sql in rollup.columns.items()}
     for source in sources:
         rows = source.at.rows()
-        for key, (sql, node) in asked.items():
-            try:
-                found: Any = rows.agg(F.expr(sql)) if node == "Aggregate" else rows.select(F.expr(sql))
-            except PySparkException as refused:
-                why = [f"is not understood: {str(refused).splitlines()[0]}"]
-            else:
-                plan = found._jdf.queryExecution().analyzed()
-                kind = "an aggregate" if node == "Aggregate" else "about one row"
-                why = [f"is not {kind}"] if plan.nodeName() != node else forbidden_in(plan.expressions().head())
-                if key.startswith("group_by.") and not why and has_map(found.schema.fields[0].dataType):
-                    why = ["has a map, and maps cannot be compared: name one of its values, such as tags['level']"]
-            if why:
+        for key, sql in rollup.sql.items():
+            if why := faults(rows, key, sql):
                 raise InvalidConfiguration.one(f"rollup {rollup.name}: {key}", f"of {source.name} {why[0]}", sql)

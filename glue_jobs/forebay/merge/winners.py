@@ -17,13 +17,14 @@ from typing import TYPE_CHECKING
 
 from forebay.batch.attempt import attempt
 from forebay.declaration.merge import FOLDER_TEXTS, Merge
+from forebay.table.schema import has_map
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as Expression
     from pyspark.sql import DataFrame
-    from pyspark.sql.types import DataType, StructType
+    from pyspark.sql.types import StructType
 
-__all__ = ["RANK", "ChangedKeys", "Ranking", "has_map", "hash_of", "newer"]
+__all__ = ["RANK", "ChangedKeys", "Ranking", "hash_of", "newer"]
 
 OF_A_BATCH = ("_batch", "_ingested_at")
 """Own columns that say how a row came here: another attempt, or a replay, has others."""
@@ -188,13 +189,3 @@ def newer(one: Sequence[Expression], other: Sequence[Expression]) -> Expression:
     for a, b in reversed(list(zip(one, other, strict=True))):
         found = (a > b) | ((a == b) & found)
     return found
-
-
-def has_map(kind: DataType) -> bool:
-    from pyspark.sql.types import ArrayType, MapType, StructType
-
-    if isinstance(kind, ArrayType):
-        return has_map(kind.elementType)
-    if isinstance(kind, StructType):
-        return any(has_map(field.dataType) for field in kind.fields)
-    return isinstance(kind, MapType)

@@ -14,13 +14,10 @@ from deltalake import QueryBuilder
 from deltalake.exceptions import DeltaError
 
 from forebay.errors import InvalidConfiguration
-from forebay.lake.layout import LEDGER, PARKED, QUALITY, QUARANTINE
+from forebay.lake.layout import OWN_NAMES
 from forebay.operate.lake_view import LakeView
 
-__all__ = ["OWN", "query"]
-
-OWN = {"ledger": LEDGER, "quarantine": QUARANTINE, "parked": PARKED, "quality": QUALITY}
-"""Names in SQL, and the tables that they stand for; a table of the lake with such a name goes before."""
+__all__ = ["query"]
 
 BEGINS = ("select", "with", "explain", "describe", "values")
 WRITES = ("insert", "update", "delete", "merge", "copy", "create", "drop", "alter", "truncate", "set", "into")
@@ -29,10 +26,10 @@ NAMED = re.compile(r'"((?:[^"]|"")*)"|(\w+)')
 
 
 def query(view: LakeView, sql: str) -> pa.Table:
-    """The answer. Unquoted names are in small letters."""
+    """The answer. Unquoted names are in small letters. A table of the lake goes before one of ours with the same name."""
     words = _words(sql)
     _refuse_what_writes(words, sql)
-    there = {**OWN, **{name: name for name in view.tables()}}
+    there = {**OWN_NAMES, **{name: name for name in view.tables()}}
     builder = QueryBuilder()
     for name in sorted(there.keys() & {word for word, _ in words}):
         if (table := view.table(there[name])) is not None:

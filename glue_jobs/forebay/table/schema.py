@@ -174,3 +174,13 @@ def _inner(rows: Any, table: Any) -> list[tuple[DataType, DataType]]:
 
 def _by_lower_name(schema: StructType) -> dict[str, StructField]:
     return {field.name.lower(): field for field in schema.fields}
+
+
+def has_map(kind: DataType) -> bool:
+    from pyspark.sql.types import ArrayType, MapType, StructType
+
+    if isinstance(kind, ArrayType):
+        return has_map(kind.elementType)
+    if isinstance(kind, StructType):
+        return any(has_map(field.dataType) for field in kind.fields)
+    return isinstance(kind, MapType)
