@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import io
+import json
 from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from deltalake import write_deltalake
 
+from forebay.lake.objects import FolderObjects
 from forebay.privacy.token import token_of
 from forebay.record import walk
 from forebay.record.growth import Rules
 from forebay.record.kind import Struct
 from forebay.upkeep.erase.places import Place
+from forebay.upkeep.erase.purge import Purged, delete_old_files
 from forebay.upkeep.erase.rows import Erased, found_in, rewritten
 
 MOMENT = pa.timestamp("us", "UTC")
@@ -158,3 +163,33 @@ def test_a_file_may_say_whose_its_rows_are_by_its_partition_alone() -> None:
     found = found_in(parquet(n=[1, 2]), [Place("who")], ERASED, (("who", "anna"),))
     assert (found.rows, found.by_token) == (2, {token_of("anna", b""): 2})
     assert not found_in(parquet(n=[1, 2]), [Place("who")], ERASED, (("who", "ben"),)).rows
+
+
+def whole(text: str) -> str:
+    return json.dumps({"": text}, separators=(",", ":"))
+
+
+@pytest.mark.parametrize(
+    ("text", "rows", "unjudged"),
+    [
+        ('{"n": 1, "n": 2, "who": "anna"}', 1, 0),
+        ('{"n": ' + "[" * 5000 + "]" * 5000 + ', "who": "anna"}', 1, 0),
+        ('{"n": 1, "n": 2, "who": "ben"}', 0, 0),
+        ('{"n": 1, "n": 2}', 0, 0),
+        ('{"n": 1, "who": "anna"', 0, 1),
+    ],
+    ids=["twice", "deep", "of another", "of nobody", "torn"],
+)
+def test_a_record_that_was_rescued_whole_is_judged_by_what_it_says(text: str, rows: int, unjudged: int) -> None:
+    found = found_in(parquet(_rescued=[whole(text)]), [Place("_rescued", ("who",))], ERASED)
+    assert (found.rows, found.unjudged) == (rows, unjudged)
+
+
+def test_an_old_file_with_a_record_that_was_rescued_whole_is_purged(tmp_path: Path) -> None:
+    write_deltalake(tmp_path / "t", pa.table({"_rescued": ["{}"]}))
+    texts = {"anna": '{"n": 1, "n": 2, "who": "anna"}', "ben": '{"n": 1, "n": 2, "who": "ben"}', "torn": '{"n": '}
+    for name, text in texts.items():
+        (tmp_path / f"t/part-{name}.parquet").write_bytes(parquet(_rescued=[whole(text)]).read())
+    places = [Place("_rescued", ("who",))]
+    assert delete_old_files(FolderObjects(tmp_path / "t"), places, ERASED) == Purged(1, 1)
+    assert not (tmp_path / "t/part-anna.parquet").exists()

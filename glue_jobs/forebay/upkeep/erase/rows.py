@@ -182,8 +182,12 @@ def _unjudged(rows: pa.Table, places: Sequence[Place]) -> set[int]:
     for name in {place.column for place in places} & {*TEXTS, RECORD}:
         texts = rows[name].combine_chunks()
         fields = tuple(PersonalField(place.path, "dropped") for place in places if place.column == name)
-        may = texts.is_valid() if name == RECORD else pc.match_substring_regex(texts, pattern_of(fields))
-        unjudged.update(at for at in pc.indices_nonzero(may).to_pylist() if not is_record(texts[at].as_py()))
+        named = f"{pattern_of(fields)}|{RESCUED_WHOLE}"
+        may = texts.is_valid() if name == RECORD else pc.match_substring_regex(texts, named)
+        for at in pc.indices_nonzero(may).to_pylist():
+            text = texts[at].as_py()
+            if not is_record(rescued_whole(text) or text):
+                unjudged.add(at)
     return unjudged
 
 
