@@ -387,9 +387,34 @@ def test_a_planner_whose_driver_is_gone_writes_no_batch_and_gives_the_messages_b
     assert stream.ask() == ["in/a.json"]
 
 
-def test_a_new_checkpoint_on_the_manifests_of_an_old_one_is_refused(make: MakeStream, sqs: FakeSqs) -> None:
+def test_whatever_was_received_goes_back_where_the_driver_is_gone(make: MakeStream, sqs: FakeSqs) -> None:
+    """What is in the batch, what is held for the next, what nobody understands, and what announces nothing."""
+    stream = make(maxBytesPerBatch="100")
+    for name in "ab":
+        sqs.send(body(f"in/{name}.json"))
+    sqs.send("{not json")
+    sqs.send(json.dumps({"Service": "Amazon S3", "Event": "s3:TestEvent", "Bucket": "b"}))
+    stream.driver_lives = False
+    with pytest.raises(Halt, match="is gone"):
+        stream.ask()
+    assert {message.receive_count for message in sqs.messages.values()} == {1}
+    assert (len(sqs.messages), sqs.in_flight) == (4, [])
+
+
+def test_a_batch_that_has_files_already_waits_for_no_more(make: MakeStream, sqs: FakeSqs) -> None:
+    stream = make(maxBytesPerBatch="100", waitS="20")
+    for name in "ab":
+        sqs.send(body(f"in/{name}.json"))
+    assert stream.ask() == ["in/a.json"]
+    before = sqs.now
+    assert stream.ask() == ["in/b.json"]
+    assert sqs.now == before
+
+
+@pytest.mark.parametrize("names", ["ab", "abc"])
+def test_a_new_checkpoint_on_the_manifests_of_an_old_one_is_refused(names: str, make: MakeStream, sqs: FakeSqs) -> None:
     stream = make()
-    for name in "abc":
+    for name in names:
         sqs.send(body(f"in/{name}.json"))
         stream.ask()
     stream.checkpoint = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -104,3 +105,33 @@ def test_the_same_bytes_put_again_are_another_announcement_and_a_redelivery_is_n
     taken.remember(Manifest(1, 0, (first,), ()))
     assert replace(first, message_id="sent once more").mark in taken
     assert replace(first, file=replace(first.file, sequencer="02")).mark not in taken
+
+
+def test_two_batches_are_remembered_however_large_and_no_more_is_forgotten_than_must_be() -> None:
+    large, bounded = RecentFiles(most=1), RecentFiles(most=8)
+    for number in (1, 2):
+        large.remember(manifest(number, *(f"{number}-{i}" for i in range(4))))
+    assert large.batches == [1, 2]
+    for number, files in enumerate((4, 2, 2, 4), start=1):
+        bounded.remember(manifest(number, *(f"{number}-{i}" for i in range(files))))
+    assert (bounded.batches, len(bounded)) == ([2, 3, 4], 8)
+
+
+def test_a_file_that_a_later_batch_took_too_is_known_when_the_earlier_one_is_forgotten() -> None:
+    taken = RecentFiles()
+    taken.remember(manifest(1, "a", "b"))
+    taken.remember(manifest(2, "a"))
+    taken.forget(1)
+    assert [row(key).mark in taken for key in "ab"] == [True, False]
+
+
+def test_what_else_lies_beside_manifests_is_none_and_one_that_goes_meanwhile_does_not_matter(tmp_path: Path) -> None:
+    store = Manifests(open_objects(str(tmp_path)))
+    for number in (1, 2):
+        store.write(manifest(number, "a"))
+    for name in ("notes.jsonl.gz", "000000000003.part"):
+        (tmp_path / "batches" / name).write_bytes(b"")
+    assert store.numbers() == [1, 2]
+    store.clean([1])
+    with ThreadPoolExecutor(1) as pool:
+        assert [one.number for one in store.read_all([1, 2], pool)] == [2]
