@@ -10,6 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from forebay.batch.columns import rules_of
+from forebay.declaration.service import parse_service
 from forebay.record.growth import Rules, agrees, decided, grown, left_out
 from forebay.record.kind import Fixed, Kind, Many, Struct, columns_of_json, json_of, leaves
 from forebay.record.shape import Shape
@@ -94,6 +96,22 @@ def test_a_field_gets_the_type_that_its_values_have(values: list[Any], kind: Any
         shape.observe(value, 5)
     found = decided(shape, 5)
     assert type(found) is Struct if kind is Struct else found == kind
+
+
+def test_a_type_that_one_value_in_a_hundred_has_counts_and_one_in_more_does_not() -> None:
+    assert columns([{"a": 1}] * 99 + [{"a": "x"}]) == {"a": "string"}
+    assert columns([{"a": 1}] * 100 + [{"a": "x"}]) == {"a": "long"}
+
+
+def test_unless_told_otherwise_the_limits_are_those_of_a_declaration() -> None:
+    (table,) = parse_service({"service.toml": 'name = "s"\n[[tables]]\nname = "t"'}).tables
+    declared, plain = rules_of(table), Rules()
+    for name in ("depth", "flatten", "new_columns", "columns", "keys", "undeclared"):
+        assert getattr(declared, name) == getattr(plain, name)
+    assert len(columns([{f"a{n}": 1 for n in range(1001)}])) == 1000
+    assert len(columns([{"a": {f"a{n}": 1 for n in range(200)}}])) == 200
+    assert columns([{"a": {f"a{n}": 1 for n in range(201)}}]) == {"a": "json"}
+    assert columns([{"a": {"b": {"c": {"d": {"e": {"f": {"g": 1}}}}}}}]) == {"a.b.c.d.e.f": "string"}
 
 
 def test_what_is_nested_too_deep_is_text() -> None:

@@ -70,6 +70,8 @@ class _Walk:
             end = self._document_end(at)
             if end is not None:
                 self.documents.append((at, end, line))
+                if len(self.documents) > self.limits.max_records:
+                    raise TooMany("too-many-records", f"more than {self.limits.max_records} records")
             else:
                 end = self._broken_end(at, line_end)
                 self.leftovers.append((at, at + len(self.text[at:end].rstrip(WHITE)), line))
@@ -81,8 +83,6 @@ class _Walk:
             if at == line_end:
                 self.position = line_end
                 return
-            if len(self.documents) > self.limits.max_records:
-                raise TooMany("too-many-records", f"more than {self.limits.max_records} records")
 
     def _document_end(self, at: int) -> int | None:
         """Where the document ends that begins here, if there is one."""
