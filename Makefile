@@ -45,6 +45,12 @@ check: setup ## style, types, which room may import which, what the documents sa
 mutate: setup ## which small changes to a room's code no test without a JVM notices; ROOM=ledger, or one module: ROOM=ledger/claim
 	@$(BIN)/python dev/mutate.py $(ROOM) --jobs $(WORKERS)
 
+docs: setup ## the documents as a site, into dist/site: open dist/site/index.html; needs no network
+	@$(BIN)/python -m dev.site
+
+reference: setup ## docs/reference from the code, after a change of a setting, a command or an event
+	@$(BIN)/python -m dev.reference
+
 format: setup ## put all files into the house style
 	@$(BIN)/ruff check --fix-only -q . && $(BIN)/ruff format -q .
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from typer.main import get_command
 
-from dev import plain_english, reference
+from dev import plain_english, reference, site
 from forebay.declaration.service import parse_service
 from forebay.operate.samples import read_samples
 from forebay.operate.trial import try_out
@@ -256,6 +256,14 @@ def test_the_declarations_in_the_tutorial_are_right() -> None:
         "reviews": (2, 0),
     }
     assert [one["reason"] for one in trial.refused] == ["not-json"]
+
+
+def test_the_site_has_every_document_and_what_it_links_to(tmp_path: Path) -> None:
+    nav = re.findall(r"([\w./-]+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.M)
+    assert sorted(nav) == sorted(str(document.relative_to(ROOT)) for document in site.documents())
+    site.stage(tmp_path)
+    assert (tmp_path / "docs" / "journey.svg").exists()
+    assert (tmp_path / "README.md").read_text() == README
 
 
 def test_no_file_has_more_phrases_that_readers_stumble_over() -> None:
