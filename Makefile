@@ -12,7 +12,7 @@ LINTERS := tests/infra/test_linters.py::test_
 LINTED := "$(LINTERS)cfn_lint_finds_nothing_in_any_region_where_the_service_is[made]" "$(LINTERS)parliament_finds_nothing_wrong_in_any_role[made]"
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all test-cluster quick check mutate format bench soak synth bundle lock clean
+.PHONY: help setup demo test test-all test-cluster quick check mutate docs reference format bench soak synth bundle lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12

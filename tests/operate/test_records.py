@@ -32,11 +32,11 @@ from tests.operate.test_command_line import ALL
 from tests.operate.test_queue import keep_message
 
 LOOKS = """status doctor report where files files~list files~show tail history query queue queue~peek queue~dlq lease lease~show
-accounts tables tables~health tables~check tables~show tables~diff tables~editor-schema try schema schema~show schema~history
+audit tables tables~list tables~health tables~check tables~show tables~diff tables~editor-schema try schema schema~show schema~history
 schema~diff privacy privacy~scan privacy~report privacy~show quality quarantine quarantine~list quarantine~show
 parked parked~list parked~show"""
-ELSEWHERE = """tables~init tables~add demo local local~up local~env local~status local~down local~feed local~fire local~alarms
-local~runs export privacy~secret privacy~rotate"""
+ELSEWHERE = """tables~init tables~add demo local local~up local~env local~status local~down local~feed local~put local~fire
+local~alarms local~runs export privacy~secret privacy~rotate"""
 """They write files of a folder, objects outside of a lake, or the twin's."""
 TELLS_BY_ITS_BATCHES = "ingest"
 WITHOUT_RECORD = {name.replace("~", " ") for name in f"{LOOKS} {ELSEWHERE} {TELLS_BY_ITS_BATCHES}".split()}
@@ -135,7 +135,7 @@ def _(lake: Path, queue: str, patch: Patch) -> list[str]:
     return ["backfill", "s3://drops-of-records/in/", "--queue-url", queue]
 
 
-@scenario("reconcile")
+@scenario("find-missed")
 def _(lake: Path, queue: str, patch: Patch) -> list[str]:
     from forebay.landed_file import LandedFile
 
@@ -144,7 +144,7 @@ def _(lake: Path, queue: str, patch: Patch) -> list[str]:
         lambda *_, **__: Reconciled(9, (LandedFile("files-of-records", "in/x"),)),
     )
     boto3.client("s3", region_name="us-east-1").create_bucket(Bucket="files-of-records")
-    return ["reconcile", "--landing", "s3://files-of-records/in/", "--queue-url", queue]
+    return ["find-missed", "--landing", "s3://files-of-records/in/", "--queue-url", queue]
 
 
 def settles(lake: Path, patch: Patch) -> None:

@@ -136,7 +136,7 @@ def reconcile(
         with left_to_do("repeat the command: no file is loaded twice"), journal(settings) as emit:
             done = run(settings, emit=emit)
         if again := len(done.missed) + len(done.withheld):
-            what = f"reconcile: announced {again:,} files, {done.surely_missed:,} of them missed"
+            what = f"find-missed: announced {again:,} files, {done.surely_missed:,} of them missed"
             leave_record(settings.lake, what, undo="none is needed: a file that is loaded is not loaded again")
     if as_json:
         uris = {name: [file.uri for file in getattr(done, name)] for name in ("missed", "withheld")}
