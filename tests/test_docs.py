@@ -204,7 +204,7 @@ def test_the_reference_is_what_the_code_says() -> None:
     written = {page.name: page.read_text() for page in (ROOT / "docs" / "reference").glob("*.md")}
     made = reference.pages()
     assert written.keys() == made.keys()
-    assert [name for name, text in made.items() if written[name] != text] == []
+    assert [name for name, text in made.items() if written[name] != text] == [], "`make reference` writes it"
 
 
 def test_every_variable_of_the_environment_is_in_the_reference() -> None:
@@ -268,7 +268,9 @@ def test_the_site_has_every_document_and_what_it_links_to(tmp_path: Path) -> Non
 
 def test_no_file_has_more_phrases_that_readers_stumble_over() -> None:
     """`python dev/plain_english.py FILE` says which, and what to write instead."""
-    assert plain_english.grown() == {}
+    assert plain_english.grown() == {}, (
+        "`python dev/plain_english.py FILE` says which phrases, and what to write instead"
+    )
 
 
 def test_a_phrase_of_the_list_is_found(tmp_path: Path) -> None:
