@@ -25,9 +25,9 @@ from infra.settings import Settings
 __all__ = ["Landing", "landing_buckets"]
 
 MAX_RECEIVES = 5
-QUEUE_KEEPS = Duration.days(4)
-DEAD_LETTERS_KEEP = Duration.days(14)
-"""More than the queue: a message that moves there takes its age along."""
+KEEPS = Duration.days(14)
+"""The most that SQS has. A message that moves to a dead-letter queue takes its age along; what runs out there is found by
+reconcile, which looks back 15 days."""
 
 
 def landing_buckets(settings: Settings) -> list[str]:
@@ -72,14 +72,14 @@ class Landing(Construct):
         return ",".join(queue.queue_url for queue in self.queues[1:])
 
     def _queues(self) -> tuple[sqs.Queue, sqs.Queue, sqs.Queue]:
-        dead = self._queue("Dead", "arrivals-dead", retention_period=DEAD_LETTERS_KEEP)
-        undelivered = self._queue("Undelivered", "arrivals-undelivered", retention_period=DEAD_LETTERS_KEEP)
+        dead = self._queue("Dead", "arrivals-dead", retention_period=KEEPS)
+        undelivered = self._queue("Undelivered", "arrivals-undelivered", retention_period=KEEPS)
         for end in (dead, undelivered):
             acknowledge(end, "SQS3", "it is a dead-letter queue itself")
         queue = self._queue(
             "Queue",
             "arrivals",
-            retention_period=QUEUE_KEEPS,
+            retention_period=KEEPS,
             visibility_timeout=Duration.minutes(5),
             receive_message_wait_time=Duration.seconds(20),
             dead_letter_queue=sqs.DeadLetterQueue(queue=dead, max_receive_count=MAX_RECEIVES),

@@ -110,8 +110,13 @@ class Settings(BaseModel):
     maintenance_window: Window = Field(
         "Sun:2", description="when Glue may restart the continuous job, which it does weekly"
     )
-    trigger_s: int = Field(60, ge=0, le=3600, description="seconds between batches of the continuous job")
+    trigger_s: int = Field(
+        60, ge=0, le=3600, description="seconds between batches of the continuous job; a full one is followed at once"
+    )
     max_files_per_batch: int = Field(2000, ge=1, le=100_000, description="files that one batch takes at most")
+    max_megabytes_per_batch: int = Field(
+        2048, ge=1, le=1_048_576, description="MiB that one batch takes at most, as the files lie in S3"
+    )
     tables_at_once: int = Field(
         32, ge=1, le=64, description="tables that a batch commits at the same time; each waits for S3 most of its time"
     )

@@ -159,7 +159,9 @@ class IngestSettings(JobSettings):
     drain_cap_s: int = Field(
         3600, ge=1, le=604_800, description="with drain: after how many seconds to stop anyway, empty or not"
     )
-    trigger_s: float = Field(60, ge=0, le=3600, description="seconds between batches of a continuous run")
+    trigger_s: float = Field(
+        60, ge=0, le=3600, description="seconds between batches of a continuous run; a full one is followed at once"
+    )
     max_files_per_batch: int = Field(2000, ge=1, le=100_000, description="files that one batch takes at most")
     max_bytes_per_batch: int = Field(2 << 30, ge=1, description="bytes that one batch takes at most, counted as in S3")
     visibility_timeout_s: int = Field(

@@ -26,6 +26,7 @@ def ingest_job(scope: Construct, on: Foundation) -> Job:
         "--catalog": on.lake.catalog,
         "--trigger_s": str(on.settings.trigger_s),
         "--max_files_per_batch": str(on.settings.max_files_per_batch),
+        "--max_bytes_per_batch": str(on.settings.max_megabytes_per_batch << 20),
         "--tables_at_once": str(on.settings.tables_at_once),
     }
     if on.settings.worker_type == SMALLEST_WORKER:

@@ -602,6 +602,57 @@ def test_the_wait_of_an_empty_poll_is_that_of_one_request(make: MakeStream, sqs:
     assert (sqs.now - before, sqs.count("receive")) == (5, 1)
 
 
+def test_a_stream_that_keeps_up_looks_every_so_often_and_waits_in_parts(make: MakeStream, sqs: FakeSqs) -> None:
+    stream = make(everyS="60", waitS="10")
+    sqs.send(body("in/a.json"))
+    assert stream.ask() == ["in/a.json"]
+    sqs.send(body("in/b.json"))
+    assert (stream.ask(), stream.slept) == ([], [10])
+    sqs.pass_s(55)
+    assert (stream.ask(), stream.slept) == ([], [10, 5])
+    sqs.pass_s(5)
+    assert stream.ask() == ["in/b.json"]
+
+
+def test_a_full_batch_is_followed_at_once_whatever_the_pace(make: MakeStream, sqs: FakeSqs) -> None:
+    stream = make(everyS="60", maxFilesPerBatch="2")
+    for name in "abcde":
+        sqs.send(body(f"in/{name}.json"))
+    arrived = []
+    for _ in range(3):
+        arrived.append(len(stream.ask()))
+        stream.until_ahead()
+    assert (arrived, stream.slept) == ([2, 2, 1], [])
+    stream.ask()
+    assert stream.slept == [1]
+
+
+def test_a_batch_that_its_bytes_filled_is_followed_at_once_too(make: MakeStream, sqs: FakeSqs) -> None:
+    stream = make(everyS="60", maxBytesPerBatch="1")
+    for name in "ab":
+        sqs.send(body(f"in/{name}.json"))
+    first = stream.ask()
+    stream.until_ahead()
+    assert (len(first), len(stream.ask()), stream.slept) == (1, 1, [])
+
+
+def test_many_messages_that_came_during_a_batch_are_looked_for_at_once(make: MakeStream, sqs: FakeSqs) -> None:
+    """A poll of SQS asks some of its servers, and may find few of many messages."""
+    stream = make(everyS="60", maxFilesPerBatch="3")
+    sqs.send(body("in/a.json"))
+
+    def more(action: str) -> None:
+        if action == "attributes":
+            for name in "bcd":
+                sqs.send(body(f"in/{name}.json"))
+            sqs.fail = lambda _: None
+
+    sqs.fail = more
+    assert stream.ask() == ["in/a.json"]
+    assert len(stream.ask()) == 3
+    assert stream.slept == []
+
+
 def test_a_drained_queue_is_told_of_after_two_empty_polls_and_not_before_all_is_deleted(
     make: MakeStream, sqs: FakeSqs
 ) -> None:

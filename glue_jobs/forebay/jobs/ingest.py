@@ -208,6 +208,7 @@ def names(spark: SparkSession, service: Service, settings: IngestSettings) -> Da
         "maxBytesPerBatch": settings.max_bytes_per_batch,
         "visibilityTimeoutS": settings.visibility_timeout_s,
         "waitS": settings.wait_s,
+        "everyS": 0 if settings.drain else round(settings.trigger_s),
         "drain": str(settings.drain).lower(),
         "drainCapS": settings.drain_cap_s,
         "metrics": settings.metrics,
@@ -224,10 +225,9 @@ def run(files: DataFrame, gate: Gate, settings: IngestSettings, stop: threading.
     drain = Drain(open_objects(manifest_path(settings)))
     drain.begin()
     withheld.look()  # a drain takes in what is due now, and does not wait for what is due later
-    trigger = 0 if settings.drain else settings.trigger_s
     writer = files.writeStream.queryName("forebay").foreachBatch(gate.process)
     writer = writer.option("checkpointLocation", f"{settings.checkpoint_folder}/stream")
-    query = writer.trigger(processingTime=f"{trigger * 1000:.0f} milliseconds").start()
+    query = writer.trigger(processingTime="0 seconds").start()  # the source waits, unless a batch was full
     try:
         while not query.awaitTermination(1):
             if not settings.drain:

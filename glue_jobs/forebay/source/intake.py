@@ -84,6 +84,7 @@ class Intake:
             sleep=sleep,
             chance=chance,
         )
+        self._sleep, self._look_at = sleep, clock()
         self._drain = Drain(store)
         self._stillness = Stillness(cap_s=options.drain_cap_s, clock=clock) if options.drain else None
         self._drained = False
@@ -114,7 +115,7 @@ class Intake:
         self._deletions.check()
         if self._unknown_to_spark:
             self._last = self._unknown_to_spark.pop(0)
-        elif not self._drained:
+        elif not self._drained and not self._is_early():
             self._take_from_queue()
         self._knows_what_is_committed = True
         return self._last
@@ -177,6 +178,20 @@ class Intake:
         newest = self._newest
         return newest if newest is not None and newest.number == number else self._manifests.read(number)
 
+    def _is_early(self) -> bool:
+        """Waits for a part of the time until the next look, so that whoever stops the stream need not wait for all of it."""
+        if (left := self._look_at - self._clock()) > 0:
+            self._sleep(min(left, self._wait_s or 1))
+        return self._clock() < self._look_at
+
+    def _next_look(self, started: float, gathered: Gathered) -> float:
+        """At once while there is more than a batch holds: then the cluster sets the pace, and not the clock."""
+        options = self._options
+        more = not gathered.admission.room
+        if options.every_s and gathered.manifest and not more:
+            more = self._depth().visible >= options.max_files_per_batch
+        return started if more else started + options.every_s
+
     def _take_from_queue(self) -> None:
         started = self._clock()
         time_is_up = self._stillness is not None and self._stillness.time_is_up
@@ -186,6 +201,7 @@ class Intake:
             self._know(gathered.manifest)
             if self._knows_what_is_committed and not gathered.admission.room and not time_is_up:
                 self._gatherer.go_ahead(self._position)
+        self._look_at = self._next_look(started, gathered)
         self._deletions.delete(polled.finished)
         self._return(polled.refused)
         self._tell(gathered, self._clock() - started)

@@ -63,6 +63,7 @@ class SourceOptions:
     fetch_parallelism: int
     visibility_timeout_s: int
     wait_s: int
+    every_s: int
     bucket_allow_list: frozenset[str]
     path_filter: str
     with_debris: bool
@@ -193,6 +194,14 @@ OPTIONS = (
         "How long a poll of an empty queue waits, 20 s at most; stopping may take as long.",
         wait_s,
         also=("sqsFetchInterval",),
+    ),
+    Option(
+        "everyS",
+        "int",
+        "0",
+        "0 to 3600",
+        "How long from one look at the queue to the next. A full batch is followed at once. Needs a trigger of 0 seconds.",
+        number_between(0, 3600),
     ),
     Option(
         "bucketAllowList", "list", "", "bucket names, comma-separated", "Only files of these buckets.", bucket_names
