@@ -22,7 +22,9 @@ def main(argv: list[str]) -> None:
     with journal(settings) as emit:
         emit(stock)
         done = reconcile(settings, emit=emit)
-        check_accounts(settings.lake, service_for(settings.service, settings.lake).name, emit=emit)
+        check_accounts(
+            settings.lake, service_for(settings.service, settings.lake, settings.deployed_service).name, emit=emit
+        )
     if done.refused:
         raise Halt(f"the queue refused notices of {len(done.refused)} files, such as {done.refused[0]}")
 

@@ -139,6 +139,14 @@ class Alarms(Construct):
             above=0,
         )
 
+    def watch_catalog(self) -> None:
+        self._add(
+            "name-taken",
+            self._metrics.of(TroublesCounted, "unlisted", minutes=5),
+            "The Glue database has an entry of a table's name that is not ours. Readers do not find the table by its name.",
+            above=0,
+        )
+
     def watch_notifications(self) -> None:
         self._add(
             "missed-files",

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from infra import node  # noqa: F401  isort: skip
-from aws_cdk import CfnOutput, Tags
+from aws_cdk import Annotations, CfnOutput, Tags
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lam
 from aws_cdk import aws_s3 as s3
@@ -81,6 +81,7 @@ class Forebay(Construct):
     ) -> None:
         super().__init__(scope, construct_id)
         self.node.set_context(ACCESS_LOGS_BY_POLICY, True)
+        self._share_no_names(settings)
         if settings.existing_roles:
             adopt_roles(self, settings)
         on = self.foundation = self._foundation(settings, service or declared(settings.service))
@@ -98,6 +99,14 @@ class Forebay(Construct):
         self._let_people_in(on, jobs, announce)
         make_endpoints(self, settings)
         self._tell(on, jobs)
+
+    def _share_no_names(self, settings: Settings) -> None:
+        """Whether tables of two services ever have the same name, only their records tell."""
+        self.database = settings.catalog
+        others = [one for one in self.node.root.node.find_all() if isinstance(one, Forebay) and one is not self]
+        if same := ", ".join(one.node.path for one in others if one.database == self.database):
+            said = f"shares the Glue database {self.database} with {same}: of two tables of one name, one has no entry"
+            Annotations.of(self).add_warning_v2("forebay:shared-database", said)
 
     def _foundation(self, settings: Settings, service: Service) -> Foundation:
         made = "" if settings.landing_bucket else arn_of(landing_buckets(settings)[0])
@@ -148,6 +157,7 @@ class Forebay(Construct):
         rules = rule_arns_of(settings) if settings.landing_eventbridge else []
         alarms.watch_deliveries(topic_arns_of(settings), rules, on.untold)
         alarms.watch_batches(landing.queue)
+        alarms.watch_catalog()
         alarms.watch_notifications()
         alarms.watch_trends()
         alarms.watch_the_watchers(functions.all, settings.name)

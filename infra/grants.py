@@ -18,7 +18,7 @@ from constructs import IConstruct
 
 from forebay.address import bucket_and_key
 from forebay.lake.layout import CHECKPOINT, HEALTH, LAST_RECONCILE, LEDGER, OWN
-from infra.lake import LISTS, PAGE, Lake
+from infra.lake import DECLARATIONS, LISTS, PAGE, Lake
 from infra.review import acknowledge_wildcards
 from lambdas.start_job.waiting import PREFIX as WAITING_RUNS
 
@@ -169,8 +169,9 @@ def delete_old_versions_of_tables(role: iam.IGrantable, lake: Lake) -> None:
 
 
 def append_to_tables(role: iam.IGrantable, lake: Lake) -> None:
-    """Whoever appends deletes no data file: only the jobs' own state, and what a checkpoint makes superfluous in a log."""
-    deletes = [lake.arn_of(f"{OWN}*"), lake.arn_of("*/_delta_log/*")]
+    """Whoever appends deletes no data file: only the jobs' own state, what a checkpoint makes superfluous in a log, and files
+    of declarations that newer ones replace."""
+    deletes = [lake.arn_of(f"{OWN}*"), lake.arn_of("*/_delta_log/*"), lake.arn_of(f"{DECLARATIONS}/*.toml")]
     _write(role, "Lake", lake.bucket.bucket_arn, lake.arn_of("*"), because=TABLES_ARRIVE, deletes=deletes)
 
 

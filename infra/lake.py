@@ -17,7 +17,7 @@ from infra.buckets import private_bucket
 from infra.keys import Keys
 from infra.settings import Settings
 
-__all__ = ["LISTS", "PAGE", "Lake"]
+__all__ = ["DECLARATIONS", "LISTS", "PAGE", "Lake"]
 
 COMMITS = "*/_delta_log/" + "?" * 20 + ".json"
 SCRATCH = "scratch/"
@@ -25,6 +25,7 @@ LISTS = "announce/"
 """In the artefacts bucket: lists of files to announce again."""
 PAGE = "status/index.html"
 SPARK_EVENTS = "spark-events/"
+DECLARATIONS = "declarations"
 
 
 class Lake(Construct):
@@ -85,6 +86,11 @@ class Lake(Construct):
     def arn_of(self, key: str) -> str:
         """Of objects, by their place in the lake."""
         return self.bucket.arn_for_objects(f"{self.prefix}{key}")
+
+    @property
+    def declarations(self) -> str:
+        """Where `forebay tables push` puts them, and jobs follow them."""
+        return f"{self.uri}/{DECLARATIONS}"
 
     @property
     def checkpoint(self) -> str:

@@ -133,7 +133,7 @@ class Settings(BaseModel):
         description="how often to look whether tables have small files that are worth a compaction job",
     )
 
-    status_page_every_minutes: int = Field(15, ge=1, le=1440, description="how often the status page is written anew")
+    status_page_every_minutes: int = Field(20, ge=1, le=1440, description="how often the status page is written anew")
 
     landing_bucket: Buckets = Field(
         "",

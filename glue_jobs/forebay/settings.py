@@ -80,6 +80,10 @@ class JobSettings(BaseModel):
         description="the declarations: a folder, service.toml or s3:// prefix; empty: those in force in the lake, and in a new "
         "lake the built-in example",
     )
+    deployed_service: str = Field(
+        "",
+        description="the declarations that came with the deployment, one file: put where service is, unless those are newer",
+    )
     metrics: Numbers = Field(
         "none",
         description="where the events' numbers are published, besides the log: none, cloudwatch, or cloudwatch:NAMESPACE",

@@ -40,6 +40,7 @@ OF_THE_PACKAGE = (
     "errors.py",
     "events.py",
     "landed_file.py",
+    "nesting.py",
     "aws/__init__.py",
     "aws/announce.py",
     "aws/cloudwatch.py",

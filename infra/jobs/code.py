@@ -43,12 +43,12 @@ class JobCode(Construct):
 
     @property
     def arguments(self) -> dict[str, str]:
-        """Of every job, whatever it does. Glue puts the declarations beside the script, under their own name."""
+        """Of every job, whatever it does. Jobs follow the declarations in the lake, which `forebay tables push` changes; those
+        of the deployment are put there when they are newer."""
         return {
-            "--service": self.declarations.s3_object_key.rpartition("/")[2],
+            "--deployed_service": self.declarations.s3_object_url,
             "--extra-py-files": self.package.s3_object_url,
             "--extra-jars": ",".join(jar.s3_object_url for jar in self.jars),
-            "--extra-files": self.declarations.s3_object_url,
         }
 
     @property

@@ -92,6 +92,7 @@ def _of_every_job(on: Foundation, log_prefix: str) -> dict[str, str]:
     artefacts = f"s3://{on.lake.artefacts.bucket_name}"
     return {
         "--lake": on.lake.uri,
+        "--service": on.lake.declarations,
         "--metrics": f"cloudwatch:{on.settings.namespace}",
         **({"--metrics_of_tables": tables} if (tables := on.settings.measured_tables) else {}),
         "--datalake-formats": "delta",

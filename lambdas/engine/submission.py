@@ -18,7 +18,7 @@ BEFORE = " (code of before)"
 FAILED_ATTEMPTS_AN_HOUR = 5
 OF_GLUE = re.compile(
     r"--(conf|extra-.*|additional-.*|datalake-formats|enable-.*|custom-log.*|spark-event-logs-path|job-.*|class"
-    r"|scriptLocation|TempDir|service)"
+    r"|scriptLocation|TempDir)"
 )
 """Arguments that Glue acts on; here they become something else, or nothing."""
 DELTA = ("/usr/share/aws/delta/lib/delta-spark.jar", "/usr/share/aws/delta/lib/delta-storage.jar")
@@ -58,8 +58,6 @@ def submission(definition: Mapping[str, Any], arguments: Mapping[str, str]) -> d
 
 def _of_the_script(said: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     yield from ((name, value) for name, value in said.items() if not OF_GLUE.fullmatch(name))
-    # Glue puts the file beside the script; here the script is told where it is.
-    yield "--service", said["--extra-files"]
 
 
 def _parameters(said: Mapping[str, str]) -> Iterator[str]:

@@ -129,6 +129,10 @@ BOTH: dict[str, list[Story]] = {
         Story("a table is at its limit of columns", {"TroublesCountedFull": every(1, 0) | once(1)}, within=10),
         Story("none is", {"TroublesCountedFull": every(1, 0)}),
     ],
+    "name-taken": [
+        Story("an entry is another's", {"TroublesCountedUnlisted": every(1, 0) | once(1)}, within=10),
+        Story("all are ours", {"TroublesCountedUnlisted": every(1, 0)}),
+    ],
     "missed-files": [
         Story("reconcile finds one", {"FilesReconciledMissed": once(1)}, within=2 * 60),
         Story("it finds none", {"FilesReconciledMissed": once(0)}),

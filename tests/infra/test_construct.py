@@ -96,6 +96,24 @@ def test_a_job_may_read_its_code_where_the_stack_keeps_it(template: dict[str, An
     assert json.dumps(statements[0]["Resource"]).endswith('"/*"]]}')
 
 
+def test_services_that_share_a_glue_database_are_warned_of(tmp_path: Path) -> None:
+    app = cdk.App(outdir=str(tmp_path), analytics_reporting=False)
+    for name, database in (("games", "studio"), ("shop", "studio"), ("other", "")):
+        stack = cdk.Stack(app, name)
+        Forebay(stack, "Service", settings=Settings(env="prod", prefix=f"studio-{name}", database=database))
+    made = app.synth()
+    warned = {
+        name: [str(one.entry.data) for one in made.get_stack_by_name(name).messages]
+        for name in ("games", "shop", "other")
+    }
+    shares = {
+        name
+        for name, said in warned.items()
+        if any("shares the Glue database studio with games/Service" in one for one in said)
+    }
+    assert shares == {"shop"}
+
+
 def test_declarations_that_make_no_sense_are_refused_as_everywhere(tmp_path: Path) -> None:
     (tmp_path / "service.toml").write_text('name = "shop"\nwher = 1\n')
     stack = cdk.Stack(cdk.App(outdir=str(tmp_path / "out"), analytics_reporting=False), "studio")

@@ -41,7 +41,8 @@ def test_each_job_is_defined_so_that_it_can_be_submitted_and_understands_what_it
     assert (asked["mode"], asked["name"]) == ("STREAMING", "forebay-prod-ingest")
     settings = IngestSettings.from_argv(asked["jobDriver"]["sparkSubmit"]["entryPointArguments"])
     assert settings.lake.startswith("s3://<Lake")
-    assert settings.service.startswith("s3://cdk-")
+    assert re.fullmatch(r"s3://<Lake\w+>/declarations", settings.service)
+    assert settings.deployed_service.startswith("s3://cdk-")
     parameters = asked["jobDriver"]["sparkSubmit"]["sparkSubmitParameters"]
     assert f"spark.archives={PYTHON}#environment" in parameters
     jars = re.findall(r"([\w-]+)\.jar\b", parameters)

@@ -282,7 +282,11 @@ def test_the_ingest_job_may_do_what_it_does_and_no_more(made: Synthesized) -> No
     announcing = "sqs:SendMessage"
     for writing in ("s3:PutObject", "s3:AbortMultipartUpload", "s3:ListMultipartUploadParts"):
         assert rights.pop(writing) == written
-    assert rights.pop("s3:DeleteObject") == written - {"Lake/*"} | {"Lake/_forebay/*", "Lake/*/_delta_log/*"}
+    assert rights.pop("s3:DeleteObject") == written - {"Lake/*"} | {
+        "Lake/_forebay/*",
+        "Lake/*/_delta_log/*",
+        "Lake/declarations/*.toml",
+    }
     assert rights.pop("s3:GetObject") == written | landed | assets
     assert rights.pop("s3:GetObjectVersion") == landed
     assert rights.pop("s3:ListBucket") == {"Lake", "LakeArtefacts", "s3:forebay-dev-landing-ACCOUNT"}
@@ -476,10 +480,11 @@ def test_the_job_that_looks_for_missed_files_is_told_where_they_land(made: Synth
     assert arguments(by_day)["--landing"] == "s3://forebay-dev-landing-ACCOUNT/in/%Y/%m/%d/"
 
 
-def test_the_declarations_lie_beside_the_script_under_the_name_that_the_job_is_told(adopted: Synthesized) -> None:
-    arguments = adopted.one("Glue::Job", "IngestJob")["DefaultArguments"]
-    assert text(arguments["--extra-files"]).endswith(f"/{arguments['--service']}")
-    assert 'name = "orders"' in adopted.asset(arguments["--extra-files"]).read_text()
+def test_jobs_follow_the_declarations_in_the_lake_and_know_those_of_the_deployment(adopted: Synthesized) -> None:
+    for name in ("IngestJob", "CompactJob", "MaintainJob", "ReconcileJob"):
+        arguments = adopted.one("Glue::Job", name)["DefaultArguments"]
+        assert re.fullmatch(r"s3://<Lake\w+>/declarations", text(arguments["--service"]))
+        assert 'name = "orders"' in adopted.asset(arguments["--deployed_service"]).read_text()
 
 
 def test_a_job_installs_what_glue_lacks_from_our_own_wheels_and_asks_no_index(made: Synthesized) -> None:
@@ -508,7 +513,7 @@ def test_a_lake_whose_deleted_objects_are_kept_lets_them_go_in_time(tmp_path: Pa
 
 
 def test_a_changed_declaration_is_a_changed_argument(made: Synthesized, adopted: Synthesized) -> None:
-    one, other = (s.one("Glue::Job", "IngestJob")["DefaultArguments"]["--service"] for s in (made, adopted))
+    one, other = (s.one("Glue::Job", "IngestJob")["DefaultArguments"]["--deployed_service"] for s in (made, adopted))
     assert one != other
 
 
@@ -797,9 +802,9 @@ def test_the_start_is_looked_after_by_the_clock(service: Synthesized) -> None:
         "start-ingest": "rate(5 minutes)",
         "publish-freshness": "rate(5 minutes)",
         "measure-trend": "rate(60 minutes)",
-        "status-page": "rate(15 minutes)",
+        "status-page": "rate(20 minutes)",
         "plan-compaction": "rate(60 minutes)",
-        "start-waiting": "rate(10 minutes)",
+        "start-waiting": "rate(30 minutes)",
         "order-tables": "cron(30 2 ? * SUN *)",
         "vacuum": "cron(0 4 ? * MON-SAT *)",
         "vacuum-all": "cron(0 4 ? * SUN *)",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from forebay.batch.events import BatchCommitted, TableFailed
 from forebay.events import Event
 from forebay.jobs.troubles import Troubles, TroublesCounted
-from forebay.table.events import ColumnsLeftOut
+from forebay.table.events import CatalogEntryForeign, ColumnsLeftOut
 
 
 def batch() -> BatchCommitted:
@@ -18,6 +18,9 @@ def test_each_batch_tells_how_many_tables_were_in_trouble_since_the_last_one() -
     told: list[Event] = []
     troubles = Troubles(told.append)
     failed = TableFailed(service="games", table="alpha", batch=3, rows=5, error="no")
-    for event in (batch(), failed, failed, ColumnsLeftOut(table="beta", such_as="a", columns=9), batch(), batch()):
+    full = ColumnsLeftOut(table="beta", such_as="a", columns=9)
+    foreign = CatalogEntryForeign(table="beta", database="games", entry="ICEBERG at s3://other/beta")
+    for event in (batch(), failed, failed, full, foreign, batch(), batch()):
         troubles(event)
-    assert told == [TroublesCounted(service="games", failed=n, full=m) for n, m in ((0, 0), (2, 1), (0, 0))]
+    counts = ((0, 0, 0), (2, 1, 1), (0, 0, 0))
+    assert told == [TroublesCounted(service="games", failed=n, full=m, unlisted=k) for n, m, k in counts]

@@ -24,7 +24,6 @@ ARGUMENTS = {
     "--conf": "spark.a=1 --conf spark.b=2",
     "--extra-py-files": f"{ASSETS}/forebay.zip",
     "--extra-jars": f"{ASSETS}/logstore.jar,{ASSETS}/kernel.jar",
-    "--extra-files": f"{ASSETS}/1234.toml",
     "--additional-python-modules": "s3://mine/python.tar.gz",
     "--enable-metrics": "true",
     "--enable-continuous-cloudwatch-log": "true",
@@ -32,7 +31,8 @@ ARGUMENTS = {
     "--spark-event-logs-path": "s3://artefacts/spark-events/",
     "--TempDir": "s3://artefacts/scratch/",
     "--lake": "s3://lake",
-    "--service": "1234.toml",
+    "--service": "s3://lake/declarations",
+    "--deployed_service": f"{ASSETS}/1234.toml",
     "--queue_url": "https://sqs/q",
 }
 
@@ -136,7 +136,7 @@ def test_the_script_is_told_what_it_understands_and_spark_gets_the_rest() -> Non
     driver = submitted({"--drain": "true"})["jobDriver"]["sparkSubmit"]
     settings = IngestSettings.from_argv(driver["entryPointArguments"])
     assert (settings.lake, settings.queue_url, settings.drain) == ("s3://lake", "https://sqs/q", True)
-    assert settings.service == f"{ASSETS}/1234.toml"
+    assert (settings.service, settings.deployed_service) == ("s3://lake/declarations", f"{ASSETS}/1234.toml")
     conf = conf_of(submitted())
     assert (conf["spark.a"], conf["spark.b"]) == ("1", "2")
     assert conf["spark.jars"].endswith(ARGUMENTS["--extra-jars"])

@@ -12,7 +12,7 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from forebay.events import Event
 from forebay.table.catalog import Catalog
-from forebay.table.events import CatalogNotUpdated
+from forebay.table.events import CatalogEntryForeign, CatalogNotUpdated
 
 PATH = "s3a://lake/alpha"
 
@@ -78,6 +78,45 @@ def test_what_others_wrote_into_the_entry_stays(glue: Any) -> None:
     Catalog(glue, "games").keep("alpha", PATH, schema("id long"))
     found = glue.get_table(DatabaseName="games", Name="alpha")["Table"]
     assert (found["Description"], found["Parameters"]["owner"]) == ("the first game", "me")
+    assert columns(glue) == {"id": "bigint"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "location", "entry"),
+    [
+        ({"table_type": "ICEBERG"}, "s3://other/alpha", "ICEBERG at s3://other/alpha"),
+        ({"table_type": "ICEBERG"}, "s3://lake/alpha", "ICEBERG at s3://lake/alpha"),
+        ({"table_type": "DELTA"}, "s3://lake/shop/alpha/", "DELTA at s3://lake/shop/alpha"),
+        ({}, "s3://exports/alpha", "EXTERNAL_TABLE at s3://exports/alpha"),
+    ],
+    ids=["iceberg", "iceberg at our place", "another service's", "hive"],
+)
+def test_an_entry_of_this_name_that_is_not_ours_stays_as_it_is_and_is_told_once(
+    glue: Any, kind: dict[str, str], location: str, entry: str
+) -> None:
+    column = {"Name": "theirs", "Type": "int"}
+    about = {"Location": location, "Columns": [column]}
+    table = {"Name": "alpha", "TableType": "EXTERNAL_TABLE", "Parameters": kind, "StorageDescriptor": about}
+    glue.create_table(DatabaseName="games", TableInput=table)
+    told: list[Event] = []
+    catalog = Catalog(glue, "games", emit=told.append)
+    for _ in range(3):
+        catalog.keep("alpha", PATH, schema("id long"))
+    found = glue.get_table(DatabaseName="games", Name="alpha")["Table"]
+    assert (found["StorageDescriptor"]["Location"], columns(glue)) == (location, {"theirs": "int"})
+    assert told == [CatalogEntryForeign(table="alpha", database="games", entry=entry)]
+    glue.delete_table(DatabaseName="games", Name="alpha")
+    catalog.keep("alpha", PATH, schema("id long"))
+    assert columns(glue) == {"id": "bigint"}
+
+
+def test_an_entry_that_another_tool_wrote_for_the_same_table_is_ours(glue: Any) -> None:
+    about = {"Location": "s3a://lake/alpha/", "Columns": []}
+    parameters = {"spark.sql.sources.provider": "delta"}
+    glue.create_table(
+        DatabaseName="games", TableInput={"Name": "alpha", "Parameters": parameters, "StorageDescriptor": about}
+    )
+    Catalog(glue, "games").keep("alpha", PATH, schema("id long"))
     assert columns(glue) == {"id": "bigint"}
 
 

@@ -228,7 +228,9 @@ def test_bootstrap_deploy_diff_update_and_destroy(cdk: Path, endpoint: str, tmp_
     differences = run("diff", "--method=template", app=second)
     assert re.search(r"NumberOfWorkers\s+.*\[-\] 2\s+.*\[\+\] 7", differences, re.DOTALL), differences
     # A changed table is another declaration that the job is told of; changed hours are the clock's.
-    assert re.search(r"--service\W+\[-\] [0-9a-f]{64}\.toml\s+.*\[\+\] [0-9a-f]{64}\.toml", differences), differences
+    assert re.search(r"--deployed_service\W+\[-\] .*[0-9a-f]{64}\.toml\W+\[\+\] .*[0-9a-f]{64}\.toml", differences), (
+        differences
+    )
     hours = r"ScheduleExpression\s+.*\[-\] cron\(0 4 \? \* MON-SAT \*\)\s+.*\[\+\] cron\(15 5 \* \* \? \*\)"
     assert re.search(hours, differences), differences
     run(*DEPLOY, app=second)

@@ -215,7 +215,9 @@ def _plan_only(settings: CompactSettings, *, as_json: bool) -> int:
     from forebay.declaration.in_force import service_for
     from forebay.upkeep.compaction.job import plan_lake
 
-    planned = plan_lake(settings, service_for(settings.service, settings.lake), now=datetime.now(UTC))
+    planned = plan_lake(
+        settings, service_for(settings.service, settings.lake, settings.deployed_service), now=datetime.now(UTC)
+    )
     if as_json:
         print(planned.as_json())
     else:

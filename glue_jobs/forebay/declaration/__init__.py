@@ -15,5 +15,6 @@
 * `properties` Delta's own that may be declared
 * `rollup` aggregates over the rows of tables
 * `pinned` the declarations of work that may be repeated          * `in_force` those of a lake's ingest job
+* `deployed` those that came with a deployment
 * `object_key`, `object_metadata` fields that come from the object instead of the record
 """

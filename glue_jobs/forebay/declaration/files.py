@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from forebay.address import bucket_and_key, is_s3, local_folder
 from forebay.aws.client import client
 from forebay.errors import InvalidConfiguration, Problem
 
-__all__ = ["files_in", "fingerprint", "is_declaration", "texts_at"]
+__all__ = ["files_in", "fingerprint", "is_declaration", "texts_at", "written_at"]
 
 _NAME = re.compile(r"service\.toml|(tables|rollups)/[^/]+\.toml")
 
@@ -46,6 +47,15 @@ def _below(folder: Path, place: str) -> list[str]:
 def texts_at(place: str, *, s3: Any = None) -> dict[str, str]:
     """By name. A place may be one file."""
     return _from_s3(place, s3 or client("s3")) if is_s3(place) else _from_folder(local_folder(place))
+
+
+def written_at(file: str, *, s3: Any = None) -> datetime:
+    """When this one file was written, by a request that needs no right to list."""
+    if is_s3(file):
+        bucket, key = bucket_and_key(file)
+        found: datetime = (s3 or client("s3")).head_object(Bucket=bucket, Key=key)["LastModified"]
+        return found
+    return datetime.fromtimestamp(local_folder(file).stat().st_mtime, UTC)
 
 
 def fingerprint(place: str, *, s3: Any = None) -> str:

@@ -24,10 +24,12 @@ def keep_in_force(lake: str, service: Service) -> None:
     open_objects(lake).write(f"{SERVICES}/{service.name}.json", json.dumps(plain).encode())
 
 
-def service_for(place: str, lake: str) -> Service:
-    """The declarations at this place; without one, those that the lake's job works by."""
+def service_for(place: str, lake: str, deployed: str = "") -> Service:
+    """The declarations at this place; without one, those that the lake's job works by. `deployed` stands in for a place that is
+    still empty."""
     if place:
-        return load_service(place)
+        is_empty = deployed and open_objects(place).read("service.toml") is None
+        return load_service(deployed if is_empty else place)
     objects, example = open_objects(lake), builtin_service()
     kept = [name.removesuffix(".json") for name in objects.names(SERVICES)]
     known = sorted({*kept, *open_objects(writers_of(lake)).folders()})

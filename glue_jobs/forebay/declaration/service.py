@@ -46,6 +46,7 @@ __all__ = [
     "declaration_of",
     "load_service",
     "parse_service",
+    "version_of",
 ]
 
 
@@ -289,7 +290,7 @@ def parse_service(texts: Mapping[str, str], *, strict: bool = False) -> Service:
     problems += [
         Problem(f"service.toml: {name}", "is filled by forebay", hint) for name, hint in FILLED.items() if name in main
     ]
-    version = hashlib.sha256("\0".join(f"{n}\0{t}" for n, t in sorted(texts.items())).encode()).hexdigest()[:12]
+    version = version_of(texts)
     parts = {"tables": in_order([table for _, table in tables]), "rollups": [rollup for _, rollup in rollups]}
     service, wrong = _service_of(main, {**parts, "version": version, "paused": (), "erased": ""}, texts, problems)
     if not found["tables"]:
@@ -302,6 +303,10 @@ def parse_service(texts: Mapping[str, str], *, strict: bool = False) -> Service:
     if problems:
         raise InvalidConfiguration(problems)
     return service
+
+
+def version_of(texts: Mapping[str, str]) -> str:
+    return hashlib.sha256("\0".join(f"{n}\0{t}" for n, t in sorted(texts.items())).encode()).hexdigest()[:12]
 
 
 def _sections(

@@ -28,8 +28,9 @@ from forebay.batch.reasons import PAUSED_TABLE, TABLE_FAILED
 from forebay.batch.retry import Retry
 from forebay.batch.retry_plan import Choice
 from forebay.content.limits import Limits
+from forebay.declaration.deployed import take_up_deployed
 from forebay.declaration.in_force import keep_in_force, service_for
-from forebay.declaration.service import Service
+from forebay.declaration.service import Service, load_service
 from forebay.errors import ForebayError, Halt
 from forebay.events import Emit
 from forebay.jobs.first_batch import remove_unfinished_entries
@@ -78,6 +79,17 @@ def _check(spark: SparkSession, lake: str, service: Service) -> None:
         must_lie_apart(service.privacy, lake)
 
 
+def _with_deployed(spark: SparkSession, service: Service, settings: IngestSettings, emit: Emit) -> Service:
+    """The declarations that are in force once those of the deployment are taken up."""
+    if not settings.deployed_service:
+        return service
+    take_up_deployed(settings.service, settings.deployed_service, settings.lake, emit=emit)
+    found = load_service(settings.service)
+    if found.version != service.version:
+        _check(spark, settings.lake, found)
+    return found
+
+
 def _take_up(spark: SparkSession, lake: str, service: Service) -> None:
     _check(spark, lake, service)
     keep_in_force(lake, service)
@@ -94,13 +106,14 @@ def ingest(settings: IngestSettings, *, emit: Emit, stop: threading.Event) -> No
 
 
 def _ingest(settings: IngestSettings, emit: Emit, stop: threading.Event) -> None:
-    service = service_for(settings.service, settings.lake)
+    service = service_for(settings.service, settings.lake, settings.deployed_service)
     check_queue(settings.queue_url)
     check_lake(settings.lake)
     spark = session_for(settings.lake, "forebay-ingest", emit=emit)
     _check(spark, settings.lake, service)
 
     with alone(service, settings) as still_ours, stopping_on_signals(stop):
+        service = _with_deployed(spark, service, settings, emit)
         keep_in_force(settings.lake, service)
         batch = batch_of(spark, service, settings, still_ours, emit)
         try:

@@ -11,18 +11,20 @@ from dataclasses import dataclass
 
 from forebay.batch.events import BatchCommitted, TableFailed
 from forebay.events import Emit, Event, metric
-from forebay.table.events import ColumnsLeftOut
+from forebay.table.events import CatalogEntryForeign, ColumnsLeftOut
 
 __all__ = ["Troubles", "TroublesCounted"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class TroublesCounted(Event):
-    """Tables that could not be written, and tables at their limit of columns, since the last batch; mostly none."""
+    """Since the last batch: tables that could not be written, that are at their limit of columns, and whose name in the catalog
+    is another's. Mostly none."""
 
     service: str
     failed: int = metric()
     full: int = metric()
+    unlisted: int = metric()
 
 
 class Troubles:
@@ -33,10 +35,17 @@ class Troubles:
         self._counts: Counter[type[Event]] = Counter()
 
     def __call__(self, event: Event) -> None:
-        if isinstance(event, TableFailed | ColumnsLeftOut):
+        if isinstance(event, TableFailed | ColumnsLeftOut | CatalogEntryForeign):
             with self._lock:
                 self._counts[type(event)] += 1
         elif isinstance(event, BatchCommitted):
             with self._lock:
                 counts, self._counts = self._counts, Counter()
-            self._tell(TroublesCounted(service=event.service, failed=counts[TableFailed], full=counts[ColumnsLeftOut]))
+            self._tell(
+                TroublesCounted(
+                    service=event.service,
+                    failed=counts[TableFailed],
+                    full=counts[ColumnsLeftOut],
+                    unlisted=counts[CatalogEntryForeign],
+                )
+            )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 __all__ = [
     "CHECKPOINT",
+    "DEPLOYED",
     "DERIVED_BY",
     "DERIVED_FROM",
     "ERASED",
@@ -27,6 +28,7 @@ __all__ = [
     "PROBES",
     "QUALITY",
     "QUARANTINE",
+    "REPLACED",
     "ROLLBACK_PLAN",
     "SERVICES",
     "TOMBSTONES",
@@ -64,6 +66,10 @@ OWN_NAMES = {name.removeprefix(OWN): name for name in (LEDGER, QUARANTINE, PARKE
 SERVICES = f"{HOME}/services"
 """The declarations in force, by service."""
 
+DEPLOYED = f"{HOME}/deployed.json"
+"""Which declarations the last deployment brought."""
+REPLACED = f"{HOME}/replaced-declarations"
+"""Declarations in whose place a deployment put newer ones, by their version."""
 CHECKPOINT = f"{HOME}/checkpoints/ingest"
 ERASED = f"{HOME}/erased"
 EXPIRED = f"{HOME}/expired"

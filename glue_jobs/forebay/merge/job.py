@@ -86,7 +86,7 @@ Derivation = Pair | Rollup
 
 def merge(settings: MergeSettings, *, emit: Emit, stop: threading.Event | None = None) -> RunResult[TableMerge]:
     """One run. Set `stop`, and it ends after the steps that are under way."""
-    service = service_for(settings.service, settings.lake)
+    service = service_for(settings.service, settings.lake, settings.deployed_service)
     check_lake(settings.lake)
     spark = session_for(settings.lake, "forebay-merge", emit=emit)
     check_expressions(spark, service)

@@ -3,7 +3,7 @@
 Enters: a table after a commit: its name, its place, its columns. Leaves: an entry in the catalog's database, made or changed
 where it differs. What is registered is remembered, so a batch without new columns asks nothing. Readers of Delta read a
 table's log for its columns; those in the catalog are for people who look there. Nothing here may stop the data: what AWS
-refuses is an event, once a table.
+refuses is an event, once a table. So is an entry of this name that is of another place or format: it is left as it is.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from forebay.events import Emit
-from forebay.table.events import CatalogNotUpdated
+from forebay.events import Emit, Event
+from forebay.table.events import CatalogEntryForeign, CatalogNotUpdated
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -41,28 +41,58 @@ class Catalog:
             if self._known.get(name) == wanted:
                 return
             try:
-                self._put(name, wanted)
+                foreign = self._put(name, wanted)
             except (ClientError, BotoCoreError) as refused:
-                if name not in self._refused:
-                    self._refused.add(name)
-                    self._emit(CatalogNotUpdated(table=name, database=self._database, error=str(refused)))
+                self._refuse(name, CatalogNotUpdated(table=name, database=self._database, error=str(refused)))
+                return
+            if foreign:
+                self._refuse(name, CatalogEntryForeign(table=name, database=self._database, entry=foreign))
                 return
             self._known[name] = wanted
             self._refused.discard(name)
 
-    def _put(self, name: str, wanted: dict[str, Any]) -> None:
+    def _refuse(self, name: str, event: Event) -> None:
+        if name not in self._refused:
+            self._refused.add(name)
+            self._emit(event)
+
+    def _put(self, name: str, wanted: dict[str, Any]) -> str:
+        """Leaves what another's entry is; nothing where this one is ours, and now as it should be."""
         where = {"DatabaseName": self._database}
         try:
             found = self._glue.get_table(**where, Name=name)["Table"]
         except self._glue.exceptions.EntityNotFoundException:
             try:
                 self._glue.create_table(**where, TableInput=wanted)
-                return
+                return ""
             except self._glue.exceptions.AlreadyExistsException:  # another driver was quicker
                 found = self._glue.get_table(**where, Name=name)["Table"]
+        if not _is_ours(found, wanted):
+            return _said(found)
         parameters = {**found.get("Parameters", {}), **wanted["Parameters"]}
         kept = {key: found[key] for key in ("Description", "Owner", "Retention") if key in found}
         self._glue.update_table(**where, TableInput={**kept, **wanted, "Parameters": parameters})
+        return ""
+
+
+def _is_ours(found: dict[str, Any], wanted: dict[str, Any]) -> bool:
+    """The entry of a table at the same place, in our format. Whoever changes an entry's columns and parameters leaves these."""
+    places = [_place(one) for one in (found, wanted)]
+    return places[0] in ("", places[1]) and _format(found) in ("", "DELTA")
+
+
+def _said(found: dict[str, Any]) -> str:
+    return f"{_format(found) or found.get('TableType') or 'a table'} at {_place(found) or 'no place'}"
+
+
+def _place(entry: dict[str, Any]) -> str:
+    place = str(entry.get("StorageDescriptor", {}).get("Location", ""))
+    return place.replace("s3a://", "s3://", 1).rstrip("/")
+
+
+def _format(entry: dict[str, Any]) -> str:
+    said = entry.get("Parameters", {})
+    return str(said.get("table_type") or said.get("spark.sql.sources.provider") or "").upper()
 
 
 def _entry(name: str, path: str, schema: StructType) -> dict[str, Any]:

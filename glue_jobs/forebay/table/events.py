@@ -7,7 +7,15 @@ from typing import ClassVar
 
 from forebay.events import Event, metric
 
-__all__ = ["CatalogNotUpdated", "ColumnsAdded", "ColumnsLeftOut", "LogNotTidied", "TableCreated", "TypesWidened"]
+__all__ = [
+    "CatalogEntryForeign",
+    "CatalogNotUpdated",
+    "ColumnsAdded",
+    "ColumnsLeftOut",
+    "LogNotTidied",
+    "TableCreated",
+    "TypesWidened",
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,6 +64,18 @@ class LogNotTidied(Event):
     version: int
     what: str
     error: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class CatalogEntryForeign(Event):
+    """The database has an entry of this name that is not ours: it stays as it is. The table is written all the same, and
+    readers do not find it by its name: rename one of the two, or give the service a database of its own."""
+
+    level: ClassVar[str] = "error"
+
+    table: str
+    database: str
+    entry: str
 
 
 @dataclass(frozen=True, kw_only=True)

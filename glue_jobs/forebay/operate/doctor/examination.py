@@ -46,6 +46,7 @@ AFTER: tuple[Check, ...] = (
     lake.lifecycle,
     lake.access,
     lake.encryption,
+    lake.catalog,
     jobs.definitions,
     jobs.roles,
     jobs.code,

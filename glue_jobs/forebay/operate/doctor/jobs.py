@@ -16,7 +16,7 @@ from forebay.spark import runtime
 
 __all__ = ["code", "definitions", "newest_runs", "roles", "runs"]
 
-SHIPPED = ("--extra-py-files", "--extra-jars", "--extra-files", "--additional-python-modules")
+SHIPPED = ("--extra-py-files", "--extra-jars", "--additional-python-modules")
 NOT_THERE = ("404", "NoSuchKey", "NoSuchBucket")
 ENDED_BADLY = ("FAILED", "ERROR", "TIMEOUT", "EXPIRED")
 

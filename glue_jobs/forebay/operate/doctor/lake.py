@@ -13,7 +13,7 @@ from forebay.operate.doctor.landing import lifecycle_rules
 from forebay.operate.doctor.policy import like, listed, statements
 from forebay.operate.doctor.queues import key_of_data
 
-__all__ = ["access", "commits", "encryption", "lifecycle"]
+__all__ = ["access", "catalog", "commits", "encryption", "lifecycle"]
 
 COMMIT = "some_table/_delta_log/00000000000000000007.json"
 GUIDE = "https://docs.aws.amazon.com/AmazonS3/latest/userguide/conditional-writes-enforce.html"
@@ -91,3 +91,28 @@ def encryption(on: Deployment) -> Iterator[Finding]:
     if key and found and found[0] and found[0].rpartition("/")[2] != key.rpartition("/")[2]:
         what = f"the lake {on.lake_bucket} encrypts with {found[0]}, and the deployed key is {key}"
         yield error("lake.encryption", what, "The jobs may not use that key: they can write nothing.")
+
+
+def catalog(on: Deployment) -> Iterator[Finding]:
+    """Tables whose name in the database is another's: the job leaves such an entry as it is."""
+    glue, lake = on.client("glue"), on.outputs["LakeUri"].rstrip("/")
+    database = _database_of(on)
+    pages = glue.get_paginator("get_tables").paginate(DatabaseName=database) if database else ()
+    for entry in (entry for page in pages for entry in page["TableList"]):
+        place = str(entry.get("StorageDescriptor", {}).get("Location", "")).replace("s3a://", "s3://", 1).rstrip("/")
+        if place != f"{lake}/{entry['Name']}" and _is_a_table(on, entry["Name"]):
+            what = f"the entry {entry['Name']} of the Glue database {database} is of {place or 'no place'}"
+            why = f"The table {lake}/{entry['Name']} has no entry, and readers do not find it by its name."
+            yield error("lake.catalog", what, why, "rename one of the two, or give the service a database of its own")
+
+
+def _database_of(on: Deployment) -> str:
+    if on.emr_application:
+        return ""
+    job = on.client("glue").get_job(JobName=on.outputs["IngestJob"])["Job"]
+    return str(job.get("DefaultArguments", {}).get("--catalog", ""))
+
+
+def _is_a_table(on: Deployment, name: str) -> bool:
+    log = on.key_in_lake(f"{name}/_delta_log/")
+    return bool(on.client("s3").list_objects_v2(Bucket=on.lake_bucket, Prefix=log, MaxKeys=1).get("Contents"))

@@ -63,7 +63,7 @@ class CompactionResult(RunResult[TableCompaction]):
 def compact(settings: CompactSettings, *, emit: Emit, stop: threading.Event | None = None) -> CompactionResult:
     """Plans and carries out. Set `stop`, and it ends after the commits that are under way."""
     began = time.monotonic()
-    service = service_for(settings.service, settings.lake)
+    service = service_for(settings.service, settings.lake, settings.deployed_service)
     check_lake(settings.lake)
     s3 = s3_client_for(settings.lake)
     memory = Memory(settings.lake, _policy(settings, service), s3=s3)

@@ -79,7 +79,7 @@ class MaintenanceResult(RunResult[TableMaintenance]):
 def maintain(settings: MaintainSettings, *, emit: Emit, stop: threading.Event | None = None) -> MaintenanceResult:
     """Run again, it finds what is left to do."""
     began = time.monotonic()
-    service = service_for(settings.service, settings.lake)
+    service = service_for(settings.service, settings.lake, settings.deployed_service)
     check_lake(settings.lake)
     s3 = s3_client_for(settings.lake)
     tables = tables_of(settings.lake, s3=s3)

@@ -55,7 +55,7 @@ class Reconciled:
 
 
 def reconcile(settings: ReconcileSettings, *, emit: Emit, now: datetime | None = None) -> Reconciled:
-    began, service = time.monotonic(), service_for(settings.service, settings.lake)
+    began, service = time.monotonic(), service_for(settings.service, settings.lake, settings.deployed_service)
     now = now or datetime.now(UTC)
     check_lake(settings.lake)
     check_queue(settings.queue_url)
@@ -84,7 +84,7 @@ def reconcile(settings: ReconcileSettings, *, emit: Emit, now: datetime | None =
 def find_missed(settings: ReconcileSettings, *, s3: Any, sqs: Any, now: datetime) -> Reconciled:
     """Announces nothing. Only what the ledger does not know is held until the bucket was listed. Then the ledger is asked once
     more: what was loaded meanwhile is known."""
-    service = service_for(settings.service, settings.lake)
+    service = service_for(settings.service, settings.lake, settings.deployed_service)
     names = (service.name, *service.shares_files_with)
     since, until = now - timedelta(hours=settings.look_back_hours), now - timedelta(hours=settings.settle_hours)
     ledger = open_objects(table_path(settings.lake, LEDGER))

@@ -1,0 +1,80 @@
+"""The declarations that came with a deployment are put where `forebay tables push` puts others, unless those are newer.
+
+In: the place that jobs follow, and the file that was deployed. Out: the place, which has the newer of both; one event where one
+of them gave way. A deployment that brings nothing new changes nothing, so it undoes no push. Declarations that are replaced are
+kept below `REPLACED`. Run twice it does it once. The caller is alone: it holds the leases of the service.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import ClassVar
+
+from forebay.declaration.files import is_declaration, texts_at, written_at
+from forebay.declaration.service import load_service, version_of
+from forebay.events import Emit, Event
+from forebay.lake.layout import DEPLOYED, REPLACED
+from forebay.lake.objects import Objects, open_objects
+
+__all__ = ["DeploymentGaveWay", "PushReplaced", "take_up_deployed"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PushReplaced(Event):
+    """A deployment brought declarations that are newer than what was pushed. A person should know: push them again if they were
+    meant to stay."""
+
+    level: ClassVar[str] = "error"
+
+    pushed: str
+    deployed: str
+    kept: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeploymentGaveWay(Event):
+    """What was pushed is newer than what was deployed, and stays in force. A person should bring them together."""
+
+    level: ClassVar[str] = "error"
+
+    pushed: str
+    deployed: str
+
+
+def take_up_deployed(place: str, deployed: str, lake: str, *, emit: Emit) -> None:
+    offered, home, there = load_service(deployed), open_objects(lake), open_objects(place)
+    known = json.loads(home.read(DEPLOYED) or b"{}")
+    if known.get("deployed") == offered.version:
+        return
+    texts, pushed_at = _texts(there)
+    mine = version_of(texts)
+    if texts and mine not in (offered.version, known.get("seeded")):
+        if pushed_at > written_at(deployed):
+            emit(DeploymentGaveWay(pushed=mine, deployed=offered.version))
+            _note(home, {**known, "deployed": offered.version})
+            return
+        _keep(home, f"{REPLACED}/{mine}", texts)
+        emit(PushReplaced(pushed=mine, deployed=offered.version, kept=f"{home.place}/{REPLACED}/{mine}"))
+    if mine != offered.version:
+        there.write("service.toml", texts_at(deployed)["service.toml"].encode())
+        there.delete(sorted(texts.keys() - {"service.toml"}))
+    _note(home, {"deployed": offered.version, "seeded": offered.version})
+
+
+def _texts(place: Objects) -> tuple[dict[str, str], datetime]:
+    """The files of declarations, and when the last of them was written."""
+    found = [one for one in place.found() if is_declaration(one.name)]
+    texts = {one.name: (place.read(one.name) or b"").decode() for one in found}
+    return texts, max((one.modified for one in found), default=datetime.min.replace(tzinfo=UTC))
+
+
+def _keep(home: Objects, folder: str, texts: Mapping[str, str]) -> None:
+    for name, text in texts.items():
+        home.write(f"{folder}/{name}", text.encode())
+
+
+def _note(home: Objects, known: Mapping[str, str]) -> None:
+    home.write(DEPLOYED, json.dumps(known).encode())
