@@ -10,6 +10,7 @@ from aws_cdk import aws_sns as sns
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
+from infra.principals import PUBLISH, TRUST, conditions
 from infra.review import acknowledge
 from infra.settings import Settings
 
@@ -29,7 +30,12 @@ def alarm_topic(scope: Construct, *, settings: Settings, key: kms.IKey) -> sns.T
             principals=[iam.ServicePrincipal("cloudwatch.amazonaws.com")],
             actions=["sns:Publish"],
             resources=[topic.topic_arn],
-            conditions={"StringEquals": {"aws:SourceAccount": Aws.ACCOUNT_ID}, "ArnLike": {"aws:SourceArn": alarms}},
+            conditions=conditions(
+                "cloudwatch",
+                PUBLISH,
+                StringEquals={"aws:SourceAccount": Aws.ACCOUNT_ID},
+                ArnLike={"aws:SourceArn": alarms},
+            ),
         )
     )
     if settings.alarm_email:
@@ -59,7 +65,7 @@ def untold_queue(scope: Construct, *, settings: Settings) -> sqs.Queue:
 def tell_slack(topic: sns.Topic, *, settings: Settings) -> None:
     """By Amazon Q in chat applications. Its role may do nothing, so nobody can give orders from the channel."""
     workspace, _, channel = settings.alarm_slack.partition("/")
-    trusted = {"StringEquals": {"aws:SourceAccount": Aws.ACCOUNT_ID}}
+    trusted = conditions("chatbot", TRUST, StringEquals={"aws:SourceAccount": Aws.ACCOUNT_ID})
     role = iam.Role(topic, "SlackRole", assumed_by=iam.ServicePrincipal("chatbot.amazonaws.com", conditions=trusted))
     chatbot.CfnSlackChannelConfiguration(
         topic,

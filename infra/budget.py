@@ -13,6 +13,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_sns as sns
 from constructs import Construct
 
+from infra.principals import PUBLISH, conditions
 from infra.settings import Settings
 
 __all__ = ["TAG", "budget"]
@@ -29,7 +30,7 @@ def budget(scope: Construct, *, settings: Settings, topic: sns.Topic) -> budgets
             principals=[iam.ServicePrincipal("budgets.amazonaws.com")],
             actions=["sns:Publish"],
             resources=[topic.topic_arn],
-            conditions={"StringEquals": {"aws:SourceAccount": Aws.ACCOUNT_ID}},
+            conditions=conditions("budgets", PUBLISH, StringEquals={"aws:SourceAccount": Aws.ACCOUNT_ID}),
         )
     )
     return budgets.CfnBudget(

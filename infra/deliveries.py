@@ -13,6 +13,7 @@ from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 from infra.forms import listed
+from infra.principals import SEND, conditions
 from infra.settings import Settings
 
 __all__ = ["events_fill", "one_or_all", "rule_arns_of", "subscribe", "topic_arns_of"]
@@ -102,6 +103,6 @@ def _may_send(queue: sqs.Queue, sid: str, service: str, sources: Sequence[str]) 
             principals=[iam.ServicePrincipal(service)],
             actions=["sqs:SendMessage"],
             resources=[queue.queue_arn],
-            conditions={"ArnEquals": {"aws:SourceArn": one_or_all(sources)}},
+            conditions=conditions(service, SEND, ArnEquals={"aws:SourceArn": one_or_all(sources)}),
         )
     )

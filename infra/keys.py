@@ -18,6 +18,7 @@ from constructs import Construct
 from infra.buckets import removal_of
 from infra.deliveries import one_or_all, rule_arns_of
 from infra.forms import listed
+from infra.principals import KEY, conditions
 from infra.settings import Settings
 
 __all__ = ["Keys", "log_group_arns"]
@@ -48,7 +49,7 @@ class Keys(Construct):
             self._let_in("events.amazonaws.com", "RuleFillsQueues", source=one_or_all(rule_arns_of(settings)))
         self._let_in("cloudwatch.amazonaws.com", "AlarmsPublish", source=alarms)
         if settings.monthly_budget_usd:
-            of_ours = {"StringEquals": {"aws:SourceAccount": Aws.ACCOUNT_ID}}
+            of_ours = conditions("budgets", KEY, StringEquals={"aws:SourceAccount": Aws.ACCOUNT_ID})
             self.data.add_to_resource_policy(_statement("BudgetPublishes", "budgets.amazonaws.com", USE, of_ours))
         self._let_in_logs(settings)
 
@@ -70,10 +71,10 @@ class Keys(Construct):
 
     def _let_in(self, service: str, sid: str, *, source: str | list[str]) -> None:
         # The ARNs of topics and alarms have their account in them, which for an adopted topic may be another one.
-        conditions: dict[str, Any] = {"ArnLike": {"aws:SourceArn": source}}
+        asked: dict[str, dict[str, Any]] = {"ArnLike": {"aws:SourceArn": source}}
         if service == "s3.amazonaws.com":
-            conditions["StringEquals"] = {"aws:SourceAccount": Aws.ACCOUNT_ID}
-        self.data.add_to_resource_policy(_statement(sid, service, USE, conditions))
+            asked["StringEquals"] = {"aws:SourceAccount": Aws.ACCOUNT_ID}
+        self.data.add_to_resource_policy(_statement(sid, service, USE, conditions(service, KEY, **asked)))
 
     def _let_in_producers(self, settings: Settings, bucket_arn: str) -> None:
         """Whoever puts an object under a key needs the key, and to decrypt where it comes in parts. Only through S3, and
@@ -92,10 +93,10 @@ class Keys(Construct):
             )
 
     def _let_in_logs(self, settings: Settings) -> None:
-        conditions = {"ArnLike": {"kms:EncryptionContext:aws:logs:arn": log_group_arns(settings)}}
+        context = {"ArnLike": {"kms:EncryptionContext:aws:logs:arn": log_group_arns(settings)}}
         actions = ("kms:Encrypt", "kms:Decrypt", "kms:ReEncrypt*", "kms:GenerateDataKey*", "kms:DescribeKey")
         self.data.add_to_resource_policy(
-            _statement("LogGroupsOfThisService", f"logs.{Aws.REGION}.amazonaws.com", actions, conditions)
+            _statement("LogGroupsOfThisService", f"logs.{Aws.REGION}.amazonaws.com", actions, context)
         )
 
 
@@ -104,12 +105,12 @@ def log_group_arns(settings: Settings) -> list[str]:
     return [f"{groups}:/{settings.name}/*"]
 
 
-def _statement(sid: str, service: str, actions: tuple[str, ...], conditions: dict[str, Any]) -> iam.PolicyStatement:
+def _statement(sid: str, service: str, actions: tuple[str, ...], asked: dict[str, Any]) -> iam.PolicyStatement:
     # In a key's own policy "*" is this key.
     return iam.PolicyStatement(
         sid=sid,
         principals=[iam.ServicePrincipal(service)],
         actions=list(actions),
         resources=["*"],
-        conditions=conditions,
+        conditions=asked,
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from aws_cdk import Duration
+from aws_cdk import Aws, Duration
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_sqs as sqs
@@ -26,8 +26,8 @@ __all__ = ["Landing", "landing_buckets"]
 
 MAX_RECEIVES = 5
 KEEPS = Duration.days(14)
-"""The most that SQS has. A message that moves to a dead-letter queue takes its age along; what runs out there is found by
-reconcile, which looks back 15 days."""
+"""The most that SQS has. A message that moves to a dead-letter queue keeps its age. Reconcile, which looks back 15
+days, finds the files of messages that expire there."""
 
 
 def landing_buckets(settings: Settings) -> list[str]:
@@ -72,7 +72,11 @@ class Landing(Construct):
         return ",".join(queue.queue_url for queue in self.queues[1:])
 
     def _queues(self) -> tuple[sqs.Queue, sqs.Queue, sqs.Queue]:
+        ours = f"arn:{Aws.PARTITION}:sqs:{Aws.REGION}:{Aws.ACCOUNT_ID}:{self._settings.name}-arrivals"
         dead = self._queue("Dead", "arrivals-dead", retention_period=KEEPS)
+        # By its name: the queue itself waits for this one.
+        only_ours = {"redrivePermission": "byQueue", "sourceQueueArns": [ours]}
+        dead.node.default_child.add_property_override("RedriveAllowPolicy", only_ours)  # type: ignore[union-attr]
         undelivered = self._queue("Undelivered", "arrivals-undelivered", retention_period=KEEPS)
         for end in (dead, undelivered):
             acknowledge(end, "SQS3", "it is a dead-letter queue itself")

@@ -16,6 +16,7 @@ from constructs import Construct
 
 from infra.buckets import arn_of, name_of, private_bucket
 from infra.forms import listed
+from infra.principals import PUBLISH, conditions
 from infra.settings import Settings
 
 __all__ = ["NOT_WORTH_MOVING_BYTES", "OLD_VERSIONS_DAYS", "bucket_that_announces"]
@@ -74,10 +75,12 @@ def _may_publish(topic: sns.Topic, bucket_arn: str) -> iam.PolicyStatement:
         principals=[iam.ServicePrincipal("s3.amazonaws.com")],
         actions=["sns:Publish"],
         resources=[topic.topic_arn],
-        conditions={
-            "StringEquals": {"aws:SourceAccount": Aws.ACCOUNT_ID},
-            "ArnEquals": {"aws:SourceArn": bucket_arn},
-        },
+        conditions=conditions(
+            "s3",
+            PUBLISH,
+            StringEquals={"aws:SourceAccount": Aws.ACCOUNT_ID},
+            ArnEquals={"aws:SourceArn": bucket_arn},
+        ),
     )
 
 

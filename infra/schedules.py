@@ -19,6 +19,7 @@ from forebay.declaration.schedule import Schedule
 from infra import grants
 from infra.engines import Engine
 from infra.jobs.job import Job
+from infra.principals import TRUST, conditions
 from infra.review import acknowledge_shared_name
 from infra.settings import Settings
 
@@ -35,10 +36,13 @@ class Schedules(Construct):
             self, "Group", schedule_group_name=settings.name, removal_policy=RemovalPolicy.DESTROY
         )
         groups = f"arn:{Aws.PARTITION}:scheduler:{Aws.REGION}:{Aws.ACCOUNT_ID}:schedule-group/{settings.name}"
-        conditions = {"StringEquals": {"aws:SourceAccount": Aws.ACCOUNT_ID}, "ArnEquals": {"aws:SourceArn": groups}}
-        self._role = iam.Role(
-            self, "Role", assumed_by=iam.ServicePrincipal("scheduler.amazonaws.com", conditions=conditions)
+        ours = conditions(
+            "scheduler",
+            TRUST,
+            StringEquals={"aws:SourceAccount": Aws.ACCOUNT_ID},
+            ArnEquals={"aws:SourceArn": groups},
         )
+        self._role = iam.Role(self, "Role", assumed_by=iam.ServicePrincipal("scheduler.amazonaws.com", conditions=ours))
 
     def every(self, minutes: int, name: str, function: lam.IFunction, told: Mapping[str, Any] | None = None) -> None:
         """`told` is the event. No retries: the next tick is one, and what was missed is not worth doing late."""

@@ -115,7 +115,7 @@ class Settings(BaseModel):
     )
     max_files_per_batch: int = Field(2000, ge=1, le=100_000, description="files that one batch takes at most")
     max_megabytes_per_batch: int = Field(
-        2048, ge=1, le=1_048_576, description="MiB that one batch takes at most, as the files lie in S3"
+        2048, ge=1, le=1_048_576, description="MiB that one batch takes at most, by the sizes of the objects in S3"
     )
     tables_at_once: int = Field(
         32, ge=1, le=64, description="tables that a batch commits at the same time; each waits for S3 most of its time"

@@ -21,6 +21,7 @@ from infra import grants
 from infra.engines import Definition
 from infra.lake import SCRATCH, SPARK_EVENTS
 from infra.logs import kept_for
+from infra.principals import TRUST, conditions
 
 if TYPE_CHECKING:
     from infra.foundation import Foundation
@@ -48,7 +49,7 @@ class Job(Construct):
         self.script = assets.Asset(self, "Script", path=str(SCRIPTS / f"{work.name}.py"))
         prefix = f"/{on.settings.name}/{work.name}"
         self.log_groups = [self._log_group(on, f"{prefix}/{kind}") for kind in on.engine.logs]
-        trusted = {"StringEquals": {"aws:SourceAccount": Aws.ACCOUNT_ID}}
+        trusted = conditions(on.engine.principal, TRUST, StringEquals={"aws:SourceAccount": Aws.ACCOUNT_ID})
         self.role = iam.Role(self, "Role", assumed_by=iam.ServicePrincipal(on.engine.principal, conditions=trusted))
         definition = Definition(
             name=self.name,

@@ -78,7 +78,7 @@ def test_the_jobs_roles_are_emrs_and_may_read_what_they_run(emr: Synthesized) ->
     for job in ("Ingest", "Compact", "Maintain", "Reconcile"):
         (trusted,) = emr.one("IAM::Role", f"{job}Role")["AssumeRolePolicyDocument"]["Statement"]
         assert trusted["Principal"] == {"Service": "emr-serverless.amazonaws.com"}
-        assert trusted["Condition"]["StringEquals"]["aws:SourceAccount"] == {"Ref": "AWS::AccountId"}
+        assert trusted["Condition"]["StringEqualsIfExists"]["aws:SourceAccount"] == {"Ref": "AWS::AccountId"}
         rights = {action: names(resources) for action, resources in emr.policies()[f"{job}Role"].items()}
         assert "s3:studio-tools/python.tar.gz" in rights["s3:GetObject"]
         assert rights["logs:PutLogEvents"] == {f"{job}OutputLog"}

@@ -18,6 +18,7 @@ from forebay.spark import runtime
 from forebay.spark.session import job_settings
 from infra.clocked import OF_FUNCTIONS
 from infra.metrics import published
+from infra.principals import TABLE, markdown
 from infra.settings import Settings
 from lambdas import environment
 from tests.infra.conftest import KEY, TOPIC
@@ -148,7 +149,9 @@ def key_statements(service: Synthesized) -> list[dict[str, Any]]:
 
 def test_a_service_uses_the_key_for_our_things_alone(made: Synthesized) -> None:
     found = {
-        text(s["Principal"]["Service"]): text(s["Condition"]["ArnLike"].get("aws:SourceArn", ""))
+        text(s["Principal"]["Service"]): text(
+            s["Condition"].get("ArnLikeIfExists", s["Condition"].get("ArnLike", {})).get("aws:SourceArn", "")
+        )
         for s in key_statements(made)
         if "Service" in s["Principal"]
     }
@@ -159,6 +162,43 @@ def test_a_service_uses_the_key_for_our_things_alone(made: Synthesized) -> None:
         "cloudwatch.amazonaws.com": f"arn:<AWS::Partition>:cloudwatch:{mine}:alarm:forebay-dev-*",
         "logs.<AWS::Region>.amazonaws.com": "",
     }
+
+
+def test_no_service_is_asked_for_what_aws_does_not_document_that_it_sends(service: Synthesized) -> None:
+    """Of every trust and policy: a fact of the source is asked plainly only where the table says so."""
+    uses = {
+        "IAM::Role": ("AssumeRolePolicyDocument", "takes a role on"),
+        "KMS::Key": ("KeyPolicy", "uses a key"),
+        "SQS::QueuePolicy": ("PolicyDocument", "sends to a queue"),
+        "SNS::TopicPolicy": ("PolicyDocument", "publishes to a topic"),
+    }
+    seen = set()
+    for kind, (where, use) in uses.items():
+        for one in service.of(kind).values():
+            for statement in one["Properties"][where]["Statement"]:
+                principal = statement["Principal"]
+                name = text(principal["Service"]) if isinstance(principal, dict) and "Service" in principal else ""
+                asked = {
+                    (operator.endswith("IfExists"), fact)
+                    for operator, facts in statement.get("Condition", {}).items()
+                    for fact in facts
+                    if fact.lower().startswith("aws:source")
+                }
+                if asked and name:
+                    short = name.removesuffix(".amazonaws.com")
+                    assert {lenient for lenient, _ in asked} == {not TABLE[short, use].is_conditional}, (name, use)
+                    seen.add((short, use))
+    assert {("glue", "takes a role on"), ("scheduler", "takes a role on"), ("cloudwatch", "uses a key")} <= seen
+
+
+def test_the_readme_has_the_table_of_services_and_conditions() -> None:
+    assert markdown() in (ROOT / "infra" / "README.md").read_text()
+
+
+def test_only_our_queue_may_use_its_dead_letter_queue(made: Synthesized) -> None:
+    allowed = made.one("SQS::Queue", "LandingDead")["RedriveAllowPolicy"]
+    assert allowed["redrivePermission"] == "byQueue"
+    assert [text(arn).rpartition(":")[2] for arn in allowed["sourceQueueArns"]] == ["forebay-dev-arrivals"]
 
 
 def test_nothing_is_deployed_for_personal_data_that_no_declaration_keeps_apart(service: Synthesized) -> None:

@@ -1,8 +1,8 @@
 """The declarations that came with a deployment are put where `forebay tables push` puts others, unless those are newer.
 
 In: the place that jobs follow, and the file that was deployed. Out: the place, which has the newer of both; one event where one
-of them gave way. A deployment that brings nothing new changes nothing, so it undoes no push. Declarations that are replaced are
-kept below `REPLACED`. Run twice it does it once. The caller is alone: it holds the leases of the service.
+of them gave way. A deployment with the same declarations changes nothing, so it undoes no push. Replaced ones are
+kept under `REPLACED`. A second run changes nothing. The caller holds the leases of the service.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class PushReplaced(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class DeploymentGaveWay(Event):
-    """What was pushed is newer than what was deployed, and stays in force. A person should bring them together."""
+    """The pushed declarations are newer than the deployed ones, and stay in force. A person should combine them."""
 
     level: ClassVar[str] = "error"
 

@@ -50,7 +50,7 @@ def texts_at(place: str, *, s3: Any = None) -> dict[str, str]:
 
 
 def written_at(file: str, *, s3: Any = None) -> datetime:
-    """When this one file was written, by a request that needs no right to list."""
+    """When this one file was written, by a request that needs no permission to list."""
     if is_s3(file):
         bucket, key = bucket_and_key(file)
         found: datetime = (s3 or client("s3")).head_object(Bucket=bucket, Key=key)["LastModified"]

@@ -25,8 +25,8 @@ def keep_in_force(lake: str, service: Service) -> None:
 
 
 def service_for(place: str, lake: str, deployed: str = "") -> Service:
-    """The declarations at this place; without one, those that the lake's job works by. `deployed` stands in for a place that is
-    still empty."""
+    """The declarations at this place; without one, those that the lake's job works by. `deployed` is used while the place is
+    empty."""
     if place:
         is_empty = deployed and open_objects(place).read("service.toml") is None
         return load_service(deployed if is_empty else place)

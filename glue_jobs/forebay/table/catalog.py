@@ -3,7 +3,7 @@
 Enters: a table after a commit: its name, its place, its columns. Leaves: an entry in the catalog's database, made or changed
 where it differs. What is registered is remembered, so a batch without new columns asks nothing. Readers of Delta read a
 table's log for its columns; those in the catalog are for people who look there. Nothing here may stop the data: what AWS
-refuses is an event, once a table. So is an entry of this name that is of another place or format: it is left as it is.
+refuses is an event, once a table. An entry of this name with another place or format is an event too, and is not changed.
 """
 
 from __future__ import annotations

@@ -94,16 +94,16 @@ def encryption(on: Deployment) -> Iterator[Finding]:
 
 
 def catalog(on: Deployment) -> Iterator[Finding]:
-    """Tables whose name in the database is another's: the job leaves such an entry as it is."""
+    """Tables whose name in the database is another's: the job does not change such an entry."""
     glue, lake = on.client("glue"), on.outputs["LakeUri"].rstrip("/")
     database = _database_of(on)
     pages = glue.get_paginator("get_tables").paginate(DatabaseName=database) if database else ()
     for entry in (entry for page in pages for entry in page["TableList"]):
         place = str(entry.get("StorageDescriptor", {}).get("Location", "")).replace("s3a://", "s3://", 1).rstrip("/")
         if place != f"{lake}/{entry['Name']}" and _is_a_table(on, entry["Name"]):
-            what = f"the entry {entry['Name']} of the Glue database {database} is of {place or 'no place'}"
+            found = f"the entry {entry['Name']} of the Glue database {database} is of {place or 'no place'}"
             why = f"The table {lake}/{entry['Name']} has no entry, and readers do not find it by its name."
-            yield error("lake.catalog", what, why, "rename one of the two, or give the service a database of its own")
+            yield error("lake.catalog", found, why, "rename one of the two, or give the service a database of its own")
 
 
 def _database_of(on: Deployment) -> str:

@@ -42,8 +42,10 @@ def _is_for(statement: Mapping[str, Any], service: str) -> bool:
 def _holds(conditions: Mapping[str, Any], facts: Mapping[str, str]) -> bool:
     for operator, wanted in conditions.items():
         for key, values in wanted.items():
-            fact = facts.get(key.lower())
-            if operator not in _COMPARED or fact is None:
+            fact, plain = facts.get(key.lower()), operator.removesuffix("IfExists")
+            if fact is None and plain != operator:
+                continue
+            if plain not in _COMPARED or fact is None:
                 return False
             if not any(like(str(value), fact) for value in listed(values)):
                 return False
