@@ -79,6 +79,18 @@ def test_a_subject_has_one_data_key_as_long_as_its_wrapping_key_lasts() -> None:
     assert key.data_key(("anna",)) == key.data_key(("anna",)) != key.data_key(("ben",))
 
 
+def test_data_keys_are_not_shown_and_only_so_many_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wrapping, "MOST_SUBJECTS", 2)
+    key = WrappingKey("one", b"k" * 32, until=0)
+    first = key.data_key(("anna",))
+    assert str(first[0]) not in repr(key)
+    key.data_key(("ben",))
+    assert key.data_key(("anna",)) == first
+    key.data_key(("cleo",))
+    assert len(key.data_keys) == 1
+    assert key.data_key(("anna",)) != first
+
+
 def test_a_rotation_that_was_interrupted_goes_on_and_what_is_done_stays(key: VaultKey, tmp_path: Path) -> None:
     vault = str(tmp_path / "vault")
     made = [_made(vault, key) for _ in range(3)]

@@ -92,15 +92,15 @@ def write(path: Path, **columns: list[str | None]) -> None:
 def test_old_files_are_judged_by_their_rows_and_their_folders_and_checksums_go_with_them(table: Path) -> None:
     purged(table)
     stay = {"part-ben.parquet", ".part-ben.parquet.crc", "who=ben/part.parquet", "a=b/part-ben.parquet"}
-    go = {"part-anna.parquet", ".part-anna.parquet.crc", "a=b/who=anna/part.parquet", "a=b/.part-anna.parquet.crc"}
-    for name in ("part-ben.parquet", "part-anna.parquet", "a=b/part-ben.parquet", "a=b/part-anna.parquet"):
+    go = {"part-anna.parquet", ".part-anna.parquet.crc", "a=b/who=anna/part.parquet", "a=b/.part-anna-2.parquet.crc"}
+    for name in ("part-ben.parquet", "part-anna.parquet", "a=b/part-ben.parquet", "a=b/part-anna-2.parquet"):
         write(table / name, who=["anna" if "anna" in name else "ben"])
     for name in ("who=ben/part.parquet", "a=b/who=anna/part.parquet"):
         write(table / name, n=["1"])
     for name in (*stay, *go):
         if name.endswith(".crc"):
             (table / name).write_bytes(b"crc")
-    assert purged(table)[0] == Purged(len(go | {"a=b/part-anna.parquet"}), 0)
+    assert purged(table)[0] == Purged(len(go | {"a=b/part-anna-2.parquet"}), 0)
     assert {name for name in stay | go if (table / name).exists()} == stay
 
 

@@ -193,3 +193,10 @@ def test_an_old_file_with_a_record_that_was_rescued_whole_is_purged(tmp_path: Pa
     places = [Place("_rescued", ("who",))]
     assert delete_old_files(FolderObjects(tmp_path / "t"), places, ERASED) == Purged(1, 1)
     assert not (tmp_path / "t/part-anna.parquet").exists()
+
+
+def test_a_column_of_a_table_that_happens_to_be_called_record_is_no_kept_text() -> None:
+    struct = found_in(parquet(record=[{"who": "ben"}, {"who": "anna"}]), [Place("record", ("who",))], ERASED)
+    assert (struct.rows, struct.unjudged) == (1, 0)
+    subject = found_in(parquet(record=["ben", "anna"]), [Place("record")], ERASED)
+    assert (subject.rows, subject.unjudged) == (1, 0)

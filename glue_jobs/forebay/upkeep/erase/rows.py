@@ -179,8 +179,10 @@ def _which(rows: pa.Table, places: Sequence[Place], erased: Erased, of_all: set[
 def _unjudged(rows: pa.Table, places: Sequence[Place]) -> set[int]:
     """Rows with a text that is no record. Beside columns, only a text that names the subject could be of somebody."""
     unjudged: set[int] = set()
-    for name in {place.column for place in places} & {*TEXTS, RECORD}:
+    for name in {place.column for place in places if place.path} & {*TEXTS, RECORD}:
         texts = rows[name].combine_chunks()
+        if not pa.types.is_string(texts.type):
+            continue
         fields = tuple(PersonalField(place.path, "dropped") for place in places if place.column == name)
         named = f"{pattern_of(fields)}|{RESCUED_WHOLE}"
         may = texts.is_valid() if name == RECORD else pc.match_substring_regex(texts, named)
