@@ -19,8 +19,10 @@ from deltalake.exceptions import DeltaError
 
 from forebay.errors import Halt
 from forebay.lake.lease import FolderLease, Lease, hold
+from forebay.lake.objects import open_objects
 from forebay.lake.rollback_plan import rollback_plan
 from forebay.landed_file import LandedFile
+from forebay.ledger.withheld import withheld_in
 from forebay.operate import rollback
 from forebay.operate.accounts import accounts
 from forebay.operate.lake_view import LakeView
@@ -334,16 +336,19 @@ def test_wrong_use_is_told_before_anything_is_done(lake: str, arguments: tuple[s
     assert says in failed(2, "rollback", *arguments, "--lake", lake, "--dry-run")
 
 
-def test_rows_of_a_forgotten_file_come_back_and_the_sums_hold(lake: str) -> None:
+def test_a_forgotten_file_whose_rows_come_back_is_forgotten_again_and_the_sums_hold(lake: str) -> None:
     DeltaTable(f"{lake}/beta").delete(f"_file_id = '{file_id('in/a.json')}'")
     DeltaTable(f"{lake}/alpha").delete(f"_file_id = '{file_id('in/a.json')}'")
     DeltaTable(f"{lake}/_forebay/ledger").delete("key = 'in/a.json'")
     write_ledger(lake, entry("in/a.json", outcome="forgotten", detail="its rows left", records=4, dropped=4))
     assert accounts(LakeView(lake)).differences() == []
-    ran("rollback", "beta", "--to", "1", "--lake", lake, "--yes")
-    assert ledger(lake)["in/a.json"] == ("loaded", None, 1, 3, {"beta": 1})
+    said = ran("rollback", "beta", "--to", "1", "--lake", lake, "--yes")
+    assert "1 forgotten files get rows back. They stay forgotten" in said
+    assert ledger(lake)["in/a.json"] == ("forget", None, 1, 3, {"beta": 1})
     assert accounts(LakeView(lake)).differences() == []
-    assert ran("files", "list", "--key", "in/a.json", "--lake", lake, "--json").count('"detail": null') == 1
+    assert ran("files", "list", "--outcome", "forget", "--lake", lake, "--json").count('"detail": null') == 1
+    (waits,) = withheld_in(open_objects(f"{lake}/_forebay/ledger"), "games")
+    assert waits.file.key == "in/a.json", "a job that starts takes them out"
 
 
 def test_a_file_that_is_to_come_back_is_still_read_again_after_a_rollback_of_one_of_its_tables(lake: str) -> None:
@@ -372,7 +377,7 @@ def test_a_ledger_that_fits_no_more_when_it_begins_stops_it_before_anything_is_d
     plan = plan_rollback(view, ["alpha"], 0, replay=False)
     ledger_table = DeltaTable(f"{lake}/_forebay/ledger")
     ledger_table.delete("key = 'in/b.json'")
-    with pytest.raises(Halt, match="the ledger has 0 of them"):
+    with pytest.raises(Halt, match=r"the ledger has 0 of them. A batch that has not ended wrote the others"):
         roll_back(view, plan)
     assert rows(lake, "alpha") == 5
     assert finish_earlier(view) is None, "no job is kept from starting"

@@ -66,7 +66,7 @@ def rollback(
             {**asdict(one), "leaving": one.leaving, "coming": one.coming, "dry_run": dry_run} for one in plan.tables
         )
     else:
-        _show(plan)
+        _show(view, plan)
     if dry_run or not plan.tables:
         return
     if not yes:
@@ -87,12 +87,28 @@ def _target(to: str, tables: list[str]) -> int | datetime:
     return version_or_moment("--to", to)
 
 
-def _show(plan: Rollback) -> None:
+def _forgotten(view: LakeView, plan: Rollback) -> int:
+    """How many files whose rows come an operator wanted forgotten."""
+    from forebay.lake.layout import LEDGER
+    from forebay.ledger.entry import WANTED_AGAIN
+    from forebay.operate.replay import FORGOTTEN_FILES
+
+    coming = {file for one in plan.tables for file, rows in one.changes.items() if rows > 0}
+    rows = view.rows_with(LEDGER, "outcome, reason", "file_id", coming)
+    return sum(row["outcome"] in FORGOTTEN_FILES and row["reason"] != WANTED_AGAIN for row in rows)
+
+
+def _show(view: LakeView, plan: Rollback) -> None:
     shown = columns("table", ">now", ">to", ">rows leave", ">rows come", ">files")
     for one in plan.tables:
         numbers = (f"{one.now}", f"{one.to}", f"{one.leaving:,}", f"{one.coming:,}", f"{len(one.changes):,}")
         shown.add_row(one.table, *numbers)
     console.print(shown)
+    if files := _forgotten(view, plan):
+        console.print(
+            f"{files:,} forgotten files get rows back. They stay forgotten: the next start of the ingest job takes these rows "
+            "out. `forebay files retry --forgotten` reads such files again"
+        )
     if not plan.tables:
         console.print("nothing to do: the tables are there already")
 

@@ -22,7 +22,8 @@ __all__ = ["alone"]
 @contextmanager
 def alone(view: LakeView, tables: Iterable[str]) -> Iterator[Callable[[], None]]:
     """Yields a check that it is still so. `Halt` where somebody works there."""
-    services = [row["service"] for row in view.query(LEDGER, "select distinct service from t order by service")]
+    loaded = [row["service"] for row in view.query(LEDGER, "select distinct service from t")]
+    services = sorted({*loaded, *open_objects(f"{view.lake}/{PLANS}").folders()})
     held: list[Lease] = []
 
     def all_must_be_finished() -> None:

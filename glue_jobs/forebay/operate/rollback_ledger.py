@@ -14,7 +14,7 @@ from typing import Any
 from deltalake import DeltaTable
 
 from forebay.errors import Halt
-from forebay.ledger.entry import FORGOTTEN, REPLAY, ROLLED_BACK, WANTED_AGAIN
+from forebay.ledger.entry import FORGET, FORGOTTEN, REPLAY, ROLLED_BACK, WANTED_AGAIN
 from forebay.operate.files import LedgerFile
 from forebay.operate.lake_view import rows_with
 
@@ -61,7 +61,10 @@ def entries_after(ledger: DeltaTable, plan: Rollback) -> list[dict[str, Any]]:
     """`Halt` where an entry's sum would not hold."""
     found = rows_with(ledger, "*", "file_id", plan.files)
     if len(found) != len(plan.files):
-        raise Halt(f"{len(plan.files)} files have rows that leave or come, but the ledger has {len(found)} of them")
+        raise Halt(
+            f"{len(plan.files)} files have rows that leave or come, but the ledger has {len(found)} of them. A batch that has "
+            "not ended wrote the others: let a job end it (`forebay ingest --drain`), then repeat this. Nothing was done"
+        )
     files = [LedgerFile.of(row) for row in found]
     after = {file.file_id: _entry_after(file, plan) for file in files}
     if plan.replay:
@@ -96,7 +99,8 @@ def _as_it_is(file: LedgerFile) -> dict[str, Any]:
 
 def _entry_after(file: LedgerFile, plan: Rollback) -> dict[str, Any]:
     """Rows that come were dropped before. Those beyond that are of an earlier reading: the file was replayed since then.
-    A version that is in force again keeps the id of the later one, whose held records must not land beside it."""
+    A version that is in force again keeps the id of the later one, whose held records must not land beside it. A file that was
+    forgotten stays so: the next batch takes out what comes of it."""
     changes = {one.table: one.changes[file.file_id] for one in plan.tables if file.file_id in one.changes}
     tables = Counter(file.tables)
     for table, rows in changes.items():
@@ -109,15 +113,18 @@ def _entry_after(file: LedgerFile, plan: Rollback) -> dict[str, Any]:
         )
     left = {table: rows for table, rows in sorted(tables.items()) if rows}
     loses = bool(beyond) or any(rows < 0 for rows in changes.values())
-    remembered = file.outcome == FORGOTTEN
-    back = file.outcome == "empty" or remembered or (file.outcome == "superseded" and not loses)
-    again = plan.replay and loses and file.outcome in ("loaded", "empty")
-    again = again or (remembered and file.reason == WANTED_AGAIN)
+    back = file.outcome == "empty" or (file.outcome == "superseded" and not loses)
+    outcome = "loaded" if back else file.outcome
+    if plan.replay and loses and file.outcome in ("loaded", "empty"):
+        outcome = REPLAY
+    elif file.outcome == FORGOTTEN:
+        outcome = REPLAY if file.reason == WANTED_AGAIN else FORGET
+    as_before = not back and file.outcome != FORGOTTEN and file.reason != ROLLED_BACK
     return {
         "file_id": file.file_id,
-        "outcome": REPLAY if again else "loaded" if back else file.outcome,
-        "reason": ROLLED_BACK if loses else None if back or file.reason == ROLLED_BACK else file.reason,
-        "detail": None if remembered else file.detail,
+        "outcome": outcome,
+        "reason": ROLLED_BACK if loses else file.reason if as_before else None,
+        "detail": None if file.outcome == FORGOTTEN else file.detail,
         "records": file.records + beyond,
         "written": sum(left.values()),
         "dropped": file.dropped + beyond - sum(changes.values()),
