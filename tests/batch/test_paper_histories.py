@@ -104,7 +104,8 @@ class Play:
         self.tables_fail = not self.dedupe and self.draw.random() < 0.3
         self.rolls_back = not self.tables_fail and self.draw.random() < 0.25
         self.torn: set[str] = set()
-        self.versioned = not self.rolls_back and self.draw.random() < 0.3
+        self.versioned = self.draw.random() < 0.3
+        self.expired: set[str] = set()
         self.keys = KEYS
         self.service = service(self.dedupe)
         self.contents: dict[str, list[Record]] = {}
@@ -125,12 +126,11 @@ class Play:
             deeds |= {self.forget: 12, self.bring_back: 12}
         deeds |= {self.fail: 5, self.pause: 3, self.retry: 4} if self.tables_fail else {self.put_back: 2}
         if self.rolls_back:
-            deeds = {deed: often for deed, often in deeds.items() if deed not in (self.forget, self.bring_back)}
             deeds |= {self.roll_back: 12, self.put: 8}
         if self.versioned:
             left_out = (self.forget, self.bring_back, self.delete)
             deeds = {deed: often for deed, often in deeds.items() if deed not in left_out}
-            deeds |= {self.put_back: 6}
+            deeds |= {self.put_back: 6, self.expire: 3}
         for _ in range(self.draw.randint(3, 14)):
             if self.beside and self.draw.random() < 0.3:
                 self.beside.attempt(self.draw.choice((None, *range(9))))
@@ -202,6 +202,14 @@ class Play:
         self.lake.answers[file.file_id] = self.contents[file.file_id]  # type: ignore[assignment]
         self.lake.hashes[file.file_id] = self.lake.hashes[put.file.file_id]
         self.announce(replace(put, file=file))
+
+    def expire(self, key: str) -> None:
+        """A lifecycle rule deletes versions that are not the newest one."""
+        newest = self.model.newest[key].file.file_id
+        older = [one for one, put in self.model.puts.items() if put.file.key == key and one != newest]
+        if older:
+            self.expired.add(one := self.draw.choice(older))
+            self.lake.answers[one] = "missing"
 
     def delete(self, key: str) -> None:
         if key in self.model.newest:
@@ -341,14 +349,16 @@ class Play:
         for key in self.keys:
             self.mend(key)
         if self.versioned:
-            self.lake.answers |= self.contents
+            self.lake.answers |= {one: records for one, records in self.contents.items() if one not in self.expired}
         self.start_again()  # what a dead retry began is finished: until then, files that it concerns are withheld
         for _ in range(3):
             self.attempt()
         assert self.taken + self.waiting == [], "a batch does not end, although all is mended"
         self.announce_what_ended_as((*NOT_FINAL, FORGOTTEN))
-        # A replay that came beside a later version, which could not be read, waits for its next turn.
-        self.announce_what_ended_as((REPLAY, FORGET, FORGOTTEN))
+        # A replay that came beside a later version, which could not be read, waits for its next turn. So does a duplicate of
+        # one that is gone.
+        for _ in range(4):
+            self.announce_what_ended_as((REPLAY, FORGET, FORGOTTEN))
         self.start_again()
         if self.beside:
             self.beside.end()
@@ -380,10 +390,10 @@ class Play:
         if self.beside:
             self.beside.check()
         ledger = self.ledger()
-        if self.rolls_back:
-            self.newest_stand(ledger)
-        elif self.versioned:
+        if self.versioned:
             self.all_bytes_stand_once(ledger)
+        elif self.rolls_back:
+            self.newest_stand(ledger)
         else:
             assert self.model.wrong(ledger, by_table=not self.tables_fail and not self.dedupe) == []
         assert [row for row in self.lake.rows(QUARANTINE) if row["reason"] in OF_WHOLE_TABLES] == []
@@ -395,19 +405,31 @@ class Play:
         """However many versions have them. Of keys that are replaced only those of the newest version stand."""
         rows = {row["file_id"]: row for row in ledger}
         assert rows.keys() == self.model.puts.keys()
-        stand = Counter((rows[one]["key"], self.lake.hashes[one]) for one in rows if rows[one]["outcome"] == "loaded")
-        wanted = {(put.file.key, self.lake.hashes[one]) for one, put in self.model.puts.items() if not put.replaces}
-        newest = [put for put in self.model.newest.values() if put.replaces]
-        wanted |= {(put.file.key, self.lake.hashes[put.file.file_id]) for put in newest}
-        assert stand == Counter(wanted)
+        stand = Counter(
+            (rows[one]["key"], self.lake.hashes[one])
+            for one in rows
+            if rows[one]["outcome"] == "loaded" and rows[one]["records"] != rows[one]["dropped"]
+        )
+        puts = {one: put for one, put in self.model.puts.items() if not put.replaces}
+        puts |= {put.file.file_id: put for put in self.model.newest.values() if put.replaces}
+        may = {(put.file.key, self.lake.hashes[one]) for one, put in puts.items()}
+        must = {(put.file.key, self.lake.hashes[one]) for one, put in puts.items() if one not in self.expired}
+        assert must <= stand.keys() <= may
+        assert set(stand.values()) <= {1}
         for one, put in self.model.puts.items():
-            assert rows[one]["records"] in (0, put.records), put.file.version_id
+            if rows[one]["outcome"] == "loaded" and rows[one]["reason"] == GONE_MIDWAY:
+                assert (put.file.key, self.lake.hashes[one]) not in must, f"{put.file.etag} lacks records"
+            elif rows[one]["outcome"] == "loaded":
+                assert rows[one]["records"] == put.records, put.file.etag
 
     def newest_stand(self, ledger: Sequence[dict[str, Any]]) -> None:
         """Of older ones, which were overwritten since, a rollback may have taken rows away that nobody can read again. Of one
         that lost records in a crash, and came back by a rollback, nobody knows any more that it should be read again."""
         rows = {row["file_id"]: row for row in ledger}
-        for put in (put for put in self.model.newest.values() if put.file.file_id not in self.torn):
+        for row in (rows[one] for one in self.model.forgotten):
+            assert (row["outcome"], row["written"]) == (FORGOTTEN, 0), f"{row['etag']} was to be forgotten"
+        passed_over = self.torn | self.model.forgotten
+        for put in (put for put in self.model.newest.values() if put.file.file_id not in passed_over):
             row = rows[put.file.file_id]
             assert (row["outcome"], row["records"]) == ("loaded", put.records), put.file.etag
             assert self.dedupe or row["tables"] == put.tables, put.file.etag
@@ -579,6 +601,37 @@ def test_a_record_that_a_replay_was_to_leave_to_another_file_stands_once_where_t
             ("beta", "1"),
             ("beta", "3"),
         ]
+
+
+@pytest.mark.parametrize("rolled_back", [True, False])
+@pytest.mark.parametrize("key", ["add/a", "new/a"])
+def test_a_replay_whose_object_is_gone_reads_a_duplicate_in_its_place(key: str, rolled_back: bool) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        play = plain_play(0, patch, dedupe=False)
+        play.versioned = play.ending = True
+        play.put("add/b")
+        other = play.waiting[0].file_id
+        play.lake.answers[other] = [Record("alpha", "0")]
+        play.attempt()
+        play.put(key)
+        first = play.waiting[0].file_id
+        play.lake.answers[first] = play.contents[first] = [Record("alpha", "1"), Record("beta", "2")]
+        play.attempt()
+        play.versions[key] += 1
+        play.put_same_bytes(play.model.puts[first], AT)
+        second = play.waiting[0].file_id
+        play.attempt()
+        if rolled_back:
+            roll_back_in(patch, play.lake, ["alpha"], 1)
+        else:
+            play.replay(key)
+        play.lake.answers[first] = "missing"
+        for _ in range(2):
+            play.announce_what_ended_as((REPLAY,))
+        ended = {row["file_id"]: row["outcome"] for row in play.lake.rows(LEDGER)}
+        assert ended == {other: "loaded", first: "superseded", second: "loaded"}
+        rows = [(name, row["_file_id"]) for name in TABLES for row in play.lake.rows(name)]
+        assert rows == [("alpha", other), ("alpha", second), ("beta", second)]
 
 
 @pytest.mark.parametrize("effect", range(6))

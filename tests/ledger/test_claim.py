@@ -378,6 +378,35 @@ def test_a_duplicate_by_its_bytes_alone_is_kept_with_their_hash() -> None:
     assert decided([version(2)], [first, of_others], "replace").fresh == (version(2),)
 
 
+def test_duplicates_stand_in_for_a_replay_one_after_the_other_the_latest_first() -> None:
+    twins = {n: replace(version(n), etag="etag1") for n in (2, 3, 4)}
+    known = [duplicate(twins[2]), duplicate(twins[3])]
+    found = decided([version(1)], [replayed(version(1)), *known, duplicate(version(5))], "append")
+    assert {one: seen.file for one, seen in found.stand_ins.items()} == {version(1).file_id: twins[3]}
+    marked = [
+        duplicate(twins[2]),
+        duplicate(twins[3], outcome="replay", records=0, tables={}, written=0, detail=None),
+        duplicate(twins[4]),
+    ]
+    found = decided([twins[3]], [loaded(version(1)), *marked], "append")
+    assert {one: seen.file for one, seen in found.stand_ins.items()} == {twins[3].file_id: twins[2]}
+    assert (found.fresh, found.retried) == ((twins[3],), (twins[3],))
+    assert {one.earlier.file for one in found.superseded} == {version(1), twins[3]}, "nothing stands twice"
+    (itself,) = (one for one in found.superseded if one.is_replay)
+    assert itself.not_replayed("missing", "gone")["outcome"] == "duplicate"
+    assert itself.not_replayed("denied", "no")["outcome"] == "replay"
+
+
+@pytest.mark.parametrize("rule", ["append", "ignore", "replace"])
+def test_the_same_bytes_put_once_more_complete_a_file_that_went_midway(rule: Overwritten) -> None:
+    torn = loaded(version(1), reason="gone-midway", content_hash="same")
+    again = version(2)
+    claim = Claim([again], {KEY: [torn]}, lambda key: rule)
+    found = claim.decided({again.file_id: "same"})
+    assert [(one.earlier.file, one.by) for one in found.superseded] == [(version(1), again)]
+    assert (found.fresh, found.left_out) == ((again,), ())
+
+
 def test_a_duplicate_of_what_an_operator_forgot_keeps_nothing_in_force() -> None:
     again = duplicate(replace(version(3), etag="etag1"), reason="same-key-same-bytes-forgotten")
     assert decided([version(2)], [loaded(version(1)), again], "replace").fresh == (version(2),)

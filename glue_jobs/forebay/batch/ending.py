@@ -15,8 +15,8 @@ from typing import Any
 from forebay.batch.accounting import Standing, entries_of
 from forebay.batch.plan import Plan
 from forebay.content.end import FileEnd
-from forebay.ledger.entry import FORGOTTEN, WITHHELD, Entry
-from forebay.ledger.versions import Sorted, Superseded, standing
+from forebay.ledger.entry import FORGOTTEN, REPLAY, WITHHELD, Entry
+from forebay.ledger.versions import Earlier, Sorted, Superseded, standing
 from forebay.ledger.withheld import Waiting
 
 __all__ = ["Ending", "without_failed_replays"]
@@ -60,6 +60,12 @@ class Ending:
         return [replays[end.file.file_id].not_replayed(end.outcome, end.detail or end.reason or "") for end in ends]
 
     @cached_property
+    def stand_ins(self) -> list[Earlier]:
+        """Duplicates of those of them that are gone. They have the same bytes, so they are read in their place."""
+        gone = (end.file.file_id for end in self.plan.ends if end.outcome in ("missing", "changed"))
+        return [self.split.stand_ins[one] for one in gone if one in self.split.stand_ins]
+
+    @cached_property
     def forgotten(self) -> list[dict[str, Any]]:
         replays = self.split.replays
         return [replays[end.file.file_id].forgotten(self.unwritten, self.at) for end in self.plan.forgotten]
@@ -70,7 +76,8 @@ class Ending:
 
     @property
     def changed(self) -> list[dict[str, Any]]:
-        return [*self.replaced, *self.failed, *self.forgotten]
+        marked = [{**earlier.row, "outcome": REPLAY} for earlier in self.stand_ins]
+        return [*self.replaced, *self.failed, *self.forgotten, *marked]
 
     @property
     def leaving(self) -> list[str]:
@@ -79,7 +86,8 @@ class Ending:
 
     @property
     def waiting(self) -> Iterator[Waiting]:
-        """Replays that S3 withheld. They come again by themselves, as other files do."""
+        """Replays that S3 withheld, and duplicates of those that are gone. They come again by themselves, as other files do."""
+        yield from (Waiting(earlier.file, 1, self.at) for earlier in self.stand_ins)
         replays, tries = self.split.replays, self.split.tries
         for end in self.plan.ends:
             if end.outcome in WITHHELD and end.file.file_id in replays:

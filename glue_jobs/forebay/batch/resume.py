@@ -60,8 +60,9 @@ def as_planned(plan: Plan, claim: Claim) -> Sorted:
     """Which files are loaded, as the first try decided, whatever could be read or compared now."""
     fresh, split = tuple(end.file for end in plan.ends), claim.to_read()
     left_out = split.left_out if plan.left_out is None else plan.left_out
+    hashes = {end.file.file_id: end.content_hash for end in plan.ends}
     begun = split.as_begun({file.file_id for file in fresh})
-    return replace(begun, fresh=fresh, left_out=left_out, superseded=tuple(claim.superseded(fresh)))
+    return replace(begun, fresh=fresh, left_out=left_out, superseded=tuple(claim.superseded(fresh, hashes)))
 
 
 def resumed(

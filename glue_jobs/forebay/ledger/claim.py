@@ -73,14 +73,28 @@ class Claim:
         }
         return (next(turns[file.bucket, file.key]) for file in self.files)
 
-    def superseded(self, fresh: Iterable[LandedFile]) -> Iterator[Superseded]:
+    def superseded(self, fresh: Iterable[LandedFile], readable: Mapping[str, str]) -> Iterator[Superseded]:
         """The earlier versions that are to leave for these files, once they land; also those that have left all tables but
         some, which could not be written."""
+        hashes = self.hashes(readable)
         for file in fresh:
             for seen in self.earlier.get((file.bucket, file.key), ()):
                 itself = seen.file.file_id == file.file_id
-                if seen.stands and (itself or (self._replaces(file) and not written_later(seen.file, file))):
+                older = self._replaces(file) and not written_later(seen.file, file)
+                if seen.stands and (itself or older or self._stands_in(file, seen, hashes)):
                     yield Superseded(seen, file)
+
+    def hashes(self, readable: Mapping[str, str]) -> dict[str, str]:
+        """Of the bytes of all versions, by file id."""
+        known = (
+            (seen.file.file_id, seen.row.get("content_hash") or "") for some in self.earlier.values() for seen in some
+        )
+        return {**dict(known), **readable}
+
+    def _stands_in(self, file: LandedFile, seen: Earlier, hashes: Mapping[str, str]) -> bool:
+        """Whether it brings the same rows as the other one, which cannot be read any more."""
+        his = (own for own in self.earlier.get((file.bucket, file.key), ()) if own.file.file_id == file.file_id)
+        return (seen.is_torn or any(own.stands_in for own in his)) and _same_bytes(file, seen.file, hashes)
 
     def _replaces(self, file: LandedFile) -> bool:
         """What is forgotten brings nothing that could take the place of others."""
@@ -92,9 +106,7 @@ class _Deciding:
     def __init__(self, claim: Claim, readable: Mapping[str, str]) -> None:
         self.claim, self.readable = claim, readable
         self.here: set[str] = set()
-        self.hashes = {
-            seen.file.file_id: seen.row.get("content_hash") for some in claim.earlier.values() for seen in some
-        } | dict(readable)
+        self.hashes = claim.hashes(readable)
         self.fresh: dict[Key, list[LandedFile]] = {}
         self.duplicates = {
             key: [seen.file for seen in some if seen.is_duplicate] for key, some in claim.earlier.items()
@@ -177,10 +189,7 @@ class _Deciding:
         return any(self._same_bytes(file, rival) for rival in rivals)
 
     def _same_bytes(self, file: LandedFile, rival: LandedFile) -> bool:
-        """Equal etags say so before anything is read. Different ones say nothing: with a KMS key, or after a multipart upload,
-        a producer's retry has another etag."""
-        ours, theirs = (hashes_in(self.hashes.get(one.file_id)) for one in (file, rival))
-        return bool((file.etag and file.etag == rival.etag) or not theirs.isdisjoint(ours))
+        return _same_bytes(file, rival, self.hashes)
 
     def _is_back(self, file: LandedFile, his: Sequence[Earlier]) -> bool:
         """Without versions, a key that gets its first bytes back is the same file again: under `replace` it takes the place of
@@ -196,13 +205,16 @@ class _Deciding:
         return self.claim.earlier.get(self._key(file), ())
 
     def _rivals(self, file: LandedFile) -> list[LandedFile]:
-        """Of a replay there are none: it takes its own place."""
+        """Of a replay there are none: it takes its own place. A version of which only some rows stand is none for its bytes."""
         if file.file_id in self.replays:
             return []
         loaded = [
             seen.file
             for seen in self._earlier(file)
-            if seen.loaded and not (seen.rolled_back or seen.forgotten) and seen.file.file_id != file.file_id
+            if seen.loaded
+            and not (seen.rolled_back or seen.forgotten)
+            and not (seen.is_torn and self._same_bytes(file, seen.file))
+            and seen.file.file_id != file.file_id
         ]
         return loaded + self.fresh.get(self._key(file), [])
 
@@ -249,12 +261,33 @@ class _Deciding:
         twins = (one for one in self.duplicates.get(self._key(file), ()) if self._same_bytes(one, file))
         return reduce(lambda a, b: b if written_later(b, a) else a, twins, file)
 
+    def _stand_in(self, file: LandedFile) -> Earlier | None:
+        """The latest duplicate of a replay. Of one that stands in already, one before it: so no one is asked twice."""
+        stands_in = any(seen.stands_in for seen in self._earlier(file) if seen.file.file_id == file.file_id)
+        found = [
+            seen
+            for seen in self._earlier(file)
+            if seen.is_duplicate
+            and self._same_bytes(seen.file, file)
+            and (not stands_in or written_later(file, seen.file))
+        ]
+        return reduce(lambda a, b: b if written_later(b.file, a.file) else a, found) if found else None
+
     def sorted(self) -> Sorted:
         self._leave_unread_to_later_versions()
         fresh = tuple(self.order.values())
-        superseded = tuple(self.claim.superseded(fresh))
+        superseded = tuple(self.claim.superseded(fresh, self.readable))
         again = (tuple(self.retried.values()), self.tries, tuple(self.released))
-        return Sorted(fresh, tuple(self.known), tuple(self.left_out), superseded, *again)
+        replayed = (file for file in fresh if file.file_id in self.replays)
+        stand_ins = {file.file_id: seen for file in replayed if (seen := self._stand_in(file)) is not None}
+        return Sorted(fresh, tuple(self.known), tuple(self.left_out), superseded, *again, stand_ins)
+
+
+def _same_bytes(file: LandedFile, rival: LandedFile, hashes: Mapping[str, str]) -> bool:
+    """Equal etags say so before anything is read. Different ones say nothing: with a KMS key, or after a multipart upload,
+    a producer's retry has another etag."""
+    ours, theirs = (hashes_in(hashes.get(one.file_id)) for one in (file, rival))
+    return bool((file.etag and file.etag == rival.etag) or not theirs.isdisjoint(ours))
 
 
 def _oldest_first(a: LandedFile, b: LandedFile) -> int:

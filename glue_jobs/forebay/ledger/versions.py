@@ -59,8 +59,17 @@ class Earlier:
     def is_marked(self) -> bool:
         """Whether its rows make room for it: for those that it has when it is read again, or for none. Whoever announces it has
         that done."""
-        torn = self.row["outcome"] == "loaded" and self.row.get("reason") == GONE_MIDWAY
-        return torn or self.row["outcome"] in MARKS
+        return self.is_torn or self.row["outcome"] in MARKS
+
+    @property
+    def is_torn(self) -> bool:
+        """Whether only some of its rows stand."""
+        return bool(self.row["outcome"] == "loaded" and self.row.get("reason") == GONE_MIDWAY)
+
+    @property
+    def stands_in(self) -> bool:
+        """Whether it was a duplicate, and is to be read in the place of the version that it equals."""
+        return bool(self.row["outcome"] == REPLAY and self.row.get("reason") == SAME_BYTES)
 
     @property
     def wants_forgetting(self) -> bool:
@@ -114,6 +123,8 @@ class Superseded:
         if outcome in WITHHELD:
             row = {**row, "tries": (row.get("tries") or 1) + 1}
         before = mark if outcome in WITHHELD else "loaded" if row["records"] else "empty"
+        if self.earlier.stands_in and outcome not in WITHHELD:
+            return {**row, "outcome": "duplicate"}
         if row.get("reason") in (None, *NOT_DONE.values()):
             return {**row, "outcome": before, "reason": not_done, "detail": f"{outcome}: {why}"}
         # What happened to it before, such as records that were lost, stays said.
@@ -154,7 +165,8 @@ class Sorted:
     """The files of a batch: those to load, those that the ledger has, and the entries of those that a rule leaves out; and the
     earlier files that make room for those to load. `retried` are those whose row in the ledger makes room for a new one:
     they were not read when they came before, or are replayed. `tries` says how often they came, by file id. `released` are
-    those of them that the quarantine has as whole files."""
+    those of them that the quarantine has as whole files. `stand_ins` are duplicates of replays, by the id of the replay: they
+    are read if that one is gone."""
 
     fresh: tuple[LandedFile, ...]
     known: tuple[LandedFile, ...]
@@ -163,6 +175,7 @@ class Sorted:
     retried: tuple[LandedFile, ...] = ()
     tries: Mapping[str, int] = field(default_factory=dict)
     released: tuple[LandedFile, ...] = ()
+    stand_ins: Mapping[str, Earlier] = field(default_factory=dict)
 
     @property
     def skipped(self) -> tuple[str, ...]:
