@@ -144,6 +144,20 @@ def test_a_duplicate_whose_first_copy_is_gone_is_written_where_its_table_is_stil
     assert (entry.records, entry.tables, entry.dropped) == (10, {"alpha": 1, "beta": 3}, 1)
 
 
+def test_a_record_that_a_rule_drops_now_is_no_duplicate() -> None:
+    """A file that reads otherwise than in the first try halts, also where as many records come of it."""
+    drop = replace(FATES[1], fate="drop", violated=("some-rule",))
+    with pytest.raises(Halt, match="reads differently than in the first try"):
+        resumed(plan("loaded"), [end("loaded")], (FATES[0], drop, *FATES[2:]), frozenset({"alpha"}))
+
+
+def test_a_bucket_that_is_not_there_may_be_back_and_its_files_are_not_gone() -> None:
+    """The address may be wrong for a while: what stands is not counted as all that there is."""
+    nowhere = replace(end("missing"), reason="no-such-bucket")
+    with pytest.raises(Halt, match="S3 does not give it now"):
+        resumed(plan("loaded"), [nowhere], (), frozenset({"alpha"}))
+
+
 def test_every_outcome_of_a_file_is_among_the_answers() -> None:
     assert {*ANSWERS, "empty", "unreadable", "forgotten"} == set(get_args(ReadOutcome))
 

@@ -230,6 +230,12 @@ def test_a_replay_that_cannot_be_read_is_what_it_was(outcome: str, becomes: str)
     assert (row["tables"], row["records"]) == ({"alpha": 4, "beta": 3}, 10)
 
 
+def test_a_replay_of_a_file_without_records_that_cannot_be_read_is_empty_as_before() -> None:
+    empty = loaded(version(1), outcome="replay", records=0, written=0, quarantined=0, parked=0, tables={})
+    (one,) = decided([version(1)], [empty], "append").superseded
+    assert one.not_replayed("missing", "gone")["outcome"] == "empty"
+
+
 def test_what_was_lost_before_a_replay_stays_said() -> None:
     torn = loaded(version(1), outcome="replay", reason="gone-midway", detail="2 were lost")
     (one,) = decided([version(1)], [torn], "append").superseded
@@ -302,6 +308,11 @@ def test_without_versions_a_key_that_gets_its_first_bytes_back_ends_with_them() 
     found = decided([back], [outdone, loaded(second)], "replace")
     assert (found.fresh, found.retried, found.known) == ((back,), (back,), ())
     assert [(one.earlier.file, one.by) for one in found.superseded] == [(second, back)]
+    first, second, back = (
+        replace(file, version_id="null") for file in (first, second, back)
+    )  # from before the versions
+    outdone = Earlier(first, outdone.row)
+    assert decided([back], [outdone, loaded(second)], "replace").fresh == (back,)
     for late in (first, replace(first, sequencer=None)):  # its first notice once more, and ours without a sequencer
         assert decided([late], [outdone, loaded(second)], "replace").known == (late,)
 
@@ -440,6 +451,9 @@ def test_bytes_whose_rows_left_with_a_rollback_are_loaded_when_they_are_put_agai
     assert decided([version(1)], [gone], rule).known == (version(1),), "a redelivery brings nothing back"
     if rule == "replace":
         assert decided([version(0)], [gone], rule).left_out[0].reason == "announced-late"
+    for held in ("quarantined", "parked"):
+        rest = loaded(version(1), reason="rolled-back", **{**nothing, held: 1, "dropped": 9})
+        assert decided([again], [rest], rule).fresh == (), f"what is {held} would land beside it"
     partly = loaded(version(1), reason="rolled-back")
     assert decided([again], [partly], rule).fresh == (), "what still stands elsewhere would be doubled"
 
