@@ -14,6 +14,7 @@ from deltalake import DeltaTable, write_deltalake
 from forebay.batch import recent_ids
 from forebay.batch.recent_ids import RecentIds
 from forebay.lake.objects import open_objects
+from forebay.ledger.data_files import opened as open_file
 
 TODAY = date(2026, 11, 22)
 LONG_AGO = date(2026, 1, 1)
@@ -86,3 +87,19 @@ def test_ids_that_share_their_first_bytes_are_only_a_hint(tmp_path: Path) -> Non
     almost: Any = pa.chunked_array([pa.array([id_of("a")[:8] + b"otherone"], pa.binary())])
     assert set(RecentIds(open_objects(str(tmp_path))).days_of(almost, LONG_AGO) or {}) == {id_of("a")[:8] + b"otherone"}
     assert recent_ids.MOST * 8 <= 2_000_000_000
+
+
+def test_the_first_day_of_the_window_is_in_it_for_a_driver_that_begins_and_for_one_that_forgets(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    yesterday = TODAY - timedelta(days=1)
+    write(tmp_path, yesterday, "a")
+    write(tmp_path, TODAY, "b")
+    ids_of = open_objects(str(tmp_path))
+    assert names_of(RecentIds(ids_of).days_of(ids("a", "b"), TODAY)) == {"b": {TODAY}}
+    opened: list[str] = []
+    monkeypatch.setattr(recent_ids, "opened", lambda ids, file: opened.append(file.path) or open_file(ids, file))
+    recent = RecentIds(ids_of)
+    for since in (yesterday, TODAY, TODAY):
+        assert "b" in names_of(recent.days_of(ids("a", "b"), since))
+    assert len(opened) == 2, "each file is read once"

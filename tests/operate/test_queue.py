@@ -88,6 +88,7 @@ def test_in_a_lake_of_two_services_a_dead_letter_is_explained_by_the_one_whose_q
     assert "has the services games, more" in failed(2, *asked)
     assert "already in the ledger (loaded)" in failed(1, *asked, "--of", "games")
     assert "never finished" in failed(1, *asked, "--of", "more")
+    assert "never began" in failed(2, *asked, "--of", "mroe")
 
 
 @pytest.mark.parametrize(("outcome", "reason"), [("denied", None), ("replay", None), ("unreadable", "poison")])

@@ -150,10 +150,13 @@ def known_service(view: LakeView, name: str) -> str:
 def service_of_queue(lake: str, named: str) -> str:
     """The service that takes in what is announced into a queue: the one that is named, else the only one of this lake. Empty
     before the first one began. `InvalidConfiguration` where there are several: each knows its own files only."""
-    if named:
-        return named
     began = open_objects(writers_of(lake)).folders()
     there = sorted({*began, *services_of_ledger(open_objects(table_path(lake, LEDGER)))})
+    if named and there and named not in there:
+        hint = _perhaps(named, there) or f"services that did: {', '.join(there)}. Start its ingest job first"
+        raise InvalidConfiguration.one(f"--of {named}", f"never began in {lake}", hint)
+    if named:
+        return named
     if len(there) > 1:
         several = f"is needed, for {lake} has the services {', '.join(there)}"
         raise InvalidConfiguration.one("--of", several, "name the one whose queue it is")
