@@ -205,7 +205,7 @@ class _Deciding:
         return self.claim.earlier.get(self._key(file), ())
 
     def _rivals(self, file: LandedFile) -> list[LandedFile]:
-        """Of a replay there are none: it takes its own place. A version of which only some rows stand is none for its bytes."""
+        """Of a replay there are none: it takes its own place. A torn version is none for its own bytes."""
         if file.file_id in self.replays:
             return []
         loaded = [
@@ -262,7 +262,7 @@ class _Deciding:
         return reduce(lambda a, b: b if written_later(b, a) else a, twins, file)
 
     def _stand_in(self, file: LandedFile) -> Earlier | None:
-        """The latest duplicate of a replay. Of one that stands in already, one before it: so no one is asked twice."""
+        """The latest duplicate of a replay. If it is a duplicate itself, the one before it: so none is read twice."""
         stands_in = any(seen.stands_in for seen in self._earlier(file) if seen.file.file_id == file.file_id)
         found = [
             seen

@@ -68,7 +68,7 @@ class Earlier:
 
     @property
     def stands_in(self) -> bool:
-        """Whether it was a duplicate, and is to be read in the place of the version that it equals."""
+        """Whether it was a duplicate, and is read for the version that it equals."""
         return bool(self.row["outcome"] == REPLAY and self.row.get("reason") == SAME_BYTES)
 
     @property
