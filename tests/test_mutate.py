@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib.util
+import json
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -50,3 +51,15 @@ def test_a_room_has_its_own_tests_or_those_of_the_room_around_it(mutate: ModuleT
     assert mutate.tests_of("ledger") == "tests/ledger"
     assert mutate.tests_of("upkeep/erase/purge") == "tests/upkeep/erase"
     assert mutate.tests_of("no_such_room") == "tests"
+
+
+def test_a_score_is_noted_beside_those_of_other_rooms(
+    mutate: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mutate, "REPOSITORY", tmp_path)
+    (tmp_path / "tests").mkdir()
+    mutate.record("ledger", 9, 8)
+    mutate.record("lake", 4, 4)
+    mutate.record("ledger", 9, 9)
+    scores = {"lake": {"mutants": 4, "noticed": 4}, "ledger": {"mutants": 9, "noticed": 9}}
+    assert json.loads((tmp_path / "tests/mutation_scores.json").read_text()) == scores
