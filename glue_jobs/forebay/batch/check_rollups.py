@@ -22,7 +22,7 @@ from forebay.table.shaping import RESCUED
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["faults", "rollup_problems", "unknown_columns"]
+__all__ = ["faults", "missing_columns", "rollup_problems", "unknown_columns"]
 
 OWN_TYPES = dict(zip(OWN_COLUMNS, ("string", "long", "long", "timestamp"), strict=True)) | {RESCUED: "string"}
 UNKNOWN_COLUMN = "UNRESOLVED_COLUMN"
@@ -39,17 +39,24 @@ MOST_UNKNOWN = 50
 
 
 def rollup_problems(spark: SparkSession, service: Service) -> Iterator[Problem]:
-    for where, sql, unknown, why in _all(spark, service):
+    for where, sql, _, why in _all(spark, service):
         for one in why:
             yield Problem(where, one, sql)
-        if unknown and not why and unknown[0].never:
-            yield Problem(where, f"{unknown[0].table} never has the column {unknown[0].name}", "declare it there")
+
+
+def missing_columns(spark: SparkSession, service: Service) -> Iterator[Problem]:
+    """Names that neither a declaration nor a record makes a column. A job starts all the same: a table may have the column from
+    an earlier declaration."""
+    for where, _, unknown, _ in _all(spark, service):
+        for one in unknown:
+            if one.never:
+                yield Problem(where, f"{one.table} never has the column {one.name}", "declare it there")
 
 
 def unknown_columns(spark: SparkSession, service: Service) -> Iterator[str]:
     """Names that only a record can bring."""
     for where, _, unknown, _ in _all(spark, service):
-        for one in unknown:
+        for one in unknown if not any(name.never for name in unknown) else ():
             yield (
                 f"{where}: {one.table} has a column {one.name} only after a record brought it, and no merge succeeds before; "
                 "declare it, or correct the name"

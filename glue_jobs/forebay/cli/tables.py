@@ -265,12 +265,14 @@ def _check_sql(service: Declarations) -> list[str]:
     """Sentences about possible mistakes. Starts a JVM only where there is SQL."""
     if not service.rollups and not any(table.has_sql for table in service.tables):
         return []
-    from forebay.batch.check_rollups import unknown_columns
+    from forebay.batch.check_rollups import missing_columns, unknown_columns
     from forebay.batch.check_sql import check_expressions
     from forebay.spark.session import session
 
     spark = session("forebay-check")
     check_expressions(spark, service)
+    if missing := list(missing_columns(spark, service)):
+        raise InvalidConfiguration(missing)
     return list(unknown_columns(spark, service))
 
 
