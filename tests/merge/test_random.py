@@ -18,9 +18,10 @@ import pytest
 from delta.exceptions import DeltaConcurrentModificationException
 from delta.tables import DeltaTable as Delta
 from deltalake import DeltaTable
+from pyspark.sql import functions as F
 
 from forebay.declaration.rollup import Rollup
-from forebay.errors import Halt
+from forebay.errors import Halt, InvalidConfiguration
 from forebay.lake.layout import tombstones_of
 from forebay.lake.log.live_file import LiveFile
 from forebay.lake.objects import open_objects
@@ -30,6 +31,9 @@ from forebay.merge.rollup import roll_up
 from forebay.merge.state import State
 from forebay.merge.step import step
 from forebay.privacy.token import token_of
+from forebay.table.commit import Txn
+from forebay.table.destination import Destination, Failed
+from forebay.table.fan_out import append
 from forebay.table.kernel import TableLogs
 from forebay.upkeep.erase.places import Place
 from forebay.upkeep.erase.rows import Erased, Found, found_in
@@ -161,6 +165,22 @@ class Play:
         except Halt:
             self.story.said.append(f"lease is lost at look {lost}")
 
+    def names_meet(self) -> None:
+        """A log of the family whose state would have this log's name, and this state's name as that of a log: nobody writes."""
+        spark, lake, logs = self.story.spark, str(self.story.lake), self.story.logs
+        declared, into = self.story.declared, self.story.declared.into
+        if not DeltaTable.is_deltatable(f"{lake}/others"):
+            spark.read.format("delta").load(self.story.log).limit(3).write.format("delta").save(f"{lake}/others")
+        with pytest.raises(InvalidConfiguration, match="is a table of its own"):
+            step(spark, lake, "others", "player_changes", declared, logs=logs, lease=Held())
+        if DeltaTable.is_deltatable(f"{lake}/{into}"):
+            assert step(spark, lake, into, "of_a_state", declared, logs=logs, lease=Held()) is None
+            rows = spark.read.format("delta").load(f"{lake}/{into}").withColumn("_table", F.lit(into))
+            txn = Txn("family", next(self.erasures))
+            found = append(spark, rows, [Destination(into, f"{lake}/{into}")], txn=txn, logs=logs)
+            assert isinstance(found[into], Failed)
+        self.story.said.append("names meet")
+
     def log_is_optimized(self) -> None:
         self.story.optimize()
 
@@ -243,7 +263,7 @@ def play(story: Story) -> None:
     of_log = [its.rows_come, its.rows_come, its.file_is_replaced, its.file_is_forgotten, its.log_is_rolled_back,
               its.log_is_optimized, its.files_are_deleted_that_left, its.column_comes, its.person_is_erased]  # fmt: skip
     of_mergers = [its.merged, its.rolled_up, its.merger_dies, its.merger_dies, its.merger_is_overtaken,
-                  its.lease_is_lost, its.declaration_changes, its.another_process_goes_on]  # fmt: skip
+                  its.lease_is_lost, its.declaration_changes, its.another_process_goes_on, its.names_meet]  # fmt: skip
     its.rows_come()
     for turn in range(1 if SHORT else 3):
         for _ in range(3):
