@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from forebay.declaration.service import load_service, parse_service
 from forebay.errors import InvalidConfiguration
@@ -156,3 +158,42 @@ def test_what_else_jsonpath_has_is_refused(path: str) -> None:
 def test_jsonl_is_json_and_the_hint_says_so() -> None:
     (one,) = said('name = "s"\nenvelope = { format = "jsonl" }\n[[tables]]\nname = "a"\n')
     assert one.endswith("; got 'jsonl' (did you mean json?)")
+
+
+LINES = st.sampled_from(
+    [
+        "[[tables]]",
+        "[tables.where]",
+        "[tables.expectations]",
+        "[privacy]",
+        "[[feeds]]",
+        'name = "x"',
+        "name = 3",
+        'where = "x"',
+        'partitions = ["day"]',
+        'mode = "merge"',
+        "merge = { into = 1 }",
+        'columns = [3, "x", { name = 1 }, { name = "at", type = "x" }, { name = "day", type = "date" }]',
+        'personal = [{ path = "a", become = "hashed" }, 3]',
+        'envelope = { records = 3, format = "jsonl" }',
+        "compaction = { files = 'x', partitions = [] }",
+        'schedules = { a = { job = "x" } }',
+        "tables = 3",
+        'x = """',
+    ]
+)
+
+
+@given(st.lists(LINES, max_size=9))
+def test_whatever_a_file_says_it_is_understood_or_its_mistakes_are_named(lines: list[str]) -> None:
+    problems = None
+    try:
+        parse_service({"service.toml": "\n".join(lines)}, strict=True)
+    except InvalidConfiguration as refused:
+        problems = refused.problems
+    assert problems != (), "a person learns nothing from it"
+
+
+def test_two_mistakes_of_one_section_are_both_named() -> None:
+    text = 'name = "s"\nenvelope = { records = 3, format = "jsonl" }\n[[tables]]\nname = "a"\n'
+    assert [one.partition(": ")[2].partition(":")[0] for one in said(text)] == ["envelope.records", "envelope.format"]

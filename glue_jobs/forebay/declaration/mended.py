@@ -22,7 +22,8 @@ TOGETHER = {"merge": ("mode",), "mode": ("merge",)}
 def without_mistakes(given: Any, wrong: Mapping[Location, str | None]) -> tuple[Any, set[str]]:
     """`wrong` has the value that was meant, where that is known."""
     left, damaged = deepcopy(given), set()
-    for location, meant in wrong.items():
+    # Values first: another mistake of the same section removes all of it.
+    for location, meant in sorted(wrong.items(), key=lambda one: one[1] is None):
         if location[:1] == ("columns",) and len(location) > 1:
             damaged.add(_mend_column(left["columns"], int(location[1])))
         elif meant is not None:
