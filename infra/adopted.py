@@ -16,7 +16,7 @@ from infra.settings import Settings
 
 __all__ = ["problems_of_adopted", "said_account"]
 
-KEYS, TOPICS = ("data_key", "landing_queue_key"), ("landing_topic",)
+KEYS, TOPICS = ("data_key", "assets_key", "landing_queue_key"), ("landing_topic",)
 QUEUES = ("landing_queue", "landing_dead_queue")
 MEND_REGION = "adopt one that is there; buckets of another region can send their events here, with landing_eventbridge"
 MEND_ACCOUNT = "adopt one that is there; a topic of another account will do, with landing_topic"

@@ -185,6 +185,9 @@ class Settings(BaseModel):
     data_key: KeyArn = Field(
         "", description="an existing KMS key for queues, topics, landed files, tables and logs; empty: one is made"
     )
+    assets_key: KeyArn = Field(
+        "", description="the KMS key of the CDK's bucket, if cdk bootstrap was given one; jobs read their code with it"
+    )
     database: Database = Field("", description="an existing Glue database for the tables; empty: one is made")
     existing_roles: RolePrefix = Field(
         "",

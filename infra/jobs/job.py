@@ -82,6 +82,8 @@ class Job(Construct):
             grants.write_objects(self.role, sid, on.lake.artefacts.bucket_arn, prefix, because=because)
         grants.use_key(self.role, "UseDataKey", on.keys.data)
         grants.read_assets(self.role, self.script.bucket, self.script.s3_object_key.rpartition("/")[0])
+        if on.settings.assets_key:
+            grants.allow(self.role, "ReadCodeKey", ["kms:Decrypt"], [on.settings.assets_key])
         on.engine.may_write_logs(self.role, [group.log_group_arn for group in self.log_groups])
         grants.publish_metrics(self.role, on.settings.namespace)
         if on.settings.python_modules.startswith("s3://"):

@@ -544,6 +544,13 @@ def test_a_job_installs_what_glue_lacks_from_our_own_wheels_and_asks_no_index(ma
     assert [key for key in keys if not key.startswith("forebay-dev/")] == []
 
 
+def test_jobs_may_decrypt_their_code_where_the_cdks_bucket_has_a_key(tmp_path: Path) -> None:
+    key = "arn:aws:kms:eu-west-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab"
+    policies = synthesized(tmp_path, env="dev", assets_key=key).policies()
+    for job in ("Ingest", "Compact", "Maintain", "Reconcile"):
+        assert key in policies[f"{job}Role"]["kms:Decrypt"]
+
+
 def test_a_lake_whose_deleted_objects_are_kept_lets_them_go_in_time(tmp_path: Path) -> None:
     lake = synthesized(tmp_path, env="dev", keep_deleted_days="30").one("S3::Bucket", "Lake")
     assert lake["VersioningConfiguration"] == {"Status": "Enabled"}

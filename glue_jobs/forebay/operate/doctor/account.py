@@ -11,7 +11,7 @@ from forebay.operate.doctor.deployment import Deployment
 from forebay.operate.doctor.finding import Finding, error, warning
 from forebay.spark.runtime import DPU_OF
 
-__all__ = ["bootstrap", "clock", "functions_quota", "glue_quotas", "identity", "stack"]
+__all__ = ["bootstrap", "bootstrap_key", "clock", "functions_quota", "glue_quotas", "identity", "stack"]
 
 LATE_S, REFUSED_S = 60, 240
 """AWS refuses requests whose clock is five minutes off, some services earlier."""
@@ -48,6 +48,21 @@ def bootstrap(on: Deployment) -> Iterator[Finding]:
         what = f"the CDK is not bootstrapped in account {on.account}, region {on.region}"
         why = "`cdk deploy` puts the jobs' code into a bucket that `cdk bootstrap` makes."
         yield error("account.bootstrap", what, why, f"cdk bootstrap aws://{on.account}/{on.region}")
+
+
+def bootstrap_key(on: Deployment) -> Iterator[Finding]:
+    """Jobs read their code from the CDK's bucket. Its key, if it has one, is in no policy of theirs by itself."""
+    bucket, region = f"cdk-hnb659fds-assets-{on.account}-{on.region}", on.region
+    none = {"ServerSideEncryptionConfigurationNotFoundError", "NoSuchBucket", "404"}
+    found = answer_or_none(lambda: on.client("s3").get_bucket_encryption(Bucket=bucket), none)
+    rules = found["ServerSideEncryptionConfiguration"]["Rules"] if found else []
+    defaults = [rule.get("ApplyServerSideEncryptionByDefault", {}) for rule in rules]
+    for key in (by["KMSMasterKeyID"] for by in defaults if by.get("KMSMasterKeyID")):
+        arn = key if key.startswith("arn:") else f"arn:aws:kms:{region}:{on.account}:key/{key}"
+        why = "Jobs read their code from that bucket. Without kms:Decrypt on the key no job starts."
+        yield warning(
+            "account.bootstrap_key", f"{bucket} is encrypted with {key}", why, f"deploy with -c assets_key={arn}"
+        )
 
 
 def stack(on: Deployment) -> Iterator[Finding]:

@@ -23,6 +23,7 @@ BEFORE: tuple[Check, ...] = (
     account.clock,
     account.stack,
     account.bootstrap,
+    account.bootstrap_key,
     account.glue_quotas,
     account.functions_quota,
 )
