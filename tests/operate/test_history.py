@@ -62,7 +62,7 @@ def test_a_verb_leaves_its_record(s3: str) -> None:
     }
     write_ledger(place, storage_options=options)
     gone = hold(f"{place}/_forebay/checkpoints/ingest", wait_s=0)
-    ran("lease", "break", "--lake", place, "--yes")
+    failed(0, "lease", "break", "--lake", place, "--yes")
     told = json.loads(ran("history", "--lake", place, "--json"))
     assert told["what"].startswith("lease break: ended the lease of process ")
     assert told["undo"] == "start that job again"
