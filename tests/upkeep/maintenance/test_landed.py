@@ -156,6 +156,11 @@ def test_records_inside_of_a_document_are_looked_at_one_by_one() -> None:
     assert left(around, **inside) == Left(1, b"")
 
 
+def test_an_array_that_the_file_ends_within_is_theirs_if_its_records_are() -> None:
+    assert left(b"[" + ANNA + b",\n" + ANNA + b",") == Left(2, b"")
+    assert left(b"[" + BEN + b",") == Left()
+
+
 @pytest.mark.parametrize(
     ("content", "why"),
     [

@@ -141,7 +141,8 @@ def _whose(content: Content, form: Form, paths: Sequence[Keys], erased: Erased) 
     """As the job reads them. An element of an array that tables explode is no record of its own here."""
     found = _Whose()
     for part in parts_of(content, replace(form, exploded=()), Limits()):
-        if part.records.refused:
+        # The bracket of a torn array holds no data about a person.
+        if any(one.reason != "torn-array" for one in part.records.refused):
             raise _Unclear("has records that cannot be read")
         for batch in document_batches(0, part.records, part.text):
             found.places += batch.column("byte_offset").to_pylist()
