@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from importlib import resources
 from pathlib import Path
 
 import pytest
@@ -97,7 +98,8 @@ def test_a_lost_notification_a_poisoned_file_and_a_dead_letter_are_put_right(tol
     told.announce_files(land("1.json", 1))
     told.run()
     land("lost.json", 2)
-    said = ran("reconcile", "--landing", f"s3://{told.bucket}/in/", "--settle-hours", "0", *at)
+    example = str(resources.files("forebay.declaration") / "example" / "service.toml")  # other services share the lake
+    said = ran("find-missed", "--landing", f"s3://{told.bucket}/in/", "--settle-hours", "0", "--service", example, *at)
     assert "1 of 2 files were missed, and announced now" in said
 
     ran("files", "skip", f"s3://{told.bucket}/in/deadly.json", "--lake", told.lake)
