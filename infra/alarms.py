@@ -16,7 +16,7 @@ from aws_cdk import aws_sns as sns
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
-from forebay.batch.events import BatchCommitted, RecordsLost, RowsAppended
+from forebay.batch.events import BatchCommitted, RowsAppended
 from forebay.jobs.troubles import TroublesCounted
 from forebay.upkeep.accounts.events import AccountsChecked
 from forebay.upkeep.reconcile.events import FilesReconciled
@@ -118,12 +118,6 @@ class Alarms(Construct):
             "files-withheld",
             self._metrics.of(BatchCommitted, "withheld_files", minutes=5),
             "S3 did not give a file: access denied, archived, or its errors lasted. Its records are not in the tables yet.",
-            above=0,
-        )
-        self._add(
-            "records-lost",
-            self._metrics.of(RecordsLost, "records", minutes=5),
-            "An object was deleted after a part of its rows was written; the rest cannot be read any more.",
             above=0,
         )
         self._add(

@@ -14,13 +14,11 @@ COMPACTION = "tests/upkeep/compaction/on_spark"
 PROOFS: dict[str, tuple[str, ...]] = {
     "exactly once": (
         f"{JOURNEY}/test_happy_path.py::test_a_file_announced_twice_is_loaded_once",
-        f"{BATCH}/test_crash_matrix.py::test_every_row_stands_once_or_the_ledger_says_why_not",
+        f"{BATCH}/test_crash_matrix.py::test_every_row_stands_once_by_the_plan_if_there_is_one_and_as_the_files_read_now_if_not",
         f"{BATCH}/test_replay.py::test_a_new_checkpoint_after_a_crash_between_table_and_ledger_doubles_nothing",
     ),
     "nothing is dropped silently": (f"{JOURNEY}/test_happy_path.py::test_nothing_is_dropped_silently",),
-    "final means final": (
-        f"{BATCH}/test_replay.py::test_a_file_of_which_a_part_stands_and_that_s3_does_not_give_halts_until_it_does",
-    ),
+    "final means final": (f"{BATCH}/test_replay.py::test_a_batch_with_a_plan_needs_no_file_any_more",),
     "dirty data is kept": (
         f"{JOURNEY}/test_bad_input.py::test_every_bad_file_and_record_is_kept_with_its_reason_and_all_others_land",
     ),

@@ -56,8 +56,6 @@ class Model:
             row = rows.get(put.file.file_id)
             if row is not None and row["outcome"] != "loaded" and put.file.file_id not in self.forgotten:
                 said.append(f"{put.file.uri} is there and should be loaded, but is {row['outcome']}")
-            if row is not None and row["reason"] == "gone-midway":
-                said.append(f"{put.file.uri} is there, but not all of its rows are: {row['detail']}")
         return said + [
             why for one in self.puts.keys() & rows.keys() for why in self._wrong(self.puts[one], rows[one], by_table)
         ]
@@ -66,7 +64,7 @@ class Model:
         return sorted(self.puts[one].file.uri for one in file_ids)
 
     def _wrong(self, put: Put, row: Mapping[str, Any], by_table: bool) -> Iterator[str]:
-        outcome, torn = row["outcome"], row["reason"] == "gone-midway"
+        outcome = row["outcome"]
         may_end = (*MAY_END, "superseded") if put.replaces else MAY_END
         if put.file.file_id in self.forgotten:
             left = row["written"] + row["quarantined"] + row["parked"]
@@ -76,7 +74,7 @@ class Model:
             yield f"{put.file.uri} ended as {outcome}"
         elif outcome == "missing" and row["records"]:
             yield f"{put.file.uri} is missing, but {row['records']} records are counted"
-        elif outcome == "loaded" and not torn:
+        elif outcome == "loaded":
             found = (row["records"], dict(row["tables"] or {}), row["quarantined"] + row["parked"])
             wanted = (put.records, dict(put.tables), put.held)
             if found != wanted if by_table else found[0] != wanted[0]:

@@ -6,6 +6,7 @@ counts whatever becomes visible, and the driver dies after as many as a history 
 
 from __future__ import annotations
 
+import pickle
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import ExitStack
@@ -22,7 +23,9 @@ import forebay.batch.batch as heart
 import forebay.batch.commits as commits
 import forebay.batch.leftovers as leftovers
 import forebay.batch.retry as retrying
-from forebay.batch.accounting import Fate, Standing
+import forebay.batch.staging as staging
+import forebay.batch.writing as writing
+from forebay.batch.accounting import Fate
 from forebay.batch.dedupe import DUPLICATE, RETRY, Dedupe
 from forebay.batch.ledger_change import COUNTS, Change
 from forebay.batch.leftovers import Leftover
@@ -36,7 +39,7 @@ from forebay.content.end import FileEnd
 from forebay.content.outcome import ReadOutcome
 from forebay.declaration.service import Service
 from forebay.errors import ForebayError, Halt
-from forebay.lake.layout import IDS, LEDGER, PARKED, QUARANTINE, own_table
+from forebay.lake.layout import IDS, LEDGER, QUARANTINE, own_table
 from forebay.landed_file import LandedFile
 from forebay.ledger.entry import as_known, key_hash
 from forebay.ledger.index import Index
@@ -45,9 +48,11 @@ from forebay.ledger.versions import Earlier
 from forebay.operate import rollback_ledger
 from forebay.operate.rollback_ledger import Rollback, TableBack, entries_after
 from forebay.table.commit import Txn
+from forebay.table.data_file import DataFile
 from forebay.table.destination import Appended, Destination, Failed, Skipped
 from forebay.table.kernel import NO_VERSION
 from forebay.table.replace import Staying
+from forebay.table.staged import StagedTable
 from tests.batch.world import Died
 
 __all__ = ["FIRST", "Lake", "Record", "lay_out", "remove_leftovers_in", "retry_in", "roll_back_in", "table_of"]
@@ -98,6 +103,8 @@ class Lake:
     hashes: dict[str, str] = field(default_factory=dict)
     """Of the bytes of versions, by file id, where several of them may have the same."""
     failing: set[str] = field(default_factory=set)
+    fails_early: bool = False
+    """Whether a failing table is found out before its files are written, and not at its commit."""
     effects: int = 0
     dies_after: int | None = None
     meanwhile: tuple[int, Callable[[], None]] | None = None
@@ -124,7 +131,7 @@ class Lake:
     ) -> None:
         def deed() -> None:
             table = self.tables.setdefault(name, Table())
-            table.change([row for row in table.rows if row[column] not in leaving] + list(rows))
+            table.change([row for row in table.rows if row.get(column) not in leaving] + list(rows))
             table.txns[txn.app_id] = txn.version
             table.commits[txn] = len(rows)
 
@@ -216,12 +223,9 @@ class PaperRead(Read):
 
 
 class PaperDedupe(Dedupe):
-    def ids(self, rows: Any, unwritten: Mapping[str, str], standing: Mapping[str, int], files: Collection[str]) -> Any:
-        lake: Lake = self.logs.lake  # type: ignore[attr-defined]
-        written = [row for row in rows or () if row["fate"] == "write" and row["table"] not in standing]
-        written += [row for table in standing for row in lake.rows(table) if row["_file_id"] in files]
-        found = (row for row in written if row["table"] not in unwritten)
-        told = ({"id": (r["table"], r["id"]), "file_id": r["_file_id"], "table": r["table"]} for r in found)
+    def ids(self, rows: Any, unwritten: Mapping[str, str]) -> Any:
+        written = (row for row in rows or () if row["fate"] == "write" and row["table"] not in unwritten)
+        told = ({"id": (r["table"], r["id"]), "file_id": r["_file_id"], "table": r["table"]} for r in written)
         return Rows({**self.shared, **row} for row in told)
 
     def forget(self, today: date) -> None:
@@ -238,7 +242,6 @@ class PaperDedupe(Dedupe):
         ids = lake.rows(IDS) if self.as_of is None else lake.tables[IDS].versions[self.as_of]
         if (until := self.tries_until) is not None:
             ids = [row for row in ids if row["generation"] != RETRY or row["batch"] <= until]
-        landed = landed if self.landed is None else self.landed
         leaving = self.leaving_for(landed)
         own = (self.shared["generation"], self.shared["batch"])
         return {row["id"] for row in ids if (row["generation"], row["batch"]) != own and row["file_id"] not in leaving}
@@ -246,15 +249,9 @@ class PaperDedupe(Dedupe):
 
 class PaperHeld:
     def __init__(
-        self,
-        rows: Any,
-        spark: Any,
-        unwritten: Mapping[str, str],
-        shared: Any,
-        standing: Standing,
-        causes: Mapping[str, str],
+        self, rows: Any, spark: Any, unwritten: Mapping[str, str], shared: Any, standing: Any = None, causes: Any = None
     ) -> None:
-        self.rows, self.unwritten, self.shared, self.standing = rows or (), unwritten, shared, standing
+        self.rows, self.unwritten, self.shared, self.standing = rows or (), unwritten, shared, standing or {}
 
     def quarantined(self, files: Sequence[FileEnd]) -> Rows:
         kept = []
@@ -265,6 +262,10 @@ class PaperHeld:
                 kept.append({**row, **self.shared, "file_id": row["_file_id"], "reason": why or "not-json"})
         return Rows(kept)
 
+    def of_tables(self) -> Rows:
+        self.rows = [row for row in self.rows if row["fate"] == "write"]
+        return self.quarantined(())
+
     def parked(self) -> Rows:
         return Rows({**r, **self.shared, "file_id": r["_file_id"]} for r in self.rows if r["fate"] == "park")
 
@@ -274,39 +275,64 @@ class PaperWriting(Writing):
     def paper(self) -> Lake:
         return self.logs.lake  # type: ignore[attr-defined,no-any-return]
 
-    def write_tables(self, rows: Any, declared: Any, wanted: Any, leaving: Any) -> frozenset[str]:
-        results = {}
-        for name in sorted(wanted, key=lambda name: (name in leaving, name)):
+    def stage_tables(self, rows: Any, declared: Any, wanted: Mapping[str, int]) -> dict[str, Any]:
+        staged: dict[str, Any] = {}
+        for name in sorted(wanted):
             mine = [row for row in rows or () if (row["fate"], row["table"]) == ("write", name)]
-            results[name] = self.committed(name, mine, wanted[name], leaving.get(name, ()))
-        return frozenset(name for name, result in results.items() if self.failed(name, wanted[name], result))
+            failing = name in self.paper.failing and self.paper.fails_early
+            table = Destination(name, f"{PLACE}/{name}")
+            staged[name] = Failed(ForebayError("said the test")) if failing else self.staged(table, mine, wanted[name])
+        return staged
 
-    def replaced(self, declared: Any, table: str, file_ids: Sequence[str], rows: Any) -> Any:
-        return self.committed(table, rows or (), 0, file_ids)
+    def stage_beside(
+        self, table: Destination, rows: Any, wanted: int, *, few: bool = False, replaces: bool = False
+    ) -> StagedTable | None:
+        staged = self.staged(table, rows, wanted)
+        return replace(staged, replaces=replaces) if isinstance(staged, StagedTable) else None
+
+    def staged(self, table: Destination, rows: Sequence[Any], wanted: int) -> StagedTable | Skipped:
+        if self.logs.has(table.path, self.txn):
+            return Skipped()
+        if len(rows) != wanted:
+            raise Halt(f"{table.name}: {wanted} rows were counted, but {len(rows)} are there now")
+        file = DataFile(table.name, f"part-{next(CLOCK)}", (), 1, len(rows), 0, "{}")
+        Store(self.paper, table.path).write(file.path, pickle.dumps(list(rows)))
+        return StagedTable(table.name, "", None, (), (file,))
+
+    def commit_all(self, tables: Sequence[tuple[Destination, StagedTable]], pool: int = 1) -> dict[str, Any]:
+        return {table.name: self.committed(table, staged.read(self.spark, table.path)) for table, staged in tables}
+
+    def replaced(self, declared: Any, table: str, file_ids: Sequence[str], staged: StagedTable | None) -> Any:
+        destination = Destination(table, f"{PLACE}/{table}")
+        rows = staged.read(self.spark, destination.path) if staged is not None else ()
+        return self.committed(destination, rows, file_ids)
+
+    def replaced_beside(self, table: Destination, coming: Any, leaving: Sequence[str], staying: Staying | None) -> Any:
+        there = self.paper.rows(table.name)
+        stay = [r for r in there if staying and r["file_id"] in staying.file_ids and r["table"] in staying.tables]
+        kept = [row for row in stay if row["file_id"] in leaving]
+        result = self.committed(table, [*kept, *(coming(None) if coming else ())], leaving, "file_id")
+        return replace(result, rows=result.rows - len(kept)) if isinstance(result, Appended) else result
+
+    def write_beside(self, table: Destination, rows: Any, wanted: int, leaving: Sequence[str] = ()) -> None:
+        if rows is not None or (leaving and table.name in self.paper.tables):
+            self.must_be_in(table, wanted, self.committed(table, rows or (), leaving, "file_id"))
 
     def committed(
-        self, name: str, rows: Sequence[Any], wanted: int, leaving: Sequence[str], column: str = "_file_id"
+        self, table: Destination, rows: Sequence[Any], leaving: Sequence[str] = (), column: str = "_file_id"
     ) -> Appended | Skipped | Failed:
-        if self.logs.has(f"{PLACE}/{name}", self.txn):
+        if self.logs.has(table.path, self.txn):
             return Skipped()
-        if name in self.paper.failing:
+        if table.name in self.paper.failing:
             return Failed(ForebayError("said the test"))
-        if len(rows) != wanted:
-            raise Halt(f"{name}: {wanted} rows were counted, but {len(rows)} are there now")
-        self.paper.commit(name, self.txn, rows, leaving, column)
+        self.paper.commit(table.name, self.txn, rows, leaving, column)
         return Appended(1, 1, len(rows), 0, 0.0)
 
-    def write_own(
-        self, name: str, rows: Any, wanted: int, leaving: Sequence[str] = (), staying: Staying | None = None
-    ) -> None:
-        table = own_table(name)
-        if rows is None and not (leaving and table in self.paper.tables):
-            return
-        stay = [r for r in self.paper.rows(table) if staying and r["file_id"] in staying.file_ids]
-        kept = [row for row in stay if staying and row["table"] in staying.tables and row["file_id"] in leaving]
-        result = self.committed(table, [*kept, *(rows or ())], wanted + len(kept), leaving, "file_id")
-        if isinstance(result, Skipped) and table in (QUARANTINE, PARKED):
-            self.must_have_come(table, wanted)
+    def without(self, ids: StagedTable | None, failed: Collection[str]) -> StagedTable | None:
+        if ids is None or not failed:
+            return ids
+        rows = [row for row in ids.read(self.spark, f"{PLACE}/{IDS}") if row["table"] not in failed]
+        return self.stage_beside(self.own("ids"), rows, len(rows), replaces=ids.replaces) if rows else None
 
     def must_have_come(self, path: str, wanted: int) -> None:
         rows = self.paper.tables[path.removeprefix(f"{PLACE}/")].commits.get(self.txn)
@@ -485,10 +511,10 @@ def lay_out(patch: pytest.MonkeyPatch, lake: Lake, service: Service, generation:
     patch.setattr(heart, "open_objects", lambda place: Store(lake, place))
     patch.setattr(heart, "arrow_rows", lambda rows, columns: Rows(rows))
     patch.setattr(heart, "Writing", PaperWriting)
-    patch.setattr(commits, "Held", PaperHeld)
+    _without_spark(patch, lake)
     lake.effects = 0
     return PaperBatch(
-        None,  # type: ignore[arg-type]
+        lake,  # type: ignore[arg-type]
         service,
         lake=PLACE,
         generation=lambda: generation,
@@ -496,6 +522,18 @@ def lay_out(patch: pytest.MonkeyPatch, lake: Lake, service: Service, generation:
         emit=lambda event: None,
         **more,
     )
+
+
+def _without_spark(patch: pytest.MonkeyPatch, lake: Lake) -> None:
+    """Data files are objects of the lake, which stands in the place of Spark."""
+    for module in (staging, writing):
+        patch.setattr(module, "Held", PaperHeld)
+    patch.setattr(commits, "open_objects", lambda place: Store(lake, place))
+    patch.setattr(StagedTable, "read", _read)
+
+
+def _read(staged: StagedTable, lake: Any, path: str) -> Rows:
+    return Rows(row for file in staged.files for row in pickle.loads(lake.objects[f"{path}/{file.path}"]))
 
 
 def roll_back_in(patch: pytest.MonkeyPatch, lake: Lake, names: Iterable[str], back: int) -> None:
@@ -547,10 +585,12 @@ def retry_in(patch: pytest.MonkeyPatch, lake: Lake, service: Service) -> Retry:
     patch.setattr(retrying, "until", lambda cached, rows: rows)
     patch.setattr(retrying, "paused_tables", lambda place: service.paused)
     patch.setattr(retrying, "Writing", PaperWriting)
+    _without_spark(patch, lake)
     patch.setattr(retrying, "Moving", PaperMoving)
     lake.effects = 0
     logs: Any = Logs(lake)
-    return PaperRetry(None, service, lake=PLACE, emit=lambda event: None, logs=logs)  # type: ignore[arg-type]
+    spark: Any = lake
+    return PaperRetry(spark, service, lake=PLACE, emit=lambda event: None, logs=logs)
 
 
 def remove_leftovers_in(patch: pytest.MonkeyPatch, lake: Lake, service: Service, now: datetime) -> None:

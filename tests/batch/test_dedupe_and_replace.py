@@ -73,13 +73,12 @@ def test_a_duplicate_whose_first_copy_is_gone_before_the_second_try_does_not_sto
     both = events("x") + events("x", game="beta")
     world.answers = {"a.json": both, "b.json": both}
     files = [world.file("a.json"), world.file("b.json")]
-    first, second = sorted(files, key=lambda file: file.file_id)
+    first = min(files, key=lambda file: file.file_id)
     with pytest.raises(Died):
         world.try_batch(0, files, dies_after=1)
     world.answers[first.key] = unread("missing")
     world.try_batch(0, files)
-    assert world.rows_of("alpha") == {first.key: 1}
-    assert world.rows_of("beta") == {second.key: 1}
+    assert world.rows_of("alpha") == world.rows_of("beta") == {first.key: 1}
     world.tables_agree_with_the_ledger("alpha", "beta")
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from forebay.declaration.service import parse_service
+from forebay.errors import Halt
 from forebay.lake.layout import LEDGER, QUARANTINE
 from forebay.landed_file import LandedFile
 from forebay.table.commit import Txn
@@ -19,8 +20,8 @@ SERVICE = parse_service({"service.toml": 'name = "s"\n[[tables]]\nname = "{game}
 AT = datetime(2026, 11, 21, 10, tzinfo=UTC)
 FILE, OTHER = (LandedFile("landing", key, 1, key, None, "0", AT) for key in "ab")
 RECORDS = [Record("alpha", "1"), Record("alpha", "2"), Record("beta", "3")]
-BEFORE_BETA = 3
-"""Effects: the plan, the names of new tables, alpha."""
+PLANNED, BEFORE_BETA = 4, 5
+"""Effects: the names of new tables, the files of alpha and of beta, the plan, and the commit of alpha."""
 
 
 class Scene:
@@ -84,24 +85,28 @@ def test_a_driver_that_began_the_batch_itself_waits_for_nobody(scene: Scene) -> 
     assert (scene.waited, held(scene.lake)) == ([], ["beta"])
 
 
-def test_before_files_that_read_differently_get_another_plan_the_first_one_s_commits_are_awaited(scene: Scene) -> None:
-    """Its rows are in then, so the file that nobody could read in the first attempt comes another time."""
-    scene.driver_dies(1)
-    scene.lake.answers[OTHER.file_id] = RECORDS
-    scene.late = ("alpha", 2)
+@pytest.mark.parametrize("now", [RECORDS, "missing", "denied"])
+def test_a_batch_that_is_taken_up_waits_for_nobody_whatever_its_files_answer_now(scene: Scene, now: Any) -> None:
+    scene.driver_dies(PLANNED)
+    scene.lake.answers |= {FILE.file_id: now, OTHER.file_id: RECORDS}
     scene.batch()
-    assert scene.waited == [960]
+    assert scene.waited == []
     assert scene.tables() == {"a": ("loaded", {"alpha": 2, "beta": 1}), "b": ("denied", {})}
 
 
-def test_before_a_new_checkpoint_gives_up_a_plan_its_commits_are_awaited(scene: Scene) -> None:
-    scene.driver_dies(1)
-    scene.late = ("alpha", 2)
+def test_a_new_checkpoint_carries_out_a_plan_and_waits_for_nobody(scene: Scene) -> None:
+    scene.driver_dies(PLANNED)
+    scene.lake.answers[FILE.file_id] = "missing"
     scene.driver().finish_earlier("g1")
-    assert (scene.waited, scene.tables()["a"]) == ([960], ("loaded", {"alpha": 2, "beta": 1}))
-
-
-def test_files_that_read_as_before_are_not_held_up(scene: Scene) -> None:
-    scene.driver_dies(1)
-    scene.batch()
     assert (scene.waited, scene.tables()["a"]) == ([], ("loaded", {"alpha": 2, "beta": 1}))
+
+
+def test_a_table_that_fails_now_halts_the_batch_where_its_records_cannot_be_read_any_more(scene: Scene) -> None:
+    """Nothing of them is lost: once the table takes rows again, they come from the data files."""
+    scene.driver_dies(PLANNED)
+    scene.lake.answers[FILE.file_id], scene.lake.failing = "missing", {"beta"}
+    with pytest.raises(Halt, match="The rows are safe in data files"):
+        scene.batch()
+    scene.lake.failing = set()
+    scene.batch()
+    assert (scene.tables()["a"], held(scene.lake)) == (("loaded", {"alpha": 2, "beta": 1}), [])

@@ -3,9 +3,12 @@ not at all, and the ledger says which."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
+from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import DataFrame, SparkSession
 
 import forebay.batch.reading as reading
@@ -15,6 +18,7 @@ from forebay.content.end import FileEnd
 from forebay.content.outcome import ReadOutcome
 from forebay.content.piece import Piece
 from forebay.errors import Halt
+from forebay.operate.lake_view import LakeView
 from tests.batch.world import Died, World, records, unread
 
 BOTH = records(alpha=2, beta=2)
@@ -37,35 +41,67 @@ def test_a_file_that_only_the_second_try_can_read_is_not_called_loaded_where_a_t
     world.tables_agree_with_the_ledger("alpha", "beta")
 
 
-def test_a_file_that_is_gone_before_the_second_try_keeps_the_rows_that_stand_and_the_ledger_counts_them(
-    world: World,
-) -> None:
+@pytest.mark.parametrize(("dies_after", "how"), [(0, "missing"), (1, "denied")])
+def test_a_batch_with_a_plan_needs_no_file_any_more(world: World, dies_after: int, how: ReadOutcome) -> None:
     files = [world.file("a.json"), world.file("b.json")]
     world.answers = {"a.json": BOTH, "b.json": BOTH}
     with pytest.raises(Died):
-        world.try_batch(0, files, dies_after=1)
-    world.answers["b.json"] = unread("missing")
-    world.try_batch(0, files)
-    assert world.rows_of("alpha") == {"a.json": 2, "b.json": 2}
-    assert world.rows_of("beta") == {"a.json": 2}
-    world.tables_agree_with_the_ledger("alpha", "beta")
-
-
-@pytest.mark.parametrize("how", ["denied", "unavailable"])
-def test_a_file_of_which_a_part_stands_and_that_s3_does_not_give_halts_until_it_does(
-    world: World, how: ReadOutcome
-) -> None:
-    files = [world.file("a.json"), world.file("b.json")]
-    world.answers = {"a.json": BOTH, "b.json": BOTH}
-    with pytest.raises(Died):
-        world.try_batch(0, files, dies_after=1)
-    world.answers["b.json"] = unread(how)
-    with pytest.raises(Halt, match=r"rows of s3://landing/b.json are in alpha already, but S3 does not give it now"):
-        world.try_batch(0, files)
-    world.answers["b.json"] = BOTH
+        world.try_batch(0, files, dies_after=dies_after)
+    world.answers = {"a.json": unread(how), "b.json": records(alpha=7)}
     world.try_batch(0, files)
     assert world.rows_of("alpha") == world.rows_of("beta") == {"a.json": 2, "b.json": 2}
+    assert world.outcomes() == {"a.json": "loaded", "b.json": "loaded"}
     world.tables_agree_with_the_ledger("alpha", "beta")
+
+
+TOMORROW = (
+    {"protocol": {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": ["x"], "writerFeatures": ["x"]}},
+    {
+        "metaData": {
+            "id": "t",
+            "format": {"provider": "parquet", "options": {}},
+            "schemaString": '{"type":"struct","fields":[]}',
+            "partitionColumns": [],
+            "configuration": {},
+        }
+    },
+)
+
+
+def test_records_of_a_table_that_fails_only_when_the_batch_is_taken_up_are_read_for_the_quarantine(
+    world: World,
+) -> None:
+    """Where they cannot be read any more, the batch waits until the table takes its rows again."""
+    world.answers = {"a.json": BOTH}
+    with pytest.raises(Died):
+        world.try_batch(0, [world.file("a.json")], dies_after=1)
+    log = Path(f"{world.lake.removeprefix('file://')}/beta/_delta_log")
+    log.mkdir(parents=True)
+    (log / f"{0:020}.json").write_text("\n".join(map(json.dumps, TOMORROW)))
+    world.answers["a.json"] = unread("missing")
+    with pytest.raises(Halt, match="The rows are safe in data files"):
+        world.try_batch(0, [world.file("a.json")])
+    world.answers["a.json"] = BOTH
+    world.try_batch(0, [world.file("a.json")])
+    assert (world.rows_of("alpha"), world.kept("quarantine")) == ({"a.json": 2}, {"a.json": 2})
+    world.tables_agree_with_the_ledger("alpha")
+
+
+def test_a_table_that_got_other_columns_since_its_files_were_written_gets_their_rows_all_the_same(world: World) -> None:
+    world.answers = {"a.json": b'{"game": "alpha", "n": 1}\n', "b.json": b'{"game": "alpha", "n": 2, "new": 1.5}\n'}
+    world.try_batch(0, [world.file("a.json")])
+    with pytest.raises(Died):
+        world.try_batch(1, [world.file("b.json")], dies_after=0)
+    place = f"{world.lake.removeprefix('file://')}/alpha"
+    rows = DeltaTable(place).to_pyarrow_table()
+    texts = rows.set_column(rows.column_names.index("n"), "n", rows["n"].cast("string"))
+    write_deltalake(place, texts, mode="overwrite", schema_mode="overwrite")
+    world.answers["b.json"] = unread("missing")
+    world.try_batch(1, [world.file("b.json")])
+    assert [(row["n"], row["new"]) for row in LakeView(world.lake).query("alpha", "select * from t order by n")] == [
+        ("1", None),
+        ("2", 1.5),
+    ]
 
 
 def test_rows_that_are_read_anew_and_otherwise_within_one_try_are_not_committed(world: World) -> None:
@@ -145,13 +181,14 @@ def test_a_new_checkpoint_after_a_crash_between_table_and_ledger_doubles_nothing
     world.tables_agree_with_the_ledger("alpha", "beta")
 
 
-def test_a_plan_without_effect_is_forgotten_by_a_new_checkpoint(world: World) -> None:
+def test_a_plan_without_effect_is_carried_out_by_a_new_checkpoint(world: World) -> None:
     world.answers = {"a.json": BOTH}
     with pytest.raises(Died):
         world.try_batch(4, [world.file("a.json")], dies_after=0)
     assert len(world.plans()) == 1
+    world.answers["a.json"] = unread("missing")
     world.start("second")
-    assert (world.plans(), world.outcomes()) == ([], {})
+    assert (world.plans(), world.outcomes()) == ([], {"a.json": "loaded"})
 
 
 def test_a_stream_that_counts_anew_is_not_taken_for_done(world: World) -> None:

@@ -25,7 +25,7 @@ AT = datetime(2026, 11, 21, 10, tzinfo=UTC)
 FIRST, SECOND = (LandedFile("landing", "a", 1, f"a-{n}", None, f"{n:016X}", AT) for n in (1, 2))
 RECORDS = [Record("alpha", "1"), Record("beta", "2"), Record("beta", "3"), Record(None, "", broken=True)]
 FAILED = Choice("quarantine", reason="table-failed")
-MOST_EFFECTS = 8
+MOST_EFFECTS = 14
 
 
 class Scene:
@@ -120,6 +120,7 @@ def test_a_file_whose_records_are_being_moved_waits_for_its_turn() -> None:
 def test_records_of_a_file_that_a_batch_has_begun_to_replace_are_left_out() -> None:
     with pytest.MonkeyPatch.context() as patch:
         scene = Scene(patch, "replaces")
-        scene.dying(2)
+        scene.dying(5)
+        assert [name for name in scene.lake.objects if "/plans/" in name]
         scene.lake.dies_after = None
         assert retry_in(patch, scene.lake, SERVICE).run(FAILED) == Retried(waiting=1)

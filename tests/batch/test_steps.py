@@ -12,9 +12,11 @@ import pytest
 from forebay.batch.accounting import Fate
 from forebay.batch.batch import Batch
 from forebay.batch.ending import Ending
-from forebay.batch.plan import Plans
+from forebay.batch.plan import Plan, Plans
 from forebay.batch.reading import Read
 from forebay.batch.reporting import Stages
+from forebay.batch.staged import Staged
+from forebay.batch.staging import Changes
 from forebay.batch.turns import Turns
 from forebay.content.end import FileEnd
 from forebay.content.outcome import ReadOutcome
@@ -41,8 +43,8 @@ def version(n: int) -> LandedFile:
 class Tables:
     """In the place of `Writing`: which files' rows came to the one table, and which left it."""
 
-    late, vault_waits = None, False
-    generation, began_at, txn, shared = "g", AT, Txn("a", 7), {"service": "studio", "generation": "g", "batch": 7}
+    generation, began_at, txn = "g", AT, Txn("a", 7)
+    shared: Mapping[str, Any] = {"service": "studio", "generation": "g", "batch": 7}
 
     def __init__(self) -> None:
         self.rows: dict[str, int] = {}
@@ -50,15 +52,16 @@ class Tables:
         self.dies = False
         self.has_batch = False
 
-    def done(self, tables: object) -> frozenset[str]:
-        return frozenset({"alpha"} if self.has_batch else ())
+    def stage(self, *_: object) -> Staged:
+        return Staged()
 
-    def write(
-        self, rows: object, ends: object, fates: Sequence[Fate], superseded: Any, *others: object
-    ) -> dict[str, str]:
+    def delete(self, staged: object) -> None:
+        pass
+
+    def commit(self, plan: Plan, refused: int, changes: Changes, *others: object) -> dict[str, str]:
         if not self.has_batch:
-            self.rows = {fate.file_id: fate.rows for fate in fates}
-            self.left = [one.earlier.file.file_id for one in superseded]
+            self.rows = {fate.file_id: fate.rows for fate in plan.fates}
+            self.left = changes.file_ids
             self.has_batch = True
         if self.dies:
             raise Died
@@ -108,6 +111,9 @@ class Driver(Batch):
         told: dict[str, Any] = {"reason": None, "detail": None, "head": "", **counts}
         return FileEnd(file=file, outcome=outcome, content_hash=self.hashes.get(file.etag, ""), **told)
 
+    def writing(self, txn: Txn, plan: Plan | None = None) -> Any:
+        return self.tables
+
     def commit(self, writing: object, ending: Ending) -> None:
         self.entries = {entry.file.etag: entry.outcome for entry in ending.new}
         self.entries |= {row["etag"]: row["outcome"] for row in ending.changed}
@@ -115,7 +121,10 @@ class Driver(Batch):
     def runs(self, *files: LandedFile, dies: bool = False) -> dict[str, str]:
         self.tables.dies = dies
         plan = self.plans.of("g", 7)
-        self.steps(files, self.tables, plan, Stages())  # type: ignore[arg-type]
+        if plan is not None and plan.settled:
+            self.go_on(plan, self.tables.txn)
+        else:
+            self.begin(files, self.tables.txn, Stages())
         return self.entries
 
     @property

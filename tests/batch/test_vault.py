@@ -167,34 +167,10 @@ def test_a_driver_that_dies_after_any_commit_leaves_each_value_once(world: World
     world.answers = {"a.json": (line("anna", ANNA, game="a", n=1) + line("ben", BEN, game="a", n=99)).encode()}
     with pytest.raises(Died):
         world.try_batch(0, [world.file("a.json")], dies_after=commits)
-    if commits == 0:  # nothing binds the batch yet, and the file comes back in another one
-        world.answers |= {"a.json": unread("denied"), "b.json": world.answers["a.json"]}
-        world.try_batch(0, [world.file("a.json"), world.file("b.json")])
-    else:
-        world.try_batch(0, [world.file("a.json")])
+    world.answers["a.json"] = unread("missing")
+    world.try_batch(0, [world.file("a.json")])
     assert held(world, "anna") == of("anna", ANNA)
     assert held(world, "ben") == of("ben", BEN)
-
-
-@pytest.mark.deep
-def test_a_file_that_cannot_be_read_again_waits_for_the_vault_and_one_that_is_gone_is_told(world: World) -> None:
-    """The driver died right before the vault got the batch, when everything else had it."""
-    content = line("anna", ANNA, game="a", n=1).encode()
-    world.answers = {"a.json": content}
-    with pytest.raises(Died):
-        world.try_batch(0, [world.file("a.json")], dies_after=2)  # the verdicts, and the table
-    world.answers = {"a.json": unread("denied")}
-    with pytest.raises(Halt, match="its values for the vault follow"):
-        world.try_batch(0, [world.file("a.json")])
-    world.answers = {"a.json": unread("missing")}
-    world.try_batch(0, [world.file("a.json")])
-    assert held(world, "anna") == []
-    (row,) = LakeView(world.lake).query("_forebay/ledger", "select reason, records from t")
-    assert row == {"reason": "gone-midway", "records": 1}
-    world.answers = {"a.json": content}
-    world.try_batch(1, [world.file("a.json")])
-    assert held(world, "anna") == of("anna", ANNA)
-    assert len(LakeView(world.lake).query("a", "select n from t")) == 1
 
 
 def test_values_of_large_batches_are_written_where_they_are_each_once(world: World, tmp_path: Path) -> None:
@@ -212,23 +188,22 @@ def test_values_of_large_batches_are_written_where_they_are_each_once(world: Wor
     assert world.kept("quarantine") == {"a.json": 2, "b.json": 1}
 
 
-def test_values_that_are_lost_from_the_cache_halt_the_batch_before_the_vault_has_any(world: World) -> None:
-    """The tables have all rows by then."""
+def test_values_that_are_lost_from_the_cache_halt_the_batch_before_anything_has_it(world: World) -> None:
     world.answers = {
         "a.json": line("anna", ANNA, game="a", n=1).encode(),
         "b.json": line("ben", BEN, game="b").encode(),
     }
-    real = Writing.fill_vault
+    real = Writing.for_the_vault
 
-    def lose_then_fill(writing: Writing, vault: str, rows: Any, *others: Any) -> None:
-        real(writing, vault, rows.where(rows["_file_id"] == world.file("a.json").file_id), *others)
+    def lose_then_fill(writing: Writing, rows: Any, *others: Any) -> Any:
+        return real(writing, rows.where(rows["_file_id"] == world.file("a.json").file_id), *others)
 
     files = [world.file("a.json"), world.file("b.json")]
     with world.monkeypatch.context() as patched:
-        patched.setattr(Writing, "fill_vault", lose_then_fill)
+        patched.setattr(Writing, "for_the_vault", lose_then_fill)
         with pytest.raises(Halt, match=r"vault: 2 rows were counted, but its data files hold 1"):
             world.try_batch(0, files)
-    assert held(world, "anna") == []
+    assert (held(world, "anna"), world.plans(), LakeView(world.lake).table("a")) == ([], [], None)
     world.try_batch(0, files)
     assert held(world, "anna") == of("anna", ANNA)
     assert held(world, "ben") == of("ben", BEN)

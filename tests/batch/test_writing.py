@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 
-from forebay.batch.accounting import Fate
 from forebay.batch.new_tables import NewTables
 from forebay.batch.writing import Writing
-from forebay.declaration.service import builtin_service, parse_service
+from forebay.declaration.service import builtin_service
 from forebay.table.commit import LogFailed, Txn
 from forebay.table.destination import Failed
 
@@ -68,25 +67,3 @@ def test_a_table_whose_log_cannot_be_read_is_registered_later(writing: Writing) 
 
     object.__setattr__(writing, "catalog", Catalog())
     writing.register("alpha")
-
-
-STRICT = """
-name = "s"
-[[tables]]
-name = "{game}"
-columns = [{ name = "level", type = "int" }]
-[tables.expectations.level]
-check = "level > 0"
-fail_above_percent = 10
-"""
-
-
-def test_a_table_that_an_earlier_try_wrote_is_not_refused_for_its_expectations_any_more(
-    writing: Writing, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The file that made up the rest of its rows may be gone meanwhile."""
-    monkeypatch.setattr("forebay.batch.writing.arrow_rows", lambda rows, columns: None)
-    object.__setattr__(writing, "service", parse_service({"service.toml": STRICT}))
-    object.__setattr__(writing, "write_own", lambda *_: None)
-    fates = [Fate("f", "write", 5, table, 0, ("level",)) for table in ("done", "fresh")]
-    assert writing.unfit(fates) == {"fresh"}

@@ -23,6 +23,7 @@ import forebay.batch.reading as reading
 import forebay.batch.writing as writing
 from forebay.batch.batch import Batch
 from forebay.batch.names import names_of
+from forebay.batch.plan import Plans
 from forebay.batch.reading import Read
 from forebay.content.limits import Limits
 from forebay.content.originals import COLUMN
@@ -37,7 +38,7 @@ from forebay.ledger.ledger import Ledger
 from forebay.operate.lake_view import LakeView
 from forebay.table.kernel import TableLogs
 
-__all__ = ["SERVICE", "Died", "World", "die_after", "records", "unread", "with_one_batch"]
+__all__ = ["BEFORE_THE_PLAN", "SERVICE", "Died", "World", "die_after", "records", "unread", "with_one_batch"]
 
 SERVICE = """
 name = "studio"
@@ -47,6 +48,9 @@ columns = [{ name = "event_id" }]
 """
 AT = datetime(2026, 11, 21, 10, tzinfo=UTC)
 
+
+BEFORE_THE_PLAN = -1
+"""When a driver dies: its files are written, and nothing names them yet."""
 
 LANDING = Read.landing
 KEPT = {QUARANTINE: "quarantined", PARKED: "parked"}
@@ -114,7 +118,9 @@ class World:
         names = names_of(self.spark, files)
         batch = self.batch()
         with self.monkeypatch.context() as patched:
-            if dies_after is not None:
+            if dies_after == BEFORE_THE_PLAN:
+                patched.setattr(Plans, "pin", _die)
+            elif dies_after is not None:
                 die_after(patched, dies_after)
             try:
                 batch.process(names, number)
@@ -206,6 +212,10 @@ class World:
         if file.etag != self.etags.get(file.key, file.etag):
             return unread("changed")
         return answer if isinstance(answer, Unread) else answer[start:stop]
+
+
+def _die(*_: object) -> None:
+    raise Died
 
 
 def die_after(patched: pytest.MonkeyPatch, count: int) -> None:

@@ -115,10 +115,6 @@ BOTH: dict[str, list[Story]] = {
         Story("S3 does not give one file", {"BatchCommittedWithheldFiles": every(1, 0) | once(1)}, within=10),
         Story("it gives all", {"BatchCommittedWithheldFiles": every(1, 0)}),
     ],
-    "records-lost": [
-        Story("one record is lost", {"RecordsLostRecords": once(1)}, within=10),
-        Story("none is", {}),
-    ],
     "table-failed": [
         Story("one table cannot be written", {"TroublesCountedFailed": every(1, 0) | once(1)}, within=10),
         Story("none fails", {"TroublesCountedFailed": every(1, 0)}),

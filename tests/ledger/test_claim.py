@@ -236,11 +236,11 @@ def test_a_replay_of_a_file_without_records_that_cannot_be_read_is_empty_as_befo
     assert one.not_replayed("missing", "gone")["outcome"] == "empty"
 
 
-def test_what_was_lost_before_a_replay_stays_said() -> None:
-    torn = loaded(version(1), outcome="replay", reason="gone-midway", detail="2 were lost")
-    (one,) = decided([version(1)], [torn], "append").superseded
+def test_what_happened_before_a_replay_stays_said() -> None:
+    failed = loaded(version(1), outcome="replay", reason="table-failed", detail="alpha is closed")
+    (one,) = decided([version(1)], [failed], "append").superseded
     row = one.not_replayed("missing", "gone")
-    assert (row["reason"], row["detail"]) == ("gone-midway", "2 were lost; not-replayed: missing: gone")
+    assert (row["reason"], row["detail"]) == ("table-failed", "alpha is closed; not-replayed: missing: gone")
     again = replace(one, earlier=Earlier(version(1), {**row, "outcome": "replay"}))
     assert again.not_replayed("missing", "gone")["detail"] == row["detail"]
 
@@ -408,16 +408,6 @@ def test_duplicates_stand_in_for_a_replay_one_after_the_other_the_latest_first()
     assert itself.not_replayed("denied", "no")["outcome"] == "replay"
 
 
-@pytest.mark.parametrize("rule", ["append", "ignore", "replace"])
-def test_the_same_bytes_put_once_more_complete_a_file_that_went_midway(rule: Overwritten) -> None:
-    torn = loaded(version(1), reason="gone-midway", content_hash="same")
-    again = version(2)
-    claim = Claim([again], {KEY: [torn]}, lambda key: rule)
-    found = claim.decided({again.file_id: "same"})
-    assert [(one.earlier.file, one.by) for one in found.superseded] == [(version(1), again)]
-    assert (found.fresh, found.left_out) == ((again,), ())
-
-
 def test_a_duplicate_of_what_an_operator_forgot_keeps_nothing_in_force() -> None:
     again = duplicate(replace(version(3), etag="etag1"), reason="same-key-same-bytes-forgotten")
     assert decided([version(2)], [loaded(version(1)), again], "replace").fresh == (version(2),)
@@ -467,15 +457,6 @@ def test_a_version_that_was_only_listed_is_not_older_than_one_announced_in_the_s
     assert in_one_batch.fresh == (listed,)
     a_second_before = replace(listed, event_time=AT - timedelta(seconds=1))
     assert decided([a_second_before], [loaded(announced)], "replace").left_out[0].reason == "announced-late"
-
-
-@pytest.mark.parametrize("rule", ["append", "ignore", "replace"])
-def test_a_file_of_which_a_part_was_lost_is_read_again_once_it_is_back(rule: Overwritten) -> None:
-    torn = loaded(version(1), reason="gone-midway", detail="2 were lost")
-    found = decided([version(1)], [torn], rule)
-    assert (found.fresh, found.retried, found.replays.keys()) == ((version(1),), (version(1),), {version(1).file_id})
-    assert decided([version(1)], [loaded(version(1))], rule).known == (version(1),)
-    assert found.superseded[0].not_replayed("denied", "no right")["outcome"] == "replay"
 
 
 def to_forget(file: LandedFile, **more: Any) -> Earlier:

@@ -1,7 +1,7 @@
 """The batch: names of files go in, rows stand in every table they belong to, and the ledger says so last.
 
 * `batch` the steps, in order      * `names` of its files, as rows
-* `plan` how its files ended, pinned      * `resume` an earlier try of it goes on
+* `plan` how its files ended, and the data files that have its rows, pinned      * `staged` those files
 * `declarations` those that it works by      * `reading` files become rows with fates
 * `poison` files that kill their readers, found by halving
 * `fields` what the declarations name, parsed once      * `routing` which record belongs to which table, as one expression
@@ -19,7 +19,8 @@
 * `turns` of a batch and a retry that concern the same file
 * `leftovers` of superseded files, in tables that could not be written
 * `late_commits` of a driver that died      * `ledger_change` counts of files that are in the ledger already
-* `writing` rows into tables      * `commits` what all of a batch's commits share, and those to our own tables
+* `staging` its data files are written      * `writing` they become rows of tables
+* `commits` what all of a batch's commits share, and those to our own tables
 * `new_tables` how many may come into being      * `held` what is kept beside them
 * `accounting` the counts of a batch, made to add up      * `ending` the ledger's rows of it
 * `reporting` what is said about it, in the words of `events`

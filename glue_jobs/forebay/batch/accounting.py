@@ -30,8 +30,7 @@ _OUTCOMES: dict[str, Outcome] = {
 @dataclass(frozen=True)
 class Fate:
     """So many rows of one file have one fate; `table`, and the declaration that made it, where they were meant for one;
-    `violated` names the expectations that they did not fulfil, `reason` says why they are quarantined. `stood`: they stand
-    since an earlier reading of the file, and none comes."""
+    `violated` names the expectations that they did not fulfil, `reason` says why they are quarantined."""
 
     file_id: str
     fate: str
@@ -40,7 +39,6 @@ class Fate:
     declared: int | None = None
     violated: tuple[str, ...] = ()
     reason: str | None = None
-    stood: bool = False
     vaulted: int = field(default=0, compare=False)
     """So many of them have values for the vault."""
 
@@ -98,7 +96,7 @@ def _entry(end: FileEnd, fates: Sequence[Fate], unwritten: Mapping[str, str], st
     coming = arriving(fates, unwritten, {end.file.file_id: standing})
     changed = tables.total() - sum(fate.rows for fate in fates) + sum(fate.rows for fate in coming)
     for fate in coming:
-        if fate.fate == "write" and fate.table is not None and (fate.stood or fate.table not in unwritten):
+        if fate.fate == "write" and fate.table is not None and fate.table not in unwritten:
             tables[fate.table] += fate.rows
         elif fate.fate == "write":
             rows["quarantine"] += fate.rows

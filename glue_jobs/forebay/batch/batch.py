@@ -8,17 +8,17 @@ file or table never stops the others; `Halt` stops everything, before anything i
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from datetime import UTC, datetime
-from functools import cached_property
+from datetime import UTC, datetime, timedelta
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from forebay.batch.declarations import Declarations
 from forebay.batch.dedupe import Dedupe, landing
 from forebay.batch.ending import Ending, without_failed_replays
-from forebay.batch.events import BatchRepeated, RecordsLost
+from forebay.batch.events import BatchRepeated
 from forebay.batch.late_commits import LateCommits
 from forebay.batch.names import files_of
 from forebay.batch.new_tables import NewTables
@@ -26,8 +26,8 @@ from forebay.batch.plan import Plan, Plans
 from forebay.batch.reading import Read, fates_of, read_contents
 from forebay.batch.recent_ids import RecentIds
 from forebay.batch.reporting import Stages, reports_of
-from forebay.batch.resume import Resumed, Turned, as_planned, resumed
 from forebay.batch.retry import app_id
+from forebay.batch.staging import Changes
 from forebay.batch.treated import without_erased
 from forebay.batch.turns import Turns, waiting_for_turn
 from forebay.batch.writing import Writing
@@ -56,6 +56,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 __all__ = ["Batch"]
+
+OLD = timedelta(days=1)
+"""A plan of this age may have lost data files to a VACUUM."""
 
 
 class Batch:
@@ -103,42 +106,34 @@ class Batch:
         """Done when it returns; done already when the ledger has the batch."""
         files = self.ledger.own(files_of(names))
         txn = self.txn(self.generation, batch_id)
+        plan = self.plans.of(self.generation, batch_id)
         if self.logs.has(self.ledger.path, txn):
             self.must_know(files, txn)
-            self.plans.forget(self.generation, batch_id)
+            self.forget(plan)
             self.emit(BatchRepeated(service=self.service.name, batch=batch_id))
             return
-        plan = self.plans.of(self.generation, batch_id)
-        if plan is not None:
-            files = list(plan.files)
-            self.service = unpinned(plan.service, f"batch {plan.batch}")
-        elif self.declarations is not None:
+        if plan is not None and plan.settled:
+            self.go_on(plan, txn)
+            return
+        if self.declarations is not None:
             self.service = self.declarations.in_force()
-        if plan is None:
-            self.service = without_erased(self.service, self.lake)
-        self.steps(files, self.writing(txn, plan), plan, Stages())
+        self.service = without_erased(self.service, self.lake)
+        self.withdraw(plan)
+        self.begin(files, txn, Stages())
 
     def finish_earlier(self, current: str | None) -> None:
-        """Finishes batches that an earlier generation left between a table and the ledger, under their own transaction. Those
-        of the `current` one are for Spark to replay. Run again, it finds nothing to do."""
+        """Finishes batches that an earlier generation left half done, under their own transaction. Those of the `current` one
+        are for Spark to replay. Run again, it finds nothing to do."""
         for plan in self.plans.left():
             txn = self.txn(plan.generation, plan.batch)
             if self.logs.has(self.ledger.path, txn):
-                self.plans.forget(plan.generation, plan.batch)
+                self.forget(plan)
+            elif plan.generation != current and plan.settled:
+                before = self.service
+                self.go_on(plan, txn)
+                self.service = before
             elif plan.generation != current:
-                self.finish_plan(plan, txn)
-
-    def finish_plan(self, plan: Plan, txn: Txn) -> None:
-        """A plan without effect is none; its files come again."""
-        before = self.service
-        self.service = unpinned(plan.service, f"batch {plan.batch}")
-        writing = self.writing(txn, plan)
-        claim = self.claimed(plan.files, plan.skipped).to_read()
-        if self.done(writing, plan, claim) or self.came_late(writing, plan, claim, "it is given up"):
-            self.steps(plan.files, writing, plan, Stages())
-        else:
-            self.plans.forget(plan.generation, plan.batch)
-        self.service = before
+                self.withdraw(plan)
 
     def txn(self, generation: str, batch: int) -> Txn:
         return Txn(f"forebay/{self.service.name}/{generation}", batch)
@@ -156,7 +151,7 @@ class Batch:
         """Waits for the tables' checkpoints that are under way."""
         self.logs.close()
 
-    def writing(self, txn: Txn, plan: Plan | None) -> Writing:
+    def writing(self, txn: Txn, plan: Plan | None = None) -> Writing:
         return Writing(
             spark=self.spark,
             service=self.service,
@@ -172,36 +167,62 @@ class Batch:
             late=self.late if plan else None,
         )
 
-    def steps(self, files: Sequence[LandedFile], writing: Writing, plan: Plan | None, stages: Stages) -> None:
-        """A plan without effect binds nobody: the batch begins anew, and may read its files otherwise."""
+    def begin(self, files: Sequence[LandedFile], txn: Txn, stages: Stages) -> None:
+        """From the files to a plan that binds every later attempt, and on to the end. Before that plan nothing happened."""
+        writing = self.writing(txn)
         with stages.stage("claim"):
-            claim, done = self.claim(files, writing, plan)
+            claim = self.claimed(files, self.skips.among(files))
         with ExitStack() as cached:
             with stages.stage("read"):
-                again = plan if done else None
-                read = self.read_all_but_forgotten(claim.to_read(), again, cached)
-                if again is None:
-                    read = waiting_for_turn(read, self.turns.taken(claim.to_read()))
-                split = as_planned(again, claim) if again else claim.decided(read.landed)
-                before = _still_landing(again, read, done, split) if again else None
-                dedupe = self.dedupe(writing, split, again, before)
+                read = self.read_all_but_forgotten(claim.to_read(), cached)
+                read = waiting_for_turn(read, self.turns.taken(claim.to_read()))
+                split = claim.decided(read.landed)
+                dedupe = self.dedupe(writing, split, self.last_try())
                 read = self.decided(read, split, dedupe, cached)
-                if again is None and plan is not None and self.must_resume(writing, plan, claim, read):
-                    self.steps(files, writing, plan, stages)
-                    return
-                going = self.planned(files, split, writing, plan, read, done, dedupe)
-            if again is None and self.must_begin_anew(files, split, writing, read):
-                self.steps(files, replace(writing, service=self.service), going.plan, stages)
-                return
-            self.still_ours()
             with stages.stage("write"):
-                superseded = split.superseded_by(going.landed)
-                ends = without_failed_replays(going.plan.ends, split)
-                rows = read.landing(going.usable)
-                dedupe = replace(dedupe, unread=going.landed - going.usable)
-                vaulted = read.vaulted(going.usable)
-                unwritten = writing.write(rows, ends, going.fates, superseded, split.released, dedupe, vaulted)
-            self.finish(Ending(going.plan, split, superseded, unwritten, self.clock()), writing, stages)
+                changes = Changes(split.superseded_by(read.landed), split.released)
+                plan = self.planned(files, split, writing, read, changes, dedupe)
+            if not plan.settled and self.must_begin_anew(files, split, read):
+                self.withdraw(plan)
+                self.begin(files, txn, stages)
+                return
+            plan = self.settled(plan)
+            self.carry_out(plan, split, changes, dedupe, writing, stages, lambda: read.landing(read.landed))
+
+    def go_on(self, plan: Plan, txn: Txn) -> None:
+        """From a plan to the end. Only where a table fails at its commit are files read again, for the quarantine."""
+        stages = Stages()
+        self.service = unpinned(plan.service, f"batch {plan.batch}")
+        writing = self.writing(txn, plan)
+        with stages.stage("claim"):
+            claim = self.claimed(plan.files, plan.skipped)
+            split = plan.sorted_as_begun(claim)
+            _must_be_unknown(plan, claim.to_read())
+        if self.clock() - plan.began_at > OLD:
+            writing.must_have_files(plan.staged, self.plans.address(plan))
+        changes = Changes(split.superseded_by({end.file.file_id for end in plan.ends if end.lands}), split.released)
+        dedupe = self.dedupe(writing, split, plan.tries_until)
+        with ExitStack() as cached:
+            again = partial(self.read_again, plan, split, dedupe, cached)
+            self.carry_out(plan, split, changes, dedupe, writing, stages, again)
+
+    def carry_out(
+        self,
+        plan: Plan,
+        split: Sorted,
+        changes: Changes,
+        dedupe: Dedupe,
+        writing: Writing,
+        stages: Stages,
+        rows: Callable[[], DataFrame | None],
+    ) -> None:
+        """All commits of a plan, the ledger's last."""
+        self.still_ours()
+        with stages.stage("write"):
+            ends = without_failed_replays(plan.ends, split)
+            refused = sum(end.outcome == "unreadable" for end in ends)
+            unwritten = writing.commit(plan, refused, changes, dedupe, rows)
+        self.finish(Ending(plan, split, changes.superseded, unwritten, self.clock()), writing, stages)
 
     def finish(self, ending: Ending, writing: Writing, stages: Stages) -> None:
         """The ledger, then what is told of the batch."""
@@ -209,63 +230,52 @@ class Batch:
         with stages.stage("ledger"):
             self.commit(writing, ending)
             self.ledger.withheld.add(ending.waiting)
-        if ending.plan.ends:
-            self.plans.forget(ending.plan.generation, ending.plan.batch)
+        self.forget(ending.plan if ending.plan.ends else None)
         for event in reports_of(self.service.name, ending, stages, self.clock()):
             self.emit(event)
 
-    def claim(self, files: Sequence[LandedFile], writing: Writing, plan: Plan | None) -> tuple[Claim, frozenset[str]]:
-        """Which files to load, and what an earlier attempt wrote. If it wrote anything, its plan says what is skipped."""
+    def forget(self, plan: Plan | None) -> None:
+        """It is carried out. Rows that replaced others were written by Spark once more."""
         if plan is not None:
-            claim = self.claimed(files, plan.skipped)
-            if done := self.done(writing, plan, claim.to_read()):
-                return claim, done
-        return self.claimed(files, self.skips.among(files)), frozenset()
+            self.writing(self.txn(plan.generation, plan.batch), plan).delete(one for one in plan.staged if one.replaces)
+            self.plans.forget(plan.generation, plan.batch)
+
+    def withdraw(self, plan: Plan | None) -> None:
+        """One that was never settled: nothing was committed by it."""
+        if plan is not None:
+            self.writing(self.txn(plan.generation, plan.batch), plan).delete(plan.staged)
+            self.plans.forget(plan.generation, plan.batch)
 
     def claimed(self, files: Sequence[LandedFile], skipped: Collection[str]) -> Claim:
         return self.ledger.claim(files, self.service, skipped)
 
-    def done(self, writing: Writing, plan: Plan, split: Sorted) -> frozenset[str]:
-        """What an earlier attempt at this batch wrote."""
-        leaving = {table for earlier in split.superseded for table in earlier.tables}
-        done = writing.done(plan.tables | leaving)
-        if done and not {end.file.file_id for end in plan.ends} <= split.new:
-            raise Halt(
-                f"batch {plan.batch} of generation {plan.generation} was started with other files than the ledger calls new "
-                "now: does another job write this lake? Nothing was marked as done"
-            )
-        return done
-
-    def must_resume(self, writing: Writing, plan: Plan, claim: Claim, read: Read) -> bool:
-        """Before another driver's plan gives way to one of our own: whether a commit of his arrived."""
-        if plan.reads_like(read.ends, read.fates):
-            return False
-        return self.came_late(writing, plan, claim.to_read(), "its files read differently now")
-
-    def must_begin_anew(self, files: Sequence[LandedFile], split: Sorted, writing: Writing, read: Read) -> bool:
-        """Now that the plan is durable: whether a retry is at work, or persons were erased since the batch began. Who erases
-        writes the list before he looks for plans, so one of the two sees the other."""
+    def must_begin_anew(self, files: Sequence[LandedFile], split: Sorted, read: Read) -> bool:
+        """Now that the plan is durable: whether a retry is at work, or persons were erased since the batch began. An erasure
+        writes its list before it looks for plans, so one of the two sees the other."""
         before, self.service = self.service, without_erased(self.service, self.lake)
         if self.service != before:
             return True
-        return self.turns.lost(split, read.landed, lambda: self.claim(files, writing, None)[0])
+        return self.turns.lost(split, read.landed, lambda: self.claimed(files, self.skips.among(files)))
 
-    def came_late(self, writing: Writing, plan: Plan, split: Sorted, why: str) -> bool:
-        if writing.late is None:
-            return False
-        writing.late.wait_out(plan.batch, why)
-        return bool(self.done(writing, plan, split))
-
-    def read_all_but_forgotten(self, split: Sorted, again: Plan | None, cached: ExitStack) -> Read:
-        """A batch that goes on forgets what it began to forget, whatever was said of a file since then."""
-        if again is not None:
-            files, gone = again.landing, {end.file.file_id: end for end in again.forgotten}
-        else:
-            files, marked = split.fresh, split.to_forget
-            hashes = {one: marked[one].earlier.row.get("content_hash") or "" for one in marked}
-            gone = {f.file_id: forgotten_end(f, hashes[f.file_id]) for f in files if f.file_id in hashes}
+    def read_all_but_forgotten(self, split: Sorted, cached: ExitStack) -> Read:
+        files, marked = split.fresh, split.to_forget
+        hashes = {one: marked[one].earlier.row.get("content_hash") or "" for one in marked}
+        gone = {f.file_id: forgotten_end(f, hashes[f.file_id]) for f in files if f.file_id in hashes}
         read = self.read([file for file in files if file.file_id not in gone], cached)
         return replace(read, ends=[*read.ends, *gone.values()])
+
+    def read_again(self, plan: Plan, split: Sorted, dedupe: Dedupe, cached: ExitStack) -> DataFrame | None:
+        """The rows of a batch that another driver read, as records, to be kept in the quarantine."""
+        forgotten = {end.file.file_id for end in plan.forgotten}
+        read = self.read([file for file in plan.landing if file.file_id not in forgotten], cached)
+        read = self.decided(replace(read, ends=[*read.ends, *plan.forgotten]), split, dedupe, cached)
+        if not plan.reads_like(read.ends, read.fates):
+            raise Halt(
+                f"a table of batch {plan.batch} cannot be written, and its records cannot be kept in the quarantine, for their "
+                "files read differently now. The rows are safe in data files that the batch's plan names: fix the table (the "
+                "event TableFailed says which) and start again; nothing was marked as done"
+            )
+        return read.landing(read.landed)
 
     def read(self, files: Sequence[LandedFile], cached: ExitStack) -> Read:
         return read_contents(self.spark, self.service, self.limits, files, cached)
@@ -283,19 +293,15 @@ class Batch:
         files: Sequence[LandedFile],
         split: Sorted,
         writing: Writing,
-        earlier: Plan | None,
         read: Read,
-        done: frozenset[str],
+        changes: Changes,
         dedupe: Dedupe,
-    ) -> Resumed:
-        """The plan to go by, durable before anything is written."""
-        if earlier is not None and done:
-            going = resumed(earlier, read.ends, read.fates, done, split.superseded, vault_waits=writing.vault_waits)
-            if going.plan != earlier:
-                self.plans.change(going.plan)
-                self.tell_lost(going.lost, earlier.batch)
-            return going
+    ) -> Plan:
+        """The plan to go by, and its data files. It is durable before anything is committed."""
         landed = read.landed
+        fates = tuple(fate for fate in read.fates if fate.file_id in landed)
+        ends = without_failed_replays(read.ends, split)
+        rows, vaulted = read.landing(landed), read.vaulted(landed)
         plan = Plan(
             generation=writing.generation,
             batch=writing.txn.version,
@@ -303,47 +309,44 @@ class Batch:
             service=pinned(self.service),
             files=tuple(files),
             ends=tuple(replace(end, lines_before={}) for end in read.ends),
-            fates=tuple(fate for fate in read.fates if fate.file_id in landed),
+            fates=fates,
             tries_until=dedupe.tries_until,
             skipped=split.skipped,
             left_out=split.left_out,
+            staged=writing.stage(rows, ends, fates, changes, dedupe, vaulted),
+            settled=not (read.ends and (self.turns.watched(split, landed) or self.service.subject)),
         )
-        if earlier is not None and plan.ends:
-            self.plans.change(plan)
-        elif earlier is not None:
-            self.plans.forget(plan.generation, plan.batch)
-        elif plan.ends:
+        if plan.ends:
             self.plans.pin(plan)
-        return Resumed(plan, frozenset(landed))
+        return plan
 
-    def tell_lost(self, lost: Mapping[LandedFile, int], batch: int) -> None:
-        for file, records in lost.items():
-            self.emit(RecordsLost(service=self.service.name, batch=batch, uri=file.uri, records=records))
+    def settled(self, plan: Plan) -> Plan:
+        if plan.settled:
+            return plan
+        plan = replace(plan, settled=True)
+        self.plans.change(plan)
+        return plan
 
-    def dedupe(
-        self, writing: Writing, split: Sorted, again: Plan | None, landed: frozenset[str] | None = None
-    ) -> Dedupe:
+    def dedupe(self, writing: Writing, split: Sorted, tries_until: int | None) -> Dedupe:
         """The batch's day is that of its newest file, so that a replay has the same."""
         written = [file.event_time for file in split.fresh if file.event_time is not None]
-        path = table_path(self.lake, IDS)
         return Dedupe(
             spark=self.spark,
             service=self.service,
-            path=path,
+            path=table_path(self.lake, IDS),
             logs=self.logs,
             shared=writing.shared,
             recent=self.recent_ids,
             day=max(written, default=writing.began_at).date(),
             leaving=[(one.earlier.file.file_id, one.by.file_id) for one in split.superseded],
-            landed=landed,
-            tries_until=again.tries_until if again else self.last_try(path),
+            tries_until=tries_until,
         )
 
-    def last_try(self, path: str) -> int:
+    def last_try(self) -> int:
         """The number of the last try that left ids."""
         if not any(table.dedupe for table in self.service.tables):
             return NO_VERSION
-        return self.logs.last_version_at(path, app_id(self.service), again=True)
+        return self.logs.last_version_at(table_path(self.lake, IDS), app_id(self.service), again=True)
 
     def commit(self, writing: Writing, ending: Ending) -> None:
         """The rows of files that are tried again make room for what became of them now."""
@@ -361,7 +364,10 @@ class Batch:
             self.ledger.remember(new, at)
 
 
-def _still_landing(again: Plan, read: Read, done: frozenset[str], split: Sorted) -> frozenset[str]:
-    """The files that landed in the first attempt, and for which others leave: not those that end otherwise now."""
-    turned = Turned.of(again, read.ends, done, split.superseded)
-    return frozenset(file.file_id for file in again.landing) - ((turned.anew | turned.staying) - read.landed.keys())
+def _must_be_unknown(plan: Plan, split: Sorted) -> None:
+    """The files of the plan, to the ledger, which is committed last."""
+    if not {end.file.file_id for end in plan.ends} <= split.new:
+        raise Halt(
+            f"batch {plan.batch} of generation {plan.generation} was started with other files than the ledger calls new "
+            "now: does another job write this lake? Nothing was marked as done"
+        )

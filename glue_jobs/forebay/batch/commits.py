@@ -6,6 +6,7 @@ and nothing may be marked as done.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -13,9 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from forebay.batch.accounting import Fate, arriving
 from forebay.batch.events import OwnRowsAppended
-from forebay.batch.held import Held
 from forebay.batch.reasons import OF_WHOLE_TABLES
 from forebay.content.end import FileEnd
 from forebay.declaration.service import Service
@@ -24,14 +23,14 @@ from forebay.events import Emit
 from forebay.lake.layout import PARKED, QUARANTINE, own_table, table_path
 from forebay.lake.log.commit import rows_of_transaction
 from forebay.lake.objects import open_objects
-from forebay.landed_file import LandedFile
-from forebay.ledger.versions import Superseded, standing
 from forebay.privacy.vault import values_of
 from forebay.table.commit import Txn
 from forebay.table.destination import Appended, AppendResult, Destination, Failed, Skipped
-from forebay.table.fan_out import append, append_from_driver
+from forebay.table.fan_out import append, append_from_driver, commit_staged
 from forebay.table.kernel import TableLogs
 from forebay.table.replace import Staying, replace
+from forebay.table.staged import StagedTable
+from forebay.table.staging import StagingFromDriver, StagingFromSpark
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -70,16 +69,40 @@ class Commits:
         """What all rows of this batch say alike, in the ledger and beside it."""
         return {"service": self.service.name, "generation": self.generation, "batch": self.txn.version}
 
+    @property
+    def vault(self) -> Destination | None:
+        vault = self.service.privacy.vault if self.service.privacy else ""
+        return Destination("vault", values_of(vault), ("day",)) if vault else None
+
+    def own(self, name: str) -> Destination:
+        return Destination(own_table(name), table_path(self.lake, own_table(name)), ("day",))
+
+    def path_of(self, staged: StagedTable) -> str:
+        return self.vault.path if self.vault and staged.name == self.vault.name else table_path(self.lake, staged.name)
+
+    def delete(self, staged: Iterable[StagedTable]) -> None:
+        """Their files, which are in no log and never will be."""
+        for one in staged:
+            open_objects(self.path_of(one)).delete([file.path for file in one.files])
+
+    def must_have_files(self, staged: Iterable[StagedTable], plan: str) -> None:
+        """A plan may be older than what maintenance keeps of files that no log names."""
+        for one in (one for one in staged if not self.logs.has(self.path_of(one), self.txn, again=True)):
+            folder = open_objects(self.path_of(one))
+            gone = [
+                file.path for file in one.files if file.path not in {found.name for found in folder.found(file.path)}
+            ]
+            if gone:
+                raise Halt(
+                    f"{folder.place} lacks {len(gone)} data files of batch {self.txn.version}, such as {gone[0]}, and the "
+                    "batch is not in that table yet: somebody deleted files that no log names. Nothing was marked as done. "
+                    f"If the landed files are still there, delete {plan} and start again: they are read once more"
+                )
+
     def done(self, tables: Iterable[str]) -> frozenset[str]:
         """Of these tables, and of what is kept beside them, those that have this batch's commit."""
         names = {*tables, QUARANTINE, PARKED}
         return frozenset(name for name in names if self.logs.has(table_path(self.lake, name), self.txn, again=True))
-
-    @property
-    def vault_waits(self) -> bool:
-        """Whether there is a vault that has nothing of this batch. It has nothing of a batch without originals, either."""
-        vault = self.service.privacy.vault if self.service.privacy else ""
-        return bool(vault) and not self.logs.has(values_of(vault), self.txn, again=True)
 
     def unwritten_before(self) -> dict[str, str]:
         """Tables whose rows went to the quarantine when this very batch was tried before: they must not be written as well."""
@@ -92,79 +115,83 @@ class Commits:
         kept = whole.select("table", "reason").distinct().collect()
         return {row.table: row.reason for row in kept}
 
-    def write_held(
-        self,
-        rows: DataFrame | None,
-        ends: Sequence[FileEnd],
-        unwritten: dict[str, str],
-        fates: Sequence[Fate],
-        superseded: Sequence[Superseded],
-        released: Sequence[LandedFile] = (),
-    ) -> None:
-        """Quarantine and parked: one commit each, if there is anything to keep, or to let go."""
-        stand = standing(superseded)
-        coming = arriving(fates, unwritten, stand)
-        keep = Held(rows, self.spark, unwritten, {**self.shared, "at": self.began_at}, stand, self.causes)
-        quarantined = sum(f.rows for f in coming if f.fate == "quarantine")
-        quarantined += sum(f.rows for f in coming if f.fate == "write" and f.table in unwritten)
-        files = [end for end in ends if end.outcome == "unreadable"]
-        few = not (superseded or released) and is_small(ends)
-        if quarantined or files or superseded or released:
-            rows_held = keep.quarantined(files) if quarantined or files else None
-            leaving = [s.earlier.file.file_id for s in superseded if s.earlier.row["quarantined"]]
-            leaving += [file.file_id for file in released]
-            self.write_own(
-                "quarantine",
-                rows_held.toArrow() if few and rows_held is not None else rows_held,
-                quarantined + len(files),
-                leaving,
-            )
-        parked = sum(f.rows for f in fates if f.fate == "park")
-        if parked or superseded:
-            rows_held = keep.parked() if parked else None
-            leaving = [s.earlier.file.file_id for s in superseded if s.earlier.row["parked"]]
-            self.write_own(
-                "parked", rows_held.toArrow() if few and rows_held is not None else rows_held, parked, leaving
-            )
+    # --- rows whose files are written first, and committed once the batch's plan names them ---
 
-    def write_own(
-        self,
-        name: str,
-        rows: DataFrame | pa.Table | None,
-        wanted: int,
-        leaving: Sequence[str] = (),
-        staying: Staying | None = None,
-    ) -> None:
-        """One of our own tables."""
-        table = Destination(own_table(name), table_path(self.lake, own_table(name)), ("day",))
-        self.write_beside(table, rows, wanted, leaving, staying)
+    def stage_beside(
+        self, table: Destination, rows: DataFrame | pa.Table, wanted: int, *, few: bool = False, replaces: bool = False
+    ) -> StagedTable | None:
+        """None where the table has this batch already. Where they are `few`, this process writes them, without a Spark job."""
+        from pyspark.sql import functions as F
 
-    def write_beside(
+        more: tuple[Any, ...] = (self.txn, self.emit, {table.name: wanted})
+        staging: StagingFromDriver | StagingFromSpark
+        if isinstance(rows, pa.Table) or few:
+            staging = StagingFromDriver(self.logs, rows if isinstance(rows, pa.Table) else rows.toArrow(), *more)
+        else:
+            named = rows.withColumn("_table", F.lit(table.name))
+            staging = StagingFromSpark(self.logs, named, *more, gather=self.are_few(wanted))
+        staged = staging.run([table], 1)[table.name]
+        if isinstance(staged, Failed):
+            raise self.stays_open(table, staged)
+        return None if isinstance(staged, Skipped) else dataclasses.replace(staged, replaces=replaces)
+
+    def commit_beside(
         self,
         table: Destination,
-        rows: DataFrame | pa.Table | None,
+        staged: StagedTable | None,
         wanted: int,
         leaving: Sequence[str] = (),
         staying: Staying | None = None,
+    ) -> None:
+        """Rows of the files that are `leaving` make room for these in the same commit."""
+        if leaving and self.logs.look(table.path) is not None:
+            coming = None if staged is None else lambda seen: staged.read(self.spark, table.path)
+            self.must_be_in(table, wanted, self.replaced_beside(table, coming, leaving, staying))
+        elif staged is not None and staged.replaces:
+            self.write_beside(table, staged.read(self.spark, table.path), wanted)
+        elif staged is not None:
+            self.must_be_in(table, wanted, self.commit_all([(table, staged)])[table.name])
+        elif wanted:
+            self.must_have_come(table.path, wanted)
+
+    def commit_all(self, tables: Sequence[tuple[Destination, StagedTable]], pool: int = 1) -> dict[str, AppendResult]:
+        return commit_staged(self.spark, tables, txn=self.txn, logs=self.logs, emit=self.emit, pool=pool)
+
+    # --- rows that need no plan: their transaction is all that a repetition goes by ---
+
+    def write_own(self, name: str, rows: DataFrame | pa.Table | None, wanted: int, leaving: Sequence[str] = ()) -> None:
+        """One of our own tables."""
+        self.write_beside(self.own(name), rows, wanted, leaving)
+
+    def write_beside(
+        self, table: Destination, rows: DataFrame | pa.Table | None, wanted: int, leaving: Sequence[str] = ()
     ) -> None:
         """A table that is not the service's; if it cannot be written, nothing may be marked as done. Rows in Arrow need no
         Spark job, and let no earlier ones leave."""
         from pyspark.sql import functions as F
 
         more: dict[str, Any] = {"txn": self.txn, "logs": self.logs, "emit": self.emit}
-        result: AppendResult | None = None
         if isinstance(rows, pa.Table):
-            result = append_from_driver(rows, table, expected=wanted, **more)
+            self.must_be_in(table, wanted, append_from_driver(rows, table, expected=wanted, **more))
         elif leaving and self.logs.look(table.path) is not None:
             coming = None if rows is None else lambda seen: rows
-            more = {"txn": self.txn, "logs": self.logs, "id_column": "file_id", "staying": staying}
-            result = replace(self.spark, table, leaving, coming, **more)
+            self.must_be_in(table, wanted, self.replaced_beside(table, coming, leaving, None))
         elif rows is not None:
             named = rows.withColumn("_table", F.lit(table.name))
             more |= {"expected": {table.name: wanted}, "gather": self.are_few(wanted)}
-            result = append(self.spark, named, [table], **more)[table.name]
+            self.must_be_in(table, wanted, append(self.spark, named, [table], **more)[table.name])
+
+    def replaced_beside(
+        self, table: Destination, coming: Any, leaving: Sequence[str], staying: Staying | None
+    ) -> AppendResult:
+        more: dict[str, Any] = {"txn": self.txn, "logs": self.logs, "id_column": "file_id", "staying": staying}
+        return replace(self.spark, table, leaving, coming, **more)
+
+    # --- what must hold ---
+
+    def must_be_in(self, table: Destination, wanted: int, result: AppendResult) -> None:
         if isinstance(result, Failed):
-            raise Halt(f"{table.path} could not be written, so batch {self.txn.version} stays open: {result.error}")
+            raise self.stays_open(table, result)
         if isinstance(result, Skipped) and table.name in (QUARANTINE, PARKED):
             self.must_have_come(table.path, wanted)
         if isinstance(result, Appended):
@@ -173,15 +200,12 @@ class Commits:
             told |= {"service": self.service.name, "batch": self.txn.version}
             self.emit(OwnRowsAppended(table=table.name, **told))
 
+    def stays_open(self, table: Destination, why: Failed) -> Halt:
+        return Halt(f"{table.path} could not be written, so batch {self.txn.version} stays open: {why.error}")
+
     def are_few(self, rows: int) -> bool:
         """So few that each task would make a small file of its own. All rows of one batch have one day."""
         return rows < ROWS_A_TASK * self.spark.sparkContext.defaultParallelism
-
-    @staticmethod
-    def must_be_there(table: str, wanted: int, rows: DataFrame) -> None:
-        """Spark's own commits tell their rows only afterwards."""
-        if (found := rows.count()) != wanted:
-            raise Halt(f"{table}: {wanted} rows were counted, but {found} are there now; nothing of them was committed")
 
     def must_have_come(self, path: str, wanted: int) -> None:
         """An earlier try wrote this table. What it wrote is in the commit that carries the transaction."""

@@ -15,7 +15,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import date, timedelta
-from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from forebay.batch.columns import declared_column
@@ -25,7 +24,6 @@ from forebay.batch.recent_ids import RecentIds
 from forebay.content.end import FileEnd
 from forebay.declaration.column import Column
 from forebay.declaration.service import Service
-from forebay.lake.layout import IDS
 from forebay.ledger.ledger import rows_with
 from forebay.table.conflict import is_conflict
 from forebay.table.kernel import NO_VERSION, TableLogs
@@ -67,10 +65,6 @@ class Dedupe:
     day: date
     recent: RecentIds | None = None
     leaving: Collection[tuple[str, str]] = ()
-    landed: Collection[str] | None = None
-    """The files that landed in the first attempt at the batch, and still do; None where this is the first."""
-    unread: Collection[str] = ()
-    """Files of which all rows stand since an earlier attempt, and that nobody could read in this one."""
     as_of: int | None = None
     tries_until: int | None = None
 
@@ -93,7 +87,7 @@ class Dedupe:
         mine = mine.withColumn("_nth", F.row_number().over(order))
         again = F.col("_nth") > 1
         asked = mine.select(F.col(ID).alias("id")).distinct()
-        if (known := self._known(asked, landed if self.landed is None else self.landed)) is not None:
+        if (known := self._known(asked, landed)) is not None:
             mine = mine.join(known, F.col(ID) == F.col("id"), "left")
             again = again | (F.col("day") >= self._since())
         doubles = until(cached, mine.where(again).select(*RECORD, F.lit(True).alias("_again")))
@@ -104,46 +98,22 @@ class Dedupe:
         )
         return rows.drop("_again")
 
-    def ids(
-        self, rows: DataFrame | None, unwritten: Mapping[str, str], standing: Mapping[str, int], files: Collection[str]
-    ) -> DataFrame | None:
-        """Of the rows that were written. `standing` are tables, with the number of their declaration, that an earlier attempt
-        wrote, and for which not all can be read any more: what they have of these files counts, not what is read now. There a
-        copy of a record is not left out any more whose first copy nobody can read."""
+    def ids(self, rows: DataFrame | None, unwritten: Mapping[str, str]) -> DataFrame | None:
+        """Of the rows that are written."""
         from pyspark.sql import functions as F
 
-        had = [self._standing(table, declared, files) for table, declared in standing.items() if table not in unwritten]
-        made = [some for some in had if some is not None]
-        if rows is not None:
-            written = rows.where((F.col("_fate") == "write") & F.col(ID).isNotNull())
-            others = sorted({*unwritten, *standing})
-            made.append(written.where(~F.col("_table").isin(others)) if others else written)
-        if not made:
+        if rows is None:
             return None
+        written = rows.where((F.col("_fate") == "write") & F.col(ID).isNotNull())
+        if unwritten:
+            written = written.where(~F.col("_table").isin(sorted(unwritten)))
         same = {name: F.lit(value) for name, value in self.shared.items()}
         same["batch"] = same["batch"].cast("long")
         day = F.lit(self.day).alias("day")
-        columns = [
-            day,
-            *(v.alias(n) for n, v in same.items()),
-            F.col(ID).alias("id"),
-            F.col("_file_id").alias("file_id"),
-            F.col("_table").alias("table"),
-        ]
-        return reduce(lambda a, b: a.unionByName(b), (some.select(*columns) for some in made))
-
-    def _standing(self, table: str, declared: int, files: Collection[str]) -> DataFrame | None:
-        """The rows of these files, as the table has them."""
-        from pyspark.sql import functions as F
-
-        dedupe = self.service.tables[declared].dedupe
-        if dedupe is None:
-            return None
-        rows = self.spark.read.format("delta").load(f"{self.path.removesuffix(IDS)}{table}")
-        rows = rows.where(F.col("_file_id").isin(sorted(files)))
-        parts = _texts(F.col(name) for name in dedupe.by)
-        same, of_table = _id_of(F.lit(table), parts).alias(ID), F.lit(table).alias("_table")
-        return rows.where(F.coalesce(*parts).isNotNull()).select("_file_id", same, of_table)
+        told = {ID: "id", "_file_id": "file_id", "_table": "table"}
+        return written.select(
+            day, *(v.alias(n) for n, v in same.items()), *(F.col(name).alias(as_) for name, as_ in told.items())
+        )
 
     def forget(self, today: date) -> None:
         """Days that no window of this service reaches are removed; again is harmless, and so is another time, where they are

@@ -24,7 +24,6 @@ __all__ = [
     "LeftoversRemoved",
     "NewTablesRefused",
     "OwnRowsAppended",
-    "RecordsLost",
     "RecordsNotRetried",
     "RecordsQuarantined",
     "RecordsRetried",
@@ -184,19 +183,6 @@ RecordsQuarantined: type[ByReason] = make_dataclass(
     kw_only=True,
     namespace={"__module__": __name__, "__doc__": ByReason.__doc__},
 )
-
-
-@dataclass(frozen=True, kw_only=True)
-class RecordsLost(Event):
-    """An object was deleted after some of its rows were written and before the others were; or before the vault had what its
-    personal fields were. What is in stays."""
-
-    level: ClassVar[str] = "error"
-
-    service: str
-    batch: int
-    uri: str
-    records: int = metric()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -56,16 +56,33 @@ class Held:
 
         if self._rows is None:
             return whole()
-        of_table = F.lit(None)
-        if self._unwritten:
-            of_table = F.when((F.col("_fate") == "write") & ~self._stands(), _by_table(self._unwritten))
+        of_table = self._of_table()
         refused = self._rows.where((F.col("_fate") == "quarantine") | of_table.isNotNull())
+        kept = self._columns(self._explained(refused, of_table))
+        return kept.unionByName(whole()) if files else kept
+
+    def of_tables(self) -> DataFrame:
+        """Those of tables that were not written, alone."""
+        assert self._rows is not None
+        of_table = self._of_table()
+        return self._columns(self._explained(self._rows.where(of_table.isNotNull()), of_table))
+
+    def _of_table(self) -> Expression:
+        """Why the table of a row is not written; null of rows whose table is, or that have none."""
+        from pyspark.sql import functions as F
+
+        if not self._unwritten:
+            return F.lit(None).cast("string")
+        return F.when((F.col("_fate") == "write") & ~self._stands(), _by_table(self._unwritten))
+
+    def _explained(self, rows: DataFrame, of_table: Expression) -> DataFrame:
+        from pyspark.sql import functions as F
+
         details = {name: self._causes[name][:MOST_DETAIL] for name in self._unwritten if name in self._causes}
         if details:
             detail = F.when(of_table.isNotNull(), _by_table(details)).otherwise(F.col("detail"))
-            refused = refused.withColumn("detail", detail)
-        kept = self._columns(refused.withColumn("_reason", F.coalesce(of_table, F.col("_reason"))))
-        return kept.unionByName(whole()) if files else kept
+            rows = rows.withColumn("detail", detail)
+        return rows.withColumn("_reason", F.coalesce(of_table, F.col("_reason")))
 
     def _stands(self) -> Expression:
         """Whether earlier rows of the same file stand in the table that was not written (see `accounting.arriving`)."""

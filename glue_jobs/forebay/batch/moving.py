@@ -18,6 +18,7 @@ from forebay.batch.ledger_change import Change, change_counts
 from forebay.batch.leftovers import Leftover, left_behind, leftovers_by_table
 from forebay.batch.reasons import TABLE_FAILED
 from forebay.batch.retry_plan import RetryPlan
+from forebay.batch.staging import Changes
 from forebay.batch.writing import Writing
 from forebay.declaration.service import Service
 from forebay.errors import Halt
@@ -92,7 +93,9 @@ class Moving:
         self.writing.write_again(self.rows, fates, leftovers_by_table(self.leftovers({fate.file_id for fate in fates})))
         if self.dedupe.wanted:
             written = self._written(names := {f.table for f in fates if f.fate == "write" and f.table is not None})
-            self.writing.remember(self.rows, dict.fromkeys(names - written, TABLE_FAILED), fates, self.dedupe)
+            unwritten = dict.fromkeys(names - written, TABLE_FAILED)
+            ids = self.writing.ids(self.rows, unwritten, self.dedupe, Changes())
+            self.writing.remember(ids, unwritten, fates, self.dedupe)
 
     def _written(self, tables: set[str]) -> set[str]:
         return {table for table in tables if self._has(table_path(self.lake, table))}

@@ -1,8 +1,9 @@
-"""The plan of a batch: how each file ended and how many of its rows go where, durable before the first commit.
+"""The plan of a batch: how each file ended, how many of its rows go where, and the data files that have them. It is durable
+before the first commit.
 
-In: what the first try read. Out: a `Plan` that every later try goes by, whatever its files answer then. Plans lie in the lake,
-and not in the checkpoint: a new checkpoint finishes what the earlier one left. A plan goes
-once the ledger has its batch.
+In: what the batch read and wrote. Out: a `Plan` from which all commits of the batch are made, by whoever repeats it, whatever
+became of the landed objects since. Plans lie in the lake, and not in the checkpoint: a new checkpoint finishes what the earlier
+one left. A plan goes once the ledger has its batch.
 """
 
 from __future__ import annotations
@@ -10,21 +11,24 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import datetime
 from typing import Any
 
 from forebay.batch.accounting import Fate
+from forebay.batch.staged import Staged
 from forebay.content.end import FileEnd
 from forebay.declaration.pinned import other_code_needed
 from forebay.errors import Halt
 from forebay.lake.objects import Objects
 from forebay.landed_file import LandedFile
+from forebay.ledger.claim import Claim
 from forebay.ledger.entry import Entry
+from forebay.ledger.versions import Sorted
 
-__all__ = ["Plan", "Plans"]
+__all__ = ["Plan", "Plans", "files_of_open_plans"]
 
-FORMAT = 1
+FORMAT = 2
 SUFFIX = ".json.gz"
 
 
@@ -33,7 +37,8 @@ class Plan:
     """`files` are all of the batch, `ends` and `fates` those of the files that the ledger did not know. `service` are the
     declarations, pinned; `tries_until` the last try of kept records whose ids the batch looks at. `skipped` are the ids of
     files that an operator wanted left out. `left_out` are the entries of these, and of files that a rule left out, perhaps only
-    once others of their key were read; None in plans of earlier versions of this code."""
+    once others of their key were read. `staged` are the data files. Until it is `settled`, nothing was committed by it, and it
+    binds nobody."""
 
     generation: str
     batch: int
@@ -44,7 +49,9 @@ class Plan:
     fates: tuple[Fate, ...]
     tries_until: int | None = None
     skipped: tuple[str, ...] = ()
-    left_out: tuple[Entry, ...] | None = None
+    left_out: tuple[Entry, ...] = ()
+    staged: Staged = field(default_factory=Staged)
+    settled: bool = True
 
     @property
     def landing(self) -> tuple[LandedFile, ...]:
@@ -58,6 +65,13 @@ class Plan:
     def tables(self) -> frozenset[str]:
         """The tables that rows are meant for."""
         return frozenset(fate.table for fate in self.fates if fate.fate == "write" and fate.table is not None)
+
+    def sorted_as_begun(self, claim: Claim) -> Sorted:
+        """Which files are loaded, as the first try decided, whatever could be compared now."""
+        fresh, split = tuple(end.file for end in self.ends), claim.to_read()
+        hashes = {end.file.file_id: end.content_hash for end in self.ends}
+        begun = split.as_begun({file.file_id for file in fresh})
+        return replace(begun, fresh=fresh, left_out=self.left_out, superseded=tuple(claim.superseded(fresh, hashes)))
 
     def reads_like(self, ends: Iterable[FileEnd], fates: Iterable[Fate]) -> bool:
         """Whether these bring the same rows into the same tables."""
@@ -75,7 +89,9 @@ class Plan:
             "ends": [{"file": at[end.file.file_id], **_end_out(end)} for end in self.ends],
             "fates": [{**asdict(fate), "file_id": at[fate.file_id]} for fate in self.fates],
             "skipped": self.skipped,
-            "left_out": self.left_out and [_entry_out(entry, at[entry.file.file_id]) for entry in self.left_out],
+            "left_out": [_entry_out(entry, at[entry.file.file_id]) for entry in self.left_out],
+            "staged": self.staged.as_json(),
+            "settled": self.settled,
         }
         return gzip.compress(json.dumps(told, separators=(",", ":")).encode(), compresslevel=1, mtime=0)
 
@@ -94,8 +110,10 @@ class Plan:
             ends=tuple(_end_in(files[end["file"]], end) for end in told["ends"]),
             fates=tuple(_fate_in(files[fate["file_id"]].file_id, fate) for fate in told["fates"]),
             tries_until=told["tries_until"],
-            skipped=tuple(told.get("skipped", ())),
-            left_out=None if (left_out := told.get("left_out")) is None else _entries_in(files, left_out),
+            skipped=tuple(told["skipped"]),
+            left_out=_entries_in(files, told["left_out"]),
+            staged=Staged.of_json(told["staged"]),
+            settled=told["settled"],
         )
 
 
@@ -121,6 +139,9 @@ class Plans:
     def change(self, plan: Plan) -> None:
         self._store.write(self._name(plan.generation, plan.batch), plan.encode())
 
+    def address(self, plan: Plan) -> str:
+        return f"{self._store.place}/{self._name(plan.generation, plan.batch)}"
+
     def forget(self, generation: str, batch: int) -> None:
         self._store.delete([self._name(generation, batch)])
 
@@ -131,6 +152,16 @@ class Plans:
 
     def _name(self, generation: str, batch: int) -> str:
         return f"{self._service}/{generation}-{batch}{SUFFIX}"
+
+
+def files_of_open_plans(plans: Objects) -> dict[str, frozenset[str]]:
+    """The data files that a batch of any service is still to commit, by table. `plans` is the PLANS of a lake."""
+    files: dict[str, set[str]] = {}
+    for service in plans.folders():
+        for plan in Plans(plans, service).left():
+            for staged in plan.staged:
+                files.setdefault(staged.name, set()).update(file.path for file in staged.files)
+    return {table: frozenset(names) for table, names in files.items()}
 
 
 def _file_out(file: LandedFile) -> dict[str, Any]:
@@ -167,10 +198,3 @@ def _known(of: type, told: dict[str, Any]) -> dict[str, Any]:
     """Without what newer code may have added."""
     names = {field.name for field in fields(of)}
     return {name: value for name, value in told.items() if name in names}
-
-
-def rows_by_file(fates: Iterable[Fate]) -> dict[str, Sequence[Fate]]:
-    found: dict[str, list[Fate]] = {}
-    for fate in fates:
-        found.setdefault(fate.file_id, []).append(fate)
-    return {file_id: sorted(some, key=repr) for file_id, some in found.items()}

@@ -7,6 +7,7 @@ to be told.
 from __future__ import annotations
 
 import time
+from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
@@ -24,11 +25,11 @@ __all__ = ["Stages", "reports_of"]
 
 
 class Stages:
-    """How long each stage of a batch took."""
+    """How long each stage of a batch took; 0 for one that it did not need."""
 
     def __init__(self) -> None:
         self.began = time.monotonic()
-        self.seconds: dict[str, float] = {}
+        self.seconds: dict[str, float] = defaultdict(float)
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
@@ -36,7 +37,7 @@ class Stages:
         try:
             yield
         finally:
-            self.seconds[name] = round(time.monotonic() - began, 3)
+            self.seconds[name] = round(self.seconds[name] + time.monotonic() - began, 3)
 
     @property
     def total(self) -> float:
@@ -55,8 +56,7 @@ def reports_of(service: str, ending: Ending, stages: Stages, now: datetime) -> I
         yield FileHeld(service=service, batch=batch, uri=f"s3://{row['bucket']}/{row['key']}", **why)
     if erased := sum(fate.rows for fate in ending.plan.fates if fate.reason == ERASED):
         yield ErasedRecordsDropped(service=service, batch=batch, records=erased)
-    come = [fate for fate in ending.plan.fates if not fate.stood]
-    fates = arriving(come, ending.unwritten, ending.standing)
+    fates = arriving(ending.plan.fates, ending.unwritten, ending.standing)
     if reasons := quarantined_by_reason(ending.ends, fates, ending.unwritten):
         yield RecordsQuarantined.of(service, batch, reasons)
 

@@ -37,13 +37,17 @@ class Turns:
         ids = frozenset(one.by.file_id for one in _held(split.superseded))
         return ids if ids and self._tries.read(PLAN) is not None else frozenset()
 
+    @staticmethod
+    def watched(split: Sorted, landed: Collection[str]) -> list[Superseded]:
+        """The earlier versions that a retry or an operator may be changing, too."""
+        return [*split.superseded_by(landed), *split.replays.values()]
+
     def lost(self, split: Sorted, landed: Collection[str], claim_again: Callable[[], Claim]) -> bool:
         """Once the batch's plan is durable: whether a retry is under way, or moved records since the claim. Or whether an
         operator changed his mind about a file of the batch, or one that leaves: who marks one looks for plans afterwards."""
-        leaving = split.superseded_by(landed)
-        if _held(leaving) and self._tries.read(PLAN) is not None:
+        watched = self.watched(split, landed)
+        if _held(split.superseded_by(landed)) and self._tries.read(PLAN) is not None:
             return True
-        watched = [*leaving, *split.replays.values()]
         if not watched:
             return False
         rows = {seen.file.file_id: seen.row for some in claim_again().earlier.values() for seen in some}

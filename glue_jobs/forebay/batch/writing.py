@@ -1,50 +1,44 @@
-"""The rows of a batch on their way into tables: one job for the files of all tables of a declaration, one commit a table.
+"""The commits of a batch: its staged files become rows of its tables, and of what is kept beside them, once each.
 
-In: rows with fates, and their counts. Out: which tables were not written, and why; their rows are in the quarantine then.
-Rows are counted before they are committed, and again by what Delta says of the commit; a table that has the batch already is
-counted by its commit. Other numbers than the plan's halt everything.
+In: the batch's plan, which names the files. Out: which tables were not written, and why; their rows are in the quarantine then.
+Nothing is read but the plan, the tables' logs, and files of the lake, so a batch can be repeated whatever became of the objects
+that it was made of. Every commit is counted; a table that has the batch already is counted by its commit. Other numbers than
+the plan's halt everything.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import dataclasses
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from forebay.batch.accounting import Fate
+from forebay.batch.accounting import Fate, Standing, arriving
 from forebay.batch.columns import rules_of
-from forebay.batch.commits import Commits, is_small
-from forebay.batch.declared_columns import with_table_columns
 from forebay.batch.dedupe import DUPLICATE, Dedupe
-from forebay.batch.events import (
-    DuplicatesDropped,
-    ExpectationFailed,
-    ExpectationViolated,
-    NewTablesRefused,
-    RowsAppended,
-    TableFailed,
-)
+from forebay.batch.events import DuplicatesDropped, RowsAppended, TableFailed
 from forebay.batch.expectations import COLUMNS as QUALITY_COLUMNS
 from forebay.batch.expectations import verdicts
+from forebay.batch.held import Held
 from forebay.batch.late_commits import LateCommits
-from forebay.batch.new_tables import NewTables
-from forebay.batch.reasons import DERIVED_TABLE, EXPECTATION_FAILED, PAUSED_TABLE, TABLE_FAILED, TOO_MANY_NEW_TABLES
-from forebay.batch.vaulted import vault_rows
-from forebay.content.end import FileEnd
+from forebay.batch.plan import Plan
+from forebay.batch.reasons import TABLE_FAILED
+from forebay.batch.staged import IDS, PARKED, QUARANTINE, VAULT
+from forebay.batch.staging import Changes, Staging, by_declaration
 from forebay.declaration.table import Table
 from forebay.errors import Halt
-from forebay.lake.layout import table_path
-from forebay.landed_file import LandedFile
-from forebay.ledger.versions import Superseded, standing
-from forebay.privacy.vault import values_of
+from forebay.lake.layout import own_table, table_path
+from forebay.ledger.versions import standing
 from forebay.table.catalog import Catalog
 from forebay.table.commit import LogFailed
 from forebay.table.destination import Appended, AppendResult, Destination, Failed, Skipped
-from forebay.table.fan_out import append
+from forebay.table.fan_out import written_anew
 from forebay.table.from_records import with_record_columns
 from forebay.table.in_arrow import arrow_rows
 from forebay.table.kernel import Seen
 from forebay.table.replace import Staying, replace
+from forebay.table.schema import misfits
+from forebay.table.staged import StagedTable
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -56,237 +50,103 @@ FORGET_EVERY = 50
 
 
 @dataclass(frozen=True, kw_only=True)
-class Writing(Commits):
+class Writing(Staging):
     """The writing of one batch; run again, it does what is left to do."""
 
-    new_tables: NewTables
-    tables_at_once: int
     catalog: Catalog | None = None
     late: LateCommits | None = None
     """Where another driver began this batch."""
 
-    def write(
+    def commit(
         self,
-        landing: DataFrame | None,
-        ends: Sequence[FileEnd],
-        fates: Sequence[Fate],
-        superseded: Sequence[Superseded] = (),
-        released: Sequence[LandedFile] = (),
-        dedupe: Dedupe | None = None,
-        vaulted: int = 0,
+        plan: Plan,
+        refused: int,
+        changes: Changes,
+        dedupe: Dedupe,
+        rows: Callable[[], DataFrame | None],
     ) -> dict[str, str]:
-        """Tables first, then held records, which include the rows of tables that were not written. Returns those,
-        with the reason of each. `landing` are the rows of files that land; None where none does. `released` are files that
-        leave the quarantine. So many rows are `vaulted`."""
-        names = {fate.table for fate in fates if fate.fate == "write" and fate.table is not None}
-        leaving = self.leaving(superseded)
-        unwritten = self.unwritten_before() if names else {}
-        unwritten |= dict.fromkeys(self.paused(names | leaving.keys()) - unwritten.keys(), PAUSED_TABLE)
-        unwritten |= dict.fromkeys(self.derived(names | leaving.keys()) - unwritten.keys(), DERIVED_TABLE)
-        unwritten |= dict.fromkeys(self.too_new(names - unwritten.keys()), TOO_MANY_NEW_TABLES)
-        unwritten |= dict.fromkeys(self.unfit(fates) & names - unwritten.keys(), EXPECTATION_FAILED)
-        for declared, tables in self.by_declaration(fates).items():
-            wanted = {table: rows for table, rows in tables.items() if table not in unwritten}
-            failed = self.write_tables(landing, self.service.tables[declared], wanted, leaving)
-            unwritten |= dict.fromkeys(failed, TABLE_FAILED)
-        for table in sorted(leaving.keys() - names - unwritten.keys()):
+        """Tables first, then held records, which include the rows of tables that were not written. `rows` gives the records of
+        tables that fail only now. `refused` is the number of whole files. Returns tables that were not written, and why."""
+        staged, fates = plan.staged, plan.fates
+        self.keep_verdicts(fates)
+        unwritten = {**staged.unwritten, **self.unwritten_before()}
+        wanted = by_declaration(fates)
+        ready = {name: one for name, one in staged.tables.items() if name not in unwritten}
+        leaving = {name: ids for name, ids in self.leaving(changes.superseded).items() if name not in unwritten}
+        failed = self.commit_tables(wanted, ready, leaving)
+        meant = {name for tables in wanted.values() for name in tables}
+        for table in sorted(leaving.keys() - meant):
             if self.failed(table, 0, self.replaced(None, table, leaving[table], None)):
-                unwritten[table] = TABLE_FAILED
-        self.write_held(landing, ends, unwritten, fates, superseded, released)
-        if dedupe is not None and dedupe.wanted:
-            self.remember(landing, unwritten, fates, dedupe, superseded)
-        if self.service.privacy is not None and self.service.privacy.vault:
-            self.fill_vault(self.service.privacy.vault, landing, vaulted, ends, superseded)
+                failed.add(table)
+        unwritten |= dict.fromkeys(failed, TABLE_FAILED)
+        late = {name: why for name, why in unwritten.items() if name not in staged.unwritten}
+        self.commit_quarantine(plan, refused, unwritten, late, changes, rows)
+        parked = sum(fate.rows for fate in fates if fate.fate == "park")
+        self.commit_beside(self.own(PARKED), staged.beside.get(PARKED), parked, changes.from_parked)
+        if dedupe.wanted:
+            self.remember(self.without(staged.beside.get(IDS), late), unwritten, fates, dedupe, changes)
+        if self.vault is not None:
+            sealed = staged.beside.get(VAULT)
+            self.commit_beside(self.vault, sealed, 0 if sealed is None else sealed.rows, changes.file_ids)
         return unwritten
 
-    def fill_vault(
-        self, vault: str, rows: DataFrame | None, count: int, ends: Sequence[FileEnd], superseded: Sequence[Superseded]
-    ) -> None:
-        """Last of all: where the vault has this batch, everything else has it, so what stands is told by the others alone."""
-        table = Destination("vault", values_of(vault), ("day",))
-        leaving = [earlier.earlier.file.file_id for earlier in superseded]
-        kept = vault_rows(rows, {**self.shared, "at": self.began_at}) if rows is not None and count else None
-        if kept is not None and not leaving and is_small(ends):
-            self.write_beside(table, kept.toArrow(), count)
-        elif count or leaving:
-            self.write_beside(table, kept, count, leaving)
-
-    def remember(
-        self,
-        rows: DataFrame | None,
-        unwritten: Mapping[str, str],
-        fates: Sequence[Fate],
-        dedupe: Dedupe,
-        superseded: Sequence[Superseded] = (),
-    ) -> None:
-        """The ids of what was written, for the batches to come; those of files that were replaced leave. Where a file is
-        replayed, but its rows stay in a table that could not be written, their ids stay."""
-        leaving = [earlier.earlier.file.file_id for earlier in superseded]
-        staying = Staying(standing(superseded).keys(), unwritten.keys())
-        written = [fate for fate in fates if fate.fate == "write"]
-        stood = ((f.table, f.declared) for f in written if f.file_id in dedupe.unread)
-        standing_in = {table: declared for table, declared in stood if table is not None and declared is not None}
-        ids = dedupe.ids(rows, unwritten, standing_in, {f.file_id for f in written if f.table in standing_in})
-        count = 0 if ids is None else ids.count()
-        if count or leaving:
-            self.write_own("ids", ids if count else None, count, leaving, staying)
-        if self.txn.version % FORGET_EVERY == 0:
-            dedupe.forget(self.began_at.date())
-        dropped: dict[str, int] = {}
-        for fate in fates:
-            if DUPLICATE in fate.violated and fate.table is not None:
-                dropped[fate.table] = dropped.get(fate.table, 0) + fate.rows
-        for table, count in sorted(dropped.items()):
-            self.emit(DuplicatesDropped(service=self.service.name, table=table, batch=self.txn.version, rows=count))
-
     def write_again(self, rows: DataFrame, fates: Sequence[Fate], leaving: Mapping[str, Sequence[str]]) -> None:
-        """Held records that are retried. What cannot be written stays where it is. Rows of the files that are `leaving` a table
-        leave it in the same commit."""
-        names = {fate.table for fate in fates if fate.fate == "write" and fate.table is not None}
-        paused = self.paused(names) | self.derived(names)
-        refused = paused | self.too_new(names - paused) | self.unfit(fates)
+        """Held records that are retried. Records that cannot be written stay where they are. Rows of the files that are
+        `leaving` a table leave it in the same commit."""
+        self.keep_verdicts(fates)
         leaving = {name: ids for name, ids in leaving.items() if self.is_there(name)}
-        for declared, tables in self.by_declaration(fates).items():
-            wanted = {table: rows for table, rows in tables.items() if table not in refused}
-            self.write_tables(rows, self.service.tables[declared], wanted, leaving)
+        refused, wanted = self.not_to_write(fates, ()), by_declaration(fates)
+        staged: dict[str, StagedTable] = {}
+        for declared, tables in wanted.items():
+            asked = {table: count for table, count in tables.items() if table not in refused}
+            for name, one in self.stage_tables(rows, self.service.tables[declared], asked).items():
+                if isinstance(one, StagedTable):
+                    staged[name] = dataclasses.replace(one, replaces=name in leaving)
+                else:
+                    self.failed(name, asked[name], one)
+        self.commit_tables(wanted, staged, leaving)
+        self.delete(one for one in staged.values() if one.replaces)
 
-    def leaving(self, superseded: Sequence[Superseded]) -> dict[str, list[str]]:
-        """The files whose rows are to leave, by table; a table that is gone has none."""
-        files: dict[str, list[str]] = {}
-        for earlier in superseded:
-            for table in earlier.tables:
-                files.setdefault(table, []).append(earlier.earlier.file.file_id)
-        return {name: ids for name, ids in files.items() if self.is_there(name)}
+    # --- tables ---
 
-    def paused(self, names: Iterable[str]) -> frozenset[str]:
-        return frozenset(name for name in names if self.service.is_paused(name))
-
-    def derived(self, names: Iterable[str]) -> frozenset[str]:
-        """Tables that a merge or a rollup computes: its next commit would take appended rows for its own."""
-
-        def origin(table: str) -> str:
-            try:
-                seen = self.logs.look(table_path(self.lake, table))
-            except LogFailed:
-                return ""
-            return seen.derived_from if seen else ""
-
-        return frozenset(name for name in names if origin(name))
-
-    def is_there(self, table: str) -> bool:
-        """A table whose log cannot be read is there: what is wrong with it is found out when it is written, and ends there."""
-        try:
-            return self.logs.look(table_path(self.lake, table)) is not None
-        except LogFailed:
-            return True
-
-    def too_new(self, names: set[str]) -> frozenset[str]:
-        """Tables that do not exist, and may not come into being today."""
-        new = [name for name in names if not self.is_there(name)]
-        refused = self.new_tables.refuse(new, self.began_at.date(), self.service.new_tables_per_day)
-        if refused:
-            such_as = ", ".join(sorted(refused)[:5])
-            where: dict[str, Any] = {"service": self.service.name, "batch": self.txn.version}
-            self.emit(NewTablesRefused(**where, tables=len(refused), such_as=such_as))
-        return refused
-
-    def unfit(self, fates: Sequence[Fate]) -> frozenset[str]:
-        """Tables of which too many rows violate an expectation. The verdicts are kept in `_forebay/quality`. A table that
-        has the batch already is no longer refused, even if some of its files are gone now and the share is another."""
-        found = verdicts(self.service, fates)
-        where: dict[str, Any] = {"service": self.service.name, "batch": self.txn.version}
-        for verdict in found:
-            if verdict.violated:
-                told: dict[str, Any] = {
-                    "table": verdict.table,
-                    "expectation": verdict.expectation,
-                    "rows": verdict.violated,
-                }
-                self.emit((ExpectationFailed if verdict.failed else ExpectationViolated)(**where, **told))
-        if found:
-            kept = [verdict.row(at=self.began_at, **self.shared) for verdict in found]
-            self.write_own("quality", arrow_rows(kept, QUALITY_COLUMNS), len(kept))
-        failed = {verdict.table for verdict in found if verdict.failed}
-        has = self.logs.has
-        return frozenset(name for name in failed if not has(table_path(self.lake, name), self.txn, again=True))
-
-    @staticmethod
-    def by_declaration(fates: Sequence[Fate]) -> dict[int, dict[str, int]]:
-        """Rows per table, grouped by declaration: the tables of one share their columns, so one job writes them all. Where two
-        declarations made the same name, the first one's columns hold: a table takes one commit a batch."""
-        rows: dict[str, int] = {}
-        first: dict[str, int] = {}
-        for fate in fates:
-            if fate.fate == "write" and fate.table is not None and fate.declared is not None:
-                rows[fate.table] = rows.get(fate.table, 0) + fate.rows
-                first[fate.table] = min(fate.declared, first.get(fate.table, fate.declared))
-        grouped: dict[int, dict[str, int]] = {}
-        for table, declared in sorted(first.items()):
-            grouped.setdefault(declared, {})[table] = rows[table]
-        return grouped
-
-    def write_tables(
-        self, rows: DataFrame | None, declared: Table, wanted: dict[str, int], leaving: Mapping[str, Sequence[str]]
-    ) -> frozenset[str]:
-        """Those that could not be written. Where rows of earlier files leave, new ones come in the same commit."""
-        if not wanted or rows is None:
-            return frozenset()
-        from pyspark.sql import functions as F
-
-        chosen = self.chosen(rows, declared, wanted)
-        plain = sorted(wanted.keys() - leaving.keys())
-        results: dict[str, AppendResult] = {}
-        if plain:
-            results = append(
-                self.spark,
-                chosen.where(F.col("_table").isin(plain)) if len(plain) < len(wanted) else chosen,
-                [self.destination(name, declared) for name in plain],
-                txn=self.txn,
-                pool=self.tables_at_once,
-                logs=self.logs,
-                emit=self.emit,
-                expected=wanted,
-            )
-        for name in sorted(wanted.keys() & leaving.keys()):
-            its_rows = chosen.where(F.col("_table") == name).drop("_table")
-            if name not in self.done([name]):
-                self.must_be_there(name, wanted[name], its_rows)
-            results[name] = self.replaced(declared, name, leaving[name], its_rows)
-        return frozenset(name for name, result in results.items() if self.failed(name, wanted[name], result))
-
-    def destination(self, table: str, declared: Table) -> Destination:
-        return Destination(
-            table,
-            table_path(self.lake, table),
-            declared.partitions,
-            declared.properties,
-            rules=rules_of(declared),
-            cluster_columns=declared.cluster_by,
-            salt=declared.salt,
-            type_widening=declared.type_widening,
-        )
-
-    def chosen(self, rows: DataFrame, declared: Table, tables: Iterable[str]) -> DataFrame:
-        """The rows of these tables with the columns of their declaration, and what their other columns are made of."""
-        from pyspark.sql import functions as F
-
-        chosen = rows.where((F.col("_fate") == "write") & F.col("_table").isin(sorted(tables)))
-        return with_table_columns(chosen, self.service, declared, batch=self.txn.version, at=self.began_at)
+    def commit_tables(
+        self,
+        wanted: Mapping[int, Mapping[str, int]],
+        staged: Mapping[str, StagedTable],
+        leaving: Mapping[str, Sequence[str]],
+    ) -> set[str]:
+        """Those that failed. Where rows of earlier files leave, new ones come in the same commit."""
+        declared = {name: self.service.tables[number] for number, tables in wanted.items() for name in tables}
+        counts = {name: rows for tables in wanted.values() for name, rows in tables.items()}
+        plain = [(self.destination(name, declared[name]), one) for name, one in staged.items() if not one.replaces]
+        results = self.commit_all(plain, self.tables_at_once)
+        for name, one in sorted(staged.items()):
+            if one.replaces:
+                results[name] = self.replaced(declared[name], name, leaving.get(name, ()), one)
+        return {name for name, result in results.items() if self.failed(name, counts[name], result)}
 
     def replaced(
-        self, declared: Table | None, table: str, file_ids: Sequence[str], rows: DataFrame | None
+        self, declared: Table | None, table: str, file_ids: Sequence[str], staged: StagedTable | None
     ) -> AppendResult:
-        def shaped(seen: Seen | None) -> DataFrame:
-            assert rows is not None
-            return with_record_columns(rows, seen.schema if seen else None, rules_of(declared)) if declared else rows
+        destination = Destination(table, table_path(self.lake, table))
+        if declared is not None and staged is not None and not self.is_there(table):
+            return written_anew(self.spark, self.destination(table, declared), staged, self.txn, self.logs, self.emit)
 
-        destination, coming = Destination(table, table_path(self.lake, table)), None if rows is None else shaped
+        def coming(seen: Seen | None) -> DataFrame:
+            """As staged, or with the columns that the table has now."""
+            assert staged is not None
+            assert declared is not None
+            if seen is None or next(misfits(staged.schema, seen.schema), None) is None:
+                return staged.read(self.spark, destination.path)
+            return with_record_columns(staged.records(self.spark, destination.path), seen.schema, rules_of(declared))
+
         try:
             self.logs.look(destination.path)
         except LogFailed as unreadable:
             if unreadable.lasts:
                 return Failed(unreadable)
-        return replace(self.spark, destination, file_ids, coming, txn=self.txn, logs=self.logs)
+        rows = None if staged is None else coming
+        return replace(self.spark, destination, file_ids, rows, txn=self.txn, logs=self.logs)
 
     def failed(self, table: str, wanted: int, result: AppendResult) -> bool:
         where: dict[str, Any] = {"service": self.service.name, "table": table, "batch": self.txn.version}
@@ -334,3 +194,73 @@ class Writing(Commits):
             return
         if seen is not None:
             self.catalog.keep(table, seen.path, seen.schema)
+
+    # --- beside the tables ---
+
+    def keep_verdicts(self, fates: Sequence[Fate]) -> None:
+        if found := verdicts(self.service, fates):
+            kept = [verdict.row(at=self.began_at, **self.shared) for verdict in found]
+            self.write_own("quality", arrow_rows(kept, QUALITY_COLUMNS), len(kept))
+
+    def commit_quarantine(
+        self,
+        plan: Plan,
+        refused: int,
+        unwritten: Mapping[str, str],
+        late: Mapping[str, str],
+        changes: Changes,
+        rows: Callable[[], DataFrame | None],
+    ) -> None:
+        """The rows that are staged for it, and those of tables that failed at their commit."""
+        stand = standing(changes.superseded)
+        coming = [fate for fate in arriving(plan.fates, late, stand) if fate.fate == "write" and fate.table in late]
+        more = sum(fate.rows for fate in coming)
+        wanted = sum(f.rows for f in arriving(plan.fates, unwritten, stand) if _is_quarantined(f, unwritten))
+        staged, table = plan.staged.beside.get(QUARANTINE), self.own(QUARANTINE)
+        if more and not self.logs.has(table.path, self.txn):
+            failed = self.rows_of_failed(rows(), late, stand, more, replaces=bool(changes.from_quarantine))
+            staged = failed if staged is None else staged.with_files(failed)
+        self.commit_beside(table, staged, wanted + refused, changes.from_quarantine)
+
+    def rows_of_failed(
+        self, rows: DataFrame | None, late: Mapping[str, str], stand: Standing, count: int, *, replaces: bool
+    ) -> StagedTable:
+        held = Held(rows, self.spark, late, {**self.shared, "at": self.began_at}, stand, self.causes).of_tables()
+        staged = self.stage_beside(self.own(QUARANTINE), held, count, replaces=replaces)
+        assert staged is not None
+        return staged
+
+    def without(self, ids: StagedTable | None, failed: Collection[str]) -> StagedTable | None:
+        """Ids of what was written, without those of tables that failed at their commit."""
+        if ids is None or not failed:
+            return ids
+        path = table_path(self.lake, own_table(IDS))
+        rows = ids.read(self.spark, path)
+        rows = rows.where(~rows["table"].isin(sorted(failed)))
+        count = rows.count()
+        return self.stage_beside(self.own(IDS), rows, count, replaces=ids.replaces) if count else None
+
+    def remember(
+        self,
+        ids: StagedTable | None,
+        unwritten: Mapping[str, str],
+        fates: Sequence[Fate],
+        dedupe: Dedupe,
+        changes: Changes = Changes(),  # noqa: B008 (it is frozen)
+    ) -> None:
+        """The ids of what was written; those of files that were replaced leave. Where a file is replayed, but its rows stay in
+        a table that could not be written, their ids stay."""
+        staying = Staying(standing(changes.superseded).keys(), unwritten.keys())
+        self.commit_beside(self.own(IDS), ids, 0 if ids is None else ids.rows, changes.file_ids, staying)
+        if self.txn.version % FORGET_EVERY == 0:
+            dedupe.forget(self.began_at.date())
+        dropped: dict[str, int] = {}
+        for fate in fates:
+            if DUPLICATE in fate.violated and fate.table is not None:
+                dropped[fate.table] = dropped.get(fate.table, 0) + fate.rows
+        for table, count in sorted(dropped.items()):
+            self.emit(DuplicatesDropped(service=self.service.name, table=table, batch=self.txn.version, rows=count))
+
+
+def _is_quarantined(fate: Fate, unwritten: Mapping[str, str]) -> bool:
+    return fate.fate == "quarantine" or (fate.fate == "write" and fate.table in unwritten)

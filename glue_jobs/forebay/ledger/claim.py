@@ -94,7 +94,7 @@ class Claim:
     def _stands_in(self, file: LandedFile, seen: Earlier, hashes: Mapping[str, str]) -> bool:
         """Whether it brings the same rows as the other one, which cannot be read any more."""
         his = (own for own in self.earlier.get((file.bucket, file.key), ()) if own.file.file_id == file.file_id)
-        return (seen.is_torn or any(own.stands_in for own in his)) and _same_bytes(file, seen.file, hashes)
+        return any(own.stands_in for own in his) and _same_bytes(file, seen.file, hashes)
 
     def _replaces(self, file: LandedFile) -> bool:
         """What is forgotten brings nothing that could take the place of others."""
@@ -205,16 +205,13 @@ class _Deciding:
         return self.claim.earlier.get(self._key(file), ())
 
     def _rivals(self, file: LandedFile) -> list[LandedFile]:
-        """Of a replay there are none: it takes its own place. A torn version is none for its own bytes."""
+        """Of a replay there are none: it takes its own place."""
         if file.file_id in self.replays:
             return []
         loaded = [
             seen.file
             for seen in self._earlier(file)
-            if seen.loaded
-            and not (seen.rolled_back or seen.forgotten)
-            and not (seen.is_torn and self._same_bytes(file, seen.file))
-            and seen.file.file_id != file.file_id
+            if seen.loaded and not (seen.rolled_back or seen.forgotten) and seen.file.file_id != file.file_id
         ]
         return loaded + self.fresh.get(self._key(file), [])
 

@@ -19,7 +19,6 @@ __all__ = [
     "COLUMNS",
     "FORGET",
     "FORGOTTEN",
-    "GONE_MIDWAY",
     "IGNORED",
     "NOT_FINAL",
     "NOT_FINAL_REASONS",
@@ -66,14 +65,11 @@ SKIPPED_BY_OPERATOR = "by-operator"
 ROLLED_BACK = "rolled-back"
 """Rows of the file left with a rollback of their table."""
 
-GONE_MIDWAY = "gone-midway"
-"""Only some of the file's rows stand: S3 had it no more when a batch that died was taken up again."""
-
 WANTED_AGAIN = "wanted-again"
 """An operator takes it back that the file was forgotten. No batch has read it yet."""
 
-NOT_FINAL_REASONS: tuple[str, ...] = (POISON, SKIPPED_BY_OPERATOR, GONE_MIDWAY, WANTED_AGAIN)
-"""Better code may read a file that ended our workers, an operator may take back what he said, and an object may come back."""
+NOT_FINAL_REASONS: tuple[str, ...] = (POISON, SKIPPED_BY_OPERATOR, WANTED_AGAIN)
+"""Better code may read a file that ended our workers, and an operator may take back what he said."""
 
 WITHHELD: tuple[Outcome, ...] = ("denied", "unavailable")
 """Of those, the ones that the job itself tries again. What is missing comes back with an announcement of its own."""

@@ -14,7 +14,6 @@ from forebay.landed_file import LandedFile
 from forebay.ledger.entry import (
     FORGET,
     FORGOTTEN,
-    GONE_MIDWAY,
     IGNORED,
     REPLAY,
     ROLLED_BACK,
@@ -59,12 +58,7 @@ class Earlier:
     def is_marked(self) -> bool:
         """Whether its rows make room for it: for those that it has when it is read again, or for none. Whoever announces it has
         that done."""
-        return self.is_torn or self.row["outcome"] in MARKS
-
-    @property
-    def is_torn(self) -> bool:
-        """Whether only some of its rows stand."""
-        return bool(self.row["outcome"] == "loaded" and self.row.get("reason") == GONE_MIDWAY)
+        return self.row["outcome"] in MARKS
 
     @property
     def stands_in(self) -> bool:
@@ -127,7 +121,7 @@ class Superseded:
             return {**row, "outcome": "duplicate"}
         if row.get("reason") in (None, *NOT_DONE.values()):
             return {**row, "outcome": before, "reason": not_done, "detail": f"{outcome}: {why}"}
-        # What happened to it before, such as records that were lost, stays said.
+        # What happened to it before, such as a table that failed, stays said.
         said = (row["detail"] or "").partition(f"; {not_done}")[0]
         return {**row, "outcome": before, "detail": f"{said}; {not_done}: {outcome}: {why}"}
 

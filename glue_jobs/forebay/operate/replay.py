@@ -25,7 +25,7 @@ from forebay.lake.conflict import commit
 from forebay.lake.layout import LEDGER, PLANS
 from forebay.lake.objects import open_objects
 from forebay.lake.paused import ALL, paused_tables
-from forebay.ledger.entry import FORGET, FORGOTTEN, GONE_MIDWAY, REPLAY, WANTED_AGAIN, Outcome
+from forebay.ledger.entry import FORGET, FORGOTTEN, REPLAY, WANTED_AGAIN, Outcome
 from forebay.operate.files import URI, FileChoice, LedgerFile, of_one_service
 from forebay.operate.lake_view import LakeView, known_service, quoted
 
@@ -167,7 +167,7 @@ def _must_hold(view: LakeView, files: Sequence[LedgerFile], to: Outcome) -> None
                     f"batch {plan.batch} of {service} works on {len(at_work):,} of these files, such as {at_work[0]}, and "
                     "began before: repeat this command once it has ended"
                 )
-    ids = {one.file_id: one.uri for one in files if one.outcome in (REPLAY, FORGET) or one.reason == GONE_MIDWAY}
+    ids = {one.file_id: one.uri for one in files if one.outcome in (REPLAY, FORGET)}
     of_before = FORGOTTEN_FILES if to == REPLAY else REPLAYED
     rows = view.rows_with(LEDGER, "file_id, outcome", "file_id", ids)
     if ended := sorted(ids[row["file_id"]] for row in rows if row["outcome"] in of_before):

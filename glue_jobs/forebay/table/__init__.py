@@ -1,6 +1,7 @@
 """Tables: rows on their way into Delta tables, each batch exactly once in each of them.
 
-* `fan_out` appends one batch to many tables, each a `destination`, once they are `ready`
+* `staging` writes the data files of a batch for many tables, each a `destination`, once they are `ready`
+* `staged` data files in no log yet, kept until they are committed      * `fan_out` commits them to many tables
 * `replace` lets rows take the place of others, `exchange` those of very many files
 * `files` writes the data files of all tables in one Spark job
 * `data_file` what such a job answers      * `upload` files on their way      * `storage` puts them into the tables' folders

@@ -1,41 +1,30 @@
-"""One batch of rows, appended to many tables, exactly once to each.
+"""One batch of rows, committed to many tables, exactly once to each.
 
-Enters: rows with a column that names their table, the tables, and the batch's transaction. Leaves, for each table:
-`Appended`, `Skipped` (it has this batch already, so nothing was written), or `Failed` (with the reason; the other tables
-are not held up). A table without rows is not in the answer and gets no commit. Called again with the same transaction, it
-does what is left to do.
+Enters: data files that are staged, or rows that are staged first (`append`), and the batch's transaction. Leaves, for each
+table: `Appended`, `Skipped` (it has this batch already), or `Failed` (with the reason; the other tables are not held up). A
+table without rows is not in the answer and gets no commit. Called again with the same transaction, it does what is left to do.
 
-It takes three steps, many tables at once in each. It looks at every table's log. It writes all data files in one Spark job.
-It commits each table by adding its files to its log, without a Spark job.
+A commit adds files to a table's log, without a Spark job. Where a table got other columns since its files were written, their
+rows are read from the files and written anew: the records themselves are not needed any more.
 """
 
 from __future__ import annotations
 
-import os
 import time
-from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from forebay.errors import ForebayError, Halt
+from forebay.errors import ForebayError
 from forebay.events import Emit
-from forebay.record.conform import writable
-from forebay.record.growth import agrees, grown, left_out
-from forebay.record.kind import Struct
-from forebay.record.shape import Shape
 from forebay.table.commit import CommitConflict, CommitRefused, Committed, CommitUnknown, LogFailed, Repeated, Txn
-from forebay.table.data_file import DataFile, TableFolder, Written
 from forebay.table.destination import Appended, AppendResult, Destination, Failed, Skipped
-from forebay.table.events import ColumnsAdded, ColumnsLeftOut, TableCreated, TypesWidened
-from forebay.table.files import write_files, write_rows
+from forebay.table.events import ColumnsAdded, TableCreated, TypesWidened
 from forebay.table.kernel import Seen, TableLogs
-from forebay.table.partition import quoted
-from forebay.table.ready import Ready, fit, prepare, with_wider_types
-from forebay.table.schema import merged, misfits, new_columns, nullable
-from forebay.table.shaping import DOCUMENT, fixed_columns, spark_columns
-from forebay.table.storage import storage_as
+from forebay.table.ready import fit, with_wider_types
+from forebay.table.schema import merged, misfits, new_columns
+from forebay.table.staged import StagedTable
+from forebay.table.staging import StagingFromDriver, StagingFromSpark, look
 from forebay.table.widening import widenings
 
 if TYPE_CHECKING:
@@ -43,14 +32,10 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-__all__ = ["append", "append_from_driver"]
+__all__ = ["append", "append_from_driver", "commit_staged", "written_anew"]
 
 ATTEMPTS = 5
 """How often a table may change under us, in one batch, before a person should ask who changes it."""
-
-
-class FilesNotWritten(ForebayError):
-    """A data file of this table did not reach its folder."""
 
 
 class ChangesTooOften(ForebayError):
@@ -81,12 +66,11 @@ def append(
     own_logs = logs is None
     logs = logs or TableLogs(spark, emit=emit)
     try:
-        outcomes = _FromSpark(logs, rows, table_column, txn, emit, expected, gather).run(tables, pool)
-        otherwise = [table for table in tables if _may_fit_now(outcomes.get(table.name))]
-        if otherwise:
-            theirs = rows.where(rows[quoted(table_column)].isin([table.name for table in otherwise]))
-            outcomes |= _FromSpark(logs, theirs, table_column, txn, emit, expected, gather).run(otherwise, pool)
-        return outcomes
+        staging = StagingFromSpark(logs, rows, txn, emit, expected, table_column=table_column, gather=gather)
+        staged = staging.run(tables, pool)
+        ready = [(table, one) for table in tables if isinstance(one := staged.get(table.name), StagedTable)]
+        outcomes = {name: one for name, one in staged.items() if not isinstance(one, StagedTable)}
+        return outcomes | commit_staged(spark, ready, txn=txn, logs=logs, emit=emit, pool=pool)
     finally:
         if own_logs:
             logs.close()
@@ -97,147 +81,79 @@ def append_from_driver(
 ) -> AppendResult:
     """Appends the few rows that this process holds to one table, once for each `txn`. It starts no Spark job."""
     checked = None if expected is None else {table.name: expected}
-    return _FromDriver(logs, rows, txn, emit, checked).run([table], 1)[table.name]
+    staged = StagingFromDriver(logs, rows, txn, emit, checked).run([table], 1)[table.name]
+    return _Commit(logs, txn, emit).run(table, staged) if isinstance(staged, StagedTable) else staged
 
 
-def _may_fit_now(outcome: AppendResult | None) -> bool:
-    """A table that was settled since we looked at it last."""
+def commit_staged(
+    spark: SparkSession,
+    tables: Sequence[tuple[Destination, StagedTable]],
+    *,
+    txn: Txn,
+    logs: TableLogs,
+    emit: Emit,
+    pool: int = 8,
+) -> dict[str, AppendResult]:
+    """Makes the files of each table a part of it, once for each `txn`, in whichever process."""
+    commit = _Commit(logs, txn, emit)
+    with ThreadPoolExecutor(pool, "tables") as threads:
+        results = list(threads.map(lambda pair: commit.run(*pair), tables))
+    outcomes = {table.name: result for (table, _), result in zip(tables, results, strict=True)}
+    for table, staged in tables:
+        if _may_fit_now(outcomes[table.name]):
+            outcomes[table.name] = written_anew(spark, table, staged, txn, logs, emit)
+    return outcomes
+
+
+def _may_fit_now(outcome: AppendResult) -> bool:
+    """A table that was settled since its files were written."""
     return isinstance(outcome, Failed) and isinstance(outcome.error, OtherwiseNow)
 
 
-class _FanOut(ABC):
-    """One call of `append`; what its steps share."""
+def written_anew(
+    spark: SparkSession, table: Destination, staged: StagedTable, txn: Txn, logs: TableLogs, emit: Emit
+) -> AppendResult:
+    """For the table as it is now, from its own data files."""
+    from pyspark.sql import functions as F
 
-    def __init__(
-        self, logs: TableLogs, columns: StructType, txn: Txn, emit: Emit, expected: Mapping[str, int] | None
-    ) -> None:
-        self.logs, self.columns, self.txn, self.emit, self.expected = logs, columns, txn, emit, expected or {}
+    rows = staged.records(spark, table.path).withColumn("_table", F.lit(table.name))
+    again = StagingFromSpark(logs, rows, txn, emit, {table.name: staged.rows}).run([table], 1)[table.name]
+    return _Commit(logs, txn, emit).run(table, again) if isinstance(again, StagedTable) else again
 
-    @abstractmethod
-    def _write(self, places: Mapping[str, TableFolder], left_out: Sequence[str]) -> Written:
-        """The data files of these tables. Every row belongs to one of them, or to one that is left out."""
 
-    @abstractmethod
-    def _write_again(self, places: Mapping[str, TableFolder]) -> Written:
-        """The data files of some of the tables, for other columns than at first."""
+class _Commit:
+    """Of staged files to one table after the other, or to several at once."""
 
-    def run(self, tables: Sequence[Destination], pool: int) -> dict[str, AppendResult]:
-        with ThreadPoolExecutor(pool, "tables") as threads:
-            looked = dict(zip((table.name for table in tables), threads.map(self._prepare, tables), strict=True))
-            ready = {name: found for name, found in looked.items() if isinstance(found, Ready)}
-            outcomes: dict[str, AppendResult] = {
-                name: found for name, found in looked.items() if not isinstance(found, Ready)
-            }
-            if not ready:
-                return outcomes
-            written = self._write({name: found.place for name, found in ready.items()}, left_out=list(outcomes))
-            columns, written = self._decided(ready, written)
-            written = self._with_final_columns(ready, columns, written)
-            self._must_hold(ready, written)
-            outcomes |= {name: Failed(FilesNotWritten(error)) for name, error in written.failed.items()}
-            commits = threads.map(
-                lambda name: self._commit(ready[name], written.files[name], columns[name]), written.files
-            )
-            return outcomes | dict(zip(written.files, commits, strict=True))
+    def __init__(self, logs: TableLogs, txn: Txn, emit: Emit) -> None:
+        self.logs, self.txn, self.emit = logs, txn, emit
 
-    # --- look ---
-
-    def _prepare(self, table: Destination) -> Ready | Skipped | Failed:
-        """Everything that can be wrong with a table is found out here, before there are files."""
-        try:
-            seen = self._look(table.path)
-            if isinstance(seen, Skipped):
-                return seen
-            return prepare(table, seen, self.columns)
-        except ForebayError as problem:
-            return Failed(problem)
-
-    def _look(self, path: str, *, again: bool = False) -> Seen | Skipped | None:
-        """What we remember of a table may be out of date: where its log is not what it was, it is read anew."""
-        try:
-            seen = self.logs.look(path, again=again)
-            if seen is not None and self.logs.last_version(seen, self.txn.app_id) >= self.txn.version:
-                return Skipped()
-            return seen
-        except LogFailed:
-            if again:
-                raise
-            return self._look(path, again=True)
-
-    # --- write ---
-
-    def _decided(self, ready: Mapping[str, Ready], written: Written) -> tuple[dict[str, Struct | None], Written]:
-        """The columns of each table. A table for which they cannot be decided fails, and no other."""
-        columns, failed = dict[str, Struct | None](), dict[str, str]()
-        for name in written.files:
-            try:
-                columns[name] = self._columns_of(ready[name], written)
-            except Exception as failure:
-                failed[name] = f"{type(failure).__name__}: {failure}"
-        files = {name: found for name, found in written.files.items() if name not in failed}
-        return columns, Written(files, {**written.failed, **failed}, written.shapes)
-
-    def _columns_of(self, ready: Ready, written: Written) -> Struct | None:
-        """The columns that the table is to have from its records, now that all of them were seen."""
-        if ready.known is None or ready.table.rules is None:
-            return None
-        known, shape, rules = ready.known, written.shapes.get(ready.table.name, Shape()), ready.table.rules
-        if more := left_out(known, shape, rules):
-            self.emit(ColumnsLeftOut(table=ready.table.name, such_as=".".join(more[0]), columns=len(more)))
-        return grown(known, shape, rules)
-
-    def _with_final_columns(
-        self, ready: Mapping[str, Ready], columns: Mapping[str, Struct | None], written: Written
-    ) -> Written:
-        """Tasks decide about new columns by the records that they see. Where all records together say otherwise, the table's
-        files are written again; what was written for nothing is in no log, and VACUUM removes it."""
-        changed = {}
-        for name, files in written.files.items():
-            target = columns[name]
-            if target is not None and not all(f.columns is None or agrees(f.columns, writable(target)) for f in files):
-                changed[name] = replace(ready[name].place, shaping=ready[name].shaping(target, final=True))
-        if not changed:
-            return written
-        again = self._write_again(changed)
-        kept = {name: found for name, found in written.files.items() if name not in again.failed}
-        return Written({**kept, **again.files}, {**written.failed, **again.failed}, written.shapes)
-
-    def _must_hold(self, ready: Mapping[str, Ready], written: Written) -> None:
-        """Spark reads rows again when it loses them, and S3 may answer otherwise then. Nothing is committed yet."""
-        for name in sorted((ready.keys() & self.expected.keys()) - written.failed.keys()):
-            rows = sum(file.rows for file in written.files.get(name, ()))
-            if rows != self.expected[name]:
-                raise Halt(
-                    f"{name}: {self.expected[name]} rows were counted, but its data files hold {rows}: the files were read "
-                    "anew meanwhile, and otherwise. Nothing of them was committed; the batch is repeated with the next start"
-                )
-
-    # --- commit ---
-
-    def _commit(self, ready: Ready, files: Sequence[DataFile], columns: Struct | None) -> AppendResult:
+    def run(self, table: Destination, staged: StagedTable) -> AppendResult:
         began = time.monotonic()
         outcome: Committed | Skipped | Failed
         try:
-            outcome = self._sent(ready, files, columns)
+            seen = self._look(table, staged)
+        except ForebayError as problem:
+            return Failed(problem)
+        try:
+            outcome = seen if isinstance(seen, Skipped) else self._sent(table, staged, seen)
         except LogFailed as failure:
-            outcome = self._looked_for(ready.table, failure)
+            outcome = self._looked_for(table, failure)
         except ForebayError as problem:
             outcome = Failed(problem)
         if not isinstance(outcome, Committed):
             return outcome
         return Appended(
             version=outcome.version,
-            files=len(files),
-            rows=sum(file.rows for file in files),
-            bytes=sum(file.size for file in files),
-            rescued=sum(file.rescued for file in files),
+            files=len(staged.files),
+            rows=staged.rows,
+            bytes=staged.bytes,
+            rescued=staged.rescued,
             seconds=round(time.monotonic() - began, 3),
         )
 
-    def _sent(self, ready: Ready, files: Sequence[DataFile], columns: Struct | None) -> Committed | Skipped:
-        table, seen = ready.table, ready.seen
-        actions = [file.add_action() for file in files]
-        schema = self._schema_with(columns)
+    def _sent(self, table: Destination, staged: StagedTable, seen: Seen | None) -> Committed | Skipped:
+        actions = [file.add_action() for file in staged.files]
+        schema = staged.schema
         for _ in range(ATTEMPTS):
             missing: tuple[str, ...] = ()
             wider: StructType | None = None
@@ -250,7 +166,7 @@ class _FanOut(ABC):
                 outcome = CommitConflict()  # the table is another one now
             else:
                 missing = new_columns(schema, seen.schema)
-                wider = with_wider_types(table, seen, self.columns)
+                wider = with_wider_types(table, seen, staged.fixed_schema)
                 more = merged(wider or seen.schema, schema) if missing or wider else None
                 outcome = self.logs.append(seen, actions, self.txn, schema=more, widening=wider is not None)
             if isinstance(outcome, Repeated):
@@ -263,30 +179,25 @@ class _FanOut(ABC):
                 if seen is not None and wider is not None:
                     self.emit(TypesWidened(table=table.name, columns=widenings(seen.schema, wider)))
                 return outcome
-            found = self._look_after_conflict(ready, schema)
+            found = self._look(table, staged, again=True)
             if isinstance(found, Skipped):
                 return found
             seen = found
         raise ChangesTooOften(f"table {table.name} at {table.path} was changed by others {ATTEMPTS} times meanwhile")
 
-    def _schema_with(self, columns: Struct | None) -> StructType:
-        from pyspark.sql.types import StructType
-
-        from_records = spark_columns(writable(columns)) if columns is not None else []
-        return nullable(StructType([*self.columns.fields, *from_records]))
-
-    def _look_after_conflict(self, ready: Ready, schema: StructType) -> Seen | Skipped | None:
-        """The files are written; does the table as it is now still take them?"""
-        seen = self._look(ready.table.path, again=True)
+    def _look(self, table: Destination, staged: StagedTable, *, again: bool = False) -> Seen | Skipped | None:
+        """The files are written; does the table as it is now take them?"""
+        seen = look(self.logs, table.path, self.txn, again=again)
         if isinstance(seen, Skipped):
             return seen
-        fit(ready.table, seen, self.columns)
-        now = (with_wider_types(ready.table, seen, self.columns) or seen.schema) if seen is not None else None
-        problems = list(misfits(schema, now)) if now is not None else []
-        if problems:
-            raise OtherwiseNow(f"table {ready.table.name} got other columns meanwhile: {problems[0]}")
-        if Ready(ready.table, seen, ready.known).place != ready.place:
-            raise OtherwiseNow(f"table {ready.table.name} got other partition columns meanwhile")
+        fit(table, seen, staged.fixed_schema)
+        partitions = table.partition_columns if seen is None else seen.partition_columns
+        if tuple(partitions) != staged.partition_columns:
+            raise OtherwiseNow(f"table {table.name} got other partition columns meanwhile")
+        if seen is not None:
+            now = with_wider_types(table, seen, staged.fixed_schema) or seen.schema
+            if problem := next(misfits(staged.schema, now), None):
+                raise OtherwiseNow(f"table {table.name} got other columns meanwhile: {problem}")
         return seen
 
     def _looked_for(self, table: Destination, failure: LogFailed) -> Committed | Failed:
@@ -301,61 +212,3 @@ class _FanOut(ABC):
         except LogFailed:
             return Failed(failure, may_be_in=True)
         return Failed(failure, may_be_in=isinstance(failure, CommitUnknown))
-
-
-class _FromSpark(_FanOut):
-    """Rows for many tables, written by one Spark job."""
-
-    def __init__(
-        self,
-        logs: TableLogs,
-        rows: DataFrame,
-        table_column: str,
-        txn: Txn,
-        emit: Emit,
-        expected: Mapping[str, int] | None,
-        gather: bool,
-    ) -> None:
-        super().__init__(logs, _columns_before(rows.drop(table_column).schema), txn, emit, expected)
-        self.rows, self.table_column, self.gather = rows, table_column, gather
-
-    def _write(self, places: Mapping[str, TableFolder], left_out: Sequence[str]) -> Written:
-        from pyspark.sql import functions as F
-
-        rows = self.rows
-        if left_out:
-            rows = rows.where(~F.coalesce(F.col(quoted(self.table_column)).isin(list(left_out)), F.lit(False)))
-        return self._write_files(rows, places)
-
-    def _write_again(self, places: Mapping[str, TableFolder]) -> Written:
-        from pyspark.sql import functions as F
-
-        return self._write_files(self.rows.where(F.col(quoted(self.table_column)).isin(list(places))), places)
-
-    def _write_files(self, rows: DataFrame, places: Mapping[str, TableFolder]) -> Written:
-        storage = storage_as(os.environ)
-        return write_files(rows, places, table_column=self.table_column, storage=storage, gather=self.gather)
-
-
-class _FromDriver(_FanOut):
-    """Rows of one table, written by this process."""
-
-    def __init__(
-        self, logs: TableLogs, rows: pa.Table, txn: Txn, emit: Emit, expected: Mapping[str, int] | None
-    ) -> None:
-        from pyspark.sql.pandas.types import from_arrow_schema
-
-        super().__init__(logs, from_arrow_schema(rows.schema), txn, emit, expected)
-        self.rows = rows
-
-    def _write(self, places: Mapping[str, TableFolder], left_out: Sequence[str]) -> Written:
-        ((name, place),) = places.items()
-        return write_rows(self.rows, name, place, storage=storage_as(os.environ))
-
-    def _write_again(self, places: Mapping[str, TableFolder]) -> Written:
-        return self._write(places, ())
-
-
-def _columns_before(rows: StructType) -> StructType:
-    """Those that are known before a record is looked at."""
-    return fixed_columns(rows) if DOCUMENT in rows.names else rows

@@ -17,14 +17,16 @@ from typing import TYPE_CHECKING, Any
 from botocore.exceptions import BotoCoreError, ClientError
 
 from forebay.aws.preflight import check_lake
+from forebay.batch.plan import files_of_open_plans
 from forebay.declaration.in_force import service_for
 from forebay.declaration.service import Service
 from forebay.errors import ForebayError
 from forebay.events import Emit
 from forebay.lake.health import HealthMeasured, HealthRecords, seen_in
+from forebay.lake.layout import PLANS
 from forebay.lake.lease import Lease, LeaseHeld, hold
 from forebay.lake.log.tables import own_tables, tables_of
-from forebay.lake.objects import Found, open_objects, s3_client_for
+from forebay.lake.objects import Found, Objects, open_objects, s3_client_for
 from forebay.lake.safety import session_for
 from forebay.settings import MaintainSettings
 from forebay.spark.signals import stopping_on_signals
@@ -146,9 +148,11 @@ class _Run:
             )
             now, keep = datetime.now(UTC), readable_for(name, self._service)
             drop_old(self._settings.lake, name, self._service, keep=keep, now=now, s3=self._s3)
-            orphans = self._orphans(path, retention) if self._settings.vacuum == "full" else []
-            # A full VACUUM would take the orphans without asking.
-            vacuum = "lite" if orphans and not self._settings.yes else self._settings.vacuum
+            full = self._settings.vacuum == "full"
+            planned = files_of_open_plans(self._plans).get(name, frozenset()) if full else frozenset()
+            orphans = [found for found in self._orphans(path, retention) if found.name not in planned] if full else []
+            # A full VACUUM would take the orphans without asking, and files that a batch has not committed yet.
+            vacuum = "lite" if planned or (orphans and not self._settings.yes) else self._settings.vacuum
             cared = care_for(
                 self._spark,
                 path,
@@ -198,8 +202,8 @@ class _Run:
 
     def remains(self, tables: Sequence[str]) -> dict[str, tuple[Found, ...]]:
         """Of tables that were dropped."""
-        found = {}
-        for name in tables:
+        found, planned = {}, files_of_open_plans(self._plans)
+        for name in (name for name in tables if name not in planned):
             folder = open_objects(f"{self._settings.lake}/{name}", s3=self._s3)
             if left := remains_of(folder, not_before=datetime.now(UTC) - YOUNG):
                 found[name] = tuple(left)
@@ -208,6 +212,10 @@ class _Run:
         return found
 
     # --- inside ---
+
+    @property
+    def _plans(self) -> Objects:
+        return open_objects(f"{self._settings.lake}/{PLANS}", s3=self._s3)
 
     def _orphans(self, path: str, retention: Retention) -> list[Found]:
         """Old enough for VACUUM to take them."""

@@ -7,6 +7,7 @@ import os
 import sys
 import time
 from collections import Counter
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -16,12 +17,17 @@ from deltalake import DeltaTable, write_deltalake
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from forebay.batch.plan import Plan, Plans
+from forebay.batch.staged import Staged
 from forebay.lake.health import HealthRecords
-from forebay.lake.layout import lease_of
+from forebay.lake.layout import PLANS, lease_of
 from forebay.lake.lease import hold
+from forebay.lake.objects import open_objects
 from forebay.landed_file import LandedFile
 from forebay.ledger.entry import COLUMNS
 from forebay.privacy.secret import make_secret
+from forebay.table.data_file import DataFile
+from forebay.table.staged import StagedTable
 from forebay.upkeep.events import TableLeftForLater
 from forebay.upkeep.maintenance.care import care_for
 from forebay.upkeep.maintenance.events import MaintenanceEnded, OrphansFound, TableMaintained, TableNotMaintained
@@ -222,6 +228,27 @@ def test_orphans_are_named_and_deleted_only_when_a_person_says_so(small: SmallLa
     assert (ended.orphans, ended.tables_left) == (2, 0)
     assert [file.exists() for file in (old, young, dropped, being_made, ours)] == [False, True, False, True, True]
     assert small.rows() == before
+
+
+def test_files_that_the_plan_of_a_batch_names_are_no_orphans_whatever_their_age(small: SmallLake) -> None:
+    small.fill("alpha")
+    kept = [orphan(small, name, days=30) for name in ("alpha/planned.parquet", "fresh/planned.parquet")]
+    file = DataFile("", "planned.parquet", (), 1, 1, 0, "{}")
+    staged = {name: StagedTable(name, "", None, (), (replace(file, table=name),)) for name in ("alpha", "fresh")}
+    plan = Plan(
+        generation="g",
+        batch=1,
+        began_at=datetime(2026, 11, 1, tzinfo=UTC),
+        service={},
+        files=(),
+        ends=(),
+        fates=(),
+        staged=Staged({}, staged),
+    )
+    Plans(open_objects(f"{small.place}/{PLANS}"), "games").pin(plan)
+    small.maintain(vacuum="full", yes=True)
+    assert [e for e in small.events if isinstance(e, OrphansFound)] == []
+    assert all(place.exists() for place in kept)
 
 
 # --- bad tables ---

@@ -1,0 +1,260 @@
+"""The data files of a batch, written before its plan is pinned, and so before anything of it can be seen.
+
+In: rows with fates, and their counts. Out: `Staged`: the files of each table, of the quarantine, the parked records, the ids
+and the vault, and which tables are not written, and why. Rows of those go to the quarantine. Other numbers than the counts
+halt everything.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from forebay.batch.accounting import Fate, arriving
+from forebay.batch.columns import rules_of
+from forebay.batch.commits import Commits, is_small
+from forebay.batch.declared_columns import with_table_columns
+from forebay.batch.dedupe import Dedupe
+from forebay.batch.events import ExpectationFailed, ExpectationViolated, NewTablesRefused, TableFailed
+from forebay.batch.expectations import verdicts
+from forebay.batch.held import Held
+from forebay.batch.new_tables import NewTables
+from forebay.batch.reasons import DERIVED_TABLE, EXPECTATION_FAILED, PAUSED_TABLE, TABLE_FAILED, TOO_MANY_NEW_TABLES
+from forebay.batch.staged import IDS, PARKED, QUARANTINE, VAULT, Staged
+from forebay.batch.vaulted import vault_rows
+from forebay.content.end import FileEnd
+from forebay.declaration.table import Table
+from forebay.lake.layout import table_path
+from forebay.landed_file import LandedFile
+from forebay.ledger.versions import Superseded, standing
+from forebay.table.commit import LogFailed
+from forebay.table.destination import Destination, Failed, Skipped
+from forebay.table.staged import StagedTable
+from forebay.table.staging import StagingFromSpark
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+__all__ = ["Changes", "Staging", "by_declaration"]
+
+
+@dataclass(frozen=True)
+class Changes:
+    """The rows that leave with a batch: `superseded` are earlier versions of its files, `released` are whole files that leave
+    the quarantine."""
+
+    superseded: Sequence[Superseded] = ()
+    released: Sequence[LandedFile] = ()
+
+    @property
+    def file_ids(self) -> list[str]:
+        return [one.earlier.file.file_id for one in self.superseded]
+
+    @property
+    def from_quarantine(self) -> list[str]:
+        held = [one.earlier.file.file_id for one in self.superseded if one.earlier.row["quarantined"]]
+        return held + [file.file_id for file in self.released]
+
+    @property
+    def from_parked(self) -> list[str]:
+        return [one.earlier.file.file_id for one in self.superseded if one.earlier.row["parked"]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Staging(Commits):
+    """Of one batch."""
+
+    new_tables: NewTables
+    tables_at_once: int
+
+    def stage(
+        self,
+        rows: DataFrame | None,
+        ends: Sequence[FileEnd],
+        fates: Sequence[Fate],
+        changes: Changes,
+        dedupe: Dedupe,
+        vaulted: int,
+    ) -> Staged:
+        """`rows` are those of files that land; None where none does. `vaulted` of them have values for the vault."""
+        leaving = self.leaving(changes.superseded)
+        unwritten = self.not_to_write(fates, leaving.keys())
+        tables: dict[str, StagedTable] = {}
+        for declared, wanted in by_declaration(fates).items():
+            asked = {table: count for table, count in wanted.items() if table not in unwritten}
+            for name, staged in self.stage_tables(rows, self.service.tables[declared], asked).items():
+                if isinstance(staged, Failed):
+                    where: dict[str, Any] = {"service": self.service.name, "table": name, "batch": self.txn.version}
+                    self.causes[name] = str(staged.error)
+                    self.emit(TableFailed(**where, rows=asked[name], error=self.causes[name]))
+                    unwritten[name] = TABLE_FAILED
+                elif isinstance(staged, Skipped):
+                    self.must_have_come(table_path(self.lake, name), asked[name])
+                else:
+                    tables[name] = dataclasses.replace(staged, replaces=name in leaving)
+        beside = {
+            QUARANTINE: self.quarantined(rows, ends, unwritten, fates, changes),
+            PARKED: self.parked(rows, ends, fates, changes),
+            IDS: self.ids(rows, unwritten, dedupe, changes),
+            VAULT: self.for_the_vault(rows, vaulted, ends, changes),
+        }
+        return Staged(unwritten, tables, {name: one for name, one in beside.items() if one is not None})
+
+    def not_to_write(self, fates: Sequence[Fate], leaving: Collection[str]) -> dict[str, str]:
+        """Tables that are paused, derived, too many for a day, or have too many rows that violate an expectation."""
+        names = {fate.table for fate in fates if fate.fate == "write" and fate.table is not None}
+        unwritten = dict.fromkeys(self.paused(names | {*leaving}), PAUSED_TABLE)
+        unwritten |= dict.fromkeys(self.derived(names | {*leaving}) - unwritten.keys(), DERIVED_TABLE)
+        unwritten |= dict.fromkeys(self.too_new(names - unwritten.keys()), TOO_MANY_NEW_TABLES)
+        return unwritten | dict.fromkeys(self.unfit(fates) & names - unwritten.keys(), EXPECTATION_FAILED)
+
+    def paused(self, names: Iterable[str]) -> frozenset[str]:
+        return frozenset(name for name in names if self.service.is_paused(name))
+
+    def derived(self, names: Iterable[str]) -> frozenset[str]:
+        """Tables that a merge or a rollup computes: its next commit would take appended rows for its own."""
+
+        def origin(table: str) -> str:
+            try:
+                seen = self.logs.look(table_path(self.lake, table))
+            except LogFailed:
+                return ""
+            return seen.derived_from if seen else ""
+
+        return frozenset(name for name in names if origin(name))
+
+    def too_new(self, names: set[str]) -> frozenset[str]:
+        """Tables that do not exist, and that the day's limit does not allow."""
+        new = [name for name in names if not self.is_there(name)]
+        refused = self.new_tables.refuse(new, self.began_at.date(), self.service.new_tables_per_day)
+        if refused:
+            such_as = ", ".join(sorted(refused)[:5])
+            where: dict[str, Any] = {"service": self.service.name, "batch": self.txn.version}
+            self.emit(NewTablesRefused(**where, tables=len(refused), such_as=such_as))
+        return refused
+
+    def unfit(self, fates: Sequence[Fate]) -> frozenset[str]:
+        """Tables with too many rows that violate an expectation."""
+        where: dict[str, Any] = {"service": self.service.name, "batch": self.txn.version}
+        failed = set()
+        for verdict in verdicts(self.service, fates):
+            told: dict[str, Any] = {
+                "table": verdict.table,
+                "expectation": verdict.expectation,
+                "rows": verdict.violated,
+            }
+            if verdict.violated:
+                self.emit((ExpectationFailed if verdict.failed else ExpectationViolated)(**where, **told))
+            if verdict.failed:
+                failed.add(verdict.table)
+        return frozenset(failed)
+
+    def leaving(self, superseded: Sequence[Superseded]) -> dict[str, list[str]]:
+        """The files whose rows leave, by table; a table that is gone has none."""
+        files: dict[str, list[str]] = {}
+        for earlier in superseded:
+            for table in earlier.tables:
+                files.setdefault(table, []).append(earlier.earlier.file.file_id)
+        return {name: ids for name, ids in files.items() if self.is_there(name)}
+
+    def is_there(self, table: str) -> bool:
+        """A table whose log cannot be read is there. Writing it fails then, and fails that table alone."""
+        try:
+            return self.logs.look(table_path(self.lake, table)) is not None
+        except LogFailed:
+            return True
+
+    # --- the files ---
+
+    def stage_tables(
+        self, rows: DataFrame | None, declared: Table, wanted: Mapping[str, int]
+    ) -> dict[str, StagedTable | Skipped | Failed]:
+        """One job for all tables of a declaration: they share their columns."""
+        if not wanted or rows is None:
+            return {}
+        staging = StagingFromSpark(self.logs, self.chosen(rows, declared, wanted), self.txn, self.emit, wanted)
+        return staging.run([self.destination(name, declared) for name in sorted(wanted)], self.tables_at_once)
+
+    def destination(self, table: str, declared: Table) -> Destination:
+        return Destination(
+            table,
+            table_path(self.lake, table),
+            declared.partitions,
+            declared.properties,
+            rules=rules_of(declared),
+            cluster_columns=declared.cluster_by,
+            salt=declared.salt,
+            type_widening=declared.type_widening,
+        )
+
+    def chosen(self, rows: DataFrame, declared: Table, tables: Iterable[str]) -> DataFrame:
+        """The rows of these tables with the columns of their declaration, and what their other columns are made of."""
+        from pyspark.sql import functions as F
+
+        chosen = rows.where((F.col("_fate") == "write") & F.col("_table").isin(sorted(tables)))
+        return with_table_columns(chosen, self.service, declared, batch=self.txn.version, at=self.began_at)
+
+    def quarantined(
+        self,
+        rows: DataFrame | None,
+        ends: Sequence[FileEnd],
+        unwritten: Mapping[str, str],
+        fates: Sequence[Fate],
+        changes: Changes,
+    ) -> StagedTable | None:
+        stand = standing(changes.superseded)
+        coming = arriving(fates, unwritten, stand)
+        records = sum(f.rows for f in coming if f.fate == "quarantine")
+        records += sum(f.rows for f in coming if f.fate == "write" and f.table in unwritten)
+        files = [end for end in ends if end.outcome == "unreadable"]
+        if not (records or files):
+            return None
+        held = Held(rows, self.spark, unwritten, {**self.shared, "at": self.began_at}, stand, self.causes).quarantined(
+            files
+        )
+        few, replaces = is_small(ends), bool(changes.from_quarantine)
+        return self.stage_beside(self.own(QUARANTINE), held, records + len(files), few=few, replaces=replaces)
+
+    def parked(
+        self, rows: DataFrame | None, ends: Sequence[FileEnd], fates: Sequence[Fate], changes: Changes
+    ) -> StagedTable | None:
+        count = sum(f.rows for f in fates if f.fate == "park")
+        if not count:
+            return None
+        held = Held(rows, self.spark, {}, {**self.shared, "at": self.began_at}).parked()
+        return self.stage_beside(self.own(PARKED), held, count, few=is_small(ends), replaces=bool(changes.from_parked))
+
+    def ids(
+        self, rows: DataFrame | None, unwritten: Mapping[str, str], dedupe: Dedupe, changes: Changes
+    ) -> StagedTable | None:
+        """The ids of what is written, for the batches to come."""
+        ids = dedupe.ids(rows, unwritten) if dedupe.wanted else None
+        count = 0 if ids is None else ids.count()
+        if ids is None or not count:
+            return None
+        return self.stage_beside(self.own(IDS), ids, count, replaces=bool(changes.superseded))
+
+    def for_the_vault(
+        self, rows: DataFrame | None, count: int, ends: Sequence[FileEnd], changes: Changes
+    ) -> StagedTable | None:
+        if self.vault is None or rows is None or not count:
+            return None
+        kept = vault_rows(rows, {**self.shared, "at": self.began_at})
+        return self.stage_beside(self.vault, kept, count, few=is_small(ends), replaces=bool(changes.superseded))
+
+
+def by_declaration(fates: Iterable[Fate]) -> dict[int, dict[str, int]]:
+    """Rows per table, grouped by declaration: the tables of one share their columns, so one job writes them all. Where two
+    declarations made the same name, the first one's columns hold: a table takes one commit a batch."""
+    rows: dict[str, int] = {}
+    first: dict[str, int] = {}
+    for fate in fates:
+        if fate.fate == "write" and fate.table is not None and fate.declared is not None:
+            rows[fate.table] = rows.get(fate.table, 0) + fate.rows
+            first[fate.table] = min(fate.declared, first.get(fate.table, fate.declared))
+    grouped: dict[int, dict[str, int]] = {}
+    for table, declared in sorted(first.items()):
+        grouped.setdefault(declared, {})[table] = rows[table]
+    return grouped

@@ -1,0 +1,223 @@
+"""The data files of a batch's rows for many tables, written before anything is committed.
+
+Enters: rows with a column that names their table, the tables, and the batch's transaction. Leaves, for each table: a
+`StagedTable`, `Skipped` (it has this batch already, so nothing was written), or `Failed` (with the reason; the other tables
+are written). A table without rows is not in the answer.
+
+It takes two steps. It looks at every table's log, many at once. It writes all data files in one Spark job. Readers do not see
+files that are never committed.
+"""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from forebay.errors import ForebayError, Halt
+from forebay.events import Emit
+from forebay.record.conform import writable
+from forebay.record.growth import agrees, grown, left_out
+from forebay.record.kind import Struct
+from forebay.record.shape import Shape
+from forebay.table.commit import LogFailed, Txn
+from forebay.table.data_file import TableFolder, Written
+from forebay.table.destination import Destination, Failed, Skipped
+from forebay.table.events import ColumnsLeftOut
+from forebay.table.files import write_files, write_rows
+from forebay.table.kernel import Seen, TableLogs
+from forebay.table.partition import quoted
+from forebay.table.ready import Ready, prepare
+from forebay.table.shaping import DOCUMENT, fixed_columns
+from forebay.table.staged import StagedTable
+from forebay.table.storage import storage_as
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructType
+
+__all__ = ["Staging", "StagingFromDriver", "StagingFromSpark", "look"]
+
+StagedOrNot = StagedTable | Skipped | Failed
+
+
+class FilesNotWritten(ForebayError):
+    """A data file of this table did not reach its folder."""
+
+
+def look(logs: TableLogs, path: str, txn: Txn, *, again: bool = False) -> Seen | Skipped | None:
+    """The table at a path, or that it has this transaction. The remembered state of a table may be out of date; if its log has
+    changed, it is read again."""
+    try:
+        seen = logs.look(path, again=again)
+        if seen is not None and logs.last_version(seen, txn.app_id) >= txn.version:
+            return Skipped()
+        return seen
+    except LogFailed:
+        if again:
+            raise
+        return look(logs, path, txn, again=True)
+
+
+class Staging(ABC):
+    """One call. `expected` rows of each table are checked: other numbers are a `Halt`."""
+
+    def __init__(
+        self,
+        logs: TableLogs,
+        columns: StructType,
+        txn: Txn,
+        emit: Emit,
+        expected: Mapping[str, int] | None,
+    ) -> None:
+        self.logs, self.columns, self.txn, self.emit, self.expected = logs, columns, txn, emit, expected or {}
+
+    @abstractmethod
+    def _write(self, places: Mapping[str, TableFolder], left_out: Sequence[str]) -> Written:
+        """The data files of these tables. Every row belongs to one of them, or to one that is left out."""
+
+    @abstractmethod
+    def _write_again(self, places: Mapping[str, TableFolder]) -> Written:
+        """The data files of some of the tables, for other columns than at first."""
+
+    def run(self, tables: Sequence[Destination], pool: int) -> dict[str, StagedOrNot]:
+        with ThreadPoolExecutor(pool, "tables") as threads:
+            looked = dict(zip((table.name for table in tables), threads.map(self._prepare, tables), strict=True))
+        ready = {name: found for name, found in looked.items() if isinstance(found, Ready)}
+        outcomes: dict[str, StagedOrNot] = {
+            name: found for name, found in looked.items() if not isinstance(found, Ready)
+        }
+        if not ready:
+            return outcomes
+        written = self._write({name: found.place for name, found in ready.items()}, left_out=list(outcomes))
+        columns, written = self._decided(ready, written)
+        written = self._with_final_columns(ready, columns, written)
+        self._must_hold(ready, written)
+        outcomes |= {name: Failed(FilesNotWritten(error)) for name, error in written.failed.items()}
+        fixed = self.columns.json()
+        for name, files in written.files.items():
+            made = tuple(replace(file, columns=None) for file in files)
+            outcomes[name] = StagedTable(name, fixed, columns[name], ready[name].place.partition_columns, made)
+        return outcomes
+
+    # --- look ---
+
+    def _prepare(self, table: Destination) -> Ready | Skipped | Failed:
+        """Everything that can be wrong with a table is found out here, before there are files."""
+        try:
+            seen = look(self.logs, table.path, self.txn)
+            return seen if isinstance(seen, Skipped) else prepare(table, seen, self.columns)
+        except ForebayError as problem:
+            return Failed(problem)
+
+    # --- write ---
+
+    def _decided(self, ready: Mapping[str, Ready], written: Written) -> tuple[dict[str, Struct | None], Written]:
+        """The columns of each table. A table for which they cannot be decided fails, and no other."""
+        columns, failed = dict[str, Struct | None](), dict[str, str]()
+        for name in written.files:
+            try:
+                columns[name] = self._columns_of(ready[name], written)
+            except Exception as failure:
+                failed[name] = f"{type(failure).__name__}: {failure}"
+        files = {name: found for name, found in written.files.items() if name not in failed}
+        return columns, Written(files, {**written.failed, **failed}, written.shapes)
+
+    def _columns_of(self, ready: Ready, written: Written) -> Struct | None:
+        """The columns that the table gets from its records, now that all of them were seen."""
+        if ready.known is None or ready.table.rules is None:
+            return None
+        known, shape, rules = ready.known, written.shapes.get(ready.table.name, Shape()), ready.table.rules
+        if more := left_out(known, shape, rules):
+            self.emit(ColumnsLeftOut(table=ready.table.name, such_as=".".join(more[0]), columns=len(more)))
+        return grown(known, shape, rules)
+
+    def _with_final_columns(
+        self, ready: Mapping[str, Ready], columns: Mapping[str, Struct | None], written: Written
+    ) -> Written:
+        """Tasks decide about new columns by the records that they see. Where all records together say otherwise, the table's
+        files are written again. The first ones are in no log, and VACUUM removes them."""
+        changed = {}
+        for name, files in written.files.items():
+            target = columns[name]
+            if target is not None and not all(f.columns is None or agrees(f.columns, writable(target)) for f in files):
+                shaping = ready[name].shaping(target, final=True)
+                changed[name] = replace(ready[name].place, shaping=shaping)
+        if not changed:
+            return written
+        again = self._write_again(changed)
+        kept = {name: found for name, found in written.files.items() if name not in again.failed}
+        return Written({**kept, **again.files}, {**written.failed, **again.failed}, written.shapes)
+
+    def _must_hold(self, ready: Mapping[str, Ready], written: Written) -> None:
+        """Spark reads rows again when it loses them, and S3 may answer otherwise then. Nothing is committed yet."""
+        for name in sorted((ready.keys() & self.expected.keys()) - written.failed.keys()):
+            rows = sum(file.rows for file in written.files.get(name, ()))
+            if rows != self.expected[name]:
+                raise Halt(
+                    f"{name}: {self.expected[name]} rows were counted, but its data files hold {rows}: the files were read "
+                    "again, and had changed. Nothing of them was committed; the batch is repeated with the next start"
+                )
+
+
+class StagingFromSpark(Staging):
+    """Rows for many tables, written by one Spark job."""
+
+    def __init__(
+        self,
+        logs: TableLogs,
+        rows: DataFrame,
+        txn: Txn,
+        emit: Emit,
+        expected: Mapping[str, int] | None,
+        *,
+        table_column: str = "_table",
+        gather: bool = True,
+    ) -> None:
+        super().__init__(logs, _columns_before(rows.drop(table_column).schema), txn, emit, expected)
+        self.rows, self.table_column, self.gather = rows, table_column, gather
+
+    def _write(self, places: Mapping[str, TableFolder], left_out: Sequence[str]) -> Written:
+        from pyspark.sql import functions as F
+
+        rows = self.rows
+        if left_out:
+            rows = rows.where(~F.coalesce(F.col(quoted(self.table_column)).isin(list(left_out)), F.lit(False)))
+        return self._write_files(rows, places)
+
+    def _write_again(self, places: Mapping[str, TableFolder]) -> Written:
+        from pyspark.sql import functions as F
+
+        return self._write_files(self.rows.where(F.col(quoted(self.table_column)).isin(list(places))), places)
+
+    def _write_files(self, rows: DataFrame, places: Mapping[str, TableFolder]) -> Written:
+        storage = storage_as(os.environ)
+        return write_files(rows, places, table_column=self.table_column, storage=storage, gather=self.gather)
+
+
+class StagingFromDriver(Staging):
+    """Rows of one table, written by this process."""
+
+    def __init__(
+        self, logs: TableLogs, rows: pa.Table, txn: Txn, emit: Emit, expected: Mapping[str, int] | None
+    ) -> None:
+        from pyspark.sql.pandas.types import from_arrow_schema
+
+        super().__init__(logs, from_arrow_schema(rows.schema), txn, emit, expected)
+        self.rows = rows
+
+    def _write(self, places: Mapping[str, TableFolder], left_out: Sequence[str]) -> Written:
+        ((name, place),) = places.items()
+        return write_rows(self.rows, name, place, storage=storage_as(os.environ))
+
+    def _write_again(self, places: Mapping[str, TableFolder]) -> Written:
+        return self._write(places, ())
+
+
+def _columns_before(rows: StructType) -> StructType:
+    """Those that are known before a record is looked at."""
+    return fixed_columns(rows) if DOCUMENT in rows.names else rows
