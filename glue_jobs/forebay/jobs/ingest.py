@@ -106,7 +106,12 @@ def ingest(settings: IngestSettings, *, emit: Emit, stop: threading.Event) -> No
 
 
 def _ingest(settings: IngestSettings, emit: Emit, stop: threading.Event) -> None:
-    service = service_for(settings.service, settings.lake, settings.deployed_service)
+    # Without a place the example is meant, also beside other services of the lake.
+    service = (
+        service_for(settings.service, settings.lake, settings.deployed_service)
+        if settings.service
+        else load_service("")
+    )
     check_queue(settings.queue_url)
     check_lake(settings.lake)
     spark = session_for(settings.lake, "forebay-ingest", emit=emit)
