@@ -7,15 +7,18 @@ to a driver that is gone: nothing is tidied up in S3.
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
+from forebay import declaration
 from forebay_local.twin.twin import Twin
 from tests.fault_proxy import Answer, FaultProxy, Forward, Request, answered
 from tests.journey.story import Story, event, lines, story
 
+EXAMPLE = Path(declaration.__file__).parent / "example"
 WRITES = [
     ("PUT", r"/stream/\.metadata\.[^/]+\.tmp$"),
     ("PUT", r"/stream/metadata$"),
@@ -47,7 +50,7 @@ def test_killed_after_each_write_of_the_stream_every_row_stands_exactly_once(twi
         bucket = f"lake-{told.name}"
         where = {"CreateBucketConfiguration": {"LocationConstraint": twin.region}}
         twin.client("s3").create_bucket(Bucket=bucket, **where)
-        told.place = f"s3://{bucket}/lake"
+        told.place, told.service = f"s3://{bucket}/lake", str(EXAMPLE)
         jvm: Any = spark.sparkContext
         jvm._jsc.hadoopConfiguration().set(f"fs.s3a.bucket.{bucket}.endpoint", proxy.url)
         for number in range(4):
