@@ -9,7 +9,7 @@ import pytest
 from forebay.declaration.in_force import keep_in_force, service_for
 from forebay.declaration.service import builtin_service, parse_service
 from forebay.errors import InvalidConfiguration
-from forebay.lake.layout import writer_of
+from forebay.lake.layout import SERVICES, writer_of
 from forebay.lake.lease import hold
 from forebay.settings import CompactSettings
 from forebay.upkeep.compaction.job import compact
@@ -50,3 +50,11 @@ def test_a_lake_of_before_is_not_worked_on_by_the_example(tmp_path: Path) -> Non
     hold(writer_of(str(tmp_path), "studio"), wait_s=0).let_go()
     with pytest.raises(InvalidConfiguration, match="--service: is missing: this lake has files of the service studio"):
         compact(CompactSettings(lake=str(tmp_path)), emit=lambda event: None)
+
+
+def test_what_else_is_kept_beside_the_declarations_is_no_service(tmp_path: Path) -> None:
+    """The ledger keeps there which service was the first."""
+    mine = parse_service({"service.toml": MINE})
+    keep_in_force(str(tmp_path), mine)
+    (tmp_path / SERVICES / "first").write_text("studio")
+    assert service_for("", str(tmp_path)) == mine

@@ -31,7 +31,7 @@ def service_for(place: str, lake: str, deployed: str = "") -> Service:
         is_empty = deployed and open_objects(place).read("service.toml") is None
         return load_service(deployed if is_empty else place)
     objects, example = open_objects(lake), builtin_service()
-    kept = [name.removesuffix(".json") for name in objects.names(SERVICES)]
+    kept = [name.removesuffix(".json") for name in objects.names(SERVICES) if name.endswith(".json")]
     known = sorted({*kept, *open_objects(writers_of(lake)).folders()})
     if len(known) > 1 or (known and known != kept and known != [example.name]):
         what = f"is missing: this lake has files of {_said(known)}"
