@@ -72,7 +72,7 @@ class Lake:
             service(BEFORE),
             lake=lake,
             generation=lambda: "g",
-            ledger=Ledger(spark, lake, "s"),
+            ledger=Ledger(spark, lake, "studio"),
             emit=lambda event: None,
         )
 
