@@ -21,6 +21,7 @@ import pytest
 from forebay.batch.plan import Plan
 from forebay.batch.reasons import OF_WHOLE_TABLES
 from forebay.batch.retry_plan import Choice
+from forebay.batch.turns import Turns
 from forebay.declaration.service import Service, parse_service
 from forebay.errors import Halt
 from forebay.lake.layout import LEDGER, PARKED, QUARANTINE
@@ -714,6 +715,33 @@ def test_once_a_plan_is_settled_all_rows_come_whatever_becomes_of_the_objects(an
             assert [name for name in play.lake.objects if "/plans/" in name] == []
     assert ends[True] > 3
     assert ends[False] > 3
+
+
+def test_a_driver_that_was_paused_brings_no_withdrawn_plan_back() -> None:
+    """Another driver took its place, deleted its data files, and is at work on the same batch."""
+    with pytest.MonkeyPatch.context() as patch:
+        play = plain_play(0, patch, dedupe=False)
+        play.put("new/a")
+        play.attempt()
+        play.put("new/a")
+
+        def another() -> None:
+            play.lake.meanwhile = None
+            play.driver().process_files(1, play.waiting)
+
+        looking = Turns.lost
+
+        def lost(turns: Turns, *others: Any) -> bool:
+            patch.setattr(Turns, "lost", looking)
+            found = looking(turns, *others)
+            another()
+            return found
+
+        patch.setattr(Turns, "lost", lost)
+        with pytest.raises(Halt, match="two of them work on batch 1"):
+            play.driver().process_files(1, play.waiting)
+        assert [name for name in play.lake.objects if "/plans/" in name] == []
+        play.check()
 
 
 def test_files_that_no_log_names_are_gone_after_a_batch_that_replaced_rows() -> None:

@@ -400,7 +400,8 @@ def test_a_batch_that_began_before_is_waited_for(lake: Path, declared: Callable[
     assert "batch 9 began before and is half done" in said
     assert "No row was touched" in said
     assert len(rows(lake, "alpha")) == 6
-    plans.change(Plan(**{**vars(plan), "service": {"erased": newest_list(str(lake), "games")}}))
+    plans.forget("g", 9)
+    plans.pin(replace(plan, service={"erased": newest_list(str(lake), "games")}))
     status, _, said = given(command(lake, service, "--now"), "")
     assert (status, "goes on with erasure 1" in said, told(lake, ANNA)) == (0, True, [])
 

@@ -186,7 +186,7 @@ class Batch:
                 self.withdraw(plan)
                 self.begin(files, txn, stages)
                 return
-            plan = self.settled(plan)
+            plan = plan if plan.settled else self.plans.settle(plan)
             self.carry_out(plan, split, changes, dedupe, writing, stages, lambda: read.landing(read.landed))
 
     def go_on(self, plan: Plan, txn: Txn) -> None:
@@ -318,13 +318,6 @@ class Batch:
         )
         if plan.ends:
             self.plans.pin(plan)
-        return plan
-
-    def settled(self, plan: Plan) -> Plan:
-        if plan.settled:
-            return plan
-        plan = replace(plan, settled=True)
-        self.plans.change(plan)
         return plan
 
     def dedupe(self, writing: Writing, split: Sorted, tries_until: int | None) -> Dedupe:

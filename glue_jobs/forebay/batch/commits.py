@@ -99,11 +99,6 @@ class Commits:
                     f"If the landed files are still there, delete {plan} and start again: they are read once more"
                 )
 
-    def done(self, tables: Iterable[str]) -> frozenset[str]:
-        """Of these tables, and of what is kept beside them, those that have this batch's commit."""
-        names = {*tables, QUARANTINE, PARKED}
-        return frozenset(name for name in names if self.logs.has(table_path(self.lake, name), self.txn, again=True))
-
     def unwritten_before(self) -> dict[str, str]:
         """Tables whose rows went to the quarantine when this very batch was tried before: they must not be written as well."""
         path = table_path(self.lake, QUARANTINE)

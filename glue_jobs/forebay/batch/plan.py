@@ -129,15 +129,23 @@ class Plans:
 
     def pin(self, plan: Plan) -> None:
         """The first plan of a batch. Two drivers cannot both have one."""
-        name = self._name(plan.generation, plan.batch)
-        if not self._store.write_once(name, plan.encode()):
-            raise Halt(
-                f"{self._store.place}/{name} was written by another driver meanwhile: two of them work on batch "
-                f"{plan.batch}; stop one, then start again"
-            )
+        if not self._store.write_once(self._name(plan.generation, plan.batch), plan.encode()):
+            raise self._taken(plan)
 
-    def change(self, plan: Plan) -> None:
-        self._store.write(self._name(plan.generation, plan.batch), plan.encode())
+    def settle(self, plan: Plan) -> Plan:
+        """The pinned plan, which binds from now on. A driver that was paused does not bring back a plan that another one
+        withdrew."""
+        name, settled = self._name(plan.generation, plan.batch), replace(plan, settled=True)
+        content, tag = self._store.read_tagged(name) or (b"", None)
+        if content != plan.encode() or not self._store.write_over(name, settled.encode(), tag):
+            raise self._taken(plan)
+        return settled
+
+    def _taken(self, plan: Plan) -> Halt:
+        return Halt(
+            f"{self.address(plan)} was written by another driver meanwhile: two of them work on batch {plan.batch}; stop one, "
+            "then start again"
+        )
 
     def address(self, plan: Plan) -> str:
         return f"{self._store.place}/{self._name(plan.generation, plan.batch)}"
