@@ -21,7 +21,8 @@ import forebay.batch.commits as commits
 import forebay.batch.writing as writing
 import forebay.jobs.ingest as job
 import forebay.lake.lease as lease
-import forebay.table.fan_out as fan_out
+import forebay.table.staging as staging
+from forebay.batch.plan import Plans
 from forebay.settings import IngestSettings
 from forebay.table.kernel import TableLogs
 
@@ -123,7 +124,8 @@ POINTS: dict[str, Callable[[Death], None]] = {
     "when the batch begins": lambda death: death.before(batch.Batch, "process"),
     "after the files are claimed": lambda death: death.before(batch, "read_contents"),
     "after the files are read": lambda death: death.after(batch, "read_contents"),
-    "after the data files are written": lambda death: death.after(fan_out, "write_files"),
+    "after the data files are written": lambda death: death.after(staging, "write_files"),
+    "after the plan is durable": lambda death: death.after(Plans, "pin"),
     "after table 1 of 3": lambda death: death.after(TableLogs, "_commit", 1),
     "after table 2 of 3": lambda death: death.after(TableLogs, "_commit", 2),
     "after the last table": lambda death: death.after(TableLogs, "_commit", 3),
@@ -133,7 +135,9 @@ POINTS: dict[str, Callable[[Death], None]] = {
     "after the batch, before Spark's commit log": lambda death: death.after(batch.Batch, "process"),
     "in the second batch": lambda death: death.before(batch.Batch, "process", 2),
     "replacing: after the earlier rows left table 1 of 2": lambda death: death.after(writing, "replace", 1),
-    "replacing: after the earlier rows left all tables": lambda death: death.before(writing.Writing, "write_own", 3),
+    "replacing: after the earlier rows left all tables": lambda death: death.before(
+        writing.Writing, "commit_quarantine"
+    ),
     "replacing: after the ledger": lambda death: death.after(commits, "replace", 1),
     "never, but it sleeps after its first table": _announce_then_wait,
 }
