@@ -131,7 +131,7 @@ class _Commit:
         began = time.monotonic()
         outcome: Committed | Skipped | Failed
         try:
-            seen = self._look(table, staged)
+            seen = staged.ready.seen if staged.ready else self._look(table, staged)
         except ForebayError as problem:
             return Failed(problem)
         try:

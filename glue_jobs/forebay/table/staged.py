@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ from forebay.record.conform import writable
 from forebay.record.kind import Struct, columns_of_json, json_of
 from forebay.table.as_records import as_records
 from forebay.table.data_file import DataFile
+from forebay.table.ready import Ready
 from forebay.table.schema import nullable
 from forebay.table.shaping import DOCUMENT, MISFITS, RESCUED, spark_columns
 
@@ -39,6 +40,8 @@ class StagedTable:
     partition_columns: tuple[str, ...]
     files: tuple[DataFile, ...]
     replaces: bool = False
+    ready: Ready | None = field(default=None, compare=False, repr=False)
+    """The table as this process saw it. What is read back has none, and the table is looked at again."""
 
     @property
     def rows(self) -> int:

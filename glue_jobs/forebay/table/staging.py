@@ -101,7 +101,8 @@ class Staging(ABC):
         fixed = self.columns.json()
         for name, files in written.files.items():
             made = tuple(replace(file, columns=None) for file in files)
-            outcomes[name] = StagedTable(name, fixed, columns[name], ready[name].place.partition_columns, made)
+            partitions = ready[name].place.partition_columns
+            outcomes[name] = StagedTable(name, fixed, columns[name], partitions, made, ready=ready[name])
         return outcomes
 
     # --- look ---
