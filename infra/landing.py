@@ -25,9 +25,10 @@ from infra.settings import Settings
 __all__ = ["Landing", "landing_buckets"]
 
 MAX_RECEIVES = 5
-KEEPS = Duration.days(14)
-"""The most that SQS has. A message that moves to a dead-letter queue keeps its age. Reconcile, which looks back 15
-days, finds the files of messages that expire there."""
+DEAD_KEPT = Duration.days(14)
+"""The most that SQS has."""
+KEPT = Duration.days(13)
+"""A message that moves to a dead-letter queue keeps its age, so that queue must keep messages longer than this one."""
 
 
 def landing_buckets(settings: Settings) -> list[str]:
@@ -73,17 +74,17 @@ class Landing(Construct):
 
     def _queues(self) -> tuple[sqs.Queue, sqs.Queue, sqs.Queue]:
         ours = f"arn:{Aws.PARTITION}:sqs:{Aws.REGION}:{Aws.ACCOUNT_ID}:{self._settings.name}-arrivals"
-        dead = self._queue("Dead", "arrivals-dead", retention_period=KEEPS)
+        dead = self._queue("Dead", "arrivals-dead", retention_period=DEAD_KEPT)
         # By its name: the queue itself waits for this one.
         only_ours = {"redrivePermission": "byQueue", "sourceQueueArns": [ours]}
         dead.node.default_child.add_property_override("RedriveAllowPolicy", only_ours)  # type: ignore[union-attr]
-        undelivered = self._queue("Undelivered", "arrivals-undelivered", retention_period=KEEPS)
+        undelivered = self._queue("Undelivered", "arrivals-undelivered", retention_period=DEAD_KEPT)
         for end in (dead, undelivered):
             acknowledge(end, "SQS3", "it is a dead-letter queue itself")
         queue = self._queue(
             "Queue",
             "arrivals",
-            retention_period=KEEPS,
+            retention_period=KEPT,
             visibility_timeout=Duration.minutes(5),
             receive_message_wait_time=Duration.seconds(20),
             dead_letter_queue=sqs.DeadLetterQueue(queue=dead, max_receive_count=MAX_RECEIVES),

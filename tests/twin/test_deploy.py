@@ -56,7 +56,10 @@ LOOK: dict[str, Look] = {
 }
 """How each type is asked for; those that are a part of another resource are looked for below."""
 
-PARTS = {"AWS::SNS::TopicPolicy", "AWS::SQS::QueuePolicy", "AWS::IAM::Policy", "AWS::Lambda::Permission"}
+PARTS = {
+    *("AWS::SNS::TopicPolicy", "AWS::SQS::QueuePolicy", "AWS::IAM::Policy", "AWS::Lambda::Permission"),
+    "AWS::Lambda::EventInvokeConfig",
+}
 
 
 def one(found: list[dict[str, Any]], key: str, ref: str) -> None:

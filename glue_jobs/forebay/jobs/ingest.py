@@ -254,7 +254,8 @@ def run(files: DataFrame, gate: Gate, settings: IngestSettings, stop: threading.
                 gate.close()
                 query.stop()
     except Exception:
-        if gate.failed or not gate.closed:
+        # A termination of all processes ends Spark's planner, too, perhaps before anybody looks at `stop` here.
+        if gate.failed or not (gate.closed or stop.is_set()):
             raise
     finally:
         gate.close()

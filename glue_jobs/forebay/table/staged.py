@@ -41,7 +41,7 @@ class StagedTable:
     files: tuple[DataFile, ...]
     replaces: bool = False
     ready: Ready | None = field(default=None, compare=False, repr=False)
-    """The table as this process saw it. What is read back has none, and the table is looked at again."""
+    """The table as this process saw it. A staged table that is read back has none, and is looked at again."""
 
     @property
     def rows(self) -> int:

@@ -37,6 +37,7 @@ NEEDED = {
     "DescribeKey": "kms:DescribeKey",
     "GetKeyPolicy": "kms:GetKeyPolicy",
     "GetJob": "glue:GetJob",
+    "GetTables": "glue:GetTables",
     "GetJobRuns": "glue:GetJobRuns",
     "GetRole": "iam:GetRole",
     "SimulatePrincipalPolicy": "iam:SimulatePrincipalPolicy",
