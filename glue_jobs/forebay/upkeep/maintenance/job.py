@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -26,7 +26,7 @@ from forebay.lake.health import HealthMeasured, HealthRecords, seen_in
 from forebay.lake.layout import PLANS
 from forebay.lake.lease import Lease, LeaseHeld, hold
 from forebay.lake.log.tables import own_tables, tables_of
-from forebay.lake.objects import Found, Objects, open_objects, s3_client_for
+from forebay.lake.objects import Found, open_objects, s3_client_for
 from forebay.lake.safety import session_for
 from forebay.settings import MaintainSettings
 from forebay.spark.signals import stopping_on_signals
@@ -149,7 +149,7 @@ class _Run:
             now, keep = datetime.now(UTC), readable_for(name, self._service)
             drop_old(self._settings.lake, name, self._service, keep=keep, now=now, s3=self._s3)
             full = self._settings.vacuum == "full"
-            planned = files_of_open_plans(self._plans).get(name, frozenset()) if full else frozenset()
+            planned = self._planned.get(name, frozenset()) if full else frozenset()
             orphans = [found for found in self._orphans(path, retention) if found.name not in planned] if full else []
             # A full VACUUM would take the orphans without asking, and files that a batch has not committed yet.
             vacuum = "lite" if planned or (orphans and not self._settings.yes) else self._settings.vacuum
@@ -202,8 +202,8 @@ class _Run:
 
     def remains(self, tables: Sequence[str]) -> dict[str, tuple[Found, ...]]:
         """Of tables that were dropped."""
-        found, planned = {}, files_of_open_plans(self._plans)
-        for name in (name for name in tables if name not in planned):
+        found = {}
+        for name in (name for name in tables if name not in self._planned):
             folder = open_objects(f"{self._settings.lake}/{name}", s3=self._s3)
             if left := remains_of(folder, not_before=datetime.now(UTC) - YOUNG):
                 found[name] = tuple(left)
@@ -213,9 +213,10 @@ class _Run:
 
     # --- inside ---
 
-    @property
-    def _plans(self) -> Objects:
-        return open_objects(f"{self._settings.lake}/{PLANS}", s3=self._s3)
+    @cached_property
+    def _planned(self) -> dict[str, frozenset[str]]:
+        """The files that batches are still to commit, by table. Read once: files of later plans are too young to be orphans."""
+        return files_of_open_plans(open_objects(f"{self._settings.lake}/{PLANS}", s3=self._s3))
 
     def _orphans(self, path: str, retention: Retention) -> list[Found]:
         """Old enough for VACUUM to take them."""
