@@ -10,8 +10,8 @@ from forebay.upkeep.compaction.job import compact
 
 
 def main(argv: list[str]) -> None:
-    """What goes wrong is let out: Glue shows the error that ends a script as the run's reason. By then the
-    other tables are done with; what the next run takes is no failure."""
+    """Errors leave the script: Glue shows the error that ends a script as the run's reason. The other tables
+    are complete by then. Work that the next run takes over is not a failure."""
     settings = CompactSettings.from_argv(argv)
     with journal(settings) as emit:
         ran = compact(settings, emit=emit, stop=threading.Event())

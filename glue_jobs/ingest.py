@@ -9,8 +9,8 @@ from forebay.settings import IngestSettings
 
 
 def main(argv: list[str]) -> None:
-    """What goes wrong is let out: Glue shows the error that ends a script as the run's reason, and takes any SystemExit, the
-    one with 0 too, for a failure without one."""
+    """Errors leave the script: Glue shows the error that ends a script as the run's reason. It treats any SystemExit, even
+    with status 0, as a failure without a reason."""
     settings = IngestSettings.from_argv(argv)
     with journal(settings) as emit:
         ingest(settings, emit=emit, stop=threading.Event())

@@ -10,8 +10,8 @@ from forebay.upkeep.maintenance.job import maintain
 
 
 def main(argv: list[str]) -> None:
-    """What goes wrong is let out: Glue shows the error that ends a script as the run's reason. By then the
-    other tables are done with; what the next run takes is no failure."""
+    """Errors leave the script: Glue shows the error that ends a script as the run's reason. The other tables
+    are complete by then. Work that the next run takes over is not a failure."""
     settings = MaintainSettings.from_argv(argv)
     with journal(settings) as emit:
         ran = maintain(settings, emit=emit, stop=threading.Event())

@@ -11,8 +11,8 @@ from forebay.spark.stock import stock_of_modules
 
 
 def main(argv: list[str]) -> None:
-    """What goes wrong is let out: Glue shows the error that ends a script as the run's reason. What needs numpy and pyarrow is
-    imported once they are known to be there, so that a job without them ends with a sentence."""
+    """Errors leave the script: Glue shows the error that ends a script as the run's reason. Modules that need numpy and
+    pyarrow are imported after a check for both, so that a job without them ends with a clear message."""
     settings, stock = ReconcileSettings.from_argv(argv), stock_of_modules()
     from forebay.declaration.in_force import service_for
     from forebay.jobs.journal import journal

@@ -30,7 +30,7 @@ def local_folder(address: str) -> Path:
 
 
 def overlap(one: str, other: str) -> bool:
-    """Whether two places are the same, or one lies in the other."""
+    """Whether two places are the same, or one is inside the other."""
     first, second = (f"{_spelt_once(place)}/" for place in (one, other))
     return first.startswith(second) or second.startswith(first)
 

@@ -4,9 +4,9 @@
 * `Unreachable`: AWS did not answer, or does not let us in: no network, no credentials, no permission. Exit status 3.
 * `Quarantined`: this file or record is bad; it is kept with its reason, and the rest is processed.
 * `TryAgain`: nothing is wrong with the data; leave the message on the queue and meet it again.
-* `Halt`: going on would lose or repeat data; stop, say why, delete nothing. Exit status 1.
+* `Halt`: continuing would lose or repeat data; stop, say why, delete nothing. Exit status 1.
 
-What is ordinary (a duplicate, a missing object, an empty file) is a value, not an exception.
+Ordinary outcomes (a duplicate, a missing object, an empty file) are values, not exceptions.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ __all__ = ["ForebayError", "Halt", "InvalidConfiguration", "Problem", "Quarantin
 
 
 class ForebayError(Exception):
-    """What forebay raises on purpose; its text is meant for a person."""
+    """An error that forebay raises on purpose; its text is for a person."""
 
 
 @dataclass(frozen=True)
 class Problem:
-    """One thing to mend: where it stands, what is wrong, what would be right."""
+    """One mistake to correct: where it is, what is wrong, and what would be valid."""
 
     where: str
     what: str
@@ -51,7 +51,7 @@ class InvalidConfiguration(ForebayError):
 
 
 class Unreachable(InvalidConfiguration):
-    """Nobody answers there, or we may not ask: what is declared may well be right."""
+    """AWS did not answer, or denied access; the declaration itself may be valid."""
 
 
 class Quarantined(ForebayError):
@@ -70,4 +70,4 @@ class TryAgain(ForebayError):
 
 
 class Halt(ForebayError):
-    """Going on would lose or repeat data."""
+    """Continuing would lose or repeat data."""

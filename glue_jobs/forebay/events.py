@@ -1,4 +1,4 @@
-"""What happened, said once: each event is a frozen dataclass that owns its log line and its metrics.
+"""Events: each is a frozen dataclass that owns its log line and its metrics, and is emitted once.
 
 A room emits an event; nothing else on the path logs. Sinks are added at the rim (`to_log`, `to_cloudwatch`), so a test
 passes a plain list's `append`. Names are noun + past-tense verb. `level` is "error" only where a person must act.
@@ -51,7 +51,7 @@ class Event:
     level: ClassVar[str] = "info"
 
     def as_dict(self) -> dict[str, Any]:
-        """The log line: the event's name first, then its fields as they were declared; what is None is left out."""
+        """The log line: the event's name first, then its fields in the order of declaration, without those that are None."""
         facts = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
         return {"event": type(self).__name__, **{k: v for k, v in facts.items() if v is not None}}
 

@@ -34,8 +34,8 @@ class LandedFile:
 
     @property
     def identity(self) -> Identity:
-        """What makes two announcements the same file. S3 writes version id "null" for objects put before versioning was
-        switched on: several contents share it, so there the etag decides."""
+        """Equal for two announcements of the same file. S3 writes version id "null" for objects put before versioning was
+        switched on. Several contents share it, so there the etag decides."""
         versioned = self.version_id and self.version_id != "null"
         version = f"v:{self.version_id}" if versioned else f"e:{self.etag}"
         return (self.bucket, self.key, version, *([f"s:{self.service}"] if self.service else []))

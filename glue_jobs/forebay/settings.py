@@ -42,9 +42,9 @@ __all__ = [
 
 
 IGNORE_ARGUMENTS = "ignore_arguments"
-"""Names of arguments to pass over, commas between. A run that goes back to this code gets those of later code, too."""
+"""Names of arguments to ignore, comma-separated. After a rollback to this code, a run also gets arguments of later code."""
 AS_MISSPELT = 0.75
-"""How like one of ours a name must be to be taken for it, by difflib. `metrics` and `enable_metrics` come to 0.67."""
+"""How similar a name must be to one of ours to count as a misspelling, by difflib. `metrics` and `enable_metrics` are 0.67."""
 
 
 def _lake(value: Any) -> Any:
@@ -70,7 +70,7 @@ Numbers = Annotated[str, AfterValidator(where_numbers_go)]
 
 
 class JobSettings(BaseModel):
-    """What every job knows."""
+    """The settings of every job."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -152,7 +152,7 @@ def _ignored(pairs: Sequence[tuple[str, str | bool | None]]) -> list[str]:
 
 
 class IngestSettings(JobSettings):
-    """What the ingest job knows."""
+    """The settings of the ingest job."""
 
     queue_url: str = Field(min_length=1, description="the SQS queue that the landing bucket's notifications reach")
     landing_buckets: str = Field(
@@ -213,7 +213,7 @@ class IngestSettings(JobSettings):
 
 
 class CompactSettings(JobSettings):
-    """What the compaction job knows."""
+    """The settings of the compaction job."""
 
     tables: str = Field("", description="names of tables, comma-separated; empty: all tables of the lake, and our own")
     round: Literal["first", "second"] = Field(
@@ -235,7 +235,7 @@ class CompactSettings(JobSettings):
 
 
 class MaintainSettings(JobSettings):
-    """What the maintenance job knows."""
+    """The settings of the maintenance job."""
 
     tables: str = Field("", description="names of tables, comma-separated; empty: all tables of the lake, and our own")
     vacuum: Literal["lite", "full", "none"] = Field(
@@ -254,7 +254,7 @@ class MaintainSettings(JobSettings):
 
 
 class MergeSettings(JobSettings):
-    """What the merge job knows."""
+    """The settings of the merge job."""
 
     tables: str = Field(
         "", description="names of tables of changes or of states, comma-separated; empty: all that are declared"
@@ -271,7 +271,7 @@ class MergeSettings(JobSettings):
 
 
 class ReconcileSettings(JobSettings):
-    """What the reconcile job knows."""
+    """The settings of the reconcile job."""
 
     landing: Landing = Field(
         description="where files land: s3://bucket/in/, or several places, comma-separated; with %Y, %m, %d for the day in "

@@ -1,7 +1,7 @@
 """Texts in one Arrow array, and the bytes that they are: one behind the other, which numpy searches at once.
 
-In: a `pyarrow.StringArray`, perhaps a slice of another one. Out: where its texts lie in their buffer, pieces of a text as an
-array, and what Arrow's JSON parser reads of records in it.
+In: a `pyarrow.StringArray`, perhaps a slice of another one. Out: the offsets of its texts in their buffer, pieces of a text as
+an array, and what Arrow's JSON parser reads of records in it.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ def borders_of(texts: pa.StringArray) -> Any:
 
 
 def bytes_of(texts: pa.StringArray) -> Any:
-    """Of all texts of the array that this one may be a slice of."""
+    """The bytes of the whole array, even if `texts` is a slice of it."""
     return np.frombuffer(texts.buffers()[2] or b"", np.uint8)
 
 
 def pieces(text: Any, starts: Any, ends: Any) -> pa.StringArray:
-    """These pieces of the bytes, none of which lies in another; sorted."""
+    """These pieces of the bytes; they are sorted and do not overlap."""
     borders = pa.py_buffer(np.stack((starts, ends), axis=1).astype(np.int32))
     between = pa.StringArray.from_buffers(max(0, 2 * len(starts) - 1), borders, pa.py_buffer(text))
     return between.take(pa.array(np.arange(0, 2 * len(starts), 2)))
 
 
 def read_json(texts: pa.StringArray, known: pa.Schema | None, *, others: str) -> pa.Table:
-    """Records with these fields; `others` are what `ParseOptions` calls unexpected. What is refused is `pa.ArrowInvalid`."""
+    """Records with these fields; `others` is how `ParseOptions` treats unexpected ones. Raises `pa.ArrowInvalid`."""
     borders = borders_of(texts)
     first, last = int(borders[0]), int(borders[-1])
     return pj.read_json(

@@ -21,7 +21,7 @@ __all__ = ["AGAIN", "MARK", "announce", "announce_paced", "messages_in", "wait_w
 
 AGAIN = "forebay-again"
 """A message attribute. A message that carries it announces its files again on purpose: a replay, or a file that was put back.
-So it is not compared with recent batches, except with redeliveries of itself."""
+So it is compared only with its own redeliveries, and not with other recent batches."""
 
 MOST_AT_ONCE = 1000
 MESSAGE_BYTES = 20_000
@@ -56,8 +56,9 @@ def announce_paced(
     tell: Callable[[int], None] = lambda waiting: None,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Iterator[int]:
-    """Yields how many are announced so far. Live files pass: it waits while more messages than `most_waiting` wait, and
-    tells how many do. `rate` is files a second at most; 0 is no limit. `repeat` says what to do where the queue refuses."""
+    """Yields how many are announced so far. While more than `most_waiting` messages are in the queue, it lets live files
+    pass first and reports the number. `rate` is the maximum of files a second; 0 means unlimited. `repeat` is the advice
+    for an error of the queue."""
     left, most, announced = iter(files), _at_once(rate), 0
     while page := list(islice(left, most)):
         wait_while_full(sqs, url, most_waiting, tell=tell, sleep=sleep)

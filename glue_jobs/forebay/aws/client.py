@@ -1,4 +1,4 @@
-"""One way to make an AWS client, so that every one of them listens to the same environment and says who asks.
+"""One way to make an AWS client: all of them read the same environment and identify themselves as forebay.
 
 boto3 by itself honours AWS_ENDPOINT_URL, AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL_SQS, AWS_PROFILE and the credentials chain,
 but of the region only AWS_DEFAULT_REGION; Spark, Lambda and every other SDK take AWS_REGION.
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["USER_AGENT", "client", "session"]
 
 USER_AGENT = "forebay"
-"""What CloudTrail shows beside the SDK's own name."""
+"""CloudTrail shows it beside the SDK's own name."""
 
 
 _DECIDES = (
@@ -27,11 +27,11 @@ _DECIDES = (
     "AWS_CONFIG_FILE",
     "AWS_SHARED_CREDENTIALS_FILE",
 )
-"""What a session takes from the environment when it is made."""
+"""The environment variables that a session reads when it is created."""
 
 
 def session() -> Any:
-    """boto3's session for the environment as it is: region, profile, and the chain of credentials."""
+    """boto3's session for the current environment: region, profile, and the chain of credentials."""
     return _session(tuple(os.environ.get(name) for name in _DECIDES))
 
 

@@ -2,7 +2,7 @@
 
 In: events. Out: PutMetricData requests of at most 500 numbers, in the namespace that is named. Numbers of one metric that
 came between two requests go together as values with counts, which keeps every percentile exact. A request that fails is sent
-again with the next one. What waited too long is dropped, oldest first: a metric must never delay the data.
+again with the next one. Metrics that waited too long are dropped, oldest first: a metric must never delay the data.
 
 CloudWatch bills each table's metrics by themselves. So a table's numbers are published only if the table is chosen, or if the
 event is one that a person must act on. The log has all of them.

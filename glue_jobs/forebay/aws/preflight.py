@@ -1,8 +1,8 @@
 """Can this work at all? Asked once at the start, so that a wrong name or expired credentials are one line, not a stack
 trace.
 
-In: what the settings name. Out: nothing, or an error that names the thing, the reason and what to do. `InvalidConfiguration`
-is a wrong name. `Unreachable` means that AWS does not answer or refuses us.
+In: names from the settings. Out: nothing, or an error that names the thing, the reason and what to do. `InvalidConfiguration`
+means a wrong name. `Unreachable` means that AWS does not answer or denies access.
 """
 
 from __future__ import annotations
@@ -72,15 +72,15 @@ def check_lake(lake: str, *, s3: Any = None, what: str = "lake") -> None:
 
 
 def plainly(where: str, refused: Exception, missing: Mapping[str, str], endpoint: str) -> InvalidConfiguration:
-    """What boto3 raised, as a sentence. `missing`: what to do, by the codes of AWS that say that there is no such thing."""
+    """An error of boto3 as a sentence. `missing`: advice, by the AWS error codes that mean that the thing does not exist."""
     if isinstance(refused, ClientError):
         error = refused.response.get("Error", {})
         code = str(error.get("Code", ""))
-        said = str(error.get("Message", "")).partition("<!doctype")[0]  # a proxy answers with a page
-        what = f"cannot be used: {code} {said}".strip()
+        message = str(error.get("Message", "")).partition("<!doctype")[0]  # a proxy answers with a page
+        problem = f"cannot be used: {code} {message}".strip()
         if code in missing:
-            return InvalidConfiguration.one(where, what, missing[code])
-        return Unreachable.one(where, what, _ADVICE.get(code, ""))
+            return InvalidConfiguration.one(where, problem, missing[code])
+        return Unreachable.one(where, problem, _ADVICE.get(code, ""))
     if isinstance(refused, ProfileNotFound):
         return InvalidConfiguration.one(where, str(refused), "`aws configure list-profiles` names those that there are")
     if isinstance(refused, NoCredentialsError):

@@ -1,4 +1,4 @@
-"""What AWS asks for: prices with a date, a region and a source, from `prices.toml` or from a file of your own. Pure.
+"""AWS prices with a date, a region and a source, from `prices.toml` or from a file of your own. Pure.
 
 In: a TOML file. Out: `Prices`. `InvalidConfiguration` names everything that is wrong with the file.
 """
@@ -28,7 +28,7 @@ class Prices:
 
 
 def read_prices(file: Path = PRICES, parts: Collection[str] | None = None) -> Prices:
-    """`parts`: what must have a price, and nothing else may; any without it."""
+    """`parts`: exactly these must have a price; without it, any may."""
     try:
         given = tomllib.loads(file.read_text())
     except (OSError, tomllib.TOMLDecodeError) as why:

@@ -1,4 +1,4 @@
-"""Jobs: what Glue, EMR and the command line start.
+"""Jobs, which Glue, EMR and the command line start.
 
 * `ingest` the streaming job      * `generation` the name of its stream      * `first_batch` that a stream never began
 * `service_name` what goes by the name of a service

@@ -23,7 +23,7 @@ FLUSH_EVERY_S = 900.0
 
 
 class Arrivals:
-    """Counts files as they are appended, and writes them down now and then, in a thread of its own: a sink of events."""
+    """A sink of events: counts appended files, and saves the counts at intervals, in a thread of its own."""
 
     def __init__(
         self,

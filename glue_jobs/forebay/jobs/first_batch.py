@@ -1,6 +1,6 @@
-"""What a death in the first batch of a stream leaves in its checkpoint, and what Spark then refuses to start with.
+"""Removes the leftovers of a driver that died in a stream's first batch; Spark refuses to start with them.
 
-In: a checkpoint. Out: the leftovers are gone. Spark writes each entry of its logs aside, as `.0.<uuid>.tmp`, and renames it.
+In: a checkpoint. Out: it without leftovers. Spark writes each entry of its logs aside, as `.0.<uuid>.tmp`, and renames it.
 While there is no offset, Spark 4.1 starts a stream only if `offsets`, `commits` and `state` list nothing at all, hidden files
 included (`STATE_STORE_CHECKPOINT_LOCATION_NOT_EMPTY`). So a driver that dies before its first rename stops every later start.
 Only files that never became an entry are deleted. Run again, it finds nothing to do.
@@ -13,7 +13,7 @@ from forebay.lake.objects import Objects
 __all__ = ["remove_unfinished_entries"]
 
 LOGS = ("stream/offsets/", "stream/commits/", "stream/state/")
-"""What Spark's `MicroBatchExecution.verifyNewCheckpointDirectory` lists."""
+"""The folders that Spark's `MicroBatchExecution.verifyNewCheckpointDirectory` lists."""
 WRITTEN_ASIDE = (".tmp", ".crc")
 """Entries that were never renamed, and Hadoop's checksums of files."""
 

@@ -1,7 +1,7 @@
 """The generation of a stream: the name that its transactions carry, bound to the id that Spark gave the stream.
 
-In: a checkpoint. Out: a name. Spark counts the batches of each new stream from 0. A stream that was deleted and began anew
-has another id, and so another generation: Delta never takes its batches for those of the old one.
+In: a checkpoint. Out: a name. Spark counts the batches of each new stream from 0. A stream that was deleted and started
+from scratch has another id, and so another generation: Delta never confuses its batches with those of the old one.
 """
 
 from __future__ import annotations

@@ -66,14 +66,14 @@ OF_WORKERS = {
     "processes, or does it refuse connections to 127.0.0.1?",
     "Python worker exited unexpectedly": "A Python worker ended: was it killed, or out of memory?",
 }
-"""What befalls the workers of a batch, by what Spark says of it."""
+"""Failures of a batch's workers, by Spark's messages."""
 REPEATED = "Nothing was marked as done; start again, and the batch is repeated"
 MERGED_AT_ONCE = 8
 """States, beside the batches. Most steps are small, and wait for S3 and for the driver."""
 
 
 def _check(spark: SparkSession, lake: str, service: Service) -> None:
-    """What the declarations' text alone does not tell."""
+    """The checks that need more than the text of the declarations."""
     check_expressions(spark, service)
     if service.privacy is not None:
         must_lie_apart(service.privacy, lake)
@@ -84,10 +84,10 @@ def _with_deployed(spark: SparkSession, service: Service, settings: IngestSettin
     if not settings.deployed_service:
         return service
     take_up_deployed(settings.service, settings.deployed_service, settings.lake, emit=emit)
-    found = load_service(settings.service)
-    if found.version != service.version:
-        _check(spark, settings.lake, found)
-    return found
+    in_force = load_service(settings.service)
+    if in_force.version != service.version:
+        _check(spark, settings.lake, in_force)
+    return in_force
 
 
 def _take_up(spark: SparkSession, lake: str, service: Service) -> None:
@@ -100,9 +100,9 @@ def ingest(settings: IngestSettings, *, emit: Emit, stop: threading.Event) -> No
     try:
         _ingest(settings, emit, stop)
     except Exception as failure:
-        if (told := plainly(failure)) is failure:
+        if (plain := plainly(failure)) is failure:
             raise
-        raise told from failure
+        raise plain from failure
 
 
 def _ingest(settings: IngestSettings, emit: Emit, stop: threading.Event) -> None:
@@ -188,8 +188,8 @@ def limits_of(settings: IngestSettings) -> Limits:
 
 def retry_at_start(batch: Batch) -> None:
     """Rows whose table could not be written are in the quarantine. A job that starts retries them, and also those of a paused
-    table that was resumed. Rows of superseded files leave such tables, too. What still fails stays there, and is no reason to
-    do nothing else."""
+    table that was resumed. Rows of superseded files leave such tables, too. Rows that still fail stay in the quarantine, and
+    the job continues."""
     paused = paused_tables(batch.lake)
     tries = Retry(batch.spark, batch.service, lake=batch.lake, emit=batch.emit, logs=batch.logs)
     more: dict[str, Any] = {"logs": batch.logs, "emit": batch.emit, "now": datetime.now(UTC)}
@@ -281,7 +281,7 @@ class Gate:
             try:
                 self._batch.process(files, batch_id)
             except BaseException:
-                self.failed = True  # whoever waits for the gate meanwhile must not take this for an ordinary end
+                self.failed = True  # a thread that waits for the gate must not see an ordinary end
                 raise
 
     def close(self) -> None:
@@ -298,7 +298,7 @@ def manifest_path(settings: IngestSettings) -> str:
 
 
 def plainly(failure: Exception) -> Exception:
-    """Our own error out of the layers that Spark wraps it in, or what befell its processes; anything else stays as it is."""
+    """Our own error without the layers that Spark wraps it in, or the failure of a process; other errors stay unchanged."""
     if isinstance(failure, ForebayError):
         return failure
     if (status := jvm_ended(failure)) is not None:
@@ -312,5 +312,5 @@ def plainly(failure: Exception) -> Exception:
 def _stop_quietly(query: StreamingQuery) -> None:
     try:
         query.stop()
-    except Exception:  # it ended by an error that has been told
+    except Exception:  # it ended with an error that is reported already
         pass

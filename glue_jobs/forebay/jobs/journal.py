@@ -28,7 +28,7 @@ class ArgumentsPassedOver(Event):
 
 @contextmanager
 def journal(settings: JobSettings) -> Iterator[Emit]:
-    """A sink for the events of this job. What it has not sent yet is sent when the job ends."""
+    """A sink for the events of this job. It sends the remaining ones when the job ends."""
     arrivals = Arrivals(HealthRecords(settings.lake))
     chosen = names_in(settings.metrics_of_tables)
     metrics = CloudWatch.to(settings.metrics, lambda: client("cloudwatch"), tables=chosen)

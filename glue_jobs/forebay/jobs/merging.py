@@ -1,8 +1,8 @@
 """The ingest job brings states up to date beside its batches, in a thread of its own.
 
-In: what declares the tables now, and a merger. Out: merges, every so many seconds, and one more when a drain has ended. A
-batch never waits for a merge. What goes wrong with one is an event, and the next look does what is left. A job of its own would
-wait minutes for a cluster each time, and somebody would pay for that.
+In: the current declarations of the tables, and a merger. Out: merges at an interval, and one more at the end of a drain. A
+batch never waits for a merge. A failure is an event, and the next merge does the remaining work. A job of its own would wait
+minutes for a cluster each time, which costs money.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ __all__ = ["merging"]
 def merging(
     merger: Merger, service: Callable[[], Service], every_s: float, *, once_more: bool, emit: Emit
 ) -> Iterator[None]:
-    """While the stream runs. With `every_s` 0 nothing is merged here. `once_more`: what the last batch brought is merged, too;
-    else the next job does it, because whoever asked this one to stop does not want to wait."""
+    """Merges while the stream runs. With `every_s` 0 nothing is merged here. `once_more`: the changes of the last batch are
+    merged, too. Otherwise the next job merges them, because a stop must not wait."""
     if not every_s:
         yield
         return

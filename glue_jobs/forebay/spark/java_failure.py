@@ -1,4 +1,4 @@
-"""What the JVM threw, and why: the chain of causes, by the names of their classes.
+"""An exception of the JVM and its chain of causes, by the names of their classes.
 
 In: an exception of PySpark or py4j, or a Java throwable. Out: pairs of class name and throwable, outermost first; none for
 an exception that did not come from the JVM.

@@ -1,9 +1,8 @@
-"""The JVM of a local session: how it starts, and how its end is told.
+"""The JVM of a local session: how it starts, and how its end is reported.
 
-In: a configuration. Out: PySpark's gateway to it. A termination that goes to the whole process group, as `timeout` and service
-managers send it, must not end the JVM under a driver that finishes its batch. So the JVM ignores it, and ends with its driver,
-whose pipe closes then. If it dies all the same, PySpark and py4j would print a traceback from each of their threads; the driver
-says it once instead.
+In: a configuration. Out: PySpark's gateway to it. `timeout` and service managers send a termination to the whole process group.
+It must not end the JVM while its driver finishes a batch. So the JVM ignores it, and ends when its driver's pipe closes. If it
+dies all the same, PySpark and py4j would print a traceback from each of their threads; the driver reports it once instead.
 """
 
 from __future__ import annotations
@@ -42,8 +41,8 @@ def launch(conf: Any) -> Any:
 
 
 def jvm_ended(failure: Exception) -> int | None:
-    """The exit status of the JVM that this process launched, if it has ended; negative for a signal. A failure to talk to it
-    comes moments before its end."""
+    """The exit status of the JVM that this process launched, if it has ended; negative for a signal. Connections to it
+    fail shortly before it ends."""
     from pyspark import SparkContext
 
     process = getattr(SparkContext._gateway, "proc", None)
@@ -57,7 +56,7 @@ def jvm_ended(failure: Exception) -> int | None:
 
 
 def _pass_on(stderr: IO[bytes]) -> None:
-    """What the JVM says on stderr, without its greetings."""
+    """The JVM's stderr, without its greetings."""
     for line in stderr:
         if not line.startswith(GREETINGS):
             sys.stderr.write(line.decode("utf-8", "replace"))
@@ -66,8 +65,8 @@ def _pass_on(stderr: IO[bytes]) -> None:
 
 @contextmanager
 def _ignoring_terminations() -> Iterator[None]:
-    """For processes that are started within. What a process ignores when it starts, Java leaves alone. PySpark puts its own
-    `preexec_fn` in the place of any other, so it is done right after the fork."""
+    """For processes that are started within. Java keeps ignoring a signal that its process ignored at the start. PySpark
+    replaces any `preexec_fn` by its own, so this happens right after the fork."""
     global _launching
     _ignore_in_children()
     _launching = True

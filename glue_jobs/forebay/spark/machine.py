@@ -1,6 +1,6 @@
-"""What this machine has for a local session: its cores, and memory for the JVM.
+"""The resources of this machine for a local session: its cores, and memory for the JVM.
 
-In: what the operating system says. Out: numbers for Spark's settings. A laptop keeps most of its memory for other programs,
+In: the operating system's figures. Out: numbers for Spark's settings. A laptop keeps most of its memory for other programs,
 and for the Python workers, which take theirs beside the JVM.
 """
 

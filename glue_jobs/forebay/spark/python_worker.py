@@ -2,7 +2,7 @@
 
 PySpark puts itself on their path as a zip archive, and has them forget before each use what they know of their path. Up to
 Python 3.12 the archive's directory is then read again for each imported package. That is a tenth of a second of work for each
-plan and each task. After each use it has them look for garbage through every object that they hold, nearly all of which are
+plan and each task. After each use it has them collect garbage among all their objects, though nearly all belong to
 modules that stay. A small batch has little more work than these two.
 """
 
@@ -16,10 +16,10 @@ __all__ = ["spare_repeats"]
 
 
 def spare_repeats() -> None:
-    """Makes this process cheap to use again. To be said at each use, when all is imported.
+    """Makes this process cheap to reuse. Call it at each use, after all imports.
 
-    What archives hold can still be imported: the finder of an archive is made again when it is wanted, from the directory
-    that was read first. And what is made later is still looked through for garbage.
+    Modules in archives can still be imported: Python recreates an archive's finder on demand, from the directory that it
+    read first. Objects that are created later are still garbage-collected.
     """
     for path, finder in list(sys.path_importer_cache.items()):
         if isinstance(finder, zipimport.zipimporter):

@@ -22,15 +22,15 @@ DELTA_SPARK_JAR = f"io.delta:delta-spark_4.1_{SCALA}:{DELTA}"
 """The coordinates a user of plain `spark.jars.packages` would write."""
 
 CLASSES = "classes.jsa"
-"""What the JVM knows of its classes, so that it starts in half the time: beside the JVM libraries, where set-up has made it."""
+"""A class data archive, with which the JVM starts in half the time. Set-up creates it beside the JVM libraries."""
 
 DPU_OF = {"G.025X": 0.25, "G.1X": 1, "G.2X": 2, "G.4X": 4, "G.8X": 8}
-"""Of one worker, by its type: what Glue bills for."""
+"""DPUs of one worker, by its type: the unit that Glue bills."""
 
 GLUE_HAS = ("boto3>=1.40", "numpy==2.4.*", "pyarrow==23.*")
-"""What Glue's own Python brings of what the jobs import; the cluster test runs them on it."""
+"""Packages that the jobs import from Glue's own Python; the cluster test runs the jobs on them."""
 
 GLUE_LACKS = ("annotated-types", "pydantic", "pydantic-core", "typing-extensions", "typing-inspection")
-"""What the jobs import and Glue does not bring. Jobs ship these packages as wheels and need no package index."""
+"""Packages that the jobs import and Glue lacks. Jobs ship them as wheels and need no package index."""
 PLATFORM = "x86_64-manylinux2014"
-"""Of Glue's workers, in uv's words."""
+"""The platform of Glue's workers, as uv names it."""

@@ -48,8 +48,8 @@ CALLED_ALL_THE_TIME = ("org.apache.spark.sql.functions", "functions", "PythonUti
 _PACKAGE_ROOT = Path(__file__).resolve().parents[2]
 
 _MALLOC = {"MALLOC_ARENA_MAX": "1", "MALLOC_MMAP_THRESHOLD_": str(1 << 30), "MALLOC_TRIM_THRESHOLD_": str(1 << 30)}
-"""Of Python workers: what they freed they keep for the next file. Fresh memory for a file of tens of MB costs more, in page
-faults, than its bytes."""
+"""Python workers keep freed memory for the next file. New memory for a file of tens of MB costs more, in page faults, than
+reading the file."""
 
 
 def session(name: str, *, env: Mapping[str, str] = os.environ, extra: Mapping[str, str] | None = None) -> SparkSession:
@@ -81,7 +81,7 @@ def _remember_classes(session: Any) -> None:
 
 
 def job_settings() -> dict[str, str]:
-    """What every engine must set. Each line that is not plain Delta says why it is here."""
+    """The settings that every engine needs. Each line that is not plain Delta says why it is here."""
     return {
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
@@ -99,7 +99,7 @@ def job_settings() -> dict[str, str]:
         VACUUM_TASKS: "64",
         # Without it Delta writes a VACUUM into the log on HDFS and in folders only. On S3 nobody could say what was deleted.
         "spark.databricks.delta.vacuum.logging.enabled": "true",
-        # PySpark asks the JVM for each column what line of ours it stands in: two of three calls of a small batch.
+        # For each column, PySpark asks the JVM for the line of Python code: two of three calls of a small batch.
         "spark.python.sql.dataFrameDebugging.enabled": "false",
         # foreachBatch is our exactly-once protocol; speculative copies of a task would only read files twice.
         "spark.speculation": "false",

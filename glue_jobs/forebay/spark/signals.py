@@ -36,9 +36,9 @@ def stopping_on_signals(stop: threading.Event) -> Iterator[None]:
 @contextmanager
 def leaving_at_once(left: str = "") -> Iterator[None]:
     """An interrupt ends the process, with one line and status 130, until something else takes over. For a command that has
-    begun nothing yet, or that goes on when it is repeated: the line says what is `left` to do. Packages swallow a
-    KeyboardInterrupt while they are imported, and PySpark makes a hundred lines of one while it starts. Its JVM ends by itself,
-    because the pipe to it closes."""
+    not begun anything yet, or that resumes when it is repeated: the line says what is `left` to do. Packages swallow a
+    KeyboardInterrupt while they are imported, and PySpark prints a hundred lines for one while it starts. Its JVM ends on its
+    own, because the pipe to it closes."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

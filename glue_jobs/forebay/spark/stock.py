@@ -107,7 +107,7 @@ def _version(name: str, load: Callable[[str], Any]) -> str:
 
 
 def _jar(jvm: Any, name: str) -> str:
-    """Found as our code will find it: py4j takes a name that is no class for a package, and complains later."""
+    """Looks the class up as our code will: py4j treats an unknown name as a package, and complains later."""
     from py4j.java_gateway import JavaClass
 
     found = jvm
