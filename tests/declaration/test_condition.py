@@ -40,7 +40,7 @@ def test_a_field_fits_or_does_not(declared: Any, fit: list[str | None], unfit: l
     [
         ({}, "has no test"),
         ([], "has no test"),
-        (1.5, "a fraction is compared by above"),
+        (1.5, "a fraction needs above"),
         ({"prefx": "a"}, "Extra inputs"),
         ({"matches": "("}, "is not a regular expression"),
         ({"above": "high"}, "valid number"),

@@ -60,13 +60,13 @@ def test_forms_reach_the_tasks_as_they_are() -> None:
         ('[[feeds]]\nname = "a"\nprefix = "s3://b/in/"', 'feeds.0.prefix: .*begin; for a bucket there is bucket = "b"'),
         (
             '[[feeds]]\nname = "a"\nprefix = "in/*/"',
-            "feeds.0.prefix: .*no pattern: what the keys' parts say, `key` names",
+            "feeds.0.prefix: .*not a pattern; `key` names the parts of keys",
         ),
-        ('[[feeds]]\nname = "a"\nprefix = "in/{game}/"', "feeds.0.prefix: .*no pattern"),
+        ('[[feeds]]\nname = "a"\nprefix = "in/{game}/"', "feeds.0.prefix: .*not a pattern"),
         ('[[feeds]]\nname = "a"\nbucket = "s3://drops"', "feeds.0.bucket: .*the bucket's name alone"),
         ('[[feeds]]\nname = "a"\nprefix = "in/a/"\nkey = "out/{game}/"', "feeds.0: key: no file below in/a/ has such"),
         ('[[feeds]]\nname = "a"\nkey = "in/{a}{b}"', "feeds.0.key: .*follows another name"),
-        ('envelope = { key = "in/" }\n[[feeds]]\nname = "a"', "envelope: stands beside feeds"),
+        ('envelope = { key = "in/" }\n[[feeds]]\nname = "a"', "envelope: is not allowed beside feeds"),
     ],
 )
 def test_a_wrong_feed_is_refused_with_its_place(feeds: str, says: str) -> None:

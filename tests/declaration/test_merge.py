@@ -27,7 +27,7 @@ def problems(text: str) -> str:
     [
         ('mode = "merge"', "needs a section `merge`"),
         (MERGE.replace('mode = "merge"', ""), 'such a section needs mode = "merge"'),
-        (MERGE.replace('"id"', '"nobody"'), "merge.keys: nobody is no declared column"),
+        (MERGE.replace('"id"', '"nobody"'), "merge.keys: nobody is not a declared column"),
         (MERGE.replace('"id"', '"score"'), "merge.keys: score is double; it must be one of"),
         (MERGE.replace('["at"]', '["score"]'), "merge.sequence_by: score is double"),
         (MERGE.replace('["at"]', '["at", "at"]'), "merge.sequence_by: names a column twice"),

@@ -81,7 +81,7 @@ def test_a_wrong_column_hides_nothing_of_its_table() -> None:
     assert [one.partition(" (")[0][:70] for one in found] == [
         "service.toml:5: table sales: column at: type: must be one of string, l",
         "service.toml:9: table sales: partitions: m is map, which names no fold",
-        "service.toml:9: table sales: partitions: nope is no declared column",
+        "service.toml:9: table sales: partitions: nope is not a declared column",
     ]
 
 

@@ -107,7 +107,7 @@ def test_the_version_changes_with_any_text() -> None:
         ),
         (
             NAMED + '[privacy]\npersonal = ["ip"]\nvault = "vault"\n' + GOOD_TABLE,
-            r"vault is no place for a vault, such as s3://bucket/forebay",
+            r"vault is not the address of a vault, such as s3://bucket/forebay",
         ),
         (
             NAMED + '[privacy]\npersonal = ["ip"]\nvault_key = "my-key"\n' + GOOD_TABLE,
@@ -115,9 +115,12 @@ def test_the_version_changes_with_any_text() -> None:
         ),
         (
             NAMED + '[privacy]\npersonal = ["ip"]\nsecret = "s3://b/"\n' + GOOD_TABLE,
-            r"s3://b/ is no address of an object",
+            r"s3://b/ is not the address of an object",
         ),
-        (NAMED + '[privacy]\npersonal = ["ip"]\nsecret = "k"\n' + GOOD_TABLE, r"secret: k is no address of an object"),
+        (
+            NAMED + '[privacy]\npersonal = ["ip"]\nsecret = "k"\n' + GOOD_TABLE,
+            r"secret: k is not the address of an object",
+        ),
         (
             NAMED + '[privacy]\npersonal = ["@key.user"]\n' + GOOD_TABLE,
             r"@key\.user is of the file and not of the record",
@@ -138,7 +141,7 @@ def test_the_version_changes_with_any_text() -> None:
         ),
         (
             NAMED + '[privacy]\npersonal = ["a.ip", "a"]\n' + GOOD_TABLE,
-            r"a\.ip lies in a, which is treated with",
+            r"a\.ip is inside a, which is treated as",
         ),
         (
             NAMED + '[privacy]\npersonal = [{path = "ip", become = "truncatd"}]\n' + GOOD_TABLE,
@@ -202,7 +205,7 @@ def test_the_version_changes_with_any_text() -> None:
             r"column x: path: a key is missing here\n    a\.\.b\n      \^$",
         ),
         ('name = "s"\n[[tables]]\nname = "a"\ncolumns = [{name = "x"}, {name = "X"}]', r"names a column twice"),
-        ('name = "s"\n[[tables]]\nname = "a"\npartitions = ["x"]', r"partitions: x is no declared column"),
+        ('name = "s"\n[[tables]]\nname = "a"\npartitions = ["x"]', r"partitions: x is not a declared column"),
         (
             'name = "s"\n[[tables]]\nname = "a"\ncolumns = [{name = "x", type = "map"}]\npartitions = ["x"]',
             r"partitions: x is map, which names no folder",
@@ -213,7 +216,7 @@ def test_the_version_changes_with_any_text() -> None:
         ),
         (
             'name = "s"\n[[tables]]\nname = "a"\ncolumns = [{name = "event_time"}]\nevent_time = {}',
-            r"event_time: event_time is no declared column of type timestamp",
+            r"event_time: event_time is not a declared column of type timestamp",
         ),
         (
             'name = "s"\n[[tables]]\nname = "a"\ncolumns = [{name = "x", path = "y", expression = "z"}]',
@@ -229,7 +232,7 @@ def test_the_version_changes_with_any_text() -> None:
         ),
         (
             TWO + 'cluster_by = ["y"]',
-            r"cluster_by: y is no declared column",
+            r"cluster_by: y is not a declared column",
         ),
         (
             TWO + 'cluster_by = ["m"]',
@@ -396,15 +399,15 @@ def test_everything_that_is_wrong_with_a_table_is_told_at_once_and_without_pytho
     assert said == [
         "name 'a-b' must be small letters, digits and _, with {field} for a value of the record",
         "names a column twice (upper and lower case are the same to Spark)",
-        "partitions: day is no declared column",
+        "partitions: day is not a declared column",
         "partitions: m is map, which names no folder",
         "partition_values: hour is none of the partitions",
         "partition_values: hour is not a regular expression: unterminated character set at position 0",
         "cluster_by: is instead of partitions, and there are partitions as well",
-        "cluster_by: y is no declared column",
-        "dedupe: id is no declared column",
+        "cluster_by: y is not a declared column",
+        "dedupe: id is not a declared column",
         "expectations: _mine begins with _, as forebay's own names do",
-        "event_time: at is no declared column of type timestamp",
+        "event_time: at is not a declared column of type timestamp",
     ]
 
 

@@ -1,4 +1,4 @@
-"""What is wrong between the parts of a service, each of which is right by itself.
+"""Mistakes between the parts of a service that are each valid alone.
 
 In: a service and its tables. Out: problems, each with a suggestion.
 """
@@ -39,10 +39,12 @@ def disagreements(
     yield from _states_of_others(service.tables, at)
     if all_tables:
         yield from _rollups_of_nothing(service, at)
-    if all_tables:  # of a table that could not be read nobody knows the group
+    if all_tables:  # the group of a table that could not be read is unknown
         yield from _groups_of_nobody(service)
     if service.feeds and "envelope" in given:
-        yield Problem("service.toml: envelope", "stands beside feeds", "say it in each of the [[feeds]] instead")
+        yield Problem(
+            "service.toml: envelope", "is not allowed beside feeds", "declare it in each of the [[feeds]] instead"
+        )
     if service.privacy is not None:
         yield from _exploded_as_a_whole(service)
         yield from _read_though_dropped(service, at)
@@ -69,8 +71,8 @@ def _never_reached(tables: Sequence[Table], at: Place) -> Iterable[Problem]:
     for number, table in enumerate(tables):
         earlier = taken_before(tables, number)
         if earlier is not None and _key_of(earlier) != _key_of(table):
-            what = f"never gets a record: {at(earlier)} is tried before and takes all of them"
-            yield Problem(at(table), what, "give the earlier table a narrower `where`, or remove one of the two")
+            problem = f"never gets a record: {at(earlier)} is tried before and takes all of them"
+            yield Problem(at(table), problem, "give the earlier table a narrower `where`, or remove one of the two")
 
 
 def _states_of_others(tables: Sequence[Table], at: Place) -> Iterable[Problem]:
@@ -80,8 +82,8 @@ def _states_of_others(tables: Sequence[Table], at: Place) -> Iterable[Problem]:
         sample = re.sub(r"\{[^{}]*\}", "x", merge.into)
         for other in tables:
             if other.makes(sample) or other.glob == merge.glob:
-                what = f"{merge.into} is also a table that the declaration of {other.name} writes"
-                yield Problem(f"{at(table)}: merge.into", what, "give the state a name of its own")
+                problem = f"{merge.into} is also a table that the declaration of {other.name} writes"
+                yield Problem(f"{at(table)}: merge.into", problem, "give the state a name of its own")
         if any(other is not table and again.glob == merge.glob for other, again in merged):
             yield Problem(f"{at(table)}: merge.into", f"{merge.into} is the state of two tables", "name two")
 
@@ -118,12 +120,13 @@ def _groups_of_nobody(service: Service) -> Iterable[Problem]:
 
 
 def _exploded_as_a_whole(service: Service) -> Iterable[Problem]:
-    """An element says of itself where it lay, and that must stay."""
+    """A record of an exploded array holds its position and the array, and both must stay."""
     for one in service.personal:
         for table in service.tables:
             if table.explosion is not None and begins(one.path, table.explosion.path):
-                what = f"the elements of {table.explode} are records of their own in table {table.name}"
-                yield Problem(f"service.toml: privacy.personal: {'.'.join(one.path)}", what, "name the fields of these")
+                problem = f"the elements of {table.explode} are records of their own in table {table.name}"
+                where = f"service.toml: privacy.personal: {'.'.join(one.path)}"
+                yield Problem(where, problem, "name the fields of the elements")
 
 
 def _read_though_dropped(service: Service, at: Place) -> Iterable[Problem]:
@@ -140,11 +143,13 @@ def _read_though_dropped(service: Service, at: Place) -> Iterable[Problem]:
 
 
 def _subject_lost(service: Service) -> Iterable[Problem]:
-    """By a field whose column it shares in a table that flattens objects. All other cases the section itself refuses."""
+    """By a field whose column it shares in a table that flattens objects. The section itself refuses all other cases."""
     for one in service.personal if service.subject else ():
         if begins(one.path, service.subject) and one.become != "token":
-            what = f"shares a column with a personal field that is {one.become}, in a table that flattens objects"
-            yield Problem("service.toml: privacy.subject", what, "make the subject a token among the personal fields")
+            problem = f"shares a column with a personal field that is {one.become}, in a table that flattens objects"
+            yield Problem(
+                "service.toml: privacy.subject", problem, "make the subject a token among the personal fields"
+            )
 
 
 def _not_in_the_key(service: Service, at: Place) -> Iterable[Problem]:

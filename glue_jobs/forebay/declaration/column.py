@@ -62,7 +62,7 @@ NOT_A_TYPE = {
     "tinyint": "int",
     "time": "string, or timestamp",
 }
-"""Names that could mean several types, or none: what a person may have meant."""
+"""Names that could mean several types, or none, each with the types that a person may have meant."""
 
 
 def _column_type(value: str) -> str:
@@ -160,7 +160,7 @@ class Column(Declared):
 
 
 class Undeclared(Declared):
-    """What becomes of the fields that no column is read from."""
+    """The treatment of fields that no column reads."""
 
     become: Literal["columns", "rescued", "ignored"] = Field(
         "columns",
@@ -188,7 +188,7 @@ class Undeclared(Declared):
 
 
 class Dedupe(Declared):
-    """What makes two records of a table the same one."""
+    """Two records of a table with equal values here are duplicates."""
 
     by: tuple[str, ...] = Field(
         min_length=1, description="declared columns; where all are null, a record is like no other"

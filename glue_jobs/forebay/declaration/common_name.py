@@ -1,7 +1,7 @@
 """A name that two declared patterns may both give, such as `a_log`: `{game}` gives it to one table, `{game}_log` to another.
 
 In: two patterns, each with the pattern of its values. Out: the shortest such name that was found, or None. Values of the usual
-pattern, and words with | between, are compared exactly. Of other patterns a few names are tried, so None is no promise.
+pattern, and words separated by |, are compared exactly. For other patterns a few names are tried, so None is not a guarantee.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def _names(one: tuple[str, ...], other: tuple[str, ...], visits: int) -> Iterato
 
 
 def _both(one: str, other: str) -> str:
-    """Characters that fit both, as far as it is worth while to try them."""
+    """Characters that fit both; a sample of them where there are many."""
     literal = [part for part in (one, other) if part not in (FIRST, MORE)]
     if not literal:
         return "a1"

@@ -1,7 +1,7 @@
-"""The declaration of a condition: what a field must be for a table to want its record.
+"""The declaration of a condition: a test of a field that routes its record to a table.
 
-In: the value of a field in `where`: a text, a list of texts, or a table of tests. Out: a frozen `Condition`, of which every
-test must hold, and its one meaning in plain Python (`holds`), which `batch.routing` renders for Spark.
+In: the value of a field in `where`: a text, a list of texts, or a table of tests. Out: a frozen `Condition`. All its tests
+must hold. `holds` defines its meaning in plain Python, which `batch.routing` renders for Spark.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from forebay.declaration.column import Declared
 __all__ = ["NUMBER", "Condition"]
 
 NUMBER = r"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?"
-"""What a text must be to be compared as a number."""
+"""Texts that match it are compared as numbers."""
 
 BOUNDS = ("above", "at_least", "below", "at_most")
 
@@ -33,7 +33,7 @@ def _text(value: Any) -> Any:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, float):
-        raise ValueError("a fraction is compared by above, at_least, below and at_most, as 1.5 and 1.50 are one number")
+        raise ValueError("a fraction needs above, at_least, at_most or below, because 1.5 and 1.50 are one number")
     return str(value) if isinstance(value, int) else value
 
 
@@ -61,9 +61,9 @@ class Condition(Declared):
     matches: Annotated[str | None, AfterValidator(_pattern)] = Field(
         None, description="a regular expression that the whole text matches"
     )
-    above: float | None = Field(None, description="a number above this")
+    above: float | None = Field(None, description="a number greater than this")
     at_least: float | None = Field(None, description="a number of at least this")
-    below: float | None = Field(None, description="a number below this")
+    below: float | None = Field(None, description="a number less than this")
     at_most: float | None = Field(None, description="a number of at most this")
 
     @model_validator(mode="before")

@@ -1,4 +1,4 @@
-"""The declaration of when a record happened, and of what becomes of one that says it was long ago, or is to come."""
+"""The declaration of a record's event time, and of the treatment of times that are too old or in the future."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ __all__ = ["EventTime"]
 
 
 class EventTime(Declared):
-    """Bounds are counted from when the file landed, so that a batch that is replayed much later comes to the same."""
+    """Bounds are relative to the time when the file landed, so a batch that is replayed much later gives the same result."""
 
-    column: str = Field("event_time", description="the declared timestamp column that says it")
+    column: str = Field("event_time", description="the declared timestamp column with the event time")
     otherwise: Literal["null", "landed"] = Field(
         "null", description="where a record has no time that can be read: null, or when its file landed"
     )

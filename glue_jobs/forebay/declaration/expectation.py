@@ -1,4 +1,4 @@
-"""The declaration of an expectation: what must hold of each row, and what becomes of one of which it does not."""
+"""The declaration of an expectation: a predicate over each row, and the treatment of rows that violate it."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ __all__ = ["Expectation"]
 
 
 class Expectation(Declared):
-    """A predicate over the declared columns. As with SQL's CHECK, only false is a violation: what is unknown because of a
-    null is not."""
+    """A predicate over the declared columns. As with SQL's CHECK, only false is a violation; null is not."""
 
     check: str = Field(min_length=1, description='SQL over the declared columns, such as "level between 0 and 100"')
     on_violation: Literal["warn", "drop", "quarantine", "fail"] = Field(

@@ -1,4 +1,4 @@
-"""A feed: files of one kind, told by where they lie, and how their records lie in them."""
+"""A feed: the files under one prefix, and the envelope of their records."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _one_or_several(value: Any) -> Any:
 
 
 class Envelope(Declared):
-    """What lies around the records of a file."""
+    """The envelope of a file's records."""
 
     key: Annotated[str, AfterValidator(object_key.checked)] = Field(
         "", description="what the objects' keys say of their records: in/{game}/ makes a field @key.game"
@@ -51,7 +51,7 @@ class Envelope(Declared):
 
     @property
     def form(self) -> Form:
-        """How the records lie in the files."""
+        """The format of the files, and where their records are."""
         inside = tuple(parse_path(path).keys for path in self.records)
         return Form(self.format, inside, self.delimiter, self.quote, self.header)
 
@@ -91,7 +91,7 @@ class Envelope(Declared):
 
 
 class Feed(Envelope):
-    """Files below one prefix, and what lies around their records."""
+    """Files under one prefix, and the envelope of their records."""
 
     name: str = Field(description="the feed's name, which its records have as the field @feed")
     prefix: str = Field(
@@ -118,9 +118,7 @@ class Feed(Envelope):
                 f'{value!r} is an address: give what keys begin; for a bucket there is bucket = "{named[1]}"'
             )
         if re.search(r"[*{}]", value):
-            raise ValueError(
-                f"{value!r} is what keys begin with, and no pattern: what the keys' parts say, `key` names"
-            )
+            raise ValueError(f"{value!r} must be a plain prefix of keys, not a pattern; `key` names the parts of keys")
         return value
 
     @field_validator("bucket")

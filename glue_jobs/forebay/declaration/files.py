@@ -1,4 +1,4 @@
-"""The files that declare a service, in a folder or below an s3:// prefix.
+"""The files that declare a service, in a folder or under an s3:// prefix.
 
 In: a place. Out: their texts by name, or a fingerprint of them. `service.toml` decides the service; each file of `tables/` and
 `rollups/` declares one of those.
@@ -88,10 +88,10 @@ def _from_s3(place: str, s3: Any) -> dict[str, str]:
 
 
 def _listed(place: str, s3: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """The declarations' objects, by their names below the place; the one object where the place names it."""
+    """The declarations' objects, by their names under the place; the one object where the place names it."""
     bucket, prefix = bucket_and_key(place)
     if prefix.endswith(".toml"):
-        # By its name alone: whoever may read this one need not be allowed to list the others.
+        # By its name alone: reading one object needs no permission to list the bucket.
         yield "service.toml", {"Key": prefix, "ETag": s3.head_object(Bucket=bucket, Key=prefix)["ETag"]}
         return
     prefix = f"{prefix}/" if prefix else ""

@@ -1,7 +1,7 @@
-"""The form of a file: how its records lie in it, as a service declares it and the reader of contents takes it.
+"""The form of a file: its format, and where its records are. A service declares it, and the reader of contents uses it.
 
-In: what the feeds declare, or the JSON of that, as it travels to the tasks. Out: frozen `Forms`, which know that of each
-file. A text that is none is `InvalidConfiguration`.
+In: the declarations of feeds, or their JSON, as the tasks get it. Out: frozen `Forms`, which give the form of each file. Other
+text is `InvalidConfiguration`.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ Format = Literal[
 
 
 PARENT, ORDINAL, EXPLODED = "@parent", "@ordinal", "@exploded"
-"""Fields of a record that lies in an array: what surrounds it; of an exploded array also its position there, and the array."""
+"""Fields of a record from an array: the object around it; for an exploded array also its position and the array."""
 
 
 @dataclass(frozen=True, slots=True)
 class Explosion:
-    """An array whose objects become records beside the one that they lie in; `kept` are the members of that which they keep."""
+    """An array whose objects become records beside their parent; `kept` are the members of the parent that they keep."""
 
     path: Keys
     kept: tuple[str, ...] = ()
@@ -53,11 +53,11 @@ class Explosion:
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """`inside` are the paths of arrays of documents, key by key, in which the records lie; `exploded` are arrays of
-    records. `personal` are the fields of a record that are treated, and `secret` is where the secret of their tokens lies.
-    `subject` says whose record it is, and `erased` where the list of erased persons lies. `joints` join the keys of objects in
-    tables that flatten them. Others are of CSV: where no
-    `delimiter` is named, it is a comma, of TSV a tab; a file has its header unless it is given."""
+    """`inside` are the paths, key by key, of the arrays that contain the records; `exploded` are arrays of records.
+    `personal` are the fields of a record that are treated, and `secret` is the address of their tokens' secret. `subject` is
+    the field of the record's subject, and `erased` the address of the list of erased subjects. `joints` join the keys of
+    objects in tables that flatten them. The others are for CSV: the default `delimiter` is a comma, or a tab for TSV, and
+    a file has its own header unless one is given."""
 
     format: Format = "auto"
     inside: tuple[Keys, ...] = ()
@@ -79,12 +79,12 @@ class Form:
 
 
 FOUND = Form()
-"""Nothing is declared: what a file is, is found by looking."""
+"""Nothing is declared: the format is detected."""
 
 
 @dataclass(frozen=True, slots=True)
 class Forms:
-    """A form for each place. What a file is that lies elsewhere, is found by looking."""
+    """A form for each place. The format of other files is detected."""
 
     places: tuple[Place, ...] = (Place(),)
     forms: tuple[Form, ...] = (FOUND,)
@@ -99,7 +99,7 @@ class Forms:
 
     @property
     def without_secrets(self) -> Forms:
-        """Their tokens are no real ones."""
+        """Their tokens are not real."""
         return replace(self, forms=tuple(replace(form, secret="", erased="", vault="") for form in self.forms))
 
     def to_json(self) -> str:

@@ -1,4 +1,4 @@
-"""What a person meant: the right name for a misspelt setting, the place where a setting belongs, the usual word for a value.
+"""Suggestions: the correct name of a misspelt setting, the place where a setting belongs, our word for a value.
 
 In: the location of a mistake in a declaration, and the model that it broke. Out: a suggestion, or nothing.
 """
@@ -39,7 +39,7 @@ MEANT = {
     "latest": "replace",
     "overwrite": "replace",
 }
-"""What people call a value that has another name here."""
+"""Values that have another name here."""
 
 
 def hint_for(model: type[BaseModel], location: Location, what: str, given: Any, *, within: type[BaseModel]) -> str:

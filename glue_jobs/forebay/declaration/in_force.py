@@ -34,8 +34,8 @@ def service_for(place: str, lake: str, deployed: str = "") -> Service:
     kept = [name.removesuffix(".json") for name in objects.names(SERVICES) if name.endswith(".json")]
     known = sorted({*kept, *open_objects(writers_of(lake)).folders()})
     if len(known) > 1 or (known and known != kept and known != [example.name]):
-        what = f"is missing: this lake has files of {_said(known)}"
-        raise InvalidConfiguration.one("--service", what, "name the folder with the declarations of that service")
+        problem = f"is missing: this lake has files of {_said(known)}"
+        raise InvalidConfiguration.one("--service", problem, "name the folder with the declarations of that service")
     if not kept:
         return example
     text = objects.read(f"{SERVICES}/{kept[0]}.json") or b"{}"

@@ -13,10 +13,10 @@ from forebay.lake.layout import OWN_NAMES
 __all__ = ["FOLDER_TEXTS", "HISTORY_COLUMNS", "KEY_TYPES", "SEQUENCE_TYPES", "Merge"]
 
 KEY_TYPES = ("string", "long", "int", "boolean", "date", "timestamp", "decimal")
-"""Types whose values are equal or not, in every reader. A double is neither: 0.1 + 0.2 is no key."""
+"""Types whose values are equal or not, in every reader. A double does not: 0.1 + 0.2 cannot be a key."""
 SEQUENCE_TYPES = ("string", "long", "int", "date", "timestamp", "decimal")
 HISTORY_COLUMNS = ("valid_from", "valid_to")
-"""A history has them for itself."""
+"""Reserved for histories."""
 FOLDER_TEXTS = r"(?!__HIVE_DEFAULT_PARTITION__$)[^\x00]{1,100}"
 """Texts that may name a folder of a state. Delta reads one without a name, or with Hive's name for none, as null."""
 
@@ -77,7 +77,7 @@ class Merge(Declared):
         return re.sub(r"\{[^{}]*\}", "*", self.into)
 
     def problems(self, name: str, kinds: dict[str, str]) -> list[str]:
-        """What is wrong with it, in the table of this name with columns of these types."""
+        """Its mistakes, in the table of this name with columns of these types."""
         return [*self._of_names(name), *self._of_columns(kinds)]
 
     def _of_names(self, name: str) -> list[str]:
@@ -104,7 +104,7 @@ class Merge(Declared):
                 found.append(f"merge.{what}: names a column twice")
             for name in names:
                 if name not in kinds:
-                    found.append(f"merge.{what}: {name} is no declared column")
+                    found.append(f"merge.{what}: {name} is not a declared column")
                 elif kinds[name].partition("(")[0] not in types:
                     found.append(f"merge.{what}: {name} is {kinds[name]}; it must be one of {', '.join(types)}")
         if self.history is not None:

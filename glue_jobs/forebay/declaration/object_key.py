@@ -1,4 +1,4 @@
-"""What the key of an object says of all its records: `in/{game}/{day}/` gives them the fields `@key.game` and `@key.day`.
+"""Fields that records get from the object's key: `in/{game}/{day}/` gives them `@key.game` and `@key.day`.
 
 Pure. A template is matched from the key's beginning, and need not reach its end; a name stands for one level of the key, or
 a part of one. A key that the template does not fit has no such fields.

@@ -1,7 +1,6 @@
-"""What the metadata of an object says of all its records: put with `x-amz-meta-game: alpha`, they have a field
-`@metadata.game`.
+"""Fields that records get from their object's metadata: `x-amz-meta-game: alpha` gives them `@metadata.game`.
 
-Pure. S3 gives the names in small letters, whatever they were put with; an object without the name has no such field.
+Pure. S3 returns the names in lower case. Without the metadata, records lack the field.
 """
 
 from __future__ import annotations
@@ -11,4 +10,4 @@ __all__ = ["NAME", "PREFIX"]
 PREFIX = "@metadata."
 
 NAME = r"[a-z0-9][a-z0-9_\-]*"
-"""What a name may look like, as a regular expression."""
+"""The pattern of names."""

@@ -27,7 +27,7 @@ Origin = Literal["record", "key", "metadata", "object"]
 
 PREFIXES: dict[str, Origin] = {object_key.PREFIX: "key", object_metadata.PREFIX: "metadata"}
 OF_OBJECT = ("@key", "@file", "@bucket", "@feed")
-"""What an object is, whole: the origin of these is `object`."""
+"""Fields that describe the whole object; their origin is `object`."""
 RESERVED = tuple({*OF_OBJECT, *(prefix.removesuffix(".") for prefix in PREFIXES)})
 OBJECT_NAME = {"key": re.compile(r"[A-Za-z_]\w*"), "metadata": re.compile(object_metadata.NAME)}
 
@@ -69,7 +69,7 @@ class Path:
 
 @lru_cache(maxsize=10_000)
 def parse_path(text: str) -> Path:
-    """ValueError shows where the text is no path."""
+    """ValueError shows where the text stops being a path."""
     if text in OF_OBJECT:
         return Path("object", (text.removeprefix("@"),))
     if ROOT.match(text):
@@ -109,14 +109,10 @@ def _key(text: str, at: int) -> tuple[str | int, int]:
         raise _mistake(text, at, "this quote does not close")
     bare = BARE.match(text, at)
     if bare is None or not bare[0].strip():
-        raise _mistake(
-            text, at, "a key is missing here" if _ends(text, at) else "such a key must stand in double quotes"
-        )
+        raise _mistake(text, at, "a key is missing here" if _ends(text, at) else "such a key needs double quotes")
     if bare[0] != bare[0].strip():
         behind = bare[0] == bare[0].lstrip()
-        raise _mistake(
-            text, bare.end() - 1 if behind else at, "a key with a space at its end must stand in double quotes"
-        )
+        raise _mistake(text, bare.end() - 1 if behind else at, "a key with a space at its end needs double quotes")
     return bare[0], bare.end()
 
 

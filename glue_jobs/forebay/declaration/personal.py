@@ -35,7 +35,7 @@ Become = Literal[
 
 ANY_KEY = "*"
 BLANKS = "".join(sign for sign in map(chr, range(0x3001)) if sign.isspace()) + "\0\u200b\ufeff"
-"""What nobody sees around a key: also the mark that some files begin with."""
+"""Invisible characters around a key, also the byte order mark."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ def _joined(path: Keys, joint: str) -> Iterator[Keys]:
 
 
 def of_elements(fields: Iterable[PersonalField], arrays: Sequence[Keys]) -> tuple[PersonalField, ...]:
-    """What is personal of the elements of these arrays, as their paths are within an element."""
+    """The personal fields of these arrays' elements, with paths relative to an element."""
     within = (
         replace(one, path=one.path[len(array) :])
         for one in fields

@@ -76,7 +76,7 @@ def _parts(value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _without(plain: Any, path: tuple[int | str, ...]) -> Any:
-    """A copy that lacks what lies there."""
+    """A copy without the value at this path."""
     first, *rest = path
     if not rest:
         return {key: value for key, value in plain.items() if key != first}

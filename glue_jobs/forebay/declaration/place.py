@@ -13,7 +13,7 @@ __all__ = ["Place", "deciding", "most_specific_first"]
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """What is empty does not restrict."""
+    """An empty prefix or bucket fits every object."""
 
     prefix: str = ""
     bucket: str = ""

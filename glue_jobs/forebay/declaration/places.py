@@ -27,7 +27,7 @@ class Text:
 
     @cached_property
     def lines(self) -> list[str]:
-        """Without what stands in texts of several lines."""
+        """The lines, without the content of multi-line strings."""
         shown, inside = [], ""
         for line in self.text.splitlines():
             marks = re.findall(r'"""|\'\'\'', line)
@@ -75,7 +75,7 @@ class Section:
         return f"{self.kind} {name}" if isinstance(name, str) else f"{self.kind} number {self.number + 1}"
 
     def at(self, location: Location = (), said: str = "") -> str:
-        """The place of one setting in it. What is said may begin with the name of another setting."""
+        """The place of one setting in it. A message may begin with the name of another setting."""
         named = re.match(r"([a-z_]+)[:. ]", said) if not location else None
         line = self._line_of(location or ((named[1],) if named else ()))
         file = f"{self.text.file}:{line}" if line else self.text.file

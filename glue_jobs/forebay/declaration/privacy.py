@@ -19,7 +19,7 @@ __all__ = ["Personal", "Privacy", "is_address"]
 
 
 class Personal(Declared):
-    """One field, wherever it lies in a record."""
+    """One field, at any depth of a record."""
 
     path: RecordPath = Field(
         description="the field, such as email, device.id or players.*.email: arrays on the way are passed through, and * is "
@@ -65,7 +65,7 @@ def _as_table(value: Any) -> Any:
 
 
 class Privacy(Declared):
-    """What is personal, in every record of the service."""
+    """The personal fields of every record of the service."""
 
     personal: tuple[Annotated[Personal, BeforeValidator(_as_table)], ...] = Field(
         (),
@@ -98,8 +98,8 @@ class Privacy(Declared):
 
     vault: str = Field(
         "",
-        description="the address of the vault, apart from the lake, such as s3://studio-vault/forebay: what fields with "
-        "vault = true were, encrypted by keys of their subjects",
+        description="the address of the vault, apart from the lake, such as s3://studio-vault/forebay: the original values "
+        "of fields with vault = true, encrypted by keys of their subjects",
     )
     vault_key: str = Field(
         "",
@@ -124,7 +124,7 @@ class Privacy(Declared):
     @classmethod
     def _is_a_place(cls, value: str) -> str:
         if value and not is_address(value):
-            raise ValueError(f"{value} is no place for a vault, such as s3://bucket/forebay")
+            raise ValueError(f"{value} is not the address of a vault, such as s3://bucket/forebay")
         return value.rstrip("/")
 
     @field_validator("vault_key")
@@ -166,7 +166,7 @@ class Privacy(Declared):
                     f"the subject {self.subject} is {one.become}, so nobody could find it: make it a token"
                 )
         if not self.secret:
-            raise ValueError("has a subject, so it needs a secret: erased persons are remembered by their tokens")
+            raise ValueError("has a subject, so it needs a secret: erased subjects are remembered by their tokens")
 
     @model_validator(mode="after")
     def _says_something(self) -> Privacy:
@@ -186,7 +186,7 @@ class Privacy(Declared):
     @classmethod
     def _is_an_address(cls, value: str) -> str:
         if value and not is_address(value):
-            raise ValueError(f"{value} is no address of an object, such as s3://bucket/forebay-tokens")
+            raise ValueError(f"{value} is not the address of an object, such as s3://bucket/forebay-tokens")
         return value
 
     @field_validator("personal")
@@ -207,4 +207,4 @@ def _within_each_other(personal: tuple[Personal, ...]) -> Iterator[str]:
             if other.path == one.path and other is not one:
                 yield f"{one.path} is named twice"
             elif begins(other.field.path, one.field.path) and not begins(one.field.path, other.field.path):
-                yield f"{one.path} lies in {other.path}, which is treated with all that is in it"
+                yield f"{one.path} is inside {other.path}, which is treated as a whole"

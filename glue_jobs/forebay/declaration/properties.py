@@ -1,7 +1,7 @@
 """Delta's properties that a table may be declared with: those that all writers here keep to, and no reader trips over.
 
-In: properties as they are declared. Out: a line for each that is refused, with the reason. Names of your own pass: they are
-kept in the table's metadata, and nobody acts on them.
+In: declared properties. Out: a line for each that is refused, with the reason. Names of your own are allowed: they are kept in
+the table's metadata, without an effect.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ ALLOWED = {
     CHANGE_FEED: (re.compile("true|false"), '"true" or "false"'),
     "delta.checkpointInterval": (re.compile("[1-9][0-9]{0,5}"), 'a number of commits, such as "10"'),
 }
-"""What each may be, and the same in words."""
+"""The valid values of each, and their description."""
 
 REFUSED = {
     "delta.appendOnly": "would forbid to replace, replay and erase rows",

@@ -1,7 +1,7 @@
 """The declaration of a schedule: at which hours a job of upkeep runs, for which tables.
 
-Enters: `[schedules.NAME]` of service.toml, with times as people say them. Leaves: frozen values that a clock can be set by;
-this module sets none. What is not declared has the hours of `USUAL`; a declared schedule of the same name takes its place.
+Enters: `[schedules.NAME]` of service.toml, with times as people write them. Leaves: frozen values for a scheduler. `USUAL` has
+the default schedules; a declared schedule replaces the default one of the same name.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class Schedule(Declared):
 
     @property
     def arguments(self) -> dict[str, str]:
-        """What the job is told."""
+        """The arguments of the job."""
         if self.job == "maintain":
             return {"--vacuum": self.vacuum}
         if self.job == "reconcile":

@@ -1,4 +1,4 @@
-"""The declarations: what a service is, which tables exist and which records belong to them.
+"""The declarations of a service: its tables, and which records belong to them.
 
 Enters: `service.toml`, and beside it `tables/*.toml` and `rollups/*.toml`, from a folder or an s3:// prefix. Leaves: a frozen
 `Service` with a version (a hash of the text), so that the ledger can say which declarations loaded a file. Every problem
@@ -20,11 +20,11 @@ from pydantic import BaseModel, Field, ValidationError, field_validator
 
 from forebay.declaration.agreement import disagreements
 from forebay.declaration.column import Declared
+from forebay.declaration.corrected import mentions, without_mistakes
 from forebay.declaration.feed import EVERYTHING, Envelope, Feed
 from forebay.declaration.files import texts_at
 from forebay.declaration.form import Explosion, Form, Forms, Keys
 from forebay.declaration.hints import hint_for, names_of, value_meant
-from forebay.declaration.mended import mentions, without_mistakes
 from forebay.declaration.order import in_order
 from forebay.declaration.path import parse_path
 from forebay.declaration.personal import PersonalField, of_flattened
@@ -61,7 +61,7 @@ MOST_ROUNDS = 5
 Overwritten = Literal["append", "ignore", "replace"]
 
 Ignorable = Literal["folder-marker", "success-marker", "commit-marker", "temporary", "hidden"]
-"""Kinds of objects that frameworks leave beside data, told by their names (`notification.debris`)."""
+"""Kinds of objects that frameworks leave beside data, recognized by their names (`notification.debris`)."""
 
 FILLED = {
     "version": "remove it",
@@ -120,7 +120,7 @@ class Service(Declared):
     )
     version: str = Field("", description="filled by forebay: a hash of the declarations' text")
     paused: tuple[str, ...] = Field((), description="filled by forebay: tables that `forebay pause` named")
-    erased: str = Field("", description="filled by forebay: where the list of erased persons lies")
+    erased: str = Field("", description="filled by forebay: the address of the list of erased subjects")
 
     def with_paused(self, tables: Iterable[str]) -> Service:
         return self.model_copy(update={"paused": tuple(sorted(tables))})
@@ -140,7 +140,7 @@ class Service(Declared):
 
     @property
     def joints(self) -> tuple[str, ...]:
-        """What tables that flatten objects join their keys by."""
+        """The separators of keys in tables that flatten objects."""
         return tuple(sorted({one.undeclared.flatten for one in self.tables if one.undeclared.flatten is not None}))
 
     @property
@@ -163,7 +163,7 @@ class Service(Declared):
 
     @property
     def forms(self) -> Forms:
-        """How the records lie in the files of each feed."""
+        """The form of each feed's files."""
         feeds = self.all_feeds
         of_all: dict[str, Any] = {
             "personal": self.personal,
@@ -179,7 +179,7 @@ class Service(Declared):
 
     @property
     def form_of_all_feeds(self) -> Form:
-        """What holds of a record whatever feed it came with: what is personal, and the arrays that it may be an element of."""
+        """The form that applies to records of every feed: personal fields, and all arrays that are exploded."""
         forms = self.forms.forms
         return replace(forms[0], exploded=tuple(one for form in forms for one in form.exploded))
 
@@ -204,7 +204,7 @@ class Service(Declared):
         return None if number is None else feeds[number]
 
     def rule_of(self, key: str) -> Overwritten:
-        """What becomes of this key's other bytes."""
+        """The rule for a key that is overwritten."""
         fit = [prefix for prefix in self.overwritten_below if key.startswith(prefix)]
         return self.overwritten_below[max(fit, key=len)] if fit else self.overwritten
 
@@ -355,10 +355,10 @@ def _taken_out(section: Section, model: type[BaseModel]) -> tuple[Any, list[Prob
             continue
         for key in [key for key in inner if key in model.model_fields and key not in given]:
             header = f"[{section.prefix}{name}]"
-            what = f"is a setting of the table, and {header} before it makes it a part of `{name}`"
+            problem = f"is a setting of the table, and {header} before it makes it a part of `{name}`"
             hint = f"move it above {header}, or write {name} = {{ ... }} in one line"
             more = f"; for a field of this name write '\"{key}\"' = ..." if name == "where" else ""
-            problems.append(Problem(section.at((name, key)), what, hint + more))
+            problems.append(Problem(section.at((name, key)), problem, hint + more))
             inner = {k: v for k, v in inner.items() if k != key}
             given = {**given, name: inner, key: given[name][key]}
     return given, problems

@@ -27,7 +27,7 @@ INDEXED_COLUMNS = 32
 TABLE_NAME = re.compile(r"[a-z0-9][a-z0-9_]{0,126}")
 
 RESERVED = frozenset({"declarations"})
-"""Names below a lake that are no tables: what a push of declarations wrote would be vacuumed away as no file of the table."""
+"""Folders of a lake that cannot be tables: VACUUM of such a table would delete the declarations that a push wrote there."""
 
 
 IN_THE_SERVICE = (
@@ -41,7 +41,7 @@ NOT_OF_A_TABLE = {
     "personal": IN_THE_SERVICE,
     "privacy": IN_THE_SERVICE,
 }
-"""What one could expect to declare of a table, and why that is refused rather than passed over."""
+"""Settings that people expect in a table, and why they are refused."""
 
 
 class Compaction(Declared):
@@ -193,7 +193,7 @@ class Table(Declared):
 
     @property
     def fields(self) -> tuple[str, ...]:
-        """The record's fields that the name is made of; ValueError where one is no path."""
+        """The record's fields that the name is made of; ValueError where one is not a path."""
         return tuple(path_in_record(field) for field in re.findall(r"\{([^{}]*)\}", self.name))
 
     @model_validator(mode="before")
@@ -206,7 +206,7 @@ class Table(Declared):
 
     @property
     def explosion(self) -> Explosion | None:
-        """The array that it explodes, and what it reads of the records that the elements lie in."""
+        """The array that it explodes, and the fields of the parent record that it reads."""
         if self.explode is None:
             return None
         paths = (parse_path(path) for path in self.named)
@@ -271,7 +271,7 @@ class Table(Declared):
         kinds = {column.name: column.type for column in self.columns}
         for name in self.partitions:
             if name not in kinds:
-                yield f"partitions: {name} is no declared column"
+                yield f"partitions: {name} is not a declared column"
             elif kinds[name] in ("map", "binary", "json"):
                 yield f"partitions: {name} is {kinds[name]}, which names no folder"
         for name, pattern in self.partition_values.items():
@@ -295,7 +295,7 @@ class Table(Declared):
         indexed = [column.name for column in self.columns][:INDEXED_COLUMNS]
         for name in self.cluster_by:
             if name not in kinds:
-                yield f"cluster_by: {name} is no declared column"
+                yield f"cluster_by: {name} is not a declared column"
             elif kinds[name] in ("map", "binary", "boolean"):
                 yield f"cluster_by: {name} is {kinds[name]}, for which Delta keeps no minimum and maximum"
             elif name not in indexed:
@@ -312,12 +312,12 @@ class Table(Declared):
         kinds = {column.name: column.type for column in self.columns}
         for name in self.dedupe.by if self.dedupe else ():
             if name not in kinds:
-                yield f"dedupe: {name} is no declared column"
+                yield f"dedupe: {name} is not a declared column"
         for name in self.expectations:
             if name.startswith("_"):
                 yield f"expectations: {name} begins with _, as forebay's own names do"
         if self.event_time is not None and kinds.get(self.event_time.column) != "timestamp":
-            yield f"event_time: {self.event_time.column} is no declared column of type timestamp"
+            yield f"event_time: {self.event_time.column} is not a declared column of type timestamp"
 
     def _says_how_it_is_merged(self) -> Iterator[str]:
         if (self.mode == "merge") != (self.merge is not None):

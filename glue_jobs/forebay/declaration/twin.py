@@ -1,6 +1,6 @@
 """Which key of an object a declared step of a path means: the one that is spelled so, or a twin of it.
 
-Twins are spelled alike but for case and signs: their values would stand in one column.
+Twins differ only in case and signs: their values would share one column.
 """
 
 from __future__ import annotations
@@ -27,5 +27,5 @@ def _folded(key: str) -> str | None:
 
 
 def is_twin(key: str, other: str) -> bool:
-    """Whether one may stand for the other where that is declared."""
+    """Whether a declared `key` also means `other`, or the reverse."""
     return _folded(key) is not None and _folded(key) == _folded(other)

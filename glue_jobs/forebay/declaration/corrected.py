@@ -1,7 +1,7 @@
-"""What is left of a declaration without its wrong settings, so that the rest can be checked too.
+"""A declaration without its wrong settings, so that the rest can be checked too.
 
-In: what was given, the locations of its mistakes, and the values that were meant. Out: a copy without the mistakes, and the
-names of the columns that lost something. Nothing runs by such a copy: it only finds further mistakes.
+In: a declaration, the locations of its mistakes, and the intended values. Out: a copy without the mistakes, and the names of
+the columns that lost something. Nothing runs by such a copy: it only finds further mistakes.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def without_mistakes(given: Any, wrong: Mapping[Location, str | None]) -> tuple[
     # Values first: another mistake of the same section removes all of it.
     for location, meant in sorted(wrong.items(), key=lambda one: one[1] is None):
         if location[:1] == ("columns",) and len(location) > 1:
-            damaged.add(_mend_column(left["columns"], int(location[1])))
+            damaged.add(_correct_column(left["columns"], int(location[1])))
         elif meant is not None:
             _around(left, location)[location[-1]] = meant
         else:
@@ -39,7 +39,7 @@ def mentions(text: str, names: Iterable[str]) -> bool:
     return any(re.search(rf"\b{re.escape(name)}\b", text) for name in names)
 
 
-def _mend_column(columns: list[Any], at: int) -> str:
+def _correct_column(columns: list[Any], at: int) -> str:
     """The column's name, if it has one."""
     name = columns[at].get("name") if isinstance(columns[at], dict) else None
     plain = isinstance(name, str) and re.fullmatch(r"[A-Za-z]\w*", name)
@@ -48,7 +48,7 @@ def _mend_column(columns: list[Any], at: int) -> str:
 
 
 def _remove(left: Any, location: Location) -> None:
-    """The whole setting of the section: what is left of a list or a table without some part may mean something else."""
+    """Removes the section's whole setting: a list or a table without some part may mean something else."""
     if location and isinstance(left, dict):
         for name in (location[0], *TOGETHER.get(str(location[0]), ())):
             left.pop(name, None)
