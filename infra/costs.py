@@ -19,7 +19,7 @@ from infra import node  # noqa: F401  isort: skip
 from forebay.aws.prices import PRICES, Prices, read_prices
 from forebay.batch.reasons import REASONS
 from forebay.errors import ForebayError
-from forebay.operate.cost import MESSAGES_A_RECEIVE
+from forebay.operate.stack.cost import MESSAGES_A_RECEIVE
 from forebay.spark.runtime import DPU_OF
 from infra.engines import OF_FLEX
 from infra.landing_bucket import NOT_WORTH_MOVING_BYTES, OLD_VERSIONS_DAYS

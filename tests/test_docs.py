@@ -16,8 +16,8 @@ from typer.main import get_command
 
 from dev import plain_english, reference, site
 from forebay.declaration.service import parse_service
-from forebay.operate.samples import read_samples
-from forebay.operate.trial import try_out
+from forebay.operate.trying.samples import read_samples
+from forebay.operate.trying.trial import try_out
 from forebay.settings import (
     CompactSettings,
     IngestSettings,

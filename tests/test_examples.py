@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from forebay.declaration.service import load_service
-from forebay.operate.samples import read_samples
-from forebay.operate.trial import Trial, try_out
+from forebay.operate.trying.samples import read_samples
+from forebay.operate.trying.trial import Trial, try_out
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 

@@ -15,8 +15,8 @@ from forebay.declaration.personal import PersonalField
 from forebay.declaration.service import parse_service
 from forebay.errors import InvalidConfiguration
 from forebay.nesting import DEEPEST
-from forebay.operate.samples import read_samples
-from forebay.operate.trial import try_out
+from forebay.operate.trying.samples import read_samples
+from forebay.operate.trying.trial import try_out
 from forebay.privacy.text import treated_text
 from forebay.privacy.together import treated_texts
 from forebay.record.conform import Records, writable

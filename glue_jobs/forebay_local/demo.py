@@ -56,8 +56,8 @@ def demo(
 
 def _story(twin: Twin, files: int, games: int) -> bool:
     from forebay.jobs.ingest import ingest
-    from forebay.operate.accounts import accounts
     from forebay.operate.lake_view import LakeView
+    from forebay.operate.looking.accounts import accounts
     from forebay.settings import CompactSettings, IngestSettings
     from forebay.spark.session import session
     from forebay.upkeep.compaction.job import compact

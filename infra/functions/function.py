@@ -52,13 +52,14 @@ OF_THE_PACKAGE = (
     "lake/__init__.py",
     "lake/layout.py",
     "operate/__init__.py",
-    "operate/aws_answers.py",
-    "operate/cost.py",
     "operate/page/__init__.py",
     "operate/page/content.py",
     "operate/page/pictures.py",
     "operate/page/rendering.py",
     "operate/page/style.py",
+    "operate/stack/__init__.py",
+    "operate/stack/aws_answers.py",
+    "operate/stack/cost.py",
 )
 DISTRIBUTIONS = ("aws-lambda-powertools", "jmespath", "typing-extensions")
 """boto3 is there already; everything here is pure Python, so it fits any processor."""

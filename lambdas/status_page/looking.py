@@ -8,9 +8,9 @@ from datetime import datetime
 from typing import Any
 
 from forebay.aws.prices import read_prices
-from forebay.operate.aws_answers import Alarm, alarms_in, run_of
-from forebay.operate.cost import Hours, cost_of
 from forebay.operate.page.content import Chart, Page, Reason, Run, Station, TableLine, age
+from forebay.operate.stack.aws_answers import Alarm, alarms_in, run_of
+from forebay.operate.stack.cost import Hours, cost_of
 from lambdas.plan_compaction.health_objects import health_objects
 from lambdas.publish_freshness.ledger_log import newest_commit
 from lambdas.publish_freshness.measuring import counts

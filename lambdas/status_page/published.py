@@ -13,7 +13,7 @@ from typing import Any
 from forebay.batch.events import BatchCommitted, RecordsQuarantined
 from forebay.batch.reasons import REASONS
 from forebay.events import metric_name
-from forebay.operate.cost import month_of
+from forebay.operate.stack.cost import month_of
 from lambdas.job_ended.events import JobEnded
 
 __all__ = ["HOUR", "HOURS", "Published", "published"]

@@ -45,8 +45,8 @@ from forebay.ledger.entry import as_known, key_hash
 from forebay.ledger.index import Index
 from forebay.ledger.ledger import FILE_COLUMNS, Ledger
 from forebay.ledger.versions import Earlier
-from forebay.operate import rollback_ledger
-from forebay.operate.rollback_ledger import Rollback, TableBack, entries_after
+from forebay.operate.changing import rollback_ledger
+from forebay.operate.changing.rollback_ledger import Rollback, TableBack, entries_after
 from forebay.table.commit import Txn
 from forebay.table.data_file import DataFile
 from forebay.table.destination import Appended, Destination, Failed, Skipped

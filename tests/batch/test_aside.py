@@ -9,8 +9,8 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from forebay.declaration.service import parse_service
-from forebay.operate import aside
-from forebay.operate.aside import load_aside
+from forebay.operate.changing import aside
+from forebay.operate.changing.aside import load_aside
 from tests.batch.world import SERVICE, Died, World, die_after, records
 
 NARROW = SERVICE.replace('name = "{game}"', 'name = "{game}_new"')

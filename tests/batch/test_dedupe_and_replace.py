@@ -7,9 +7,9 @@ import json
 import pytest
 from pyspark.sql import SparkSession
 
-from forebay.operate.files import FileChoice
+from forebay.operate.changing.replay import mark, replay_of
 from forebay.operate.lake_view import view_of
-from forebay.operate.replay import mark, replay_of
+from forebay.operate.looking.files import FileChoice
 from tests.batch.test_overwritten import failing
 from tests.batch.world import Died, World, unread
 

@@ -24,8 +24,8 @@ from forebay.declaration.service import parse_service
 from forebay.lake.rows import python_rows
 from forebay.landed_file import LandedFile
 from forebay.operate.lake_view import rows_of
-from forebay.operate.samples import read_samples
-from forebay.operate.trial import TrialTable, try_out
+from forebay.operate.trying.samples import read_samples
+from forebay.operate.trying.trial import TrialTable, try_out
 from forebay.record.kind import columns_of_json, leaves
 from tests.batch.world import World
 from tests.test_examples import EXAMPLES, PARKED

@@ -10,11 +10,11 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from forebay.batch.events import BatchCommitted
-from forebay.operate.accounts import accounts
-from forebay.operate.files import FileChoice
-from forebay.operate.forget import to_forget
+from forebay.operate.changing.forget import to_forget
+from forebay.operate.changing.replay import mark, replay_of
 from forebay.operate.lake_view import LakeView
-from forebay.operate.replay import mark, replay_of
+from forebay.operate.looking.accounts import accounts
+from forebay.operate.looking.files import FileChoice
 from tests.batch.world import Died, World, records, with_one_batch
 
 KNOWN_BY_ID = """

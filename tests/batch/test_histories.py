@@ -24,10 +24,10 @@ from forebay.errors import Halt, InvalidConfiguration
 from forebay.lake.paused import pause, resume
 from forebay.landed_file import LandedFile
 from forebay.ledger.entry import NOT_FINAL
-from forebay.operate.files import FileChoice
+from forebay.operate.changing.replay import mark, replay_of
+from forebay.operate.changing.rollback import finish_earlier, plan_rollback, roll_back
 from forebay.operate.lake_view import LakeView, view_of
-from forebay.operate.replay import mark, replay_of
-from forebay.operate.rollback import finish_earlier, plan_rollback, roll_back
+from forebay.operate.looking.files import FileChoice
 from tests.batch.model import Model, Put
 from tests.batch.world import Died, World, die_after, records, unread
 

@@ -13,9 +13,9 @@ from forebay.batch.retry import Retried, Retry
 from forebay.batch.retry_plan import Choice
 from forebay.declaration.service import parse_service
 from forebay.lake.paused import pause, resume
-from forebay.operate.files import FileChoice
+from forebay.operate.changing.replay import mark, replay_of
 from forebay.operate.lake_view import view_of
-from forebay.operate.replay import mark, replay_of
+from forebay.operate.looking.files import FileChoice
 from forebay.table.commit import Txn
 from forebay.table.kernel import TableLogs
 from tests.batch.world import Died, World, records

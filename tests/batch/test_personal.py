@@ -15,8 +15,8 @@ from forebay.batch.plan import Plan, Plans
 from forebay.batch.retry import Retried, Retry
 from forebay.batch.retry_plan import Choice
 from forebay.declaration.service import parse_service
-from forebay.operate.erase import begin, carry_out, erase_now
 from forebay.operate.lake_view import LakeView
+from forebay.operate.people.erase import begin, carry_out, erase_now
 from forebay.privacy.erased import add_erased
 from forebay.privacy.secret import make_secret, secret_at
 from forebay.privacy.token import token_of

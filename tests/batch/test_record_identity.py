@@ -21,8 +21,8 @@ from forebay.batch.retry_plan import Choice
 from forebay.declaration.service import Service, parse_service
 from forebay.landed_file import LandedFile
 from forebay.ledger.ledger import Ledger
-from forebay.operate.accounts import accounts
 from forebay.operate.lake_view import LakeView
+from forebay.operate.looking.accounts import accounts
 from forebay_local.twin.twin import Twin
 
 BEFORE = """

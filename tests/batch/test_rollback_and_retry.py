@@ -8,10 +8,10 @@ from pyspark.sql import SparkSession
 from forebay.batch.retry import Retried, Retry
 from forebay.batch.retry_plan import Choice
 from forebay.declaration.service import parse_service
-from forebay.operate.files import FileChoice
+from forebay.operate.changing.replay import mark, replay_of
+from forebay.operate.changing.rollback import plan_rollback, roll_back
 from forebay.operate.lake_view import LakeView
-from forebay.operate.replay import mark, replay_of
-from forebay.operate.rollback import plan_rollback, roll_back
+from forebay.operate.looking.files import FileChoice
 from tests.batch.world import SERVICE, World, records
 
 REPLACING = SERVICE.replace("[[tables]]", 'overwritten = "replace"\n[[tables]]')

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from forebay.lake.objects import open_objects
-from forebay.operate.accounts import accounts
 from forebay.operate.lake_view import LakeView
+from forebay.operate.looking.accounts import accounts
 from tests.batch.world import World, records
 
 ONE = """

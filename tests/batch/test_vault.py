@@ -21,7 +21,7 @@ from forebay.batch.writing import Writing
 from forebay.declaration.service import Service, parse_service
 from forebay.errors import Halt
 from forebay.operate.lake_view import LakeView
-from forebay.operate.person import vault_values
+from forebay.operate.people.person import vault_values
 from forebay.privacy import wrapping
 from forebay.privacy.keys import add_local_key
 from forebay.privacy.secret import make_secret, secret_at

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from forebay.operate.accounts import accounts
 from forebay.operate.lake_view import LakeView
+from forebay.operate.looking.accounts import accounts
 from forebay.spark import runtime
 from forebay_local.twin.twin import Twin
 from tests.cluster.cluster import Cluster, commands, running, until

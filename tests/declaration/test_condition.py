@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from forebay.declaration.condition import Condition
 from forebay.declaration.service import parse_service
-from forebay.operate.declarations import editor_schema, gets_few, impact
+from forebay.operate.declaring.declarations import editor_schema, gets_few, impact
 
 FITS: list[tuple[Any, list[str | None], list[str | None]]] = [
     ("purchase", ["purchase"], ["purchases", "", None]),

@@ -15,8 +15,8 @@ from typing import Any
 from forebay.events import Event
 from forebay.jobs.ingest import ingest
 from forebay.landed_file import LandedFile
-from forebay.operate.accounts import Accounts, accounts
 from forebay.operate.lake_view import LakeView
+from forebay.operate.looking.accounts import Accounts, accounts
 from forebay.privacy.keys import add_local_key
 from forebay.privacy.secret import make_secret
 from forebay.settings import IngestSettings

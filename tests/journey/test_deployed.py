@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from forebay.operate.accounts import accounts
 from forebay.operate.lake_view import LakeView
+from forebay.operate.looking.accounts import accounts
 from forebay_local.twin.alarms import evaluate
 from forebay_local.twin.fire import fire
 from forebay_local.twin.policy import USED

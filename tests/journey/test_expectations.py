@@ -6,7 +6,7 @@ from pathlib import Path
 
 from forebay.batch.events import ExpectationFailed, ExpectationViolated
 from forebay.operate.lake_view import LakeView
-from forebay.operate.quality import quality_of
+from forebay.operate.looking.quality import quality_of
 from tests.journey.story import Story, event, lines
 
 SERVICE = """

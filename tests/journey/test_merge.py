@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 from forebay.cli.main import app
 from forebay.errors import InvalidConfiguration
 from forebay.merge.events import TableMerged, TableNotMerged
+from forebay.operate.changing.rollback import plan_rollback, roll_back
 from forebay.operate.lake_view import LakeView
-from forebay.operate.rollback import plan_rollback, roll_back
 from tests.journey.story import Story, lines
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"

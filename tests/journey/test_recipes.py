@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from forebay.operate.lake_view import LakeView
-from forebay.operate.sql import query
+from forebay.operate.looking.sql import query
 from tests.journey.story import Story
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"

@@ -16,8 +16,8 @@ from forebay.batch.moving import Moving
 from forebay.batch.retry import Retried, Retry
 from forebay.batch.retry_plan import Choice
 from forebay.declaration.service import load_service
-from forebay.operate.held import piles, waiting_for
 from forebay.operate.lake_view import LakeView
+from forebay.operate.looking.held import piles, waiting_for
 from forebay_local.twin.twin import Twin
 from tests.journey.story import Story, event, lines, story
 from tests.operate.command import failed, ran

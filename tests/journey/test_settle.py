@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from forebay.declaration.service import declaration_of, parse_service
+from forebay.operate.declaring.settle import Settled, settle
 from forebay.operate.lake_view import LakeView
-from forebay.operate.settle import Settled, settle
 from forebay.table.kernel import TableLogs
 from tests.journey.story import event, lines
 from tests.operate.command import ran

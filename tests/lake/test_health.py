@@ -16,7 +16,7 @@ from forebay.jobs.arrivals import Arrivals
 from forebay.lake.health import SMALL_BELOW_BYTES, Health, HealthMeasured, HealthRecords, seen_in
 from forebay.lake.log.snapshot import read_snapshot
 from forebay.lake.objects import open_objects
-from forebay.operate.health import health_of
+from forebay.operate.looking.health import health_of
 from forebay.table.events import ColumnsLeftOut
 from tests.operate.command import ran
 

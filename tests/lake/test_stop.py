@@ -10,7 +10,7 @@ from forebay.errors import Halt, TryAgain
 from forebay.lake.lease import hold, holder
 from forebay.lake.objects import FolderObjects, open_objects
 from forebay.lake.stop import StopRequest
-from forebay.operate.stop import stop
+from forebay.operate.changing.stop import stop
 
 
 def request(folder: Path, now: list[float]) -> StopRequest:

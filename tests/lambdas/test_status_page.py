@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from forebay.lake.health import HOUR, HOURS_KEPT, Health
-from forebay.operate.aws_answers import Alarm, alarms_in
 from forebay.operate.page.content import Page
+from forebay.operate.stack.aws_answers import Alarm, alarms_in
 from infra.costs import PAGE_READS
 from infra.metrics import published as all_metrics
 from lambdas.status_page import published

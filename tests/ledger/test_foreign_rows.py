@@ -10,10 +10,10 @@ from deltalake import DeltaTable
 from forebay.lake.objects import open_objects
 from forebay.ledger.entry import file_hash
 from forebay.ledger.withheld import withheld_in
-from forebay.operate.accounts import accounts
-from forebay.operate.files import FileChoice
+from forebay.operate.changing.replay import mark, replay_of
 from forebay.operate.lake_view import LakeView
-from forebay.operate.replay import mark, replay_of
+from forebay.operate.looking.accounts import accounts
+from forebay.operate.looking.files import FileChoice
 from forebay.upkeep.reconcile.known import known_since
 from tests.operate.ledger import entry, write_ledger
 

@@ -24,7 +24,7 @@ from forebay.merge.partial import Partial
 from forebay.merge.snapshot import Snapshot
 from forebay.merge.state import State
 from forebay.merge.step import kind_of, step
-from forebay.operate.export import export
+from forebay.operate.exporting.export import export
 from forebay.operate.lake_view import LakeView
 from forebay.table.kernel import TableLogs
 from tests.operate.test_export import applied

@@ -9,7 +9,7 @@ import pytest
 from moto import mock_aws
 
 from forebay.operate.doctor.account import bootstrap_key
-from forebay.operate.doctor.deployment import Deployment
+from forebay.operate.stack.deployment import Deployment
 
 ACCOUNT, REGION = "123456789012", "eu-west-1"
 BUCKET = f"cdk-hnb659fds-assets-{ACCOUNT}-{REGION}"

@@ -10,7 +10,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from forebay.lake.log.definition import Definition
-from forebay.operate.columns import Difference, TableColumn, columns_of, difference
+from forebay.operate.declaring.columns import Difference, TableColumn, columns_of, difference
 from tests.operate.command import failed, ran
 
 MADE = {"event": ["a"], "player": [{"id": 1, "tags": ["x"]}]}

@@ -20,7 +20,7 @@ from typer.main import get_command
 from forebay.cli.examples import EXAMPLES
 from forebay.cli.main import COMMANDS, app, main
 from forebay.cli.show import console, error_console
-from forebay.operate.history import record_verb
+from forebay.operate.looking.history import record_verb
 from tests.operate.command import failed, ran
 from tests.operate.ledger import AT, entry, write_ledger
 

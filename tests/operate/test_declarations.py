@@ -13,7 +13,7 @@ import pytest
 from forebay.declaration.service import load_service, parse_service
 from forebay.errors import InvalidConfiguration
 from forebay.lake.objects import open_objects
-from forebay.operate.declarations import (
+from forebay.operate.declaring.declarations import (
     begin,
     editor_schema,
     gets_few,

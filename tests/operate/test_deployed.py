@@ -12,14 +12,14 @@ from botocore.exceptions import ClientError
 
 from forebay.aws.prices import Prices
 from forebay.lake.health import Health, HealthRecords
-from forebay.operate import deployed
-from forebay.operate.cost import Hours, cost_of, hours_of, month_of
-from forebay.operate.doctor.deployment import Deployment, Resource
-from forebay.operate.history import history_of
 from forebay.operate.lake_view import LakeView
+from forebay.operate.looking.history import history_of
+from forebay.operate.looking.report import report_of
+from forebay.operate.looking.status import status_of
 from forebay.operate.page.content import Run
-from forebay.operate.report import report_of
-from forebay.operate.status import status_of
+from forebay.operate.stack import deployed
+from forebay.operate.stack.cost import Hours, cost_of, hours_of, month_of
+from forebay.operate.stack.deployment import Deployment, Resource
 from tests.operate.ledger import entry, write_ledger
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from forebay.operate.doctor.deployment import Deployment, look_up
 from forebay.operate.doctor.queues import dead_letters
+from forebay.operate.stack.deployment import Deployment, look_up
 
 NAMES = ("LandingBucket", "LandingPrefix", "QueueUrl", "DeadUrls", "LakeUri", "IngestJob", "AlarmTopicArn")
 

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from forebay.declaration.service import parse_service
 from forebay.errors import InvalidConfiguration
 from forebay.landed_file import LandedFile
-from forebay.operate.draft import draft, draft_of
-from forebay.operate.samples import Sample, Samples, read_samples
-from forebay.operate.trial import try_out
+from forebay.operate.trying.draft import draft, draft_of
+from forebay.operate.trying.samples import Sample, Samples, read_samples
+from forebay.operate.trying.trial import try_out
 from tests.operate.command import given as given_to
 from tests.operate.command import ran
 

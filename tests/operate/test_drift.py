@@ -14,8 +14,8 @@ from deltalake import write_deltalake
 from forebay.declaration.service import declaration_of, parse_service
 from forebay.errors import InvalidConfiguration
 from forebay.lake.log.definition import Definition
-from forebay.operate.drift import drift
-from forebay.operate.settle import must_have_no_feed
+from forebay.operate.declaring.drift import drift
+from forebay.operate.declaring.settle import must_have_no_feed
 from tests.operate.command import failed, ran
 
 SETTLE = "`forebay schema settle purchases`"

@@ -21,8 +21,8 @@ from deltalake.exceptions import DeltaError
 from forebay.batch.plan import Plan, Plans
 from forebay.lake.objects import RIGHTS_ON_VERSIONS, FolderObjects, OldVersion, S3Objects, open_objects
 from forebay.landed_file import LandedFile
-from forebay.operate.accounts import accounts
 from forebay.operate.lake_view import LakeView
+from forebay.operate.looking.accounts import accounts
 from forebay.privacy.erased import newest_list
 from forebay.privacy.secret import make_secret, secret_at
 from forebay.privacy.token import token_of

@@ -21,11 +21,11 @@ from forebay.declaration.rollup import Rollup
 from forebay.declaration.service import Service, parse_service
 from forebay.errors import Halt, InvalidConfiguration
 from forebay.lake.objects import open_objects
-from forebay.operate import export as module
-from forebay.operate import export_rows
-from forebay.operate.export import export
-from forebay.operate.export_manifest import Manifest, manifests_of
-from forebay.operate.export_rows import CHANGE, changed_rows
+from forebay.operate.exporting import export as module
+from forebay.operate.exporting import rows as export_rows
+from forebay.operate.exporting.export import export
+from forebay.operate.exporting.manifest import Manifest, manifests_of
+from forebay.operate.exporting.rows import CHANGE, changed_rows
 from forebay.operate.lake_view import LakeView
 from tests.operate.command import failed, ran
 from tests.operate.ledger import write_ledger

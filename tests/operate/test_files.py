@@ -15,8 +15,8 @@ from forebay.lake.layout import skips_of
 from forebay.lake.objects import open_objects
 from forebay.landed_file import LandedFile
 from forebay.ledger.skips import Skips
-from forebay.operate.files import FileChoice, follow
 from forebay.operate.lake_view import LakeView
+from forebay.operate.looking.files import FileChoice, follow
 from tests.operate.command import failed, given, ran
 from tests.operate.ledger import AT, entry, schema_of, write_ledger
 

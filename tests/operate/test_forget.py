@@ -14,15 +14,15 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from forebay.batch.plan import Plan, Plans
-from forebay.cli import forget
+from forebay.cli.changing import forget
 from forebay.lake.layout import PLANS
 from forebay.lake.objects import open_objects
 from forebay.lake.paused import pause
 from forebay.ledger.withheld import withheld_in
 from forebay.operate import lake_view
-from forebay.operate import replay as replaying
-from forebay.operate.files import FileChoice
+from forebay.operate.changing import replay as replaying
 from forebay.operate.lake_view import LakeView
+from forebay.operate.looking.files import FileChoice
 from tests.operate.command import failed, given, ran
 from tests.operate.ledger import AT, entry, write_ledger
 
@@ -218,7 +218,7 @@ def test_a_mark_over_a_mark_that_a_batch_ended_meanwhile_is_to_be_repeated(
 
 
 def lake_view_files(lake: str) -> list:  # type: ignore[type-arg]
-    from forebay.operate.files import list_files
+    from forebay.operate.looking.files import list_files
 
     return list_files(LakeView(lake), FileChoice(), limit=99)
 

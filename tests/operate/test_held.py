@@ -12,8 +12,8 @@ import pytest
 from deltalake import write_deltalake
 
 from forebay.batch.held import COLUMNS
-from forebay.operate.held import held_records, piles
 from forebay.operate.lake_view import LakeView
+from forebay.operate.looking.held import held_records, piles
 from tests.operate.command import failed, ran
 from tests.operate.ledger import schema_of, write_ledger
 

@@ -11,7 +11,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from forebay.lake.lease import hold
-from forebay.operate.history import record_verb
+from forebay.operate.looking.history import record_verb
 from tests.operate.command import failed, given, ran
 from tests.operate.ledger import entry, write_ledger
 
@@ -70,7 +70,7 @@ def test_a_verb_leaves_its_record(s3: str) -> None:
 
 
 def test_a_record_that_cannot_be_kept_does_not_undo_what_was_done(lake: str) -> None:
-    from forebay.cli.history import leave_record
+    from forebay.cli.looking.history import leave_record
 
     Path(lake, "_forebay", "verbs").write_text("in the way")
     leave_record(lake, "something")

@@ -17,12 +17,13 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from forebay.cli import replay as cli_replay
+from forebay.cli.changing import replay as cli_replay
 from forebay.cli.interrupted import left_to_do
 from forebay.lake.lease import hold
-from forebay.operate import queue, rollback
-from forebay.operate.accounts import accounts
+from forebay.operate.changing import rollback
 from forebay.operate.lake_view import LakeView
+from forebay.operate.looking import queue
+from forebay.operate.looking.accounts import accounts
 from forebay.upkeep.reconcile import backfill as backfilling
 from tests.operate.command import failed, given, ran
 from tests.operate.ledger import entry, write_ledger
@@ -155,7 +156,9 @@ main()
 """
 
 
-@pytest.mark.parametrize("module", ["forebay.cli.main", "typer.core", "forebay.cli.examples", "forebay.cli.tables"])
+@pytest.mark.parametrize(
+    "module", ["forebay.cli.main", "typer.core", "forebay.cli.examples", "forebay.cli.declaring.tables"]
+)
 def test_a_command_that_is_stopped_while_its_modules_are_imported_says_one_line(module: str) -> None:
     done = subprocess.run([sys.executable, "-c", IMPORTS, module], stdin=-3, capture_output=True, text=True)
     assert (done.returncode, done.stdout, done.stderr) == (INTERRUPTED, "", "forebay: stopped\n")

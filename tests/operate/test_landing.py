@@ -18,7 +18,7 @@ from forebay.content.end import hash_of
 from forebay.landed_file import LandedFile
 from forebay.ledger.claim import Claim
 from forebay.ledger.versions import Earlier
-from forebay.operate import landing
+from forebay.operate.people import landing
 from forebay.privacy.secret import make_secret
 from tests.operate.command import given, ran
 from tests.operate.ledger import entry, write_ledger

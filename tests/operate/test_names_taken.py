@@ -8,8 +8,8 @@ import boto3
 import pytest
 from moto import mock_aws
 
-from forebay.operate.doctor.deployment import Deployment
 from forebay.operate.doctor.lake import catalog
+from forebay.operate.stack.deployment import Deployment
 
 REGION = "eu-west-1"
 

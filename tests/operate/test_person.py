@@ -16,7 +16,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from forebay.declaration.service import load_service
 from forebay.lake.objects import FolderObjects
-from forebay.operate.person import known_to_vault
+from forebay.operate.people.person import known_to_vault
 from forebay.privacy.keys import add_local_key, vault_key
 from forebay.privacy.secret import make_secret, secret_at
 from forebay.privacy.token import token_of

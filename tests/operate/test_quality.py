@@ -10,7 +10,7 @@ import pytest
 from deltalake import write_deltalake
 
 from forebay.operate.lake_view import LakeView
-from forebay.operate.quality import Quality, quality_of
+from forebay.operate.looking.quality import Quality, quality_of
 from tests.operate.command import ran
 from tests.operate.ledger import write_ledger
 

@@ -11,7 +11,7 @@ import boto3
 import pytest
 
 from forebay.lake.objects import open_objects
-from forebay.operate.queue import peek, redrive
+from forebay.operate.looking.queue import peek, redrive
 from forebay.source.kept import KeptMessages
 from forebay.source.queue import Message, Receipt
 from tests.operate.command import failed, ran

@@ -19,11 +19,11 @@ from deltalake import DeltaTable, write_deltalake
 
 from forebay.batch.held import COLUMNS
 from forebay.batch.retry import Retried
-from forebay.cli.rollback import _target
+from forebay.cli.changing.rollback import _target
 from forebay.lake.lease import Holder
 from forebay.lake.paused import pause
 from forebay.ledger.entry import POISON
-from forebay.operate.settle import Settled
+from forebay.operate.declaring.settle import Settled
 from forebay.upkeep.reconcile.backfill import Progress
 from forebay.upkeep.reconcile.job import Reconciled
 from tests.operate.command import given, ran
@@ -53,7 +53,7 @@ def scenario(name: str) -> Callable[[Scenario], Scenario]:
 
 @scenario("stop")
 def _(lake: Path, queue: str, patch: Patch) -> list[str]:
-    patch("forebay.operate.stop.stop", lambda *_, **__: SimpleNamespace(who="process 7"))
+    patch("forebay.operate.changing.stop.stop", lambda *_, **__: SimpleNamespace(who="process 7"))
     return ["stop"]
 
 
@@ -93,7 +93,7 @@ def _(lake: Path, queue: str, patch: Patch) -> list[str]:
 @scenario("lease break")
 def _(lake: Path, queue: str, patch: Patch) -> list[str]:
     held = [(f"{lake}/_forebay/checkpoints/ingest", Holder("process 7", datetime.now(UTC), "t"))]
-    patch("forebay.cli.lease._held", lambda *_: held)
+    patch("forebay.cli.changing.lease._held", lambda *_: held)
     patch("forebay.lake.lease.break_lease", lambda *_: None)
     return ["lease", "break", "--yes"]
 
@@ -150,7 +150,7 @@ def _(lake: Path, queue: str, patch: Patch) -> list[str]:
 def settles(lake: Path, patch: Patch) -> None:
     without_spark(patch)
     patch("forebay.table.kernel.TableLogs", lambda *_, **__: SimpleNamespace(close=lambda: None))
-    patch("forebay.operate.settle.settle", lambda *_: Settled(("v: long",), 3, 1, 0, 2))
+    patch("forebay.operate.declaring.settle.settle", lambda *_: Settled(("v: long",), 3, 1, 0, 2))
 
 
 def retries(patch: Patch, done: Retried) -> None:
@@ -203,11 +203,11 @@ def _(lake: Path, queue: str, patch: Patch) -> list[str]:
 @scenario("privacy erase")
 def _(lake: Path, queue: str, patch: Patch) -> list[str]:
     outlook = SimpleNamespace(tokens={"ann": "t1"}, unknown=(), known_before=(), common={}, unseen=())
-    patch("forebay.cli.privacy._show", lambda *_, **__: None)
+    patch("forebay.cli.people.privacy._show", lambda *_, **__: None)
     found = {"outlook.look": outlook, "outlook.last_version": None, "erase.unfinished": (), "erase.erase_now": 0}
     found |= {"erase.begin": SimpleNamespace(tokens=("t1",), number=1), "erase.carry_out": {"tables": [{"rows": 2}]}}
     for name, answer in found.items():
-        patch(f"forebay.operate.{name}", lambda *_, answer=answer, **__: answer)
+        patch(f"forebay.operate.people.{name}", lambda *_, answer=answer, **__: answer)
     return ["privacy", "erase", "ann", "--yes", "--json"]
 
 
@@ -223,7 +223,7 @@ def _(lake: Path, queue: str, patch: Patch) -> list[str]:
 def _(lake: Path, queue: str, patch: Patch) -> list[str]:
     table = SimpleNamespace(table="alpha", steps=[SimpleNamespace()], reason="", detail="")
     patch("forebay.merge.job.merge", lambda *_, **__: SimpleNamespace(tables=[table], status=0))
-    patch("forebay.cli.upkeep._show_merged", lambda _: None)
+    patch("forebay.cli.changing.upkeep._show_merged", lambda _: None)
     return ["merge"]
 
 

@@ -15,9 +15,9 @@ from deltalake import DeltaTable
 
 from forebay.aws.announce import announce_paced
 from forebay.lake.paused import pause
-from forebay.operate.files import FileChoice
+from forebay.operate.changing.replay import mark, replay_of, waiting
 from forebay.operate.lake_view import LakeView
-from forebay.operate.replay import mark, replay_of, waiting
+from forebay.operate.looking.files import FileChoice
 from tests.operate.command import failed, given, ran
 from tests.operate.ledger import AT, entry, write_ledger
 
@@ -151,7 +151,7 @@ def test_files_for_another_lake_are_shown_and_loaded_and_this_ledger_stays(
         read.extend(file.key for file in files)
         yield len(files)
 
-    monkeypatch.setattr("forebay.operate.aside.load_aside", load)
+    monkeypatch.setattr("forebay.operate.changing.aside.load_aside", load)
     for name in ("forebay.lake.safety.session_for", "forebay.batch.check_sql.check_expressions"):
         monkeypatch.setattr(name, lambda *_, **__: None)
     status, out, err = given((*command, "--yes"), "")

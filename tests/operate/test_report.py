@@ -15,11 +15,11 @@ from forebay.batch.held import COLUMNS
 from forebay.lake.health import Health, HealthRecords
 from forebay.lake.paused import pause
 from forebay.operate.lake_view import LakeView
+from forebay.operate.looking.queue import Depth
+from forebay.operate.looking.report import report_of
+from forebay.operate.looking.status import health_objects, status_of
 from forebay.operate.page.content import Page
 from forebay.operate.page.rendering import render
-from forebay.operate.queue import Depth
-from forebay.operate.report import report_of
-from forebay.operate.status import health_objects, status_of
 from tests.operate.command import ran
 from tests.operate.ledger import entry, schema_of, write_ledger
 from tests.operate.reader import EVIL, Reader

@@ -23,10 +23,10 @@ from forebay.lake.objects import open_objects
 from forebay.lake.rollback_plan import rollback_plan
 from forebay.landed_file import LandedFile
 from forebay.ledger.withheld import withheld_in
-from forebay.operate import rollback
-from forebay.operate.accounts import accounts
+from forebay.operate.changing import rollback
+from forebay.operate.changing.rollback import Rollback, finish_earlier, plan_rollback, roll_back
 from forebay.operate.lake_view import LakeView
-from forebay.operate.rollback import Rollback, finish_earlier, plan_rollback, roll_back
+from forebay.operate.looking.accounts import accounts
 from forebay.upkeep.run import TableResult, over_tables
 from tests.operate.command import failed, given, ran
 from tests.operate.ledger import entry, write_ledger

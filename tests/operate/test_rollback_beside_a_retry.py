@@ -17,8 +17,8 @@ from forebay.lake.layout import plans_of, rollback_of
 from forebay.lake.lease import FolderLease
 from forebay.lake.objects import open_objects
 from forebay.lake.rollback_plan import rollback_plan
+from forebay.operate.changing.rollback import finish_earlier, plan_rollback, roll_back
 from forebay.operate.lake_view import LakeView
-from forebay.operate.rollback import finish_earlier, plan_rollback, roll_back
 from forebay.table.kernel import TableLogs
 from tests.operate.ledger import entry, write_ledger
 from tests.operate.test_rollback import Killed, append, dies, rows

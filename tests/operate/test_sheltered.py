@@ -16,8 +16,8 @@ from forebay.content.limits import Limits
 from forebay.content.piece import Piece, cut
 from forebay.declaration.form import Forms
 from forebay.landed_file import LandedFile
-from forebay.operate.samples import read_samples
-from forebay.operate.sheltered import Contents, read_alone, read_sheltered
+from forebay.operate.trying.samples import read_samples
+from forebay.operate.trying.sheltered import Contents, read_alone, read_sheltered
 
 MAP = pa.map_(pa.large_string(), pa.int32())
 

@@ -14,7 +14,7 @@ from deltalake import write_deltalake
 
 from forebay.batch.held import COLUMNS
 from forebay.batch.plan import Plan, Plans
-from forebay.cli import status as cli_status
+from forebay.cli.looking import status as cli_status
 from forebay.lake.health import Health, HealthRecords
 from forebay.lake.layout import ROLLBACK_PLAN, rollback_of
 from forebay.lake.lease import hold

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from forebay.declaration.service import Service, parse_service
 from forebay.errors import InvalidConfiguration
 from forebay.landed_file import LandedFile
-from forebay.operate.samples import Sample, Samples, read_samples
-from forebay.operate.trial import Trial, differences, try_out
+from forebay.operate.trying.samples import Sample, Samples, read_samples
+from forebay.operate.trying.trial import Trial, differences, try_out
 from tests.operate.command import failed, ran
 
 SERVICE = """
@@ -239,7 +239,9 @@ def test_rules_that_depend_on_when_a_file_lands_are_named_as_not_judged() -> Non
 
 
 def test_a_trial_imports_no_spark() -> None:
-    code = "import sys, forebay.operate.trial; print([m for m in ('pyspark', 'py4j', 'delta') if m in sys.modules])"
+    code = (
+        "import sys, forebay.operate.trying.trial; print([m for m in ('pyspark', 'py4j', 'delta') if m in sys.modules])"
+    )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ran.stdout.strip() == "[]"
 
@@ -258,7 +260,7 @@ def test_a_sample_that_this_machine_does_not_give_says_so_and_the_others_are_tri
 def test_more_samples_than_memory_should_hold_are_refused_before_they_are_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("forebay.operate.samples.MOST_BYTES", 1000)
+    monkeypatch.setattr("forebay.operate.trying.samples.MOST_BYTES", 1000)
     (tmp_path / "large.json").write_text('{"kind": "gift"}\n' * 100)
     with pytest.raises(InvalidConfiguration, match=r"hold 1,700 bytes, and 1,000 is the limit"):
         tried(tmp_path)
@@ -269,7 +271,7 @@ def test_more_samples_than_memory_should_hold_are_refused_before_they_are_read(
 
 
 def test_of_very_many_files_a_sample_is_tried_and_it_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("forebay.operate.samples.MOST_FILES", 4)
+    monkeypatch.setattr("forebay.operate.trying.samples.MOST_FILES", 4)
     for n in range(10):
         (tmp_path / f"{n}.json").write_text(f'{{"kind":"gift","n":{n}}}')
     trial = tried(tmp_path)
@@ -283,15 +285,15 @@ def test_of_very_many_files_a_sample_is_tried_and_it_says_so(tmp_path: Path, mon
 
 
 def test_a_sample_of_very_many_files_is_no_larger_than_may_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("forebay.operate.samples.MOST_FILES", 8)
-    monkeypatch.setattr("forebay.operate.samples.MOST_BYTES", 12_000)
+    monkeypatch.setattr("forebay.operate.trying.samples.MOST_FILES", 8)
+    monkeypatch.setattr("forebay.operate.trying.samples.MOST_BYTES", 12_000)
     for n in range(10):
         (tmp_path / f"{n}.json").write_text(f'{{"kind":"gift","x":"{"x" * 2000}"}}\n')
     assert (len(tried(tmp_path).files), tried(tmp_path).left_out) == (4, 6)
 
 
 def test_no_more_of_a_place_is_listed_than_a_sample_is_taken_of(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("forebay.operate.samples.MOST_LISTED", 3)
+    monkeypatch.setattr("forebay.operate.trying.samples.MOST_LISTED", 3)
     pages = iter([[{"Key": f"in/{n}", "Size": 1, "ETag": "e"}] for n in range(9)])
 
     class Listing:

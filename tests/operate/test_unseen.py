@@ -13,7 +13,7 @@ from forebay.declaration.service import Service
 from forebay.lake.health import HealthRecords
 from forebay.lake.layout import PARKED, QUARANTINE
 from forebay.operate.lake_view import LakeView
-from forebay.operate.unseen import Unseen, unseen
+from forebay.operate.people.unseen import Unseen, unseen
 from tests.operate.ledger import AT, entry, write_ledger
 
 ALL = ("alpha", QUARANTINE, PARKED)

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from forebay.cli.status import lake_of
-from forebay.operate.doctor.deployment import Deployment
+from forebay.cli.looking.status import lake_of
+from forebay.operate.stack.deployment import Deployment
 from tests.operate.command import failed, ran
 from tests.operate.ledger import write_ledger
 

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from forebay.notification.reading import read_message
-from forebay.operate.doctor.deployment import Deployment, look_up
 from forebay.operate.doctor.examination import examine
 from forebay.operate.doctor.probe import conditional_put
+from forebay.operate.stack.deployment import Deployment, look_up
 from forebay_local.twin import assembly
 from forebay_local.twin.twin import Twin
 from tests.infra.synthesized import synthesized

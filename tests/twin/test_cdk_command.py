@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from forebay.operate.doctor.deployment import look_up
+from forebay.operate.stack.deployment import look_up
 from forebay_local.twin import assembly, synth
 from forebay_local.twin.clients import A_PERSON, KEY, access_key, client, know, new_key
 from forebay_local.twin.fire import fire

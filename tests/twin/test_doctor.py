@@ -13,10 +13,10 @@ import pytest
 from botocore.exceptions import ClientError
 
 from forebay.operate.doctor import probe
-from forebay.operate.doctor.deployment import Deployment, Resource, look_up
 from forebay.operate.doctor.examination import AFTER, examine, guarded, name_of
 from forebay.operate.doctor.finding import Finding
 from forebay.operate.doctor.rights import NEEDED, policy_for_doctor
+from forebay.operate.stack.deployment import Deployment, Resource, look_up
 from forebay.spark import runtime
 from forebay_local.twin import clients
 from forebay_local.twin.twin import Twin

@@ -1,4 +1,4 @@
-"""The command line: `forebay ...`. It reads arguments and shows answers; what is done is done in the rooms.
+"""The command line: `forebay ...`. It reads arguments and shows answers; what is done is done in `operate` and the rooms above.
 
 * `start` imports `main`, which finds the command, and shows errors
 * `examples` for `--help`      * `options` that several commands share
@@ -6,15 +6,10 @@
 * `usage` mistakes on the command line, in one line      * `folder` what forebay.toml says
 * `confirm` the question before a command changes something      * `interrupted` what Ctrl-C leaves to do
 * `job_options` the options of a command that runs a job, made of its settings
-* `ingest` ingest, stop      * `accounts` do the sums hold?      * `files` what became of files
-* `forget` lets their rows leave      * `show` how answers look
-* `status` how it is going      * `report` as a page      * `query` SQL
-* `queue` peek, dlq, redrive      * `lease` show, break      * `privacy` scan, secret, erase, report
-* `vault` privacy show, rotate
-* `pause` pause, resume      * `replay` read files again      * `rollback` tables back
-* `progress` how far a long command is      * `export` what changed, for other tools
-* `backfill` files that were there before      * `history` what happened when
-* `tables` what there is and what is declared, `health` how it is      * `schema` columns      * `held` quarantine, parked
-* `try_out` what would become of sample files
-* `doctor` can the deployed service work?      * `upkeep` compact, maintain, reconcile      * `quality` verdicts on expectations
+* `show` how answers look      * `progress` how far a long command is
+
+The commands, by what a person does:
+
+* `looking` status, history, queries      * `changing` loads, replays, rolls back
+* `people` finds and erases them      * `declaring` tables and their columns
 """

@@ -33,7 +33,8 @@ EXIT = "Exit status: 0 well, 1 a problem, 2 wrong use, 3 no access, 130 Ctrl-C"
 
 
 class Command(NamedTuple):
-    """Where a command is, and what it does in one line. `name` is a function, or a `typer.Typer` with commands of its own."""
+    """Where a command is, and what it does in one line. `name` is a function, or a `typer.Typer` with commands of its own.
+    `module` begins with a dot where it is in a room of `forebay.cli`."""
 
     module: str
     name: str
@@ -41,46 +42,44 @@ class Command(NamedTuple):
 
 
 COMMANDS = {
-    "ingest": Command("forebay.cli.ingest", "ingest", "Load files from the queue into tables."),
-    "stop": Command("forebay.cli.ingest", "stop", "Stop the running ingest job after its batch."),
-    "status": Command("forebay.cli.status", "status", "Show how it is going."),
+    "ingest": Command(".changing.ingest", "ingest", "Load files from the queue into tables."),
+    "stop": Command(".changing.ingest", "stop", "Stop the running ingest job after its batch."),
+    "status": Command(".looking.status", "status", "Show how it is going."),
     "doctor": Command(
-        "forebay.cli.doctor", "doctor", "Check that the deployed service can work, and say how to fix what is wrong."
+        ".looking.doctor", "doctor", "Check that the deployed service can work, and say how to fix what is wrong."
     ),
-    "report": Command("forebay.cli.report", "report", "Write how it is going into one HTML file."),
-    "where": Command("forebay.cli.files", "where", "Show where a file is."),
-    "files": Command("forebay.cli.files", "app", "Show what became of files."),
-    "tail": Command("forebay.cli.files", "tail", "Follow the loaded files, until Ctrl-C."),
-    "history": Command("forebay.cli.history", "history", "Show what happened when."),
-    "query": Command("forebay.cli.query", "query", "Ask the lake's tables and the ledger, in SQL."),
-    "queue": Command("forebay.cli.queue", "app", "Look at the queue and its dead letters, and send them back."),
-    "lease": Command("forebay.cli.lease", "app", "Show which job works on the lake, and end its lease."),
-    "pause": Command("forebay.cli.pause", "pause", "Let the rows of tables wait, from the next batch on."),
+    "report": Command(".looking.report", "report", "Write how it is going into one HTML file."),
+    "where": Command(".changing.files", "where", "Show where a file is."),
+    "files": Command(".changing.files", "app", "Show what became of files."),
+    "tail": Command(".changing.files", "tail", "Follow the loaded files, until Ctrl-C."),
+    "history": Command(".looking.history", "history", "Show what happened when."),
+    "query": Command(".looking.query", "query", "Ask the lake's tables and the ledger, in SQL."),
+    "queue": Command(".changing.queue", "app", "Look at the queue and its dead letters, and send them back."),
+    "lease": Command(".changing.lease", "app", "Show which job works on the lake, and end its lease."),
+    "pause": Command(".changing.pause", "pause", "Let the rows of tables wait, from the next batch on."),
     "resume": Command(
-        "forebay.cli.pause", "resume", "Let tables take rows again, and load those that waited, exactly once."
+        ".changing.pause", "resume", "Let tables take rows again, and load those that waited, exactly once."
     ),
     "replay": Command(
-        "forebay.cli.replay", "replay", "Read files again, and put their new rows in place of the earlier ones."
+        ".changing.replay", "replay", "Read files again, and put their new rows in place of the earlier ones."
     ),
     "rollback": Command(
-        "forebay.cli.rollback", "rollback", "Take tables back to an earlier version, and the ledger with them."
+        ".changing.rollback", "rollback", "Take tables back to an earlier version, and the ledger with them."
     ),
-    "audit": Command("forebay.cli.accounts", "accounts", "Check that every sum of the ledger holds in the tables."),
-    "tables": Command("forebay.cli.tables", "app", "List the tables, and handle their declarations."),
-    "try": Command(
-        "forebay.cli.try_out", "try_out", "Say what would become of sample files: tables, columns, refusals."
-    ),
-    "schema": Command("forebay.cli.schema", "app", "Show and change a table's columns."),
-    "backfill": Command("forebay.cli.backfill", "backfill", "Load files that were in a bucket before forebay was."),
-    "quality": Command("forebay.cli.quality", "quality", "Show how rows stand up to their expectations."),
-    "quarantine": Command("forebay.cli.held", "quarantine", "Look at records that were refused, and retry them."),
-    "parked": Command("forebay.cli.held", "parked", "Look at records that no table wanted, and load them."),
-    "export": Command("forebay.cli.export", "export", "Write what changed in a table as files for other tools."),
-    "privacy": Command("forebay.cli.privacy", "app", "Find personal fields, and erase people."),
-    "compact": Command("forebay.cli.upkeep", "compact", "Rewrite small files into large ones; no row changes."),
-    "merge": Command("forebay.cli.upkeep", "merge", "Bring the states of tables in mode merge up to date."),
-    "maintain": Command("forebay.cli.upkeep", "maintain", "Delete files that no readable version needs."),
-    "find-missed": Command("forebay.cli.upkeep", "reconcile", "Find files that S3 never announced, and announce them."),
+    "audit": Command(".looking.accounts", "accounts", "Check that every sum of the ledger holds in the tables."),
+    "tables": Command(".declaring.tables", "app", "List the tables, and handle their declarations."),
+    "try": Command(".looking.try_out", "try_out", "Say what would become of sample files: tables, columns, refusals."),
+    "schema": Command(".declaring.schema", "app", "Show and change a table's columns."),
+    "backfill": Command(".changing.backfill", "backfill", "Load files that were in a bucket before forebay was."),
+    "quality": Command(".looking.quality", "quality", "Show how rows stand up to their expectations."),
+    "quarantine": Command(".changing.held", "quarantine", "Look at records that were refused, and retry them."),
+    "parked": Command(".changing.held", "parked", "Look at records that no table wanted, and load them."),
+    "export": Command(".looking.export", "export", "Write what changed in a table as files for other tools."),
+    "privacy": Command(".people.privacy", "app", "Find personal fields, and erase people."),
+    "compact": Command(".changing.upkeep", "compact", "Rewrite small files into large ones; no row changes."),
+    "merge": Command(".changing.upkeep", "merge", "Bring the states of tables in mode merge up to date."),
+    "maintain": Command(".changing.upkeep", "maintain", "Delete files that no readable version needs."),
+    "find-missed": Command(".changing.upkeep", "reconcile", "Find files that S3 never announced, and announce them."),
 }
 if find_spec("forebay_local"):  # only on laptops: jobs on AWS are shipped without it
     COMMANDS["local"] = Command("forebay_local.commands", "app", "Run the whole service on this machine.")
@@ -96,7 +95,7 @@ class _Commands(Mapping[str, Any]):
     def __getitem__(self, name: str) -> Any:
         name = FORMER.get(name, name)
         known = COMMANDS[name]
-        found = getattr(import_module(known.module), known.name)
+        found = getattr(import_module(known.module, "forebay.cli"), known.name)
         if not isinstance(found, typer.Typer):
             alone = typer.Typer(add_completion=False)
             alone.command()(found)

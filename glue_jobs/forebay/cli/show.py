@@ -19,8 +19,8 @@ from rich.table import Table
 from rich.text import Text
 
 if TYPE_CHECKING:
-    from forebay.operate.accounts import Accounts
     from forebay.operate.lake_view import TableFacts
+    from forebay.operate.looking.accounts import Accounts
 
 __all__ = [
     "NONE_ENDED",

@@ -14,8 +14,8 @@ from deltalake import DeltaTable, write_deltalake
 from forebay.declaration.service import parse_service
 from forebay.lake.objects import FolderObjects
 from forebay.landed_file import LandedFile
-from forebay.operate.accounts import accounts
 from forebay.operate.lake_view import LakeView
+from forebay.operate.looking.accounts import accounts
 from forebay.upkeep.erase.age import drop_old
 from tests.operate.ledger import entry, write_ledger
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from forebay.cli.history import leave_record
 from forebay.cli.interrupted import left_to_do
+from forebay.cli.looking.history import leave_record
 from forebay.cli.options import AsJson, DryRun, Lake, OfQueue, QueueUrl, moment
 from forebay.cli.progress import Progress
 from forebay.cli.show import console, error_console, print_json, size

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Annotated, get_args
 
 import typer
 
-from forebay.cli.forget import bring_back, forget_files, must_be_an_id
+from forebay.cli.changing.forget import bring_back, forget_files, must_be_an_id
 from forebay.cli.interrupted import left_to_do
 from forebay.cli.options import SUCH_A_KEY, AsJson, DryRun, Lake, OfService, moment
 from forebay.cli.show import NONE_ENDED, at, columns, console, error_console, print_json, size
 from forebay.errors import InvalidConfiguration
 
 if TYPE_CHECKING:
-    from forebay.operate.files import LedgerFile
-    from forebay.operate.where import Life
+    from forebay.operate.looking.files import LedgerFile
+    from forebay.operate.looking.where import Life
 
 __all__ = ["app", "tail", "where"]
 
@@ -42,9 +42,9 @@ def list_files(
     as_json: AsJson = False,
 ) -> None:
     """List files of the ledger, the newest first."""
-    from forebay.operate.files import FileChoice
-    from forebay.operate.files import list_files as chosen
     from forebay.operate.lake_view import begun_view, has_ledger, known_table
+    from forebay.operate.looking.files import FileChoice
+    from forebay.operate.looking.files import list_files as chosen
 
     _must_be_an_outcome(outcome)
     choice = FileChoice(outcome or None, reason or None, table or None, key or None, batch, since, until)
@@ -77,8 +77,8 @@ def tail(
 
     A line for each: when, what became of it, its records, and where its rows went.
     """
-    from forebay.operate.files import FileChoice, follow
     from forebay.operate.lake_view import begun_view, known_table
+    from forebay.operate.looking.files import FileChoice, follow
 
     _must_be_an_outcome(outcome)
     view = begun_view(lake)
@@ -128,9 +128,9 @@ def retry_files(
     from forebay.aws.announce import announce
     from forebay.aws.client import client
     from forebay.aws.preflight import check_queue
-    from forebay.cli.history import leave_record
-    from forebay.operate.files import retried_files, skipped_files
+    from forebay.cli.looking.history import leave_record
     from forebay.operate.lake_view import view_of
+    from forebay.operate.looking.files import retried_files, skipped_files
 
     view = view_of(lake)
     must_be_an_id(file_id)
@@ -171,7 +171,7 @@ def skip_files(
     left out, also those to come. What is loaded already stays. Repeating it changes nothing. Undo: `forebay files retry
     --skipped`.
     """
-    from forebay.cli.history import leave_record
+    from forebay.cli.looking.history import leave_record
     from forebay.lake.layout import skips_of
     from forebay.lake.objects import open_objects
     from forebay.ledger.skips import Skip, Skips
@@ -190,7 +190,7 @@ def skip_files(
 
 
 def _take_back(lake: str, key: str, file_id: str, dry_run: bool) -> None:
-    from forebay.cli.history import leave_record
+    from forebay.cli.looking.history import leave_record
     from forebay.lake.layout import skips_of
     from forebay.lake.objects import open_objects
     from forebay.ledger.skips import Skips
@@ -214,8 +214,8 @@ def show_file(lake: Lake, address: Address, as_json: AsJson = False) -> None:
 
     `forebay where` also looks into the tables. Exit status 1 if the ledger does not know it.
     """
-    from forebay.operate.files import versions_of
     from forebay.operate.lake_view import view_of
+    from forebay.operate.looking.files import versions_of
 
     found = versions_of(view_of(lake), *_split(address))
     if as_json:
@@ -243,7 +243,7 @@ def where(
     the file, or if rows are missing.
     """
     from forebay.operate.lake_view import begun_view
-    from forebay.operate.where import file_of_row, lives_of
+    from forebay.operate.looking.where import file_of_row, lives_of
 
     view = begun_view(lake)
     places = file_of_row(view, row, by, address) if row else [_split(address)]

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from forebay.cli.changing.replay import announce_all, show_rows
 from forebay.cli.confirm import confirm
-from forebay.cli.history import leave_record
+from forebay.cli.looking.history import leave_record
 from forebay.cli.options import AsJson, DryRun, Lake, OfService, QueueUrl, Yes
-from forebay.cli.replay import announce_all, show_rows
 from forebay.cli.show import console, error_console, print_json
 from forebay.errors import InvalidConfiguration
 
@@ -50,9 +50,9 @@ def forget_files(
     """
     from forebay.aws.preflight import check_queue
     from forebay.ledger.entry import FORGET
-    from forebay.operate.forget import computed_from, to_forget
+    from forebay.operate.changing.forget import computed_from, to_forget
+    from forebay.operate.changing.replay import mark
     from forebay.operate.lake_view import view_of
-    from forebay.operate.replay import mark
 
     if not addresses and not file_id:
         raise InvalidConfiguration.one("forebay files forget", "names no file", "give an address, or --file-id")
@@ -117,9 +117,9 @@ def must_be_an_id(file_id: str) -> None:
 def bring_back(lake: str, queue_url: str, key: str, file_id: str, of: str, dry_run: bool) -> None:
     """Files that were forgotten are read again; those that still stand, in place of their rows."""
     from forebay.ledger.entry import FORGET
-    from forebay.operate.forget import forgotten, later_versions
+    from forebay.operate.changing.forget import forgotten, later_versions
+    from forebay.operate.changing.replay import mark
     from forebay.operate.lake_view import view_of
-    from forebay.operate.replay import mark
 
     if not (key or file_id):
         raise InvalidConfiguration.one("--forgotten", "names no file", "give --key or --file-id; --key '*' means all")

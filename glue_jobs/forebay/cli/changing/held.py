@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from forebay.cli.confirm import confirm
-from forebay.cli.history import leave_record
+from forebay.cli.looking.history import leave_record
 from forebay.cli.options import AsJson, DryRun, Lake, Service, Yes
 from forebay.cli.show import at, columns, console, error_console, print_json, styled
 from forebay.spark.signals import leaving_at_once
@@ -17,7 +17,7 @@ from forebay.spark.signals import leaving_at_once
 if TYPE_CHECKING:
     from forebay.batch.retry import Retried
     from forebay.declaration.service import Service as Declarations
-    from forebay.operate.held import Held
+    from forebay.operate.looking.held import Held
 
 __all__ = ["parked", "quarantine", "retry_records"]
 
@@ -119,8 +119,8 @@ def drop_parked(lake: Lake, service: Service = "", dry_run: DryRun = False, yes:
 
 
 def _list(lake: str, held: Held, as_json: bool) -> None:
-    from forebay.operate.held import piles
     from forebay.operate.lake_view import view_of
+    from forebay.operate.looking.held import piles
 
     found = piles(view_of(lake), held)
     if as_json:
@@ -135,8 +135,8 @@ def _list(lake: str, held: Held, as_json: bool) -> None:
 
 def _list_by(lake: str, field: str, limit: int, service: str, as_json: bool) -> None:
     from forebay.declaration.in_force import service_for
-    from forebay.operate.held import values_in
     from forebay.operate.lake_view import view_of
+    from forebay.operate.looking.held import values_in
 
     counted = values_in(view_of(lake), "parked", field, limit=limit, service=service_for(service, lake))
     found = counted.most_common(MOST_VALUES)
@@ -150,8 +150,8 @@ def _list_by(lake: str, field: str, limit: int, service: str, as_json: bool) -> 
 
 
 def _show(lake: str, held: Held, table: str | None, reason: str | None, limit: int, as_json: bool) -> None:
-    from forebay.operate.held import held_records, known_reason
     from forebay.operate.lake_view import known_table, view_of
+    from forebay.operate.looking.held import held_records, known_reason
 
     view = view_of(lake)
     found = held_records(view, held, table=table, reason=reason, limit=limit)
@@ -181,8 +181,8 @@ def _try_again(
     yes: bool = False,
 ) -> None:
     from forebay.declaration.in_force import service_for
-    from forebay.operate.held import chosen_of, known_reason
     from forebay.operate.lake_view import known_table, view_of
+    from forebay.operate.looking.held import chosen_of, known_reason
 
     service = service_for(place, lake)
     view = view_of(lake)

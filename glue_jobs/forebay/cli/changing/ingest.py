@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from forebay.cli.history import leave_record
 from forebay.cli.job_options import meaning, options_of
+from forebay.cli.looking.history import leave_record
 from forebay.cli.options import Lake
 from forebay.cli.show import console
 from forebay.settings import IngestSettings
@@ -41,8 +41,8 @@ def stop(
 
     Works wherever the job runs. Undo: start the job again.
     """
+    from forebay.operate.changing.stop import stop as ask
     from forebay.operate.lake_view import begun_lake, checkpoint_of
-    from forebay.operate.stop import stop as ask
 
     folder = checkpoint_of(begun_lake(lake), checkpoint)
     ended = ask(folder, wait_s=wait_s)

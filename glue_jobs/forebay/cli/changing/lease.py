@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from forebay.cli.confirm import confirm
-from forebay.cli.history import leave_record
+from forebay.cli.looking.history import leave_record
 from forebay.cli.options import AsJson, Checkpoint, Lake, Yes
 from forebay.cli.show import console, error_console, print_json, printable
 from forebay.errors import InvalidConfiguration, Problem

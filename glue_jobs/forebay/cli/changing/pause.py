@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from forebay.cli.history import leave_record
+from forebay.cli.looking.history import leave_record
 from forebay.cli.options import DryRun, Lake, Service
 from forebay.cli.show import console, error_console
 from forebay.errors import InvalidConfiguration
@@ -56,8 +56,8 @@ def resume(lake: Lake, tables: Tables, service: Service = "", dry_run: DryRun = 
     from forebay.lake.lease import holder
     from forebay.lake.paused import ALL, paused_tables
     from forebay.lake.paused import resume as resume_tables
-    from forebay.operate.held import chosen_of
     from forebay.operate.lake_view import view_of
+    from forebay.operate.looking.held import chosen_of
 
     view, declared = view_of(lake), service_for(service, lake)
     there = paused_tables(view.lake)
@@ -81,7 +81,7 @@ def resume(lake: Lake, tables: Tables, service: Service = "", dry_run: DryRun = 
     if done:
         leave_record(lake, f"resume: {_said(done)}", undo=f"forebay pause {' '.join(map(_typed, done))}")
     if waiting:
-        from forebay.cli.held import retry_records
+        from forebay.cli.changing.held import retry_records
 
         for name in wanted:
             retry_records(lake, declared, "quarantine", name, PAUSED_TABLE)

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from forebay.cli.confirm import confirm
-from forebay.cli.history import leave_record
 from forebay.cli.interrupted import left_to_do
+from forebay.cli.looking.history import leave_record
 from forebay.cli.options import SUCH_A_KEY, AsJson, Checkpoint, DryRun, Lake, OfQueue, QueueUrl, Yes
 from forebay.cli.show import at, console, error_console, print_json
 from forebay.errors import InvalidConfiguration
 from forebay.landed_file import is_meant
 
 if TYPE_CHECKING:
-    from forebay.operate.queue import Letter
+    from forebay.operate.looking.queue import Letter
 
 __all__ = ["app"]
 
@@ -38,7 +38,7 @@ def peek_at(queue_url: QueueUrl, limit: Most = 10, as_json: AsJson = False) -> N
     Each look counts as a receive: a message that was received as often as the queue's redrive policy says goes to the
     dead-letter queue. So look seldom.
     """
-    from forebay.operate.queue import give_back, peek
+    from forebay.operate.looking.queue import give_back, peek
 
     sqs = _sqs(queue_url)
     found = peek(queue_url, sqs=sqs, limit=limit)
@@ -53,7 +53,7 @@ def dlq(queue_url: QueueUrl, lake: InLake = "", of: OfQueue = "", limit: Most = 
     With --lake the ledger says which of the files were loaded all the same. Each look counts as a receive, so the times that a
     letter was received grow. Exit status 1 if there are dead letters.
     """
-    from forebay.operate.queue import give_back
+    from forebay.operate.looking.queue import give_back
 
     sqs = _sqs(queue_url)
     dead, found = _dead_letters(queue_url, lake, of, limit, sqs)
@@ -82,8 +82,8 @@ def redrive(
     Shows which, and asks. A letter is sent before it is deleted, so nothing is lost. Files that are loaded already are not
     loaded again. Repeat the command to send the rest.
     """
-    from forebay.operate.queue import give_back
-    from forebay.operate.queue import redrive as send_back
+    from forebay.operate.looking.queue import give_back
+    from forebay.operate.looking.queue import redrive as send_back
 
     if not (every or key or message or unknown):
         raise InvalidConfiguration.one("queue redrive", "says not which", "--all, --key, --message or --unknown")
@@ -132,7 +132,7 @@ def refused(
     deletes those that are shown, and asks: there is no undo. Exit status 1 if there are any.
     """
     from forebay.operate.lake_view import begun_lake, checkpoint_of
-    from forebay.operate.refused import drop_refused, refused_messages
+    from forebay.operate.looking.refused import drop_refused, refused_messages
 
     folder = checkpoint_of(begun_lake(lake), checkpoint)
     found = refused_messages(folder, limit=limit)
@@ -165,7 +165,7 @@ def _sqs(queue_url: str) -> Any:
 
 
 def _dead_letters(queue_url: str, lake: str, of: str, limit: int, sqs: Any) -> tuple[str, list[Letter]]:
-    from forebay.operate.queue import dead_letter_url, explain, peek
+    from forebay.operate.looking.queue import dead_letter_url, explain, peek
 
     dead = dead_letter_url(queue_url, sqs=sqs)
     if dead is None:

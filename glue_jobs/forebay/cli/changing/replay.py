@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from forebay.cli.confirm import confirm
-from forebay.cli.history import leave_record
+from forebay.cli.looking.history import leave_record
 from forebay.cli.options import SUCH_A_KEY, AsJson, DryRun, Lake, OfService, QueueUrl, Service, Yes, moment
 from forebay.cli.progress import Progress
 from forebay.cli.show import columns, console, error_console, print_json
@@ -21,8 +21,8 @@ from forebay.spark.signals import leaving_at_once
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from forebay.operate.files import LedgerFile
-    from forebay.operate.replay import Replay
+    from forebay.operate.changing.replay import Replay
+    from forebay.operate.looking.files import LedgerFile
 
 __all__ = ["announce_all", "replay", "show_rows"]
 
@@ -69,9 +69,9 @@ def replay(
     are. The command starts Spark for that, and continues where it was when you repeat it. Undo: delete that lake.
     """
     from forebay.aws.preflight import check_queue
-    from forebay.operate.files import FileChoice
+    from forebay.operate.changing.replay import mark, replay_of, waiting
     from forebay.operate.lake_view import known_table, view_of
-    from forebay.operate.replay import mark, replay_of, waiting
+    from forebay.operate.looking.files import FileChoice
 
     choice = FileChoice(None, None, table or None, key or None, batch, since, until, quarantined)
     chosen = choice != FileChoice() or bool(files)
@@ -88,7 +88,7 @@ def replay(
         raise InvalidConfiguration.one("--queue-url", "has no value", "or set FOREBAY_QUEUE_URL")
     view = view_of(lake)
     if into:
-        from forebay.operate.aside import side_lake
+        from forebay.operate.changing.aside import side_lake
 
         into = side_lake(view.lake, into)
     found = waiting(view, of or None) if resume else replay_of(view, choice, files or ())
@@ -168,7 +168,7 @@ def _load_aside(
     from forebay.declaration.service import load_service
     from forebay.events import to_log
     from forebay.lake.safety import session_for
-    from forebay.operate.aside import load_aside
+    from forebay.operate.changing.aside import load_aside
 
     check_lake(into)
     declared = without_erased(load_service(place), lake)

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from forebay.cli.changing.replay import announce_all
 from forebay.cli.confirm import confirm
-from forebay.cli.history import leave_record
+from forebay.cli.looking.history import leave_record
 from forebay.cli.options import AsJson, Checkpoint, DryRun, Lake, QueueUrl, Yes, version_or_moment
-from forebay.cli.replay import announce_all
 from forebay.cli.show import columns, console, error_console, print_json, printable, styled
 from forebay.errors import InvalidConfiguration
 from forebay.spark.signals import interrupts_wait
 
 if TYPE_CHECKING:
+    from forebay.operate.changing.rollback import Rollback
     from forebay.operate.lake_view import LakeView
-    from forebay.operate.rollback import Rollback
 
 __all__ = ["rollback"]
 
@@ -45,8 +45,8 @@ def rollback(
     """
     from forebay.aws.preflight import check_queue
     from forebay.lake.rollback_plan import rollback_plan
+    from forebay.operate.changing.rollback import check_rollback, finish_earlier, plan_rollback, roll_back
     from forebay.operate.lake_view import view_of
-    from forebay.operate.rollback import check_rollback, finish_earlier, plan_rollback, roll_back
 
     target = _target(to, tables)
     if and_replay and not queue_url and not dry_run:
@@ -91,7 +91,7 @@ def _forgotten(view: LakeView, plan: Rollback) -> int:
     """How many files whose rows come an operator wanted forgotten."""
     from forebay.lake.layout import LEDGER
     from forebay.ledger.entry import WANTED_AGAIN
-    from forebay.operate.replay import FORGOTTEN_FILES
+    from forebay.operate.changing.replay import FORGOTTEN_FILES
 
     coming = {file for one in plan.tables for file, rows in one.changes.items() if rows > 0}
     rows = view.rows_with(LEDGER, "outcome, reason", "file_id", coming)
@@ -115,8 +115,8 @@ def _show(view: LakeView, plan: Rollback) -> None:
 
 def _stop_the_job(view: LakeView, checkpoint: str, wait_s: float, *, yes: bool) -> None:
     from forebay.lake.lease import holder
+    from forebay.operate.changing.stop import stop
     from forebay.operate.lake_view import checkpoint_of
-    from forebay.operate.stop import stop
 
     folder = checkpoint_of(view.lake, checkpoint)
     runs = holder(folder)
@@ -141,7 +141,7 @@ def _told(view: LakeView, done: Rollback) -> None:
 
 
 def _announce(view: LakeView, queue_url: str) -> None:
-    from forebay.operate.replay import waiting
+    from forebay.operate.changing.replay import waiting
 
     try:
         found = waiting(view)

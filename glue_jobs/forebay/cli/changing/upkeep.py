@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from forebay.cli.history import leave_record
 from forebay.cli.interrupted import left_to_do
 from forebay.cli.job_options import options_of
+from forebay.cli.looking.history import leave_record
 from forebay.cli.options import AsJson
 from forebay.cli.show import columns, console, error_console, is_wide, print_json, size, styled
 from forebay.settings import CompactSettings, JobSettings, MaintainSettings, MergeSettings, ReconcileSettings

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from forebay.cli.history import leave_record
+from forebay.cli.looking.history import leave_record
 from forebay.cli.options import AsJson, Lake, Service
 from forebay.cli.show import columns, console, print_json, styled
 from forebay.spark.signals import leaving_at_once
 
 if TYPE_CHECKING:
     from forebay.lake.objects import Objects
-    from forebay.operate.columns import Difference
+    from forebay.operate.declaring.columns import Difference
 
 __all__ = ["app"]
 
@@ -27,7 +27,7 @@ Name = Annotated[str, typer.Argument(help="The table's name.")]
 def show(lake: Lake, table: Name, as_json: AsJson = False) -> None:
     """Show the columns, with the keys of the records that they are read from."""
     from forebay.lake.log.definition import definition_of
-    from forebay.operate.columns import columns_of
+    from forebay.operate.declaring.columns import columns_of
 
     found = columns_of(definition_of(_objects(lake, table)))
     if as_json:
@@ -43,7 +43,7 @@ def show(lake: Lake, table: Name, as_json: AsJson = False) -> None:
 def history(lake: Lake, table: Name, as_json: AsJson = False) -> None:
     """Show what each version changed about columns and partitions, as far back as the table's log goes."""
     from forebay.lake.log.definition import history_of
-    from forebay.operate.columns import changes_of
+    from forebay.operate.declaring.columns import changes_of
 
     found = changes_of(history_of(_objects(lake, table)))
     if as_json:
@@ -70,8 +70,8 @@ def diff(
     from forebay.declaration.in_force import service_for
     from forebay.declaration.service import declaration_of
     from forebay.lake.log.definition import history_of
-    from forebay.operate.columns import before_last_change, difference
-    from forebay.operate.drift import drift
+    from forebay.operate.declaring.columns import before_last_change, difference
+    from forebay.operate.declaring.drift import drift
 
     found = history_of(_objects(lake, table))
     after = found.newest if to is None else to
@@ -149,7 +149,7 @@ def _settle(lake: str, table: str, place: str, column: dict[str, str] | None) ->
     from forebay.events import to_log
     from forebay.lake.health import HealthRecords
     from forebay.lake.safety import session_for
-    from forebay.operate.settle import settle, with_column
+    from forebay.operate.declaring.settle import settle, with_column
     from forebay.table.kernel import TableLogs
 
     _objects(lake, table)  # before Spark starts

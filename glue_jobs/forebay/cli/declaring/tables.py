@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from forebay.cli.health import health
-from forebay.cli.history import leave_record
+from forebay.cli.looking.health import health
+from forebay.cli.looking.history import leave_record
 from forebay.cli.options import AsJson, Service
 from forebay.cli.show import console, error_console, print_json, show_tables
 from forebay.errors import InvalidConfiguration, Problem, Unreachable
@@ -104,10 +104,10 @@ def init(
     ] = None,
 ) -> None:
     """Write declarations to begin with: the built-in example, or a draft from samples."""
-    from forebay.operate import declarations as declared
+    from forebay.operate.declaring import declarations as declared
 
     if samples:
-        from forebay.operate.draft import draft, service_name
+        from forebay.operate.trying.draft import draft, service_name
 
         text, unknown = draft(samples, service_name(folder.resolve().name))
         console.print(f"wrote {declared.begin(folder, text)}")
@@ -157,7 +157,7 @@ class _Said:
 
 def _checked(place: str, lake: str, *, sql: bool) -> Iterator[_Said]:
     from forebay.declaration.service import load_service
-    from forebay.operate import declarations as declared
+    from forebay.operate.declaring import declarations as declared
 
     service = load_service(place, strict=True)
     shared = [*(_check_sql(service) if sql else ()), *declared.shares_names(service)]
@@ -182,7 +182,7 @@ def show(table: Annotated[str, typer.Argument(help="A table's name.")], service:
 @app.command()
 def diff(folder: Folder, place: InForce, lake: Lake = "", as_json: AsJson = False) -> None:
     """Say what would change if these declarations took the place of those in force."""
-    from forebay.operate import declarations as declared
+    from forebay.operate.declaring import declarations as declared
 
     _diff(declared.texts_in_folder(folder), place, _begun(lake), as_json=as_json)
 
@@ -203,7 +203,7 @@ def push(
     """
     from forebay.declaration.service import parse_service
     from forebay.lake.objects import open_objects
-    from forebay.operate import declarations as declared
+    from forebay.operate.declaring import declarations as declared
 
     texts = declared.texts_in_folder(folder)
     if sql:
@@ -228,7 +228,7 @@ def add(
 ) -> None:
     """Add the declaration of a table."""
     from forebay.declaration.service import load_service
-    from forebay.operate import declarations as declared
+    from forebay.operate.declaring import declarations as declared
 
     pairs = [one.partition("=") for one in where or []]
     wrong = [Problem(f"--where {key}", "is not field=value") for key, equals, _ in pairs if not equals]
@@ -251,7 +251,7 @@ def editor_schema(
 
     An editor with TOML support completes and checks a file whose first line is `#:schema ./.schema/service.json`.
     `forebay tables init` writes that line, and the schemas."""
-    from forebay.operate import declarations as declared
+    from forebay.operate.declaring import declarations as declared
 
     if into is None:
         print(json.dumps(declared.editor_schema(of.value), indent=2))
@@ -292,7 +292,7 @@ def _begun(lake: str) -> str:
 
 
 def _checked_in_lake(service: Declarations, lake: str) -> Iterator[_Said]:
-    from forebay.operate.drift import drift_of_lake
+    from forebay.operate.declaring.drift import drift_of_lake
 
     found = drift_of_lake(service, lake)
     yield from (_Said("drift", str(one.problem)) for one in found.drifts if one.by_itself)
@@ -308,13 +308,13 @@ def _diff(texts: dict[str, str], place: str, lake: str, *, as_json: bool = False
     """Says the differences, and what they come to for the tables of the lake; whether there are any."""
     from forebay.declaration.service import parse_service
     from forebay.lake.objects import open_objects
-    from forebay.operate import declarations as declared
+    from forebay.operate.declaring import declarations as declared
 
     in_force: dict[str, Any] = declared.texts_in_place(open_objects(place))
     before, after = parse_service(in_force) if in_force else None, parse_service(texts, strict=True)
     said = declared.impact(before, after, compared=bool(lake))
     if lake:
-        from forebay.operate.drift import drift_of_lake
+        from forebay.operate.declaring.drift import drift_of_lake
 
         said += [str(drift.problem) for drift in drift_of_lake(after, lake).drifts]
     if as_json:

@@ -13,8 +13,8 @@ from forebay.cli.show import console, print_json, styled
 from forebay.errors import InvalidConfiguration
 
 if TYPE_CHECKING:
-    from forebay.operate.doctor.deployment import Deployment
     from forebay.operate.doctor.finding import Finding
+    from forebay.operate.stack.deployment import Deployment
 
 __all__ = ["doctor"]
 
@@ -46,9 +46,9 @@ def doctor(
     Reads only, unless --probe is given. Exit status 1 if something was found.
     """
     from forebay.aws.client import client
-    from forebay.operate.doctor.deployment import look_up
     from forebay.operate.doctor.examination import checks_for, examine
     from forebay.operate.doctor.rights import policy_for_doctor
+    from forebay.operate.stack.deployment import look_up
 
     if rights:
         print_json([policy_for_doctor()])

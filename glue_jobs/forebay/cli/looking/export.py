@@ -13,7 +13,7 @@ from forebay.cli.options import AsJson, Lake, Service, version_or_moment
 from forebay.cli.show import console, print_json
 
 if TYPE_CHECKING:
-    from forebay.operate.export_manifest import Manifest
+    from forebay.operate.exporting.manifest import Manifest
 
 __all__ = ["export"]
 
@@ -40,7 +40,7 @@ def export(
     interrupted export continues where it was. Only files that a manifest names count; there is one for each step.
     """
     from forebay.declaration.in_force import service_for
-    from forebay.operate.export import export as write
+    from forebay.operate.exporting.export import export as write
     from forebay.operate.lake_view import view_of
 
     began = version_or_moment("--since", since) if since else None

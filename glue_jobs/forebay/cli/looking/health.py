@@ -15,7 +15,7 @@ from forebay.cli.show import WIDE, columns, console, error_console, is_wide, pri
 if TYPE_CHECKING:
     from forebay.lake.health import Health
     from forebay.merge.lag import Lag
-    from forebay.operate.held import Waiting
+    from forebay.operate.looking.held import Waiting
 
 __all__ = ["health"]
 
@@ -32,7 +32,7 @@ def health(
     fields got no column, because a limit was reached, and where rows wait in the quarantine, because the table could not be
     written. Exit status 1 for such a table, and for one that cannot be read.
     """
-    from forebay.operate.health import health_of, unwritten_tables
+    from forebay.operate.looking.health import health_of, unwritten_tables
 
     found, unreadable, lags = health_of(lake, names or [])
     waiting = unwritten_tables(lake, names or [])

@@ -30,9 +30,9 @@ def history(
     columns, --all-tables those of all tables. --stack adds deployments and alarms. Where something can be undone, the line says
     how.
     """
-    from forebay.cli.status import deployment
-    from forebay.operate.history import history_of
+    from forebay.cli.looking.status import deployment
     from forebay.operate.lake_view import begun_view, has_ledger
+    from forebay.operate.looking.history import history_of
 
     view, since = begun_view(lake), datetime.now(UTC) - timedelta(days=days)
     where, tell = deployment(stack), error_console.print
@@ -57,7 +57,7 @@ def leave_record(lake: str, what: str, *, undo: str = "") -> None:
     """After the verb was carried out: that it cannot be recorded must not look as if it was not done."""
     from botocore.exceptions import BotoCoreError, ClientError
 
-    from forebay.operate.history import record_verb
+    from forebay.operate.looking.history import record_verb
 
     try:
         record_verb(lake, what, undo=undo)

@@ -26,7 +26,7 @@ def quality(
     How many rows fulfilled each expectation, and in how many batches a table failed for it.
     """
     from forebay.operate.lake_view import known_table, view_of
-    from forebay.operate.quality import quality_of
+    from forebay.operate.looking.quality import quality_of
 
     since = datetime.now(UTC).date() - timedelta(days=days) if days else None
     view = view_of(lake)

@@ -29,7 +29,7 @@ def query(
     would write is refused.
     """
     from forebay.operate.lake_view import view_of
-    from forebay.operate.sql import query as ask
+    from forebay.operate.looking.sql import query as ask
 
     found = ask(view_of(lake), sql)
     rows = found.slice(0, limit).to_pylist()

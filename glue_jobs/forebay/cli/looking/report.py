@@ -8,9 +8,9 @@ from typing import Annotated
 
 import typer
 
+from forebay.cli.looking.status import deployment
 from forebay.cli.options import AsJson, Checkpoint, Lake, QueueUrl, Stack
 from forebay.cli.show import console, print_json
-from forebay.cli.status import deployment
 from forebay.errors import InvalidConfiguration
 
 __all__ = ["report"]
@@ -33,9 +33,9 @@ def report(
     no file.
     """
     from forebay.operate.lake_view import begun_view
+    from forebay.operate.looking.report import report_of
+    from forebay.operate.looking.status import health_objects, status_of
     from forebay.operate.page.rendering import render
-    from forebay.operate.report import report_of
-    from forebay.operate.status import health_objects, status_of
 
     view = begun_view(lake)
     health = health_objects(view.lake)

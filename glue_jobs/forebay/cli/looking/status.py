@@ -15,8 +15,8 @@ from forebay.errors import InvalidConfiguration
 from forebay.operate.page.content import age, span
 
 if TYPE_CHECKING:
-    from forebay.operate.doctor.deployment import Deployment
-    from forebay.operate.status import Status
+    from forebay.operate.looking.status import Status
+    from forebay.operate.stack.deployment import Deployment
 
 __all__ = ["deployment", "status"]
 
@@ -38,7 +38,7 @@ def status(
     cost so far. Exit status 1 if somebody must look at something.
     """
     from forebay.operate.lake_view import begun_view
-    from forebay.operate.status import status_of
+    from forebay.operate.looking.status import status_of
 
     on, before = deployment(stack), None
     view = begun_view(lake_of(lake, on))
@@ -128,7 +128,7 @@ def deployment(stack: str) -> Deployment | None:
     if not stack:
         return None
     from forebay.aws.client import client
-    from forebay.operate.deployed import deployed
+    from forebay.operate.stack.deployed import deployed
 
     return deployed(stack, client)
 

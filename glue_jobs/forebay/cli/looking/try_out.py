@@ -11,7 +11,7 @@ from forebay.cli.options import Service
 from forebay.cli.show import columns, console, print_json
 
 if TYPE_CHECKING:
-    from forebay.operate.trial import Trial
+    from forebay.operate.trying.trial import Trial
 
 __all__ = ["try_out"]
 
@@ -28,9 +28,9 @@ def try_out(
 
     Exit status 1 if a file cannot be read or a record is refused."""
     from forebay.declaration.service import load_service
-    from forebay.operate.samples import read_samples
-    from forebay.operate.trial import differences
-    from forebay.operate.trial import try_out as tried
+    from forebay.operate.trying.samples import read_samples
+    from forebay.operate.trying.trial import differences
+    from forebay.operate.trying.trial import try_out as tried
 
     def of(place: str) -> Trial:
         declared = load_service(place, strict=True)
@@ -49,7 +49,7 @@ def try_out(
 
 
 def _show(trial: Trial) -> None:
-    from forebay.operate.trial import counted
+    from forebay.operate.trying.trial import counted
 
     files = columns("file", "outcome", ">records", ">refused", "why")
     for file in trial.files:
@@ -81,7 +81,7 @@ def _show(trial: Trial) -> None:
 
 
 def _show_some(what: str, lines: Sequence[str]) -> None:
-    from forebay.operate.trial import counted
+    from forebay.operate.trying.trial import counted
 
     if lines:
         more = [f"  and {len(lines) - SHOWN:,} more: --json lists all"] if len(lines) > SHOWN else []

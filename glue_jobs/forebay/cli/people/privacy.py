@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from forebay.cli.confirm import confirm
-from forebay.cli.history import leave_record
 from forebay.cli.interrupted import left_to_do
+from forebay.cli.looking.history import leave_record
 from forebay.cli.options import AsJson, DryRun, Lake, Service, Yes
+from forebay.cli.people.vault import rotate, show
 from forebay.cli.show import columns, console, error_console, print_json
-from forebay.cli.vault import rotate, show
 from forebay.errors import Halt, InvalidConfiguration
 from forebay.spark.signals import interrupts_wait
 
 if TYPE_CHECKING:
-    from forebay.operate.outlook import Outlook
+    from forebay.operate.people.outlook import Outlook
 
 __all__ = ["app"]
 
@@ -49,7 +49,7 @@ def scan(
     E-mail and IP addresses, numbers of cards and phones, and long ids; also in _rescued and kept records. No value is shown.
     """
     from forebay.operate.lake_view import view_of
-    from forebay.operate.personal import scanned
+    from forebay.operate.people.personal import scanned
 
     told = scanned(view_of(lake), table, rows)
     if as_json:
@@ -122,10 +122,10 @@ def erase(
     that nobody read. There is no undo.
     """
     from forebay.declaration.in_force import service_for
-    from forebay.operate import erase as erasing
     from forebay.operate.lake_view import view_of
-    from forebay.operate.landing import clear_again
-    from forebay.operate.outlook import everybody_erased, last_version, look
+    from forebay.operate.people import erase as erasing
+    from forebay.operate.people.landing import clear_again
+    from forebay.operate.people.outlook import everybody_erased, last_version, look
 
     declared, view = service_for(service, lake), view_of(lake)
     who, wanted = _persons(persons or [], source), list[str]()
@@ -174,8 +174,8 @@ def report(
 ) -> None:
     """Show the report of an erasure as JSON, and check its signature."""
     from forebay.declaration.in_force import service_for
-    from forebay.operate.erase_report import renewed_report
     from forebay.operate.lake_view import view_of
+    from forebay.operate.people.erase_report import renewed_report
 
     declared = service_for(service, lake)
     found = renewed_report(view_of(lake), declared, number)
@@ -238,7 +238,7 @@ def _not_read(objects: int, size: int, what: str) -> str:
 
 
 def _carry_out(view: Any, declared: Any, plan: Any, wait_s: float, *, as_json: bool) -> None:
-    from forebay.operate import erase as erasing
+    from forebay.operate.people import erase as erasing
 
     with left_to_do("repeat the command: it finishes this erasure first"), interrupts_wait(FINISHES):
         done = erasing.carry_out(view, declared, plan, wait_s=wait_s, tell=lambda said: error_console.print(said))

@@ -26,7 +26,7 @@ def show(
     """
     from forebay.declaration.in_force import service_for
     from forebay.operate.lake_view import view_of
-    from forebay.operate.person import vault_values
+    from forebay.operate.people.person import vault_values
 
     found = vault_values(view_of(lake), service_for(service, lake), subject)
     if as_json:
@@ -48,7 +48,7 @@ def rotate(service: Service = "") -> None:
     After an interruption, repeat it, and it continues. A key that is a file of this machine gets a new one first.
     """
     from forebay.declaration.service import load_service
-    from forebay.operate.person import vaulted
+    from forebay.operate.people.person import vaulted
     from forebay.privacy.keys import add_local_key, is_local, vault_key
     from forebay.privacy.wrapping import encrypt_again, is_interrupted
 

@@ -1,7 +1,7 @@
 """Files whose rows leave the tables on purpose, such as test data that a producer put into production; and how they come back.
 
 In: addresses, in which * stands for any text, or ids of the ledger. Out: a `Replay` to look at, and the tables that are
-computed from its tables. The way is that of a replay (`operate.replay`), with nothing to read.
+computed from its tables. The way is that of a replay (`operate.changing.replay`), with nothing to read.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from typing import Any
 
 from forebay.errors import InvalidConfiguration, Problem
 from forebay.lake.layout import DERIVED_FROM, LEDGER
-from forebay.operate.files import URI, FileChoice, LedgerFile
+from forebay.operate.changing.replay import FORGOTTEN_FILES, REPLAYED, STANDING, Replay, plan_of
 from forebay.operate.lake_view import LakeView, known_service, like, quoted
-from forebay.operate.replay import FORGOTTEN_FILES, REPLAYED, STANDING, Replay, plan_of
+from forebay.operate.looking.files import URI, FileChoice, LedgerFile
 
 __all__ = ["computed_from", "forgotten", "later_versions", "to_forget"]
 

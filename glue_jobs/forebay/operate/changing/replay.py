@@ -1,4 +1,4 @@
-"""Files are read again, and their new rows take the place of what they brought before; or none do (`operate.forget`).
+"""Files are read again, and their new rows take the place of what they brought before; or none do (`operate.changing.forget`).
 
 In: a choice of files in the ledger. Out: a `Replay` to look at; then rows of the ledger that are marked, and announcements.
 The ingest job does the rest. It reads a file whose row says so like a new one. The earlier rows leave each table in the
@@ -26,8 +26,8 @@ from forebay.lake.layout import LEDGER, PLANS
 from forebay.lake.objects import open_objects
 from forebay.lake.paused import ALL, paused_tables
 from forebay.ledger.entry import FORGET, FORGOTTEN, REPLAY, WANTED_AGAIN, Outcome
-from forebay.operate.files import URI, FileChoice, LedgerFile, of_one_service
 from forebay.operate.lake_view import LakeView, known_service, quoted
+from forebay.operate.looking.files import URI, FileChoice, LedgerFile, of_one_service
 
 __all__ = [
     "FORGOTTEN_FILES",

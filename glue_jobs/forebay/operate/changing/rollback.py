@@ -37,10 +37,10 @@ from forebay.lake.layout import (
 from forebay.lake.log.listing import committed_at
 from forebay.lake.objects import Objects, open_objects
 from forebay.lake.rollback_plan import rollback_plan
-from forebay.operate.alone import alone
+from forebay.operate.changing.alone import alone
+from forebay.operate.changing.rollback_ids import ids_as_then
+from forebay.operate.changing.rollback_ledger import CHANGED, Rollback, TableBack, entries_after
 from forebay.operate.lake_view import LakeView, known_table
-from forebay.operate.rollback_ids import ids_as_then
-from forebay.operate.rollback_ledger import CHANGED, Rollback, TableBack, entries_after
 
 __all__ = ["Rollback", "TableBack", "check_rollback", "finish_earlier", "plan_rollback", "roll_back"]
 

@@ -19,8 +19,8 @@ from forebay.lake.conflict import commit
 from forebay.lake.layout import IDS, table_path
 from forebay.lake.log.listing import committed_at
 from forebay.lake.objects import open_objects
+from forebay.operate.changing.rollback_ledger import Rollback, TableBack
 from forebay.operate.lake_view import LakeView, quoted
-from forebay.operate.rollback_ledger import Rollback, TableBack
 
 __all__ = ["ids_as_then"]
 

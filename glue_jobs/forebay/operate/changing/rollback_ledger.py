@@ -15,8 +15,8 @@ from deltalake import DeltaTable
 
 from forebay.errors import Halt
 from forebay.ledger.entry import FORGET, FORGOTTEN, REPLAY, ROLLED_BACK, WANTED_AGAIN
-from forebay.operate.files import LedgerFile
 from forebay.operate.lake_view import rows_with
+from forebay.operate.looking.files import LedgerFile
 
 __all__ = ["CHANGED", "Rollback", "TableBack", "entries_after"]
 

@@ -20,7 +20,7 @@ from forebay.lake.log.definition import Definition, definition_of
 from forebay.lake.log.listing import LOG, BrokenLog, NoTable, UnsupportedTable
 from forebay.lake.log.tables import tables_of
 from forebay.lake.objects import open_objects
-from forebay.operate.columns import type_name
+from forebay.operate.declaring.columns import type_name
 from forebay.table.shaping import RESCUED
 
 __all__ = ["Drift", "LakeDrift", "drift", "drift_of_lake"]

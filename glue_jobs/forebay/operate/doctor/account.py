@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
-from forebay.operate.doctor.answer import answer_or_none
-from forebay.operate.doctor.deployment import Deployment
 from forebay.operate.doctor.finding import Finding, error, warning
+from forebay.operate.stack.answer import answer_or_none
+from forebay.operate.stack.deployment import Deployment
 from forebay.spark.runtime import DPU_OF
 
 __all__ = ["bootstrap", "bootstrap_key", "clock", "functions_quota", "glue_quotas", "identity", "stack"]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from forebay.operate.doctor.deployment import Deployment
 from forebay.operate.doctor.finding import Finding, error, warning
 from forebay.operate.doctor.policy import lets_in
+from forebay.operate.stack.deployment import Deployment
 
 __all__ = ["actions", "listeners"]
 

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Iterator
 from botocore.exceptions import ClientError
 
 from forebay.operate.doctor import account, alarms, functions, jobs, keys, lake, landing, logs, queues, rights
-from forebay.operate.doctor.deployment import Deployment
 from forebay.operate.doctor.finding import Finding, error, warning
+from forebay.operate.stack.deployment import Deployment
 
 __all__ = ["AFTER", "BEFORE", "Check", "checks_for", "examine", "guarded"]
 

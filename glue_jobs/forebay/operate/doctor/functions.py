@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from forebay.operate.doctor.answer import answer_or_none
-from forebay.operate.doctor.deployment import Deployment
 from forebay.operate.doctor.finding import Finding, error
+from forebay.operate.stack.answer import answer_or_none
+from forebay.operate.stack.deployment import Deployment
 
 __all__ = ["rules", "schedules", "state"]
 

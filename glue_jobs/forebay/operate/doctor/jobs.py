@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from forebay.operate.doctor.answer import answer_or_none
-from forebay.operate.doctor.deployment import Deployment
 from forebay.operate.doctor.finding import Finding, error, warning
 from forebay.operate.doctor.policy import listed
+from forebay.operate.stack.answer import answer_or_none
+from forebay.operate.stack.deployment import Deployment
 from forebay.spark import runtime
 
 __all__ = ["code", "definitions", "newest_runs", "roles", "runs"]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from forebay.operate.doctor.deployment import Deployment
 from forebay.operate.doctor.finding import Finding, error
 from forebay.operate.doctor.policy import lets_in, like, listed, statements
 from forebay.operate.doctor.queues import key_of_data
+from forebay.operate.stack.deployment import Deployment
 
 __all__ = ["services", "state"]
 

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
-from forebay.operate.doctor.answer import answer_or_none
-from forebay.operate.doctor.deployment import Deployment
 from forebay.operate.doctor.finding import Finding, error, warning
 from forebay.operate.doctor.landing import lifecycle_rules
 from forebay.operate.doctor.policy import like, listed, statements
 from forebay.operate.doctor.queues import key_of_data
+from forebay.operate.stack.answer import answer_or_none
+from forebay.operate.stack.deployment import Deployment
 
 __all__ = ["access", "catalog", "commits", "encryption", "lifecycle"]
 

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
-from forebay.operate.doctor.answer import answer_or_none
-from forebay.operate.doctor.deployment import Deployment
 from forebay.operate.doctor.finding import Finding, error, warning
 from forebay.operate.doctor.policy import lets_in
+from forebay.operate.stack.answer import answer_or_none
+from forebay.operate.stack.deployment import Deployment
 
 __all__ = ["expiry", "notification", "subscription", "topic"]
 

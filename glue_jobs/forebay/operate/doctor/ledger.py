@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from forebay.operate.doctor.deployment import Deployment
+from forebay.operate.stack.deployment import Deployment
 
 __all__ = ["outcome_in_ledger"]
 
 
 def outcome_in_ledger(on: Deployment) -> Callable[[str], str | None]:
-    from forebay.operate.files import versions_of
     from forebay.operate.lake_view import LakeView
+    from forebay.operate.looking.files import versions_of
 
     def outcome(key: str) -> str | None:
         found = versions_of(LakeView(on.outputs["LakeUri"]), on.landing_buckets[0], key)

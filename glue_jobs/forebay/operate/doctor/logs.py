@@ -6,9 +6,9 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from forebay.operate.doctor.deployment import Deployment
 from forebay.operate.doctor.finding import Finding, error, warning
 from forebay.operate.doctor.jobs import newest_runs
+from forebay.operate.stack.deployment import Deployment
 from forebay.spark import runtime
 
 __all__ = ["groups", "reports"]

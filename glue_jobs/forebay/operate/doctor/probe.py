@@ -16,10 +16,10 @@ from botocore.exceptions import ClientError
 
 from forebay.lake.layout import PROBES
 from forebay.ledger.entry import IGNORED
-from forebay.operate.doctor.deployment import Deployment
 from forebay.operate.doctor.finding import Finding, error, warning
 from forebay.operate.doctor.jobs import newest_runs
-from forebay.operate.queue import depth_of
+from forebay.operate.looking.queue import depth_of
+from forebay.operate.stack.deployment import Deployment
 
 __all__ = ["Clock", "conditional_put", "journey"]
 

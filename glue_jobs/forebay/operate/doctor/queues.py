@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-from forebay.operate.doctor.deployment import Deployment
 from forebay.operate.doctor.finding import Finding, error, warning
 from forebay.operate.doctor.policy import lets_in
+from forebay.operate.stack.deployment import Deployment
 
 __all__ = ["dead_letters", "deliveries", "encryption", "key_of_data", "key_of_queue", "redrive"]
 

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from forebay.lake.layout import CHECKPOINT
-from forebay.operate.doctor.deployment import Deployment
 from forebay.operate.doctor.finding import Finding, error
 from forebay.operate.doctor.queues import key_of_data, key_of_queue
+from forebay.operate.stack.deployment import Deployment
 
 __all__ = ["NEEDED", "of_ingest", "policy_for_doctor"]
 

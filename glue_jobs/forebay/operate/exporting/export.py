@@ -30,8 +30,8 @@ from forebay.errors import Halt, InvalidConfiguration
 from forebay.lake.layout import DERIVED_FROM, table_path
 from forebay.lake.log.listing import commit_name, committed_at
 from forebay.lake.objects import Objects, open_objects
-from forebay.operate.export_manifest import Format, Manifest, Part, manifests_of, name_of
-from forebay.operate.export_rows import changed_rows, whole_rows
+from forebay.operate.exporting.manifest import Format, Manifest, Part, manifests_of, name_of
+from forebay.operate.exporting.rows import changed_rows, whole_rows
 from forebay.operate.lake_view import LakeView, known_table
 
 __all__ = ["export"]

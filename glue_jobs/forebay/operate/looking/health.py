@@ -17,8 +17,8 @@ from forebay.lake.log.tables import own_tables, tables_of
 from forebay.lake.objects import s3_client_for
 from forebay.merge.lag import Lag, lag_of
 from forebay.merge.trouble import Troubles
-from forebay.operate.held import Waiting, waiting_for
 from forebay.operate.lake_view import LakeView
+from forebay.operate.looking.held import Waiting, waiting_for
 from forebay.upkeep.compaction.live_files import TableState, Unreadable, is_no_table, read_table
 
 __all__ = ["health_of", "unwritten_tables"]

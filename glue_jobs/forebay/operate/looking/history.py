@@ -22,9 +22,9 @@ from botocore.exceptions import ClientError
 from forebay.lake.layout import LEDGER, table_path, verbs_of
 from forebay.lake.log.listing import LOG, version_of_commit
 from forebay.lake.objects import open_objects
-from forebay.operate.deployed import alarm_changes, deploys
-from forebay.operate.doctor.deployment import Deployment
 from forebay.operate.lake_view import LakeView, known_table
+from forebay.operate.stack.deployed import alarm_changes, deploys
+from forebay.operate.stack.deployment import Deployment
 
 __all__ = ["Happened", "history_of", "record_verb"]
 

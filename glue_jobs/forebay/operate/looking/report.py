@@ -13,10 +13,10 @@ from typing import Any
 from forebay.lake.health import Health
 from forebay.lake.layout import LEDGER
 from forebay.lake.paused import ALL
-from forebay.operate.held import piles
 from forebay.operate.lake_view import LakeView
+from forebay.operate.looking.held import piles
+from forebay.operate.looking.status import Status
 from forebay.operate.page.content import Chart, Page, Reason, Station, TableLine, age, span
-from forebay.operate.status import Status
 
 __all__ = ["report_of"]
 

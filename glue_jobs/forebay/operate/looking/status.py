@@ -22,15 +22,15 @@ from forebay.lake.lease import holder
 from forebay.lake.paused import ALL, paused_tables
 from forebay.lake.rollback_plan import rollback_plan
 from forebay.ledger.entry import FORGET, REPLAY, WANTED_AGAIN
-from forebay.operate.aws_answers import Alarm
-from forebay.operate.cost import cost_of, hours_of, month_of
-from forebay.operate.deployed import alarms_ringing, runs_since
-from forebay.operate.doctor.deployment import Deployment
-from forebay.operate.held import waiting_for
 from forebay.operate.lake_view import LakeView, checkpoint_of, quoted
+from forebay.operate.looking.held import waiting_for
+from forebay.operate.looking.queue import Depth, dead_letter_url, depth_of
+from forebay.operate.looking.refused import count_refused
 from forebay.operate.page.content import Cost, Run
-from forebay.operate.queue import Depth, dead_letter_url, depth_of
-from forebay.operate.refused import count_refused
+from forebay.operate.stack.aws_answers import Alarm
+from forebay.operate.stack.cost import cost_of, hours_of, month_of
+from forebay.operate.stack.deployed import alarms_ringing, runs_since
+from forebay.operate.stack.deployment import Deployment
 from forebay.upkeep.accounts.open_batches import open_batches
 from forebay.upkeep.reconcile.last import LastReconcile, last_reconcile
 

@@ -15,8 +15,8 @@ from typing import Any
 from forebay.lake.layout import LEDGER, PARKED, QUARANTINE, table_path
 from forebay.lake.log.listing import LOG, version_of_commit
 from forebay.lake.objects import Objects, open_objects
-from forebay.operate.files import LedgerFile, versions_of
 from forebay.operate.lake_view import LakeView, known_column, quoted
+from forebay.operate.looking.files import LedgerFile, versions_of
 
 __all__ = ["InTable", "Life", "file_of_row", "lives_of"]
 

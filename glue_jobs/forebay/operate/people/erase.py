@@ -31,11 +31,11 @@ from forebay.lake.layout import (
 from forebay.lake.lease import hold
 from forebay.lake.log.listing import NoTable, UnsupportedTable
 from forebay.lake.objects import open_objects
-from forebay.operate.erase_report import report_of
 from forebay.operate.lake_view import LakeView
-from forebay.operate.landing import Landed, clear_landing, held_by_us, holding, landed_of
-from forebay.operate.outlook import tables_of_service
-from forebay.operate.unseen import unseen
+from forebay.operate.people.erase_report import report_of
+from forebay.operate.people.landing import Landed, clear_landing, held_by_us, holding, landed_of
+from forebay.operate.people.outlook import tables_of_service
+from forebay.operate.people.unseen import unseen
 from forebay.privacy.erased import add_erased
 from forebay.upkeep.erase.counts import HELD, change_ledger
 from forebay.upkeep.erase.due import erasure_of, gone_from, tables_due

@@ -25,8 +25,8 @@ from forebay.declaration.service import Service
 from forebay.lake.layout import LEDGER, erased_of
 from forebay.lake.lease import Lease, hold, holder
 from forebay.lake.objects import s3_client
-from forebay.operate.erase_report import report_of
 from forebay.operate.lake_view import LakeView
+from forebay.operate.people.erase_report import report_of
 from forebay.privacy.subject import subject_spellings
 from forebay.upkeep.erase.counts import change_hashes
 from forebay.upkeep.erase.due import erased_by

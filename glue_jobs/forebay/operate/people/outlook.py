@@ -15,8 +15,8 @@ from forebay.lake.layout import LEDGER, OWN_TABLES, PARKED, QUARANTINE, TOMBSTON
 from forebay.lake.log.listing import NoTable, UnsupportedTable
 from forebay.lake.log.tables import own_tables
 from forebay.operate.lake_view import LakeView, quoted
-from forebay.operate.person import known_to_vault
-from forebay.operate.unseen import Unseen, unseen
+from forebay.operate.people.person import known_to_vault
+from forebay.operate.people.unseen import Unseen, unseen
 from forebay.privacy.erased import erased_at, newest_list
 from forebay.privacy.secret import secret_at
 from forebay.privacy.token import one_spelling, token_of

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from forebay.declaration.service import Service
 from forebay.lake.health import HealthRecords
 from forebay.lake.layout import LEDGER, PARKED, QUARANTINE
+from forebay.operate.changing.replay import STANDING
 from forebay.operate.lake_view import LakeView, quoted
-from forebay.operate.replay import STANDING
 
 __all__ = ["Unseen", "unseen"]
 

@@ -12,9 +12,9 @@ from datetime import datetime
 from typing import Any
 
 from forebay.errors import InvalidConfiguration
-from forebay.operate.aws_answers import Alarm, alarms_in, run_of
-from forebay.operate.doctor.deployment import Deployment, look_up
 from forebay.operate.page.content import Run
+from forebay.operate.stack.aws_answers import Alarm, alarms_in, run_of
+from forebay.operate.stack.deployment import Deployment, look_up
 
 __all__ = ["Change", "alarm_changes", "alarms_ringing", "deployed", "deploys", "runs_since"]
 

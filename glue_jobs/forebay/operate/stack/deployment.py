@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from forebay.address import bucket_and_key
-from forebay.operate.doctor.answer import answer_or_none
+from forebay.operate.stack.answer import answer_or_none
 
 ANY_OUTPUT = "AlarmTopicArn"
 OUTPUTS = {"LandingBucket", "LandingPrefix", "QueueUrl", "DeadUrls", "LakeUri", "IngestJob", "AlarmTopicArn"}

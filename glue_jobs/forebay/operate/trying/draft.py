@@ -21,7 +21,7 @@ from forebay.declaration.path import Path
 from forebay.declaration.service import parse_service
 from forebay.declaration.twin import taken_key
 from forebay.errors import InvalidConfiguration
-from forebay.operate.samples import Samples, name_of, read_samples
+from forebay.operate.trying.samples import Samples, name_of, read_samples
 from forebay.record.declared import fits
 from forebay.record.field import text_at
 from forebay.record.number import read_json

@@ -27,7 +27,7 @@ from forebay.declaration.service import Service
 from forebay.errors import InvalidConfiguration
 from forebay.landed_file import LandedFile
 from forebay.ledger.ignored import why_ignored
-from forebay.operate.sheltered import read_sheltered
+from forebay.operate.trying.sheltered import read_sheltered
 from forebay.record.route import Origin
 
 __all__ = ["Sample", "Samples", "name_of", "read_samples"]

@@ -26,9 +26,9 @@ from forebay.declaration.table import Table
 from forebay.landed_file import LandedFile
 from forebay.ledger.entry import IGNORED
 from forebay.ledger.ignored import RULES
-from forebay.operate.samples import Sample, Samples, name_of
-from forebay.operate.trial_dedupe import duplicates_in, is_known
-from forebay.operate.trial_merge import TrialState, state_of, unplaced
+from forebay.operate.trying.samples import Sample, Samples, name_of
+from forebay.operate.trying.trial_dedupe import duplicates_in, is_known
+from forebay.operate.trying.trial_merge import TrialState, state_of, unplaced
 from forebay.record.conform import Records, writable
 from forebay.record.declared import fits
 from forebay.record.growth import grown

@@ -12,8 +12,8 @@ from typing import Any
 
 from forebay.declaration.service import Service
 from forebay.declaration.table import Table
-from forebay.operate.samples import Sample
-from forebay.operate.trial_merge import columns_named, value_in
+from forebay.operate.trying.samples import Sample
+from forebay.operate.trying.trial_merge import columns_named, value_in
 from forebay.record.route import text_of
 
 __all__ = ["duplicates_in", "is_known"]

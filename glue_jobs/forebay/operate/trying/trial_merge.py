@@ -17,7 +17,7 @@ from forebay.declaration.column import Column
 from forebay.declaration.merge import FOLDER_TEXTS
 from forebay.declaration.service import Service
 from forebay.declaration.table import Table
-from forebay.operate.samples import Sample
+from forebay.operate.trying.samples import Sample
 from forebay.record.declared import fits, value_of
 from forebay.record.moment import PLACES, micros_since_1970
 from forebay.record.route import Origin, text_of

@@ -5,5 +5,5 @@
 * `purge` what is gone from disk      * `due` and when      * `vault` what it forgets
 * `counts` the ledger, after rows left      * `age` rows that are kept no longer      * `landed` what is left of an object
 
-No Spark. The run is `forebay.operate.erase`.
+No Spark. The run is `forebay.operate.people.erase`.
 """

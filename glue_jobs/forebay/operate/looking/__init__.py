@@ -1,0 +1,9 @@
+"""Answers from the lake's own tables, the queue and CloudWatch.
+
+* `accounts` do the numbers add up?      * `files` what the ledger has      * `where` the life of one file
+* `held` quarantined and parked records      * `refused` messages that nobody understood
+* `quality` verdicts on expectations      * `sql` queries over tables and ledger
+* `queue` what waits, and what died; it also sends letters back
+* `health` the state of tables      * `history` what happened when, and what operators did
+* `status` how it is going      * `report` hour by hour, as a page
+"""

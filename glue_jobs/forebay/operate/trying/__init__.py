@@ -1,0 +1,6 @@
+"""Declarations, tried on sample files before anything is deployed.
+
+* `samples` files to try declarations on      * `sheltered` those of them that may take too much
+* `trial` what would become of them      * `draft` of declarations, from them
+* `trial_merge` which of them would win      * `trial_dedupe` which would be dropped as duplicates
+"""
