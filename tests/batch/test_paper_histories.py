@@ -432,6 +432,8 @@ class Play:
             assert self.dedupe or row["tables"] == put.tables, put.file.etag
         for put in self.model.puts.values():
             newest = self.model.newest.get(put.file.key)
+            if newest is not None and newest.file.file_id in self.model.forgotten:
+                continue  # an earlier version that a rollback brought back stands, for nothing takes its place again
             if put.replaces and newest is not None and newest.file.file_id != put.file.file_id:
                 assert rows[put.file.file_id]["written"] == 0, f"{put.file.etag} stands beside {newest.file.etag}"
 
@@ -781,3 +783,47 @@ def test_a_plan_whose_data_files_somebody_deleted_says_so_and_its_files_can_be_r
             (file_id, "alpha"),
             (file_id, "beta"),
         ]
+
+
+def test_of_two_announcements_of_one_file_in_a_batch_the_later_one_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The key got its first bytes back, and its first announcement, of when it could not be read, comes once more as well."""
+    play = plain_play(0, monkeypatch, dedupe=False)
+    play.put("new/a")
+    (first,) = play.waiting
+    play.lake.answers[first.file_id] = "changed"
+    play.attempt()
+    play.put("new/a")
+    (second,) = play.waiting
+    play.attempt()
+    assert {row["etag"]: row["outcome"] for row in play.ledger()} == {first.etag: "missing", second.etag: "loaded"}
+    back = replace(first, sequencer=f"{99:016X}", event_time=AT + timedelta(hours=1))
+    play.lake.answers |= {first.file_id: play.contents[first.file_id], second.file_id: "changed"}
+    for order in ([first, back], [back, first]):
+        play.waiting = order
+        play.attempt()
+        assert {row["etag"]: row["outcome"] for row in play.ledger()} == {
+            first.etag: "loaded",
+            second.etag: "superseded",
+        }
+
+
+def test_rows_that_a_rollback_brings_to_a_file_that_is_to_be_read_again_make_room_for_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It was forgotten, then wanted again, and could not be read."""
+    play = plain_play(1, monkeypatch, dedupe=False)
+    row = loaded_alone(play)
+    put = play.model.puts[row["file_id"]]
+    for changes, answer in (({"outcome": FORGET}, None), ({"reason": WANTED_AGAIN}, "unavailable")):
+        play.ledger()[0].update(changes)
+        if answer:
+            play.lake.answers[put.file.file_id] = answer  # type: ignore[assignment]
+        play.waiting = [put.file]
+        play.attempt()
+    assert [row["outcome"] for row in play.ledger()] == ["unavailable"]
+    roll_back_in(monkeypatch, play.lake, [name for name in TABLES if name in play.lake.tables], 1)
+    assert play.lake.rows("alpha") + play.lake.rows("beta")
+    play.mend(put.file.key)
+    play.waiting = [put.file]
+    play.attempt()
+    play.check()

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from forebay.landed_file import LandedFile
 from forebay.ledger.ledger import utc
+from forebay.notification.order import written_later
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -25,7 +26,14 @@ def names_of(spark: SparkSession, files: Iterable[LandedFile]) -> DataFrame:
 
 
 def files_of(names: DataFrame) -> list[LandedFile]:
-    return [
+    """In a bucket without versions, a key that gets its first bytes back is announced as the same file again. The latest
+    announcement of a file stands for all of them: an earlier one would say that it is older than what came between."""
+    files = [
         LandedFile(row.bucket, row.key, row.size, row.etag or "", row.version_id, row.sequencer, utc(row.event_time))
         for row in names.collect()
     ]
+    latest: dict[str, LandedFile] = {}
+    for file in files:
+        before = latest.setdefault(file.file_id, file)
+        latest[file.file_id] = file if written_later(file, before) else before
+    return [latest[file.file_id] for file in files]

@@ -20,6 +20,9 @@ from forebay.operate.looking.files import LedgerFile
 
 __all__ = ["CHANGED", "Rollback", "TableBack", "entries_after"]
 
+UNREAD = ("missing", "denied", "unavailable")
+"""Such a file is read again. Rows of it that come back, from before it was forgotten, then have to make room."""
+
 CHANGED = ("outcome", "reason", "detail", "records", "written", "dropped", "tables")
 """Columns of the ledger."""
 
@@ -119,6 +122,8 @@ def _entry_after(file: LedgerFile, plan: Rollback) -> dict[str, Any]:
         outcome = REPLAY
     elif file.outcome == FORGOTTEN:
         outcome = REPLAY if file.reason == WANTED_AGAIN else FORGET
+    elif file.outcome in UNREAD and left:
+        outcome = REPLAY
     as_before = not back and file.outcome != FORGOTTEN and file.reason != ROLLED_BACK
     return {
         "file_id": file.file_id,
