@@ -3,6 +3,6 @@
 * `entry` the row and its words      * `claim` which files of a batch are loaded      * `versions` the words of that
 * `skips` files that an operator wants left out             * `ignored` files that the declarations leave out
 * `index` which files are known, in the driver's memory      * `ledger` the Delta table
-* `withheld` files that S3 did not give, and when each is to be tried again      * `data_files` read without Spark
+* `withheld` files that S3 did not give, and the time of each one's next try      * `data_files` read without Spark
 * `services` of one lake, and the ids by which each knows its files
 """

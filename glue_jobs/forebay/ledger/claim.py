@@ -1,5 +1,5 @@
-"""Which files of a batch are loaded: what the ledger has of their keys, and the service's rule for keys that get other
-bytes, decide. All versions of a key go by the same rule.
+"""Decides which files of a batch are loaded, by the ledger's rows of their keys and the service's rule for overwritten keys.
+All versions of a key follow the same rule.
 
 Pure. In: a `Claim`, which is the files of a batch, in its order, and the earlier versions of their keys, exactly as the ledger
 has them. Out: `Sorted`, before the files are read and after it. Asked twice it says the same.
@@ -49,8 +49,8 @@ class Claim:
     ignored: Callable[[LandedFile], str] = lambda file: ""
 
     def to_read(self) -> Sorted:
-        """Before anything is read. Where a key has several new versions, all of them are to be read: only then is it known
-        which of them is the one to load."""
+        """Before anything is read. If a key has several new versions, the batch must read all of them to decide which one to
+        load."""
         return self.decided({})
 
     def decided(self, readable: Mapping[str, str]) -> Sorted:
@@ -74,8 +74,8 @@ class Claim:
         return (next(turns[file.bucket, file.key]) for file in self.files)
 
     def superseded(self, fresh: Iterable[LandedFile], readable: Mapping[str, str]) -> Iterator[Superseded]:
-        """The earlier versions that are to leave for these files, once they land; also those that have left all tables but
-        some, which could not be written."""
+        """The earlier versions whose rows these files replace when they land; also versions that left all tables except
+        those that could not be written."""
         hashes = self.hashes(readable)
         for file in fresh:
             for seen in self.earlier.get((file.bucket, file.key), ()):
@@ -97,7 +97,7 @@ class Claim:
         return any(own.stands_in for own in his) and _same_bytes(file, seen.file, hashes)
 
     def _replaces(self, file: LandedFile) -> bool:
-        """What is forgotten brings nothing that could take the place of others."""
+        """A forgotten file has no rows that could replace others."""
         his = (seen for seen in self.earlier.get((file.bucket, file.key), ()) if seen.file.file_id == file.file_id)
         return self.rule_of(file.key) == "replace" and not any(seen.wants_forgetting for seen in his)
 
@@ -192,8 +192,8 @@ class _Deciding:
         return _same_bytes(file, rival, self.hashes)
 
     def _is_back(self, file: LandedFile, his: Sequence[Earlier]) -> bool:
-        """Without versions, a key that gets its first bytes back is the same file again: under `replace` it takes the place of
-        what came between. A version of its own is never back. Neither are bytes of which a table still has rows."""
+        """Without versions, a key that gets its first bytes back is the same file again: under `replace` it replaces the
+        bytes in between. A new version is never a file that is back, and neither are bytes whose rows a table still has."""
         versioned = bool(file.version_id and file.version_id != "null")
         outdone = all(seen.row["outcome"] == "superseded" and not seen.stands for seen in his)
         if versioned or not outdone or self.claim.rule_of(file.key) != "replace":
@@ -241,7 +241,7 @@ class _Deciding:
         return self._key(file) in self.contested and file.file_id not in self.readable
 
     def _is_outdone(self, file: LandedFile) -> bool:
-        """Of two of which nothing says which is later, what came first is the older one."""
+        """If neither of two files is known to be later, the one that came first is the older one."""
         if self.claim.rule_of(file.key) != "replace":
             return False
         here = [other for other in self.fresh.get(self._key(file), []) if other.file_id != file.file_id]

@@ -49,7 +49,7 @@ Outcome = Literal[
     "ignored",  # a rule says that it is not data, or it belongs to no feed
     "replay",  # its rows stand; an operator wants it read again, in their place
     "forget",  # its rows stand; an operator wants them gone
-    "forgotten",  # its rows left, as an operator wanted; only an operator brings rows back
+    "forgotten",  # an operator removed its rows; only an operator restores them
 ]
 
 REPLAY: Outcome = "replay"
@@ -69,10 +69,10 @@ WANTED_AGAIN = "wanted-again"
 """An operator takes it back that the file was forgotten. No batch has read it yet."""
 
 NOT_FINAL_REASONS: tuple[str, ...] = (POISON, SKIPPED_BY_OPERATOR, WANTED_AGAIN)
-"""Better code may read a file that ended our workers, and an operator may take back what he said."""
+"""Better code may read a file that ended our workers, and an operator may undo a command."""
 
 WITHHELD: tuple[Outcome, ...] = ("denied", "unavailable")
-"""Of those, the ones that the job itself tries again. What is missing comes back with an announcement of its own."""
+"""Of those, the ones that the job itself tries again. A missing file returns with an announcement of its own."""
 
 COLUMNS = (
     "day date, file_id string, file_hash long, key_hash long, bucket string, key string, version_id string, etag string, "
@@ -85,7 +85,7 @@ COLUMNS = (
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """What became of one file."""
+    """The outcome of one file."""
 
     file: LandedFile
     outcome: Outcome
@@ -99,8 +99,8 @@ class Entry:
     tries: int = 1
     """How often S3 was asked for the file, in batches."""
     content_hash: str = ""
-    """Of its bytes as they were read; empty where it did not land. Behind it, after a space, come those of what the object was
-    rewritten to."""
+    """The hash of the bytes that were read; empty if the file did not land. After a space follow the hashes of the object's
+    rewritten bytes."""
 
     def __post_init__(self) -> None:
         accounted = self.written + self.quarantined + self.parked + self.dropped

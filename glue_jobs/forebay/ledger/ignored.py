@@ -1,6 +1,6 @@
-"""Files that are not read, by the declarations: what frameworks leave beside data, and what belongs to no feed.
+"""Files that the declarations leave out: objects that frameworks leave beside data, and files that belong to no feed.
 
-Pure. In: a service and a file. Out: the rule by which it is ignored. The ledger says it of each such file.
+Pure. In: a service and a file. Out: the rule by which it is ignored. The ledger records the rule for each such file.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["NO_FEED", "RULES", "why_ignored"]
 NO_FEED = "no-feed"
 
 RULES = {**REASONS, NO_FEED: "no declared feed has a prefix and a bucket that fit"}
-"""What each rule means."""
+"""The meaning of each rule."""
 
 
 def why_ignored(service: Service, file: LandedFile) -> str:

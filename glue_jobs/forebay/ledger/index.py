@@ -1,6 +1,6 @@
 """Which keys the ledger has, and in which of its days, in the driver's memory. No batch reads the ledger for new files.
 
-In: the ledger's data files, of which Arrow reads one column, without Spark. Out: an `Index`. It takes eight bytes for each row
+In: the ledger's data files; Arrow reads one column of them, without Spark. Out: an `Index`. It takes eight bytes for each row
 of the ledger: 48 bits of the key's hash and 16 bits for the row's day, in one sorted array. Ten million files are 80 MB, a
 hundred million 800 MB, and a billion 8 GB (`make bench NAME=index` measures it).
 
@@ -98,7 +98,7 @@ def _entries_of(ledger: Objects, services: Collection[str], file: LiveFile) -> P
 
 
 def _together(parts: list[Packed]) -> Packed:
-    """Parts go as they are copied: a billion entries must not be there twice."""
+    """Frees each part after copying it: a billion entries must not be in memory twice."""
     entries = np.empty(sum(map(len, parts)), np.uint64)
     at = len(entries)
     while parts:

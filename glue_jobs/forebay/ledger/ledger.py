@@ -39,8 +39,8 @@ FILE_COLUMNS = ("bucket", "key", "size", "etag", "version_id", "sequencer")
 
 
 class Ledger:
-    """One driver's view of the ledger: the rows of its service, and of those that it shares files with. It is loaded once; what
-    other drivers add later it does not see (they are kept out by the lease)."""
+    """One driver's view of the ledger: the rows of its service, and of those that it shares files with. It is loaded once, and
+    does not see later rows of other drivers; the lease keeps them out."""
 
     def __init__(self, spark: SparkSession, lake: str, service: str, shares_with: Iterable[str] = ()) -> None:
         self.path, self.names = table_path(lake, LEDGER), (service, *shares_with)
@@ -73,12 +73,12 @@ class Ledger:
         return next((one for one in as_services_know(file, self.names) if one.file_id in known), new)
 
     def claim(self, files: Sequence[LandedFile], service: Service, skipped: Collection[str] = ()) -> Claim:
-        """All that tells new files from known ones, with the service's rules. Those with an id among `skipped` are left out.
-        Run twice it is the same, until `remember` is told otherwise."""
+        """The ledger's rows of these files and the service's rules: they decide which files are new. Files with an id among
+        `skipped` are left out. A second call gives the same, until `remember` adds rows."""
         return Claim(files, self._versions_of(files), service.rule_of, skipped, partial(why_ignored, service))
 
     def frame(self, entries: Iterable[Entry], changed: Iterable[dict[str, Any]], **of_the_batch: object) -> DataFrame:
-        """The entries as rows for the commit, and those of earlier files as they are from now on."""
+        """The entries as rows for the commit, with the changed rows of earlier files."""
         rows = [entry.row(**of_the_batch) for entry in entries]
         return self._spark.createDataFrame([*rows, *changed], COLUMNS)
 
@@ -96,7 +96,7 @@ class Ledger:
         return self._spark.read.format("delta").load(self.path)
 
     def unknown(self, files: Sequence[LandedFile]) -> list[LandedFile]:
-        """Those of which the ledger has no row."""
+        """The files without a row in the ledger."""
         versions = self._versions_of(files).values()
         known = {seen.file.file_id for earlier in versions for seen in earlier}
         return [file for file in files if file.file_id not in known]

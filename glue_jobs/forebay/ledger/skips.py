@@ -1,7 +1,7 @@
-"""What an operator wants left out: files that no batch reads, until that is taken back.
+"""Files that an operator skips: no batch reads them until the skip is removed.
 
-One small object in the lake for each wish. Its name is the id of one version of an object, or that of the key, which stands
-for all of its versions. So a batch learns with one listing which of its files are meant, and reads no wish.
+Each skip is one small object in the lake. Its name is the id of one version of an object, or the id of a key for all its
+versions. So a batch finds the skips of its files with one listing, and reads none of them.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ class Skips:
         self._store.delete([skip.name for skip in skips])
 
     def among(self, files: Iterable[LandedFile]) -> frozenset[str]:
-        """The ids of those of these files that are to be skipped."""
-        names = {found.name for found in self._store.found()}
+        """The ids of these files that must be skipped."""
+        names = {listed.name for listed in self._store.found()}
         if not names:
             return frozenset()
         return frozenset(f.file_id for f in files if not names.isdisjoint((f.file_id, _id_of_key(f.bucket, f.key))))

@@ -56,8 +56,7 @@ class Earlier:
 
     @property
     def is_marked(self) -> bool:
-        """Whether its rows make room for it: for those that it has when it is read again, or for none. Whoever announces it has
-        that done."""
+        """Whether the next announcement removes its rows: to replace them when the file is read again, or for good."""
         return self.row["outcome"] in MARKS
 
     @property
@@ -95,7 +94,7 @@ class Earlier:
 
 @dataclass(frozen=True)
 class Superseded:
-    """A loaded version that is to leave the tables, once the version `by` lands: itself, where it is replayed."""
+    """A loaded version whose rows leave the tables when the version `by` lands. A replayed file is superseded by itself."""
 
     earlier: Earlier
     by: LandedFile
@@ -121,9 +120,9 @@ class Superseded:
             return {**row, "outcome": "duplicate"}
         if row.get("reason") in (None, *NOT_DONE.values()):
             return {**row, "outcome": before, "reason": not_done, "detail": f"{outcome}: {why}"}
-        # What happened to it before, such as a table that failed, stays said.
-        said = (row["detail"] or "").partition(f"; {not_done}")[0]
-        return {**row, "outcome": before, "detail": f"{said}; {not_done}: {outcome}: {why}"}
+        # The earlier detail, such as a table that failed, is kept.
+        detail = (row["detail"] or "").partition(f"; {not_done}")[0]
+        return {**row, "outcome": before, "detail": f"{detail}; {not_done}: {outcome}: {why}"}
 
     def forgotten(self, unwritten: Mapping[str, str], at: datetime) -> dict[str, Any]:
         """The ledger's row of a file that is forgotten. Where tables could not be written, that is still to be done."""
@@ -133,11 +132,11 @@ class Superseded:
         return {**row, "outcome": FORGOTTEN, "reason": None, "detail": f"its rows left at {at:%Y-%m-%d %H:%M} UTC"}
 
     def left(self, unwritten: Mapping[str, str], at: datetime) -> dict[str, Any]:
-        """The ledger's row of one that another version took the place of. What was to be forgotten is: it stays out, too."""
+        """The ledger's row of a version that another one replaced. A version that was marked to be forgotten is forgotten."""
         return self.forgotten(unwritten, at) if self.earlier.wants_forgetting else self.row(unwritten)
 
     def row(self, unwritten: Iterable[str]) -> dict[str, Any]:
-        """The ledger's row as it is from now on: nothing of the file is left but in tables that could not be written."""
+        """The ledger's new row: the file has rows only in tables that could not be written."""
         row = self.earlier.row
         left = {table: rows for table, rows in self.tables.items() if table in set(unwritten)}
         written = sum(left.values())
@@ -157,10 +156,10 @@ class Superseded:
 @dataclass(frozen=True)
 class Sorted:
     """The files of a batch: those to load, those that the ledger has, and the entries of those that a rule leaves out; and the
-    earlier files that make room for those to load. `retried` are those whose row in the ledger makes room for a new one:
-    they were not read when they came before, or are replayed. `tries` says how often they came, by file id. `released` are
-    those of them that the quarantine has as whole files. `stand_ins` are duplicates of replays, by the id of the replay: they
-    are read if that one is gone."""
+    earlier files that the loaded ones replace. `retried` are files whose row in the ledger is replaced by a new one: they
+    were not read when they came before, or are replayed. `tries` says how often they came, by file id. `released` are those
+    of them that the quarantine has as whole files. `stand_ins` are duplicates of replays, by the id of the replay: they are
+    read if that one is gone."""
 
     fresh: tuple[LandedFile, ...]
     known: tuple[LandedFile, ...]
@@ -183,7 +182,7 @@ class Sorted:
 
     @property
     def replays(self) -> dict[str, Superseded]:
-        """What leaves for itself: the earlier rows of files that are replayed, or forgotten, by file id."""
+        """Files that supersede themselves: the earlier rows of replayed or forgotten files, by file id."""
         return {one.by.file_id: one for one in self.superseded if one.is_replay}
 
     @property
@@ -197,7 +196,7 @@ class Sorted:
         return [one for one in self.superseded if one.by.file_id in ids]
 
     def as_begun(self, file_ids: Collection[str]) -> Sorted:
-        """For a batch of which a part is in: a replay that was asked for since then is none of it."""
+        """For a batch whose commit has begun: it leaves out replays that were requested since then."""
         late = self.replays.keys() - set(file_ids)
         if not late:
             return self

@@ -1,4 +1,4 @@
-"""Files that S3 withheld (denied, or not sent), and when each of them is to be tried again.
+"""Files that S3 withheld (denied, or not sent), and the time of each one's next try.
 
 In: the ledger, read once without Spark, and then the entries of each batch. Out: the files that are due. The pause after a try
 doubles from `FIRST_PAUSE` to `LONGEST_PAUSE`. The ledger counts the tries, so a restart does not begin with short pauses again.
@@ -29,7 +29,7 @@ __all__ = ["FIRST_PAUSE", "LONGEST_PAUSE", "Waiting", "Withheld", "withheld_in"]
 
 FIRST_PAUSE, LONGEST_PAUSE = timedelta(minutes=5), timedelta(hours=6)
 MOST_KNOWN = 100_000
-"""Some 60 MB. What is withheld beyond that is announced by reconcile, each night."""
+"""Some 60 MB. Reconcile announces further withheld files, each night."""
 
 LONG_AGO = datetime.min.replace(tzinfo=UTC)
 FILE = ("file_id", "bucket", "key", "size", "etag", "version_id", "sequencer", "event_time")
@@ -51,7 +51,7 @@ class Waiting:
 
 
 class Withheld:
-    """What one driver knows of them. The batch's thread and the job's use it at the same time."""
+    """One driver's record of them. The batch's thread and the job's use it at the same time."""
 
     def __init__(self) -> None:
         self._waiting: dict[str, Waiting] = {}
@@ -61,7 +61,7 @@ class Withheld:
         return len(self._waiting)
 
     def note(self, entries: Iterable[Entry], at: datetime) -> None:
-        """What became of the files of a batch."""
+        """Records the outcomes of a batch's files."""
         for entry in entries:
             if entry.outcome in WITHHELD:
                 self.add([Waiting(entry.file, entry.tries, at)])
@@ -70,7 +70,7 @@ class Withheld:
                     self._waiting.pop(entry.file.file_id, None)
 
     def add(self, waiting: Iterable[Waiting]) -> None:
-        """What is known of a file already stays."""
+        """Adds files; an earlier entry of the same file stays."""
         with self._lock:
             for one in waiting:
                 if len(self._waiting) < MOST_KNOWN:
