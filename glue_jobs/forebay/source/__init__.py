@@ -1,8 +1,7 @@
 """The queue becomes batches of file names: `spark.readStream.format("s3-sqs")`, in pure Python, and usable alone.
 
 In goes an SQS queue that S3 announces its objects to. Out come rows of bucket, key, size and so on, each file once,
-through crashes, redeliveries and restarts. What can go wrong ends as a value, or stops the query with one readable
-cause.
+through crashes, redeliveries and restarts. A failure becomes a value, or stops the query with one readable cause.
 
     from pyspark.sql import SparkSession
 

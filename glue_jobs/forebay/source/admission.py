@@ -49,7 +49,7 @@ class Admission:
         return 0 if full else max(0, self._max_files - len(self._rows))
 
     def offer(self, notice: Notice) -> Literal["taken", "repeat", "held"]:
-        """Decides on one message. `held` ones are to be offered to the next batch first."""
+        """Decides on one message. Offer `held` ones to the next batch first."""
         message = notice.message
         new: dict[bytes, AnnouncedFile] = {}
         here = 0  # of its files, those which this batch has already
@@ -82,8 +82,8 @@ def _size(rows: dict[bytes, AnnouncedFile]) -> int:
 
 
 def in_order(rows: list[AnnouncedFile], order: str) -> list[AnnouncedFile]:
-    """The rows as the batch shows them: oldest first if asked, and the versions of one key among themselves as S3 wrote
-    them, where that can be told."""
+    """The rows in the order of the batch: oldest first if requested. Versions of one key are in the order in which S3 wrote
+    them, if that is known."""
     if order == "oldest-first":
         rows = sorted(rows, key=lambda row: row.file.event_time or row.sent_at)
     places: dict[tuple[str, str], list[int]] = {}
@@ -98,7 +98,7 @@ def in_order(rows: list[AnnouncedFile], order: str) -> list[AnnouncedFile]:
 
 
 def _versions(rows: list[AnnouncedFile]) -> list[AnnouncedFile]:
-    """Each goes in front of the first that is known to be newer; what does not compare stays where it was."""
+    """Each goes before the first that is known to be newer; versions that do not compare keep their places."""
     ordered: list[AnnouncedFile] = []
     for row in rows:
         place = next((i for i, other in enumerate(ordered) if newer(other.file, row.file)), len(ordered))

@@ -2,10 +2,10 @@
 
 In: texts of documents, and a Spark schema. Out: columns, and which documents did not fit. A value becomes what
 `record.declared` makes of it, as in a declared column of a service; a binary alone is base64, as for Spark's JSON reader.
-What does not fit is null, its siblings stay, and its document is named. A text that is not one JSON object is null in every
-column, and named too. A field that the schema lacks is ignored; one that the record lacks is null.
+A value that does not fit is null, its siblings stay, and its document is named. A text that is not one JSON object is null in
+every column, and named too. A field that the schema lacks is ignored; one that the record lacks is null.
 
-Built column by column: a column whose values are all of its own kind, as nearly all are, is handed to Arrow as it is.
+Built column by column: Arrow gets a column unchanged if all its values are of the column's kind, as nearly always.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ def _lists(values: list[Any], kind: T.ArrayType, zone: tzinfo) -> _Built:
 
 
 def _maps(values: list[Any], kind: T.MapType, zone: tzinfo) -> _Built:
-    """A value that does not fit is null; an object with a key that is no text does not fit."""
+    """A value that does not fit is null; an object fits only if all its keys are texts."""
     objects, lost = _only(dict, values)
     odd = {place for place, v in enumerate(objects) if v is not None and any(text_of_field(k) is None for k in v)}
     kept = [None if place in odd else v for place, v in enumerate(objects)]

@@ -94,8 +94,7 @@ def rows_of(
 
 @dataclass
 class _Found:
-    """What one batch of the reader holds: texts as they are kept, and the same as they are parsed, which of a refused
-    record is nothing."""
+    """One batch of the reader: the original texts, and the texts to parse; a refused record has only the former."""
 
     texts: list[str]
     documents: list[str]

@@ -1,8 +1,8 @@
 """Messages whose batch is committed leave the queue, in the background, while the next batch is on its way.
 
-Nothing waits for it and nothing depends on it: what is not deleted comes back, is known as a repeat and is deleted
-then. So failed entries are tried again a few times and then counted; a stale receipt is no failure. Only a queue that
-refuses for a reason which a person must mend is remembered, and stops the query with the next batch.
+Nothing waits for it and nothing depends on it: a message that is not deleted comes back, is recognized as a repeat, and is
+deleted then. So failed entries are retried a few times and then counted; a stale receipt is not a failure. Only an error
+that a person must fix is remembered, and stops the query with the next batch.
 """
 
 from __future__ import annotations
@@ -67,13 +67,13 @@ class Deletions:
         return True
 
     def take_count(self) -> Deleted:
-        """What happened since this was last asked."""
+        """The counts since the last call."""
         with self._lock:
             count, self._count = self._count, Deleted()
         return count
 
     def check(self) -> None:
-        """Raises where the queue has refused to delete for a reason that a person must mend."""
+        """Raises if the queue has refused to delete for a reason that a person must fix."""
         if self._trouble is not None:
             raise self._trouble.as_error()
 

@@ -1,7 +1,7 @@
 """Drain mode: work until the queue is empty, then end.
 
 Spark 4.1 gives a Python source no way to end its query, so the two sides meet at a marker next to the manifests. The source
-looks (`Stillness`). Two long polls in a row must bring nothing, and the queue must count nothing visible, in flight or
+checks the queue (`Stillness`). Two long polls in a row must be empty, and the queue must count nothing visible, in flight or
 delayed. That includes what we took and have not deleted yet. Or its time is up. Then it writes the marker and takes nothing
 more. The driver looks for the marker (`Drain`), and stops the query between two batches, never within one.
 """
@@ -33,11 +33,11 @@ class Stillness:
         self._kept: dict[str, tuple[float, Receipt]] = {}
 
     def seen(self, *, empty: bool) -> None:
-        """What one long poll brought. One that failed has not seen an empty queue."""
+        """Records one long poll. A failed poll does not count as empty."""
         self._empty_polls = self._empty_polls + 1 if empty else 0
 
     def returned(self, receipts: Iterable[Receipt], *, after_s: float) -> None:
-        """Messages that nobody understands, of which copies are kept, show again after so long."""
+        """Records unreadable messages, whose copies are kept: they are visible again after `after_s`."""
         self._kept.update({receipt.message_id: (self._clock() + after_s, receipt) for receipt in receipts})
 
     def kept(self) -> list[Receipt]:
@@ -51,7 +51,7 @@ class Stillness:
         return self._clock() >= self._until
 
     def reason(self, depth: Callable[[], Depth]) -> Drained | None:
-        """Why to end; None to go on. The queue is counted only after the polls have come back empty."""
+        """Why to end; None to continue. The queue is counted only after empty polls."""
         if self.time_is_up:
             return "time cap"
         if self._empty_polls >= _EMPTY_POLLS and depth().messages <= len(self.kept()):
@@ -60,7 +60,7 @@ class Stillness:
 
 
 class StoppableQuery(Protocol):
-    """What the driver needs of Spark's StreamingQuery."""
+    """The part of Spark's StreamingQuery that the driver needs."""
 
     def awaitTermination(self, timeout: int | None = None) -> bool | None: ...  # noqa: N802 (Spark's name)
 
@@ -88,8 +88,8 @@ class Drain:
         return reason
 
     def wait(self, query: StoppableQuery, *, look_every_s: int = 1) -> Drained | None:
-        """Returns when the query has been stopped because it was drained, and says why; None where it ended by itself.
-        What failed the query is raised from here."""
+        """Stops the query when the queue is drained, and returns the reason; None if the query ended on its own. Raises the
+        error that failed the query."""
         while not query.awaitTermination(look_every_s):
             reason = self.over()
             if reason:

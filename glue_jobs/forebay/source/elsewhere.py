@@ -32,6 +32,6 @@ ELSEWHERE = {
 
 
 def other_options_table() -> str:
-    """What other sources of this name have and this one refuses, as a table in Markdown, for docs/source.md."""
+    """Options of other sources of this name that this one refuses, as a table in Markdown, for docs/source.md."""
     head = "| elsewhere | here |\n| --- | --- |\n"
     return head + "".join(f"| `{name}` | {instead} |\n" for name, instead in ELSEWHERE.items())

@@ -1,5 +1,5 @@
-"""What the source tells. `QueuePolled` and `ManifestsNotCleaned` come from the process that plans on the driver, the others
-from tasks. With the option `metrics` the planner publishes its own numbers, because no other process has them.
+"""The source's events. The planner on the driver emits `QueuePolled` and `ManifestsNotCleaned`, and tasks emit the others. With
+the option `metrics` the planner publishes its own numbers, because no other process has them.
 """
 
 from __future__ import annotations

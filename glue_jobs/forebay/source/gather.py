@@ -1,10 +1,9 @@
-"""The files of the next batch are gathered: what was held back, then what the queue has; ahead of time where there is
-much.
+"""Gathers the files of the next batch: held messages first, then messages from the queue; in advance if the queue is long.
 
-While Spark runs a batch that was full, the next one is gathered in the background, so that queue and cluster work at the same
-time. Its manifest is written at once. If the driver dies now, or the trigger asks for one batch only, the next run finds that
-batch ready. It need not wait for the messages to come back. One batch ahead, no more; and none while the stream keeps up with
-the queue, so nothing is taken early that could have been taken fresh.
+While Spark runs a full batch, the next one is gathered in the background, so that queue and cluster work at the same time. Its
+manifest is written at once. If the driver dies now, or the trigger requests one batch only, the next run finds that batch
+ready, and need not wait for the messages to come back. At most one batch is gathered in advance, and none while the stream
+keeps up with the queue.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ class Position:
 
 @dataclass
 class Gathered:
-    """A batch in the making, what else the queue gave, and the manifest once it is written."""
+    """A batch in progress, the other messages of the queue, and the manifest once it is written."""
 
     admission: Admission
     polled: Polled = field(default_factory=Polled)
@@ -74,9 +73,8 @@ class Gatherer:
         return len(self._held)
 
     def gather(self, position: Position, *, wait_s: int, ask: bool = True) -> Gathered:
-        """What is there for the batch at `place`; its manifest is durable if there is anything. Without `ask` only what
-        was taken off the queue before. Raises what a person must mend, and `Halt` where the queue stays out of
-        reach."""
+        """The batch at `position`; its manifest is durable if there are files. Without `ask` the batch has only messages that
+        were received before. Raises errors that a person must fix, and `Halt` if the queue stays unreachable."""
         gathered = self._so_far()
         if ask and gathered.manifest is None:
             self._ask(gathered, wait_s)
@@ -87,18 +85,18 @@ class Gatherer:
         return gathered
 
     def go_ahead(self, position: Position) -> None:
-        """Starts on the batch at `place` in the background."""
+        """Starts the batch at `position` in the background."""
         self._ahead = self._thread.submit(self._gather_ahead, self._begin(), position)
 
     def close(self) -> None:
-        """Lets go of the messages that are in no manifest, so that another run need not wait for them."""
+        """Returns messages without a manifest to the queue, so that another run need not wait for them."""
         self._closed = True
         loose = [notice.message.receipt for notice in self._held]
         if self._ahead is not None and self._ahead.done() and not self._ahead.exception():
             gathered = self._ahead.result()
             loose += [] if gathered.manifest else _all_receipts(gathered)
         if loose:
-            self._queue.hold(loose, None, for_s=0)  # a process that is ending starts no thread's work any more
+            self._queue.hold(loose, None, for_s=0)  # without the pool: an ending process starts no new tasks in it
         self._thread.shutdown(wait=False, cancel_futures=True)
 
     def _so_far(self) -> Gathered:
@@ -106,7 +104,7 @@ class Gatherer:
         return ahead.result() if ahead is not None else self._begin()
 
     def _begin(self) -> Gathered:
-        """An empty batch, to which what was held back is offered first."""
+        """A new batch; the held messages are offered to it first."""
         options, held = self._options, self._held
         self._held = []
         gathered = Gathered(
@@ -125,8 +123,8 @@ class Gatherer:
         return gathered
 
     def _ask(self, gathered: Gathered, wait_s: int) -> None:
-        """A queue that cannot be asked is asked again a few times. What was received is worth having whatever followed,
-        and throttling passes by itself: both end this look, not the query."""
+        """Retries a failed poll a few times. Received messages are kept whatever fails after them, and throttling passes on
+        its own: both end this poll, not the query."""
         polled = gathered.polled
         for attempt in range(1, ATTEMPTS + 1):
             self._poller.fill(gathered.admission, polled, 0 if gathered.admission.receipts else wait_s)
@@ -139,10 +137,10 @@ class Gatherer:
 
     def _keep(self, gathered: Gathered) -> None:
         if self._closed or not self._driver_lives():
-            # It died while we waited for the queue, and its successor may be at work: this run must not write a batch
-            # any more, nor keep messages from the next one.
+            # It died while we waited for the queue, and its successor may be at work: this run must neither write a batch
+            # nor keep messages from the next one.
             self._queue.hold(_all_receipts(gathered), self._pool, for_s=0)
-            raise Halt("the driver of this stream is gone; what was received meanwhile went back to the queue")
+            raise Halt("the driver of this stream is gone; the messages received meanwhile went back to the queue")
         self._visibility.hold(gathered.admission.receipts)
         self._visibility.hold(notice.message.receipt for notice in gathered.admission.held)
 

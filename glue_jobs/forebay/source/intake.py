@@ -3,10 +3,10 @@
 A batch is a number. `next_batch` gives the next one, after its manifest is durable, or the last one again where there
 is nothing new; `rows` gives its files, today or after any crash; `resume` says where an earlier run had got to.
 
-What makes each file arrive once:
+Each file arrives once, because:
 
 * A manifest past the one that Spark remembers is a batch that Spark never learnt of, because the driver died in
-  between. It becomes the next batch as it is, at once, without waiting for its messages to come back.
+  between. It becomes the next batch unchanged, at once, without waiting for its messages to come back.
 * Redeliveries are known by the manifests that are retained. A manifest is a promise that its rows will be loaded, so a
   repeat may be deleted as soon as it shows up.
 * Messages of a batch are deleted when Spark asks for the next one. Spark asks only when the last batch is in its commit log.
@@ -90,7 +90,7 @@ class Intake:
         self._drained = False
         self._loaded = False
         self._knows_what_is_committed = False
-        self._last = 0  # the batch that Spark was told of last
+        self._last = 0  # the last batch that Spark learned of
         self._committed = 0
         self._unknown_to_spark: list[int] = []
         self._receipts: dict[int, Sequence[Receipt]] = {}  # of batches that are not known to be committed
@@ -230,7 +230,7 @@ class Intake:
         self._newest, self._last = manifest, manifest.number
 
     def _return(self, refused: Sequence[Message]) -> None:
-        """What nobody understands goes back to the queue, at a distance."""
+        """Unreadable messages go back to the queue, with a delay."""
         for wait_s, messages in groupby(sorted(refused, key=_return_s), key=_return_s):
             receipts = [message.receipt for message in messages]
             self._queue.hold(receipts, self._requests, for_s=wait_s)

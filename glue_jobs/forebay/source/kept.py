@@ -2,7 +2,7 @@
 
 The copy is written once for a message, however often it comes back. The message itself is not deleted. It returns to the
 queue after growing pauses, so it neither blocks nor spins. The queue's own redrive policy takes it to the dead-letter queue.
-A message of which some parts were understood is kept as well, and then leaves with its batch.
+A message that was understood in part is kept as well, and then leaves with its batch.
 """
 
 from __future__ import annotations

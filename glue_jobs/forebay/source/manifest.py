@@ -2,7 +2,7 @@
 
 It is written before Spark learns of the batch, under a number that counts up, and never changed. So batch 18 has the same
 rows after any crash. The offset is that number. If another manifest has the number, a second driver runs the same stream: a
-`Halt`. So is a manifest that should exist and does not.
+`Halt`. A missing manifest that should exist is a `Halt`, too.
 
 The object is gzipped JSON lines, for people with `zcat` as well: a head, then rows, then receipts.
 """
@@ -45,16 +45,15 @@ class AnnouncedFile:
 
     @property
     def mark(self) -> bytes:
-        """What a redelivery has in common with this: the file's identity and the moment it was put, as S3's sequencer tells it;
-        with `again` its message."""
+        """Equal for redeliveries of this file: its identity and S3's sequencer of the put; with `again` its message id."""
         return mark_of(self.file, self.message_id if self.again else None)
 
 
 def mark_of(file: LandedFile, message_id: str | None = None) -> bytes:
-    """Sixteen bytes instead of a few hundred: many batches of them are held in memory. The same bytes put twice are two
-    announcements: what became of the first one, only the ledger knows."""
-    told = file.sequencer if message_id is None else message_id
-    return blake2b(bytes.fromhex(file.file_id) + (told or "").encode(), digest_size=16).digest()
+    """Sixteen bytes instead of a few hundred, because many batches of them are in memory. The same bytes put twice are two
+    announcements: only the ledger knows the outcome of the first one."""
+    announcement = file.sequencer if message_id is None else message_id
+    return blake2b(bytes.fromhex(file.file_id) + (announcement or "").encode(), digest_size=16).digest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +162,7 @@ class Manifests:
                 yield Manifest.decode(content)
 
     def outdated(self, numbers: Iterable[int], committed: int) -> list[int]:
-        """Those of `numbers` that no replay can ask for any more."""
+        """Those of `numbers` that no replay can request now."""
         return sorted(number for number in numbers if number <= committed - self._retained)
 
     def clean(self, numbers: Iterable[int]) -> None:
@@ -175,8 +174,7 @@ def _name(number: int) -> str:
 
 
 class RecentFiles:
-    """What recent batches took, so that a redelivery is known when it comes. Bounded: what falls out is for the
-    ledger."""
+    """The files of recent batches, to recognize redeliveries. Bounded: the ledger recognizes older ones."""
 
     def __init__(self, *, most: int = 500_000) -> None:
         self._most = most

@@ -1,7 +1,7 @@
-"""What one option is, and how texts become the values of options.
+"""One option, and the readers that parse texts into the values of options.
 
-In goes what a user wrote. Each reader makes a value of it, or raises ValueError; what is allowed is said to a person by the
-option that uses the reader.
+In goes the text of a user. A reader returns its value, or raises ValueError; the option that uses the reader describes the
+allowed values.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ _LONGEST_WAIT_S = 20
 
 
 def wait_s(text: str) -> int:
-    """Seconds, or a duration, of which SQS grants twenty seconds at once."""
+    """Seconds, or a duration; SQS allows twenty seconds in one request."""
     found = _DURATION.fullmatch(text)
     if not found:
         raise ValueError(text)

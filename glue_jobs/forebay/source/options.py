@@ -1,4 +1,4 @@
-"""The options of the source: what a user writes, checked once and all at once, at `load()`.
+"""The options of the source. `load()` checks all of them at once.
 
 In goes the mapping of texts that Spark hands over; Spark does not keep the case of the names, so neither does this. Out
 comes `SourceOptions`. Anything unknown, missing or out of range is `InvalidConfiguration`: every problem, each with the name of
@@ -52,7 +52,7 @@ MANIFESTS = "FOREBAY_MANIFESTS"
 
 @dataclass(frozen=True, kw_only=True)
 class SourceOptions:
-    """What the user asked for, checked. The fields are the options, in Python's spelling."""
+    """The checked options of one stream. The fields are the options, in Python's spelling."""
 
     queue_url: str
     manifest_path: str
@@ -92,8 +92,8 @@ class SourceOptions:
             try:
                 values[option.field] = option.read(text)
             except ValueError:
-                what = f"{text!r} is not allowed" if text != REQUIRED else "is missing"
-                problems.append(Problem(name, what, f"allowed: {option.allowed}"))
+                problem = f"{text!r} is not allowed" if text != REQUIRED else "is missing"
+                problems.append(Problem(name, problem, f"allowed: {option.allowed}"))
             if len(set(said.values())) > 1:
                 problems.append(
                     Problem(option.name, f"is given twice, as {' and '.join(said)}", "leave one of them out")
@@ -272,7 +272,7 @@ OPTIONS = (
         "text",
         "permissive",
         "`permissive`, `dropmalformed` or `failfast`",
-        "With `fileFormat`: what becomes of a record that does not fit, as with `spark.read.json`.",
+        "With `fileFormat`: how to treat a record that does not fit, as with `spark.read.json`.",
         one_of("permissive", "dropmalformed", "failfast"),
     ),
     Option(

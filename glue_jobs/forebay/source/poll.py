@@ -5,8 +5,7 @@ waiting. They end when the batch is full, when a request comes back empty, or wh
 steady trickle would delay its first files until the batch is full. A request that fails ends the look and keeps what the
 others received.
 
-In go an `Admission`, which is filled, and `Polled`: what is to be done with the messages that are not in the
-batch.
+In go an `Admission`, which is filled, and `Polled`, which gets the messages that are not in the batch.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ _TEN = 10
 
 @dataclass
 class Polled:
-    """What one look brought, besides the batch."""
+    """The result of one poll, besides the batch."""
 
     received: int = 0
     finished: list[Receipt] = field(default_factory=list)
@@ -108,7 +107,7 @@ class Poller:
 
 
 class _Look:
-    """What the parallel requests of one look share."""
+    """State that the parallel requests of one poll share."""
 
     def __init__(self, admission: Admission, polled: Polled, until: float) -> None:
         self.admission, self.polled, self.until = admission, polled, until
@@ -116,7 +115,7 @@ class _Look:
         self._claimed = 0
 
     def claim(self) -> int:
-        """How many messages to ask for: what all ask for together should fit into the batch."""
+        """How many messages to request, so that all parallel requests together should fit into the batch."""
         with self.lock:
             if self.polled.trouble:
                 return 0

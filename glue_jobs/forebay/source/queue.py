@@ -1,7 +1,7 @@
-"""The queue, as this room needs it: receive, delete, hold on to, let go, count; each over batches of ten.
+"""The queue, as this room needs it: receive, delete, extend or end the visibility timeout, count; in batches of ten.
 
-In goes a boto3 SQS client made at the rim. Out come `Message`s and plain counts. What the queue answers wrongly is
-sorted into a `Trouble` by what follows from it: `throttled` passes by itself, `gone` and `denied` need a person,
+In goes a boto3 SQS client made at the rim. Out come `Message`s and plain counts. Errors of the queue become a
+`Trouble`, whose kind says what happens next: `throttled` passes on its own, `gone` and `denied` need a person,
 `unreachable` may pass. A receipt that has gone stale is an ordinary outcome: the message is somewhere else by now, or
 deleted.
 """
@@ -34,7 +34,7 @@ _TEN = 10
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """What it takes to delete or hold one message."""
+    """The handle with which one message is deleted or held."""
 
     message_id: str
     handle: str
@@ -70,7 +70,7 @@ class Depth:
 
 @dataclass(frozen=True, slots=True)
 class Batched:
-    """What became of a request over many receipts."""
+    """The result of a request over many receipts."""
 
     done: int = 0
     stale: tuple[Receipt, ...] = ()
@@ -96,7 +96,7 @@ class Trouble:
     detail: str
 
     def as_error(self) -> ForebayError:
-        """What to stop the query with, in words for a person. Nothing has been deleted because of it."""
+        """The error that stops the query, in words for a person. Its receipts were not deleted."""
         if self.kind == "gone":
             return InvalidConfiguration.one(
                 "queueUrl", f"{self.queue_url} does not exist ({self.detail})", "nothing was deleted"
@@ -181,7 +181,7 @@ class Queue:
             answer = ask(entries)
         except (ClientError, BotoCoreError) as error:
             return Batched(failed=tuple(receipts), trouble=self.trouble(action, error))
-        # The answer is 200 even where some entries failed; a handle that is no good any more is the sender's fault.
+        # The answer is 200 even if some entries failed; for an expired handle it says SenderFault.
         refused = {int(entry["Id"]): _is_stale(entry) for entry in answer.get("Failed", ())}
         return Batched(
             done=len(receipts) - len(refused),
@@ -232,8 +232,8 @@ _THROTTLED = ("OverLimit", "RequestThrottled", "Throttling", "ThrottlingExceptio
 
 
 def trouble_of(queue_url: str, action: str, error: Exception) -> Trouble:
-    """What follows from `error`. OverLimit (120,000 messages in flight) is throttling: what is in flight ends by
-    itself; its status is 403 all the same, so the codes are looked at first."""
+    """Classifies `error`. OverLimit (120,000 messages in flight) is throttling, because messages leave that state on their
+    own. Its status is 403 all the same, so the codes are compared first."""
     detail = str(error) or type(error).__name__
     if isinstance(error, ClientError):
         code = _short(error.response.get("Error", {}).get("Code", ""))

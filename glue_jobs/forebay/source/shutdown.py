@@ -2,9 +2,8 @@
 
 Spark ends the planner by a signal, or by closing the connection, whichever comes first. (What a terminal sends goes to the
 driver alone: PySpark has all others ignore it.) A process that dies in the middle of a long poll takes a message with it. The
-queue has handed it out, and shows it again only after the visibility timeout. So a question under way is answered first, and
-what it brought goes back to the queue. Then the last words are said, and the process ends. It ends in any case when its
-patience is over.
+queue has handed it out, and shows it again only after the visibility timeout. So the process waits for a poll under
+way, and returns its messages to the queue. Then it emits its last events and ends. It also ends when its patience is over.
 """
 
 from __future__ import annotations
@@ -29,8 +28,8 @@ def is_planner() -> bool:
 
 
 class Shutdown:
-    """What is left to do when the process is told to end. Everything here runs in the main thread, one after the other,
-    signal handlers too. So the code that they interrupt holds no lock while it waits for Spark."""
+    """The last actions of a process that gets a termination. They run in the main thread, one after the other, and so do
+    signal handlers. So the code that they interrupt holds no lock while it waits for Spark."""
 
     def __init__(self, last_words: Callable[[], None], *, leave: Callable[[int], object] = os._exit) -> None:
         self._last_words, self._leave = last_words, leave

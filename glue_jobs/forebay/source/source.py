@@ -113,7 +113,7 @@ class Names(InputPartition):
 
 
 _PATIENCE = Config(connect_timeout=2, read_timeout=5, retries={"total_max_attempts": 1, "mode": "standard"})
-"""A metric must not hold up a batch; what could not be sent goes with the next one."""
+"""A metric must not delay a batch; numbers that could not be sent go with the next one."""
 
 
 class FileNamesReader(DataSourceStreamReader):
@@ -190,7 +190,7 @@ class FileNamesReader(DataSourceStreamReader):
 
 
 class FileContentsReader(FileNamesReader):
-    """The same batches, of which tasks yield the records instead of the names."""
+    """The same batches; their tasks yield the records instead of the names."""
 
     def __init__(self, options: SourceOptions, layout: Layout) -> None:
         super().__init__(options)

@@ -1,8 +1,9 @@
 """Messages of ours stay out of sight: a thread renews their visibility for as long as we hold them.
 
 Without it, the messages of a batch longer than the visibility timeout would come back. At last they would go to the
-dead-letter queue, although nothing is wrong with them. What cannot be renewed is let go: SQS ends it twelve hours after the
-receipt, or the receipt went stale. Its files are safe in a manifest, by which a redelivery is recognised.
+dead-letter queue, although nothing is wrong with them. A message that cannot be renewed is dropped from the list: SQS ends the
+timeout twelve hours after the receipt, or the receipt went stale. Its files are safe in a manifest, which identifies
+redeliveries.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ __all__ = ["Visibility"]
 
 
 class Visibility:
-    """What is held at the moment. Its thread starts with the first message and dies with the process."""
+    """The messages that are held now. Its thread starts with the first message and ends with the process."""
 
     def __init__(self, queue: Queue, *, every_s: float) -> None:
         self._queue, self._every_s = queue, every_s
@@ -45,7 +46,7 @@ class Visibility:
                 self._held.pop(receipt.handle, None)
 
     def renew(self) -> int:
-        """Renews everything once and says how many were lost. A failure is no loss: the next round tries again."""
+        """Renews everything once and returns how many were lost. A failed request loses none: the next round retries it."""
         with self._lock:
             held = list(self._held.values())
         stale = self._queue.hold(held, self._pool).stale
