@@ -271,7 +271,7 @@ REFUSED = {
     "SNS around nothing": (changed("Message", None, "sns_s3_put"), "Message: null is not an event"),
     "a subscription that waits": (recorded("sns_subscription_confirmation"), "a person must see to it"),
     "nothing": ("", "not JSON"),
-    "an empty object": ("{}", "no event of S3"),
+    "an empty object": ("{}", "not an event of S3"),
     "a number": ("7", "7 is not an event"),
     "deep nesting": ("[" * 100_000, "nested too deeply"),
     "lists within lists": ("[" * 20 + "1" + "]" * 20, "wrapped more than 8 deep"),

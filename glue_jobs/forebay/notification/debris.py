@@ -1,7 +1,7 @@
-"""The objects that frameworks leave beside the data, told by their names; an object of this kind is never a file.
+"""The objects that frameworks leave beside the data, recognized by their names; such an object is never a file.
 
-Spark hides every name that begins with "_" or ".". We hide less, because a producer may call a folder `_games`. A "_" alone
-is no reason to lose data, so the names are listed one by one.
+Spark hides every name that begins with "_" or ".". We hide less, because a producer may call a folder `_games`. So
+the names are listed one by one: a "_" alone must not lose data.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""One event as S3 wrote it, in either of its two forms -> a file, or why it is none.
+"""One event of S3, in either of its two forms -> a file, or the reason why it is ignored.
 
-S3's own form (SQS, SNS and Lambda destinations) is told by its field `s3`; its keys are form-encoded and are decoded exactly
-once. EventBridge's form is told by `detail-type`; its keys are plain. Any doubt about *which object* is meant raises
+S3's own form (SQS, SNS and Lambda destinations) has a field `s3`; its keys are form-encoded and are decoded exactly once.
+EventBridge's form has a field `detail-type`; its keys are plain. Any doubt about *which object* is meant raises
 `NotUnderstood`. A wrong key would later read as "no such object", and the file would be lost silently. A file also needs a
 version id or an etag. Without either, new content of a key would pass for a duplicate.
 
@@ -111,7 +111,7 @@ def _deleted_by_lifecycle(event: JsonObject) -> bool:
 
 
 def _uri_or(event_name: str, find: Callable[[JsonObject], Located], event: JsonObject) -> str:
-    """The object of an event that is ignored anyway: nothing is lost where it cannot be told."""
+    """The object of an event that is ignored anyway; the event's name if the object is unknown."""
     try:
         bucket, key, _ = find(event)
     except NotUnderstood:
@@ -131,7 +131,9 @@ def _landed(place: Located, *, etag: str, version_id: str, time: Any) -> LandedF
         event_time=_time(time),
     )
     if not file.etag and file.version_id in (None, "null"):
-        raise NotUnderstood(f"{shown(key)} has neither {etag} nor {version_id}: its contents could not be told apart")
+        raise NotUnderstood(
+            f"{shown(key)} has neither {etag} nor {version_id}: its contents could not be distinguished"
+        )
     return file
 
 
@@ -150,8 +152,8 @@ def _bucket(part: JsonObject) -> str:
 
 
 def _form_decoded(key: Any) -> Any:
-    """S3 escapes every "%" of a key. One that begins no escape, or escapes that are no UTF-8, were not written by S3,
-    and which object they mean is a guess."""
+    """S3 escapes every "%" of a key. S3 did not write a "%" without an escape, or escapes that are not valid UTF-8, and
+    their object would be a guess."""
     if not isinstance(key, str) or ("%" not in key and "+" not in key):
         return key
     if _BROKEN_ESCAPE.search(key):
@@ -173,7 +175,7 @@ def _key(key: Any) -> str:
 
 
 def _is_utf8(text: str) -> bool:
-    """JSON can spell half of a surrogate pair, which is no character and has no UTF-8."""
+    """JSON can spell half of a surrogate pair, which UTF-8 cannot encode."""
     return text.isascii() or not any("\ud800" <= char <= "\udfff" for char in text)
 
 

@@ -1,4 +1,4 @@
-"""Which files are wanted: a list of buckets, a prefix, a suffix and a glob, all of which must agree. Debris rarely is."""
+"""Selects files by a list of buckets, a prefix, a suffix and a glob; a file must fit all of them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["EVERYTHING", "Filter"]
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """Which files are wanted; what is empty does not restrict. `with_debris` also takes what frameworks leave beside data."""
+    """The files to load; an empty field does not restrict. `with_debris` includes objects that frameworks leave beside data."""
 
     buckets: frozenset[str] = frozenset()
     prefix: str = ""

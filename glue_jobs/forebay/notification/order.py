@@ -19,10 +19,10 @@ _NEWEST = 999
 
 
 def newer(a: LandedFile, b: LandedFile) -> bool | None:
-    """Whether `a` was written after `b`; None where that cannot be told.
+    """Whether `a` was written after `b`; None if that is unknown.
 
-    Sequencers compare only within one key. AWS's advice for unequal lengths has been to pad on the right, and to pad on
-    the left; we take it that such a pair does not compare.
+    Sequencers compare only within one key. AWS has advised both right padding and left padding for unequal lengths, so
+    such a pair does not compare.
     """
     if (a.bucket, a.key) != (b.bucket, b.key) or not a.sequencer or not b.sequencer:
         return None
@@ -32,10 +32,10 @@ def newer(a: LandedFile, b: LandedFile) -> bool | None:
 
 
 def written_later(a: LandedFile, b: LandedFile) -> bool:
-    """Whether `a` was written after `b`; of two of which nothing says so, what came first is the older one."""
-    told = newer(a, b)
-    if told is not None:
-        return told
+    """Whether `a` was written after `b`; if that is unknown, the one that came first is the older one."""
+    known = newer(a, b)
+    if known is not None:
+        return known
     if a.event_time is None or b.event_time is None:
         return False
     at, than = a.event_time, b.event_time

@@ -1,4 +1,4 @@
-"""What can become of an event besides a file: it is ignored for a countable reason, or it is not understood.
+"""Outcomes of an event besides a file: it is ignored for a countable reason, or it is not understood.
 
 `Ignored` is an ordinary value. `NotUnderstood` never leaves this room: `reading` turns it into a sentence of
 `Reading.refused`, and the message is kept.
@@ -37,15 +37,15 @@ REASONS = {
 
 @dataclass(frozen=True, slots=True)
 class Ignored:
-    """An event that was understood and is no file to load: the reason is one of `REASONS`, `what` names the object, or
-    the event where it has none."""
+    """An event that was understood and announces no file to load: the reason is one of `REASONS`, `what` names the object,
+    or the event if it has none."""
 
     reason: str
     what: str
 
 
 class NotUnderstood(ValueError):
-    """What an event says cannot be told for certain; the text says why."""
+    """The meaning of an event is not certain; the text says why."""
 
 
 _LONGEST_SHOWN = 80

@@ -1,4 +1,4 @@
-"""The body of one message -> what it says, whatever it is wrapped in, told by looking and not by configuration.
+"""The body of one message -> the events in it. Its wrapping is detected, not configured.
 
 A body may be S3's `Records`, an EventBridge event, S3's test event, or a list of these. Each may sit in an SNS envelope, or
 in the `Records` with which SNS and SQS call Lambda, to a bounded depth. Every single event ends as exactly one of three: a
@@ -25,13 +25,13 @@ _DEEPEST = 8
 list within a list counts too."""
 
 Found = LandedFile | Ignored | str
-"""What became of one event; the text is the reason why it was not understood."""
+"""The outcome of one event; a text is the reason why it was not understood."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What one message said. All three may be present at once: one bad event does not take its siblings along. Where
-    `refused` is not empty the message must be kept, with its body."""
+    """The content of one message. All three may be present at once: a bad event does not affect the others. If `refused` is
+    not empty, the message must be kept, with its body."""
 
     files: tuple[LandedFile, ...] = ()
     ignored: tuple[Ignored, ...] = ()
@@ -39,7 +39,7 @@ class Reading:
 
 
 def read_message(body: str | bytes, only: Filter = EVERYTHING) -> Reading:
-    """What `body` announces, of the files that `only` wants. The same body always gives the same answer."""
+    """The files that `body` announces and `only` selects. The same body always gives the same result."""
     files: list[LandedFile] = []
     ignored: list[Ignored] = []
     refused: list[str] = []
@@ -102,7 +102,7 @@ def _in_document(document: Any, place: str, depth: int) -> Iterator[Found]:
     elif "s3" in document or "eventName" in document:
         yield _read(read_s3_event, document, place)
     else:
-        yield _refusal(place, f"an object with the fields {shown(', '.join(sorted(document)))} is no event of S3")
+        yield _refusal(place, f"an object with the fields {shown(', '.join(sorted(document)))} is not an event of S3")
 
 
 def _in_list(events: Any, place: str, depth: int) -> Iterator[Found]:
