@@ -63,7 +63,7 @@ def test_a_state_whose_log_was_deleted_says_so_and_what_to_do(tmp_path: Path) ->
     lag = lag_of(str(tmp_path), "state", {"forebay.derivedFrom": "changes"})
     assert lag is not None
     assert (lag.newest, lag.commits) == (None, None)
-    assert lag.trouble.startswith("state stays as it is, because changes, which it is computed from, is gone; restore")
+    assert lag.trouble.startswith("state stays unchanged, because changes, which it is computed from, is gone; restore")
     assert lag_of(str(tmp_path), "daily", {"forebay.derivedFrom": "events,others"}) is None
 
 

@@ -143,7 +143,7 @@ def test_a_state_whose_changes_were_deleted_is_told_each_time_and_stays(
     for _ in range(2):
         ran = merges.run()
         assert (ran.table, ran.reason) == ("players", "failed")
-        assert "players stays as it is, because player_changes, which it is computed from, is gone" in ran.detail
+        assert "players stays unchanged, because player_changes, which it is computed from, is gone" in ran.detail
     assert len([one for one in merges.said if isinstance(one, TableNotMerged)]) == 2
     assert len(DeltaTable(f"{merges.lake}/players").to_pyarrow_table()) == 1
     assert ran.detail in command.ran("tables", "health", "--lake", merges.lake)

@@ -1,7 +1,7 @@
-"""Commits of delta-rs that others may come before.
+"""Retries commits of delta-rs after commit conflicts.
 
-In: a function that reads a table and commits to it. Out: what it gives. A commit conflict changes nothing, so the function is
-called again, after a growing pause, and reads what is there then. `Halt` where others always came first.
+In: a function that reads a table and commits to it. Out: its result. A commit conflict changes nothing, so the function is
+called again, after a growing pause, and reads the new state. `Halt` if other writers always came first.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Does the lake's bucket refuse commits that are put without a condition?
 
-Our own writers put the condition. A foreign writer with another log store does not, and overwrites a commit in silence, unless
-the bucket's policy denies it. The deployed lake has that policy; a bucket of one's own, or another S3 server, may not.
+Our own writers set the condition. An external writer with another log store does not, and overwrites a commit silently, unless
+the bucket's policy denies it. The deployed lake has that policy; a bucket of your own, or another S3 server, may not.
 
-In: the lake. Out: whether an unconditional PUT below a `_delta_log/` was denied; None where that is not known. It is asked with
-such a PUT, of an object that is nobody's commit, since no right to read policies is needed for that. Run twice, it asks twice.
+In: the lake. Out: whether an unconditional PUT under a `_delta_log/` was denied; None if that is not known. The check sends
+such a PUT, of an object that is not a commit, because that needs no permission to read policies. Each call sends one.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ def is_guarded(lake: str, *, s3: Any) -> bool | None:
     try:
         s3.delete_object(Bucket=bucket, Key=key)
     except (ClientError, BotoCoreError):
-        pass  # an empty object stays below _forebay/probe, which hurts nobody
+        pass  # an empty object stays under _forebay/probe, which is harmless
     return False
 
 
 def tell_unguarded(lake: str, *, emit: Emit, s3: Any = None) -> None:
-    """Said once at the start of a job. It is no reason to refuse the lake: our own writers are safe together without it."""
+    """Emits a warning at the start of a job. The job continues: our own writers are safe together without the policy."""
     if is_s3(lake) and is_guarded(lake, s3=s3 or s3_client()) is False:
         emit(CommitsUnguarded(lake=lake))

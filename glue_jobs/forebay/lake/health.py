@@ -23,7 +23,7 @@ from forebay.lake.objects import Objects, open_objects
 __all__ = ["HOUR", "HOURS_KEPT", "Health", "HealthMeasured", "HealthRecords", "seen_in"]
 
 SMALL_BELOW_BYTES = 96 << 20
-"""What is small to one who does not know the table's policy: three quarters of half of 256 MiB, as its defaults say."""
+"""The limit of a small file without the table's policy: three quarters of half of 256 MiB, as with the policy's defaults."""
 ATTEMPTS = 5
 HOUR, HOURS_KEPT = "%Y-%m-%dT%H", 48
 
@@ -60,7 +60,7 @@ class Health:
     """Fields that got no column when the limit of columns was reached last; `schema settle` forgets it."""
     left_out_such_as: str = ""
     rows_by_hour: Mapping[str, int] = field(default_factory=dict)
-    """What ingest noted in each of the last hours, such as `2026-05-01T12`."""
+    """Rows that ingest appended in each of the last hours, such as `2026-05-01T12`."""
 
     @property
     def small_share(self) -> float:
@@ -126,7 +126,7 @@ class HealthMeasured(Event):
 
 
 def seen_in(snapshot: Snapshot, before: Health, *, now: datetime) -> Health:
-    """What a table's log says of it; what the log does not know stays as it was."""
+    """The health in a table's log; values that the log lacks stay unchanged."""
     files = snapshot.files
     there = {file.partition for file in files}
     return replace(
@@ -171,7 +171,7 @@ class HealthRecords:
             health = change(_read(table, found and found[0]))
             if self._objects.write_over(name, health.as_json().encode(), found and found[1]):
                 return health
-        return health  # others write it all the time; what is not counted now, the next look counts
+        return health  # others write it all the time; the next look counts the rest
 
     def forget(self, table: str) -> None:
         self._objects.delete([f"{table}.json"])
@@ -184,5 +184,5 @@ def _partition(text: str) -> Partition:
 def _read(table: str, content: bytes | None) -> Health:
     try:
         return Health.from_json(content.decode()) if content else Health(table=table)
-    except (ValueError, TypeError):  # not ours: the next look writes it anew
+    except (ValueError, TypeError):  # not ours: the next look replaces it
         return Health(table=table)

@@ -1,4 +1,4 @@
-"""Where a lake keeps what is forebay's own: every path below `_forebay/`, once. Pure.
+"""Forebay's own paths in a lake: every path under `_forebay/`, once. Pure.
 
 In: the address of a lake, and a name. Out: addresses. Paths without a lake are relative to it, as names of tables are.
 """
@@ -51,7 +51,7 @@ __all__ = [
 
 HOME = "_forebay"
 OWN = f"{HOME}/"
-"""What is below it is no table of the service's."""
+"""Tables of the service are never under it."""
 
 LEDGER = f"{HOME}/ledger"
 QUARANTINE = f"{HOME}/quarantine"
@@ -73,12 +73,12 @@ REPLACED = f"{HOME}/replaced-declarations"
 CHECKPOINT = f"{HOME}/checkpoints/ingest"
 ERASED = f"{HOME}/erased"
 EXPIRED = f"{HOME}/expired"
-"""What left a table because it was too old, by table."""
+"""Rows that left a table because they were too old, by table."""
 HEALTH = f"{HOME}/health"
 PROBES = f"{HOME}/probe"
 PAUSED = f"{HOME}/paused"
 LAST_RECONCILE = f"{HOME}/last-reconcile.json"
-"""What it found."""
+"""The result of the last run of reconcile."""
 NOT_MERGED = f"{HOME}/not-merged"
 """Why a state or a rollup stays behind, by its name."""
 TOMBSTONES = f"{HOME}/tombstones"
@@ -90,10 +90,10 @@ DERIVED_BY = "forebay.derivedBy"
 PLANS = f"{HOME}/plans"
 """Of batches that are on their way, by service."""
 ROLLBACK_PLAN = "plan.json"
+"""The plan of a rollback in progress, in `rollback_of` the lake."""
 
 KEPT_MESSAGES = "manifests/kept/"
-"""Below a checkpoint: messages that nobody understood."""
-"""Of a rollback that is on its way, in `rollback_of` the lake."""
+"""Under a checkpoint: messages that could not be understood."""
 
 
 def table_path(lake: str, table: str) -> str:
@@ -116,7 +116,7 @@ def lease_of(lake: str, table: str) -> str:
 
 
 def writer_of(lake: str, service: str) -> str:
-    """The place of the lease that the one who takes in a service's files must hold, whatever its checkpoint."""
+    """The place of the lease that a driver must hold to load a service's files, whatever its checkpoint."""
     return f"{writers_of(lake)}/{service}"
 
 
@@ -131,7 +131,7 @@ def backfill_of(lake: str) -> str:
 
 
 def erased_of(lake: str, service: str) -> str:
-    """Where the lists of erased persons are, and the plans of what is to be erased."""
+    """The folder of the lists of erased subjects, and of the plans of erasures."""
     return f"{lake.rstrip('/')}/{ERASED}/{service}"
 
 
@@ -141,7 +141,7 @@ def rollback_of(lake: str) -> str:
 
 
 def new_tables_of(lake: str, service: str) -> str:
-    """Where a service keeps which tables came into being today."""
+    """Where a service records the tables that were created today."""
     return f"{lake}/{HOME}/new-tables/{service}"
 
 

@@ -41,8 +41,8 @@ RENEWALS = 3
 
 @dataclass(frozen=True)
 class Holder:
-    """Who holds the lease, for the sentence that a second driver says. `id` tells two holders apart whose machine and process
-    have the same name and number, as they may in containers."""
+    """The holder of a lease, for the error of a second driver. `id` distinguishes two holders with the same name of the machine
+    and number of the process, as in containers."""
 
     who: str
     epoch: int
@@ -74,7 +74,7 @@ def hold(folder: str, *, wait_s: float, lasts_s: float = LASTS_S, s3: Any = None
 
 
 def holder(folder: str, *, s3: Any = None) -> Holder | None:
-    """Who has the lease now; None when nobody has."""
+    """The current holder of the lease, or None."""
     if not is_s3(folder):
         return FolderLease.holder(local_folder(folder))
     there = _look(s3 or client("s3"), *_place(folder))
@@ -167,7 +167,7 @@ class S3Lease:
             )
 
     def let_go(self) -> None:
-        """What stays says who was here and for how long it lasts: nothing."""
+        """Ends the lease. Its object stays, with the holder and a duration of zero."""
         self._gone.set()
         self._thread.join()
         with self._lock:
@@ -216,7 +216,7 @@ class _There:
 
 
 def _why(there: _There | None) -> str:
-    """A lease was lost, as it is there now."""
+    """Why a lease was lost, from its current object."""
     if there is None:
         return "somebody deleted it"
     return f"{there.holder.who} has it" if there.left_s > 0 else "somebody ended it"
@@ -287,9 +287,9 @@ class FolderLease:
                 if time.monotonic() < until:
                     time.sleep(0.1)
                     continue
-                who = json.loads(file.read() or "{}").get("who", "another driver")
+                driver = json.loads(file.read() or "{}").get("who", "another driver")
                 file.close()
-                raise LeaseHeld(str(folder), who, wait_s) from None
+                raise LeaseHeld(str(folder), driver, wait_s) from None
             held = Holder.me(json.loads(file.read() or '{"epoch": 0}')["epoch"] + 1, 0)
             file.truncate(0)
             file.write(json.dumps(asdict(held)))

@@ -1,7 +1,7 @@
-"""Objects below one place: a prefix in S3, or a folder of this machine. S3 and the folder give the same answers.
+"""Objects under one place: a prefix in S3, or a folder of this machine. S3 and the folder behave alike.
 
 In: `s3://bucket/prefix`, `file:/folder` or a path. Out: names, sizes, times and bytes. Names are relative to the place, with
-slashes. What is not there is None or nothing. What is written is durable when the call returns.
+slashes. Missing objects are None or left out. A write is durable when the call returns.
 
 The checkpoint's safety rests on `write_once`: of two writers of one name exactly one wins. A writer whose own first attempt
 got through unnoticed wins too. A place that is wrong or forbidden is `InvalidConfiguration`; anything else that S3 refuses is
@@ -62,7 +62,7 @@ class Objects(Protocol):
         """Everything whose name begins so, in order, those after a name only."""
 
     def folders(self) -> list[str]:
-        """The names of the folders directly below the place."""
+        """The names of the folders directly under the place."""
 
     def names(self, folder: str) -> list[str]:
         """The names directly in `folder`, without it, sorted."""
@@ -76,7 +76,7 @@ class Objects(Protocol):
         """With a tag that is another one when the content is."""
 
     def write(self, name: str, content: bytes) -> None:
-        """Writes `name` anew, whatever it held."""
+        """Creates or overwrites `name`."""
 
     def write_once(self, name: str, content: bytes) -> bool:
         """True when `name` now holds `content`, False when it holds something else."""
@@ -85,7 +85,7 @@ class Objects(Protocol):
         """Only if the content is still the one with this tag; None: only if there is none. False: it is not."""
 
     def delete(self, names: Iterable[str]) -> None:
-        """What is not there does not matter."""
+        """Ignores missing names."""
 
     def old_versions(self) -> Iterator[OldVersion]:
         """None in a folder, and none in a bucket that never kept versions."""
@@ -94,7 +94,7 @@ class Objects(Protocol):
         """As `open`."""
 
     def delete_old(self, versions: Iterable[OldVersion]) -> None:
-        """For good. What is not there does not matter."""
+        """For good. Ignores missing versions."""
 
 
 def open_objects(place: str, *, s3: Any = None) -> Objects:

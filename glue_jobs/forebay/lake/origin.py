@@ -1,4 +1,4 @@
-"""Tables that a table is computed from, and what is said where they are not there any more. Pure.
+"""The tables that a table is computed from, and the messages for missing ones. Pure.
 
 In: the properties of a table. Out: names, and a sentence that says what to do.
 """
@@ -21,7 +21,7 @@ def origins_of(configuration: Mapping[str, str]) -> tuple[str, ...]:
 def origin_gone(table: str, origins: Sequence[str]) -> str:
     names, gone = " and ".join(origins), "is gone" if len(origins) == 1 else "are gone"
     return (
-        f"{table} stays as it is, because {names}, which it is computed from, {gone}; "
+        f"{table} stays unchanged, because {names}, which it is computed from, {gone}; "
         f"restore the folder of {names} from earlier versions of its objects, "
         f"or remove the declaration and the folder of {table}"
     )
@@ -29,6 +29,6 @@ def origin_gone(table: str, origins: Sequence[str]) -> str:
 
 def origin_replaced(table: str, origin: str) -> str:
     return (
-        f"{table} stays as it is, because it was computed from another {origin} than the one that is there now; "
+        f"{table} stays unchanged, because it was computed from another {origin} than the current one; "
         f"restore the earlier folder of {origin}, or delete the folder of {table}, and the next run computes it from this one"
     )

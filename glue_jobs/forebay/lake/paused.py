@@ -1,7 +1,7 @@
-"""Tables that an operator paused: one small object for each, below the lake's own folder.
+"""Tables that an operator paused: one small object for each, under `_forebay/`.
 
-In: names of tables, or `ALL`. Out: the set that is paused now. Said again, pausing and resuming change nothing. A batch pins
-the set with its declarations, so that a replay goes by the same one.
+In: names of tables, or `ALL`. Out: the set that is paused now. Pausing or resuming a table twice changes nothing. A batch pins
+the set with its declarations, so that a replay uses the same one.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The plan of a rollback that is on its way. Whoever writes to tables or to the ledger looks for it, once he holds his lease.
+"""The plan of a rollback in progress. All writers of tables or of the ledger check for it after they have acquired their lease.
 
-In: a lake. Out: what is planned. A lease alone does not keep others away from a rollback: it ends with a crash. And delta-rs
-holds the interpreter while it restores a table, so a lease is not renewed and may run out.
+In: a lake. Out: the plan. A lease alone does not protect a rollback: it ends with a crash. And delta-rs holds the interpreter
+while it restores a table, so a lease is not renewed and may expire.
 """
 
 from __future__ import annotations

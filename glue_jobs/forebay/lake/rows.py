@@ -1,7 +1,7 @@
-"""Rows of Arrow as Python has them, quickly also where they have moments in time.
+"""Rows of Arrow as Python objects; fast for timestamps, too.
 
-In: a table. Out: its rows. For each moment with a zone Arrow tries to import pytz. Where that is not installed, the search for
-it took most of a minute for a hundred thousand files. Delta's moments are all in UTC.
+In: a table. Out: its rows. For each timestamp with a zone Arrow tries to import pytz. If pytz is not installed, the search for
+it takes most of a minute for a hundred thousand files. Delta's timestamps are all in UTC.
 """
 
 from __future__ import annotations

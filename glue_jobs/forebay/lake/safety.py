@@ -6,8 +6,8 @@ a server that honours `If-None-Match`. Where one of them is missing, commits are
 no warning here, but `InvalidConfiguration`, with every problem found.
 
 `refuse_unsafe_settings` reads settings and needs no Spark. `probe` asks the file system itself. It creates one small object
-twice, with this job's log store and credentials, and expects the second to be refused. Both may run any number of times; what
-a probe made, it removes.
+twice, with this job's log store and credentials, and expects the second to be refused. Both may run any number of times; a
+probe removes its object.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ __all__ = ["probe", "refuse_unsafe_settings", "session_for"]
 
 RENAMING_SCHEMES = ("", "file", "hdfs")
 
-# S3A's settings that decide how a file is created, as they stand behind `fs.s3a.` or `fs.s3a.bucket.<bucket>.`
+# S3A's settings that decide how a file is created, without their prefix `fs.s3a.` or `fs.s3a.bucket.<bucket>.`
 FLAGS = "performance.flags"
 PERFORMANCE = "create.performance"
 CONDITIONAL = "create.conditional.enabled"
@@ -52,7 +52,7 @@ def session_for(lake: str, name: str, *, emit: Emit) -> SparkSession:
 def refuse_unsafe_settings(conf: Mapping[str, str], lake: str) -> None:
     """Raises `InvalidConfiguration` where these Spark settings would let writers of this lake overwrite each other's commits.
 
-    `conf` is Spark's; Hadoop's keys may stand in it with or without `spark.hadoop.` before them.
+    `conf` is Spark's; it may have Hadoop's keys with or without the prefix `spark.hadoop.`.
     """
     scheme, bucket = scheme_and_bucket(lake)
     if scheme in RENAMING_SCHEMES:
@@ -81,8 +81,8 @@ def scheme_and_bucket(lake: str) -> tuple[str, str]:
 
 
 def unknown_scheme(lake: str) -> Problem:
-    what = "no log store is known here that keeps the commits of two writers apart on this kind of storage"
-    return Problem(f"lake {lake}", what, "use s3://, s3a://, hdfs:// or file:")
+    problem = "no log store is known here that keeps the commits of two writers apart on this kind of storage"
+    return Problem(f"lake {lake}", problem, "use s3://, s3a://, hdfs:// or file:")
 
 
 def unsafe_settings(conf: Mapping[str, str], scheme: str, bucket: str) -> Iterator[Problem]:
@@ -157,15 +157,15 @@ class CreateTwice:
             chain = [(name, java.getMessage()) for name, java in causes(failure.java_exception)]
             raise self._refusal(*next((one for one in chain if one[0] in REFUSALS), chain[0])) from failure
         except PySparkException as failure:
-            # What PySpark has a Python class for: an illegal name of a bucket, say.
+            # Errors with a Python class in PySpark, such as an illegal name of a bucket.
             raise self._refusal("", str(failure)) from failure
         except (Py4JError, TypeError) as failure:
-            # py4j takes a class that is not there for a package, and calling that is a TypeError.
+            # py4j treats a missing class as a package, and calling that is a TypeError.
             where, what = f"class {LOG_STORE}", "is not on Spark's class path"
             raise InvalidConfiguration.one(where, what, "add forebay-logstore.jar to spark.jars") from failure
 
     def _must_be_set_up_safely(self) -> None:
-        """Settings come from site files too; what counts is what the file system of this bucket was made with."""
+        """Settings come from site files too, so this checks the settings of this bucket's file system."""
         made_with = self._path.getFileSystem(self._conf).getConf()
         keys = [f"fs.s3a.{name}" for name in (FLAGS, PERFORMANCE, CONDITIONAL)]
         conf = {key: str(value) for key in keys if (value := made_with.get(key)) is not None}
@@ -181,9 +181,11 @@ class CreateTwice:
         finally:
             self._clean_up()
         if not second_was_refused:
-            what = "its server ignores If-None-Match, one object could be created twice; two writers would lose commits"
+            problem = (
+                "its server ignores If-None-Match, one object could be created twice; two writers would lose commits"
+            )
             raise InvalidConfiguration.one(
-                f"lake {self._lake}", what, "use Amazon S3, or a server with conditional writes"
+                f"lake {self._lake}", problem, "use Amazon S3, or a server with conditional writes"
             )
 
     def _was_refused(self, store: Any) -> bool:
@@ -202,7 +204,7 @@ class CreateTwice:
         store.write(self._path, lines, False, self._conf)
 
     def _clean_up(self) -> None:
-        """A role that may not delete leaves a few bytes behind; that is no reason to refuse the lake."""
+        """A role without permission to delete leaves a few bytes behind; the lake is accepted all the same."""
         from py4j.protocol import Py4JJavaError
 
         try:
@@ -235,4 +237,4 @@ REFUSALS = {
         "set spark.hadoop.fs.s3.impl to org.apache.hadoop.fs.s3a.S3AFileSystem",
     ),
 }
-"""What to tell a person, by the class of what the JVM threw."""
+"""Messages for a person, by the class of the JVM's exception."""

@@ -189,7 +189,7 @@ def test_a_table_whose_origin_was_deleted_is_told_with_what_to_do(lake: Lake) ->
         first.write_text(first.read_text().replace(told, f'{told},"forebay.derivedFrom":"{origin}"'))
     orphan, sums = lake.accounts().differences()
     assert orphan.startswith(
-        "orphan: cannot be counted: orphan stays as it is, because gone, which it is computed from, is"
+        "orphan: cannot be counted: orphan stays unchanged, because gone, which it is computed from, is"
     )
     assert "because gone and lost, which it is computed from, are gone" in sums
 

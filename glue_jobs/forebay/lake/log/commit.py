@@ -1,4 +1,4 @@
-"""What one commit did: files and rows that came, and files and rows that went; and which commit carries a transaction."""
+"""The files and rows that one commit added and removed; and which commit carries a transaction."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""What a table is, version by version: columns, partitions, properties, and what readers and writers must know. No files.
+"""A table's definition, version by version: columns, partitions, properties, and the protocol. No files.
 
-In: the table's objects. Out: its `Definition` as it is now, or a `TableHistory` of all that its log still knows: Delta forgets
-commits after `delta.logRetentionDuration`, 30 days as a rule, and a checkpoint then says what they had made of the table.
-`NoTable` and `BrokenLog` say what is wrong, and with which table.
+In: the table's objects. Out: its current `Definition`, or a `TableHistory` of all versions in its log. Delta deletes commits
+after `delta.logRetentionDuration`, 30 days by default; a checkpoint then has the definition that they led to. `NoTable` and
+`BrokenLog` say what is wrong, and with which table.
 """
 
 from __future__ import annotations
@@ -61,10 +61,10 @@ class TableHistory:
     definitions: tuple[Definition, ...]
 
     def of(self, version: int) -> Definition:
-        """The table as it was in this version."""
+        """The definition in this version."""
         if not self.oldest <= version <= self.newest:
-            what = f"has no version {version} in its log"
-            raise InvalidConfiguration.one(self.place, what, f"it has {self.oldest} to {self.newest}")
+            problem = f"has no version {version} in its log"
+            raise InvalidConfiguration.one(self.place, problem, f"it has {self.oldest} to {self.newest}")
         return next(one for one in reversed(self.definitions) if one.version <= version)
 
 
@@ -101,7 +101,7 @@ def history_of(table: Objects) -> TableHistory:
 def _before(
     table: Objects, found: Sequence[Found], commits: Sequence[tuple[int, Found]], replay: _Replay
 ) -> Iterator[Definition]:
-    """What commits that are gone had made of the table, if a checkpoint says it."""
+    """The definition that deleted commits led to, if a checkpoint has it."""
     version, names = newest_checkpoint(found, up_to=commits[0][0] if commits else None)
     for name in names:
         replay.checkpoint(content_of(table, name))
@@ -117,7 +117,7 @@ def _contents(table: Objects, names: Iterable[str]) -> Iterator[bytes]:
 
 @dataclass
 class _Replay:
-    """What the log has said so far."""
+    """The state of the log so far."""
 
     metadata: Mapping[str, Any] = field(default_factory=dict)
     protocol: Mapping[str, Any] = field(default_factory=dict)

@@ -63,8 +63,7 @@ class Listing:
 
 
 def list_log(table: Objects, *, whole: bool = False, up_to: int | None = None) -> Listing:
-    """Lists what comes after the last checkpoint only, unless the `whole` log is asked for, or the table as it was in version
-    `up_to`."""
+    """Lists only the log after the last checkpoint, except for the `whole` log, or for the table in version `up_to`."""
     hint = None if whole or up_to is not None else _hint(table)
     if hint is not None:
         try:
@@ -109,7 +108,7 @@ def newest_checkpoint(found: Iterable[Found], *, up_to: int | None = None) -> tu
 
 
 def version_of_commit(name: str) -> int | None:
-    """None of what is no commit."""
+    """None if the name is not a commit's."""
     match = COMMIT.fullmatch(name)
     return int(match[1]) if match else None
 

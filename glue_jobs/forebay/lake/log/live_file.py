@@ -24,7 +24,7 @@ class LiveFile:
 
     @property
     def deleted_share(self) -> float:
-        """All of it where rows are deleted but nobody knows of how many: so does Delta see it, and a rewrite mends it."""
+        """1.0 if rows are deleted and the number of rows is unknown: Delta does the same, and a rewrite fixes it."""
         if not self.deleted_rows:
             return 0.0
         return min(1.0, self.deleted_rows / self.rows) if self.rows else 1.0

@@ -99,7 +99,7 @@ class Snapshot:
 
 @dataclass(frozen=True)
 class Log:
-    """What a snapshot is made of: the newest checkpoint and the commits since, as they lie there."""
+    """The parts of a snapshot: the newest checkpoint and the later commits."""
 
     place: str
     listing: Listing
@@ -128,7 +128,7 @@ def replay(log: Log) -> Snapshot:
 
 
 class Followed:
-    """A table that others go on writing to. It is read once; after that, only the commits since."""
+    """A table that others keep writing to. It is read once; after that, only the new commits."""
 
     def __init__(self, table: Objects) -> None:
         self._table, self._replay = table, _Replay(table.place)
@@ -166,7 +166,7 @@ def _replayed(table: _Replay, log: Log) -> Snapshot:
 
 @dataclass
 class _Replay:
-    """What the log has said so far."""
+    """The state of the log so far."""
 
     place: str
     live: dict[Key, tuple[Any, ...]] = field(default_factory=dict)
