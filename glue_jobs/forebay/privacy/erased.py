@@ -1,7 +1,7 @@
-"""The persons who were erased: lists of their tokens, so that no late record of theirs comes in. No list names a person.
+"""The erased subjects: lists of their tokens, which keep their late records out. No list names a person.
 
-In: the place of a service's lists, and tokens to add. Out: lists, each with all that the one before has. A list never changes,
-so a batch that is repeated goes by the list that its plan names.
+In: the place of a service's lists, and tokens to add. Out: lists, each with all tokens of the one before. A list never changes,
+so a repeated batch uses the list that its plan names.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ def erased_at(address: str) -> frozenset[str]:
     folder, _, name = address.rpartition("/")
     found = open_objects(folder).read(name)
     if found is None:
-        raise Halt(f"{address}, a list of erased persons, is gone: without it their records would come back")
+        raise Halt(f"{address}, a list of erased subjects, is gone: without it their records would come back")
     return frozenset(found.decode().split())
 
 
 def add_erased(lake: str, service: str, tokens: Iterable[str]) -> str:
-    """The address of a list that has them all. Said again, it is the same list."""
+    """The address of a list with all of them. A second call returns the same list."""
     newest = newest_list(lake, service)
     before = erased_at(newest) if newest else frozenset()
     after = before | frozenset(tokens)
@@ -43,5 +43,5 @@ def add_erased(lake: str, service: str, tokens: Iterable[str]) -> str:
     name = f"{LISTS}/{int(newest.rpartition('/')[2] or 0) + 1:010}"
     content = "".join(f"{token}\n" for token in sorted(after)).encode()
     if not open_objects(erased_of(lake, service)).write_once(name, content):
-        raise Halt("somebody else erases persons of this service now; say it again when that has ended")
+        raise Halt("another erasure of this service is running; run the command again when it has ended")
     return f"{erased_of(lake, service)}/{name}"

@@ -1,7 +1,7 @@
 """The key of a vault: it encrypts wrapping keys, and nothing else. A key of KMS never leaves KMS; a file serves one machine.
 
-In: what the declarations name, and which wrapping key it is about. Out: wrapping keys, plain and encrypted. Both providers
-answer alike. A key that is not there or not allowed is `InvalidConfiguration`; what KMS cannot answer now is `Halt`.
+In: the declared key, and the id of a wrapping key. Out: wrapping keys, plain and encrypted. Both providers behave alike. A
+missing or denied key is `InvalidConfiguration`; a KMS that cannot answer now is `Halt`.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class VaultKey(Protocol):
     def decrypted(self, wrapped: bytes, name: str) -> bytes: ...
 
     def encrypted_again(self, wrapped: bytes, name: str) -> bytes:
-        """By the key as it is today."""
+        """With the current version of the key."""
 
 
 def is_local(key: str) -> bool:
@@ -61,7 +61,7 @@ def _kms_of(key: str) -> Any:
 
 @dataclass(frozen=True)
 class KmsKey:
-    """`key` is an ARN or an alias. Who may only make keys (kms:GenerateDataKey) can decrypt none that others made."""
+    """`key` is an ARN or an alias. A role with kms:GenerateDataKey alone cannot decrypt the keys of others."""
 
     key: str
     kms: Any

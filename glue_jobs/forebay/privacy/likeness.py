@@ -1,4 +1,4 @@
-"""What a value looks like, where it looks personal: a guess, for a person to judge. What a treatment left looks like nothing.
+"""The kind of personal data that a value looks like: a guess, for a person to judge. Treated values look like none.
 
 In: a value of a row. Out: the kind of personal data that it may be, or None.
 """
@@ -17,7 +17,7 @@ Kind = Literal["e-mail address", "IP address", "card number", "phone number", "l
 KINDS: tuple[str, ...] = get_args(Kind)
 
 LONGEST = 200
-"""Longer texts are prose or data, which may name persons in many ways."""
+"""Longer texts are prose or data, which may name people in many ways."""
 EMAIL = re.compile(r"[^@\s<>\"']+@[^@\s<>\"']+\.[A-Za-z]{2,}")
 CARD = re.compile(r"[3-6][0-9]{3}(?:[ -]?[0-9]){9,15}")
 PHONE = re.compile(r"\+[1-9][0-9 ()./-]{6,18}[0-9]|\(?0[0-9]{1,5}[) /-]+[0-9][0-9 /-]{4,14}[0-9]")

@@ -1,9 +1,9 @@
 """Where the members of JSON objects lie, in the texts of thousands of records at once, and which of them are personal.
 
-In: records as one Arrow array of text, and what is personal in them. Out: `Members`: the places of personal values. All quotes
-and brackets of all texts are found together. Then it is known which strings are keys, how deep a bracket is, and behind which
-keys an object lies. A text with a backslash is not told, and one that Arrow's parser does not take for one JSON object. Neither
-is one in which a personal value is an object or an array.
+In: records as one Arrow array of text, and their personal fields. Out: `Members`: the places of personal values. All quotes and
+brackets of all texts are found together. They show which strings are keys, the depth of each bracket, and the keys on the path
+of each object. Some texts are left to `text`: those with a backslash, those that Arrow's parser does not read as one JSON
+object, and those in which a personal value is an object or an array.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from forebay.texts import borders_of, bytes_of, pieces, read_json
 __all__ = ["Members", "Texts", "blocks"]
 
 BLOCK_BYTES = 1 << 20
-"""So much text is looked at at a time: what is made of it stays in the processor's cache."""
+"""The size of a block: its intermediate results stay in the processor's cache."""
 FEW = 8
 QUOTE, COLON, COMMA = b'":,'
 OPENING, CLOSING, SMALL = 0x7B, 0x7D, 0x20
@@ -45,7 +45,7 @@ def blocks(texts: pa.StringArray) -> Iterator[tuple[int, pa.StringArray]]:
 @dataclass(frozen=True)
 class Members:
     """In the order of the text, each array with one entry for each personal member: its `rows`, where its key begins (`keys`),
-    where its value `starts` and `ends`, and its `level` among `levels`. `untold` are rows of which nobody can say it so."""
+    where its value `starts` and `ends`, and its `level` among `levels`. `unread` are the rows that are left to `text`."""
 
     rows: Any
     keys: Any
@@ -53,28 +53,28 @@ class Members:
     ends: Any
     level: Any
     levels: list[Level]
-    untold: Any
+    unread: Any
 
     def where(self, which: Any) -> Members:
         rows, keys, starts = self.rows[which], self.keys[which], self.starts[which]
-        return Members(rows, keys, starts, self.ends[which], self.level[which], self.levels, self.untold)
+        return Members(rows, keys, starts, self.ends[which], self.level[which], self.levels, self.unread)
 
 
 class Texts:
-    """Of one block. `raw` is all of them, one behind the other, up to their `ends`; in `text` those that cannot be told are
-    blanks. `told`: one JSON object each, without a backslash."""
+    """The texts of one block. `raw` is their concatenation, and `ends` are their ends in it. `plain`: those that are one JSON
+    object each, without a backslash; in `text` all others are blanks."""
 
     def __init__(self, texts: pa.StringArray) -> None:
         offsets = borders_of(texts).astype(np.int64)
         self.raw = bytes_of(texts)[offsets[0] : offsets[-1]]
         self.ends = offsets[1:] - offsets[0]
-        self.told = self._look_like_objects(texts)
-        self.told[self.told] = _objects(texts.filter(pa.array(self.told)))
-        blanked = np.repeat(~self.told, np.diff(offsets))
+        self.plain = self._look_like_objects(texts)
+        self.plain[self.plain] = _objects(texts.filter(pa.array(self.plain)))
+        blanked = np.repeat(~self.plain, np.diff(offsets))
         self.text = np.where(blanked, np.uint8(SMALL), self.raw) if blanked.any() else self.raw
 
     def _look_like_objects(self, texts: pa.StringArray) -> Any:
-        """So that Arrow, which reads them all as one text, cannot take a piece of one for a piece of the next."""
+        """Arrow reads them all as one text, so it must not mix a part of one with a part of the next."""
         last = pc.utf8_rtrim(texts, " \t\r\n")
         braces = pc.and_(pc.starts_with(texts, "{"), pc.ends_with(last, "}"))
         quotes = np.searchsorted(np.flatnonzero(self.raw == QUOTE), np.concatenate(([0], self.ends)))
@@ -93,13 +93,13 @@ class Texts:
         candidates, below = candidates[hits], below[hits]
         starts = self._values[candidates]
         nested = self.text[starts] | SMALL == OPENING
-        untold = ~self.told
-        untold[self._rows(starts[nested])] = True
-        untold[deep] = True
+        unread = ~self.plain
+        unread[self._rows(starts[nested])] = True
+        unread[deep] = True
         rows = self._rows(starts)
-        stay = ~untold[rows]
+        stay = ~unread[rows]
         candidates, below, starts, rows = candidates[stay], below[stay], starts[stay], rows[stay]
-        return Members(rows, keys[candidates], starts, self._ends_of_values(starts), below, levels, untold)
+        return Members(rows, keys[candidates], starts, self._ends_of_values(starts), below, levels, unread)
 
     def past_blanks(self, places: Any) -> Any:
         """Where the next thing stands."""
@@ -160,7 +160,7 @@ class Texts:
 
     @cached_property
     def _brackets(self) -> tuple[Any, Any, Any]:
-        """Those that are no part of a string: where they are, whether they open, and how deep it is behind them."""
+        """The brackets outside strings: where they are, whether they open, and the depth after them."""
         small = self.text | SMALL
         places = np.flatnonzero((small == OPENING) | (small == CLOSING))
         places = places[np.searchsorted(self._quotes, places) & 1 == 0]

@@ -1,7 +1,7 @@
 """The secret behind tokens: an object of 32 random bytes that tasks read themselves. It is in no argument, plan, log or metric.
 
-In: its address, in S3 or on this machine. Out: the secret, read once for each process. `InvalidConfiguration` where there is
-none, where it may not be read, and where something else lies there.
+In: its address, in S3 or on this machine. Out: the secret, read once for each process. `InvalidConfiguration` if it is missing,
+if access is denied, and if the object is not a secret.
 """
 
 from __future__ import annotations

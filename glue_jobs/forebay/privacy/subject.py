@@ -1,7 +1,7 @@
-"""Whose record a text is: the values of the field that the declarations call the subject.
+"""The subject of a record: the values of the field that the declarations call the subject.
 
-In: the text of a JSON object, and the paths of the subject. Out: its values as text, each by its token. A field is meant in
-every spelling that would share its column, and as often as it stands there. Null is nobody.
+In: the text of a JSON object, and the paths of the subject. Out: its values as text, each by its token. All spellings of a
+field that would share its column count, and all its occurrences. Null is nobody.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["is_record", "subject_paths", "subject_spellings", "subject_tokens", 
 
 
 class _Members(list[Any]):
-    """Of an object: a key may stand twice."""
+    """The members of an object; a key may occur twice."""
 
 
 _DECODER = json.JSONDecoder(
@@ -31,8 +31,8 @@ PIECE = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\]:,]|[^ \t\r\n{}\[\]:,"]+', 
 
 
 def subject_paths(subject: Keys, exploded: Iterable[Keys] = (), joints: Iterable[str] = ()) -> tuple[Keys, ...]:
-    """Where it may lie in a record: in itself, in what surrounds it, and in an element of an exploded array. `joints` are as in
-    `Form`."""
+    """Where it may be in a record: in itself, in the object around it, and in an element of an exploded array. `joints` are as
+    in `Form`."""
     whole = [PersonalField(path, "dropped") for path in subject_spellings(subject, joints)]
     return tuple(one.path for one in (*of_surrounded(whole, PARENT), *of_elements(whole, list(exploded))))
 
@@ -43,7 +43,7 @@ def subject_spellings(subject: Keys, joints: Iterable[str]) -> tuple[Keys, ...]:
 
 
 def is_record(text: str) -> bool:
-    """Whether the subject of a text can be told at all: of a JSON object."""
+    """Whether a text can have a subject: only a JSON object can."""
     try:
         return text.lstrip().startswith("{") and not [*_values_of(text, ())]
     except ValueError:
@@ -51,7 +51,7 @@ def is_record(text: str) -> bool:
 
 
 def subject_tokens(text: str, paths: Sequence[Keys], secret: bytes) -> set[str]:
-    """None of a text that is no JSON object."""
+    """Empty if the text is not a JSON object."""
     try:
         return {remembered_token(value, secret) for value in _values_of(text, paths)}
     except ValueError:

@@ -1,9 +1,8 @@
-"""The personal fields of a record are treated in its text. All else keeps the text that was written, digit for digit.
+"""Treats the personal fields of a record in its text. All else keeps the text that was written, digit for digit.
 
-In: the text of a JSON object, and which of its fields are personal. Out: the text, treated; and what stood there of those that
-go into the vault. ValueError where it is no JSON
-object: nobody can tell the personal fields of that. A field is meant in every spelling that would share its column, and as
-often as it stands there.
+In: the text of a JSON object, and its personal fields. Out: the text, treated; and the original values of fields that go into
+the vault. ValueError if it is not a JSON object, whose personal fields are unknown. All spellings of a field that would share
+its column are treated, and all its occurrences.
 """
 
 from __future__ import annotations
@@ -21,13 +20,13 @@ __all__ = ["Level", "Originals", "level_of", "pattern_of", "spelt_so", "treated_
 
 
 Originals = list[tuple[str, str]]
-"""Of each field: its path as it is declared, and what stood there, as JSON."""
+"""For each field: its declared path, and its original value as JSON."""
 
 MOST_KEYS = 10_000
-"""Of a level, that are remembered: where keys are identifiers, there is no end of them."""
+"""How many keys of a level are remembered: keys that are identifiers have no end."""
 
 OTHER_SIGN = r'(?:[^A-Za-z0-9"\\]|\\.)'
-"""Neither letter nor digit, in a JSON text: as it is, or as an escape of two signs, such as the slash of PHP."""
+"""Neither letter nor digit, in a JSON text: the sign itself, or an escape of two signs, such as the slash of PHP."""
 
 # Only borders are wanted, so numbers stay text.
 _DECODER = json.JSONDecoder(strict=False, parse_int=str, parse_float=str, parse_constant=str)
@@ -37,13 +36,13 @@ _BLANK = re.compile(r"[ \t\r\n]*")
 def treated_text(
     text: str, fields: tuple[PersonalField, ...], secret: bytes = b"", originals: Originals | None = None
 ) -> str:
-    """`secret` is for fields that become tokens. What goes into the vault is added to `originals`."""
+    """`secret` is for fields that become tokens. Original values for the vault are added to `originals`."""
     try:
         found: Originals = []
         treated, end = _object(text, _past_blanks(text, 0), level_of(fields, secret), found)
         ends = _past_blanks(text, end) == len(text)
     except (IndexError, RecursionError) as torn:
-        raise ValueError("the text is no JSON object") from torn
+        raise ValueError("the text is not a JSON object") from torn
     if not ends:
         raise ValueError("more follows the JSON object")
     if originals is not None:
@@ -77,7 +76,7 @@ def spelt_so(key: str) -> str | None:
 
 
 class Level:
-    """What is personal among the values of an object: paths from here on. With an empty path it is all of them."""
+    """The personal values of an object, by their paths from it. An empty path means all of them."""
 
     def __init__(self, wanted: tuple[tuple[Keys, PersonalField], ...], secret: bytes) -> None:
         mine = next((field for path, field in wanted if not path), None)
@@ -87,7 +86,7 @@ class Level:
         self._made: dict[tuple[tuple[Keys, PersonalField], ...], Level] = {}
 
     def treated(self, value: str) -> str:
-        """A value that is no object and no array, as JSON."""
+        """A value that is not an object or an array, as JSON."""
         return value if self.whole is None else treated_value(value, self.whole, self._secret)
 
     def below(self, key: str) -> Level | None:

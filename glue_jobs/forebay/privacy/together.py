@@ -1,7 +1,7 @@
-"""What `text` does, to the texts of thousands of records at once, and in a quarter of the time.
+"""Does the work of `text` for thousands of records at once, in a quarter of the time.
 
-In: records as one Arrow array of text, and which of their fields are personal. Out: the texts, treated, and what stood there of
-what goes into the vault. Rows that `members` cannot tell go the way of `text`. That is the definition: a test compares both.
+In: records as one Arrow array of text, and their personal fields. Out: the texts, treated, and the original values for the
+vault. `text` treats the rows that `members` leaves unread. It is also the definition: a test compares both.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from forebay.texts import pieces
 
 __all__ = ["NOT_KEPT", "Original", "records_of", "treated_texts"]
 
-NOT_KEPT = "(not kept: what is personal in it cannot be told)"
+NOT_KEPT = "(not kept: its personal fields are unknown)"
 NULL, ANY_TEXT = "null", '""'
 Original = tuple[tuple[str, ...], str]
-"""The subjects of a record, and what stood in it, packed as the vault has it."""
+"""The subjects of a record, and its original values, packed as in the vault."""
 
 
 def treated_texts(
@@ -38,8 +38,8 @@ def treated_texts(
     subject: Sequence[Keys] = (),
     originals: dict[int, Original] | None = None,
 ) -> pa.StringArray:
-    """`secret` is for fields that become tokens. Where `originals` are wanted they are added by row, with the tokens of what
-    stands at the paths of the `subject`."""
+    """`secret` is for fields that become tokens. If given, `originals` gets the original values by row, with the tokens of the
+    values at the paths of the `subject`."""
     treated = []
     for at, some in blocks(texts):
         found = None if originals is None else dict[int, Original]()
@@ -50,17 +50,17 @@ def treated_texts(
 
 
 def records_of(tokens: frozenset[str], texts: pa.StringArray, paths: Sequence[Keys], secret: bytes) -> Any:
-    """For each record, whether one of these persons stands at one of the paths."""
+    """For each record, whether one of these tokens is the subject at one of the paths."""
     found = [_records_of(tokens, some, paths, secret) for _, some in blocks(texts)]
     return np.concatenate(found) if found else np.zeros(0, bool)
 
 
 def _records_of(tokens: frozenset[str], texts: pa.StringArray, paths: Sequence[Keys], secret: bytes) -> Any:
     seen = Texts(texts)
-    whose = seen.members(_level_of_subject(paths))
+    owners = seen.members(_level_of_subject(paths))
     found = np.zeros(len(texts), bool)
-    found[[row for row, his in _subjects(seen, whose, secret).items() if not tokens.isdisjoint(his)]] = True
-    for row, text in _at(whose.untold, texts):
+    found[[row for row, his in _subjects(seen, owners, secret).items() if not tokens.isdisjoint(his)]] = True
+    for row, text in _at(owners.unread, texts):
         found[row] = not tokens.isdisjoint(subject_tokens(text, paths, secret))
     return found
 
@@ -84,22 +84,22 @@ def _treated(
 ) -> pa.StringArray:
     seen = Texts(texts)
     members = seen.members(level_of(fields, secret))
-    untold = members.untold
+    unread = members.unread
     if originals is not None:
-        whose = seen.members(_level_of_subject(subject))
-        untold = untold | whose.untold
-        members, whose = (one.where(~untold[one.rows]) for one in (members, whose))
-        originals |= _originals(seen, members, whose, secret)
+        owners = seen.members(_level_of_subject(subject))
+        unread = unread | owners.unread
+        members, owners = (one.where(~unread[one.rows]) for one in (members, owners))
+        originals |= _originals(seen, members, owners, secret)
     treated = _written(seen, members)
-    if not untold.any():
+    if not unread.any():
         return treated
     walked = []
-    for row, text in _at(untold, texts):
-        told: Originals = []
-        walked.append(_walked(text, fields, secret, None if originals is None else told))
-        if originals is not None and told:
-            originals[row] = (tuple(sorted(subject_tokens(text, subject, secret))), packed(told))
-    return pc.replace_with_mask(treated, pa.array(untold), pa.array(walked, pa.string()))
+    for row, text in _at(unread, texts):
+        values: Originals = []
+        walked.append(_walked(text, fields, secret, None if originals is None else values))
+        if originals is not None and values:
+            originals[row] = (tuple(sorted(subject_tokens(text, subject, secret))), packed(values))
+    return pc.replace_with_mask(treated, pa.array(unread), pa.array(walked, pa.string()))
 
 
 def _walked(text: str, fields: tuple[PersonalField, ...], secret: bytes, originals: Originals | None) -> str:
@@ -144,8 +144,8 @@ def _treated_values(level: Level, values: pa.StringArray) -> pa.StringArray:
 
 
 def _dropped_with_their_commas(seen: Texts, members: Members) -> tuple[Any, Any]:
-    """What is replaced: of members that are dropped the key, too, the comma behind, and the blanks around. Of the last ones of
-    an object it is the comma before. Dropped members beside each other are a run, and the last one decides for all of it."""
+    """The ranges to replace. For a dropped member they include its key, the comma after it, and the blanks around; for the last
+    member of an object the comma before it. Adjacent dropped members are a run, and the last one decides for all of it."""
     starts, ends = members.starts.copy(), members.ends.copy()
     dropped = np.flatnonzero([members.levels[at].whole == "dropped" for at in members.level.tolist()])
     if not len(dropped):
@@ -162,27 +162,27 @@ def _dropped_with_their_commas(seen: Texts, members: Members) -> tuple[Any, Any]
     return starts, ends
 
 
-def _originals(seen: Texts, members: Members, whose: Members, secret: bytes) -> dict[int, Original]:
-    """By row; the subjects are what stands in the fields of `whose`."""
+def _originals(seen: Texts, members: Members, owners: Members, secret: bytes) -> dict[int, Original]:
+    """By row; the subjects are the values of `owners`."""
     vault = np.array([one.field is not None and one.field.vault for one in members.levels], bool)
     kept = members.where(vault[members.level])
     values = pieces(seen.raw, kept.starts, kept.ends)
-    said = np.asarray(pc.not_equal(values, NULL))
-    kept, values = kept.where(said), values.filter(pa.array(said))
+    given = np.asarray(pc.not_equal(values, NULL))
+    kept, values = kept.where(given), values.filter(pa.array(given))
     labels = pa.array([labelled(one.field.label) if one.field else "" for one in kept.levels], pa.string())
-    told = pc.binary_join_element_wise(labels.take(pa.array(kept.level)), values, "]", "")
+    packed_values = pc.binary_join_element_wise(labels.take(pa.array(kept.level)), values, "]", "")
     rows, begins = np.unique(kept.rows, return_index=True)
-    lists = pa.ListArray.from_arrays(pa.array(np.append(begins, len(told)), pa.int32()), told)
+    lists = pa.ListArray.from_arrays(pa.array(np.append(begins, len(packed_values)), pa.int32()), packed_values)
     texts = pc.binary_join_element_wise("[", pc.binary_join(lists, ","), "]", "").to_pylist()
-    subjects = _subjects(seen, whose, secret)
+    subjects = _subjects(seen, owners, secret)
     return {row: (subjects.get(row, ()), text) for row, text in zip(rows.tolist(), texts, strict=True)}
 
 
-def _subjects(seen: Texts, whose: Members, secret: bytes) -> dict[int, tuple[str, ...]]:
-    named = pieces(seen.raw, whose.starts, whose.ends).dictionary_encode()
+def _subjects(seen: Texts, owners: Members, secret: bytes) -> dict[int, tuple[str, ...]]:
+    named = pieces(seen.raw, owners.starts, owners.ends).dictionary_encode()
     tokens = [None if one == NULL else remembered_token(one.strip('"'), secret) for one in named.dictionary.to_pylist()]
     found: dict[int, list[str]] = {}
-    for row, at in zip(whose.rows.tolist(), named.indices.to_pylist(), strict=True):
+    for row, at in zip(owners.rows.tolist(), named.indices.to_pylist(), strict=True):
         if (token := tokens[at]) is not None:
             found.setdefault(row, []).append(token)
     return {row: (his[0],) if len(his) == 1 else tuple(sorted({*his})) for row, his in found.items()}

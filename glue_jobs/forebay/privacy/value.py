@@ -1,6 +1,6 @@
-"""What a personal value becomes. What became of it once becomes the same again, so a kept record can be treated twice.
+"""The treatment of one personal value. A treated value stays unchanged, so a kept record can be treated twice.
 
-In: the JSON text of a value that is no object and no array. Out: JSON text. Null stays null: it says nothing of a person.
+In: the JSON text of a value that is neither an object nor an array. Out: JSON text. Null stays null: it is not personal.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The vault: what personal values were before they were treated, encrypted, at a place apart from the lake.
+"""The vault: the original personal values, encrypted, at a place apart from the lake.
 
-In: the address of a vault. Out: where what lies in it, once. It has one table, and one object for each wrapping key:
+In: the address of a vault. Out: all its paths. It has one table, and one object for each wrapping key:
 
 * `values`, a Delta table: one row for each record that had personal values and tells whose it is. The wrapping key `key_id` and
   `salt` give the data key of its subjects; `content` are the values, encrypted by that. Where a record went, and whether it was
@@ -49,7 +49,7 @@ tag: AES-256-GCM. Decrypted it is `packed`."""
 
 
 def must_lie_apart(privacy: Privacy, lake: str) -> None:
-    """Who reads the lake must read neither the vault nor what opens it, nor the secret by which tokens can be tried."""
+    """Readers of the lake must not be able to read the vault, its keys, or the secret of tokens."""
     keys = {"vault_key": privacy.vault_key} if is_local(privacy.vault_key) else {}
     for name, place in {"vault": privacy.vault, "secret": privacy.secret, **keys}.items():
         if place and overlap(place, lake):
@@ -69,8 +69,8 @@ def wrapping_of(vault: str) -> str:
 
 
 def value_data(service: str, key_id: str) -> str:
-    """What values are bound to (GCM's associated data). The table is not in it: no table is known yet where a value is
-    encrypted, and a record that is retried may go to another one."""
+    """GCM's associated data of values. It does not include the table, which is not known yet when a value is encrypted, and a
+    retried record may go to another one."""
     return f"values/{service}/{key_id}"
 
 
@@ -80,7 +80,7 @@ def data_key(wrapping: bytes, salt: bytes, subjects: Iterable[str]) -> bytes:
 
 
 def packed(originals: Iterable[tuple[str, str]]) -> str:
-    """Values with their paths, as the declarations have these, joined by dots. A value is the JSON that stood in the record."""
+    """Values with their paths, as the declarations have these, joined by dots. A value is the JSON text of the record."""
     return "[" + ",".join(f"{labelled(path)}{value}]" for path, value in originals) + "]"
 
 

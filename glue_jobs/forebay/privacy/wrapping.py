@@ -1,7 +1,7 @@
 """Wrapping keys: a task makes data keys from one for an hour, and stores it, encrypted, before anything that needs it.
 
-In: a vault and the key that the declarations name. Out: wrapping keys. A key that a task stored and never used is harmless.
-`encrypt_again` may be interrupted, and be said again: it goes on where it was.
+In: a vault and the declared key. Out: wrapping keys. A key that a task stored and never used is harmless. After an
+interruption, `encrypt_again` resumes.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def opened(vault: str, name: str, key: VaultKey) -> bytes:
 
 
 def encrypt_again(vault: str, key: VaultKey, at: datetime) -> Iterator[int]:
-    """All wrapping keys that were there when this began, by the key as it is today; yields how many are done so far."""
+    """Encrypts all wrapping keys that existed at the start with the current key; yields how many are done so far."""
     objects = open_objects(wrapping_of(vault))
     plans = open_objects(vault)
     began = _begin(plans, at)
