@@ -34,6 +34,7 @@ SOURCE = (ROOT / "docs" / "source.md").read_text()
 DOCUMENTS = [
     *(ROOT / name for name in ("README.md", "ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md")),
     *sorted((ROOT / "docs").glob("*.md")),
+    *sorted((ROOT / "docs" / "design").glob("*.md")),
 ]
 
 
@@ -96,6 +97,24 @@ def test_the_declarations_in_the_readme_parse() -> None:
 def test_links_between_documents_lead_somewhere(document: Path) -> None:
     for target in re.findall(r"\]\(([^)#:]+)\)", document.read_text()):
         assert (document.parent / target).exists(), f"{document.name} links to {target}"
+
+
+def test_the_modules_that_the_design_names_exist() -> None:
+    """`batch.poison` is a module of a room, `twin/s3.py` a file."""
+    places = (ROOT, *(ROOT / "glue_jobs" / name for name in ("forebay", "forebay_local", "")))
+    rooms = {room.name for room in places[1].iterdir() if room.is_dir()}
+    for document in (ROOT / "ARCHITECTURE.md", *(ROOT / "docs" / "design").glob("*.md")):
+        for named in re.findall(r"`([\w./]+)`", document.read_text()):
+            room, _, module = named.partition(".")
+            if "/" in named and named.endswith(".py"):
+                assert any((place / named).exists() for place in places), f"{document.name} names {named}"
+            elif room in rooms and re.fullmatch(r"[a-z_]+(\.[A-Z]\w*)?", module):
+                found = places[1] / room / module.partition(".")[0]
+                assert found.is_dir() or found.with_suffix(".py").exists(), f"{document.name} names {named}"
+
+
+def test_the_architecture_is_read_in_one_sitting() -> None:
+    assert len((ROOT / "ARCHITECTURE.md").read_text().splitlines()) <= 250
 
 
 def test_the_options_of_the_source_are_those_of_the_code() -> None:
