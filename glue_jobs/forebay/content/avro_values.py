@@ -3,8 +3,8 @@
 In: the schema of a file, and its rows' bytes. Out: JSON. Decimals keep their digits, times are ISO 8601, bytes are base64, and
 a union is the value that it holds. A schema that makes no sense, and bytes that are none of it, are `ValueError`.
 
-Our own, since Glue has no reader of Avro in Python. fastavro makes Python objects that would have to become JSON text again, and
-does not limit the elements of an array that a file declares (docs/design/reading.md).
+Our own, since Glue has no reader of Avro in Python. fastavro makes Python objects, which would have to become JSON text
+again, and does not limit the elements of an array that a file declares (docs/design/reading.md).
 """
 
 from __future__ import annotations
