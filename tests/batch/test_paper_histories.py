@@ -827,3 +827,42 @@ def test_rows_that_a_rollback_brings_to_a_file_that_is_to_be_read_again_make_roo
     play.waiting = [put.file]
     play.attempt()
     play.check()
+
+
+def stopped_behind_its_plan(play: Play) -> str:
+    """A batch that died before its first commit. The name of its plan."""
+    play.put("add/a")
+    for dies_after in range(24):
+        play.attempt(dies_after)
+        plans = [name for name in play.lake.objects if f"/plans/{FIRST}/" in name]
+        if plans and all(Plan.decode(play.lake.objects[name]).settled for name in plans):
+            (plan,) = plans
+            return plan
+    raise AssertionError("no batch stopped there")
+
+
+def test_files_that_another_tool_deleted_behind_a_plan_are_committed_by_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A VACUUM that retains nothing, of minutes ago."""
+    play = plain_play(1, monkeypatch, dedupe=False)
+    plan = Plan.decode(play.lake.objects[stopped_behind_its_plan(play)])
+    (gone, *_) = [name for name in play.lake.objects if name.endswith(plan.staged.tables["alpha"].files[0].path)]
+    del play.lake.objects[gone]
+    play.said.clear()
+    play.attempt()
+    assert "lacks 1 data files of batch 0" in play.said[-1]
+    assert "alpha" not in play.lake.tables
+    assert play.ledger() == []
+
+
+@pytest.mark.parametrize("length", [0, 1, 20, 100, -1])
+def test_a_plan_that_was_cut_short_halts_and_says_which_it_is(length: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    play = plain_play(1, monkeypatch, dedupe=False)
+    name = stopped_behind_its_plan(play)
+    play.lake.objects[name] = play.lake.objects[name][:length]
+    for begin in (play.attempt, lambda: play.driver().finish_earlier(None)):
+        play.said.clear()
+        try:
+            begin()
+        except Halt as halted:
+            play.said.append(str(halted))
+        assert f"{name} is not the plan of a batch" in play.said[-1]

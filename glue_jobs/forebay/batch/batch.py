@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
@@ -56,9 +56,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 __all__ = ["Batch"]
-
-OLD = timedelta(days=1)
-"""A plan of this age may have lost data files to a VACUUM."""
 
 
 class Batch:
@@ -198,8 +195,7 @@ class Batch:
             claim = self.claimed(plan.files, plan.skipped)
             split = plan.sorted_as_begun(claim)
             _must_be_unknown(plan, claim.to_read())
-        if self.clock() - plan.began_at > OLD:
-            writing.must_have_files(plan.staged, self.plans.address(plan))
+        writing.must_have_files(plan.staged, self.plans.address(plan))
         changes = Changes(split.superseded_by({end.file.file_id for end in plan.ends if end.lands}), split.released)
         dedupe = self.dedupe(writing, split, plan.tries_until)
         with ExitStack() as cached:

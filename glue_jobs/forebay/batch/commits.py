@@ -86,7 +86,8 @@ class Commits:
             open_objects(self.path_of(one)).delete([file.path for file in one.files])
 
     def must_have_files(self, staged: Iterable[StagedTable], plan: str) -> None:
-        """A plan may be older than what maintenance keeps of files that no log names."""
+        """A VACUUM of another tool, or whoever dropped a table, may have deleted files that no log names yet. A commit of them
+        would leave a table that nobody can read."""
         for one in (one for one in staged if not self.logs.has(self.path_of(one), self.txn, again=True)):
             folder = open_objects(self.path_of(one))
             gone = [

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import datetime
@@ -124,8 +125,7 @@ class Plans:
         self._store, self._service = store, service
 
     def of(self, generation: str, batch: int) -> Plan | None:
-        content = self._store.read(self._name(generation, batch))
-        return None if content is None else Plan.decode(content)
+        return self._read(self._name(generation, batch))
 
     def pin(self, plan: Plan) -> None:
         """The first plan of a batch. Two drivers cannot both have one."""
@@ -155,8 +155,19 @@ class Plans:
 
     def left(self) -> list[Plan]:
         """Those of batches that did not end, or whose driver died before it forgot them; the oldest first."""
-        contents = [self._store.read(f"{self._service}/{name}") for name in self._store.names(self._service)]
-        return sorted((Plan.decode(c) for c in contents if c is not None), key=lambda plan: plan.began_at)
+        plans = (self._read(f"{self._service}/{name}") for name in self._store.names(self._service))
+        return sorted((plan for plan in plans if plan is not None), key=lambda plan: plan.began_at)
+
+    def _read(self, name: str) -> Plan | None:
+        content = self._store.read(name)
+        try:
+            return None if content is None else Plan.decode(content)
+        except (ValueError, LookupError, TypeError, EOFError, OSError, zlib.error) as broken:
+            raise Halt(
+                f"{self._store.place}/{name} is not the plan of a batch ({type(broken).__name__}: {broken}). "
+                "Restore the object. If that is impossible, and the landed files of the batch are still there, delete it and "
+                "start again: they are read once more"
+            ) from broken
 
     def _name(self, generation: str, batch: int) -> str:
         return f"{self._service}/{generation}-{batch}{SUFFIX}"
