@@ -197,6 +197,26 @@ def test_a_text_whose_key_is_a_twin_by_an_escape_is_read(escape: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("step", "key"),
+    [
+        ("wifi_mac", "wif\u0130mac"),
+        ("i_p", "\u0130P"),
+        ("api__key", "ap\u0130_\u212aey"),
+        ("empty", ""),
+        ("empty", " \ufeff"),
+        ("empty", "\n"),
+    ],
+)
+def test_a_text_whose_key_becomes_the_column_in_small_letters_is_read(step: str, key: str) -> None:
+    """The capital of the Turkish i becomes two signs, and the sign of kelvin a k. A key of blanks has a column, too."""
+    for text in (json.dumps({key: "a@b.c"}), json.dumps({key: "a@b.c"}, ensure_ascii=False)):
+        personal = (PersonalField((step,), "dropped"),)
+        assert treated_text(text, personal) == "{}"
+        assert pc.match_substring_regex(pa.array([text]), pattern_of(personal)).to_pylist() == [True]
+        assert re.search(pattern_of(personal), text)
+
+
+@pytest.mark.parametrize(
     ("text", "originals"),
     [
         ('{"email": "a@b.c" , "n":1, "ip":1.10}', [("email", '"a@b.c"'), ("ip", "1.10")]),

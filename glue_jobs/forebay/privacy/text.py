@@ -25,6 +25,9 @@ Originals = list[tuple[str, str]]
 MOST_KEYS = 10_000
 """How many keys of a level are remembered: keys that are identifiers have no end."""
 
+NO_NAME = safe_name("")
+"""Of the column of a key that is nothing but blanks."""
+
 OTHER_SIGN = r'(?:[^A-Za-z0-9"\\]|\\.)'
 """Neither letter nor digit, in a JSON text: the sign itself, or an escape of two signs, such as the slash of PHP."""
 
@@ -72,6 +75,10 @@ def spelt_so(key: str) -> str | None:
     name = safe_name(key) if len(key) < LONGEST else key
     begins, rest = (f"(?:x?{OTHER_SIGN})?", name[2:]) if name.startswith("x_") else ("", key)
     spelt = "".join(sign if sign.isalnum() else OTHER_SIGN for sign in rest)
+    # In small letters the Turkish capital is an i and a dot above, which is no letter.
+    spelt = re.sub(f"(?i:i){re.escape(OTHER_SIGN)}", lambda found: f"(?:{found[0]}|\u0130)", spelt)
+    if name == NO_NAME:
+        spelt = f"(?:{spelt})?"
     return f'(?i:{OTHER_SIGN}*{begins}{spelt}{OTHER_SIGN}*)"'
 
 
