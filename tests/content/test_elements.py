@@ -195,6 +195,20 @@ def test_an_array_is_found_however_its_name_is_spelt(spelling: str) -> None:
 
 
 @pytest.mark.usefixtures("either_way")
+@pytest.mark.parametrize("spelling", [r'"Record\u0073"', r'"\u0052ecords"', r'"R\u0065\u0063ords"'])
+def test_an_array_is_found_where_letters_of_its_name_are_escaped(spelling: str) -> None:
+    assert records_of(read_inside(f'{{"x": 1, {spelling}: [{{"a": 1}}, {{"a": 2}}]}}')) == [
+        {"@parent": {"x": 1}, "a": 1},
+        {"@parent": {"x": 1}, "a": 2},
+    ]
+
+
+def test_a_field_of_its_own_that_is_called_like_a_parent_is_renamed_where_it_is_escaped() -> None:
+    (record,) = read_inside(r'{"x": 1, "Records": [{"\u0040parent": 2, "a": 3}]}').documents
+    assert json.loads(record.value) == {"@parent": {"x": 1}, "@@parent": 2, "a": 3}
+
+
+@pytest.mark.usefixtures("either_way")
 @pytest.mark.parametrize("element", ['{"a": "@parent"}', '{"a": {"@parent": 1}}', '{"a": ["@parent"]}'])
 def test_an_element_that_speaks_of_a_parent_keeps_its_own(element: str) -> None:
     assert records_of(read_inside(f'{{"x": 2, "Records": [{element}]}}')) == [

@@ -96,6 +96,40 @@ def test_a_field_is_meant_with_blanks_around_its_name(name: str, content: str) -
     assert json.loads(row.value).keys() == {"n", "ip"}
 
 
+@pytest.mark.parametrize(
+    "document",
+    [
+        '{{"Records":[{record}]}}',
+        '{{"Record\\u0073":[{record}],"x":1}}',
+        '{{"records":[{record}],"x":1}}',
+        '{{"Records ":[{record}]}}',
+        '{{"Records":{record},"x":1}}',
+        '{{"Records":[[{record}]],"x":1}}',
+        '{{"Records":[{{"Records":[{record}]}}]}}',
+        '{{"detail":{{"Items":[{record}]}}}}',
+    ],
+)
+def test_a_document_that_is_not_taken_apart_loses_what_is_personal_in_its_records(document: str) -> None:
+    """It is one record where the array is spelled otherwise, or is none."""
+    record = json.dumps({"n": 1, "email": SECRET, "ip": "203.0.113.9"})
+    text = document.format(record=record)
+    reading = read_treated(text, inside=(("Records",), ("detail", "items")))
+    assert "203.0.113.9" not in repr(reading)
+    assert [row.value.count('"n": 1') for row in reading.documents] == [1]
+
+
+@pytest.mark.parametrize("mark", ["@exploded", "\\u0040exploded", "@explode\\u0064"])
+def test_a_record_that_says_it_is_an_element_is_treated_as_one_however_it_is_spelled(mark: str) -> None:
+    form = {"exploded": (Explosion(("cart", "items")),)}
+    text = f'{{"gift":{{"email":"{SECRET}"}},"{mark}":"record.cart.items"}}'
+    (row,) = read_treated(text, **form).documents
+    assert json.loads(row.value)["gift"] == {"email": "***"}
+    (row,) = read(
+        {"a.json": text.replace("exp", "Exp").encode()}, forms=Forms(forms=(Form(personal=PERSONAL, **form),))
+    ).documents
+    assert json.loads(row.value)["gift"] == {"email": SECRET}
+
+
 def test_a_csv_without_its_header_has_no_persons_as_names_of_columns() -> None:
     """Names are not treated, so they would stay in what is parked."""
     text = f"1,{SECRET}\n2,{SECRET.upper()}\n"

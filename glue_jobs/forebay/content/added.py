@@ -24,7 +24,7 @@ def with_fields(record: bytes, keys: Sequence[str], fields: bytes) -> bytes:
 def own_renamed(record: bytes, keys: Sequence[str]) -> bytes:
     """That of an object within it is none of its own."""
     # Of an ordinary record this is one search.
-    if b'"@' not in record or not any(names(record, key) for key in keys):
+    if (b'"@' not in record and b'"\\u0040' not in record) or not any(names(record, key) for key in keys):
         return record
     for (first, _), key, value in reversed(members_of(record, 0, len(record))):
         if key in keys:

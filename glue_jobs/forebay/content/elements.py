@@ -46,6 +46,7 @@ SHORT_BYTES = 64 << 10
 COMMA, OBJECT, OBJECT_END, ARRAY = (ord(c) for c in ",{}[")
 _BLANK = re.compile(r"[ \t\r\n]*")
 _KEY = re.compile(rb'[ \t\r\n]*("(?:[^"\\]|\\.)*")[ \t\r\n]*:[ \t\r\n]*', re.DOTALL)
+_ESCAPE, _ESCAPE_OF_ASCII = re.compile(rb"\\u"), re.compile(rb"\\u00[2-7]")
 _KEY_IN_TEXT = re.compile(_KEY.pattern.decode(), re.DOTALL)
 
 # Only borders are wanted, so numbers stay text; read as Latin-1, a byte is a character, and places need no translation.
@@ -149,8 +150,11 @@ def _records(
 
 
 def names(text: bytes, key: str, start: int = 0, end: int | None = None) -> bool:
-    """Whether a text, or a part of it, has what is written like this key."""
-    return any(text.find(spelling, start, end) >= 0 for spelling in _spellings(key))
+    """Whether a text, or a part of it, may have this key. Escapes may spell any key."""
+    stop = len(text) if end is None else end
+    if any(text.find(spelling, start, stop) >= 0 for spelling in _spellings(key)):
+        return True
+    return (_ESCAPE_OF_ASCII if key.isascii() else _ESCAPE).search(text, start, stop) is not None
 
 
 @lru_cache

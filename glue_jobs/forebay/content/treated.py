@@ -18,12 +18,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from forebay.content.elements import members_of
 from forebay.content.end import PieceEnd
 from forebay.content.originals import with_originals
 from forebay.content.outcome import ERASED, FileReason
 from forebay.content.rows import end_batch
 from forebay.declaration.form import EXPLODED, PARENT, Form, Keys
-from forebay.declaration.personal import PersonalField, of_elements, of_surrounded
+from forebay.declaration.personal import PersonalField, of_elements, of_surrounded, of_whole_documents
 from forebay.privacy.erased import erased_at
 from forebay.privacy.secret import secret_at
 from forebay.privacy.subject import subject_paths
@@ -35,6 +36,8 @@ __all__ = ["NOT_KEPT", "treated_documents", "treated_records", "treated_rows"]
 QUOTING: tuple[FileReason, ...] = ("bad-header", "corrupt-file")
 """Reasons whose detail may quote the file."""
 MARK = json.dumps(EXPLODED)
+MAY_BE_MARK = rf"{MARK}|\\u00[4-7]"
+"""Of a text that may have the key `EXPLODED`, plain or with escapes."""
 
 
 def treated_rows(batches: Iterator[pa.RecordBatch], form: Form) -> Iterator[pa.RecordBatch]:
@@ -86,7 +89,7 @@ def _naming(texts: pa.StringArray, fields: tuple[PersonalField, ...]) -> Any:
 
 @lru_cache(maxsize=100)
 def _subject_paths(form: Form) -> tuple[Keys, ...]:
-    return subject_paths(form.subject, [one.path for one in form.exploded], form.joints)
+    return subject_paths(form.subject, [one.path for one in form.exploded], form.joints, form.inside)
 
 
 def treated_documents(
@@ -95,10 +98,20 @@ def treated_documents(
     """Those that name no personal field are not read."""
     of_record, of_element = _fields_of(form)
     named = _naming(texts, (*of_record, *of_element))
-    marked = np.asarray(pc.fill_null(pc.match_substring(texts, MARK), False)) if of_element != of_record else named
+    marked = _marked(texts) if of_element != of_record else named
     of_marked = named & marked
     texts = _treated(texts, of_marked, of_element, form, originals)
     return texts if of_element == of_record else _treated(texts, named & ~marked, of_record, form, originals)
+
+
+def _marked(texts: pa.StringArray) -> Any:
+    """Which records say that they are elements of an exploded array."""
+    may = np.asarray(pc.fill_null(pc.match_substring_regex(texts, MAY_BE_MARK), False))
+    found = np.asarray(pc.fill_null(pc.match_substring(texts, MARK), False))
+    for row in np.flatnonzero(may & ~found).tolist():
+        record = texts[row].as_py().encode()
+        found[row] = any(key == EXPLODED for _, key, _ in members_of(record, 0, len(record)))
+    return found
 
 
 def _treated(
@@ -123,7 +136,7 @@ def _treated(
 @lru_cache(maxsize=100)
 def _fields_of(form: Form) -> tuple[tuple[PersonalField, ...], tuple[PersonalField, ...]]:
     """Of a record, and of what may be an element of an exploded array: any record can say that it is one."""
-    of_record = of_surrounded(form.personal, PARENT)
+    of_record = of_surrounded((*form.personal, *of_whole_documents(form.personal, form.inside)), PARENT)
     return of_record, (*of_record, *of_elements(form.personal, [one.path for one in form.exploded]))
 
 

@@ -22,6 +22,7 @@ __all__ = [
     "of_elements",
     "of_flattened",
     "of_surrounded",
+    "of_whole_documents",
 ]
 
 Keys = tuple[str, ...]
@@ -69,6 +70,13 @@ def of_surrounded(fields: Iterable[PersonalField], parent: str) -> tuple[Persona
     around = (replace(one, path=(parent, *one.path)) for one in again)
     beyond = (replace(one, path=(parent, parent, *one.path)) for one in again)
     return (*again, *around, *beyond, *own)
+
+
+def of_whole_documents(fields: Iterable[PersonalField], arrays: Iterable[Keys]) -> tuple[PersonalField, ...]:
+    """The same fields of the records in these arrays of documents. A document that spells the array otherwise, or has something
+    else there, is one record with all of them."""
+    again, arrays = tuple(fields), tuple(arrays)
+    return tuple(replace(one, path=(*array, *one.path)) for one in again for array in arrays)
 
 
 def of_flattened(fields: Iterable[PersonalField], joints: Iterable[str]) -> tuple[PersonalField, ...]:

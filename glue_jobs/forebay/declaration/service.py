@@ -179,9 +179,15 @@ class Service(Declared):
 
     @property
     def form_of_all_feeds(self) -> Form:
-        """The form that applies to records of every feed: personal fields, and all arrays that are exploded."""
+        """The form that applies to records of every feed: personal fields, and all arrays of records."""
         forms = self.forms.forms
-        return replace(forms[0], exploded=tuple(one for form in forms for one in form.exploded))
+        exploded = tuple(one for form in forms for one in form.exploded)
+        return replace(forms[0], inside=self.inside, exploded=exploded)
+
+    @property
+    def inside(self) -> tuple[Keys, ...]:
+        """The arrays of documents in which the records of feeds lie."""
+        return tuple(dict.fromkeys(keys for feed in self.all_feeds for keys in feed.form.inside))
 
     @property
     def exploded(self) -> tuple[str, ...]:

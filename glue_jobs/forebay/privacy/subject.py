@@ -12,7 +12,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from forebay.declaration.form import PARENT, Keys
-from forebay.declaration.personal import PersonalField, means, of_elements, of_flattened, of_surrounded
+from forebay.declaration.personal import (
+    PersonalField,
+    means,
+    of_elements,
+    of_flattened,
+    of_surrounded,
+    of_whole_documents,
+)
 from forebay.privacy.token import remembered_token
 
 __all__ = ["is_record", "subject_paths", "subject_spellings", "subject_tokens", "values_at"]
@@ -30,10 +37,13 @@ PIECE = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\]:,]|[^ \t\r\n{}\[\]:,"]+', 
 """Of JSON: a text, a sign, or any other value."""
 
 
-def subject_paths(subject: Keys, exploded: Iterable[Keys] = (), joints: Iterable[str] = ()) -> tuple[Keys, ...]:
-    """Where it may be in a record: in itself, in the object around it, and in an element of an exploded array. `joints` are as
-    in `Form`."""
-    whole = [PersonalField(path, "dropped") for path in subject_spellings(subject, joints)]
+def subject_paths(
+    subject: Keys, exploded: Iterable[Keys] = (), joints: Iterable[str] = (), inside: Iterable[Keys] = ()
+) -> tuple[Keys, ...]:
+    """Where it may be in a record: in itself, in the object around it, in an element of an exploded array, and in the records
+    of a document that was not taken apart. `joints` and `inside` are as in `Form`."""
+    own = [PersonalField(path, "dropped") for path in subject_spellings(subject, joints)]
+    whole = [*own, *of_whole_documents(own, inside)]
     return tuple(one.path for one in (*of_surrounded(whole, PARENT), *of_elements(whole, list(exploded))))
 
 

@@ -148,7 +148,7 @@ class _Clearing:
     def __init__(self, s3: Any, service: Service, erased: Erased, *, rewrites: bool) -> None:
         self._s3, self._erased, self._rewrites = s3, erased, rewrites
         exploded = [parse_path(one).keys for one in service.exploded]
-        around = ((), (PARENT,), *exploded)
+        around = ((), (PARENT,), *exploded, *service.inside)
         self._paths = tuple(
             keys + path for keys in around for path in subject_spellings(service.subject, service.joints)
         )

@@ -81,7 +81,10 @@ def personal_columns(
 ) -> tuple[str, ...]:
     """All that is null in an anonymised row: the subject, what is personal, what is made of columns, and kept texts."""
     made = service.maker_of(table)
-    paths = [*_subject_paths(service), *(path for one in service.personal for path in subject_paths(one.path))]
+    paths = [
+        *_subject_paths(service),
+        *(path for one in service.personal for path in subject_paths(one.path, inside=service.inside)),
+    ]
     named = {place.column for path in paths for place in _places_of(path, made, columns, keys)}
     derived = {column.name for column in made.columns if column.expression is not None} if made else set()
     partitions = set(made.partitions) if made else set()
@@ -89,7 +92,8 @@ def personal_columns(
 
 
 def _subject_paths(service: Service) -> tuple[Keys, ...]:
-    return subject_paths(service.subject, [parse_path(one).keys for one in service.exploded], service.joints)
+    exploded = [parse_path(one).keys for one in service.exploded]
+    return subject_paths(service.subject, exploded, service.joints, service.inside)
 
 
 def _names_a_subject(sql: str, tables: Iterable[str], service: Service) -> bool:
