@@ -23,9 +23,11 @@ from infra.review import acknowledge_wildcards
 from lambdas.start_job.waiting import PREFIX as WAITING_RUNS
 
 __all__ = [
+    "TABLES_ARRIVE",
     "allow",
     "announce_landed_files",
     "append_to_tables",
+    "arn_of_assets",
     "ask_to_stop",
     "clear_landed_files",
     "count_messages",
@@ -270,8 +272,11 @@ def read_assets(role: iam.IGrantable, bucket: s3.IBucket, prefix: str) -> None:
     has no `bucket_prefix` keeps its assets beside all others, and then no prefix can be told."""
     because = "workers that join an older run fetch its older code, whose hash this template no longer knows"
     below = f"{prefix}/" if prefix else ""
-    objects = f"arn:{Aws.PARTITION}:s3:::{_spelt_out(bucket)}/{below}*"
-    allow(role, "ReadCode", ["s3:GetObject"], [objects], because=because)
+    allow(role, "ReadCode", ["s3:GetObject"], [f"{arn_of_assets(bucket)}/{below}*"], because=because)
+
+
+def arn_of_assets(bucket: s3.IBucket) -> str:
+    return f"arn:{Aws.PARTITION}:s3:::{_spelt_out(bucket)}"
 
 
 def _spelt_out(bucket: s3.IBucket) -> str:

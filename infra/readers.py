@@ -16,11 +16,11 @@ from constructs import Construct
 
 from forebay.address import is_s3
 from forebay.lake.layout import OWN
-from forebay.operate.doctor.rights import policy_for_doctor
 from infra import grants
 from infra.forms import listed
 from infra.foundation import Foundation
 from infra.jobs.job import Job
+from infra.looks import look_at_parts
 
 __all__ = ["analyst", "grant_tables", "operator", "read_secret", "vault_user"]
 
@@ -70,10 +70,7 @@ def operator(scope: Construct, on: Foundation, announce: lam.IFunction, jobs: Se
     glue = f"arn:{Aws.PARTITION}:glue:{Aws.REGION}:{Aws.ACCOUNT_ID}"
     actions = ("glue:StartJobRun", "glue:BatchStopJobRun", "glue:GetJobRuns")
     grants.allow(role, "StartAndStopJobs", actions, [f"{glue}:job/{job.name}" for job in jobs])
-    (looks,) = policy_for_doctor()["Statement"]
-    more = ("cloudwatch:DescribeAlarmHistory", "cloudwatch:GetMetricStatistics", "sqs:GetQueueUrl")
-    looks = [*looks["Action"], "cloudformation:DescribeStackEvents", *more]
-    grants.allow(role, "Look", looks, ["*"], because="`forebay doctor` looks at all parts, and changes none")
+    look_at_parts(role, on, jobs)
     return role
 
 

@@ -131,6 +131,21 @@ def test_operators_may_do_what_commands_do(in_vpc: Synthesized) -> None:
     )
 
 
+def test_operators_see_the_parts_of_their_own_service_alone(in_vpc: Synthesized) -> None:
+    rights = in_vpc.policies()["Operator"]
+    narrow = ("s3:GetObject", "ssm:GetParameter", "logs:FilterLogEvents", "lambda:GetFunction", "kms:GetKeyPolicy")
+    for action in narrow:
+        assert rights[action], action
+        assert not [on for on in rights[action] if on == "*" or ("forebay-dev" not in on and not is_ours(on))], action
+
+
+def is_ours(resource: str) -> bool:
+    """By its logical id, or because it was adopted."""
+    return resource.startswith(("<Keys", "<Lake", "<Vault")) or resource.endswith(
+        ("parameter/cdk-bootstrap/hnb659fds/version", "s3:::studio-drops/in/*", "s3:::studio-more/in/*")
+    )
+
+
 def test_lake_formation_grants_the_ingest_job_and_the_analysts_their_tables(in_vpc: Synthesized) -> None:
     granted = {
         name: (one["Properties"]["Permissions"], next(iter(one["Properties"]["Resource"])))

@@ -14,8 +14,9 @@ from typing import Any
 
 import pytest
 
+from infra.looks import WITHOUT_RESOURCE
 from infra.regions import SERVICES, regions_of
-from tests.infra.synthesized import Synthesized
+from tests.infra.synthesized import Synthesized, listed
 
 pytestmark = pytest.mark.xdist_group("cdk")
 
@@ -172,3 +173,43 @@ def imported() -> Any:
         import parliament
 
     return parliament
+
+
+LISTS_ALL = ("ec2:", "cloudwatch:DescribeAlarm")
+"""Lambda accepts a role in a VPC with these rights on all interfaces alone; CloudWatch lists all alarms, or none."""
+
+
+@pytest.mark.parametrize("which", SERVICES_OF_TESTS)
+def test_a_right_on_everything_is_of_an_action_that_knows_no_resource(
+    request: pytest.FixtureRequest, which: str
+) -> None:
+    service = request.getfixturevalue(which)
+    on_all = {
+        (name, action)
+        for name, document in policies(service)
+        for statement in listed(document["Statement"])
+        if statement["Effect"] == "Allow" and "*" in listed(statement["Resource"])
+        for action in listed(statement["Action"])
+    }
+    assert on_all, "metrics are published on everything"
+    assert {
+        (name, action) for name, action in on_all if knows_resources(action) and not action.startswith(LISTS_ALL)
+    } == set()
+
+
+def test_the_list_of_what_knows_no_resource_is_iams_own() -> None:
+    assert [action for action in WITHOUT_RESOURCE if knows_resources(action)] == []
+    assert knows_resources("s3:GetObject")
+
+
+def knows_resources(action: str) -> bool:
+    """As parliament's copy of IAM's service authorization reference has it."""
+    known = [
+        kind["resource_type"]
+        for service in imported().iam_definition
+        for right in service["privileges"]
+        if f"{service['prefix']}:{right['privilege']}".lower() == action.lower()
+        for kind in right["resource_types"]
+    ]
+    assert known, f"{action} is no action"
+    return any(known)

@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 
 from forebay.notification.reading import read_message
 from forebay.operate.doctor.examination import examine
 from forebay.operate.doctor.probe import conditional_put
 from forebay.operate.stack.deployment import Deployment, look_up
-from forebay_local.twin import assembly
+from forebay_local.twin import assembly, clients
 from forebay_local.twin.twin import Twin
 from tests.infra.synthesized import synthesized
 
@@ -160,3 +161,23 @@ def test_the_doctor_understands_eventbridge(events: Deployment, twin: Twin) -> N
         f"the rule {rule} is DISABLED",
     }
     assert found[f"the rule {rule} is DISABLED"] == "Files that land do not get into the queue."
+
+
+def test_an_operator_of_one_service_examines_it_and_reads_no_other(
+    shared_twin: Twin, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """The twin judges each request against the role's policies."""
+    people = "arn:aws:iam::123456789012:root"
+    folder = tmp_path_factory.mktemp("operated")
+    with deployed(shared_twin, folder, env="run", prefix="run", operators=people) as on:
+        role = f"{on.name}-operator-{shared_twin.region}"
+
+        def as_operator(service: str) -> Any:
+            return clients.client(service, shared_twin.endpoint, shared_twin.region, role)
+
+        assert list(examine(look_up(on.stack, as_operator))) == []
+        with pytest.raises(ClientError, match="AccessDenied"):
+            look_up(shared_twin.stack, as_operator)
+        lake = look_up(shared_twin.stack, shared_twin.client).lake_bucket
+        with pytest.raises(ClientError, match="AccessDenied"):
+            as_operator("s3").list_objects_v2(Bucket=lake)

@@ -127,9 +127,19 @@ def _calls(request: Any, service: str, resource: str) -> Iterator[Call]:
     elif service == "scheduler":
         yield Call(action, f"{here}schedule/{ask('groupName')}/{ask('Name') or ask('name')}")
     elif service == "kms":
-        yield Call(action, str(ask("KeyId")))
+        key = str(ask("KeyId"))
+        yield Call(action, key if key.startswith("arn:") else f"{here}key/{key}")
     elif service == "logs":
         yield Call(action, f"{here}log-group:{ask('logGroupName')}:log-stream:{ask('logStreamName')}")
+    elif service == "cloudformation":
+        yield Call(action, f"{here}stack/{ask('StackName')}/1")
+    elif service == "events":
+        yield Call(action, f"{here}rule/{ask('Name') or ask('Rule')}")
+    elif service == "ssm":
+        yield Call(action, f"{here}parameter{ask('Name')}")
+    elif service == "iam":
+        role = ask("PolicySourceArn") or f"arn:{request.partition}:iam::{account}:role/{ask('RoleName')}"
+        yield Call(action, str(role))
     elif service == "cloudwatch":
         alarms = action.endswith("DescribeAlarms")
         yield Call(action, f"{here}alarm:*" if alarms else "*", {"cloudwatch:namespace": str(ask("Namespace"))})

@@ -13,7 +13,7 @@ from forebay.operate.doctor.finding import Finding, error
 from forebay.operate.doctor.queues import key_of_data, key_of_queue
 from forebay.operate.stack.deployment import Deployment
 
-__all__ = ["NEEDED", "of_ingest", "policy_for_doctor"]
+__all__ = ["NEEDED", "of_ingest", "policy_for_doctor", "rights_to_look"]
 
 NEEDED = {
     "GetCallerIdentity": "sts:GetCallerIdentity",
@@ -59,9 +59,12 @@ OF_PROBE = ("s3:PutObject", "s3:DeleteObject")
 
 def policy_for_doctor() -> dict[str, Any]:
     """What to give whoever runs it, without `--probe`."""
-    reads = sorted({right for right in NEEDED.values() if right not in OF_PROBE})
-    statement = {"Sid": "ForebayDoctor", "Effect": "Allow", "Action": reads, "Resource": "*"}
+    statement = {"Sid": "ForebayDoctor", "Effect": "Allow", "Action": rights_to_look(), "Resource": "*"}
     return {"Version": "2012-10-17", "Statement": [statement]}
+
+
+def rights_to_look() -> list[str]:
+    return sorted({right for right in NEEDED.values() if right not in OF_PROBE})
 
 
 def of_ingest(on: Deployment) -> Iterator[Finding]:

@@ -1,0 +1,73 @@
+"""What an operator may look at: the rights that `forebay doctor` and `forebay status` use, each on this service's parts alone.
+
+`*` is left to actions that know no resource, and to lists that AWS gives whole or not at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from aws_cdk import Aws, Stack
+from aws_cdk import aws_iam as iam
+from constructs import IConstruct
+
+from forebay.operate.doctor.account import BOOTSTRAP
+from forebay.operate.doctor.rights import rights_to_look
+from infra import grants
+from infra.deliveries import topic_arns_of
+from infra.foundation import Foundation
+from infra.jobs.job import Job
+
+__all__ = ["WITHOUT_RESOURCE", "look_at_parts"]
+
+MORE = (
+    *("cloudformation:DescribeStackEvents", "cloudwatch:DescribeAlarmHistory"),
+    *("cloudwatch:GetMetricStatistics", "sqs:GetQueueUrl"),
+)
+"""What `forebay status` and `forebay queue` ask."""
+WITHOUT_RESOURCE = (
+    *("cloudwatch:GetMetricStatistics", "lambda:GetAccountSettings", "logs:DescribeLogGroups"),
+    *("scheduler:ListSchedules", "servicequotas:ListServiceQuotas", "sns:GetSubscriptionAttributes"),
+    "sts:GetCallerIdentity",
+)
+"""https://docs.aws.amazon.com/service-authorization/latest/reference/reference_policies_actions-resources-contextkeys.html"""
+
+
+def look_at_parts(role: iam.Role, on: Foundation, jobs: Sequence[Job]) -> None:
+    allowed = [right for right in (*rights_to_look(), *MORE) if right not in WITHOUT_RESOURCE]
+    allowed.remove(
+        "s3:GetObject"
+    )  # the one right on objects: those of the lake and the landed files come with the role
+    grants.read_assets(role, jobs[0].script.bucket, jobs[0].script.s3_object_key.rpartition("/")[0])
+    for service, (places, because) in _places(role, on, jobs).items():
+        of_service = [right for right in allowed if right.startswith(f"{service}:")]
+        grants.allow(role, f"LookAt{service.title()}", of_service, places, because=because)
+    grants.allow(role, "Look", WITHOUT_RESOURCE, ["*"], because="these actions know no resource")
+
+
+def _places(scope: IConstruct, on: Foundation, jobs: Sequence[Job]) -> Mapping[str, tuple[list[str], str]]:
+    """By the service's name in IAM: its parts that are ours, and why one of them ends with a star."""
+    name, database = on.settings.name, on.lake.catalog
+    buckets = [*on.landing.bucket_arns, on.lake.bucket.bucket_arn, grants.arn_of_assets(jobs[0].script.bucket)]
+    keys = [on.keys.data.key_arn, *([on.vault.key.key_arn] if on.vault else [])]
+    tables = [_arn("glue", place) for place in ("catalog", f"database/{database}", f"table/{database}/*")]
+    ours = "names of this service's parts begin with its prefix"
+    return {
+        "cloudformation": ([_arn("cloudformation", f"stack/{Stack.of(scope).stack_name}/*")], "a stack's id is AWS's"),
+        "cloudwatch": ([_arn("cloudwatch", "alarm:*")], "CloudWatch lists all alarms or none"),
+        "events": ([_arn("events", f"rule/{name}-*")], ours),
+        "glue": ([*tables, *(_arn("glue", f"job/{job.name}") for job in jobs)], grants.TABLES_ARRIVE),
+        "iam": ([job.role.role_arn for job in jobs], ""),
+        "kms": (keys, ""),
+        "lambda": ([_arn("lambda", f"function:{name}-*")], ours),
+        "logs": ([_arn("logs", f"log-group:/{name}/*")], ours),
+        "s3": (buckets, ""),
+        "scheduler": ([_arn("scheduler", f"schedule/{name}/*")], "the group is this service's own"),
+        "sns": ([on.alarms_to.topic_arn, *topic_arns_of(on.settings)], ""),
+        "sqs": ([queue.queue_arn for queue in on.landing.queues], ""),
+        "ssm": ([_arn("ssm", f"parameter{BOOTSTRAP}")], ""),
+    }
+
+
+def _arn(service: str, place: str) -> str:
+    return f"arn:{Aws.PARTITION}:{service}:{Aws.REGION}:{Aws.ACCOUNT_ID}:{place}"
