@@ -14,7 +14,9 @@ from constructs import Construct
 
 from infra.settings import Settings
 
-__all__ = ["access_logs_bucket", "arn_of", "name_of", "private_bucket", "removal_of"]
+__all__ = ["access_logs_bucket", "arn_of", "days_of_access_logs", "name_of", "private_bucket", "removal_of"]
+
+LEAST_DAYS_OF_ACCESS_LOGS = 90
 
 
 def name_of(settings: Settings, role: str) -> str:
@@ -74,7 +76,7 @@ def access_logs_bucket(scope: Construct, *, settings: Settings) -> s3.Bucket:
         minimum_tls_version=1.2,
         block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
         object_ownership=s3.ObjectOwnership.BUCKET_OWNER_ENFORCED,
-        lifecycle_rules=[s3.LifecycleRule(id="expire", expiration=Duration.days(max(settings.log_days, 90)))],
+        lifecycle_rules=[s3.LifecycleRule(id="expire", expiration=Duration.days(days_of_access_logs(settings)))],
         removal_policy=removal_of(settings),
     )
     return _with_its_policy(bucket, settings)
@@ -85,6 +87,10 @@ def _with_its_policy(bucket: s3.Bucket, settings: Settings) -> s3.Bucket:
     assert bucket.policy is not None, "TLS alone needs one"
     bucket.policy.apply_removal_policy(removal_of(settings))
     return bucket
+
+
+def days_of_access_logs(settings: Settings) -> int:
+    return max(settings.log_days, LEAST_DAYS_OF_ACCESS_LOGS)
 
 
 def abandoned_uploads() -> s3.LifecycleRule:

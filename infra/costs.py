@@ -21,16 +21,20 @@ from forebay.batch.reasons import REASONS
 from forebay.errors import ForebayError
 from forebay.operate.stack.cost import MESSAGES_A_RECEIVE
 from forebay.spark.runtime import DPU_OF
+from infra.buckets import days_of_access_logs
 from infra.engines import OF_FLEX
 from infra.landing_bucket import NOT_WORTH_MOVING_BYTES, OLD_VERSIONS_DAYS
 from infra.metrics import published
+from infra.network import CALLED, CALLED_WITH_EMR, Network
 from infra.schedules import WAITING_EVERY_MINUTES
 from infra.settings import Settings
+from lambdas.engine.submission import GB_OF_A_VCPU, VCPUS_OF_A_WORKER
 from lambdas.publish_freshness.events import FreshnessMeasured, KeysChecked, SchedulesChecked
 
 __all__ = [
     "ALARM_METRICS",
     "DASHBOARD_METRICS",
+    "DAYS",
     "PAGE_READS",
     "SIZES",
     "Size",
@@ -59,6 +63,10 @@ PAGE_READS, TREND_READS = 11 + len(REASONS), 6
 """Metrics that the status page asks for each time, and the hourly averages."""
 LOOK_S, LOOK_GB = 1, 0.25
 LOG_BYTES_A_FILE, LOG_BYTES_A_LOOK, LOG_MB_A_RUN = 300, 1_000, 2
+SPARK_LOG_KB_A_BATCH = {"INFO": 20, "WARN": 0, "ERROR": 0}
+"""Log of the Spark driver for a small batch, measured with two tables. Executors add theirs."""
+ACCESS_LOG_BYTES, REQUESTS_A_FILE = 600, 3
+"""A line for each request: S3 bills its storage, and not its delivery."""
 KMS_REQUESTS_A_MINUTE = 1
 """Of a job at work. Bucket keys and SQS's reuse of data keys make them independent of the number of files."""
 
@@ -95,11 +103,11 @@ class Size:
 
 
 _DRAINS = Settings(mode="drain")
-_BY_DAY = Settings(keep_landed_days=90, reconcile_below="in/%Y/%m/%d/")
+_BY_DAY = Settings(workers=4, keep_landed_days=90, reconcile_below="in/%Y/%m/%d/")
 SIZES = (
     Size("idle", 0, 70, 0, 0, 0, 0, 0, _DRAINS),
-    Size("small", 1_000, 70, 8, 2, 1.6, 48, 2, _DRAINS),
-    Size("medium", 50_000, 70, 30, 2, 9.6, 144, 15, _DRAINS),
+    Size("small", 1_000, 70, 8, 2, 1.6, 48, 4, _DRAINS),
+    Size("medium", 50_000, 70, 30, 2, 9.6, 144, 30, _DRAINS),
     Size("large", 1_000_000, 70, 100, 4, 24, 0, 90, _BY_DAY),
 )
 
@@ -109,37 +117,70 @@ def month(size: Size) -> dict[str, float]:
     settings = size.settings
     files, hours = size.files_a_day * DAYS, size.hours_a_day * DAYS
     batches = min(files, hours * 3600 / settings.trigger_s)
-    flex = settings.upkeep_worker_type in OF_FLEX
-    upkeep = DAYS * _upkeep_worker_hours(size) * DPU_OF[settings.upkeep_worker_type]
-    ingest = hours * size.workers * DPU_OF[settings.worker_type]
+    tables = min(size.tables, size.files_a_day)
     listed_days = RECONCILED_DAYS if settings.reconcile_below else _days_listed(settings)
     lists = DAYS * size.files_a_day * listed_days / OBJECTS_A_LIST  # a LIST costs what a PUT does
     looks = _looks(settings)
     kept_gb, infrequent_gb = _landed(size)
+    access_gb = files * REQUESTS_A_FILE * ACCESS_LOG_BYTES / 1e9 * days_of_access_logs(settings) / DAYS
+    spark_gb = batches * SPARK_LOG_KB_A_BATCH[settings.log_level] / 1e6
     lake_gb = size.files_a_day * size.kilobytes_a_file / 1e6 * LAKE_SHARE * 365 / 2
     runs = (size.runs_a_day or bool(size.hours_a_day)) + UPKEEP_RUNS_A_DAY
     moved = files if infrequent_gb else 0
     return {
-        "glue_dpu_hour": ingest + (0 if flex else upkeep),
-        "glue_flex_dpu_hour": upkeep if flex else 0,
+        **_workers(size),
+        "vpc_endpoint_hour": HOURS * _endpoints(settings),
         "sns_publish_million": files / 1e6,
         "sqs_request_million": (2 * files / MESSAGES_A_RECEIVE + hours * 180 + 3 * looks) / 1e6,
         "s3_get_thousand": (files + looks) / 1e3,
-        "s3_put_thousand": (batches * min(size.tables, size.files_a_day) * (1 + PUTS_A_COMMIT) + lists) / 1e3,
+        "s3_put_thousand": (batches * tables * (1 + PUTS_A_COMMIT) + lists) / 1e3,
         "s3_transition_thousand": moved / 1e3,
-        "s3_gb_month": kept_gb + lake_gb,
+        "s3_gb_month": kept_gb + lake_gb + access_gb,
         "s3_infrequent_gb_month": infrequent_gb,
         "cloudwatch_metric": _metrics(size),
         "cloudwatch_alarm_metric": ALARM_METRICS,
         "cloudwatch_dashboard": int(DASHBOARD_METRICS > FREE_DASHBOARD_METRICS),
         "cloudwatch_read_thousand": HOURS * (60 / settings.status_page_every_minutes * PAGE_READS + TREND_READS) / 1e3,
-        "log_gb": (files * LOG_BYTES_A_FILE + looks * LOG_BYTES_A_LOOK) / 1e9 + runs * DAYS * LOG_MB_A_RUN / 1e3,
+        "log_gb": (files * LOG_BYTES_A_FILE + looks * LOG_BYTES_A_LOOK) / 1e9
+        + runs * DAYS * LOG_MB_A_RUN / 1e3
+        + spark_gb,
         "lambda_call_million": looks / 1e6,
         "lambda_gb_second": looks * LOOK_S * LOOK_GB,
         "schedule_million": looks / 1e6,
         "kms_key": 1,
         "kms_request_ten_thousand": (hours * 60 * KMS_REQUESTS_A_MINUTE + looks) / 1e4,
     }
+
+
+def _workers(size: Size) -> dict[str, float]:
+    """Of the engine that runs them. EMR Serverless bills processors and memory, and has no class for work without haste."""
+    settings = size.settings
+    upkeep, ingest = DAYS * _upkeep_worker_hours(size), DAYS * size.hours_a_day * size.workers
+    if settings.engine == "emr-serverless":
+        vcpu_hours = (ingest + upkeep) * VCPUS_OF_A_WORKER[settings.worker_type]
+        return {
+            "glue_dpu_hour": 0,
+            "glue_flex_dpu_hour": 0,
+            "emr_vcpu_hour": vcpu_hours,
+            "emr_gb_hour": vcpu_hours * GB_OF_A_VCPU,
+        }
+    flex = settings.upkeep_worker_type in OF_FLEX
+    dpu_hours = upkeep * DPU_OF[settings.upkeep_worker_type]
+    return {
+        "glue_dpu_hour": ingest * DPU_OF[settings.worker_type] + (0 if flex else dpu_hours),
+        "glue_flex_dpu_hour": dpu_hours if flex else 0,
+        "emr_vcpu_hour": 0,
+        "emr_gb_hour": 0,
+    }
+
+
+def _endpoints(settings: Settings) -> int:
+    """Each has a price in each zone, whatever goes through it. That of S3 has none."""
+    network = Network.of(settings)
+    if network is None or not settings.vpc_endpoints:
+        return 0
+    called = (*CALLED, *(CALLED_WITH_EMR if settings.engine == "emr-serverless" else ()))
+    return len(called) * len(network.one_subnet_of_each_zone)
 
 
 def _upkeep_worker_hours(size: Size) -> float:

@@ -39,6 +39,7 @@ from infra.keys import Keys
 from infra.lake import Lake
 from infra.landing import Landing, landing_buckets
 from infra.network import make_endpoints
+from infra.queries import Queries
 from infra.readers import analyst, grant_tables, operator, vault_user
 from infra.roles import adopt_roles
 from infra.schedules import WAITING_EVERY_MINUTES, Schedules, when_a_job_ends
@@ -124,12 +125,18 @@ class Forebay(Construct):
             alarms_to=alarm_topic(self, settings=settings, key=keys.data),
             untold=untold_queue(self, settings=settings),
             vault=self._vault(settings, service, keys, access_logs),
+            queries=self._queries(settings, keys, access_logs),
         )
 
     def _vault(self, settings: Settings, service: Service, keys: Keys, access_logs: s3.IBucket) -> Vault | None:
         if service.privacy is None or not is_s3(service.privacy.vault):
             return None
         return Vault(self, "Vault", settings=settings, privacy=service.privacy, keys=keys, access_logs=access_logs)
+
+    def _queries(self, settings: Settings, keys: Keys, access_logs: s3.IBucket) -> Queries | None:
+        if not (settings.analysts and settings.athena):
+            return None
+        return Queries(self, "Queries", settings=settings, keys=keys, access_logs=access_logs)
 
     def _wake(self, on: Foundation, jobs: Jobs, functions: Functions, start: lam.Function) -> None:
         """What runs by the clock, when a job ends, or when a person asks."""

@@ -13,6 +13,7 @@ from infra.jobs.code import JobCode
 from infra.keys import Keys
 from infra.lake import Lake
 from infra.landing import Landing
+from infra.queries import Queries
 from infra.settings import Settings
 from infra.vault import Vault
 
@@ -32,3 +33,4 @@ class Foundation:
     untold: sqs.Queue
     """Events of jobs that ended, and of which nobody could be told."""
     vault: Vault | None = None
+    queries: Queries | None = None

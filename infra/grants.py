@@ -27,6 +27,7 @@ __all__ = [
     "allow",
     "announce_landed_files",
     "append_to_tables",
+    "arn",
     "arn_of_assets",
     "ask_to_stop",
     "clear_landed_files",
@@ -64,6 +65,11 @@ __all__ = [
 ]
 
 TABLES_ARRIVE = "tables are made as their records arrive"
+
+
+def arn(service: str, place: str) -> str:
+    """Of something in this account and region."""
+    return f"arn:{Aws.PARTITION}:{service}:{Aws.REGION}:{Aws.ACCOUNT_ID}:{place}"
 
 
 def allow(

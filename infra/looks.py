@@ -1,4 +1,4 @@
-"""What an operator may look at: the rights that `forebay doctor` and `forebay status` use, each on this service's parts alone.
+"""Permissions of an operator to look: those that `forebay doctor` and `forebay status` use, on this service's parts alone.
 
 `*` is left to actions that know no resource, and to lists that AWS gives whole or not at all.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from aws_cdk import Aws, Stack
+from aws_cdk import Stack
 from aws_cdk import aws_iam as iam
 from constructs import IConstruct
 
@@ -24,7 +24,7 @@ MORE = (
     *("cloudformation:DescribeStackEvents", "cloudwatch:DescribeAlarmHistory"),
     *("cloudwatch:GetMetricStatistics", "sqs:GetQueueUrl"),
 )
-"""What `forebay status` and `forebay queue` ask."""
+"""Asked by `forebay status` and `forebay queue`."""
 WITHOUT_RESOURCE = (
     *("cloudwatch:GetMetricStatistics", "lambda:GetAccountSettings", "logs:DescribeLogGroups"),
     *("scheduler:ListSchedules", "servicequotas:ListServiceQuotas", "sns:GetSubscriptionAttributes"),
@@ -50,24 +50,23 @@ def _places(scope: IConstruct, on: Foundation, jobs: Sequence[Job]) -> Mapping[s
     name, database = on.settings.name, on.lake.catalog
     buckets = [*on.landing.bucket_arns, on.lake.bucket.bucket_arn, grants.arn_of_assets(jobs[0].script.bucket)]
     keys = [on.keys.data.key_arn, *([on.vault.key.key_arn] if on.vault else [])]
-    tables = [_arn("glue", place) for place in ("catalog", f"database/{database}", f"table/{database}/*")]
+    tables = [grants.arn("glue", place) for place in ("catalog", f"database/{database}", f"table/{database}/*")]
     ours = "names of this service's parts begin with its prefix"
     return {
-        "cloudformation": ([_arn("cloudformation", f"stack/{Stack.of(scope).stack_name}/*")], "a stack's id is AWS's"),
-        "cloudwatch": ([_arn("cloudwatch", "alarm:*")], "CloudWatch lists all alarms or none"),
-        "events": ([_arn("events", f"rule/{name}-*")], ours),
-        "glue": ([*tables, *(_arn("glue", f"job/{job.name}") for job in jobs)], grants.TABLES_ARRIVE),
+        "cloudformation": (
+            [grants.arn("cloudformation", f"stack/{Stack.of(scope).stack_name}/*")],
+            "a stack's id is AWS's",
+        ),
+        "cloudwatch": ([grants.arn("cloudwatch", "alarm:*")], "CloudWatch lists all alarms or none"),
+        "events": ([grants.arn("events", f"rule/{name}-*")], ours),
+        "glue": ([*tables, *(grants.arn("glue", f"job/{job.name}") for job in jobs)], grants.TABLES_ARRIVE),
         "iam": ([job.role.role_arn for job in jobs], ""),
         "kms": (keys, ""),
-        "lambda": ([_arn("lambda", f"function:{name}-*")], ours),
-        "logs": ([_arn("logs", f"log-group:/{name}/*")], ours),
+        "lambda": ([grants.arn("lambda", f"function:{name}-*")], ours),
+        "logs": ([grants.arn("logs", f"log-group:/{name}/*")], ours),
         "s3": (buckets, ""),
-        "scheduler": ([_arn("scheduler", f"schedule/{name}/*")], "the group is this service's own"),
+        "scheduler": ([grants.arn("scheduler", f"schedule/{name}/*")], "the group is this service's own"),
         "sns": ([on.alarms_to.topic_arn, *topic_arns_of(on.settings)], ""),
         "sqs": ([queue.queue_arn for queue in on.landing.queues], ""),
-        "ssm": ([_arn("ssm", f"parameter{BOOTSTRAP}")], ""),
+        "ssm": ([grants.arn("ssm", f"parameter{BOOTSTRAP}")], ""),
     }
-
-
-def _arn(service: str, place: str) -> str:
-    return f"arn:{Aws.PARTITION}:{service}:{Aws.REGION}:{Aws.ACCOUNT_ID}:{place}"

@@ -30,6 +30,7 @@ _BUDGETS = f"{_DOCS}/cost-management/latest/userguide/budgets-sns-policy.html"
 TABLE: Mapping[tuple[str, str], Told] = {
     ("s3", PUBLISH): Told(True, _S3),
     ("s3", KEY): Told(False, _S3),
+    ("s3", TRUST): Told(False, f"{_DOCS}/AmazonS3/latest/userguide/setting-repl-config-perm-overview.html"),
     ("sns", SEND): Told(True, f"{_DOCS}/sns/latest/dg/subscribe-sqs-queue-to-sns-topic.html"),
     ("sns", KEY): Told(False, f"{_DOCS}/sns/latest/dg/sns-enable-encryption-for-topic-sqs-queue-subscriptions.html"),
     ("events", SEND): Told(True, f"{_DOCS}/eventbridge/latest/userguide/eb-use-resource-based.html"),

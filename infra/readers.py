@@ -42,6 +42,8 @@ def analyst(scope: Construct, on: Foundation) -> iam.Role | None:
     )
     grants.look_up_tables(role, on.lake.catalog)
     grants.read_with_key(role, "ReadTablesKey", on.keys.data)
+    if on.queries is not None:
+        on.queries.let_in(role, on.lake)
     if on.settings.lake_formation:
         because = "Lake Formation decides by the table, and knows no resources here"
         grants.allow(role, "AskLakeFormation", ["lakeformation:GetDataAccess"], ["*"], because=because)

@@ -106,7 +106,9 @@ class Settings(BaseModel):
         "G.1X",
         description="the size of one Glue worker; G.025X, a quarter of a DPU with 4 GB, is for ingest alone: upkeep takes G.1X",
     )
-    workers: int = Field(4, ge=2, le=100, description="Glue workers at most; auto scaling uses fewer when it can")
+    workers: int = Field(
+        2, ge=2, le=100, description="maximum number of workers; one is the driver, and auto scaling uses fewer when it can"
+    )
     maintenance_window: Window = Field(
         "Sun:2", description="when Glue may restart the continuous job, which it does weekly"
     )
@@ -216,6 +218,10 @@ class Settings(BaseModel):
         "",
         description="who may take on a role that reads the tables, and nothing of forebay's own; empty: no such role",
     )
+    athena: bool = Field(
+        True,
+        description="analysts get an Athena workgroup, with an encrypted bucket for its results; false: give them one of yours",
+    )
     operators: Principals = Field(
         "",
         description="who may take on a role for all commands of `forebay`, the quarantine and the ledger; empty: no such role",
@@ -225,6 +231,9 @@ class Settings(BaseModel):
         description="who may take on a role that shows and deletes what the vault holds of a person; empty: no such role",
     )
 
+    log_level: Literal["INFO", "WARN", "ERROR"] = Field(
+        "WARN", description="lowest level of Spark's own messages in the jobs' logs; events of files and tables are always logged"
+    )
     log_days: Literal[7, 14, 30, 60, 90, 180, 365] = Field(30, description="days that logs are kept")
     alarm_email: Email = Field(
         "", description="the e-mail address for alarms; empty: subscribe to the alarm topic yourself"
@@ -280,6 +289,12 @@ class Settings(BaseModel):
         le=3650,
         description="days for which a deleted object of the lake can be restored, by versions; 0: none",
     )
+    replicate_to: Bucket = Field(
+        "",
+        description="an existing bucket, with versions, that S3 copies the lake to, such as one of another region; needs "
+        "keep_deleted_days",
+    )
+    replicate_to_key: KeyArn = Field("", description="the KMS key of replicate_to, in its region")
     permissions_boundary: PolicyArn = Field(
         "", description="the managed policy that bounds what every role made here may do; empty: none"
     )
@@ -375,6 +390,7 @@ class Settings(BaseModel):
             for one, count in Counter(listed(getattr(self, setting))).items():
                 if count > 1:
                     yield f"{setting} names {one} twice"
+        yield from self._cannot_be_replicated()
         yield from beyond_quotas(self)
         if self.delete_data != bool(self.delete_data_of):
             yield f"data goes only when delete_data is true and delete_data_of is {self.name}"
@@ -408,6 +424,16 @@ class Settings(BaseModel):
             yield "existing_roles makes no roles: give analysts, operators and vault_users one of your own"
         if self.existing_roles and self.permissions_boundary:
             yield "permissions_boundary is for roles that are made here; existing_roles bring theirs"
+
+    def _cannot_be_replicated(self) -> Iterator[str]:
+        if bool(self.replicate_to) != bool(self.replicate_to_key):
+            yield "replicate_to and replicate_to_key belong together: give both, or neither"
+        if self.replicate_to and not self.keep_deleted_days:
+            yield "replicate_to needs versions: set keep_deleted_days, too"
+        if self.replicate_to and self.lake_bucket:
+            yield "replicate_to is for the lake that is made here; the replication of an adopted bucket is yours"
+        if self.replicate_to and self.existing_roles:
+            yield "existing_roles makes no roles, and replicate_to needs one: replicate the bucket yourself"
 
     def _cannot_be_a_network(self) -> Iterator[str]:
         if bool(self.vpc_subnets) != bool(self.vpc_security_groups):

@@ -26,7 +26,7 @@ from infra.principals import TRUST, conditions
 if TYPE_CHECKING:
     from infra.foundation import Foundation
 
-__all__ = ["SCRIPTS", "Job", "Work", "conf_argument"]
+__all__ = ["SCRIPTS", "Job", "Work", "conf_argument", "log_settings"]
 
 SCRIPTS = Path(__file__).resolve().parents[2] / "glue_jobs"
 
@@ -99,7 +99,7 @@ def _of_every_job(on: Foundation, log_prefix: str) -> dict[str, str]:
         "--metrics": f"cloudwatch:{on.settings.namespace}",
         **({"--metrics_of_tables": tables} if (tables := on.settings.measured_tables) else {}),
         "--datalake-formats": "delta",
-        "--conf": conf_argument(job_settings()),
+        "--conf": conf_argument({**job_settings(), **log_settings(on.settings.log_level)}),
         **on.code.arguments,
         **(
             {"--additional-python-modules": on.settings.python_modules}
@@ -112,6 +112,11 @@ def _of_every_job(on: Foundation, log_prefix: str) -> dict[str, str]:
         "--spark-event-logs-path": f"{artefacts}/{SPARK_EVENTS}",
         "--TempDir": f"{artefacts}/{SCRATCH}",
     }
+
+
+def log_settings(level: str) -> dict[str, str]:
+    """At INFO Spark writes about every task of every batch, and CloudWatch bills each byte."""
+    return {"spark.log.level": level, "spark.executor.syncLogLevel.enabled": "true"}
 
 
 def conf_argument(settings: dict[str, str]) -> str:

@@ -22,6 +22,7 @@ zone = "Asia/Tokyo"
 """
 TOPIC = "arn:aws:sns:eu-west-1:210987654321:studio-drops"
 KEY = "arn:aws:kms:eu-west-1:210987654321:key/1234abcd"
+REPLICA_KEY = "arn:aws:kms:us-west-2:123456789012:key/5678abcd"
 PRODUCER = "210987654321"
 IN_A_VPC = {
     "landing_bucket": "studio-drops,studio-more",
@@ -50,8 +51,16 @@ PYTHON = "s3://studio-tools/python.tar.gz"
 
 @pytest.fixture(scope="session")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Synthesized:
-    """Everything is made anew, and another account puts files there; it drains."""
-    return synthesized(tmp_path_factory.mktemp("made"), env="dev", mode="drain", producer_accounts=PRODUCER)
+    """Everything is made anew, another account puts files there, and the lake is copied; it drains."""
+    return synthesized(
+        tmp_path_factory.mktemp("made"),
+        env="dev",
+        mode="drain",
+        producer_accounts=PRODUCER,
+        keep_deleted_days=30,
+        replicate_to="studio-copies",
+        replicate_to_key=REPLICA_KEY,
+    )
 
 
 @pytest.fixture(scope="session")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from infra.network import CALLED
 from infra.roles import JOBS, role_names
 from infra.settings import Settings
 from tests.infra.conftest import BROUGHT, IN_A_VPC, PRODUCER
-from tests.infra.synthesized import Synthesized, listed, text
+from tests.infra.synthesized import Synthesized, listed, synthesized, text
 
 pytestmark = pytest.mark.xdist_group("cdk")
 
@@ -101,7 +102,7 @@ def test_without_internet_each_service_that_is_called_has_an_endpoint(in_vpc: Sy
     called = {action.partition(":")[0] for rights in in_vpc.policies().values() for action in rights}
     named = {"cloudwatch": "monitoring"}
     outside = {"ec2", "s3", "lambda", "lakeformation", "sts", "cloudformation", "iam", "events", "scheduler"}
-    outside |= {"ssm", "servicequotas"}  # of people, and of services that act for us
+    outside |= {"ssm", "servicequotas", "athena"}  # of people, and of services that act for us
     assert {named.get(one, one) for one in called - outside} <= set(CALLED), "something is called without an endpoint"
 
 
@@ -116,9 +117,34 @@ def test_analysts_read_tables_and_nothing_of_forebays_own(in_vpc: Synthesized) -
     assert all(place.endswith("/_forebay/*") for place in places)
     allowed = {action for one in role.values() if one["Effect"] == "Allow" for action in listed(one["Action"])}
     writes = ("Put", "Create", "Delete", "Update", "Send", "Start", "Invoke", "GenerateDataKey")
-    assert not [action for action in allowed if action.partition(":")[2].startswith(writes)]
+    of_queries = {"s3:PutObject", "athena:StartQueryExecution", "kms:GenerateDataKey"}
+    of_queries |= {f"athena:{change}NamedQuery" for change in ("Create", "Update", "Delete")}
+    assert {action for action in allowed if action.partition(":")[2].startswith(writes)} == of_queries
     trusts = in_vpc.one("IAM::Role", "Analyst")["AssumeRolePolicyDocument"]["Statement"]
     assert [one["Principal"] for one in trusts] == [{"AWS": IN_A_VPC["analysts"]}]
+
+
+def test_analysts_query_in_a_workgroup_whose_results_are_encrypted_and_go_after_a_week(in_vpc: Synthesized) -> None:
+    group = in_vpc.one("Athena::WorkGroup", "QueriesWorkgroup")
+    said = group["WorkGroupConfiguration"]
+    assert (group["Name"], said["EnforceWorkGroupConfiguration"]) == ("forebay-dev", True)
+    result = said["ResultConfiguration"]
+    assert result["EncryptionConfiguration"]["EncryptionOption"] == "SSE_KMS"
+    assert text(result["EncryptionConfiguration"]["KmsKey"]).startswith("<KeysData")
+    assert text(result["OutputLocation"]).startswith("s3://<QueriesResults")
+    rules = in_vpc.one("S3::Bucket", "QueriesResults")["LifecycleConfiguration"]["Rules"]
+    assert 7 in [rule.get("ExpirationInDays") for rule in rules]
+    rights = in_vpc.policies()["Analyst"]
+    assert [on.rpartition(":")[2] for on in rights["athena:StartQueryExecution"]] == ["workgroup/forebay-dev"]
+    assert all("<QueriesResults" in on for on in rights["s3:PutObject"])
+    looked_up = {on.rpartition(":")[2] for on in rights["glue:GetDatabase"]}
+    assert {"catalog", "database/default", "database/forebay_dev"} <= looked_up
+
+
+def test_analysts_with_a_workgroup_of_their_own_get_none(tmp_path: Path) -> None:
+    made = synthesized(tmp_path, env="dev", analysts="arn:aws:iam::123456789012:root", athena=False)
+    assert made.of("Athena::WorkGroup") == {}
+    assert not [action for action in made.policies()["Analyst"] if action.startswith("athena:")]
 
 
 def test_operators_may_do_what_commands_do(in_vpc: Synthesized) -> None:

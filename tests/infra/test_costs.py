@@ -13,10 +13,11 @@ from typing import Any
 import pytest
 
 from forebay.aws.prices import read_prices
-from infra import costs
+from infra import alternatives, costs
 from infra.bundle import ROOT
 from infra.costs import ALARM_METRICS, DASHBOARD_METRICS, SIZES, money, month, per_million
 from infra.metrics import published
+from infra.network import CALLED
 from infra.settings import Settings
 from tests.infra.synthesized import Synthesized, text
 
@@ -31,6 +32,13 @@ def test_the_readme_has_the_bill_as_it_is_counted_and_what_is_assumed() -> None:
     assert f"written down on {prices.date} for {prices.region}" in page
     for size in SIZES:
         assert f"{size.name}: {size.said}" in page, f"infra/README.md: {size.name}: {size.said}"
+
+
+def test_the_readme_compares_with_others_as_it_is_counted() -> None:
+    table = alternatives.markdown(read_prices())
+    assert table in README.read_text(), f"infra/README.md: the table is now\n{table}"
+    snowpipe = next(one for one in alternatives.ALTERNATIVES if one.name == "Snowpipe")
+    assert snowpipe.usd_a_gb == pytest.approx((0.0074, 0.0148))
 
 
 def test_idle_costs_at_most_ten_dollars_and_a_million_files_a_day_sixty_for_each_million() -> None:
@@ -53,6 +61,30 @@ def test_a_quarter_worker_costs_a_quarter_and_upkeep_what_it_did() -> None:
     whole = replace(LARGE, settings=Settings())
     assert month(small)["glue_dpu_hour"] == pytest.approx(month(whole)["glue_dpu_hour"] / 4)
     assert month(small)["glue_flex_dpu_hour"] == month(whole)["glue_flex_dpu_hour"]
+
+
+def test_endpoints_cost_by_the_hour_and_the_zone_and_emr_by_processors_and_memory() -> None:
+    zones = "subnet-0a1b2c3d:eu-west-1a,subnet-0a1b2c3e:eu-west-1b"
+    vpc = {"vpc_subnets": zones, "vpc_security_groups": "sg-0a1b2c3d"}
+    ends = Settings(**vpc, vpc_endpoints="vpc-0a1b2c3d", vpc_route_tables="rtb-0a1b2c3d")
+    assert month(replace(LARGE, settings=ends))["vpc_endpoint_hour"] == 730 * len(CALLED) * 2
+    assert month(replace(LARGE, settings=Settings(**vpc)))["vpc_endpoint_hour"] == 0
+    emr = month(replace(LARGE, settings=Settings(engine="emr-serverless", python_modules="s3://a/b.tar.gz")))
+    assert emr["glue_dpu_hour"] == emr["glue_flex_dpu_hour"] == 0
+    assert emr["emr_gb_hour"] == 4 * emr["emr_vcpu_hour"] > 4 * 4 * 730 * LARGE.workers
+
+
+def test_what_spark_says_at_info_costs_and_at_warn_it_is_silent() -> None:
+    said = {level: month(replace(LARGE, settings=Settings(log_level=level)))["log_gb"] for level in ("INFO", "WARN")}
+    assert said["INFO"] - said["WARN"] == pytest.approx(730 * 60 * 20e3 / 1e9)
+
+
+def test_the_default_workers_are_the_fewest_that_there_can_be() -> None:
+    """For small files the model's bill is its workers, and a drain is over before a second executor would help."""
+    medium = BY_NAME["medium"]
+    assert Settings().workers == medium.workers == 2
+    four = replace(medium, workers=4)
+    assert sum(money(four, read_prices()).values()) > 1.5 * sum(money(medium, read_prices()).values())
 
 
 def test_upkeep_of_workers_that_flex_does_not_have_is_at_the_usual_price() -> None:

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from infra.looks import WITHOUT_RESOURCE
+from infra.queries import WITHOUT_RESOURCE as OF_ATHENA
 from infra.regions import SERVICES, regions_of
 from tests.infra.synthesized import Synthesized, listed
 
@@ -146,6 +147,7 @@ def arn_of(logical_id: str) -> str:
         "LandingU": f"arn:aws:sqs:{here}:{logical_id}",
         "Untold": f"arn:aws:sqs:{here}:{logical_id}",
         "Lake": f"arn:aws:s3:::{logical_id.lower()}",
+        "QueriesResults": f"arn:aws:s3:::{logical_id.lower()}",
     }
     if "Role" in logical_id:
         return f"arn:aws:iam::123456789012:role/{logical_id}"
@@ -198,7 +200,7 @@ def test_a_right_on_everything_is_of_an_action_that_knows_no_resource(
 
 
 def test_the_list_of_what_knows_no_resource_is_iams_own() -> None:
-    assert [action for action in WITHOUT_RESOURCE if knows_resources(action)] == []
+    assert [action for action in (*WITHOUT_RESOURCE, *OF_ATHENA) if knows_resources(action)] == []
     assert knows_resources("s3:GetObject")
 
 

@@ -17,11 +17,12 @@ from forebay.settings import CompactSettings, IngestSettings, MaintainSettings, 
 from forebay.spark import runtime
 from forebay.spark.session import job_settings
 from infra.clocked import OF_FUNCTIONS
+from infra.jobs.job import log_settings
 from infra.metrics import published
 from infra.principals import TABLE, markdown
 from infra.settings import Settings
 from lambdas import environment
-from tests.infra.conftest import KEY, TOPIC
+from tests.infra.conftest import KEY, REPLICA_KEY, TOPIC
 from tests.infra.synthesized import Synthesized, listed, synthesized, text
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -113,10 +114,26 @@ def test_every_log_is_kept_for_a_while_only_and_the_key_knows_its_name(service: 
 
 def test_no_lifecycle_rule_can_touch_a_delta_log_or_live_data(service: Synthesized) -> None:
     rules = service.one("S3::Bucket", "Lake")["LifecycleConfiguration"]["Rules"]
-    assert [set(r) - {"Id", "Status"} for r in rules] == [{"AbortIncompleteMultipartUpload"}]
+    allowed = ({"AbortIncompleteMultipartUpload"}, {"NoncurrentVersionExpiration", "ExpiredObjectDeleteMarker"})
+    assert [r for r in rules if set(r) - {"Id", "Status"} not in allowed] == []
     for rule in service.one("S3::Bucket", "LakeArtefacts")["LifecycleConfiguration"]["Rules"]:
         if "ExpirationInDays" in rule:
             assert rule["Prefix"] in ("scratch/", "spark-events/")
+
+
+def test_the_lake_is_copied_where_a_setting_says_so_with_marks_of_deletion(made: Synthesized) -> None:
+    bucket = made.one("S3::Bucket", "Lake")
+    assert bucket["VersioningConfiguration"] == {"Status": "Enabled"}
+    (rule,) = bucket["ReplicationConfiguration"]["Rules"]
+    assert rule["Filter"] == {"Prefix": ""}
+    assert rule["DeleteMarkerReplication"] == {"Status": "Enabled"}
+    assert rule["SourceSelectionCriteria"] == {"SseKmsEncryptedObjects": {"Status": "Enabled"}}
+    assert rule["Destination"]["EncryptionConfiguration"] == {"ReplicaKmsKeyID": REPLICA_KEY}
+    assert text(rule["Destination"]["Bucket"]).endswith(":::studio-copies")
+    rights = {action: names(on) for action, on in made.policies()["LakeReplication"].items()}
+    assert rights["kms:Encrypt"] == {REPLICA_KEY}
+    assert rights["s3:ReplicateObject"] == {"s3:studio-copies/*"}
+    assert rights["s3:GetObjectVersionForReplication"] == {"Lake/*"}
 
 
 def test_a_commit_of_a_writer_that_would_overwrite_is_refused_and_nothing_else(service: Synthesized) -> None:
@@ -390,6 +407,7 @@ def test_every_role_is_among_those_whose_rights_are_said_here(service: Synthesiz
     others = {"SchedulesRole"} | (
         {"AlarmTopicSlackRole"} if service.of("Chatbot::SlackChannelConfiguration") else set()
     )
+    others |= {"LakeReplication"} if "ReplicationConfiguration" in service.one("S3::Bucket", "Lake") else set()
     assert set(service.of("IAM::Role")) == jobs | functions | others
 
 
@@ -580,7 +598,7 @@ def test_a_job_logs_into_groups_that_are_there_encrypted_and_kept_for_a_while(se
 def test_the_spark_settings_are_those_of_all_engines(service: Synthesized) -> None:
     for job in service.of("Glue::Job").values():
         conf = job["Properties"]["DefaultArguments"]["--conf"].split(" --conf ")
-        assert dict(setting.split("=", 1) for setting in conf) == job_settings()
+        assert dict(setting.split("=", 1) for setting in conf) == {**job_settings(), **log_settings("WARN")}
 
 
 def test_the_ingest_job_runs_once_at_a_time_and_without_an_end(service: Synthesized) -> None:

@@ -1,0 +1,70 @@
+"""The walks of docs/disasters.md that take a job: what was lost is put back, or begun anew, and each file is loaded once."""
+
+from __future__ import annotations
+
+import pytest
+
+from forebay.lake.layout import CHECKPOINT
+from forebay_local.twin.twin import Twin
+from tests.journey.story import Story, event, lines
+
+
+def landed(told: Story, name: str, first: int) -> None:
+    told.put(name, lines([event("alpha", first + n) for n in range(2)]))
+
+
+def keys_below(told: Story, prefix: str) -> list[str]:
+    pages = (
+        told.twin.client("s3").get_paginator("list_objects_v2").paginate(Bucket=told.twin.lake_bucket, Prefix=prefix)
+    )
+    return [one["Key"] for page in pages for one in page.get("Contents", ())]
+
+
+def announced_again(told: Story, name: str) -> None:
+    head = told.twin.client("s3").head_object(Bucket=told.bucket, Key=f"in/{name}")
+    told.announce(name, head["ContentLength"], head["ETag"], head.get("VersionId"))
+
+
+def test_a_job_whose_checkpoint_was_lost_loads_nothing_twice_and_goes_on(told: Story) -> None:
+    landed(told, "a.json", 0)
+    told.run()
+    s3 = told.twin.client("s3")
+    lost = keys_below(told, f"{told.name}/{CHECKPOINT}")
+    assert lost, "there was one"
+    for key in lost:
+        s3.delete_object(Bucket=told.twin.lake_bucket, Key=key)
+    announced_again(told, "a.json")
+    landed(told, "b.json", 2)
+    sums = told.run()
+    assert (sums.rows["alpha"], sums.files) == (4, {"loaded": 2})
+    assert sums.apart == ()
+
+
+@pytest.mark.deep
+def test_a_copy_of_a_lake_goes_on_elsewhere_and_knows_what_it_has(told: Story, twin: Twin) -> None:
+    """As after the loss of a bucket or a region: the copy, a new checkpoint, and what landed since."""
+    landed(told, "a.json", 0)
+    told.run()
+    s3, before = twin.client("s3"), told.name
+    for key in keys_below(told, f"{before}/"):
+        if not key.startswith(f"{before}/{CHECKPOINT}"):
+            source = {"Bucket": twin.lake_bucket, "Key": key}
+            s3.copy_object(Bucket=twin.lake_bucket, Key=key.replace(before, f"{before}-copy", 1), CopySource=source)
+    told.place = f"s3://{twin.lake_bucket}/{before}-copy"
+    announced_again(told, "a.json")
+    landed(told, "b.json", 2)
+    sums = told.run()
+    assert (sums.rows["alpha"], sums.files) == (4, {"loaded": 2})
+    assert sums.apart == ()
+
+
+@pytest.mark.deep
+def test_a_lake_whose_ledger_is_lost_for_good_is_loaded_anew_beside_it(told: Story, twin: Twin) -> None:
+    landed(told, "a.json", 0)
+    told.run()
+    landed(told, "b.json", 2)
+    told.place = f"s3://{twin.lake_bucket}/{told.name}-anew"
+    for name in ("a.json", "b.json"):
+        announced_again(told, name)
+    sums = told.run()
+    assert (sums.rows["alpha"], sums.files) == (4, {"loaded": 2})

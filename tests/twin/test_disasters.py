@@ -1,0 +1,147 @@
+"""What docs/disasters.md and docs/upgrade.md tell an operator to do, done to a deployment on the twin, without a job.
+
+The walks with a job are in `tests/journey/test_disasters.py`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+
+from forebay.lake.layout import LEDGER
+from forebay.notification.reading import read_message
+from forebay.operate.doctor.deployment import Deployment, look_up
+from forebay.operate.doctor.examination import examine
+from forebay_local.twin import assembly, clients
+from forebay_local.twin.twin import Twin
+from tests.infra.synthesized import synthesized
+
+COMMIT = f"alpha/_delta_log/{0:020}.json"
+BACKUP = "studio-backup"
+Deploy = Callable[..., Deployment]
+
+
+@pytest.fixture(scope="module")
+def deploy(shared_twin: Twin, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deploy]:
+    """As `cdk deploy -c NAME=VALUE` does."""
+    made = set()
+
+    def deployed(name: str, **settings: Any) -> Deployment:
+        folder = tmp_path_factory.mktemp(name)
+        synthesized(folder, env=name, prefix=name, **settings)
+        plan = assembly.read(folder)
+        assembly.deploy(plan, client=shared_twin.client)
+        made.add(plan.stack)
+        on = look_up(plan.stack, shared_twin.client)
+        on.client("sns").subscribe(TopicArn=on.alarm_topic, Protocol="email", Endpoint="night@example.org")
+        return on
+
+    yield deployed
+    for stack in made:
+        shared_twin.client("cloudformation").delete_stack(StackName=stack)
+
+
+@pytest.fixture(scope="module")
+def administrator(shared_twin: Twin) -> Iterator[Any]:
+    """S3, as somebody who may do everything that no bucket's policy forbids."""
+    iam, everything = shared_twin.client("iam"), {"Effect": "Allow", "Action": "*", "Resource": "*"}
+    iam.create_role(RoleName="administrator", AssumeRolePolicyDocument="{}")
+    iam.put_role_policy(
+        RoleName="administrator",
+        PolicyName="all",
+        PolicyDocument=json.dumps({"Version": "2012-10-17", "Statement": [everything]}),
+    )
+    yield clients.client("s3", shared_twin.endpoint, shared_twin.region, "administrator")
+    iam.delete_role_policy(RoleName="administrator", PolicyName="all")
+    iam.delete_role(RoleName="administrator")
+
+
+def sync(s3: Any, source: str, to: str) -> None:
+    """As `aws s3 sync s3://source s3://to` does: a copy of each object that the target has not."""
+    there = {one["Key"] for one in s3.list_objects_v2(Bucket=to).get("Contents", ())}
+    for one in s3.list_objects_v2(Bucket=source).get("Contents", ()):
+        if one["Key"] not in there:
+            s3.copy_object(Bucket=to, Key=one["Key"], CopySource={"Bucket": source, "Key": one["Key"]})
+
+
+def test_a_lake_is_restored_by_a_sync_while_its_policy_lets_commits_in(
+    shared_twin: Twin, deploy: Deploy, administrator: Any
+) -> None:
+    s3 = administrator
+    s3.create_bucket(Bucket=BACKUP, CreateBucketConfiguration={"LocationConstraint": shared_twin.region})
+    for key in (COMMIT, "alpha/part-0.parquet"):
+        s3.put_object(Bucket=BACKUP, Key=key, Body=b"{}")
+    lake = deploy("saved").lake_bucket
+    with pytest.raises(ClientError, match="AccessDenied"):
+        sync(s3, BACKUP, lake)
+    on = deploy("saved", conditional_commits=False)
+    sync(s3, BACKUP, lake)
+    assert s3.get_object(Bucket=lake, Key=COMMIT)["Body"].read() == b"{}"
+    assert [one.check for one in examine(on) if one.check == "lake.commits"] == [], "whoever declined it is not told"
+    deploy("saved")
+    with pytest.raises(ClientError, match="AccessDenied"):
+        s3.copy_object(Bucket=lake, Key=COMMIT, CopySource={"Bucket": BACKUP, "Key": COMMIT})
+    s3.put_object(Bucket=lake, Key=f"alpha/_delta_log/{1:020}.json", Body=b"{}", IfNoneMatch="*")
+
+
+def test_what_was_deleted_of_a_lake_with_versions_is_back_and_nothing_else_is_touched(
+    deploy: Deploy, administrator: Any
+) -> None:
+    s3, lake = administrator, deploy("versioned", keep_deleted_days=30).lake_bucket
+    ours = [f"{LEDGER}/_delta_log/{n:020}.json" for n in range(3)]
+    for key in ours:
+        s3.put_object(Bucket=lake, Key=key, Body=key.encode(), IfNoneMatch="*")
+    s3.put_object(Bucket=lake, Key="alpha/part-0.parquet", Body=b"old")
+    s3.delete_object(Bucket=lake, Key="alpha/part-0.parquet")
+    for key in ours[1:]:
+        s3.delete_object(Bucket=lake, Key=key)
+    for marker in s3.list_object_versions(Bucket=lake, Prefix=f"{LEDGER}/")["DeleteMarkers"]:
+        if marker["IsLatest"]:
+            s3.delete_object(Bucket=lake, Key=marker["Key"], VersionId=marker["VersionId"])
+    assert [s3.get_object(Bucket=lake, Key=key)["Body"].read().decode() for key in ours] == ours
+    with pytest.raises(ClientError, match="NoSuchKey"):
+        s3.get_object(Bucket=lake, Key="alpha/part-0.parquet")
+
+
+def test_a_stack_that_was_removed_left_its_buckets_and_another_prefix_adopts_them(
+    shared_twin: Twin, deploy: Deploy
+) -> None:
+    before = deploy("gone")
+    s3, key = shared_twin.client("s3"), before.outputs["DataKey"]
+    s3.put_object(Bucket=before.lake_bucket, Key="alpha/part-0.parquet", Body=b"kept")
+    shared_twin.client("cloudformation").delete_stack(StackName=before.stack)
+    assert s3.get_object(Bucket=before.lake_bucket, Key="alpha/part-0.parquet")["Body"].read() == b"kept"
+    after = deploy("again", lake_bucket=before.lake_bucket, data_key=key)
+    assert (after.lake_bucket, after.outputs["DataKey"]) == (before.lake_bucket, key)
+    assert {one.check for one in examine(after)} <= {"keys.services"}, "the doctor names what the key's policy lacks"
+
+
+def test_a_second_service_on_the_topic_of_the_first_gets_the_same_files(shared_twin: Twin, deploy: Deploy) -> None:
+    """Blue and green: the second one proves new code on all files, in a lake of its own."""
+    blue = deploy("blue")
+    (topic,) = blue.arrivals_topics
+    (bucket,) = blue.landing_buckets
+    green = deploy("green", landing_bucket=bucket, landing_topic=topic, landing_key=blue.outputs["DataKey"])
+    assert list(examine(green)) == []
+    shared_twin.client("s3").put_object(Bucket=bucket, Key="in/a.json", Body=b"{}")
+    assert announced(shared_twin, blue.queue_url) == announced(shared_twin, green.queue_url) == [(bucket, "in/a.json")]
+    assert green.lake_bucket != blue.lake_bucket
+
+
+def announced(twin: Twin, url: str) -> list[tuple[str, str]]:
+    got = twin.client("sqs").receive_message(QueueUrl=url, MaxNumberOfMessages=10, WaitTimeSeconds=1)
+    return [(f.bucket, f.key) for message in got.get("Messages", ()) for f in read_message(message["Body"]).files]
+
+
+def test_the_pages_say_what_these_tests_do() -> None:
+    docs = Path(__file__).resolve().parents[2] / "docs"
+    disasters, upgrade = (docs / "disasters.md").read_text(), (docs / "upgrade.md").read_text()
+    for said in ("-c conditional_commits=false", "aws s3 sync", "DeleteMarkers[?IsLatest", "aws kms enable-key"):
+        assert said in disasters, said
+    for said in ("landing_topic", "landing_key", "forebay doctor", "cdk diff"):
+        assert said in upgrade, said
