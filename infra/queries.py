@@ -61,7 +61,8 @@ class Queries(Construct):
         group.apply_removal_policy(removal_of(settings))
 
     def let_in(self, role: iam.Role, lake: Lake) -> None:
-        """Athena acts with the permissions of the person who runs the query. It looks up `default`, too, before any other database.
+        """Athena acts with the permissions of the person who runs the query. It looks up `default`, too, before any other
+        database.
         https://docs.aws.amazon.com/athena/latest/ug/fine-grained-access-to-glue-resources.html"""
         group, catalog = (
             grants.arn("athena", f"workgroup/{self.name}"),

@@ -107,7 +107,10 @@ class Settings(BaseModel):
         description="the size of one Glue worker; G.025X, a quarter of a DPU with 4 GB, is for ingest alone: upkeep takes G.1X",
     )
     workers: int = Field(
-        2, ge=2, le=100, description="maximum number of workers; one is the driver, and auto scaling uses fewer when it can"
+        2,
+        ge=2,
+        le=100,
+        description="maximum number of workers; one is the driver, and auto scaling uses fewer when it can",
     )
     maintenance_window: Window = Field(
         "Sun:2", description="when Glue may restart the continuous job, which it does weekly"
@@ -232,7 +235,8 @@ class Settings(BaseModel):
     )
 
     log_level: Literal["INFO", "WARN", "ERROR"] = Field(
-        "WARN", description="lowest level of Spark's own messages in the jobs' logs; events of files and tables are always logged"
+        "WARN",
+        description="lowest level of Spark's own messages in the jobs' logs; events of files and tables are always logged",
     )
     log_days: Literal[7, 14, 30, 60, 90, 180, 365] = Field(30, description="days that logs are kept")
     alarm_email: Email = Field(

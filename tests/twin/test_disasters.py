@@ -15,8 +15,8 @@ from botocore.exceptions import ClientError
 
 from forebay.lake.layout import LEDGER
 from forebay.notification.reading import read_message
-from forebay.operate.doctor.deployment import Deployment, look_up
 from forebay.operate.doctor.examination import examine
+from forebay.operate.stack.deployment import Deployment, look_up
 from forebay_local.twin import assembly, clients
 from forebay_local.twin.twin import Twin
 from tests.infra.synthesized import synthesized
