@@ -43,12 +43,14 @@ PYTHON = VENV / "bin" / "python"
 def main() -> None:
     check_python()
     java_home = check_java()
-    install_packages()
+    new = install_packages()
     leave_out_archived_pyspark()
     fetch_job_packages()
     fetch_jars(java_home)
     build_log_store(java_home)
     archive_classes(java_home)
+    if new:
+        print(f'ready: export PATH="{VENV}/bin:$PATH" makes `forebay` a command here', file=sys.stderr)
 
 
 # --- what the machine must bring -------------------------------------------------------------------------------------
@@ -97,12 +99,12 @@ def stop(what: str, *, debian: str, macos: str, amazon: str, also: str = "") -> 
 # --- Python packages -------------------------------------------------------------------------------------------------
 
 
-def install_packages() -> None:
-    """uv if it is there, else a pinned one from the package index: it is some ten times quicker than pip on these packages."""
+def install_packages() -> bool:
+    """Whether there was anything to do. With uv, if need be a pinned one: it is some ten times quicker than pip."""
     stamp = VENV / ".forebay-stamp"
     wanted = fingerprint(ROOT / "requirements.lock", ROOT / "pyproject.toml", text=dotted(sys.version_info[:2]))
     if stamp.exists() and stamp.read_text() == wanted and PYTHON.exists():
-        return
+        return False
     uv = shutil.which("uv") or pinned_uv()
     with Progress("Python packages, into .venv") as progress:
         # The stamp goes first: an interrupted install must not look finished.
@@ -113,6 +115,7 @@ def install_packages() -> None:
         editable = ["--no-deps", "--no-build-isolation", "--editable", str(ROOT)]
         progress.run([uv, "pip", "install", "--quiet", *python, *editable])
         stamp.write_text(wanted)
+    return True
 
 
 def fetch_job_packages() -> None:

@@ -56,6 +56,8 @@ def env(state: State = HOME) -> None:
     """Print what to set so that forebay, boto3, Spark and the AWS command all talk to the twin."""
     twin = _running(state)
     settings = {**twin.env, "FOREBAY_QUEUE_URL": twin.queue_url, "FOREBAY_LAKE": f"s3://{twin.lake_bucket}"}
+    if twin.endpoint.startswith("http:"):
+        settings["AWS_ALLOW_HTTP"] = "true"  # delta-rs and polars refuse it otherwise
     settings["FOREBAY_LANDING"] = f"s3://{twin.landing_bucket}/{twin.prefix}"
     settings["FOREBAY_LOCAL"] = shlex.quote(str(state.absolute()))
     for name, value in settings.items():

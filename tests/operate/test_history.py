@@ -33,9 +33,9 @@ def test_batches_and_verbs_are_on_one_time_line_the_newest_first(lake: str) -> N
     record_verb(lake, "long ago", now=NOW - timedelta(days=9))
     told = [json.loads(line) for line in ran("history", "--lake", lake, "--json").splitlines()]
     assert [(one["kind"], one["what"]) for one in told] == [
-        ("batch", "batch 3 of games: 1 files, 5 records, 5 quarantined"),
+        ("batch", "batch 3 of games: 1 file, 5 records, 5 quarantined"),
         ("verb", "queue redrive: sent 2 dead letters back"),
-        ("batch", "batch 2 of games: 1 files, 0 records"),
+        ("batch", "batch 2 of games: 1 file, 0 records"),
     ]
     assert " on " in told[1]["who"]
     assert len(ran("history", "--lake", lake, "--days", "10", "--json").splitlines()) == 5

@@ -116,7 +116,7 @@ def test_whole_files_are_no_records(lake: str) -> None:
     row = {**dict.fromkeys(schema_of(COLUMNS).names), "at": datetime.now(UTC)}
     kept = [{**row, "reason": "not-json", "line": 3}, *(456 * [{**row, "reason": "torn"}])]
     write_deltalake(f"{lake}/_forebay/quarantine", pa.Table.from_pylist(kept, schema_of(COLUMNS)))
-    assert "held        1 records and 456 whole files quarantined, 0 parked" in ran("status", "--lake", lake)
+    assert "held        1 record and 456 whole files quarantined, 0 parked" in ran("status", "--lake", lake)
     (told,) = ran("status", "--lake", lake, "--json").splitlines()
     assert (json.loads(told)["quarantined"], json.loads(told)["whole_files"]) == (1, 456)
 

@@ -96,7 +96,7 @@ def test_a_mistake_in_the_folders_file_is_named(folder: Path, text: str, says: s
 
 def test_status_needs_a_lake_or_a_stack(folder: Path) -> None:
     said = failed(2, "status")
-    assert said == "forebay: --lake: is missing (or --stack, or set FOREBAY_LAKE, or name it in forebay.toml)\n"
+    assert said == "forebay: status: --lake is missing (or set FOREBAY_LAKE, or name it in forebay.toml; or --stack)\n"
 
 
 def test_status_finds_the_lake_of_its_stack() -> None:

@@ -5,13 +5,17 @@ In: an error of Typer. Out: the line, which names the command, the mistake and t
 
 from __future__ import annotations
 
+import os
 import re
 from difflib import get_close_matches
+from pathlib import Path
 from typing import Any
 
 from typer._click.exceptions import MissingParameter, NoSuchOption, UsageError
 
-__all__ = ["said_of"]
+__all__ = ["hint_of", "said_of"]
+
+OF_THE_TWIN = {"FOREBAY_LAKE": "lake", "FOREBAY_QUEUE_URL": "queue", "FOREBAY_LANDING": "bucket"}
 
 BOUNDS = (
     (r".*Input should be a valid integer.*", "must be a whole number"),
@@ -40,7 +44,7 @@ def _what(refused: UsageError) -> tuple[str, str]:
     if isinstance(refused, MissingParameter) and refused.param is not None:
         variable = getattr(refused.param, "envvar", None)
         named = refused.param.opts[0] if refused.param.opts[0].startswith("-") else (refused.param.name or "").upper()
-        return f"{named} is missing", f"or set {variable}, or name it in forebay.toml" if variable else ""
+        return f"{named} is missing", hint_of(variable) if variable else ""
     if found := re.fullmatch(r"No such command '(.*?)'.*", message):
         known = _commands_of(refused.ctx)
         alike = get_close_matches(found[1], known, 1)
@@ -51,6 +55,14 @@ def _what(refused: UsageError) -> tuple[str, str]:
                 return f"{found[1]} {re.sub(pattern, meaning, found[2], flags=re.S)}", ""
         return f"{found[1]}: {found[2]}", ""
     return message.removesuffix("."), ""
+
+
+def hint_of(variable: str) -> str:
+    """Where the value of a variable may come from. A twin that runs here has one, and only its name is missing."""
+    state = Path(os.environ.get("FOREBAY_LOCAL") or ".forebay/local")
+    if variable in OF_THE_TWIN and (state / "twin.json").exists():
+        return f'a twin runs in this folder: `eval "$(forebay local env)"` names its {OF_THE_TWIN[variable]}'
+    return f"or set {variable}, or name it in forebay.toml"
 
 
 def _commands_of(context: Any) -> dict[str, str]:

@@ -126,6 +126,9 @@ def _list(lake: str, held: Held, as_json: bool) -> None:
     if as_json:
         print_json(map(asdict, found))
         return
+    if not found:
+        console.print("no records")
+        return
     shown = columns("table", "reason", ">records", ">files", ">whole", "=newest")
     for pile in found:
         numbers = (f"{pile.records:,}", f"{pile.files:,}", f"{pile.whole_files:,}")
@@ -162,6 +165,8 @@ def _show(lake: str, held: Held, table: str | None, reason: str | None, limit: i
     if as_json:
         print_json(found)
         return
+    if not found:
+        console.print("no records")
     for row in found:
         why = " · ".join(str(row[name]) for name in ("reason", "detail", "table") if row[name])
         line = "" if row["line"] is None else f":{row['line']}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
@@ -107,14 +108,17 @@ def init(
     from forebay.operate.declaring import declarations as declared
 
     if samples:
+        from forebay.declaration.service import parse_service
         from forebay.operate.trying.draft import draft, service_name
 
         text, unknown = draft(samples, service_name(folder.resolve().name))
         console.print(f"wrote {declared.begin(folder, text)}")
+        console.print(f"tables   {', '.join(table.name for table in parse_service({'service.toml': text}).tables)}")
         for one in unknown[:MOST_SHOWN]:
             error_console.print(f"not in the draft: {one}")
         if len(unknown) > MOST_SHOWN:
             error_console.print(f"and {len(unknown) - MOST_SHOWN:,} more; `forebay try` lists them")
+        console.print(f"next     forebay try {shlex.join(samples)} --service {shlex.quote(str(folder))}")
     else:
         console.print(f"wrote {declared.begin(folder)}")
 
@@ -238,6 +242,7 @@ def add(
     service = load_service(str(folder))
     for said in (*declared.tried_before(service, name), *declared.gets_few(service)):
         console.print(f"  {said}", soft_wrap=True)
+    console.print(f"next     forebay try FILE --service {shlex.quote(str(folder))}")
 
 
 @app.command("editor-schema")

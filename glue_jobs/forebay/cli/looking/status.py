@@ -11,7 +11,9 @@ import typer
 
 from forebay.cli.options import AsJson, Checkpoint, LakeOfStack, QueueUrl, Stack
 from forebay.cli.show import at, columns, console, error_console, print_json
+from forebay.cli.usage import hint_of
 from forebay.errors import InvalidConfiguration
+from forebay.operate.counted import counted
 from forebay.operate.page.content import age, span
 
 if TYPE_CHECKING:
@@ -69,22 +71,22 @@ def _lines(now: Status, before: Status | None) -> Iterator[str]:
         oldest = f", the oldest for {span(now.queue.oldest_s)}" if now.queue.oldest_s is not None else ""
         yield f"queue       {now.queue.waiting:,} wait{oldest}; {now.queue.in_flight:,} in flight"
     if now.dead is not None:
-        yield f"dead        {now.dead.waiting + now.dead.in_flight:,} letters"
+        yield f"dead        {counted(now.dead.waiting + now.dead.in_flight, 'letter')}"
     yield f"job         {now.runs or 'none runs'}"
     if now.batch is not None:
-        done = f"{now.batch.files:,} files, {now.batch.records:,} records"
+        done = f"{counted(now.batch.files, 'file')}, {counted(now.batch.records, 'record')}"
         yield f"last batch  {now.batch.batch} of {now.batch.service}, {age(now.at, now.batch.at)}: {done}"
     elif not now.files:
         yield "last batch  none has ended yet"
     for begun in now.begun:
         then = "the job is at it" if now.runs else "the next start of the job finishes it"
-        yield f"open batch  {begun.batch} of {begun.service}, {age(now.at, begun.at)}: {begun.files:,} files; {then}"
+        yield f"open batch  {begun.batch} of {begun.service}, {age(now.at, begun.at)}: {counted(begun.files, 'file')}; {then}"
     today = ", ".join(f"{count:,} {outcome}" for outcome, count in sorted(now.today.items())) or "none"
-    yield f"today       {today}; {now.records_today:,} records"
-    yield f"ledger      {now.files:,} files{_rate(now, before)}"
-    whole = f" and {now.whole_files:,} whole files" if now.whole_files else ""
-    kept = f"{now.quarantined:,} records{whole} quarantined, {now.parked:,} parked"
-    yield f"held        {kept}, {now.refused:,} messages not understood"
+    yield f"today       {today}; {counted(now.records_today, 'record')}"
+    yield f"ledger      {counted(now.files, 'file')}{_rate(now, before)}"
+    whole = f" and {counted(now.whole_files, 'whole file')}" if now.whole_files else ""
+    kept = f"{counted(now.quarantined, 'record')}{whole} quarantined, {now.parked:,} parked"
+    yield f"held        {kept}, {counted(now.refused, 'message')} not understood"
     if now.now_paused or now.paused:
         names = ", ".join("all tables" if name == "_all" else name for name in sorted(now.now_paused)) or "none"
         yield f"paused      {names}; {sum(now.paused.values()):,} rows wait"
@@ -94,7 +96,7 @@ def _lines(now: Status, before: Status | None) -> Iterator[str]:
         yield f"forgets     {now.forgets:,} files wait to be forgotten: their rows still stand"
     if now.reconciled is not None:
         looked = f"of {now.reconciled.looked_at:,} files, {age(now.at, now.reconciled.at)}"
-        yield f"missed      {now.reconciled.missed:,} {looked}; reconcile announced them"
+        yield f"missed      {now.reconciled.missed:,} {looked}; `forebay find-missed` announced them"
     if now.cost is not None:
         parts = ", ".join(f"{usd:,.2f} for {part}" for part, usd in now.cost.usd.items())
         yield f"cost        {now.cost.total:,.2f} USD this month so far: {parts}"
@@ -118,8 +120,7 @@ def _show_tables(now: Status) -> None:
 def lake_of(lake: str, on: Deployment | None) -> str:
     """The lake that is named, or that of the stack."""
     if not lake and on is None:
-        hint = "or --stack, or set FOREBAY_LAKE, or name it in forebay.toml"
-        raise InvalidConfiguration.one("--lake", "is missing", hint)
+        raise InvalidConfiguration.one("status", f"--lake is missing ({hint_of('FOREBAY_LAKE')}; or --stack)")
     return lake or on.outputs["LakeUri"] if on else lake
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,6 +12,7 @@ from forebay.cli.options import Service
 from forebay.cli.show import columns, console, print_json
 
 if TYPE_CHECKING:
+    from forebay.declaration.service import Service as Declarations
     from forebay.operate.trying.trial import Trial
 
 __all__ = ["try_out"]
@@ -26,18 +28,19 @@ def try_out(
 ) -> None:
     """Say what would become of sample files: tables, columns, refusals. Writes nothing.
 
+    Without --service it drafts declarations from the files, as `forebay tables init --from` does.
+
     Exit status 1 if a file cannot be read or a record is refused."""
     from forebay.declaration.service import load_service
     from forebay.operate.trying.samples import read_samples
     from forebay.operate.trying.trial import differences
     from forebay.operate.trying.trial import try_out as tried
 
-    def of(place: str) -> Trial:
-        declared = load_service(place, strict=True)
+    def by(declared: Declarations) -> Trial:
         return tried(declared, read_samples(samples, declared))
 
-    trial = of(service)
-    changed = differences(of(against), trial) if against else None
+    trial = by(load_service(service, strict=True) if service else _drafted(samples, say=not as_json))
+    changed = differences(by(load_service(against, strict=True)), trial) if against else None
     if as_json:
         print_json([trial.as_json() | ({} if changed is None else {"differences": changed})])
     elif changed is not None:
@@ -48,8 +51,24 @@ def try_out(
         raise typer.Exit(1)
 
 
+def _drafted(samples: Sequence[str], *, say: bool) -> Declarations:
+    """Declarations that fit the samples; the built-in example where nothing in them can be a row."""
+    from forebay.declaration.service import builtin_service, parse_service
+    from forebay.errors import InvalidConfiguration
+    from forebay.operate.trying.draft import draft
+
+    try:
+        service = parse_service({"service.toml": draft(samples, "draft")[0]})
+    except InvalidConfiguration:
+        return builtin_service()
+    if say:
+        writes = f"forebay tables init ./my-service {' '.join(f'--from {shlex.quote(one)}' for one in samples)}"
+        console.print(f"no --service, so by a draft that fits these files; `{writes}` writes it")
+    return service
+
+
 def _show(trial: Trial) -> None:
-    from forebay.operate.trying.trial import counted
+    from forebay.operate.counted import counted
 
     files = columns("file", "outcome", ">records", ">refused", "why")
     for file in trial.files:
@@ -76,12 +95,14 @@ def _show(trial: Trial) -> None:
         if table.state is not None:
             _show_some(f"would win in the state {table.state.name}", table.state.winners)
         _show_lines([f"  not judged here, but by the job: {rule}" for rule in table.unchecked])
-    _show_some("parked, since no table takes them", [f"{p['place']}  {p['record']}" for p in trial.parked])
-    _show_some("refused", [f"{r['place']}  {r['reason']}  {r['detail'] or ''}  {r['record']}" for r in trial.refused])
+    _show_some("parked, since no table takes them", [f"{p['place']}  {_line(p['record'])}" for p in trial.parked])
+    _show_some(
+        "refused", [f"{r['place']}  {r['reason']}  {r['detail'] or ''}  {_line(r['record'])}" for r in trial.refused]
+    )
 
 
 def _show_some(what: str, lines: Sequence[str]) -> None:
-    from forebay.operate.trying.trial import counted
+    from forebay.operate.counted import counted
 
     if lines:
         more = [f"  and {len(lines) - SHOWN:,} more: --json lists all"] if len(lines) > SHOWN else []
@@ -93,6 +114,11 @@ def _show_some(what: str, lines: Sequence[str]) -> None:
 def _show_lines(lines: Sequence[str]) -> None:
     for line in lines:
         console.print(_printable(line), markup=False, soft_wrap=True)
+
+
+def _line(record: str | None) -> str:
+    """A record that may have been written on several lines."""
+    return " ".join((record or "").split())
 
 
 def _safe(text: str) -> str:

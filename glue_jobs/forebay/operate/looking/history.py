@@ -22,6 +22,7 @@ from botocore.exceptions import ClientError
 from forebay.lake.layout import LEDGER, table_path, verbs_of
 from forebay.lake.log.listing import LOG, version_of_commit
 from forebay.lake.objects import open_objects
+from forebay.operate.counted import counted
 from forebay.operate.lake_view import LakeView, known_table
 from forebay.operate.stack.deployed import alarm_changes, deploys
 from forebay.operate.stack.deployment import Deployment
@@ -89,7 +90,8 @@ def _batches(view: LakeView, since: datetime) -> Iterator[Happened]:
     for row in rows:
         aside = "".join(f", {row[name]:,} {name}" for name in ("quarantined", "parked") if row[name])
         what = (
-            f"batch {row['batch']} of {row['service']}: {row['files']:,} files, {row['records'] or 0:,} records{aside}"
+            f"batch {row['batch']} of {row['service']}: {counted(row['files'], 'file')}, "
+            f"{counted(row['records'] or 0, 'record')}{aside}"
         )
         yield Happened(row["at"], "batch", what)
 

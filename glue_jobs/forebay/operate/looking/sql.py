@@ -8,6 +8,7 @@ create or drop is refused before anything runs (`InvalidConfiguration`), and so 
 from __future__ import annotations
 
 import re
+from difflib import get_close_matches
 
 import pyarrow as pa
 from deltalake import QueryBuilder
@@ -37,8 +38,17 @@ def query(view: LakeView, sql: str) -> pa.Table:
     try:
         return pa.table(builder.execute(sql))
     except (DeltaError, ValueError, OSError) as refused:
-        known = ", ".join(sorted(there)[:20])
-        raise InvalidConfiguration.one("query", str(refused).strip(), f"tables are {known}") from refused
+        raise _refused(str(refused).strip(), sorted(there)) from refused
+
+
+def _refused(said: str, there: list[str]) -> InvalidConfiguration:
+    """In the words of the engine, but for a table that is not there."""
+    known = ", ".join(there[:20])
+    missing = re.search(r"table '(?:datafusion\.public\.)?([^']*)' not found", said)
+    if missing is None:
+        return InvalidConfiguration.one("query", said, f"tables are {known}")
+    meant = "".join(f"did you mean {name}? " for name in get_close_matches(missing[1], there, 1))
+    return InvalidConfiguration.one("query", f"there is no table {missing[1]}", f"{meant}Tables are {known}")
 
 
 def _words(sql: str) -> list[tuple[str, bool]]:

@@ -26,6 +26,7 @@ from forebay.declaration.table import Table
 from forebay.landed_file import LandedFile
 from forebay.ledger.entry import IGNORED
 from forebay.ledger.ignored import RULES
+from forebay.operate.counted import counted
 from forebay.operate.trying.samples import Sample, Samples, name_of
 from forebay.operate.trying.trial_dedupe import duplicates_in, is_known
 from forebay.operate.trying.trial_merge import TrialState, state_of, unplaced
@@ -36,7 +37,7 @@ from forebay.record.kind import Struct, leaves
 from forebay.record.number import read_json
 from forebay.record.route import Route, route_of, text_of
 
-__all__ = ["Trial", "TrialColumn", "TrialTable", "counted", "differences", "try_out"]
+__all__ = ["Trial", "TrialColumn", "TrialTable", "differences", "try_out"]
 
 EXAMPLES = 3
 
@@ -121,11 +122,6 @@ def try_out(service: Service, samples: Samples) -> Trial:
     files = [_told(end, broken[end.file]) for end in samples.ends]
     files += [_not_read(file, rule) for file, rule in samples.ignored]
     return Trial(tuple(files), tables, tuple(parked), tuple(refused), fates, samples.left_out)
-
-
-def counted(count: int, noun: str) -> str:
-    """Such as `1 record` and `1,200 records`."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def differences(before: Trial, after: Trial) -> list[str]:
