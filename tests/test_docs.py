@@ -34,6 +34,7 @@ SOURCE = (ROOT / "docs" / "source.md").read_text()
 DOCUMENTS = [
     *(ROOT / name for name in ("README.md", "ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md")),
     *sorted((ROOT / "docs").glob("*.md")),
+    *sorted((ROOT / "docs" / "concepts").glob("*.md")),
     *sorted((ROOT / "docs" / "design").glob("*.md")),
 ]
 
