@@ -29,7 +29,7 @@ from tests.merge.story import GROWING, HISTORY, MERGE, NOW, PARTIAL, SNAPSHOT, H
 @pytest.mark.deep
 def test_the_state_equals_the_model_whatever_happens_to_the_log(story: Story, monkeypatch: pytest.MonkeyPatch) -> None:
     story.bring()
-    assert story.merge().anew
+    assert story.merge().recomputed
     story.must_agree()
     # What follows is more than one event before the state hears of any.
     for events in (
@@ -39,7 +39,7 @@ def test_the_state_equals_the_model_whatever_happens_to_the_log(story: Story, mo
     ):
         for happens in events:
             happens()
-        assert not story.merge().anew
+        assert not story.merge().recomputed
         story.must_agree()
     crash(story, monkeypatch)
 
@@ -48,9 +48,9 @@ def test_the_state_equals_the_model_whatever_happens_to_the_log(story: Story, mo
 def test_the_history_equals_the_model_too(story: Story, monkeypatch: pytest.MonkeyPatch) -> None:
     story.declared = HISTORY
     story.bring()
-    assert story.merge().anew
+    assert story.merge().recomputed
     story.bring()
-    assert not story.merge().anew
+    assert not story.merge().recomputed
     story.must_agree()
     crash(story, monkeypatch)
 
@@ -61,7 +61,7 @@ def test_a_log_with_a_column_that_the_history_has_for_itself_is_merged(story: St
     story.bring(count=9)
     story.spark.sql(f"ALTER TABLE delta.`{story.log}` ADD COLUMNS (valid_to string)")
     Delta.forPath(story.spark, story.log).update("true", {"valid_to": "id"})
-    assert story.merge().anew
+    assert story.merge().recomputed
     story.must_agree()
     rows = story.spark.read.format("delta").load(story.log).limit(3).drop("valid_to")
     metadata = {SPELLED: ["valid_to"]}
@@ -69,7 +69,7 @@ def test_a_log_with_a_column_that_the_history_has_for_itself_is_merged(story: St
         "valid_to_field", F.lit("x").alias("", metadata=metadata)
     )
     rows.write.format("delta").mode("append").option("mergeSchema", "true").save(story.log)
-    assert not story.merge().anew
+    assert not story.merge().recomputed
     found = DeltaTable(f"{story.lake}/versions").to_pyarrow_table().to_pylist()
     assert {row["valid_to_field"] for row in found if row["at"] >= 100} == {"x"}
     assert all(row["valid_to_field"] == row["id"] for row in found if row["at"] < 100)
@@ -79,20 +79,20 @@ def test_a_log_with_a_column_that_the_history_has_for_itself_is_merged(story: St
 def test_partial_updates_equal_the_model_too(story: Story, monkeypatch: pytest.MonkeyPatch) -> None:
     story.declared = PARTIAL
     story.bring()
-    assert story.merge().anew
+    assert story.merge().recomputed
     # A few changes, of which some are late; then rows leave as well.
     story.bring(count=5)
-    assert not story.merge().anew
+    assert not story.merge().recomputed
     story.must_agree()
     crash(story, monkeypatch)
     # In order: newer than all that is there.
     story.append([(f"p{n}", "a", 99, "u", None, None, "last", n, 9, NOW) for n in range(9)])
-    assert not story.merge().anew
+    assert not story.merge().recomputed
     story.must_agree()
     # Another declaration in another process, and the first one again: what it committed says nothing of the rows there now.
     for declared, logs in ((MERGE, TableLogs(story.spark)), (PARTIAL, story.logs)):
         story.declared, story.logs = declared, logs
-        assert story.merge().anew
+        assert story.merge().recomputed
         story.must_agree()
         assert story.merge() is None
 
@@ -109,14 +109,14 @@ def test_files_that_were_compacted_before_a_merge_saw_them(story: Story, declare
     change("q")
     story.optimize()
     Delta.forPath(story.spark, story.log).delete("_file_id = 'fq'")
-    assert story.merge().anew is None
+    assert story.merge().recomputed is None
     story.must_agree()
     for key in ("r", "s"):
         change(key)
     story.optimize()
     story.spark.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
     Delta.forPath(story.spark, story.log).vacuum(0)
-    assert "maintenance deleted" in story.merge().anew
+    assert "maintenance deleted" in story.merge().recomputed
     story.must_agree()
 
 
@@ -149,7 +149,7 @@ def test_a_state_that_nothing_leaves_equals_the_model_and_is_told_alike(
     story.merge()
     story.must_agree()
     story.replace_one()
-    assert not story.merge().anew
+    assert not story.merge().recomputed
     story.must_agree()
 
 
@@ -220,7 +220,7 @@ def test_more_partitions_than_a_merge_names_rows_without_one_and_what_an_earlier
     changes(("p", "a", 1, "u"), ("p", "b", 9, "d"), ("q", "b", 1, "u"))
     assert story.merge().tombstones == 1
     story.declared = GROWING
-    assert story.merge().anew
+    assert story.merge().recomputed
     changes(("p", "b", 10, "u"), ("q", "b", 2, "u"), ("r", "a", 2, "u"), ("p", "a", 0, "u"))
     done = story.merge()
     assert (done.keys, done.inserted, done.updated) == (3, 1, 2)
@@ -298,7 +298,7 @@ def crash(story: Story, monkeypatch: pytest.MonkeyPatch) -> None:
             story.merge()
     story.said.append("crash")
     story.replace_one()
-    assert not story.merge().anew
+    assert not story.merge().recomputed
     story.must_agree()
 
 
@@ -334,7 +334,7 @@ def test_very_many_changes_of_one_key_and_those_that_cannot_be_placed(story: Sto
     rows_now = DeltaTable(f"{story.lake}/{declared.into}").to_pyarrow_table().to_pylist()
     assert {row["id"] for row in rows_now} == {"p"}
     assert (len(rows_now), max(row["score"] for row in rows_now)) == (51 if declared.history else 1, 19_999)
-    assert done.anew is None
+    assert done.recomputed is None
 
 
 @pytest.mark.deep
@@ -367,7 +367,7 @@ def test_another_log_at_the_place_of_its_own_is_refused_until_the_state_is_delet
         story.merge()
     assert [row["id"] for row in DeltaTable(f"{story.lake}/players").to_pyarrow_table().to_pylist()] == ["p"]
     shutil.rmtree(story.lake / "players")
-    assert story.merge().anew
+    assert story.merge().recomputed
     story.must_agree()
 
 
@@ -376,7 +376,7 @@ def test_a_key_of_another_type_computes_the_state_anew(story: Story) -> None:
     story.merge()
     log = story.spark.read.format("delta").load(story.log).selectExpr("* except (id)", "cast(id as long) id")
     log.write.format("delta").mode("overwrite").option("overwriteSchema", "true").save(story.log)
-    assert "another type" in story.merge().anew
+    assert "another type" in story.merge().recomputed
     assert [row["id"] for row in DeltaTable(f"{story.lake}/players").to_pyarrow_table().to_pylist()] == [7]
     tombstones = DeltaTable(f"{story.lake}/{tombstones_of('players')}").to_pyarrow_table().to_pylist()
     assert [row["id"] for row in tombstones] == [8]

@@ -104,17 +104,17 @@ def shop(spark: SparkSession, tmp_path: Path) -> Shop:
 def test_a_rollup_equals_the_model_whatever_happens_to_its_tables(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     assert shop.roll_up() is None, "none of its tables is there yet"
     shop.bring("eu")
-    assert shop.roll_up().anew
+    assert shop.roll_up().recomputed
     shop.must_agree()
     shop.bring("us")
-    assert shop.roll_up().anew, "a table that was not there before"
+    assert shop.roll_up().recomputed, "a table that was not there before"
     shop.must_agree()
     assert shop.roll_up() is None
 
     # A late row of one day, and copies of others: only its group is computed.
     shop.write("eu", [("mon", "de", "p1", 19, None, "late")])
     done = shop.roll_up()
-    assert (done.anew, done.keys) == (None, 1)
+    assert (done.recomputed, done.keys) == (None, 1)
     shop.must_agree()
     for table in ("eu", "us"):
         shop.correct(table)
@@ -129,19 +129,19 @@ def test_a_rollup_equals_the_model_whatever_happens_to_its_tables(shop: Shop, mo
     shop.must_agree()
     shop.delete("us", "day = 'wed'")
     shop.delete("eu", "day = 'wed'")
-    assert shop.roll_up().anew is None
+    assert shop.roll_up().recomputed is None
     shop.must_agree()
     assert shop.roll_up() is None
 
-    assert shop.roll_up(ROLLUP.model_copy(update={"columns": {"n": "count(*)"}})).anew, "another declaration"
-    assert shop.roll_up().anew, "the first one again, whose transactions say nothing of the rows there now"
+    assert shop.roll_up(ROLLUP.model_copy(update={"columns": {"n": "count(*)"}})).recomputed, "another declaration"
+    assert shop.roll_up().recomputed, "the first one again, whose transactions say nothing of the rows there now"
     shop.must_agree()
 
     shutil.rmtree(shop.lake / "us")
-    assert shop.roll_up().anew, "rows of a table that is gone count no more"
+    assert shop.roll_up().recomputed, "rows of a table that is gone count no more"
     shop.must_agree()
     shutil.rmtree(shop.lake / "revenue")
-    assert shop.roll_up().anew
+    assert shop.roll_up().recomputed
     shop.must_agree()
     shutil.rmtree(shop.lake / "eu")
     before = DeltaTable(f"{shop.lake}/revenue").version()
@@ -197,10 +197,10 @@ def test_of_one_table_only_groups_that_changed_are_computed_also_where_files_are
     rows.write.format("delta").partitionBy("day").mode("overwrite").option("overwriteSchema", "true").save(
         f"{shop.lake}/eu"
     )
-    assert shop.roll_up(rollup).anew == "its columns have other types than before"
+    assert shop.roll_up(rollup).recomputed == "its columns have other types than before"
     assert now() == {"p1": 1.5, "p2": 3, "p3": 0.5, "p4": 0.5, "p5": 2.5}
     shop.correct("eu")
-    assert shop.roll_up(rollup).anew is None
+    assert shop.roll_up(rollup).recomputed is None
     assert now() == {"p1": 2.5, "p2": 4, "p3": 0.5, "p4": 0.5, "p5": 2.5}
 
 
@@ -226,7 +226,7 @@ def test_groups_of_any_type_are_found_again(
             for value in values:
                 row = shop.spark.sql(f"select map('a', 1) tags, cast({value} as {kind}) x")
                 row.write.format("delta").mode("append").save(f"{shop.lake}/eu")
-            assert bool(shop.roll_up(rollup).anew) == (turn == 0)
+            assert bool(shop.roll_up(rollup).recomputed) == (turn == 0)
     finally:
         monkeypatch.undo()
         time.tzset()
@@ -243,7 +243,7 @@ def test_a_table_and_its_copy_are_told_apart(shop: Shop) -> None:
     shop.roll_up()
     for table in ("eu", "eu", "us"):
         shop.bring(table)
-        assert shop.roll_up().anew is None
+        assert shop.roll_up().recomputed is None
         shop.must_agree()
 
 

@@ -72,7 +72,7 @@ def test_a_state_equals_the_model_whatever_types_its_columns_have(
         if turn:
             done = step(spark, str(lake), "changes", "state", declared, logs=logs, lease=Held())
             assert done is not None
-            assert (done.anew is None) == (turn > 1)
+            assert (done.recomputed is None) == (turn > 1)
     compare(lake, declared)
 
 

@@ -7,5 +7,5 @@
 * `derived` a table that is computed from others     * `rollup` the groups of rows that changed, computed again
 * `step` from one version of the log to another      * `literals` values by which Delta passes over files
 * `trouble` why a state stays behind      * `current` whether a state has all changes
-* `lag` how far a state is behind      * `job` all states of a lake      * `events` what a merge says of itself
+* `lag` how far a state is behind      * `job` all states of a lake      * `events` of a merge
 """

@@ -3,8 +3,8 @@
 In: rows, or a MERGE, with a transaction. Out: commits that carry it. The property `forebay.derivedFrom` says what the table is
 computed from. No table that somebody else made is written to.
 
-Leases run out by the clock, and a driver that was paused does not know it. So each commit looks whether another one computes
-the table now: in another way, or from later versions. Who came between the look and the commit is found after it.
+Leases expire by the clock, and a paused driver does not know it. So each commit checks whether another driver computes the
+table now: in another way, or from later versions. A driver that came between the check and the commit is found after it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["Derived"]
 
 PROPERTIES = {"delta.enableDeletionVectors": "false"}
-"""Every reader shall read it, whatever the cluster's own defaults are."""
+"""Every reader must be able to read it, whatever the cluster's defaults are."""
 
 
 class Derived:
@@ -51,7 +51,7 @@ class Derived:
         self._session, self._logs, self.path, self._origin = session, logs, path, origin
         self._change_feed, self._by, self._named = change_feed, "", beside or self
         self.sources: Sequence[Txn] = ()
-        """The versions that it is computed from now. Where a later one is in, another driver goes on."""
+        """The versions that it is computed from now. If the log has a later one, another driver has taken over."""
 
     def seen(self) -> Seen | None:
         return self._logs.look(self.path, again=True)
@@ -66,21 +66,21 @@ class Derived:
             return
         found = definition_of(objects).configuration.get(DERIVED_FROM)
         if found != self._origin:
-            what = f"is computed from {found}" if found else "is a table of its own, which forebay did not compute"
-            raise InvalidConfiguration.one(f"table {self.path.rpartition('/')[2]}", what, hint)
+            problem = f"is computed from {found}" if found else "is a table of its own, which forebay did not compute"
+            raise InvalidConfiguration.one(f"table {self.path.rpartition('/')[2]}", problem, hint)
 
     def computed_by(self) -> str:
         """The name of its transactions so far; empty for a table that is not there, or has none."""
         return _name(self._logs.look(self.path))
 
     def transactions(self, way: str) -> str:
-        """The name under which commits count that compute it in this way. A way that comes back after another one gets a new
-        name, and so does one whose table was deleted: transactions of the old name may be in a log, and say nothing of the rows
-        there now. The name is the table's before any row is. If the driver dies in between, no transaction has it, and the
-        table is computed anew."""
-        seen, told = self._logs.look(self.path), self.computed_by()
-        self._by = told if told.rpartition("#")[0] == way else _new_name(way)
-        if seen is not None and self._by != told:
+        """The name of the transactions that compute the table in this way. A way that returns after another one gets a new
+        name, and so does one whose table was deleted: a log may have transactions of the old name, which say nothing about the
+        current rows. The table gets the name before any row. If the driver dies in between, no transaction has it, and the
+        table is computed from scratch."""
+        seen, before = self._logs.look(self.path), self.computed_by()
+        self._by = before if before.rpartition("#")[0] == way else _new_name(way)
+        if seen is not None and self._by != before:
             self._set(DERIVED_BY, self._by)
         return self._by
 
@@ -102,11 +102,11 @@ class Derived:
             writer.partitionBy(*partitions).save(self.path)
         if not self._logs.has(self.path, txn, again=True):
             raise Halt(
-                f"{self.path} was computed anew, but its log has no transaction {txn.version}; run the merge again"
+                f"{self.path} was computed from scratch, but its log has no transaction {txn.version}; run the merge again"
             )
 
     def merge(self, source: DataFrame, condition: Expression) -> Any:
-        """A MERGE to go on with: `t` are the rows that are there, `s` those of the source."""
+        """A MERGE builder: `t` are the table's rows, `s` those of the source."""
         from delta.tables import DeltaTable
 
         return DeltaTable.forPath(self._session, self.path).alias("t").merge(source.alias("s"), condition)
@@ -122,14 +122,14 @@ class Derived:
             return
         seen = self.seen()
         if seen is None:
-            raise Halt(f"{self.path} went away while it was merged; the next run computes it anew")
+            raise Halt(f"{self.path} was deleted while it was merged; the next run computes it from scratch")
         with self._committing(txn):
             self.nothing(seen.schema).write.format("delta").mode("append").save(self.path)
 
     @contextmanager
     def _committing(self, txn: Txn) -> Iterator[None]:
         taken_over = Halt(
-            f"another run took {self.path} over, and nothing more of this one counts; the next one goes on"
+            f"another run took {self.path} over, and this one commits nothing more; the next run continues"
         )
         if self._is_taken_over():
             raise taken_over

@@ -1,9 +1,9 @@
 """Which data files came to a table and which left it between two of its versions, as its commits say.
 
 In: the table's objects and two versions. Out: a `Difference`, or `Unknown` with a reason. Compactions change no row, so their
-files do not count (`dataChange` is false). What came and left in between has left: a merge that was interrupted may have
-seen it. So has what left and came back, and what came and was compacted, where rows of a compacted file left. Keys of such
-files are looked for in the whole table, which is right in any case.
+files do not count (`dataChange` is false). Files that came and left in between count as left: an interrupted merge may have
+seen them. So do files that left and came back, and files that came and were compacted, if rows of a compacted file left. Keys
+of such files are looked for in the whole table, which is always correct.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ class Difference:
 
 @dataclass(frozen=True)
 class Unknown:
-    """The commits do not say it any more; whoever asks must look at the whole table."""
+    """The commits are gone; the caller must read the whole table."""
 
     reason: str
 
 
 def difference(table: Objects, before: int, now: int) -> Difference | Unknown:
-    """What changed after `before`, up to `now` or to as many commits as one step takes. An old version of the table need not
-    be readable any more, so where its rows are needed, the whole table is looked at as it is now."""
+    """The changes after `before`, up to `now` or to the limit of commits of one step. An old version of the table may be
+    unreadable by now, so if its rows are needed, the whole current table is read."""
     came: dict[str, str] = {}
     left: dict[str, str] = {}
     new: set[str] = set()
@@ -97,8 +97,8 @@ def _identity(action: Mapping[str, Any]) -> str:
 
 
 def _as_add(action: Mapping[str, Any]) -> str:
-    told = {name: action[name] for name in OF_A_FILE if action.get(name) is not None}
-    return json.dumps({"add": {**told, "modificationTime": 0, "dataChange": True}})
+    fields = {name: action[name] for name in OF_A_FILE if action.get(name) is not None}
+    return json.dumps({"add": {**fields, "modificationTime": 0, "dataChange": True}})
 
 
 def _as_removed(action: Mapping[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""What a merge says of itself."""
+"""The events of a merge."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
 """The history of each key, as slowly changing dimensions have it (type 2): a row for each version, with its time.
 
 In: changes of keys. Out: commits to the state and its tombstones, as `state` makes them. A version is in force from
-`valid_from`, its own moment, until `valid_to`, the moment of the next change; null where it still is. `order.history` is the
-definition.
+`valid_from`, its own timestamp, until `valid_to`, the timestamp of the next change; null while it is in force. `order.history`
+is the definition.
 
-The versions of a key are made of all its changes. The state has those that are versions, and the tombstones those that delete.
-So where rows only came to the log, nothing else of it is read. An end that no version and no tombstone explains was a delete
-whose tombstone is gone; it stays an end.
+The versions of a key come from all its changes. The state has those that are versions, and the tombstones those that delete.
+So if rows were only added to the log, nothing else of it is read. An end that no version and no tombstone explains was a
+delete, whose tombstone is gone; it stays an end.
 """
 
 from __future__ import annotations
@@ -29,14 +29,15 @@ NOBODYS_FILE = ""
 
 
 class History(State):
-    """A state with the versions of each key. It is told of each version and each delete by its key and moment (`k`, `at`)."""
+    """A state with the versions of each key. Each merged version and delete is identified by its key and timestamp (`k`,
+    `at`)."""
 
     whole_rows = False
 
     def winners(self, changes: DataFrame) -> DataFrame:
         return self._ranking.versions(changes)
 
-    def told(self, found: ChangedKeys, schema: StructType) -> DataFrame:
+    def to_merge(self, found: ChangedKeys, schema: StructType) -> DataFrame:
         """Moments at which a version or a delete is new, is gone, or has another end. `lives`: a version is there after it;
         `final`: the tombstone of the moment must come, change or go."""
         from pyspark.sql import functions as F
@@ -59,14 +60,14 @@ class History(State):
         tombstone_is_right = F.when(dies, F.col("q_tombstone").eqNullSafe(F.col("q"))).otherwise(
             F.col("q_tombstone").isNull()
         )
-        told = both.where(~row_is_right | ~tombstone_is_right)
+        wrong = both.where(~row_is_right | ~tombstone_is_right)
         flags = [lives.alias("lives"), dies.alias("deletes"), (~tombstone_is_right).alias("final")]
-        return told.select("k", "at", "until", "r", "q", *flags)
+        return wrong.select("k", "at", "until", "r", "q", *flags)
 
     # --- inside ---
 
     def _known(self, state: DataFrame, tombstones: DataFrame) -> DataFrame:
-        """What is there now of each moment: a version, a delete, or, after a crash, both."""
+        """The current entries by timestamp: a version, a delete, or, after a crash, both."""
         from pyspark.sql import functions as F
 
         rank = F.struct(*self._ranking.rank("row")).alias("q_row")
@@ -86,7 +87,7 @@ class History(State):
         rank = F.struct(*self._tombstone_rank("row")).alias("q")
         dead = tombstones.select("k", no_row, F.lit(True).alias("deletes"), rank)
         kinds = alive.select("q.*").schema
-        # The least rank of all: a change or a delete of that moment that is known takes its place.
+        # The least rank of all: a known change or delete with the same timestamp replaces it.
         least = {"file": F.lit(NOBODYS_FILE), "line": F.lit(-1).cast("long"), "content": F.lit(-(2**63)).cast("long")}
         parts = (least.get(kind.name, F.lit(None).cast(kind.dataType)).alias(kind.name) for kind in kinds.fields[1:])
         end = F.struct(F.col("row.valid_to").alias("q0"), *parts)

@@ -61,7 +61,7 @@ SAFE = {"spark.sql.files.ignoreMissingFiles": "false", "spark.sql.files.ignoreCo
 
 @dataclass(frozen=True, kw_only=True)
 class TableMerge(TableResult):
-    """What became of one state or rollup."""
+    """The result of one state or rollup."""
 
     steps: tuple[Step, ...] = ()
     is_rollup: bool = False
@@ -162,7 +162,7 @@ class Merger:
         return ran
 
     def _is_behind(self, it: Derivation, versions: tuple[int | None, ...]) -> bool:
-        """Perhaps. One that is there while none of its tables is has to tell of it each time."""
+        """Perhaps. A state or rollup without any of its tables reports that each time."""
         if set(versions) == {None}:
             return self._version_of(it.name) is not None
         if it.name in self._known:
@@ -172,7 +172,7 @@ class Merger:
         return not is_current
 
     def _has_all(self, it: Derivation, versions: tuple[int | None, ...]) -> bool:
-        """As its log says: what this process has not looked at yet may well be up to date."""
+        """By its log, because a table that this process has not read yet may be up to date."""
         there = {name: version for name, version in zip(it.tables, versions, strict=True) if version is not None}
         if isinstance(it, Rollup):
             return rollup_has_all(self._lake, it, there, s3=self._s3)
@@ -196,13 +196,13 @@ class Merger:
             )
 
     def _orphans(self, service: Service, tables: set[str]) -> list[Pair]:
-        """States among these tables, whose changes have no folder any more."""
+        """The states among these tables without a folder of changes."""
         states = tables & set(open_objects(f"{self._lake}/{TOMBSTONES}", s3=self._s3).folders())
         pairs = (_pair_of(service, log) for state in sorted(states) for log in self._origins_of(state))
         return [pair for pair in pairs if pair is not None and pair.name in states]
 
     def _origins_of(self, table: str) -> tuple[str, ...]:
-        """Looked up once: what a table is computed from does not change."""
+        """Looked up once, because a table's origins do not change."""
         if table not in self._origins:
             try:
                 definition = definition_of(open_objects(table_path(self._lake, table), s3=self._s3))
@@ -279,7 +279,7 @@ def _pair_of(service: Service, log: str) -> Pair | None:
 
 @contextmanager
 def _tombstones_held(lake: str, it: Derivation, s3: Any) -> Iterator[None]:
-    """Those of a state: compaction takes them for a table of their own."""
+    """The tombstones of a state, which compaction treats as a table of their own."""
     if isinstance(it, Rollup):
         yield
         return
@@ -291,9 +291,9 @@ def _tombstones_held(lake: str, it: Derivation, s3: Any) -> Iterator[None]:
 
 
 def _event(one: Step, service: str, it: Derivation) -> Event:
-    told: dict[str, Any] = {"service": service, "table": it.name, "version": one.version, "lag_s": one.lag_s}
-    told |= {"computed_anew": one.anew, "seconds": one.seconds}
+    facts: dict[str, Any] = {"service": service, "table": it.name, "version": one.version, "lag_s": one.lag_s}
+    facts |= {"computed_anew": one.recomputed, "seconds": one.seconds}
     if isinstance(it, Rollup):
-        return TableRolledUp(**told, groups=one.keys)
-    told |= {"rows_inserted": one.inserted, "rows_updated": one.updated, "rows_deleted": one.deleted}
-    return TableMerged(**told, log=it.log, keys=one.keys)
+        return TableRolledUp(**facts, groups=one.keys)
+    facts |= {"rows_inserted": one.inserted, "rows_updated": one.updated, "rows_deleted": one.deleted}
+    return TableMerged(**facts, log=it.log, keys=one.keys)

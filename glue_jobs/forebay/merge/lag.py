@@ -30,7 +30,7 @@ NEWEST = 200
 @dataclass(frozen=True)
 class Lag:
     """`merged` is None where no merge is among the newest commits, `newest` where the log is gone. `since` is the first commit
-    that is not merged. `trouble`: why no merge brings it on, and what to do."""
+    that is not merged. `trouble`: why no merge succeeds, and what to do."""
 
     state: str
     log: str

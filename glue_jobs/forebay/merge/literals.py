@@ -18,14 +18,14 @@ TIMES = ("date", "timestamp", "timestamp_ntz")
 
 
 def has_literals(kind: DataType) -> bool:
-    """Whether values of this type are equal or not, and statistics of files tell of them."""
+    """Whether values of this type compare exactly, and statistics of files cover them."""
     from pyspark.sql.types import BooleanType, DecimalType, IntegralType, StringType
 
     return _is_time(kind) or isinstance(kind, (BooleanType, DecimalType, IntegralType, StringType))
 
 
 def to_collect(value: Expression, kind: DataType) -> Expression:
-    """What to collect, to make a `literal` of it."""
+    """The expression to collect, to make a `literal` of it."""
     return value.cast("string") if _is_time(kind) else value
 
 

@@ -1,4 +1,4 @@
-"""Which change of a key wins: the definition, in plain Python. What Spark computes is held equal to it by a test.
+"""Which change of a key wins: the definition, in plain Python. A test compares Spark's results with it.
 
 In: changes of keys, in any order, any of them any number of times. Out: the current state without deleted keys, or the versions
 of each key. The greatest rank wins, and a rank says nothing of when a change arrived. So neither the order of batches nor their
@@ -35,7 +35,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Version:
-    """A change, and the moment of the next one, until which it was in force; None where it still is."""
+    """A change, and the timestamp of the next one, until which it was in force; None while it is in force."""
 
     change: Change
     until: Any
@@ -75,8 +75,8 @@ def snapshot(changes: Iterable[Change]) -> dict[tuple[Any, ...], Change]:
 
 
 def history(changes: Iterable[Change]) -> dict[tuple[Any, ...], list[Version]]:
-    """The versions of each key, the oldest first. A moment is the first of `sequence`. Of changes of the same moment only the
-    greatest is a version, and a delete is the end of one, and none itself."""
+    """The versions of each key, the oldest first. A timestamp is the first of `sequence`. Of changes with the same
+    timestamp only the greatest is a version. A delete ends a version, and is none itself."""
     at_moment: dict[tuple[Any, ...], dict[Any, Change]] = {}
     for change in changes:
         moments = at_moment.setdefault(change.key, {})
@@ -84,9 +84,9 @@ def history(changes: Iterable[Change]) -> dict[tuple[Any, ...], list[Version]]:
         if known is None or change.rank > known.rank:
             moments[change.sequence[0]] = change
     found: dict[tuple[Any, ...], list[Version]] = {}
-    for key, moments in at_moment.items():
-        ends = [*sorted(moments), None]
-        versions = [Version(moments[at], until) for at, until in pairwise(ends) if not moments[at].deletes]
+    for key, by_time in at_moment.items():
+        ends = [*sorted(by_time), None]
+        versions = [Version(by_time[at], until) for at, until in pairwise(ends) if not by_time[at].deletes]
         if versions:
             found[key] = versions
     return found

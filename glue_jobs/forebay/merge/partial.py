@@ -2,8 +2,8 @@
 
 In: changes of keys. Out: commits to the state and its tombstones, as `state` makes them. `order.folded_state` defines them.
 
-A row of the state does not know how old each of its values is. Where all new changes of a key are newer than the row, it need
-not: their values go over it. Keys with a late change are looked for in the whole log, as are those of which changes left it.
+A row of the state does not know how old each of its values is. It need not if all new changes of the key are newer: their
+values overwrite its own. Keys with a late change are looked for in the whole log, and so are keys whose changes left it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Partial(State):
     def winners(self, changes: DataFrame) -> DataFrame:
         return self._ranking.folded(changes)
 
-    def told(self, found: ChangedKeys, schema: StructType) -> DataFrame:
+    def to_merge(self, found: ChangedKeys, schema: StructType) -> DataFrame:
         from pyspark.sql import functions as F
 
         fresh = self._kept(self._beside_what_is_known(found))
@@ -48,8 +48,8 @@ class Partial(State):
         in_order = fresh.where("not late").select("k", row.alias("r"), "deletes", "q", F.lit(False).alias("final"))
         if touched is None:
             return in_order
-        anew = touched.join(self._ranking.folded(found.all_of(touched)), "k", "left")
-        return in_order.unionByName(anew.select("k", "r", "deletes", "q", F.lit(True).alias("final")))
+        folded = touched.join(self._ranking.folded(found.all_of(touched)), "k", "left")
+        return in_order.unionByName(folded.select("k", "r", "deletes", "q", F.lit(True).alias("final")))
 
     # --- inside ---
 

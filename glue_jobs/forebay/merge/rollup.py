@@ -2,8 +2,8 @@
 
 In: a rollup, and the tables whose rows it counts. Out: a `Step`, whose keys are groups, and commits that carry each table's
 version as their transaction. The data files by which two versions of a table differ name the groups. A group is computed from
-all its rows as they are now. So deletes, late rows, minima and sketches need no case of their own, and computing it twice
-changes nothing.
+all its current rows. So deletes, late rows, minima and sketches need no case of their own, and computing it twice changes
+nothing.
 
 Where several tables changed, the first commit brings the rows and the version of one of them, and empty ones bring the others.
 If the driver dies in between, the next step computes the same groups again. All groups are computed where a difference is not
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 __all__ = ["app_id_of", "roll_up", "way_of"]
 
 MOST_VALUES = 1000
-"""Of a column that is a group's name, of which the files are looked for. With more, all are read."""
+"""If a column of the groups has more values, all files are read; otherwise only the files with these values."""
 
 
 class Source:
@@ -62,7 +62,7 @@ class Source:
         if self.before > self.at.version:
             raise Halt(
                 f"rollup {rollup.name} knows version {self.before} of {self.name}, which has only {self.at.version}: was "
-                f"{self.name} restored from a copy? Delete the folder of {rollup.name}, and the next run computes it anew"
+                f"{self.name} restored from a copy? Delete the folder of {rollup.name}, and the next run recomputes it"
             )
         return self
 
@@ -121,14 +121,13 @@ def app_id_of(table: str, table_id: str, by: str) -> str:
 
 
 def way_of(rollup: Rollup, ids: Sequence[str]) -> str:
-    """What is computed, and of which tables: where one of several is gone, or another one is at its place, all is computed
-    anew."""
+    """Identifies the computation and its tables: if one of them is gone or replaced, the rollup is computed from scratch."""
     way = (rollup.model_dump_json(exclude_defaults=True), *ids)
     return hashlib.sha256("\n".join(way).encode()).hexdigest()[:16]
 
 
 def _since(source: Source) -> Difference | Unknown:
-    """What changed since the version that the rollup knows, up to the newest one, of which the rows are."""
+    """The changes since the rollup's version of the table, up to the newest version, whose rows are read."""
     if source.before < 0:
         return Unknown("it is new, its declaration is another one, or one of its tables is new or gone")
     found = difference(source.commits, source.before, source.at.version)
@@ -147,7 +146,7 @@ def _anew(derived: Derived, groups: _Groups, changed: Sequence[Source], why: str
         rows.unpersist()
     for one in changed[1:]:
         derived.note(one.txn)
-    return Step(version=changed[0].at.version, keys=count, anew=why)
+    return Step(version=changed[0].at.version, keys=count, recomputed=why)
 
 
 def _forward(derived: Derived, groups: _Groups, changed: Sequence[tuple[Source, Difference]], lease: Lease) -> Step:
@@ -165,7 +164,7 @@ def _forward(derived: Derived, groups: _Groups, changed: Sequence[tuple[Source, 
 
 
 class _Groups:
-    """The groups of the rows of some tables. `_g0`, `_g1` and so on name a group: they are no names of the tables' columns."""
+    """The groups of the rows of some tables. `_g0`, `_g1` and so on name a group; tables have no such columns."""
 
     def __init__(self, rollup: Rollup, sources: Sequence[Source]) -> None:
         self._rollup, self._sources = rollup, sources
@@ -175,9 +174,9 @@ class _Groups:
         return self._aggregated(_together(self._grouped(one.at.rows(), one) for one in self._sources))
 
     def touched(self, changed: Sequence[tuple[Source, Difference]]) -> DataFrame:
-        """Of which a row came or left. Rows that an overwrite only copied are in both, and cancel out. That is right only where
-        the rollup is known to have had just the rows from before: with one table, as its rows and its version are one commit,
-        and not for files that came and left since."""
+        """The groups with rows that came or left. Rows that an overwrite only copied are in both, and cancel out. That is
+        correct only if the rollup had exactly the rows from before: with one table, because its rows and its version are one
+        commit, and not for files that came and left since."""
         if len(self._rollup.tables) > 1:
             rows = (self._grouped(one.at.rows_of((*its.came, *its.left)), one) for one, its in changed)
             return reduce(lambda a, b: a.unionByName(b), (one.select(*self._names) for one in rows)).distinct()
@@ -237,11 +236,11 @@ class _Groups:
         return self._grouped(rows, source)
 
     def _grouped(self, rows: DataFrame, source: Source) -> DataFrame:
-        """Rows that count, each with its group. What cannot be computed is null, as in other declared SQL."""
+        """Rows that count, each with its group. A value that cannot be computed is null, as in other declared SQL."""
         from pyspark.sql import functions as F
         from pyspark.sql.types import StructType
 
-        # `attempt` wants a condition that is no constant.
+        # `attempt` needs a condition that is not constant.
         always = hash_of(StructType(source.at.schema.fields[:1]), lambda name: F.col(f"`{name}`")) >= F.lit(-(2**63))
         if self._rollup.where is not None:
             rows = rows.where(F.coalesce(attempt(self._rollup.where, "boolean", always)["value"], F.lit(False)))

@@ -1,6 +1,6 @@
 """A state of snapshots (`snapshot = true`): the newest one is all that there is, and what it does not name is gone.
 
-In: changes of keys, each with the moment of its snapshot. Out: commits to the state, as `state` makes them. `order.snapshot`
+In: changes of keys, each with its snapshot's timestamp. Out: commits to the state, as `state` makes them. `order.snapshot`
 defines it. Which snapshot is the newest is asked of the whole log at each step. So older ones may come late, files may leave
 again, and a snapshot may come in several files. Its rows take the place of all others in one commit.
 """

@@ -3,8 +3,8 @@
 In: winners. Out: commits that carry the log's version as their transaction. Deleted keys come first. If the driver dies between
 the two commits, the next one does both again, and finds its own deletes among the deleted: equal ranks change nothing.
 
-A state belongs to one log and one way to merge it. Where the way changes, the name of its transactions is a new one. None is
-found, and the state is computed anew from the whole log. Another log at the place of its own is refused.
+A state belongs to one log and one way to merge it. If the way changes, its transactions get a new name. None is found under it,
+so the state is computed from the whole log. Another log at the place of its own is refused.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 __all__ = ["State", "way_of"]
 
 NOTED = "_ingested_at"
-"""By which a tombstone's age is told."""
+"""The column with a tombstone's age."""
 Places = Sequence[tuple[str, list[Any]]]
 """Partition columns, with the values that some rows have there."""
 MOST_PARTITIONS = 1000
@@ -44,8 +44,8 @@ MOST_PARTITIONS = 1000
 
 
 def way_of(merge: Merge, log_id: str) -> str:
-    """Of which log a state is, and how it is merged. What changes no winner is left out, and so is what is not declared: a
-    release that can declare more computes no state anew."""
+    """Identifies the log of a state, and how it is merged. It leaves out settings that change no winner, and undeclared ones,
+    so a release with new settings recomputes no state."""
     way = merge.model_dump_json(exclude={"tombstone_days", "change_feed"}, exclude_defaults=True)
     return f"{APPS}{log_id}:{hashlib.sha256(way.encode()).hexdigest()[:16]}"
 
@@ -88,7 +88,7 @@ class State:
         self.table.must_be_ours(objects, f"give the state of {self._log} another name in merge.into")
 
     def must_be_of(self, log_id: str) -> None:
-        """Refuses another table at the log's place: what is in the state may be nowhere else."""
+        """Refuses another table at the log's place: the state may be the only copy of its rows."""
         if not is_of(self.table.computed_by(), log_id):
             raise Halt(origin_replaced(self.name, self._log))
 
@@ -98,24 +98,24 @@ class State:
         return seen is not None and _grows(self._without_own(seen.schema), schema)
 
     def winners(self, changes: DataFrame) -> DataFrame:
-        """What the rows of the state and of the tombstones are made of, among these changes."""
+        """The changes that become rows of the state and of the tombstones."""
         return self._ranking.latest(changes)
 
     def compute(self, winners: DataFrame, schema: StructType, version: int) -> None:
-        """Anew, from the winners of the whole log. Readers see the old state until the commit."""
+        """Computes the state from the winners of the whole log. Readers see the old state until the commit."""
         rows = winners.where("not deletes").select(*self._values(schema))
         self.table.create(nullable(rows.schema), self._merge.partitions)
         self._tombstones.overwrite(self._as_tombstones(winners.where("deletes")), (), self.txn(version))
         self.table.overwrite(rows, self._merge.partitions, self.txn(version))
 
-    def told(self, found: ChangedKeys, schema: StructType) -> DataFrame:
-        """What it must be told after these changes, with `deletes` and `final`: whether a row is a delete, and whether it
-        holds without the state's own."""
+    def to_merge(self, found: ChangedKeys, schema: StructType) -> DataFrame:
+        """The rows to merge after these changes, with `deletes` and `final`: whether a row is a delete, and whether it holds
+        without the state's own."""
         return self._competing(self._ranking.latest_of_difference(found), found.fresh)
 
-    def change(self, winners: DataFrame, schema: StructType, version: int, *, deletes: bool, anew: bool) -> None:
-        """Merges what it is `told`. `deletes` and `anew`: whether any of it deletes, or is final."""
-        if deletes or anew:
+    def change(self, winners: DataFrame, schema: StructType, version: int, *, deletes: bool, final: bool) -> None:
+        """Merges the rows of `to_merge`. `deletes` and `final`: whether any of them deletes, or is final."""
+        if deletes or final:
             self._merge_tombstones(winners, version)
         self._merge_rows(winners, schema, version)
         self.table.note(self.txn(version))
@@ -235,8 +235,8 @@ class State:
             return ()
         found = keys.select(*(F.col(f"k.`{name}`") for name in self._merge.partitions)).distinct()
         kinds = {field.name: field.dataType for field in found.schema.fields}
-        told = (to_collect(F.col(f"`{name}`"), kind).alias(name) for name, kind in kinds.items())
-        rows = found.limit(MOST_PARTITIONS + 1).select(*told).collect()
+        values = (to_collect(F.col(f"`{name}`"), kind).alias(name) for name, kind in kinds.items())
+        rows = found.limit(MOST_PARTITIONS + 1).select(*values).collect()
         return tuple(
             (name, [literal(value, kind) for value in sorted({row[name] for row in rows})])
             for name, kind in (kinds.items() if len(rows) <= MOST_PARTITIONS else ())

@@ -42,9 +42,9 @@ __all__ = ["Step", "kind_of", "step"]
 
 @dataclass(frozen=True, kw_only=True)
 class Step:
-    """What was done, in rows of the state; `keys` are those with a change that did not come too late, or a rollup's groups, and
-    `tombstones` are deletes that won. `lag_s`: how long the oldest change had waited. `behind`: more commits are waiting than
-    one step takes."""
+    """The result, in rows of the state; `keys` are those with a change that did not come too late, or a rollup's groups, and
+    `tombstones` are deletes that won. `recomputed`: why it was computed from scratch. `lag_s`: how long the oldest change had
+    waited. `behind`: more commits are waiting than one step takes."""
 
     version: int
     keys: int = 0
@@ -52,7 +52,7 @@ class Step:
     updated: int = 0
     deleted: int = 0
     tombstones: int = 0
-    anew: str | None = None
+    recomputed: str | None = None
     lag_s: float = 0
     seconds: float = 0
     behind: bool = False
@@ -89,7 +89,7 @@ def step(
     if before > now:
         raise Halt(
             f"table {state} knows version {before} of {log}, which has only {now}: was {log} restored from a copy? "
-            f"Delete the folders of {state} and of its tombstones, and the next run computes it anew"
+            f"Delete the folders of {state} and of its tombstones, and the next run recomputes it"
         )
     found = _difference(there, changes.schema, commits, before, now)
     lease.check()
@@ -149,7 +149,7 @@ def _anew(there: State, changes: LogVersion, ranking: Ranking, why: str, lease: 
     finally:
         winners.unpersist()
     keys, deletes = counted["keys"], counted["deletes"]
-    return Step(version=changes.version, keys=keys, tombstones=deletes, inserted=keys - deletes, anew=why)
+    return Step(version=changes.version, keys=keys, tombstones=deletes, inserted=keys - deletes, recomputed=why)
 
 
 def _forward(
@@ -163,23 +163,23 @@ def _forward(
     came = changes.rows_of(found.came)
     left = changes.rows_of(found.left) if found.left else None
     differing = ranking.difference(changes.rows(), came, left)
-    winners = there.told(differing, changes.schema)
+    winners = there.to_merge(differing, changes.schema)
     if there.only_grows and left is None:
         there.add(winners, changes.schema, found.version)
-        told = _metrics(of_state)
+        metrics = _metrics(of_state)
         # Where Delta made no commit of it, all changes came too late.
-        keys, deletes = told.get("numSourceRows", 0), 0
+        keys, deletes = metrics.get("numSourceRows", 0), 0
     else:
         keys, deletes = _changed(there, winners, changes.schema, found.version, lease)
-        told = _metrics(of_state)
+        metrics = _metrics(of_state)
     return Step(
         version=found.version,
         keys=keys,
         tombstones=deletes,
         behind=found.version < changes.version,
-        inserted=told.get("numTargetRowsInserted", 0),
-        updated=told.get("numTargetRowsUpdated", 0),
-        deleted=told.get("numTargetRowsDeleted", 0),
+        inserted=metrics.get("numTargetRowsInserted", 0),
+        updated=metrics.get("numTargetRowsUpdated", 0),
+        deleted=metrics.get("numTargetRowsDeleted", 0),
     )
 
 
@@ -189,8 +189,8 @@ def _changed(there: State, winners: DataFrame, schema: StructType, version: int,
     try:
         counted = _counted(winners)
         lease.check()  # that took long, perhaps longer than the lease lasts
-        deletes, anew = bool(counted["deletes"]), bool(counted["final"])
-        there.change(winners, schema, version, deletes=deletes, anew=anew)
+        deletes, final = bool(counted["deletes"]), bool(counted["final"])
+        there.change(winners, schema, version, deletes=deletes, final=final)
     finally:
         winners.unpersist()
         there.let_go()
@@ -207,7 +207,7 @@ def _counted(winners: DataFrame) -> dict[str, int]:
 
 
 def _metrics(state: Objects) -> dict[str, int]:
-    """What the state's last commit says of itself: only this run commits data to it."""
+    """The operation metrics of the state's last commit: only this run commits data to it."""
     content = state.read(commit_name(list_log(state).version)) or b""
     for line in content.splitlines():
         if line.startswith(b'{"commitInfo"'):

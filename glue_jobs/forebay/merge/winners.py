@@ -1,6 +1,6 @@
-"""Who wins among the changes of each key, as Spark computes it; `order` is the definition.
+"""The winner among the changes of each key, as Spark computes it; `order` is the definition.
 
-In: rows of the log, as they came to it or left it. Out: one row for each key that is to be looked at in the state:
+In: rows that came to the log or left it. Out: one row for each key that may change in the state:
 
 * `k` the key, `r` the winning row, `q` its rank, `deletes`. Without a row (`r` is null) the key is gone from the log.
 * `final`: the state's own row does not compete. So it is where rows left the log, and the winner was found in all of it.
@@ -33,7 +33,7 @@ RANK = ("_file_id", "_line")
 
 @dataclass(frozen=True)
 class ChangedKeys:
-    """`fresh`: changes of keys of which none left the log, `touched`: keys of which some did. `log`: all changes."""
+    """`fresh`: changes of keys without changes that left the log; `touched`: keys with some that left. `log`: all changes."""
 
     fresh: DataFrame
     log: DataFrame
@@ -62,7 +62,7 @@ class Ranking:
         placed = rows.where(reduce(lambda a, b: a & b, needed))
         deletes = F.lit(False)
         if self.merge.delete_when is not None:
-            # `attempt` wants a condition that is no constant.
+            # `attempt` needs a condition that is not constant.
             tried = attempt(self.merge.delete_when, "boolean", F.col(f"`{self.merge.keys[0]}`").isNotNull())
             deletes = F.coalesce(tried["value"], F.lit(False))
         return placed.select(
@@ -73,7 +73,7 @@ class Ranking:
         )
 
     def latest(self, changes: DataFrame) -> DataFrame:
-        """The latest change of each key. Partial results are merged, so a million changes of one key are no burden."""
+        """The latest change of each key. Partial results are merged, so one key may have a million changes."""
         from pyspark.sql import functions as F
 
         best = F.max_by(F.struct("r", "deletes", "q"), F.col("q")).alias("w")
@@ -105,7 +105,7 @@ class Ranking:
         return keys.select("k", row, "w.deletes", "w.q", "oldest", F.col("cleared").isNotNull().alias("clears"))
 
     def versions(self, changes: DataFrame) -> DataFrame:
-        """The greatest change of each moment of a key, with its moment (`at`) and that of the next one (`until`)."""
+        """The greatest change of a key by timestamp, with its timestamp (`at`) and that of the next one (`until`)."""
         from pyspark.sql import Window
         from pyspark.sql import functions as F
 
@@ -114,7 +114,7 @@ class Ranking:
         return moments.withColumn("until", F.lead("at").over(Window.partitionBy("k").orderBy("at")))
 
     def difference(self, log: DataFrame, came: DataFrame, left: DataFrame | None) -> ChangedKeys:
-        """What must be looked at after rows came to the log and, perhaps, left it."""
+        """The keys to check after rows came to the log and, perhaps, left it."""
         fresh = self.changes(came)
         if left is None:
             return ChangedKeys(fresh, self.changes(log))
@@ -128,10 +128,10 @@ class Ranking:
         added = self.latest(found.fresh).withColumn("final", F.lit(False))
         if found.touched is None:
             return added
-        anew = found.touched.join(self.latest(found.all_of(found.touched)), "k", "left").withColumn(
+        latest = found.touched.join(self.latest(found.all_of(found.touched)), "k", "left").withColumn(
             "final", F.lit(True)
         )
-        return anew.unionByName(added)
+        return latest.unionByName(added)
 
     def rank(self, prefix: str) -> list[Expression]:
         """The parts of a row's rank, the first first; never null in a change that can be placed."""

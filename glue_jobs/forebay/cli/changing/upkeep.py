@@ -181,13 +181,13 @@ def _show_reconciled(done: Reconciled, settings: ReconcileSettings, *, plan: boo
 def _show_merged(ran: RunResult[TableMerge]) -> None:
     for table in ran.tables:
         for one in table.steps:
-            anew = f"; computed anew: {one.anew}" if one.anew else ""
+            why = f"; computed from scratch: {one.recomputed}" if one.recomputed else ""
             if table.is_rollup:
-                console.print(f"{table.table}: {one.keys:,} groups computed{anew}")
+                console.print(f"{table.table}: {one.keys:,} groups computed{why}")
                 continue
             console.print(
                 f"{table.table}: {one.inserted:,} rows inserted, {one.updated:,} updated, {one.deleted:,} deleted, by "
-                f"changes of {one.keys:,} keys{anew}"
+                f"changes of {one.keys:,} keys{why}"
             )
         if table.reason:
             error_console.print(styled(f"{table.table}: {table.reason}", "red", f" {table.detail}"))
