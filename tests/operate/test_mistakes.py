@@ -74,7 +74,7 @@ def test_a_mistyped_table_of_schema_gets_a_suggestion_without_spark(
         (("tables", "health", "alpah"), "did you mean alpha?"),
         (("tables", "health", "_forebay/leger"), "did you mean _forebay/ledger?"),
         (("compact", "alpah", "--plan"), "did you mean alpha?"),
-        (("compact", "--dry-run", "--group", "nope"), "--group: 'nope' is no group"),
+        (("compact", "--dry-run", "--group", "nope"), "--group: 'nope' is not a group"),
         (("replay", "--key", "in/*", "--of", "gmaes", "--dry-run"), "did you mean games?"),
         (("files", "retry", "--queue-url", "http://q", "--of", "gmaes", "--dry-run"), "did you mean games?"),
         (("files", "list", "--since", "2026-11-22", "--until", "2026-11-21"), "--until: is not after --since"),

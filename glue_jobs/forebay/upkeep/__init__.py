@@ -1,7 +1,7 @@
 """Upkeep: jobs that run beside the stream and keep tables fast, small and complete.
 
-* `compaction` small files become large ones      * `maintenance` what nobody needs any more is deleted
-* `erase` rows of erased persons leave tables, and then disks
+* `compaction` small files become large ones      * `maintenance` old files and rows are deleted
+* `erase` rows of erased subjects leave tables, and then disks
 * `reconcile` files that S3 never announced are found and announced
 * `accounts` compares what the ledger says of each file with the tables
 * `run` a run over tables, each under its lease      * `events` what every such run reports

@@ -1,4 +1,4 @@
-"""What all upkeep of tables reports."""
+"""The events of all upkeep of tables."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ __all__ = ["RunResult", "TableResult", "over_tables", "report_unfinished"]
 
 @dataclass(frozen=True, kw_only=True)
 class TableResult:
-    """What became of one table. `reason` and `detail` say why it was not finished, if it was not."""
+    """The result of one table. `reason` and `detail` say why it was not finished, if it was not."""
 
     table: str
     reason: str = ""

@@ -165,7 +165,10 @@ def test_an_array_that_the_file_ends_within_is_theirs_if_its_records_are() -> No
     ("content", "why"),
     [
         (ANNA + b"\n{torn\n", "has records that cannot be read"),
-        (b"[" + ANNA + b"," + BEN + b"]", "has records of others, and is no file that can be taken apart"),
+        (
+            b"[" + ANNA + b"," + BEN + b"]",
+            "has records of others, and its format does not allow removing single records",
+        ),
         (b'{"items": [{"user": {"id": "anna"}}, {"user": {"id": "ben"}}]}\n', "line 1 is of others, too"),
         (b"BZh91AY&SY" + b"x" * 50, "cannot be read: corrupt-archive"),
         (bz2.compress(ANNA + b"\n" + BEN), "is packed, and not by gzip"),

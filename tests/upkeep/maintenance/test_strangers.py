@@ -10,7 +10,7 @@ import pytest
 
 from forebay.lake.objects import open_objects
 from forebay.upkeep.maintenance.care import care_for
-from forebay.upkeep.maintenance.orphans import strangers_of
+from forebay.upkeep.maintenance.orphans import unknown_files_of
 from forebay.upkeep.maintenance.retention import Retention
 
 
@@ -41,11 +41,11 @@ def table(tmp_path: Path) -> Path:
 def vacuumed(spark: Any, table: Path, kind: str) -> tuple[str, tuple[str, ...]]:
     retention = Retention(keep=None, properties={})
     cared = care_for(spark, str(table), retention, vacuum=kind, checkpoint_after=100, version=0)
-    return cared.vacuum, cared.strangers
+    return cared.vacuum, cared.unknown
 
 
 def test_what_delta_writes_is_no_stranger(table: Path) -> None:
-    assert strangers_of(open_objects(str(table))) == []
+    assert unknown_files_of(open_objects(str(table))) == []
     assert vacuumed(spark := Spark(), table, "full") == ("full", ())
     assert spark.said == ["FULL"]
 

@@ -125,5 +125,5 @@ def test_a_report_with_nothing_left_ends() -> None:
 def test_a_report_that_cannot_be_used_is_told(told: tuple[str, str], says: str) -> None:
     with pytest.raises(InvalidConfiguration, match=says):
         open_inventory(S3({"m/manifest.json": manifest(*told)}), "s3://reports/m/manifest.json")
-    with pytest.raises(InvalidConfiguration, match="is no manifest"):
+    with pytest.raises(InvalidConfiguration, match="is not a manifest"):
         open_inventory(S3({}), "s3://reports/m/")

@@ -33,7 +33,7 @@ from forebay.upkeep.accounts.tally import BUCKETS, Tally, bucket_of, hash_of
 __all__ = ["Accounts", "Apart", "accounts", "lasting"]
 
 ASIDE = {QUARANTINE: "quarantined", PARKED: "parked"}
-"""What is kept beside the tables, with the ledger's column that counts it. No table of a game has such a name."""
+"""Our tables of rows that are kept aside, with the ledger's column that counts them. No table of a game has such a name."""
 TABLES_AT_ONCE = 4
 SAMPLED = 64
 """Pairs of table and bucket in which files are looked for by name."""
@@ -45,7 +45,7 @@ Names = tuple[tuple[str, ...], tuple[str, ...]]
 
 @dataclass(frozen=True, order=True)
 class Apart:
-    """A file of which the ledger says another number of rows than the table has."""
+    """A file whose number of rows in the ledger differs from that in the table."""
 
     table: str
     file: str
@@ -68,9 +68,9 @@ class Accounts:
     parked: int = 0
     dropped: int = 0
     expected: Mapping[str, int] = field(default_factory=dict)
-    """Rows by table, as the ledger counted them, without those that maintenance was told to delete."""
+    """Rows by table, as the ledger counted them, without those that maintenance deletes."""
     rows: Mapping[str, int] = field(default_factory=dict)
-    """Rows by table, as they are there; of the quarantine, records only."""
+    """Rows by table, counted in the tables; of the quarantine, records only."""
     apart: tuple[Apart, ...] = ()
     """Files that do not agree; a sample where they are many."""
     pairs: frozenset[Where] = frozenset()
@@ -81,7 +81,7 @@ class Accounts:
     uncounted: Mapping[str, str] = field(default_factory=dict)
     """Tables that could not be counted, and why."""
     uneven: tuple[str, ...] = ()
-    """Files of which the ledger's own numbers do not add up; a sample where they are many."""
+    """Files whose numbers in the ledger do not add up; a sample where they are many."""
     twice: tuple[str, ...] = ()
     """Files that have more than one row in the ledger; a sample where they are many."""
     open: tuple[OpenBatch, ...] = ()

@@ -1,4 +1,4 @@
-"""What the nightly check of the accounts says."""
+"""The events of the nightly audit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the ledger says of each file, read as it lies there: data file by data file, never all at once.
+"""The ledger's numbers of each file, read data file by data file, never all at once.
 
 In: the ledger's objects. Out: batches of columns. They hold the file's hash, its outcome and counts, and its rows by table.
 """
@@ -44,7 +44,7 @@ class LedgerRows:
         return np.asarray(pc.greater_equal(days, pa.scalar(day)), dtype=bool)
 
     def uneven(self) -> npt.NDArray[np.bool_]:
-        """Of which the numbers do not add up."""
+        """The files whose numbers do not add up."""
         records, written, *others = (self.counts(name) for name in COUNTS)
         maps, rows = self._maps()
         by_table = np.zeros(len(records) + 1, dtype=np.int64)

@@ -1,8 +1,8 @@
-"""What a table holds of each file: the one column that names the file is read, from each live data file.
+"""A table's rows by landed file: only the column that names the file is read, from each live data file.
 
-In: the table's objects. Out: batches of (file ids, rows). A file that went away while it was looked at is `TryAgain`. Rows
-that a deletion vector deletes cannot be told by file here; the table is `UnsupportedTable` then. A table that is computed from
-another one is `DerivedTable`: its rows are counted where they came from.
+In: the table's objects. Out: batches of (file ids, rows). A data file that is deleted meanwhile is `TryAgain`. A table with
+deletion vectors is `UnsupportedTable`, because deleted rows cannot be counted by landed file here. A table that is computed
+from another one is `DerivedTable`: its rows are counted where they came from.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class _Look:
 def rows_by_file(
     table: Objects, *, column: str = "_file_id", must_have: str | None = None, since: str = ""
 ) -> Iterator[RowsByFile]:
-    """One answer for each data file. `NoTable` where there is none, `DerivedTable` where it is no table of records."""
+    """One answer for each data file. Raises `NoTable`, or `DerivedTable` if it is not a table of records."""
     snapshot = read_snapshot(table)
     if origins := origins_of(snapshot.configuration):
         raise DerivedTable(table.place, origins)

@@ -1,8 +1,8 @@
 """The nightly check of the accounts: it runs after reconcile, in the same job.
 
 In: the place of a lake. Out: events, one metric, and the differences. A batch in flight has rows that the ledger does not have
-yet. So where something differs, the check waits and looks again, only at places that differed. What differs there for the third
-time, with the same files and the same rows, is told.
+yet. So the audit waits and checks the differing places again. A place that differs for the third time, with the same files and
+the same rows, is reported.
 """
 
 from __future__ import annotations

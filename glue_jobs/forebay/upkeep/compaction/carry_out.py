@@ -132,7 +132,7 @@ class Engine:
         writer = rows.repartition(work.like.into).write.format("delta").mode("overwrite").option("dataChange", "false")
         if where:
             writer = writer.option("replaceWhere", where)
-        # The table's own wish for optimized writes would undo the number of files.
+        # The table's own property for optimized writes would undo the number of files.
         writer.option("optimizeWrite", "false").save(self.path)
 
     def _session(self, work: Work, word: str) -> SparkSession:
@@ -221,4 +221,4 @@ REASONS = (
     ),
     ("unsupported", re.compile(r"UNSUPPORTED_FEATURE|UnsupportedTableFeature|InvalidProtocolVersion")),
 )
-"""What Spark says, by what happens next. Names and conditions: Python has no class for some, and Delta none for others."""
+"""Spark's errors, by what happens next. Names and conditions: Python has no class for some, and Delta none for others."""

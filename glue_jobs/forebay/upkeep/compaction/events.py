@@ -1,4 +1,4 @@
-"""What compaction says of itself."""
+"""The events of compaction."""
 
 from __future__ import annotations
 

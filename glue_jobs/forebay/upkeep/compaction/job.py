@@ -1,7 +1,7 @@
 """The compaction job, as Glue, EMR and the laptop run it: a plan over the tables, carried out table by table.
 
-In: `CompactSettings`. Out: `CompactionResult`, with what was done with each table. Each table is planned again under its
-lease, so nothing is done twice. What a run could not finish, the next one finds.
+In: `CompactSettings`. Out: `CompactionResult`, with the result of each table. Each table is planned again under its lease, so
+nothing is done twice. The next run finds the work that a run could not finish.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ __all__ = ["CompactionResult", "TableCompaction", "compact", "plan_lake"]
 
 @dataclass(frozen=True, kw_only=True)
 class TableCompaction(TableResult):
-    """What became of one table, with the commits that were made."""
+    """The result of one table, with its commits."""
 
     commits: tuple[Commit, ...] = ()
     conflicts: int = 0
@@ -71,7 +71,7 @@ def compact(settings: CompactSettings, *, emit: Emit, stop: threading.Event | No
     bad = [skip for skip in planned.skipped if skip.bad]
     tables = [TableCompaction(table=skip.table, reason=skip.reason, detail=skip.detail) for skip in bad]
     if planned.tasks:
-        # Only now: where nothing is to be done, no JVM needs to start.
+        # Only now: without tasks, no JVM needs to start.
         spark = session_for(settings.lake, "forebay-compact", emit=emit)
         with stopping_on_signals(stop := stop or threading.Event()):
             tables += _Run(spark, settings, service, planned, memory, stop).all_tables()

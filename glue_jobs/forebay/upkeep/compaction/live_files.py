@@ -1,6 +1,6 @@
-"""What tables consist of, many of them at once: their live files, read from their logs.
+"""The live files of many tables at once, read from their logs.
 
-In: names of tables and where they lie. Out: a `TableState` for each, or an `Unreadable` that says which table it is and why:
+In: names of tables and their places. Out: a `TableState` for each, or an `Unreadable` that says which table it is and why:
 one that is gone or broken never stops the others. No data file is opened.
 """
 
@@ -49,7 +49,7 @@ class Unreadable:
 
 
 def is_no_table(state: TableState | Unreadable, asked_for: Collection[str]) -> bool:
-    """A folder of the lake that nobody asked for by name and that has no log: declarations may lie there, for example."""
+    """A folder of the lake without a log that was not requested by name, such as a folder of declarations."""
     return isinstance(state, Unreadable) and state.reason == "not-found" and state.name not in asked_for
 
 
@@ -71,7 +71,7 @@ def read_tables(
 
 
 def read_table(name: str, place: str, *, s3: Any = None, whole_log: bool = False) -> TableState | Unreadable:
-    """The live files of the newest version. What can be wrong with a table is an answer, not an exception."""
+    """The live files of the newest version. A table with an error is a value, not an exception."""
     return _state(name, place, lambda: _fetch(place, s3, whole_log=whole_log))
 
 

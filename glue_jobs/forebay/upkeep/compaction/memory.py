@@ -1,8 +1,8 @@
-"""What a run remembers of tables, in their health objects: when partitions were put in order, which a log does not say, and
-what is left to do. That decides when the next run starts.
+"""A run's notes on tables, in their health objects: when partitions were ordered, which a log does not say, and the remaining
+work. That decides when the next run starts.
 
-In: tables as they are read for the plan; afterwards, what was done. Out: the same tables with what is known of their order;
-health objects and events.
+In: the plan's tables; afterwards, the finished tasks. Out: the same tables with the known order of their partitions; health
+objects and events.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Memory:
         return replace(table, ordered=self._records.of(table.name).ordered_partitions())
 
     def write(self, planned: Plan, done: Sequence[Task], *, service: str, emit: Emit) -> None:
-        """The health of every table that was looked at; of those that were changed, as they are now."""
+        """Writes the health of every table of the plan; changed tables are read again."""
         changed: dict[str, list[Task]] = {}
         for task in done:
             changed.setdefault(task.table, []).append(task)
@@ -96,7 +96,7 @@ def _waiting(planned: Plan, done: Sequence[Task]) -> Counter[str]:
 
 
 def _over(was: Health, new: Health, waiting: int) -> Health:
-    """The log's numbers over the old ones; what others remember stays."""
+    """The log's numbers replace the old ones; notes of others stay."""
     return replace(
         new,
         waiting=waiting,

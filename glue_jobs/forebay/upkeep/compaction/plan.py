@@ -3,12 +3,12 @@ anything is touched.
 
 In: the live files of tables, a policy, the time, a budget. Out: a `Plan`, plain data that can be printed, and the same
 for the same input in whatever order it comes. Pure: no clock, no network, no Spark. A policy that makes no sense is
-`InvalidConfiguration`; a table that cannot be read or ordered is skipped by name, and the others go on.
+`InvalidConfiguration`; a table that cannot be read or ordered is skipped by name.
 
-* Two rounds. The first, daily, makes middling files of many small ones. The second, weekly, takes what the first has done
-  with: larger files, and rows in order where columns are declared. Neither finds work in what the other left behind.
-* Cold partitions come before hot ones; within these, what saves most files for its cost.
-* A task that does not fit what is left of the budget is left for another run, and smaller ones behind it still go.
+* Two rounds. The first, daily, makes middling files of many small ones. The second, weekly, makes larger files
+  of those, with rows in order if columns are declared. A round finds no work in the results of the other.
+* Cold partitions come before hot ones; within these, the tasks that save most files for their cost.
+* A task that does not fit the remaining budget is left for another run, and smaller ones after it still run.
 """
 
 from __future__ import annotations

@@ -10,8 +10,7 @@ Databricks' autotune of file sizes publishes the same line.
 
 So a table of up to 10 TB has about ten thousand files at most, and its log can be read and planned in seconds. Small tables
 keep small files, because a merge rewrites whole files and a query that skips files reads fewer bytes when they are small. The
-first round makes files of half that size: what it makes is written soon and cheaply, and two of them are one of the second
-round.
+first round makes files of half that size: they are written soon and cheaply, and two of them are one of the second round.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ def target_file_bytes(table_bytes: int, round_: Round = "second") -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class Thresholds:
-    """What the tables of one set are held to."""
+    """The thresholds of one set of tables."""
 
     way: Way = "optimize"
     """`optimize`: Delta's bin-packing, which reads only the small files. `rewrite`: the whole partition, into n files."""
@@ -52,13 +51,13 @@ class Thresholds:
     target_file_bytes: int | None = None
     """The file size of the second round; None takes it from the table's size. The first round makes half of it."""
     small_share: float = 0.75
-    """A file below this share of the target is small."""
+    """A file smaller than this share of the target is small."""
     min_small_files: int = 8
-    """So many small files in a partition are reason enough."""
+    """With this number of small files, a partition is rewritten."""
     min_small_bytes: int | None = None
-    """As are so many bytes in small files that come to stand in full ones; None: what makes one full file."""
+    """Also with this number of bytes in small files that would move to full ones; None: the size of one full file."""
     max_deleted_share: float = 0.05
-    """As is a larger share of deleted rows, which every reader reads to throw them away."""
+    """Also with a larger share of deleted rows, which every reader reads to throw them away."""
     settled_after: timedelta = timedelta(days=7)
     """A partition to which nothing came for so long is done with: then one file less is reason enough, for it is the last
     time."""
@@ -100,7 +99,7 @@ class Thresholds:
             yield Problem(f"{where}.max_deleted_share", f"{self.max_deleted_share} is not a share from 0 to 1")
         if self.min_small_files < 2:
             yield Problem(
-                f"{where}.min_small_files", f"{self.min_small_files} is below 2", "one file alone stays as it is"
+                f"{where}.min_small_files", f"{self.min_small_files} is less than 2", "a single file is not rewritten"
             )
         if self.min_small_bytes is not None and self.min_small_bytes < 1:
             yield Problem(f"{where}.min_small_bytes", f"{self.min_small_bytes} is below 1")
@@ -148,7 +147,7 @@ class Group:
     tables: tuple[str, ...]
     thresholds: Thresholds
     invalid: tuple[Problem, ...] = ()
-    """What makes no sense of what was declared: its tables are left alone, and the others go on."""
+    """Declarations that make no sense: their tables are left alone, and the run continues with the others."""
 
     def holds(self, table: str) -> bool:
         return any(fnmatchcase(table, pattern) for pattern in self.tables)
@@ -156,7 +155,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Rates:
-    """What rewriting costs, in DPU-seconds (a DPU is 4 cores). Assumed, on the careful side; give those of measured runs."""
+    """The cost of rewriting, in DPU-seconds (a DPU is 4 cores). Assumed, on the careful side; set rates of measured runs."""
 
     per_task_s: float = 2.0
     per_file_s: float = 0.05
@@ -180,7 +179,7 @@ class Rates:
 
 @dataclass(frozen=True)
 class Budget:
-    """What one run may cost: bytes read, DPU-seconds, or both; None is no limit."""
+    """The maximum cost of one run: bytes read, DPU-seconds, or both; None means unlimited."""
 
     bytes: int | None = None
     dpu_s: float | None = None
@@ -243,5 +242,5 @@ class Policy:
                 yield Problem(f"groups.{group.name}.tables", "is empty", "names of tables, or patterns like scores_*")
         names = sorted({self.DEFAULT, *(group.name for group in self.groups)})
         if self.only is not None and self.only not in names:
-            yield Problem("--group", f"{self.only!r} is no group", f"there are {', '.join(names)}")
+            yield Problem("--group", f"{self.only!r} is not a group", f"there are {', '.join(names)}")
         yield from self.rates.problems()

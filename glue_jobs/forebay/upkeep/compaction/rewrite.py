@@ -1,4 +1,4 @@
-"""What a rewrite will make of a partition's files: which are rewritten, and how large the new ones are.
+"""Predicts a rewrite of a partition's files: which are rewritten, and how large the new ones are.
 
 In: the live files of one partition. Out: an `Rewrite`. Pure. `packed` does as Delta 4.2's OPTIMIZE does. Candidates are the
 files that are small or have too many deleted rows. Sorted by size, they fill bins one after the other. A bin of one file is
@@ -37,15 +37,15 @@ def packed(files: Sequence[LiveFile], *, target: int, small_below: int, max_dele
 
 
 def ordered(files: Sequence[LiveFile], *, target: int) -> Rewrite:
-    """The engine divides by the size on disk and rounds down. It is told a larger target where deleted rows would make the
-    files small, or where there would be more of them than before."""
+    """The engine divides by the size on disk and rounds down. It gets a larger target if deleted rows would make the files
+    small, or if there would be more files than before."""
     stays, size = sum(f.live_bytes for f in files), sum(f.bytes for f in files)
     count = min(len(files), max(1, stays // target))
     return Rewrite(tuple(files), _evenly(stays, count), max(target, size // count))
 
 
 def spread(files: Sequence[LiveFile], *, target: int, into: int | None = None) -> Rewrite:
-    """Into so many files, or into as many of at most `target` as it takes, but never into more than there are."""
+    """Into `into` files, or into the least number of files of at most `target`, but never into more than there are."""
     stays = sum(f.live_bytes for f in files)
     count = into if into is not None else min(len(files), max(1, -(-stays // target)))
     return Rewrite(tuple(files), _evenly(stays, count), target)

@@ -1,4 +1,4 @@
-"""What is to be done with one partition, and what is left alone: plain values, made by the plan, read by the executor."""
+"""One partition to rewrite, or to skip: plain values, made by the plan, read by the executor."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["Skipped", "Task", "partition_name"]
 
 @dataclass(frozen=True, kw_only=True)
 class Task:
-    """One partition to rewrite. What the executor has to tell the engine is here, too.
+    """One partition to rewrite, with the engine's options.
 
     `reasons`: small-files, small-bytes, settled, deletions, unordered, hot. `files` are the paths of those that we expect
     to be rewritten; `files_before` and `files_after` count the whole partition. `bytes` are read, `bytes_after` written.
@@ -66,7 +66,7 @@ class Task:
 
 @dataclass(frozen=True, kw_only=True)
 class Skipped:
-    """What is not done, and why. Where `partition` is None it stands for so many `partitions` of the table.
+    """A skipped partition, and why. If `partition` is None, it stands for a number of `partitions` of the table.
 
     `reason`: already-good, below-thresholds, too-hot, first-round-first, over-budget, larger-than-budget, other-group,
     clustered, cannot-order, and those of `BAD`, about which a person must do something.

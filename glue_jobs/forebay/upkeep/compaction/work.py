@@ -1,4 +1,4 @@
-"""What the engine is asked at once: tasks of one table that one commit can carry, and how to say which partitions they are.
+"""One request to the engine: tasks of one table that fit one commit, and the predicate of their partitions.
 
 In: a table's tasks, in the order of the plan. Out: `Work`, each of them one commit. Pure. Packing takes many partitions at
 once, because each commit is one more file of the log. It takes no more than `BYTES_AT_ONCE`, because interrupted or
@@ -22,7 +22,7 @@ PARTITIONS_AT_ONCE = 200
 
 @dataclass(frozen=True)
 class Work:
-    """Tasks alike in all that the engine is told, but for the partition."""
+    """Tasks with the same engine options, for different partitions."""
 
     tasks: tuple[Task, ...]
 

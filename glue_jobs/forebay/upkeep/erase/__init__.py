@@ -1,6 +1,6 @@
-"""Erasure: the rows of erased persons leave every table, and then every object that held them. So do rows past their time.
+"""Erasure: the rows of erased subjects leave every table, and then every object that held them. So do rows past their time.
 
-* `plan` who is erased, and how far it is      * `places` where a table says whose a row is
+* `plan` who is erased, and the progress      * `places` the columns with a row's subject
 * `rows` the rows of a data file      * `table` one table, in one commit
 * `purge` what is gone from disk      * `due` and when      * `vault` what it forgets
 * `counts` the ledger, after rows left      * `age` rows that are kept no longer      * `landed` what is left of an object

@@ -1,7 +1,7 @@
 """Rows that a table keeps no longer: they leave it, and the ledger counts them as dropped.
 
 In: a table, and the days that its rows are kept (`keep_days`). Out: how many rows left. A row's age is that of its
-`_ingested_at`, whole days in UTC. What leaves is noted first, so a run that died is finished by the next one. Older versions
+`_ingested_at`, whole days in UTC. Rows to delete are noted first, so the next run finishes a run that died. Older versions
 of the table hold the rows until VACUUM takes their files, as with every deleted row.
 """
 

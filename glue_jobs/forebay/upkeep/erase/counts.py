@@ -31,14 +31,14 @@ __all__ = ["HELD", "change_hashes", "change_ledger", "counts_after"]
 
 FILE, WHEN, HASH = "file_id", "committed_at", "content_hash"
 SAME = ("generation", "batch", WHEN)
-"""What an entry is known by: whoever reads a file again writes another one."""
+"""These identify an entry: a batch that reads a file again writes another one."""
 HELD = {QUARANTINE: "quarantined", PARKED: "parked"}
 NUMBERS = ("written", *HELD.values(), "dropped")
 Leaves = Mapping[str, Mapping[str, int]]
 
 
 def change_ledger(lake: str, app_id: str, number: int, leaving: Leaves, *, as_of: int, s3: Any = None) -> None:
-    """`leaving` are rows by file and table, `as_of` the ledger's version when they were there. Said again, nothing changes."""
+    """`leaving` are rows by file and table, `as_of` the ledger's version when they were there. A repeat changes nothing."""
     objects, ids = open_objects(table_path(lake, LEDGER), s3=s3), pa.array(leaving, pa.string())
     before: dict[str, list[Any]] = {}
 
@@ -57,8 +57,8 @@ def change_ledger(lake: str, app_id: str, number: int, leaving: Leaves, *, as_of
 
 
 def change_hashes(lake: str, app_id: str, number: int, hashes: Mapping[str, str], *, s3: Any = None) -> None:
-    """By file: the hash of the bytes that it gets. It stays known by those that it had, for a producer may send them again.
-    Said again, nothing changes."""
+    """By file: the hash of its new bytes. It is also recognized by its old ones, because a producer may send them again. A
+    repeat changes nothing."""
     objects, ids = open_objects(table_path(lake, LEDGER), s3=s3), pa.array(hashes, pa.string())
 
     def find(content: BinaryIO, file: LiveFile) -> Found:
@@ -73,7 +73,7 @@ def _change(ledger: Objects, what: Leaving) -> None:
 
 
 def counts_after(row: Mapping[str, Any], leaving: Mapping[str, int]) -> dict[str, Any]:
-    """What is not there any more was taken by somebody else, who counted it."""
+    """Rows that are missing were removed by another command, which counted them."""
     tables, held = dict(row["tables"] or ()), {name: row[name] for name in HELD.values()}
     dropped = row["dropped"]
     for table, rows in leaving.items():
@@ -95,7 +95,7 @@ def counts_after(row: Mapping[str, Any], leaving: Mapping[str, int]) -> dict[str
 
 
 def _entries(ledger: Objects, version: int, ids: pa.Array) -> dict[str, list[Any]]:
-    """What the entries of these files were known by in that version."""
+    """The values of `SAME` of these files' entries in that version."""
 
     def of(file: LiveFile) -> list[tuple[Any, ...]]:
         content = ledger.open(unquote(file.path))
@@ -110,7 +110,7 @@ def _entries(ledger: Objects, version: int, ids: pa.Array) -> dict[str, list[Any
 
 
 def _found(content: BinaryIO, ids: pa.Array, names: Sequence[str], wanted: Callable[[str, list[Any]], bool]) -> Found:
-    """The rows of these files of which it is `wanted`, by what they have in these columns."""
+    """The rows of these files that are `wanted`, by their values in these columns."""
     found = Found()
     for theirs, rows in _rows_of(content, ids, names):
         hits = [wanted(file_id, known) for file_id, *known in rows]

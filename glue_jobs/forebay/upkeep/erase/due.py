@@ -1,7 +1,7 @@
-"""What an erasure left on disk for as long as older versions may be read: gone from a table once it is due.
+"""Deletes the files that an erasure left for readers of older versions, once they are due.
 
-In: a lake, a service, and one of its tables, which nobody else maintains meanwhile. Out: how many objects went. An erasure
-whose rows have not all left is not due. The table is looked at once more before: a merge may have brought a row of before.
+In: a lake, a service, and one of its tables, which nobody else maintains meanwhile. Out: how many objects were deleted. An
+erasure is not due before all its rows have left. The table is searched once more before: a merge may have added an old row.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def _nulled(table: str, service: Service, plan: ErasePlan, snapshot: Snapshot) -
 
 
 def tables_due(lake: str, service: Service, now: datetime) -> list[str]:
-    """Those of which something must go from disk by now."""
+    """The tables with files that must be deleted by now."""
     erasures = Erasures(lake, service.name)
     plans = [plan for plan in erasures.plans() if plan.ended and not plan.gone_at]
     return sorted({one.table for plan in plans for one in erasures.done(plan).values() if _is_due(one, now)})
@@ -105,7 +105,7 @@ def gone_from(
     now: datetime | None = None,
     s3: Any = None,
 ) -> int:
-    """`now` is later than it is, where nobody shall wait."""
+    """A caller that must not wait passes a later `now`."""
     if not service.subject:
         return 0
     now, erasures, went = now or datetime.now(UTC), Erasures(lake, service.name, s3=s3), 0

@@ -1,8 +1,8 @@
-"""An object that landed, without the records of erased persons: what is left of it, byte by byte as it was.
+"""A landed object without the records of erased subjects; its other bytes stay the same.
 
-In: the bytes of an object, how its records lie in it, and who is erased. Out: `Left`: the bytes that stay, or why nobody can
-tell. JSON lines and the rows of CSV are cut out, as they are or packed by gzip; Parquet is written anew, with the same schema.
-Of all other formats that the job reads it is known whether none of it is theirs, or all. Pure.
+In: the bytes of an object, its form, and the erased subjects. Out: `Left`: the bytes that stay, or why that is unknown. JSON
+lines and the rows of CSV are cut out, plain or in gzip; Parquet is rewritten with the same schema. For the other formats that
+the job reads, it is only known whether all records are theirs, or none. Pure.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ __all__ = ["Left", "left_of"]
 
 GZIP = b"\x1f\x8b"
 TEXTS = ("csv", "tsv", "lines")
-"""Formats of which a record is a stretch of bytes."""
+"""Formats whose records are ranges of bytes."""
 
 
 @dataclass(frozen=True)
@@ -44,11 +44,11 @@ class Left:
 
 
 class _Unclear(ValueError):
-    """Whose a part of the object is."""
+    """The subject of a part of the object is unknown."""
 
 
 @dataclass
-class _Whose:
+class _Records:
     """Of each record of a file, in its order: where it begins, as the reader counts, and whether it is theirs."""
 
     places: list[int] = field(default_factory=list)
@@ -116,30 +116,30 @@ def _is_theirs(text: str, paths: Sequence[Keys], erased: Erased, where: str) -> 
 
 
 def _of_records(content: Content, form: Form, paths: Sequence[Keys], erased: Erased) -> Left:
-    whose = _whose(content, form, paths, erased)
-    if not any(whose.theirs):
+    records = _records_of(content, form, paths, erased)
+    if not any(records.theirs):
         return Left()
-    if all(whose.theirs):
-        return Left(len(whose.theirs), b"")
+    if all(records.theirs):
+        return Left(len(records.theirs), b"")
     kind = format_of(content.data, content.key, form)
     if kind in TEXTS:
-        return Left(sum(whose.theirs), _without_stretches(content.data, whose))
+        return Left(sum(records.theirs), _without_stretches(content.data, records))
     if kind == "parquet":
-        return Left(sum(whose.theirs), _without_rows(content.data, whose))
-    raise _Unclear("has records of others, and is no file that can be taken apart")
+        return Left(sum(records.theirs), _without_rows(content.data, records))
+    raise _Unclear("has records of others, and its format does not allow removing single records")
 
 
 def _of_members(contents: Sequence[Content], form: Form, paths: Sequence[Keys], erased: Erased) -> Left:
     """Of an archive of several files."""
-    theirs = [one for content in contents for one in _whose(content, form, paths, erased).theirs]
+    theirs = [one for content in contents for one in _records_of(content, form, paths, erased).theirs]
     if any(theirs) and not all(theirs):
         raise _Unclear("is an archive with records of others")
     return Left(len(theirs), b"") if any(theirs) else Left()
 
 
-def _whose(content: Content, form: Form, paths: Sequence[Keys], erased: Erased) -> _Whose:
-    """As the job reads them. An element of an array that tables explode is no record of its own here."""
-    found = _Whose()
+def _records_of(content: Content, form: Form, paths: Sequence[Keys], erased: Erased) -> _Records:
+    """Reads the records as the job does. An element of an exploded array is not a record of its own here."""
+    found = _Records()
     for part in parts_of(content, replace(form, exploded=()), Limits()):
         # The bracket of a torn array holds no data about a person.
         if any(one.reason != "torn-array" for one in part.records.refused):
@@ -151,16 +151,16 @@ def _whose(content: Content, form: Form, paths: Sequence[Keys], erased: Erased) 
     return found
 
 
-def _without_stretches(text: bytes, whose: _Whose) -> bytes:
-    """What stands before the first record stays: a header, a mark of the encoding."""
-    stops = [*whose.places[1:], len(text)]
-    rows = zip(whose.places, stops, whose.theirs, strict=True)
-    return text[: whose.places[0]] + b"".join(text[start:stop] for start, stop, theirs in rows if not theirs)
+def _without_stretches(text: bytes, records: _Records) -> bytes:
+    """Bytes before the first record stay: a header, a byte order mark."""
+    stops = [*records.places[1:], len(text)]
+    rows = zip(records.places, stops, records.theirs, strict=True)
+    return text[: records.places[0]] + b"".join(text[start:stop] for start, stop, theirs in rows if not theirs)
 
 
-def _without_rows(content: bytes, whose: _Whose) -> bytes:
+def _without_rows(content: bytes, records: _Records) -> bytes:
     before, into = pq.ParquetFile(io.BytesIO(content)), io.BytesIO()
-    stay = iter(not theirs for theirs in whose.theirs)
+    stay = iter(not theirs for theirs in records.theirs)
     try:
         with pq.ParquetWriter(into, before.schema_arrow, compression=_codec(before)) as writer:
             for group in range(before.num_row_groups):

@@ -65,7 +65,7 @@ def subject_places(
 
 
 def is_of_nobody(table: str, service: Service) -> bool:
-    """Whether it is a rollup of which no column is made of whom a row is about, except by counting."""
+    """Whether it is a rollup whose columns use the subject of rows at most for counts."""
     found = [one for one in service.rollups if one.name == table]
     return bool(found) and not any(
         subject_places(source, service, [word])

@@ -1,7 +1,7 @@
-"""Who is erased, and how far it is: durable before anything happens, so that an erasure is finished whatever stops it.
+"""The subjects of an erasure, and its progress: durable before anything happens, so that an interrupted erasure resumes.
 
-In: the place of a service's erasures. Out: `ErasePlan`s and, table by table, what was `Done`. No object names a person: they
-are known by their tokens. What will be done to a table is written before its commit, with the version that the commit gets.
+In: the place of a service's erasures. Out: `ErasePlan`s and, table by table, what was `Done`. No object names a person: only
+tokens are stored. The change of a table is written before its commit, with the version that the commit gets.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class ErasePlan:
 class Done:
     """Of one table. `version` is that of the commit, or of the table where no row was theirs; `files` are the rows that leave
     by the landed file that they came from. `due_at`: from then on no object may hold them. `refused`: why nothing was done.
-    Of unjudged rows and objects nobody can tell whether they are theirs."""
+    The subject of unjudged rows and objects is unknown."""
 
     table: str
     version: int
@@ -59,7 +59,7 @@ class Done:
     due_at: str
     at: str
     gone: int | None = None
-    """So many objects were deleted, once it was due."""
+    """How many objects were deleted, once it was due."""
     refused: str = ""
     searched: bool = True
     """Whether the table says whose its rows are."""
@@ -80,7 +80,7 @@ class Erasures:
                 yield ErasePlan(**{**told, "tokens": tuple(told["tokens"])})
 
     def begin(self, plan: ErasePlan) -> ErasePlan:
-        """With a number of its own, also where somebody else begins one at the same moment: what is done is noted by number."""
+        """Gives the plan a number of its own, even if another one begins at the same time: progress is stored by number."""
         while True:
             plan = replace(plan, number=max((one.number for one in self.plans()), default=0) + 1)
             if self._store.write_once(_name_of(plan), _json(plan)):
@@ -99,7 +99,7 @@ class Erasures:
         self._store.write(f"{DONE}/{plan.number:010}/{done.table}.json", _json(done))
 
     def landing(self, plan: ErasePlan) -> list[dict[str, Any]] | None:
-        """What became of the objects that their rows came from; None before that."""
+        """The results of the objects that their rows came from; None before that."""
         found = self._store.read(f"{LANDING}/{plan.number:010}.json")
         return None if found is None else list(json.loads(found))
 

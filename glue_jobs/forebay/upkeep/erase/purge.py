@@ -1,6 +1,7 @@
-"""What held erased persons' rows goes from disk: files of older versions, change feeds, orphans, and the log of that time.
+"""Deletes all objects that held erased subjects' rows: files of older versions, change feeds, orphans, and the log of that
+time.
 
-In: a table from which their rows have left, at the version that has none of them. Out: `Purged`. First the log gets a
+In: a table from which their rows have left, at the first version without them. Out: `Purged`. First the log gets a
 checkpoint, for the bounds of its data files name values: in earlier commits, in earlier checkpoints, and in what was written
 beside them. Then every data file that is not live is looked into, also in change feeds, and of those no log knows. A versioned
 bucket keeps what was deleted or replaced, perhaps long ago: such versions go in the same way. Run again, it finds what is left.
@@ -36,7 +37,7 @@ HADOOP_SUM = re.compile(r"(?:.*/)?\.(.+)\.crc")
 
 @dataclass(frozen=True)
 class Purged:
-    """So many objects were deleted. Of `unjudged` ones, which stay, nobody can tell whose rows they hold."""
+    """How many objects were deleted. `unjudged` ones stay, because the subjects of their rows are unknown."""
 
     deleted: int
     unjudged: int
@@ -55,7 +56,7 @@ def purge(
 def delete_old_files(
     table: Objects, places: Sequence[Place], erased: Erased, is_old: Callable[[str], bool] = lambda name: False
 ) -> Purged:
-    """Data files with such rows that are not live. `is_old` tells what of the log goes without a look."""
+    """Deletes data files with such rows that are not live. `is_old` selects objects of the log that are deleted unread."""
     search = _Search(places, erased)
     doomed = {found.name for found in table.found(LOG) if is_old(found.name)} | {*_old_files(table, search)}
     table.delete(doomed)
@@ -118,6 +119,6 @@ def _old_versions(table: Objects, search: _Search, goes: Callable[[str], bool]) 
 
 
 def _values_in(name: str) -> tuple[tuple[str, str | None], ...]:
-    """Of a file that no version knows any more, the folders say its partition."""
+    """The partition values of a file that is in no version, from its folders."""
     pairs = (part.partition("=") for part in name.split("/")[:-1] if "=" in part)
     return tuple((column, unquote(value)) for column, _, value in pairs)

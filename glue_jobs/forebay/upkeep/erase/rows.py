@@ -1,8 +1,8 @@
-"""The rows of a data file that are of erased persons: which they are, and the file without them.
+"""The rows of a data file that belong to erased subjects, and the file without them.
 
-In: a Parquet file, the places that say whose a row is, and the tokens of the erased. Out: `Found`, how many rows of which
-landed file they are, and the bytes of a file that has them no more. A file is read by its row groups, and first in the columns
-alone that say whose a row is. All other rows stay as they are, in their order.
+In: a Parquet file, the columns with a row's subject, and the tokens of the erased. Out: `Found`: how many such rows came from
+each landed file, and the bytes of a file without them. A file is read by row groups; the columns with the subject come first.
+All other rows stay unchanged, in their order.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ MOMENT = pa.timestamp("us", "UTC")
 OF_FILES = ("_file_id", "file_id")
 OF_SERVICE = "service"
 LINE, RECORD = "line", "record"
-"""Of kept records. Without one it is a file that was kept whole, which is no record."""
+"""Columns of kept records. A row without a line is a file that was kept whole, not a record."""
 
 
 @dataclass(frozen=True)
 class Erased:
-    """Who they are, and the secret that tells. `shared`: several services keep their rows in one table, as in a vault."""
+    """The tokens of erased subjects, and their secret. `shared`: several services have rows in one table, as in a vault."""
 
     tokens: frozenset[str]
     secret: bytes
@@ -101,7 +101,7 @@ def _of_all(partition: Mapping[str, str | None], places: Sequence[Place], erased
 
 
 Change = Callable[[pa.Table, pa.BooleanArray], pa.Table]
-"""Rows, and which of them become otherwise; the same rows, as they are from now on."""
+"""From rows, and the mask of those to change, to the new rows."""
 
 
 def rewritten(file: BinaryIO, found: Found, change: Change | None = None) -> Rewritten:
@@ -123,7 +123,7 @@ def rewritten(file: BinaryIO, found: Found, change: Change | None = None) -> Rew
 
 
 def _true_schema(parquet: pq.ParquetFile) -> pa.Schema:
-    """What Spark wrote as INT96 is a moment. Arrow reads it without a zone, and Spark would read that back as another type."""
+    """Spark's INT96 is a timestamp. Arrow reads it without a zone, and Spark would read that back as another type."""
     leaves = (parquet.schema.column(at).physical_type for at in range(len(parquet.schema)))
     return _plain_schema(parquet.schema_arrow, leaves)
 
@@ -134,7 +134,7 @@ def plain(rows: pa.Table) -> pa.Table:
 
 
 def _plain_schema(schema: pa.Schema, leaves: Iterator[str] | None = None) -> pa.Schema:
-    """delta-rs notes types of Arrow's own, of which Arrow itself cannot filter all. `leaves` are Parquet's types, in order."""
+    """delta-rs stores types of Arrow's own, and Arrow cannot filter all of them. `leaves` are Parquet's types, in order."""
     leaves = leaves or repeat("")
     return pa.schema([one.with_type(_plain_type(one.type, leaves)) for one in schema])
 
@@ -166,7 +166,7 @@ def null_in(names: Sequence[str], piece: pa.Table, which: pa.BooleanArray) -> pa
 
 
 def _which(rows: pa.Table, places: Sequence[Place], erased: Erased, of_all: set[str]) -> list[set[str]] | None:
-    """Of which erased persons each row is; None where none is of any."""
+    """The erased subjects of each row; None if no row has any."""
     hits: list[set[str]] | None = [set(of_all) for _ in range(rows.num_rows)] if of_all else None
     for place in places:
         column = rows[place.column].combine_chunks()
@@ -177,7 +177,7 @@ def _which(rows: pa.Table, places: Sequence[Place], erased: Erased, of_all: set[
 
 
 def _unjudged(rows: pa.Table, places: Sequence[Place]) -> set[int]:
-    """Rows with a text that is no record. Beside columns, only a text that names the subject could be of somebody."""
+    """Rows with a text that is not a record. Beside columns, only a text that names the subject could belong to somebody."""
     unjudged: set[int] = set()
     for name in {place.column for place in places if place.path} & {*TEXTS, RECORD}:
         texts = rows[name].combine_chunks()

@@ -1,9 +1,9 @@
-"""Rows leave one table, in one commit, however many they are: those of erased persons, or those that are kept no longer.
+"""Deletes rows from one table, in one commit, however many they are: those of erased subjects, or those past their time.
 
-In: what leaves, and the table's place. Out: `Done`. Every live data file is looked at once. Those with such rows are written
-anew without them, and one commit exchanges them. It carries a number of its own as its transaction. What it does is noted
-before it is sent, with its version; so whoever comes after a crash knows whether it arrived. Where another writer commits
-first, only that commit is read, and only the files that it added are looked at: so an attempt soon takes less time than the
+In: the rows to delete, and the table's place. Out: `Done`. Every live data file is read once. Those with such rows are
+rewritten without them, and one commit exchanges them. Its transaction has a number of its own. The change is noted before the
+commit, with its version; so after a crash the next run knows whether it arrived. If another writer commits
+first, only that commit is read, and only the files that it added: so an attempt soon takes less time than the
 others leave between two commits. No statement, and so no log, names a person. `Refused` where a table cannot be
 rewritten here.
 """
@@ -51,7 +51,7 @@ UNDERSTOOD = {
     "vacuumProtocolCheck",
     "v2Checkpoint",
 }
-"""Features of tables of which a commit may exchange files as it does here."""
+"""Table features with which a commit may exchange files as it does here."""
 SWITCHES = {
     "delta.appendOnly": "lets nobody delete rows",
     "delta.enableRowTracking": "numbers its rows",
@@ -68,8 +68,8 @@ Find = Callable[[BinaryIO, LiveFile], Found]
 
 @dataclass(frozen=True)
 class Leaving:
-    """Which rows leave a table. `finds` gives what looks into its data files, or None where it can have none of them; `changes`
-    gives what becomes of them where they stay. `number` grows from one to the next under the same `app_id`."""
+    """The rows that leave a table. `finds` returns the search of its data files, or None if the table cannot have such rows;
+    `changes` returns the change of rows that stay. `number` grows from one to the next under the same `app_id`."""
 
     app_id: str
     number: int
@@ -79,7 +79,7 @@ class Leaving:
 
 @dataclass(frozen=True)
 class Tally:
-    """What a look at a table found: all of its rows, and those of each person. `searched`: whether it says whose they are."""
+    """The rows of a table: all of them, and those of each subject. `searched`: whether the table has a column of subjects."""
 
     rows: int
     by_token: Mapping[str, int]
@@ -97,7 +97,7 @@ class _Exchange:
 
 
 class TableErasure:
-    """Of one table, `name`, which lies in `objects`. `keep` is how long its older versions can be read."""
+    """The erasure from one table, `name`, at `objects`. `keep` is how long its older versions can be read."""
 
     def __init__(
         self,
@@ -163,7 +163,7 @@ class TableErasure:
             raise Refused("has deletion vectors: compact it first")
         content = self._objects.open(unquote(file.path))
         if content is None:
-            raise Halt(f"{self.name}: {file.path} went away while it was read; say it again")
+            raise Halt(f"{self.name}: {file.path} was deleted while it was read; run the command again")
         assert find is not None
         with content:
             return find(content, file)
@@ -192,7 +192,7 @@ class TableErasure:
         return Done(self.name, version, rows, dict(files), len(leaving), due, now.isoformat())
 
     def _judged(self, done: Done, snapshot: Snapshot) -> Done:
-        """With the rows of which nobody can tell whose they are: all, where the table does not say it."""
+        """Adds the number of rows whose subject is unknown: all, if the table has no column of subjects."""
         if self._what.finds(snapshot) is None:
             return replace(done, searched=False, unjudged_rows=_rows_of(snapshot))
         return replace(done, unjudged_rows=sum(self._looked[file.path].found.unjudged for file in snapshot.files))
@@ -207,7 +207,7 @@ class TableErasure:
         return "".join(f"{json.dumps(one, separators=(',', ':'))}\n" for one in actions).encode()
 
     def _tidy(self, leaving: Mapping[str, object]) -> None:
-        """What was written for files that somebody else exchanged meanwhile."""
+        """Deletes files that were written to replace ones that another writer exchanged meanwhile."""
         unused = [one.path for path, one in self._looked.items() if path not in leaving]
         self._objects.delete(unquote(path) for path in unused if path is not None)
 

@@ -1,7 +1,7 @@
-"""A vault forgets persons: rows and keys leave its table, and every file that held them goes at once.
+"""Erases subjects from a vault: rows and keys leave its table, and every file that held them is deleted at once.
 
-In: a plan whose persons no batch brings any more. Out: how many rows left. Nobody travels back in a vault. Files of writers
-that died hold keys as well, so all files that are not live are looked into. Said again, it does what is left.
+In: a plan whose subjects are on the list of batches already. Out: how many rows left. A vault has no time travel. Files of
+writers that died hold keys as well, so all files that are not live are searched. A repeat does the remaining work.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ def forget(
     def find(content: BinaryIO, file: LiveFile) -> Found:
         return found_in(content, SUBJECTS, erased)
 
-    what = Leaving(plan.app_id, plan.number, lambda snapshot: find)
+    leaving = Leaving(plan.app_id, plan.number, lambda snapshot: find)
     try:
-        done = TableErasure("the vault", table, what, keep=timedelta(), note=note).erase(None)
+        done = TableErasure("the vault", table, leaving, keep=timedelta(), note=note).erase(None)
     except NoTable:
         return 0
     note(replace(done, unjudged_objects=delete_old_files(table, SUBJECTS, erased).unjudged))

@@ -1,4 +1,4 @@
-"""Maintenance: what nobody needs any more goes, what somebody may still read stays, and logs stay quick to read.
+"""Maintenance: files and rows past their retention are deleted, and logs stay quick to read.
 
 * `retention` how long files are kept; pure      * `orphans` data files that no log knows of
 * `expiry` records set aside that are past their time      * `vault` its table

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from forebay.lake.log.listing import COMMIT, LOG, commit_name, list_log
 from forebay.lake.objects import open_objects
-from forebay.upkeep.maintenance.orphans import strangers_of
+from forebay.upkeep.maintenance.orphans import unknown_files_of
 from forebay.upkeep.maintenance.retention import Retention
 
 if TYPE_CHECKING:
@@ -26,13 +26,13 @@ LITE_NEEDS_THE_WHOLE_LOG = "DELTA_CANNOT_VACUUM_LITE"
 
 @dataclass(frozen=True)
 class Cared:
-    """`vacuum` is the kind that was done; `checkpoint` the version of the one that was written; `strangers` are files that kept
-    a full VACUUM from being done."""
+    """`vacuum` is the kind that ran; `checkpoint` the version of the one that was written; `unknown` are files that prevented
+    a full VACUUM."""
 
     vacuum: str
     files_deleted: int
     checkpoint: int | None
-    strangers: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()
 
 
 def care_for(
@@ -45,9 +45,9 @@ def care_for(
     checkpoint = _checkpoint(spark, path, checkpoint_after)
     if vacuum == "none":
         return Cared("none", 0, checkpoint)
-    strangers = tuple(strangers_of(open_objects(path))) if vacuum == "full" else ()
-    kind, deleted = _vacuumed(spark, path, quoted, retention, "lite" if strangers else vacuum, version)
-    return Cared(kind, deleted, checkpoint, strangers)
+    unknown = tuple(unknown_files_of(open_objects(path))) if vacuum == "full" else ()
+    kind, deleted = _vacuumed(spark, path, quoted, retention, "lite" if unknown else vacuum, version)
+    return Cared(kind, deleted, checkpoint, unknown)
 
 
 def write_checkpoint(spark: SparkSession, path: str, version: int) -> None:
@@ -71,7 +71,7 @@ def _vacuumed(
         # The log of the time before the last VACUUM is gone: only the files themselves can tell.
         if kind != "lite" or LITE_NEEDS_THE_WHOLE_LOG not in str(refused):
             raise
-        if strangers_of(open_objects(path)):
+        if unknown_files_of(open_objects(path)):
             return "none", 0
         return _vacuumed(spark, path, quoted, retention, "full", version)
     if kind == "full" and retention.keep is not None:
@@ -81,7 +81,7 @@ def _vacuumed(
 
 def _let_lite_go_on_from_here(path: str, before: datetime) -> None:
     """Delta's FULL forgets how far VACUUM has come, which makes every LITE of a table whose log does not begin with version 0
-    impossible from then on. What was removed by versions up to this one is gone: that is what LITE itself would have noted."""
+    impossible from then on. Files that versions up to this one removed are gone, which LITE itself would have noted."""
     table = open_objects(path)
     commits = ((COMMIT.fullmatch(found.name), found.modified) for found in table.found(LOG))
     past = [int(match[1]) for match, modified in commits if match and modified < before]

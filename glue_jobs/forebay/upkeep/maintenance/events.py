@@ -1,4 +1,4 @@
-"""What maintenance says of itself."""
+"""The events of maintenance."""
 
 from __future__ import annotations
 

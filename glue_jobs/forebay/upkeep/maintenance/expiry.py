@@ -1,7 +1,7 @@
 """Records that were set aside, and verdicts on rows, that are past the time for which they are kept.
 
 In: the quarantine, the parked records or the verdicts, and for how long a service keeps them. Out: its rows of the days before
-are deleted, but for rows of a paused table, which are to land. Another service in this lake may keep its own longer. The day is
+are deleted, except rows of a paused table, which will land. Another service in this lake may keep its own longer. The day is
 written down before the first row goes. So the accounts, which compare held records with the ledger, never miss an expired row.
 The next run repeats a run that was killed.
 """

@@ -1,4 +1,4 @@
-"""The maintenance job, as Glue, EMR and the laptop run it: table by table, it deletes what nobody needs any more.
+"""The maintenance job, as Glue, EMR and the laptop run it: table by table, it deletes files and rows past their retention.
 
 In: `MaintainSettings`. Out: `MaintenanceResult`. Each table is worked on under the lease that compaction takes, too. Orphans
 are looked for where all files are listed anyway (`--vacuum full`), and deleted only if the settings say so.
@@ -68,7 +68,7 @@ class TableMaintenance(TableResult):
 
 @dataclass(frozen=True, kw_only=True)
 class MaintenanceResult(RunResult[TableMaintenance]):
-    """`remains` are data files in folders of the lake that are no tables."""
+    """`remains` are data files in folders of the lake that are not tables."""
 
     remains: Mapping[str, tuple[Found, ...]]
     deleted: bool
@@ -241,7 +241,7 @@ def _report(done: MaintenanceResult, service: str, seconds: float, emit: Emit) -
     for ran in done.tables:
         if ran.cared is not None and ran.retention is not None:
             emit(_maintained(ran, ran.cared, ran.retention, service))
-            if strange := ran.cared.strangers:
+            if strange := ran.cared.unknown:
                 emit(StrangersFound(service=service, table=ran.table, files=len(strange), such_as=strange[0]))
     for place, found in done.orphans.items():
         emit(

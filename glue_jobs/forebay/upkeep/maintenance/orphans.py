@@ -1,8 +1,8 @@
 """Data files that no log knows of: left by writers that died before their commit, and by tables that were dropped.
 
-In: a table's objects, or a folder that is no table. Out: what is found, and nothing is deleted here. Files younger than
-`not_before` are passed over, because whoever is writing them may still commit. What the log names as removed is no orphan:
-older versions need it, and VACUUM takes it when they are past.
+In: a table's objects, or another folder. Out: the orphans; nothing is deleted here. Files younger than `not_before` are
+skipped, because their writer may still commit. A file that the log names as removed is not an orphan: older versions need it,
+and VACUUM deletes it later.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from forebay.lake.log.listing import CHECKPOINT, COMMIT, LOG, list_log
 from forebay.lake.objects import Found, Objects
 
-__all__ = ["orphans_of", "remains_of", "strangers_of"]
+__all__ = ["orphans_of", "remains_of", "unknown_files_of"]
 
 DATA = (".parquet",)
 DELETED_ROWS = re.compile(r"deletion_vector_[^/]*\.bin")
@@ -34,7 +34,7 @@ def orphans_of(table: Objects, *, not_before: datetime) -> list[Found]:
     return [f for f in old if f.name not in known]
 
 
-def strangers_of(table: Objects) -> list[str]:
+def unknown_files_of(table: Objects) -> list[str]:
     """Files in a table's folder that no writer of Delta makes. A full VACUUM would delete them without a word."""
     return [f.name for f in table.found() if not (_is_hidden(f.name) or f.name.endswith(DATA) or _deleted_rows(f.name))]
 

@@ -1,10 +1,10 @@
 """How long files that the newest version does not need are kept: as long as somebody may read them.
 
-In: what is declared, how long the longest reader takes, and what the table itself says. Out: `Retention`. Pure. Never less
-than any of the three, and an hour more than we promise, because writers' clocks may be wrong by that much.
+In: the declared time, the duration of the longest reader, and the table's own property. Out: `Retention`. Pure. It is the
+longest of the three, and an hour more, because writers' clocks may be wrong by that much.
 
-The table's own property decides, not an argument: Delta 4.2 passes over what VACUUM is told to RETAIN. So whoever else runs a
-VACUUM on the table keeps our promise, too, and Delta itself refuses to travel further back, with an error that says so.
+The table's own property decides, not an argument: Delta 4.2 ignores VACUUM's RETAIN. So a VACUUM by another tool keeps our
+promise, too, and Delta itself refuses to travel further back, with a clear error.
 """
 
 from __future__ import annotations

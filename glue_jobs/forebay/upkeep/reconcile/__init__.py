@@ -1,6 +1,6 @@
 """Files that S3 never announced are found by listing the landing bucket, and announced.
 
-* `landed` what lies in the bucket      * `known` what the ledger has      * `job` the run      * `events` what it says
-* `last` what the last run found
-* `backfill` a bucket that already has years of files      * `inventory` S3's own report of what is in it
+* `landed` the bucket's listing      * `known` the files in the ledger      * `job` the run      * `events` its events
+* `last` the result of the last run
+* `backfill` a bucket that already has years of files      * `inventory` the report of S3 Inventory
 """

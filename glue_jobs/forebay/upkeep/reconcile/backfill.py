@@ -1,9 +1,9 @@
-"""A bucket that already has years of files: what the ledger does not know is announced, page by page, beside live traffic.
+"""A bucket that already has years of files: files that the ledger lacks are announced, page by page, beside live traffic.
 
-In: a `Backfill`. Out: its `Progress`. As with reconcile, what is found is announced, and the ingest job loads it like any file.
-Of a key that was written several times the newest version is taken. A page's progress is durable once the page is announced, so
-an interrupted backfill goes on where it was. A page that is announced twice is known to the ledger. Memory holds one page of
-the listing, and eight bytes for each file that the ledger knows.
+In: a `Backfill`. Out: its `Progress`. As with reconcile, files are only announced, and the ingest job loads them like any file.
+If a key was written several times, the newest version is announced. A page's progress is durable once the page is announced, so
+an interrupted backfill resumes. The ledger recognizes a page that is announced twice. Memory holds one page of the listing, and
+eight bytes for each file in the ledger.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ SINCE_EVER = datetime(1970, 1, 2, tzinfo=UTC)
 
 @dataclass(frozen=True, kw_only=True)
 class Backfill:
-    """Everything below a prefix that was written in a span of time; `rate` is files a second, 0 for no limit. While more than
-    `most_waiting` messages are in the queue it waits, so that live files need not stand in line behind it. With `inventory`, a
-    report's manifest, nothing is listed. `services`: whose files count as loaded; the first one's queue it is."""
+    """Everything under a prefix that was written in a span of time; `rate` is files a second, 0 means unlimited. While more
+    than `most_waiting` messages are in the queue it waits, so that live files are not delayed. With `inventory`, a report's
+    manifest, nothing is listed. `services`: their files count as loaded; the queue belongs to the first one."""
 
     lake: str
     bucket: str
@@ -48,14 +48,14 @@ class Backfill:
     @property
     def name(self) -> str:
         """The same for the same files; how quickly they are announced does not matter."""
-        what = [self.bucket, self.prefix, str(self.since), str(self.until), *self.services]
-        what += [self.inventory] if self.inventory else []
-        return hashlib.sha256("\0".join(what).encode()).hexdigest()[:16]
+        parts = [self.bucket, self.prefix, str(self.since), str(self.until), *self.services]
+        parts += [self.inventory] if self.inventory else []
+        return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Progress:
-    """`marker` is where the listing of the bucket goes on: a key, and a version of it."""
+    """`marker` is where the listing of the bucket resumes: a key, and a version of it."""
 
     looked_at: int = 0
     known: int = 0
@@ -68,7 +68,7 @@ class Progress:
 
 @dataclass(frozen=True)
 class Waits:
-    """The queue is full enough; the backfill goes on when it is emptier."""
+    """The queue is full enough; the backfill resumes when it is shorter."""
 
     messages: int
 
@@ -95,8 +95,8 @@ def backfill(
     again: bool = False,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Progress:
-    """Goes on where an earlier run was interrupted, unless it is to begin `again`. A dry run counts everything, announces
-    nothing and leaves no trace."""
+    """Resumes an interrupted run, unless it must begin `again`. A dry run counts everything, announces nothing and leaves no
+    trace."""
     store = open_objects(backfill_of(wanted.lake))
     progress = Progress() if again or dry_run else progress_of(wanted)
     if progress.done:
@@ -116,7 +116,7 @@ def backfill(
                 sleep=sleep,
             )
             for announced in paced:
-                if announced < len(fresh):  # all of them are told with the page
+                if announced < len(fresh):  # the page reports all of them
                     tell(replace(progress, announced=progress.announced + announced))
         progress = replace(
             progress,

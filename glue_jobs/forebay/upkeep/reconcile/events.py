@@ -1,4 +1,4 @@
-"""What reconcile says of itself."""
+"""The events of reconcile."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The report of S3 Inventory, read page by page: a listing of a bucket that costs no requests to list it.
 
-In: the address of a report's `manifest.json`. Out: files below a prefix, in pages, and where the next page begins. CSV (gzip)
+In: the address of a report's `manifest.json`. Out: files under a prefix, in pages, and where the next page begins. CSV (gzip)
 and Parquet are read; one data file of the report is in memory at a time. Of a key with several versions the newest counts. A
 report that lacks what an announcement needs is `InvalidConfiguration`.
 """
@@ -104,7 +104,7 @@ class Inventory:
 def open_inventory(s3: Any, manifest: str) -> Inventory:
     if not is_s3(manifest) or not manifest.endswith("manifest.json"):
         raise InvalidConfiguration.one(
-            manifest, "is no manifest of S3 Inventory", "write s3://bucket/.../manifest.json"
+            manifest, "is not a manifest of S3 Inventory", "write s3://bucket/.../manifest.json"
         )
     bucket, key = bucket_and_key(manifest)
     told = json.loads(s3.get_object(Bucket=bucket, Key=key)["Body"].read())

@@ -3,8 +3,8 @@ should have done.
 
 In: `ReconcileSettings`. Out: `Reconciled`. The newest hours are left out: their files may be on their way. A file that has
 waited for longer than that is announced again, which is harmless, and so is one whose message became a dead letter. It counts
-as missed unless its message may still be in the queue: with so many messages there, so many of the files are not called missed.
-Files of a batch that has not ended are on their way. Run twice, it announces twice, and what is loaded is not loaded again.
+as missed unless its message may still be in the queue: the count of missed files is reduced by the number of messages there.
+Files of a batch that has not ended are on their way. A second run announces them again, and loaded files are not loaded again.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ from forebay.upkeep.reconcile.last import LastReconcile, keep
 __all__ = ["Reconciled", "reconcile"]
 
 CLOCKS_DIFFER = timedelta(hours=1)
-"""S3's clock may be ahead of ours: files of this very moment are counted, too."""
+"""S3's clock may be ahead of ours, so files that were written just now are counted, too."""
 
 
 @dataclass(frozen=True)
 class Reconciled:
     """`too_new`: files of the newest hours, which are left out because their notifications may be on their way.
-    `withheld`: those that the ledger knows, and that S3 did not give. Of the `missed` so many may wait in the queue."""
+    `withheld`: files in the ledger that S3 did not give. Some of the `missed` may still wait in the queue."""
 
     looked_at: int
     missed: tuple[LandedFile, ...]
@@ -82,8 +82,8 @@ def reconcile(settings: ReconcileSettings, *, emit: Emit, now: datetime | None =
 
 
 def find_missed(settings: ReconcileSettings, *, s3: Any, sqs: Any, now: datetime) -> Reconciled:
-    """Announces nothing. Only what the ledger does not know is held until the bucket was listed. Then the ledger is asked once
-    more: what was loaded meanwhile is known."""
+    """Announces nothing. Only files that the ledger lacks are held until the bucket was listed. Then the ledger is read once
+    more, for files that were loaded meanwhile."""
     service = service_for(settings.service, settings.lake, settings.deployed_service)
     names = (service.name, *service.shares_files_with)
     since, until = now - timedelta(hours=settings.look_back_hours), now - timedelta(hours=settings.settle_hours)

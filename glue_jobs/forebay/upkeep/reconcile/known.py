@@ -1,6 +1,6 @@
-"""Which files the ledger knows, by their hashes, without Spark: the data files of its last days are read as they lie there.
+"""The hashes of files in the ledger, read without Spark from the data files of its last days.
 
-An entry is written after its file was, so the entries of files since a moment are in the partitions since that day.
+An entry is written after its file was, so the entries of files since a time are in the partitions since that day.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ READ_AT_ONCE = 8
 
 
 def known_since(ledger: Objects, since: datetime, services: Collection[str]) -> npt.NDArray[np.int64]:
-    """Sorted; what these services took in. Empty before the first batch. A file that was missing is not known: it may be there
-    by now."""
+    """The sorted hashes of these services' files. Empty before the first batch. A file that was missing is left out: it may
+    exist by now."""
     # Clocks of a job and of S3 are not the same.
     first = str((since - timedelta(hours=1)).date())
     parts = _rows(ledger, services, lambda file: (_day(file) or first) >= first)

@@ -1,9 +1,9 @@
-"""What lies in the landing bucket, by its own listing.
+"""Lists the landing bucket.
 
-In: a bucket, prefixes, a span of time, and what is to be said of a page of files. Out: that, of every version of every object
-that was written in the span. S3 lists by key alone, so all below a prefix is listed. Of the versions of one second, the order
-of the listing says which is later. Prefixes are listed at the same time, and then the folders directly below them. No more
-files are held than a few pages have.
+In: a bucket, prefixes, a span of time, and a function over a page of files. Out: its results, for every version of every object
+that was written in the span. S3 lists by key alone, so everything under a prefix is listed. If versions were written in the
+same second, the order of the listing decides which is later. Prefixes are listed in parallel, and so are the folders directly
+under them. Memory holds a few pages of files at most.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Said = TypeVar("Said")
 
 
 def prefixes_of(pattern: str, since: datetime, until: datetime) -> list[str]:
-    """`in/%Y/%m/%d/` is one prefix for each day (in UTC); what names no day is itself."""
+    """`in/%Y/%m/%d/` is one prefix for each day (in UTC); a pattern without a day is one prefix."""
     days = (until.date() - since.date()).days
     return list(dict.fromkeys((since + timedelta(days=n)).strftime(pattern) for n in range(days + 1)))
 

@@ -1,4 +1,4 @@
-"""What the last reconcile found: one small object in the lake, for whoever asks how it is going.
+"""The result of the last reconcile: one small object in the lake, for `forebay status`.
 
 In: `LastReconcile`. Out: the same. A run writes over that of the run before.
 """
