@@ -1,4 +1,4 @@
-"""Where an object is: in a folder of S3, `s3://bucket/prefix`. In: the folder, and what is in it. Out: what boto3 asks for."""
+"""The place of an object. In: a folder of S3, `s3://bucket/prefix`, and a name in it. Out: boto3's arguments."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ def _within(keys: Sequence[str], prefix: str) -> Sequence[str]:
     """The ingest job may read what lands, and nothing else of the bucket."""
     for key in keys:
         if not key.startswith(prefix):
-            raise InvalidConfiguration.one(f"key {key!r}", "is no file that lands", f"keys begin with {prefix}")
+            raise InvalidConfiguration.one(f"key {key!r}", "is not a landed file", f"keys begin with {prefix}")
     return keys
 
 
@@ -72,7 +72,7 @@ def _names_done(event: dict[str, Any]) -> int:
     after = str(event.get("after") or "0")
     if not after.isdecimal():
         hint = "give what the last call answered"
-        raise InvalidConfiguration.one("event.after", f"is no number of names: {after!r}", hint)
+        raise InvalidConfiguration.one("event.after", f"is not a number of names: {after!r}", hint)
     return int(after)
 
 
@@ -113,6 +113,6 @@ def _moment(event: dict[str, Any], name: str) -> datetime | None:
         found = datetime.fromisoformat(event[name])
     except (TypeError, ValueError) as why:
         raise InvalidConfiguration.one(
-            f"event.{name}", f"is no time: {event[name]!r}", "such as 2026-05-01T00:00:00Z"
+            f"event.{name}", f"is not a time: {event[name]!r}", "such as 2026-05-01T00:00:00Z"
         ) from why
     return found if found.tzinfo else found.replace(tzinfo=UTC)

@@ -34,15 +34,15 @@ AT_FIRST = 3
 
 
 def submission(definition: Mapping[str, Any], arguments: Mapping[str, str]) -> dict[str, Any]:
-    said = {**definition["DefaultArguments"], **arguments}
-    # A drain ends by itself; only what runs on is to be begun again by EMR, in another zone if need be.
-    streams = definition["Command"]["Name"] == STREAMING and said.get("--drain") != "true"
+    given = {**definition["DefaultArguments"], **arguments}
+    # A drain ends on its own; EMR restarts only continuous jobs, in another zone if necessary.
+    streams = definition["Command"]["Name"] == STREAMING and given.get("--drain") != "true"
     driver = {
-        "entryPoint": said.get("--scriptLocation", definition["Command"]["ScriptLocation"]),
-        "entryPointArguments": [word for pair in _of_the_script(said) for word in pair],
-        "sparkSubmitParameters": " ".join([*_parameters(said), *_workers(definition)]),
+        "entryPoint": given.get("--scriptLocation", definition["Command"]["ScriptLocation"]),
+        "entryPointArguments": [word for pair in _of_the_script(given) for word in pair],
+        "sparkSubmitParameters": " ".join([*_parameters(given), *_workers(definition)]),
     }
-    log = {"enabled": True, "logGroupName": f"{said['--custom-logGroup-prefix']}/output"}
+    log = {"enabled": True, "logGroupName": f"{given['--custom-logGroup-prefix']}/output"}
     asked: dict[str, Any] = {
         "name": definition["Name"] + (BEFORE if "--scriptLocation" in arguments else ""),
         "executionRoleArn": definition["Role"],
@@ -56,18 +56,18 @@ def submission(definition: Mapping[str, Any], arguments: Mapping[str, str]) -> d
     return asked
 
 
-def _of_the_script(said: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    yield from ((name, value) for name, value in said.items() if not OF_GLUE.fullmatch(name))
+def _of_the_script(given: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    yield from ((name, value) for name, value in given.items() if not OF_GLUE.fullmatch(name))
 
 
-def _parameters(said: Mapping[str, str]) -> Iterator[str]:
-    jars = ",".join((*DELTA, said["--extra-jars"]))
-    yield f"--conf spark.jars={jars} --conf spark.submit.pyFiles={said['--extra-py-files']}"
-    yield f"--conf spark.archives={said['--additional-python-modules']}#environment"
+def _parameters(given: Mapping[str, str]) -> Iterator[str]:
+    jars = ",".join((*DELTA, given["--extra-jars"]))
+    yield f"--conf spark.jars={jars} --conf spark.submit.pyFiles={given['--extra-py-files']}"
+    yield f"--conf spark.archives={given['--additional-python-modules']}#environment"
     for name in ("PYSPARK_DRIVER_PYTHON", "PYSPARK_PYTHON"):
         yield f"--conf spark.emr-serverless.driverEnv.{name}={PYTHON}"
     yield f"--conf spark.executorEnv.PYSPARK_PYTHON={PYTHON}"
-    yield from (f"--conf {pair.strip()}" for pair in said["--conf"].split(" --conf "))
+    yield from (f"--conf {pair.strip()}" for pair in given["--conf"].split(" --conf "))
 
 
 def _workers(definition: Mapping[str, Any]) -> Iterator[str]:

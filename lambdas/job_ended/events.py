@@ -1,4 +1,4 @@
-"""What this function says."""
+"""The events of this function."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from lambdas.job_ended.events import JobEnded
 __all__ = ["ENDED_WELL", "console", "ended", "measured", "reason_of", "run_of"]
 
 ENDED_WELL = ("SUCCEEDED", "STOPPED", "EXPIRED")
-"""EXPIRED is the continuous job at its maintenance window; STOPPED is a person's wish."""
+"""EXPIRED is the continuous job at its maintenance window; a person requested STOPPED."""
 
 
 def ended(detail: dict[str, Any], jobs: Any) -> dict[str, Any]:

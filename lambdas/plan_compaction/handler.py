@@ -20,7 +20,7 @@ from lambdas.plan_compaction.why import waits, why
 
 log = Logger(service="plan_compaction")
 MOST_NAMES = 500
-"""More than so many tables are not named: then all are meant, and the job finds out which."""
+"""With more tables, the run gets no names: the job plans all tables and finds them."""
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ AT_ONCE = 16
 
 
 def health_objects(s3: Any, lake: str) -> list[dict[str, Any]]:
-    """One that cannot be read (gone meanwhile, or not ours) is passed over: the next look at its table writes it anew."""
+    """Skips objects that cannot be read (deleted meanwhile, or not ours): the next look at their tables replaces them."""
     where = place_of(lake, f"{HEALTH}/")
     pages = s3.get_paginator("list_objects_v2").paginate(Bucket=where["Bucket"], Prefix=where["Key"])
     keys = [found["Key"] for page in pages for found in page.get("Contents", ()) if found["Key"].endswith(".json")]

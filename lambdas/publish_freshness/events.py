@@ -1,4 +1,4 @@
-"""What this function says."""
+"""The events of this function."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ class TableFreshnessMeasured(Event):
 @dataclass(frozen=True, kw_only=True)
 class TrendMeasured(Event):
     """Averages over the last day and over the last week; None where nothing was measured. Latency is that of the file in the
-    middle of a batch, from landing to rows; `run_dpu` is what one run of the ingest job takes; `file_bytes` is how large a
-    file is, so that waiting files can be told in bytes."""
+    middle of a batch, from landing to rows; `run_dpu` is what one run of the ingest job takes; `file_bytes` is the size of a
+    file, to convert waiting files to bytes."""
 
     service: str
     latency_day_seconds: float | None = metric("Seconds", default=None)

@@ -1,6 +1,6 @@
 """Enters: a schedule's tick. Leaves: `KeysChecked`, `FreshnessMeasured`, `TableFreshnessMeasured` for each watched table, and
-`SchedulesChecked`; or, of the tick `{"trend": true}`, `TrendMeasured`. To the log and to CloudWatch. What was measured is
-published, whatever fails after it."""
+`SchedulesChecked`; or, of the tick `{"trend": true}`, `TrendMeasured`. To the log and to CloudWatch. A measured value is
+published even if a later step fails."""
 
 from __future__ import annotations
 

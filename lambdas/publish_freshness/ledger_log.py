@@ -39,7 +39,7 @@ def _is_of_a_batch(commit: bytes) -> bool:
 
 
 def _commits(s3: Any, lake: str) -> Iterator[dict[str, Any]]:
-    """As they are listed, oldest first."""
+    """In the order of the listing, oldest first."""
     where = place_of(lake, LOG)
     bucket, log = where["Bucket"], where["Key"]
     after = f"{log}{last_checkpoint(s3, lake):020}"

@@ -50,11 +50,11 @@ def _is_overdue(name: str, group: str, scheduler: Any, jobs: Any, arguments_know
     since = now - longest_pause(found["ScheduleExpression"]) - GRACE
     if found["LastModificationDate"] > since:
         return False
-    wish = json.loads(found["Target"]["Input"])
-    wanted = wish["Arguments"].items() if arguments_known else {}.items()
+    request = json.loads(found["Target"]["Input"])
+    wanted = request["Arguments"].items() if arguments_known else {}.items()
     return not any(
         run["JobRunState"] == "SUCCEEDED" and wanted <= run.get("Arguments", {}).items()
-        for run in _runs(jobs, wish["JobName"], since)
+        for run in _runs(jobs, request["JobName"], since)
     )
 
 

@@ -23,8 +23,8 @@ __all__ = ["Code", "code_for"]
 
 @dataclass(frozen=True)
 class Code:
-    """What the next run is asked for: nothing for the job's own code. `stays` is what cannot go back, and `is_first` whether
-    the run before had the job's own code."""
+    """The request of the next run: empty for the job's own code. `stays` are parts that cannot go back, and `is_first` says
+    whether the run before had the job's own code."""
 
     request: dict[str, Any] = field(default_factory=dict)
     stays: tuple[str, ...] = ()

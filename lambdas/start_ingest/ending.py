@@ -14,7 +14,7 @@ __all__ = ["ask_to_stop", "idle", "outdated"]
 
 
 def outdated(runs: Sequence[dict[str, Any]], job: dict[str, Any]) -> bool:
-    """Whether a run goes on with a definition that a deploy has replaced. What a run begins with it keeps."""
+    """Whether a run still has a definition that a deployment has replaced. A run keeps the definition of its start."""
     return any(run["JobRunState"] == "RUNNING" and run["StartedOn"] < job["LastModifiedOn"] for run in runs)
 
 

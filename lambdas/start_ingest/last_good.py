@@ -22,7 +22,7 @@ __all__ = ["WENT_BACK", "Definition", "breaks", "definition_of", "last_good", "p
 WENT_BACK = "--scriptLocation"
 """A run with this argument is one with code of before."""
 IGNORE = "--ignore_arguments"
-"""What `forebay.settings` passes over because of this."""
+"""Names of arguments that `forebay.settings` then ignores."""
 OF_A_RUN = ("WorkerType", "NumberOfWorkers")
 OF_THE_JOB = ("GlueVersion", "Role")
 FAILURES = 2
@@ -39,21 +39,21 @@ def definition_of(job: dict[str, Any]) -> Definition:
 
 
 def request(good: Definition, now: Definition) -> dict[str, Any]:
-    """What a run is asked for, so that it is as `good` says. Its code ignores the arguments that came later."""
+    """The request of a run with the definition `good`. Its code ignores the arguments that came later."""
     later = ",".join(name.lstrip("-") for name in _later(good, now))
     arguments = {**good["Arguments"], **({IGNORE: later} if later else {})}
     return {"Arguments": arguments, **{name: good[name] for name in OF_A_RUN if name in good}}
 
 
 def stays(good: Definition, now: Definition) -> list[str]:
-    """What such a run has of the new definition all the same."""
+    """The parts of the new definition that such a run has all the same."""
     of_job = [f"{name} {now[name]}" for name in OF_THE_JOB if name in good and now.get(name) != good[name]]
     return [*of_job, *(f"the argument {name}" for name in _later(good, now))]
 
 
 def proven(runs: Sequence[Run], job: dict[str, Any], batch_since: Callable[[datetime], bool]) -> bool:
-    """Whether a run of the job as it is now has ended well, or is at work and has committed a batch. `batch_since` says
-    whether there is one since a moment."""
+    """Whether a run of the current definition has ended well, or is at work and has committed a batch. `batch_since` says
+    whether there is one since a time."""
     return any(
         run["JobRunState"] == "SUCCEEDED" or (run["JobRunState"] == "RUNNING" and batch_since(run["StartedOn"]))
         for run in _of_now(runs, job)
@@ -61,7 +61,7 @@ def proven(runs: Sequence[Run], job: dict[str, Any], batch_since: Callable[[date
 
 
 def breaks(runs: Sequence[Run], job: dict[str, Any]) -> bool:
-    """Whether the job as it is now has failed time and again, and done nothing else."""
+    """Whether all runs of the current definition have failed, several times."""
     own = list(_of_now(runs, job))
     return len(own) >= FAILURES and all(run["JobRunState"] in FAILED for run in own)
 

@@ -74,7 +74,7 @@ def asked_for(code: dict[str, Any], drains: bool, settings: Settings) -> dict[st
 
 
 def tell(settings: Settings, stays: Sequence[str], sns: Any) -> None:
-    text = f"What was deployed fails at once: {settings.job} runs with the code of before. Mend it and deploy."
+    text = f"The deployed code fails at once: {settings.job} runs with the earlier code. Fix the code and deploy it."
     if stays:
-        text += f"\nThese stay as they were deployed, because no run can choose them: {', '.join(stays)}."
+        text += f"\nThese keep the deployed values, because no run can choose them: {', '.join(stays)}."
     send_message(sns, settings.alarm_topic, f"forebay: {settings.job} went back", text)

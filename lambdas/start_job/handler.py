@@ -1,6 +1,6 @@
-"""Enters: a schedule's tick, or a person's wish: `{"JobName": ..., "Arguments": {...}}`, as Glue would be asked; or the tick
-`{"waiting": true}`. Leaves: a run of that job. If one is at work already, a wish with `"Wait": true` is kept, and the next tick
-tries again: so a weekly run is late, and not left out."""
+"""Enters: the request of a schedule or a person, `{"JobName": ..., "Arguments": {...}}`, as for Glue's API; or the tick
+`{"waiting": true}`. Leaves: a run of that job. If one is at work already, a request with `"Wait": true` is kept, and the next
+tick retries it: so a weekly run is late, and not left out."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ def start(event: dict[str, Any], jobs: Any, *, s3: Any, artefacts: str) -> str:
     if event.get("waiting"):
         started = start_waiting(s3, artefacts, jobs)
         return f"started {', '.join(started)}" if started else "none waits that can start"
-    wish = {"JobName": event["JobName"], "Arguments": event.get("Arguments") or {}}
+    request = {"JobName": event["JobName"], "Arguments": event.get("Arguments") or {}}
     try:
-        return f"started {jobs.start_job_run(**wish)['JobRunId']}"
+        return f"started {jobs.start_job_run(**request)['JobRunId']}"
     except jobs.exceptions.ConcurrentRunsExceededException:
         if not event.get("Wait"):
             return "it runs already"
-        keep(s3, artefacts, wish)
+        keep(s3, artefacts, request)
         return "it runs already: this run waits until that one has ended"

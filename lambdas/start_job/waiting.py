@@ -1,6 +1,6 @@
 """Runs that a schedule wanted while another run of the job was at work: one small object each, until they can start.
 
-The same wish twice is one. A run that started and whose object could not be removed is started twice: upkeep may be.
+The same request twice is one. If the object of a started run cannot be removed, the run starts twice, which upkeep allows.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ PREFIX = "waiting-runs/"
 """In the artefacts bucket."""
 
 
-def keep(s3: Any, bucket: str, wish: dict[str, Any]) -> None:
-    body = json.dumps(wish, sort_keys=True).encode()
-    key = f"{PREFIX}{wish['JobName']}/{hashlib.sha256(body).hexdigest()[:16]}.json"
+def keep(s3: Any, bucket: str, request: dict[str, Any]) -> None:
+    body = json.dumps(request, sort_keys=True).encode()
+    key = f"{PREFIX}{request['JobName']}/{hashlib.sha256(body).hexdigest()[:16]}.json"
     s3.put_object(Bucket=bucket, Key=key, Body=body)
 
 
@@ -26,14 +26,14 @@ def start_waiting(s3: Any, bucket: str, jobs: Any) -> list[str]:
     """One of each job at most. Leaves the names of the jobs that were started."""
     started: list[str] = []
     for key in _keys(s3, bucket):
-        wish = json.loads(s3.get_object(Bucket=bucket, Key=key)["Body"].read())
-        if wish["JobName"] in started:
+        request = json.loads(s3.get_object(Bucket=bucket, Key=key)["Body"].read())
+        if request["JobName"] in started:
             continue
         try:
-            jobs.start_job_run(**wish)
+            jobs.start_job_run(**request)
         except jobs.exceptions.ConcurrentRunsExceededException:
             continue
-        started.append(wish["JobName"])
+        started.append(request["JobName"])
         s3.delete_object(Bucket=bucket, Key=key)
     return started
 

@@ -1,6 +1,6 @@
-"""Enters: a schedule's tick. Leaves: `status/index.html` in the artefacts bucket, which is private. Who may read there, or
-has a signed address, sees the page that `forebay report` writes, from what AWS knows without a look into the tables. The
-page needs nothing else. Nothing here decides anything; a page that is old says so by its time."""
+"""Enters: a schedule's tick. Leaves: `status/index.html` in the artefacts bucket, which is private. Readers of that bucket, or
+of a signed address, see the page of `forebay report`, made from AWS's data without reading the tables. The page needs nothing
+else, and shows its time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the page says: queues, tables, runs and alarms as they are now, and what was published of the last two days."""
+"""The content of the page: current queues, tables, runs and alarms, and the metrics of the last two days."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["Settings", "page_of"]
 
 RUNS_EACH = 5
 WATCHED = ("dead-letters", "undelivered")
-"""Alarms that tell of dead messages."""
+"""Alarms about dead messages."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What was published as metrics: by the hour of the last two days, and of this month.
+"""The published metrics, by the hour of the last two days, and of this month.
 
 In: CloudWatch, and the names of the service and of its jobs. Out: `Published`. One request, and one more for each page of it.
 """

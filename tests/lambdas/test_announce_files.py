@@ -155,10 +155,10 @@ def test_what_the_queue_goes_on_refusing_is_named_after_the_others_were_sent() -
     [
         ({}, "says not which files"),
         ({"prefix": "in/", "keys": ["in/a"]}, "says not which files"),
-        ({"prefix": "elsewhere/"}, "key 'elsewhere/': is no file that lands"),
-        ({"keys": ["in/a", "elsewhere/b"]}, "key 'elsewhere/b': is no file that lands"),
-        ({"keys": ["in/a"], "after": "in/a"}, "event.after: is no number of names: 'in/a'"),
-        ({"prefix": "in/", "since": "yesterday"}, "event.since: is no time: 'yesterday'"),
+        ({"prefix": "elsewhere/"}, "key 'elsewhere/': is not a landed file"),
+        ({"keys": ["in/a", "elsewhere/b"]}, "key 'elsewhere/b': is not a landed file"),
+        ({"keys": ["in/a"], "after": "in/a"}, "event.after: is not a number of names: 'in/a'"),
+        ({"prefix": "in/", "since": "yesterday"}, "event.since: is not a time: 'yesterday'"),
     ],
 )
 def test_a_request_that_makes_no_sense_is_refused_before_anything_is_announced(
