@@ -1,8 +1,8 @@
 """Compiles the Java classes (the log store, `record`) into `forebay-logstore.jar`, with javac and the standard library alone.
 
-What enters: the folder of the JVM libraries it is compiled against, and where the jar shall be. What leaves: that jar.
-The same sources, libraries and compiler give the same bytes (entries sorted, one fixed time). What can go wrong, each a
-`BuildFailed` with one line: no javac, a library that is not there, an error in the source (then javac's words follow).
+In: the folder of the JVM libraries to compile against, and the path of the jar. Out: that jar. The same sources, libraries and
+compiler give the same bytes (entries sorted, one fixed time). `BuildFailed` says in one line that javac or a library is
+missing, or that the source has an error, with javac's message.
 
 Run twice, the second run looks at the hash that the jar carries in its manifest and does nothing.
 """
@@ -24,7 +24,7 @@ __all__ = ["BuildFailed", "build", "source_hash"]
 HERE = Path(__file__).resolve().parent
 SOURCES = HERE / "src"
 
-# What the classes name in their imports. hadoop-client-api, slf4j-api and Spark's own come inside PySpark.
+# The libraries that the classes import. hadoop-client-api, slf4j-api and Spark's own come inside PySpark.
 OF_SPARK = ("spark-catalyst_2.13-", "spark-sql-api_2.13-", "spark-unsafe_2.13-", "scala-library-", "kryo-shaded-")
 NEEDED = ("delta-storage-", "hadoop-aws-", "aws-core-", "sdk-core-", "hadoop-client-api-", "slf4j-api-", *OF_SPARK)
 
@@ -113,7 +113,7 @@ def javac() -> str:
 
 def write_jar(classes: Path, out: Path, wanted: str) -> None:
     """Sorted, at one fixed time, and put in place in one step, so that two builds at once do no harm."""
-    # A line of a manifest ends after 72 bytes; what is longer goes on after a blank.
+    # A line of a manifest has at most 72 bytes; a longer one continues after a blank.
     hash_line = f"{HASH_KEY}: {wanted}"
     manifest = f"Manifest-Version: 1.0\r\n{hash_line[:70]}\r\n {hash_line[70:]}\r\n\r\n"
     out.parent.mkdir(parents=True, exist_ok=True)

@@ -30,14 +30,14 @@ import software.amazon.awssdk.core.exception.SdkException;
 /**
  * Delta's log on S3, safe for many writers: a commit is one PUT that S3 refuses where the object exists already.
  *
- * <p>What enters: a path of the log and its lines. What leaves: the object is there with exactly these bytes, or
+ * <p>In: a path of the log and its lines. Out: the object is there with exactly these bytes, or
  * {@link FileAlreadyExistsException} says that another writer took this version (Delta then reads what happened and
  * tries the next one). {@link CommitRefused} says that S3 refused the only request that was sent: nothing can arrive
  * later. {@link CommitUnknown} says that a request was sent and its answer is not known: it may still arrive, so the
  * caller must not take it for "not committed". Both are unchecked, because Delta Kernel repeats a commit that ended
  * in an IOException, twenty times and without a pause, after this class has done all the repeating that makes sense.
  *
- * <p><b>Who won?</b> The S3 client repeats a PUT whose answer was lost, so "412, it exists" may be said of our own first
+ * <p><b>Who won?</b> The S3 client repeats a PUT whose answer was lost, so "412, it exists" may be about our own first
  * attempt. Taking that for a lost race makes Delta commit the same files again at the next version, where a streaming
  * reader of the table meets its rows twice; or, where the commit carries a transaction id, fail as if another run had
  * been quicker. So after any failure the object itself is asked: the bytes are ours, another's, or nothing is there;

@@ -6,8 +6,8 @@ import java.util.Arrays;
 import org.apache.spark.unsafe.types.UTF8String;
 
 /**
- * JSON as it lies in memory: where its values begin and end. Strict, except that {@code NaN}, {@code Infinity} and
- * {@code -Infinity} are numbers, as many writers have them. Positions are those of bytes; -1 says that there is none.
+ * JSON in memory: where its values begin and end. Strict, except that {@code NaN}, {@code Infinity} and
+ * {@code -Infinity} are numbers, as with many writers. Positions are those of bytes; -1 says that there is none.
  */
 final class JsonText {
 
@@ -164,7 +164,7 @@ final class JsonText {
     return at;
   }
 
-  /** Whether more containers lie inside each other than may. Of a text that is no JSON, its brackets are counted. */
+  /** Whether it is nested deeper than the limit. For a text that is not JSON, this counts brackets. */
   boolean isTooDeep() {
     int depth = 0;
     for (int at = 0; at < text.length; at++) {
@@ -228,7 +228,7 @@ final class JsonText {
     return at(at) == ',' ? white(at + 1) : -1;
   }
 
-  /** The value's text: of a string its characters, null if they are no text; of others all tokens as they are written. */
+  /** The value's text: a string's characters, null if they are not valid text; the original tokens of other values. */
   UTF8String text(int start) {
     switch (at(start)) {
       case '"':
@@ -299,7 +299,7 @@ final class JsonText {
     return end - key - 1 == name.length && Arrays.equals(text, key + 1, end, name, 0, name.length);
   }
 
-  /** Whether the key gives the same column name: letters small, and what is no letter or digit an underscore. */
+  /** Whether the key gives the same column name: lower case, with an underscore for all but letters and digits. */
   boolean isTwin(int key, int end, boolean escaped, byte[] folded) {
     if (folded == null) {
       return false;

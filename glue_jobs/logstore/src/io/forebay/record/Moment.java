@@ -14,7 +14,7 @@ import org.apache.spark.unsafe.types.UTF8String;
 /**
  * Texts become times, and nothing is guessed: ISO 8601 with a whole date, with or without a time, seconds and an offset.
  *
- * <p>Spark's own cast takes {@code 10:30} for today, by the clock, and {@code 86400} for a year. What leaves: microseconds
+ * <p>Spark's own cast takes {@code 10:30} for today, by the clock, and {@code 86400} for a year. Out: microseconds
  * since 1970 and days since 1970, in the years 1 to 9999; null for anything else. Without an offset a time is one of UTC.
  * Digits after the sixth of a second's fraction are dropped, since no reader of Delta has a place for them.
  */
@@ -85,13 +85,13 @@ public final class Moment {
             .minusSeconds(offset(found));
   }
 
-  /** Days since 1970, of the date as it is written. */
+  /** Days since 1970, of the written date. */
   public static Integer days(UTF8String text) {
     Matcher found = micros(text) == null ? null : parsed(text);
     return found == null ? null : (int) day(found).toEpochDay();
   }
 
-  /** Microseconds since 1970, of a number that counts units of so many decimal places of a second: 3 for milliseconds. */
+  /** Microseconds since 1970, of a number of units with {@code places} decimal places of a second: 3 for milliseconds. */
   public static Long since1970(UTF8String text, int places) {
     BigDecimal number = RecordFields.number(text);
     if (number == null || number.precision() - (long) number.scale() > LONGEST) {

@@ -18,9 +18,9 @@ import org.apache.spark.sql.types.Decimal;
 import org.apache.spark.unsafe.types.UTF8String;
 
 /**
- * The declared fields of a record, as they were written: Spark's own parser passes each number through a double.
+ * The original texts of a record's declared fields: Spark's own parser passes each number through a double.
  *
- * <p>What enters: a record's text, and the paths that are wanted, as JSON: {@code [["player","id"],["items",0]]}. What leaves:
+ * <p>In: a record's text, and the wanted paths, as JSON: {@code [["player","id"],["items",0]]}. Out:
  * one text for each path, null where the record has no such field or null. A string is its characters; a number keeps each
  * of its digits; an object or an array is its text without the white space between tokens. Nothing that a record holds
  * makes these methods throw.
@@ -43,7 +43,7 @@ public final class RecordFields {
 
   private RecordFields() {}
 
-  /** A row: why the record cannot be read, or null; whether a wanted string is no text (half of a pair); the fields. */
+  /** A row: why the record cannot be read, or null; whether a wanted string is invalid (half of a pair); the fields. */
   public static InternalRow read(UTF8String record, UTF8String plan) {
     Wanted wanted = wanted(plan);
     Object[] row = new Object[wanted.paths + 2];
@@ -132,7 +132,7 @@ public final class RecordFields {
     }
   }
 
-  /** An object's members, each as text; null for what is no object, or has a string that is no text. */
+  /** An object's members, each as text; null for other values, and for an object with an invalid string. */
   public static MapData members(UTF8String text) {
     JsonText json = new JsonText(text.getBytes());
     int object = json.white(0);
@@ -166,7 +166,7 @@ public final class RecordFields {
     return plain.scale() > scale ? null : Decimal.apply(plain.setScale(scale), precision, scale);
   }
 
-  /** Whether a double, or a float, gives the number back that the text is. What is no number at all is not asked about. */
+  /** Whether a double, or a float, has exactly the text's number. The text must be a number. */
   public static boolean isExact(UTF8String text, boolean single) {
     String written = text.toString();
     boolean plain = written.length() <= EXACT_DIGITS && written.indexOf('e') < 0 && written.indexOf('E') < 0;
@@ -175,7 +175,7 @@ public final class RecordFields {
     }
     BigDecimal number = number(text);
     if (number == null) {
-      return written.chars().noneMatch(Character::isDigit); // NaN and Infinity are held as they are
+      return written.chars().noneMatch(Character::isDigit); // NaN and Infinity are exact
     }
     double held = single ? number.floatValue() : number.doubleValue();
     if (Double.isInfinite(held)) {
@@ -283,7 +283,7 @@ public final class RecordFields {
         boolean escaped = json.isEscaped(at);
         for (int n = 0; n < wanted.names.length; n++) {
           if (!escaped && end - at - 1 != wanted.spelled[n].length) {
-            continue; // a twin has as many bytes, too
+            continue; // a twin has the same number of bytes
           }
           if (json.isKey(at, end, escaped, wanted.spelled[n])) {
             exact[n] = true;
