@@ -37,4 +37,4 @@ def problems_of_adopted(settings: Settings, region: str, account: str) -> Iterat
     for subnet in listed(settings.vpc_subnets):
         zone = subnet.partition(":")[2]
         if region and zone[:-1] != region:
-            yield Problem("vpc_subnets", f"{zone} is no zone of {region}", "give subnets of the region's VPC")
+            yield Problem("vpc_subnets", f"{zone} is not a zone of {region}", "give subnets of the region's VPC")

@@ -48,8 +48,8 @@ def alarm_topic(scope: Construct, *, settings: Settings, key: kms.IKey) -> sns.T
 
 
 def untold_queue(scope: Construct, *, settings: Settings) -> sqs.Queue:
-    """Where events go of which nobody could be told. SQS encrypts it with a key of its own, so that it takes them in while ours
-    is disabled: they name jobs and runs, and no data."""
+    """The queue of events whose message could not be sent. SQS encrypts it with a key of its own, so that it accepts them while
+    ours is disabled: they name jobs and runs, and no data."""
     queue = sqs.Queue(
         scope,
         "Untold",

@@ -64,7 +64,7 @@ class Alarms(Construct):
             )
 
     def watch_deliveries(self, topics: Sequence[str], rules: Sequence[str], untold: sqs.IQueue) -> None:
-        """What a service could not even put into a dead-letter queue is gone. `undelivered` does not see it."""
+        """Announcements that did not even reach a dead-letter queue are lost. `undelivered` does not count them."""
         lost = "S3's announcements could not be delivered, nor kept in the dead-letter queue: files may have no row."
         for number, arn in enumerate(topics):
             metric = _delivery("AWS/SNS", "NumberOfNotificationsFailedToRedriveToDlq", "TopicName", _last(arn, ":"))
@@ -81,7 +81,7 @@ class Alarms(Construct):
         self._add(
             "job-untold",
             untold.metric("ApproximateNumberOfMessagesVisible", statistic="Maximum", period=MINUTE),
-            "A job ended, and nobody could be told how. The queue keeps the event for 14 days.",
+            "A job ended, and its result could not be reported. The queue keeps the event for 14 days.",
             above=0,
         )
 
@@ -92,7 +92,7 @@ class Alarms(Construct):
             self._metrics.of(BatchCommitted, "latency_p99_seconds", statistic="Maximum", minutes=5),
             f"One file in a hundred took more than {freshness} minutes to become rows.",
             above=freshness * 60,
-            # A batch leaves one point. In a continuous job one slow batch is no trouble yet; drains are far apart.
+            # A batch leaves one point. In a continuous job one slow batch is harmless; drains are far apart.
             for_periods=6,
             points=2 if self._settings.mode == "continuous" else 1,
         )
@@ -176,13 +176,13 @@ class Alarms(Construct):
             f"Runbook: {runbook_of(self._settings)}#unusual-rows",
             metric=self._metrics.of_table(RowsAppended, "rows", table, minutes=60),
             std_devs=3,
-            evaluation_periods=3,  # an odd hour may lie in two periods
+            evaluation_periods=3,  # an odd hour may span two periods
             treat_missing_data=cw.TreatMissingData.IGNORE,
         )
         self._tell(alarm)
 
     def watch_trends(self) -> None:
-        """The last day against the last week: what grows slowly rings no other alarm in time."""
+        """The last day against the last week: a slow growth rings no other alarm in time."""
         percent = self._settings.trend_percent
         for name, field, what, than in (
             ("slower", "latency", "Files take", "time to become rows"),
@@ -272,7 +272,7 @@ class Alarms(Construct):
         alarm.add_alarm_action(actions.LambdaAction(function))
 
     def _silence(self, queue: sqs.IQueue) -> cw.MathExpression:
-        """How long files have waited, or no batch has finished, whichever is less: a quiet night is no silence."""
+        """How long files have waited, or no batch has finished, whichever is less: a quiet night does not count."""
         return cw.MathExpression(
             expression="IF(oldest < batch, oldest, batch)",
             using_metrics={

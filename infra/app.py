@@ -1,5 +1,5 @@
 """The CDK app: `python -m infra.app [-c name=value ...]` writes cdk.out and needs nothing but Python; the `cdk` command runs
-it the same way. What is wrong with settings or declarations is said all at once, with exit status 2."""
+it the same way. It reports all mistakes of settings and declarations at once, with exit status 2."""
 
 from __future__ import annotations
 

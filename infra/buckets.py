@@ -83,7 +83,7 @@ def access_logs_bucket(scope: Construct, *, settings: Settings) -> s3.Bucket:
 
 
 def _with_its_policy(bucket: s3.Bucket, settings: Settings) -> s3.Bucket:
-    """A bucket that is kept stays as guarded as it was."""
+    """A bucket that is kept also keeps its policy."""
     assert bucket.policy is not None, "TLS alone needs one"
     bucket.policy.apply_removal_policy(removal_of(settings))
     return bucket

@@ -1,4 +1,4 @@
-"""What the service may cost in a month, told to the alarm topic when it did or will.
+"""The budget of a month: the alarm topic gets a message when the service exceeds it, or will.
 
 By the tag `deployment`, which must be activated once for the account's cost allocation, in the billing console: until then
 the budget counts nothing. Costs come with a delay of some hours. Budgets and dashboards belong to the account and not to a

@@ -1,4 +1,4 @@
-"""What jobs ship with, as a few files: `python -m infra.bundle [FOLDER]` (`make bundle`) writes them, into dist/.
+"""The files that jobs ship with: `python -m infra.bundle [FOLDER]` (`make bundle`) writes them, into dist/.
 
 * `forebay.zip`: the package, for `--extra-py-files`;
 * `forebay-<version>-py3-none-any.whl`: the same as a wheel, for pip;
@@ -36,9 +36,9 @@ KERNEL_JARS = tuple(JARS / f"delta-kernel-{part}-{runtime.DELTA}.jar" for part i
 OF_A_PERSON = "cli"
 """The room that no job runs."""
 EARLIEST = (1980, 1, 1, 0, 0, 0)
-"""The first moment that a zip can name, and every entry's."""
+"""The earliest timestamp of a zip, for every entry."""
 EPOCH = "315532800"
-"""The same moment, for the builder of wheels."""
+"""The same timestamp, for the builder of wheels."""
 
 
 def bundle(folder: Path, *, root: Path = ROOT, log_store_jar: Path = LOG_STORE_JAR) -> list[Path]:

@@ -1,8 +1,8 @@
-"""What declared schedules mean for the functions: whose names are taken, and which tables wait for the clock. Those of a group
-whose first round of compaction has hours of its own do: the function that looks for tables in need leaves them alone.
+"""The effect of declared schedules on the functions: reserved names, and tables that wait for their hours. A group waits if its
+first round of compaction has hours of its own: the function that looks for tables with small files skips its tables.
 
-Leaves: problems; patterns with commas between, of which the first that fits a table's name counts; `!` before one says that
-its tables do not wait. It is the order in which compaction finds a table's group.
+Leaves: problems; comma-separated patterns. The first pattern that fits a table's name counts; `!` before it says that its
+tables do not wait. Compaction finds a table's group in the same order.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from infra.quotas import MOST_CHARACTERS
 __all__ = ["OF_FUNCTIONS", "problems_of_schedules", "tables_that_wait"]
 
 OF_FUNCTIONS = ("start-ingest", "publish-freshness", "measure-trend", "plan-compaction", "status-page", "start-waiting")
-"""What wakes functions, by name."""
+"""The schedules of functions, by name."""
 
 
 def problems_of_schedules(service: Service) -> list[Problem]:
@@ -28,8 +28,8 @@ def problems_of_schedules(service: Service) -> list[Problem]:
         if name in OF_FUNCTIONS
     ]
     if (length := len(tables_that_wait(service))) > MOST_CHARACTERS:
-        what = f"groups with hours of their own name tables in {length:,} characters; {MOST_CHARACTERS:,} fit"
-        problems.append(Problem("service.toml: schedules", what, "declare them as a family, such as asia_{game}"))
+        problem = f"groups with hours of their own name tables in {length:,} characters; {MOST_CHARACTERS:,} fit"
+        problems.append(Problem("service.toml: schedules", problem, "declare them as a family, such as asia_{game}"))
     return problems
 
 

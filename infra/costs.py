@@ -1,8 +1,8 @@
-"""What the service uses in a month at four sizes, what that costs, and what a million files cost.
+"""The usage of the service in a month at four sizes, its cost, and the cost of a million files.
 
 `python -m infra.costs [--prices FILE]` prints two tables. Prices are those of `forebay.aws.prices`, which have a date and a
-source, or of a file of your own. What is assumed of a size is in `SIZES`, and printed; the rest is counted from how the
-service works. Not in it: queries, transfer out of the region, discounts, free tiers save that of dashboards, and the log of
+source, or of a file of your own. The assumptions of a size are in `SIZES`, and are printed; the rest follows from how the
+service works. Not included: queries, transfer out of the region, discounts, free tiers save that of dashboards, and the log of
 API calls.
 """
 
@@ -56,9 +56,9 @@ LAKE_SHARE = 0.25
 """Parquet's size by that of JSON, uncompressed."""
 MEASURED_ALWAYS = tuple(one.__name__ for one in (FreshnessMeasured, KeysChecked, SchedulesChecked))
 ALARM_METRICS = 34
-"""What all alarms look at, with the default settings; one alarm may look at several metrics."""
+"""The metrics of all alarms, with the default settings; one alarm may use several metrics."""
 DASHBOARD_METRICS, FREE_DASHBOARD_METRICS = 50, 50
-"""Of ours, and of each of the three dashboards that an account has for nothing."""
+"""The metrics of our dashboard, and of each of the three dashboards that are free in an account."""
 PAGE_READS, TREND_READS = 11 + len(REASONS), 6
 """Metrics that the status page asks for each time, and the hourly averages."""
 LOOK_S, LOOK_GB = 1, 0.25
@@ -73,7 +73,7 @@ KMS_REQUESTS_A_MINUTE = 1
 
 @dataclass(frozen=True)
 class Size:
-    """What is assumed. `hours_a_day` are those of the ingest job; 24: it runs on."""
+    """The assumptions. `hours_a_day` are those of the ingest job; 24: it is continuous."""
 
     name: str
     files_a_day: int

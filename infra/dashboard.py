@@ -1,7 +1,7 @@
-"""One page that tells the journey from left to right and top to bottom: arrived, waiting, taken, rows, late, failed.
+"""One page that shows the journey from left to right and top to bottom: arrived, waiting, taken, rows, late, failed.
 
-What is told of single tables comes from the log (Logs Insights), which is paid for when somebody looks. As metrics it would
-be paid for by the table and month. The page shows at most 50 metrics: with more, CloudWatch charges for each dashboard.
+Numbers of single tables come from the log (Logs Insights), which is billed when somebody opens the page. Metrics would be
+billed by the table and month. The page shows at most 50 metrics: with more, CloudWatch charges for each dashboard.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How announcements get into our queue: subscriptions to topics, or a rule of EventBridge. What cannot be delivered is kept."""
+"""How announcements get into our queue: subscriptions to topics, or a rule of EventBridge. Undelivered ones are kept."""
 
 from __future__ import annotations
 

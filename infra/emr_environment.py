@@ -1,6 +1,6 @@
 """The Python environment that jobs bring to EMR Serverless, which installs nothing: one archive, for `python_modules`.
 
-Enters `requirements.lock`; leaves `forebay-emr-python.tar.gz`, the same bytes each time: what jobs import, for EMR's
+Enters `requirements.lock`; leaves `forebay-emr-python.tar.gz`, the same bytes each time: the packages of jobs, for EMR's
 Python and platform, each checked by its hash. EMR unpacks it beside the job. `bin/python` starts EMR's own interpreter of that
 version with these packages, and says so where there is none. PySpark is EMR's. The package index is asked when it is built, and
 never by a job. https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/using-python-libraries.html
@@ -33,9 +33,9 @@ NEEDED = (
     *("numpy", "pyarrow"),
     *runtime.GLUE_LACKS,
 )
-"""What jobs import, with what that needs. A test starts with just these and imports everything."""
+"""The packages of jobs, with their dependencies. A test starts with just these and imports everything."""
 START = f"""#!/bin/sh
-# EMR's own interpreter, with the packages that lie beside this file.
+# EMR's own interpreter, with the packages beside this file.
 here=$(cd "$(dirname "$0")/.." && pwd)
 export PYTHONPATH="$here/lib${{PYTHONPATH:+:$PYTHONPATH}}"
 command -v python{runtime.PYTHON} >/dev/null || {{
@@ -70,7 +70,7 @@ def _install(to: Path, part: Path, lock: str) -> None:
 
 
 def _locked(name: str, lock: str) -> Iterator[str]:
-    """A package's entries, of which the markers choose one."""
+    """A package's entries; the markers choose one of them."""
     found = re.findall(rf"^{re.escape(name)}==.*?(?=^\S|\Z)", lock, re.MULTILINE | re.DOTALL)
     if not found:
         raise InvalidConfiguration.one("requirements.lock", f"does not name {name}", "`make lock` resolves it")

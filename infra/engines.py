@@ -55,7 +55,7 @@ class Named(Protocol):
 
 
 class Engine(Protocol):
-    """`said` is what functions are told of it."""
+    """`said` is its name in the environment of functions."""
 
     @property
     def said(self) -> str: ...
@@ -63,7 +63,7 @@ class Engine(Protocol):
     def principal(self) -> str: ...
     @property
     def logs(self) -> Sequence[str]:
-        """The log groups of a job, below its prefix."""
+        """The log groups of a job, under its prefix."""
 
     def define(self, scope: Construct, definition: Definition) -> CfnResource: ...
     def may_write_logs(self, role: iam.IGrantable, log_group_arns: Sequence[str]) -> None: ...
@@ -89,7 +89,7 @@ class Glue:
     said = "glue"
     principal = "glue.amazonaws.com"
     logs = ("output", "error")
-    """What the script says, and what Spark and Glue say.
+    """The output of the script, and that of Spark and Glue.
     https://docs.aws.amazon.com/glue/latest/dg/monitor-continuous-logging.html"""
 
     def __init__(self, settings: Settings, scope: Construct | None = None) -> None:

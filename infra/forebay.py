@@ -1,7 +1,7 @@
-"""The whole service on one screen: what there is, what wakes what, and what a person sees.
+"""The whole service on one screen: its parts, their triggers, and the tools for people.
 
 `Forebay` is a construct, for a stack of this repository's app or for one of your own. Several services fit into one stack or
-account, each under its own prefix. What its declarations or its settings have wrong is `InvalidConfiguration`.
+account, each under its own prefix. A mistake in declarations or settings is `InvalidConfiguration`.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ class Forebay(Construct):
         return Queries(self, "Queries", settings=settings, keys=keys, access_logs=access_logs)
 
     def _wake(self, on: Foundation, jobs: Jobs, functions: Functions, start: lam.Function) -> None:
-        """What runs by the clock, when a job ends, or when a person asks."""
+        """The functions that run on a schedule, when a job ends, or when a person calls them."""
         settings, schedules = on.settings, Schedules(self, "Schedules", settings=on.settings)
         freshness = each.publish_freshness(functions, on, jobs.ingest, jobs.upkeep)
         planner = each.plan_compaction(functions, on, jobs.upkeep["compact"])
@@ -157,7 +157,7 @@ class Forebay(Construct):
         when_a_job_ends(self, settings=settings, engine=on.engine, jobs=jobs.all, function=ended, untold=on.untold)
 
     def _show(self, on: Foundation, jobs: Jobs, functions: Functions, start: lam.Function) -> None:
-        """What a person sees."""
+        """The alarms, the dashboard and the roles of people."""
         settings, landing, service = on.settings, on.landing, on.service.name
         alarms = Alarms(self, "Alarms", settings=settings, topic=on.alarms_to, service=service)
         alarms.watch_landing(landing)
@@ -184,7 +184,7 @@ class Forebay(Construct):
             grant_tables(self, on, jobs.ingest.role, reader)
 
     def _tell(self, on: Foundation, jobs: Jobs) -> None:
-        """What other tools look up."""
+        """The outputs for other tools."""
         for name, value in {
             "LandingBucket": ",".join(on.landing.buckets),
             "LandingPrefix": on.settings.landing_prefix or "/",

@@ -1,4 +1,4 @@
-"""What a setting that is text may look like: one type each, with the words that refuse another one."""
+"""The valid texts of settings: one type each, with the message that refuses others."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ __all__ = [
 
 
 def listed(text: str) -> list[str]:
-    """What stands between commas."""
+    """The items of a comma-separated list."""
     return [one for one in text.split(",") if one]
 
 
@@ -70,12 +70,12 @@ _BUCKET = (
 )
 _TOPIC, _KEY = r"arn:[\w-]+:sns:[\w-]+:\d{12}:[\w.-]+", r"arn:[\w-]+:kms:[\w-]+:\d{12}:key/[\w-]+"
 Bucket = Annotated[str, words(f"(|{_BUCKET})", "a bucket's name")]
-Buckets = Annotated[str, words(several(_BUCKET), "a bucket's name, or several with commas between")]
-TopicArns = Annotated[str, words(several(_TOPIC), "the ARN of an SNS topic, or several with commas between")]
+Buckets = Annotated[str, words(several(_BUCKET), "a bucket's name, or a comma-separated list")]
+TopicArns = Annotated[str, words(several(_TOPIC), "the ARN of an SNS topic, or a comma-separated list")]
 QueueArn = Annotated[str, words(r"(|arn:[\w-]+:sqs:[\w-]+:\d{12}:[\w-]+)", "the ARN of an SQS queue")]
 KeyArn = Annotated[str, words(f"(|{_KEY})", "the ARN of a KMS key")]
-KeyArns = Annotated[str, words(several(_KEY), "the ARN of a KMS key, or several with commas between")]
-Accounts = Annotated[str, words(several(r"\d{12}"), "the numbers of AWS accounts, commas between")]
+KeyArns = Annotated[str, words(several(_KEY), "the ARN of a KMS key, or a comma-separated list")]
+Accounts = Annotated[str, words(several(r"\d{12}"), "numbers of AWS accounts, comma-separated")]
 PolicyArn = Annotated[str, words(r"(|arn:[\w-]+:iam::(\d{12}|aws):policy/[\w+=,.@/-]+)", "the ARN of a managed policy")]
 Release = Annotated[str, words(r"emr-[a-z0-9-]+\.\d+\.\d+", "a release of EMR, such as emr-spark-8.1.0")]
 _IN_A_KEY = r"[^*?${}\"\\\s]"
@@ -97,18 +97,18 @@ _ID = r"[0-9a-f]{8}([0-9a-f]{9})?"
 """Of EC2's things."""
 _SUBNET = rf"subnet-{_ID}:[a-z]{{2}}(-[a-z]+)+-\d[a-z]"
 Subnets = Annotated[
-    str, words(several(_SUBNET), "subnets with their zones, commas between, such as subnet-0a1b2c3d:eu-west-1a")
+    str, words(several(_SUBNET), "subnets with their zones, comma-separated, such as subnet-0a1b2c3d:eu-west-1a")
 ]
-SecurityGroups = Annotated[str, words(several(f"sg-{_ID}"), "security groups, commas between, such as sg-0a1b2c3d")]
+SecurityGroups = Annotated[str, words(several(f"sg-{_ID}"), "security groups, comma-separated, such as sg-0a1b2c3d")]
 Vpc = Annotated[str, words(f"(|vpc-{_ID})", "a VPC, such as vpc-0a1b2c3d")]
-RouteTables = Annotated[str, words(several(f"rtb-{_ID}"), "route tables, commas between, such as rtb-0a1b2c3d")]
+RouteTables = Annotated[str, words(several(f"rtb-{_ID}"), "route tables, comma-separated, such as rtb-0a1b2c3d")]
 _PRINCIPAL = r"arn:[\w-]+:iam::\d{12}:(root|(role|user)/[\w+=.@/-]+)"
-Principals = Annotated[str, words(several(_PRINCIPAL), "ARNs of IAM roles, users or accounts (:root), commas between")]
+Principals = Annotated[str, words(several(_PRINCIPAL), "ARNs of IAM roles, users or accounts (:root), comma-separated")]
 Email = Annotated[str, words(r"(|[^@\s]+@[^@\s]+)", "an e-mail address")]
 Url = Annotated[str, words(r"(|https://[^\s/]+\S*)", "an address that begins with https://")]
 Slack = Annotated[str, words(r"(|T[A-Z0-9]{7,}/[CG][A-Z0-9]{7,})", "such as T01234567/C0123456789")]
-Names = Annotated[str, words(r"(|\w+(,\w+)*)", "names with commas between, such as pixelfarm,voxelkart")]
-TableNames = Annotated[str, words(r"(|\*|\w+(,\w+)*)", "names with commas between, or *")]
+Names = Annotated[str, words(r"(|\w+(,\w+)*)", "names, comma-separated, such as pixelfarm,voxelkart")]
+TableNames = Annotated[str, words(r"(|\*|\w+(,\w+)*)", "names, comma-separated, or *")]
 Window = Annotated[
     str, words(r"(|(Mon|Tue|Wed|Thu|Fri|Sat|Sun):([0-9]|1[0-9]|2[0-3]))", "a day and hour in UTC, such as Sun:2")
 ]

@@ -1,4 +1,4 @@
-"""What jobs and functions stand on: the decisions, the declarations, and the things that are there before they are."""
+"""The foundation of jobs and functions: the settings, the declarations, and the resources that exist before them."""
 
 from __future__ import annotations
 
@@ -31,6 +31,6 @@ class Foundation:
     code: JobCode
     alarms_to: sns.Topic
     untold: sqs.Queue
-    """Events of jobs that ended, and of which nobody could be told."""
+    """Events of ended jobs whose message could not be sent."""
     vault: Vault | None = None
     queries: Queries | None = None

@@ -99,9 +99,9 @@ def count_messages(role: iam.IGrantable, *queues: sqs.IQueue) -> None:
 
 
 def announce_landed_files(role: iam.IGrantable, bucket_arns: Sequence[str], prefix: str, lists_arn: str) -> None:
-    """To find files, to ask for one by its name, and to read a list of them. S3 asks for the right to read for a HEAD, too."""
+    """To list files, to look one up by its name, and to read a list of them. A HEAD needs the permission s3:GetObject, too."""
     allow(role, "ListLandedFiles", ["s3:ListBucket", "s3:ListBucketVersions"], bucket_arns)
-    because, files = "any file below the prefix may be announced", [f"{arn}/{prefix}*" for arn in bucket_arns]
+    because, files = "any file under the prefix may be announced", [f"{arn}/{prefix}*" for arn in bucket_arns]
     allow(role, "LookAtLandedFiles", ["s3:GetObject"], files, because=because)
     allow(role, "ReadLists", ["s3:GetObject"], [f"{lists_arn}/{LISTS}*"], because="a person names the list")
 
@@ -111,16 +111,16 @@ def find_landed_files(role: iam.IGrantable, bucket_arns: Sequence[str]) -> None:
 
 
 def clear_landed_files(role: iam.IGrantable, bucket_arns: Sequence[str], prefix: str, key_arns: Sequence[str]) -> None:
-    """Where erased persons' records leave landed objects, with all versions of them. `key_arns` are of adopted buckets."""
+    """To remove erased subjects' records from landed objects, with all their versions. `key_arns` are of adopted buckets."""
     actions = ["s3:PutObject", "s3:DeleteObject", "s3:DeleteObjectVersion"]
     files = [f"{arn}/{prefix}*" for arn in bucket_arns]
-    allow(role, "ClearLandedFiles", actions, files, because="any file below the prefix may hold records of a person")
+    allow(role, "ClearLandedFiles", actions, files, because="any file under the prefix may hold records of a person")
     if key_arns:
         allow(role, "WriteWithAdoptedKey", ["kms:GenerateDataKey"], key_arns)
 
 
 def delete_old_versions(role: iam.IGrantable, sid: str, bucket_arn: str, objects: str, *, because: str) -> None:
-    """Where erased persons leave a bucket for good, also one that keeps versions of what was deleted or replaced."""
+    """To delete erased subjects' records for good, also in a bucket that keeps versions of deleted and replaced objects."""
     allow(role, f"{sid}ListVersions", ["s3:ListBucketVersions"], [bucket_arn])
     actions = ["s3:GetObjectVersion", "s3:DeleteObjectVersion"]
     allow(role, f"{sid}Versions", actions, [objects], because=because)
@@ -131,7 +131,7 @@ def send_messages(role: iam.IGrantable, *queues: sqs.IQueue) -> None:
 
 
 def register_tables(role: iam.IGrantable, database: str) -> None:
-    """Glue asks for the right on the catalog, on the database and on the table."""
+    """Glue needs the permission on the catalog, on the database and on the table."""
     ours = f"arn:{Aws.PARTITION}:glue:{Aws.REGION}:{Aws.ACCOUNT_ID}"
     places = [f"{ours}:catalog", f"{ours}:database/{database}", f"{ours}:table/{database}/*"]
     actions = ("glue:GetTable", "glue:CreateTable", "glue:UpdateTable")
@@ -151,14 +151,14 @@ def read_landed_files(role: iam.IGrantable, bucket_arns: Sequence[str], prefix: 
         "ReadLandedFiles",
         ["s3:GetObject", "s3:GetObjectVersion"],
         [f"{bucket_arn}/{prefix}*" for bucket_arn in bucket_arns],
-        because="any file below the prefix may be announced",
+        because="any file under the prefix may be announced",
     )
     _tell_missing_from_forbidden(role, "LandedFiles", *bucket_arns)
 
 
 def _tell_missing_from_forbidden(role: iam.IGrantable, what: str, *bucket_arns: str) -> None:
-    """Without the right to list, S3 says 403 of an object that is not there. A condition on the prefix would take the right
-    away again: a GET has no prefix. Statements of one policy need names of their own."""
+    """Without s3:ListBucket, S3 answers 403 for a missing object. A condition on the prefix would remove the permission,
+    because a GET has no prefix. Statements of one policy need names of their own."""
     allow(role, f"TellMissing{what}", ["s3:ListBucket"], bucket_arns)
 
 
@@ -186,7 +186,7 @@ def append_to_tables(role: iam.IGrantable, lake: Lake) -> None:
 def _write(
     role: iam.IGrantable, sid: str, bucket_arn: str, objects: str, *, because: str, deletes: Sequence[str] = ()
 ) -> None:
-    """What may be deleted may be less than what may be written."""
+    """`deletes` may be less than the objects that can be written."""
     on_objects = ("GetObject", "PutObject", "AbortMultipartUpload", "ListMultipartUploadParts")
     on_bucket = ("ListBucket", "GetBucketLocation", "ListBucketMultipartUploads")
     allow(role, f"{sid}Objects", [f"s3:{action}" for action in on_objects], [objects], because=because)
@@ -274,8 +274,8 @@ def read_health(role: iam.IGrantable, lake: Lake) -> None:
 
 
 def read_assets(role: iam.IGrantable, bucket: s3.IBucket, prefix: str) -> None:
-    """Of any version: a worker that joins a run which began before a deploy fetches the code of then. A stack whose synthesizer
-    has no `bucket_prefix` keeps its assets beside all others, and then no prefix can be told."""
+    """Assets of any version: a worker that joins a run fetches the code from the run's start, before a deployment. Without
+    a `bucket_prefix`, the stack's synthesizer keeps its assets beside all others, under no known prefix."""
     because = "workers that join an older run fetch its older code, whose hash this template no longer knows"
     below = f"{prefix}/" if prefix else ""
     allow(role, "ReadCode", ["s3:GetObject"], [f"{arn_of_assets(bucket)}/{below}*"], because=because)

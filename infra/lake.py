@@ -116,7 +116,7 @@ def _no_commit_over_another(bucket: s3.IBucket) -> iam.PolicyStatement:
 
 
 def _deleted_for_good(after_days: int) -> list[s3.LifecycleRule]:
-    """Of objects that were deleted or replaced. What a Delta log needs is never one of them."""
+    """For objects that were deleted or replaced. A Delta log never needs one of them."""
     if not after_days:
         return []
     days = Duration.days(after_days)

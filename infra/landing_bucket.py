@@ -59,7 +59,7 @@ def bucket_that_announces(scope: Construct, *, settings: Settings, key: kms.IKey
 
 
 def _producers_may_put(settings: Settings, bucket: s3.IBucket) -> Iterator[iam.PolicyStatement]:
-    """Who of an account may, the account itself says. https://docs.aws.amazon.com/AmazonS3/latest/userguide/about-object-ownership.html"""
+    """The account itself decides which of its roles may. https://docs.aws.amazon.com/AmazonS3/latest/userguide/about-object-ownership.html"""
     if accounts := listed(settings.producer_accounts):
         yield iam.PolicyStatement(
             sid="ProducersPut",

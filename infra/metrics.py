@@ -1,4 +1,4 @@
-"""The metrics that forebay publishes, taken from the events themselves: what no event carries cannot be shown or watched."""
+"""The metrics that forebay publishes, taken from the events: a metric without an event cannot be shown or watched."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A VPC of somebody's, in which jobs and functions run: what Glue, EMR and Lambda are told of it, and the rights it takes.
+"""An existing VPC for jobs and functions: the configuration of Glue, EMR and Lambda, and the permissions.
 
 With `vpc_endpoints` its subnets need no internet: the services that jobs and functions call get endpoints there. A VPC has one
 endpoint with private DNS for a service. Where some are there already, leave the setting out and make the others.
@@ -67,7 +67,7 @@ class Network:
                     name=f"{self.name}-{subnet}",
                     connection_type="NETWORK",
                     physical_connection_requirements=glue.CfnConnection.PhysicalConnectionRequirementsProperty(
-                        availability_zone=zone,  # the API says that it must be told, although the subnet implies it
+                        availability_zone=zone,  # the API requires it, although the subnet implies it
                         subnet_id=subnet,
                         security_group_id_list=list(self.security_groups),
                     ),
@@ -96,7 +96,7 @@ class Network:
         allow(role, "ReadConnections", ["glue:GetConnection"], places)
 
     def put(self, function: lam.Function) -> None:
-        """Lambda asks for these rights on all interfaces, when the function is made.
+        """Lambda requires these permissions on all interfaces when the function is created.
         https://docs.aws.amazon.com/lambda/latest/dg/configuration-vpc.html"""
         raw = function.node.default_child
         assert isinstance(raw, lam.CfnFunction)
@@ -106,7 +106,7 @@ class Network:
         actions = ("Create", "Delete", "Describe")
         named = [f"ec2:{action}NetworkInterface{'s' if action == 'Describe' else ''}" for action in actions]
         named += ["ec2:DescribeSubnets", "ec2:AssignPrivateIpAddresses", "ec2:UnassignPrivateIpAddresses"]
-        grants.allow(function, "EnterVpc", named, ["*"], because="Lambda accepts the role with these rights alone")
+        grants.allow(function, "EnterVpc", named, ["*"], because="Lambda refuses a role without these permissions")
 
 
 def make_endpoints(scope: Construct, settings: Settings) -> None:

@@ -1,4 +1,4 @@
-"""What AWS's quotas leave room for, asked of settings before anything is deployed. Pure.
+"""Checks settings against AWS's quotas before anything is deployed. Pure.
 
 In: settings. Out: sentences that say what is too much. `tests/infra/test_quotas.py` synthesizes a service of just this size and
 holds its template to the quotas themselves.

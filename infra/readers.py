@@ -1,7 +1,7 @@
 """Roles for people: the analyst reads tables, the operator runs the commands of `forebay`, and one opens the vault. And Lake
 Formation's grants.
 
-Who may take a role on is a setting. Without Lake Formation, IAM alone decides. With it, a table is read where both allow.
+A setting names who may assume a role. Without Lake Formation, IAM alone decides. With it, both must allow a read.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ __all__ = ["analyst", "grant_tables", "operator", "read_secret", "vault_user"]
 
 
 def analyst(scope: Construct, on: Foundation) -> iam.Role | None:
-    """Reads tables, through Athena or directly: neither the ledger, nor what was quarantined or parked; nor that of lakes
-    that lie in folders of this one's bucket."""
+    """Reads tables, through Athena or directly, but not the ledger, the quarantine or parked records; and no lakes in other
+    folders of the bucket."""
     if not on.settings.analysts:
         return None
     role = _role(scope, on, "analyst", on.settings.analysts)

@@ -43,7 +43,7 @@ def problems_of_region(region: str, engine: str, regions: Mapping[str, Set[str]]
         return
     for name, there in found.items():
         if region not in there:
-            what = "the engine" if name == engine else "the service"
+            kind = "the engine" if name == engine else "the service"
             yield Problem(
-                "region", f"{region} does not have {what} {name}", f"{', '.join(sorted(there)[:5])} and others do"
+                "region", f"{region} does not have {kind} {name}", f"{', '.join(sorted(there)[:5])} and others do"
             )

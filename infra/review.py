@@ -1,6 +1,6 @@
 """AWS's own rules for solutions, asked at every synth; a finding fails it.
 
-What we do on purpose is acknowledged where it is done, one finding at a time, with the reason: `acknowledge` for a rule,
+Intended findings are acknowledged in place, one at a time, with the reason: `acknowledge` for a rule,
 `acknowledge_wildcards` for resources of a policy that end with a star.
 """
 

@@ -1,7 +1,7 @@
 """Existing roles in the place of those that are made: for accounts in which a deployment may not make any.
 
-In: what their names begin with. The rest of a name is the job's, the function's, `schedules` or `slack`. What each needs is in
-the report that synth leaves: `cdk.out/iam-policy-report.txt` and `.json`. A role that is not in the table fails synth.
+In: the prefix of their names. The rest of a name is the job's, the function's, `schedules` or `slack`. Synth reports the
+permissions of each in `cdk.out/iam-policy-report.txt` and `.json`. A role that is not in the table fails synth.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ FUNCTIONS = (
 
 
 def role_names(settings: Settings) -> dict[str, str]:
-    """By the path of the role's construct below the service: the name of the existing role."""
+    """The names of existing roles, by the path of the role's construct in the service."""
     paths = {f"{job.capitalize()}/Role": job for job in JOBS}
     paths |= {f"Functions/{name.title().replace('-', '')}Role": name for name in FUNCTIONS}
     paths |= {"Schedules/Role": "schedules", "AlarmTopic/SlackRole": "slack"}

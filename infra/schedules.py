@@ -1,4 +1,4 @@
-"""What runs by the clock, by EventBridge Scheduler, and what runs because a job ended, by an EventBridge rule."""
+"""Schedules of EventBridge Scheduler, and the EventBridge rule for jobs that ended."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Schedules(Construct):
         acknowledge_shared_name(schedule, "a schedule's name is unique within its group, and each service has its own")
 
     def runs(self, name: str, declared: Schedule, job: Job, by: lam.IFunction) -> None:
-        """A run of a job by the clock. A function asks for it, which keeps the wish if a run is at work."""
+        """A scheduled run of a job. A function requests it, and keeps the request if a run is at work."""
         camel = "".join(word.capitalize() for word in name.split("-"))
         grants.allow(self._role, f"Start{camel}", ["lambda:InvokeFunction"], [by.function_arn])
         schedule = scheduler.CfnSchedule(
@@ -108,7 +108,7 @@ def when_a_job_ends(
     function: lam.IFunction,
     untold: sqs.IQueue,
 ) -> None:
-    """What cannot be handed to the function is kept."""
+    """Events that do not reach the function are kept."""
     events.Rule(
         scope,
         "JobEnded",

@@ -1,4 +1,4 @@
-"""What a person may decide about a deployment, one declaration each: name, type, default, meaning.
+"""The settings of a deployment, one declaration each: name, type, default, meaning.
 
 Enters: CDK context, from `cdk.json` and `-c name=value`. `environments` holds a group of settings for each environment, and
 `-c env=NAME` picks one. A setting outside the groups holds for all of them, and one on the command line wins. Leaves: a
@@ -66,7 +66,7 @@ SEVERAL = (
     *("landing_bucket", "landing_topic", "landing_key", "producer_accounts", "analysts", "operators"),
     *("vpc_subnets", "vpc_security_groups", "vpc_route_tables", "watched_tables", "table_metrics"),
 )
-"""Settings that name things with commas between."""
+"""Settings that are comma-separated lists."""
 _OF_THE_CDK = re.compile(r"(@|aws:|aws-|cdk-|.*:account=|acknowledged-issue-numbers$)")
 
 
@@ -82,7 +82,7 @@ class Settings(BaseModel):
     )
 
     engine: Literal["glue", "emr-serverless"] = Field(
-        "glue", description="what runs the jobs; what is proven of each is at the end of infra/README.md"
+        "glue", description="the engine of the jobs; the end of infra/README.md says what is proven of each"
     )
     emr_release: Release = Field("emr-spark-8.1.0", description="emr-serverless: its release; Spark 4.1 or newer")
     mode: Literal["continuous", "drain", "auto"] = Field(
@@ -127,8 +127,8 @@ class Settings(BaseModel):
     )
     python_modules: str = Field(
         "",
-        description="glue: what pip installs when a job starts; empty: our own wheels, without internet. emr-serverless: the "
-        "s3:// place of a packed environment",
+        description="glue: the packages that pip installs at a job's start; empty: our own wheels, without internet. "
+        "emr-serverless: the s3:// place of a packed environment",
     )
 
     plan_compaction_every_minutes: int = Field(
@@ -138,17 +138,18 @@ class Settings(BaseModel):
         description="how often to look whether tables have small files that are worth a compaction job",
     )
 
-    status_page_every_minutes: int = Field(20, ge=1, le=1440, description="how often the status page is written anew")
+    status_page_every_minutes: int = Field(20, ge=1, le=1440, description="how often the status page is updated")
 
     landing_bucket: Buckets = Field(
         "",
-        description="existing buckets to adopt, commas between; empty: one is made. One of the next three says how we hear",
+        description="existing buckets to adopt, comma-separated; empty: one is made. One of the next three names their "
+        "announcements",
     )
     landing_topic: TopicArns = Field(
-        "", description="adopted buckets: the SNS topics that they announce their files to, commas between"
+        "", description="adopted buckets: the SNS topics that they announce their files to, comma-separated"
     )
     landing_eventbridge: bool = Field(
-        False, description="adopted buckets: they announce their files to EventBridge, of which a rule fills our queue"
+        False, description="adopted buckets: they announce their files to EventBridge, whose rule fills our queue"
     )
     landing_queue: QueueArn = Field(
         "", description="adopted buckets: the existing SQS queue that their notifications reach; none is made"
@@ -156,11 +157,11 @@ class Settings(BaseModel):
     landing_dead_queue: QueueArn = Field("", description="where landing_queue moves what was received too often")
     landing_queue_key: KeyArn = Field("", description="the KMS key of landing_queue, if it has one")
     landing_key: KeyArns = Field(
-        "", description="the KMS keys of adopted buckets' objects, commas between, if they have any"
+        "", description="the KMS keys of adopted buckets' objects, comma-separated, if they have any"
     )
     producer_accounts: Accounts = Field(
         "",
-        description="other AWS accounts that may put files into the landing bucket that is made here, commas between",
+        description="other AWS accounts that may put files into the landing bucket that is made here, comma-separated",
     )
     landing_prefix: Folder = Field("in/", description="only keys that begin so are files to load; empty: all")
     reconcile_below: Folder = Field(
@@ -205,7 +206,7 @@ class Settings(BaseModel):
         description="private subnets that jobs and functions run in, each with its zone; empty: they run outside of any VPC",
     )
     vpc_security_groups: SecurityGroups = Field(
-        "", description="what they may reach there; one must let in all TCP from itself, which Glue asks for"
+        "", description="security groups of jobs and functions; Glue requires one that allows all TCP from itself"
     )
     vpc_endpoints: Vpc = Field(
         "",
@@ -267,21 +268,21 @@ class Settings(BaseModel):
 
     watched_tables: Names = Field(
         "",
-        description="tables that get rows at all hours, commas between: an alarm for each when none come, or strangely many",
+        description="tables that get rows at all hours, comma-separated: an alarm for each when none come, or unusually many",
     )
     stale_table_minutes: int = Field(
         60, ge=5, le=1440, multiple_of=5, description="alarm when a watched table got no rows for so long"
     )
     table_metrics: TableNames = Field(
         "",
-        description="tables whose own numbers become metrics, commas between, or *; each costs the price of 2 to 12 metrics. "
-        "Watched tables have theirs, and errors are always told",
+        description="tables whose own numbers become metrics, comma-separated, or *; each costs the price of 2 to 12 metrics. "
+        "Watched tables have theirs, and errors are always published",
     )
     dpu_hour_usd: float = Field(
         0,
         ge=0,
         le=10,
-        description="the price of a DPU-hour in your region: the dashboard then tells what jobs cost; 0: it does not",
+        description="the price of a DPU-hour in your region: the dashboard then shows the cost of jobs; 0: it does not",
     )
     monthly_budget_usd: int = Field(
         0, ge=0, description="alarm when all of this costs more in a month, or will; 0: no budget"
@@ -336,7 +337,7 @@ class Settings(BaseModel):
 
     @property
     def measured_tables(self) -> str:
-        """As a job is told of them."""
+        """As a job's argument."""
         named = listed(self.table_metrics)
         return "*" if "*" in named else ",".join(dict.fromkeys([*self.watched, *named]))
 
@@ -355,7 +356,7 @@ class Settings(BaseModel):
 
     @classmethod
     def from_context(cls, context: Mapping[str, Any]) -> Self:
-        """From all of an app's context; what belongs to the CDK itself is passed over."""
+        """From all of an app's context, except the CDK's own keys."""
         ours = {key: value for key, value in context.items() if not _OF_THE_CDK.match(key)}
         groups = ours.pop("environments", {})
         problems = list(_unusable_groups(groups))
@@ -423,7 +424,7 @@ class Settings(BaseModel):
                 if bucket.startswith(f"{self.name}-"):
                     yield f"{setting} {bucket!r} is named as the buckets that are made here: that name is taken"
         if self.lake_bucket in listed(self.landing_bucket) and self.lake_bucket:
-            yield "lake_bucket is a landing bucket, too: what is written to the lake would be announced as files to load"
+            yield "lake_bucket is a landing bucket, too: the lake's own objects would be announced as files to load"
         if self.existing_roles and (self.analysts or self.operators or self.vault_users):
             yield "existing_roles makes no roles: give analysts, operators and vault_users one of your own"
         if self.existing_roles and self.permissions_boundary:

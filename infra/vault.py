@@ -60,7 +60,7 @@ class Vault(Construct):
         grants.allow(role, "MakeKeysOfVault", ["kms:GenerateDataKey"], [self.key.key_arn])
 
     def let_in_upkeep(self, role: iam.IGrantable) -> None:
-        """To delete rows past their days, and to put files together. It has no right on the key, so it decrypts nothing."""
+        """To delete rows past their days, and to compact files. It has no permission on the key, so it cannot decrypt."""
         because = "data files of the vault's table get names of their own"
         self._write(role, because, [self.bucket.arn_for_objects(f"{self.prefix}*")])
 

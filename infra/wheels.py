@@ -1,4 +1,4 @@
-"""What jobs import and Glue lacks, as one zip of wheels, so that a job needs no package index.
+"""The packages that jobs import and Glue lacks, as one zip of wheels, so that a job needs no package index.
 
 Enters the packages that set-up unpacked for Glue's Python; leaves `<name>.gluewheels.zip`, the same bytes each time.
 https://docs.aws.amazon.com/glue/latest/dg/aws-glue-programming-python-libraries.html

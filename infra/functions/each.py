@@ -1,4 +1,4 @@
-"""Each function: what it is told, and what it may do. Its code is the folder of `lambdas` that has its name."""
+"""Each function: its environment and its permissions. Its code is the folder of `lambdas` with its name."""
 
 from __future__ import annotations
 

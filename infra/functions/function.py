@@ -30,8 +30,8 @@ __all__ = ["Functions", "gather_code"]
 
 ROOT = Path(__file__).resolve().parents[2]
 MINUTES_AT_MOST = {"announce_files": 15, "plan_compaction": 5, "status_page": 5}
-"""One minute for the others. Of those that read an object for each table, a thousand tables take 15 s: 2 ms of a processor for
-each, of which a function of 256 MB has a seventh."""
+"""One minute for the others. Functions that read an object for each table take 15 s for a thousand tables: 2 ms of a processor
+for each, and a function of 256 MB has a seventh of one."""
 TICKS = ("start_ingest", "plan_compaction", "publish_freshness", "status_page")
 """They are called again soon, and what they missed is not worth doing late: Lambda itself would try twice more."""
 OF_THE_PACKAGE = (

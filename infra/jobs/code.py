@@ -1,4 +1,4 @@
-"""What all jobs ship with: the package, the JVM libraries and the declarations.
+"""The code of all jobs: the package, the JVM libraries and the declarations.
 
 Code goes to the account's asset bucket under the hash of its content, so a changed line or declaration changes a job's
 arguments, and `cdk diff` shows it.
@@ -53,7 +53,7 @@ class JobCode(Construct):
 
     @property
     def packages(self) -> dict[str, str]:
-        """What Glue lacks, installed from our own wheels: a job asks no package index, and needs no internet."""
+        """Packages that Glue lacks, installed from our own wheels: a job needs no package index and no internet."""
         return {
             "--additional-python-modules": self.wheels.s3_object_url,
             "--python-modules-installer-option": "--no-index",

@@ -1,4 +1,4 @@
-"""The ingest job, of which a drain is a run with one more argument."""
+"""The ingest job. A drain is a run of it with one more argument."""
 
 from __future__ import annotations
 

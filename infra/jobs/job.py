@@ -1,4 +1,4 @@
-"""One job: its definition, its role with the rights that every job needs, and its logs.
+"""One job: its definition, its role with the permissions that every job needs, and its logs.
 
 The Spark settings are those of `forebay.spark.session.job_settings()`. Whatever engine runs the job, it is defined here once,
 with arguments under Glue's names.
@@ -33,7 +33,7 @@ SCRIPTS = Path(__file__).resolve().parents[2] / "glue_jobs"
 
 @dataclass(frozen=True)
 class Work:
-    """What sets one job apart. `minutes_at_most` of None: it runs on."""
+    """The differences between jobs. `minutes_at_most` of None: the job is continuous."""
 
     name: str
     command: str

@@ -31,7 +31,7 @@ def compact_job(scope: Construct, on: Foundation) -> Job:
 
 
 def maintain_job(scope: Construct, on: Foundation) -> Job:
-    """It tells by the tokens' secret which files of older versions still hold erased persons."""
+    """It needs the tokens' secret to find older files with rows of erased subjects."""
     job = Job(scope, on, Work("maintain", "glueetl", on.settings.workers, {}, minutes_at_most=240))
     grants.write_tables(job.role, on.lake)
     read_secret(job.role, on)

@@ -57,7 +57,7 @@ def test_a_subnets_zone_is_one_of_the_region() -> None:
         "vpc_subnets": "subnet-0a1b2c3d:eu-west-1a,subnet-0a1b2c3e:eu-west-2a",
         "vpc_security_groups": "sg-0a1b2c3d",
     }
-    assert said(**subnets) == ["vpc_subnets: eu-west-2a is no zone of eu-west-1"]
+    assert said(**subnets) == ["vpc_subnets: eu-west-2a is not a zone of eu-west-1"]
 
 
 def test_it_is_told_at_synth_with_everything_else(
