@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -63,14 +64,15 @@ def test_what_is_personal_is_in_no_object_of_the_lake_and_every_record_is_counte
 ) -> None:
     world = World(spark, lake, monkeypatch, service=PLAIN + PRIVATE)
     torn = line(game="a")[:-3] + "\n"
+    no_json = line(game="a").replace('"', "'") + re.sub(r'"(\w+)":', r"\1:", line(game="a"))
     world.answers = {
-        "a.json": (line(game="a", n=1) + line(game="a", n=99) + line(event="homeless") + torn).encode(),
+        "a.json": (line(game="a", n=1) + line(game="a", n=99) + line(event="homeless") + torn + no_json).encode(),
         "b.json": f"From: {NAMES[0]}".encode(),
     }
     world.try_batch(0, [world.file("a.json"), world.file("b.json")])
     assert told(world.lake) == []
     counts = {name: world.ledger()["a.json"][name] for name in ("records", "written", "quarantined", "parked")}
-    assert counts == {"records": 4, "written": 1, "quarantined": 2, "parked": 1}
+    assert counts == {"records": 6, "written": 1, "quarantined": 4, "parked": 1}
     world.tables_agree_with_the_ledger("a")
     (row,) = world._table("a")
     kept = {"ip": "203.0.113.0", "friends": {"f1": {"mail": "***", "n": 1}}, "game": "a", "n": 1}

@@ -58,6 +58,7 @@ def samples(tmp_path: Path) -> Path:
 
 def test_what_is_personal_is_told_as_it_would_be_kept(tmp_path: Path) -> None:
     told = '{"kind": "gift", "mail": "anna@example.org"}\n{"mail": "anna@example.org"}\n{"mail": "anna@example.org"\n'
+    told += "{'mail': 'anna@example.org'}\n"
     (tmp_path / "a.json").write_text(told)
     (tmp_path / "service.toml").write_text(SERVICE + '[privacy]\npersonal = ["mail"]\n')
     said = failed(1, "try", str(tmp_path / "a.json"), "--service", str(tmp_path / "service.toml"), "--json")

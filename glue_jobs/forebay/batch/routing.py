@@ -21,6 +21,7 @@ from forebay.batch.reasons import BAD_TABLE_NAME, EXPECTATION
 from forebay.batch.record_fields import PROBLEM
 from forebay.content.outcome import ERASED
 from forebay.content.rows import IS_DOCUMENT, IS_END
+from forebay.content.treated import NOT_KEPT
 from forebay.declaration.condition import NUMBER, Condition
 from forebay.declaration.form import EXPLODED, ORDINAL
 from forebay.declaration.service import Service
@@ -46,6 +47,9 @@ def routed(content: DataFrame, service: Service) -> DataFrame:
     rows = parsed(content, F.when(F.expr(IS_DOCUMENT), F.col("value")), service)
     unreadable = F.col(f"_parsed.`{PROBLEM}`")
     rows = rows.withColumn("_record", F.expr(IS_DOCUMENT) & unreadable.isNull())
+    if service.personal:
+        # Its personal fields cannot be recognised, and without a quote around a key nobody looked for them.
+        rows = rows.withColumn("value", F.when(unreadable.isNotNull(), F.lit(NOT_KEPT)).otherwise(F.col("value")))
     rows = _with_wishes(rows, service)
     rows = rows.withColumn("_route", F.when(F.col("_record"), _route(service)))
     rows = rows.withColumn("_table", F.col("_route.name")).withColumn("_declared", F.col("_route.declared"))

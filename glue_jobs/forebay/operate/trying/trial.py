@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 from forebay.batch.columns import rules_of
 from forebay.batch.reasons import BAD_TABLE_NAME, REASONS
 from forebay.content.end import FileEnd
+from forebay.content.treated import NOT_KEPT
 from forebay.declaration.service import Service
 from forebay.declaration.table import Table
 from forebay.landed_file import LandedFile
@@ -115,7 +116,8 @@ def try_out(service: Service, samples: Samples) -> Trial:
                 parked.append({"place": sample.place, "record": sample.text})
         if reason is not None:
             detail = detail or _why(service, reason, route_of(service, record, sample.origin), record, sample)
-            refused.append({"place": sample.place, "reason": reason, "detail": detail, "record": sample.text})
+            text = NOT_KEPT if record is None and service.personal else sample.text
+            refused.append({"place": sample.place, "reason": reason, "detail": detail, "record": text})
             broken[sample.file] += sample.reason is None
         fates[_known_as(sample)] = f"refused, {reason}" if reason else table or fate
     tables = tuple(_tried(service, service.tables[n], name, rows, fates) for (n, name), rows in sorted(taken.items()))
