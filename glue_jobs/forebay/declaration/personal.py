@@ -5,8 +5,10 @@ Pure, and light enough for tasks.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Literal
 
 from forebay.declaration.column_name import safe_name
@@ -18,6 +20,7 @@ __all__ = [
     "Become",
     "PersonalField",
     "begins",
+    "may_hold",
     "means",
     "of_elements",
     "of_flattened",
@@ -61,6 +64,26 @@ def means(step: str, key: str) -> bool:
     """Whether a step of a personal path is this key, in any spelling that would share its column, and with blanks around it."""
     bare = key.strip(BLANKS)
     return step in (key, bare, ANY_KEY) or is_twin(bare, step) or safe_name(bare) == safe_name(step)
+
+
+def may_hold(path: Keys, column: str, joint: str = "") -> bool:
+    """Whether a column may have values of the field at this path, whose steps were joined where objects are flattened. A key
+    with blanks around it has a column with underscores in their place."""
+    if means(joint.join(path), column):
+        return True
+    pattern = _columns_of(path, joint)
+    return pattern is not None and pattern.fullmatch(column) is not None
+
+
+@lru_cache(maxsize=10_000)
+def _columns_of(path: Keys, joint: str) -> re.Pattern[str] | None:
+    """None where only exact names count: other scripts have a mark in the names of their columns."""
+    if ANY_KEY in path or not all(step.isascii() for step in path):
+        return None
+    first, *others = (re.sub(r"[^a-z0-9]", "_", step.lower()) for step in path)
+    between = f"_*{re.sub(r'[^a-z0-9]', '_', joint.lower())}_*"
+    begins = "(?:x_*)?" if first.startswith("_") else "(?:x_+)?"
+    return re.compile(f"{begins}{between.join((first, *others))}_*")
 
 
 def of_surrounded(fields: Iterable[PersonalField], parent: str) -> tuple[PersonalField, ...]:

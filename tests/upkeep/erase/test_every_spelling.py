@@ -42,8 +42,10 @@ values = st.recursive(
     lambda inner: st.lists(inner, max_size=3).map(lambda found: "[" + ",".join(found) + "]"),
     max_leaves=4,
 )
-keys = st.sampled_from(["user", "User", "id", "ID", "user_id", "user.id", "User-Id", "x"])
-top_keys = keys | st.sampled_from(["user ", " user", "\ufeffUser", "user\u2003"])
+keys = st.sampled_from(
+    ["user", "User", "id", "ID", "user_id", "user.id", "User-Id", "x", "id ", " ID", "\u2003id\ufeff", "user ", " user"]
+)
+top_keys = keys | st.sampled_from(["\ufeffUser", "user\u2003"])
 records = st.recursive(
     values,
     lambda inner: st.lists(st.tuples(keys, inner), max_size=3).map(
@@ -51,7 +53,9 @@ records = st.recursive(
     ),
     max_leaves=6,
 ).filter(lambda text: text.startswith("{"))
-nested = st.builds(lambda key, value: f'{{"n":1,{json.dumps(key)}:{{"id":{value}}}}}', top_keys, values)
+nested = st.builds(
+    lambda key, inner, value: f'{{"n":1,{json.dumps(key)}:{{{json.dumps(inner)}:{value}}}}}', top_keys, keys, values
+)
 
 
 def service_of(kind: str) -> Service:
@@ -88,11 +92,10 @@ def rows_of(texts: list[str], kind: str, service: Service) -> tuple[pa.Table, St
 @example(['{"user":{"id":4711.0}}', '{"user":{"id":1.5}}'], "plain", "4711")
 @example(['{"user":{"id":4711},"x":1,"x":2}'], "declared", "4711")
 @example(['{" user":{"id":"anna"}}', '{"user\\u2003":{"id":["anna"]}}'], "plain", "anna")
+@example(['{"user":{"id ":"anna"}}', '{"user":{" ID":["anna"]}}', '{"user":[{"id ":"anna"}]}'], "plain", "anna")
+@example(['{"user ":{" id":"anna"}}', '{" user_id ":"anna"}'], "flat", "anna")
 @example(['{"user_id":"anna"}', '{"user":{"id":{"x":1}}}'], "flat", "anna")
 def test_an_erasure_finds_each_row_whose_record_is_of_the_person(texts: list[str], kind: str, person: str) -> None:
-    if kind == "flat":  # it joins such blanks into the middle of a name, where nobody tells them from others
-        texts = [text.replace('user "', 'user"').replace('" user', '"user').replace("\\u2003", "") for text in texts]
-        texts = [text.replace("\\ufeff", "") for text in texts]
     service = service_of(kind)
     erased = Erased(frozenset({token_of(person, b"")}), b"")
     paths = subject_paths(service.subject, (), service.joints)

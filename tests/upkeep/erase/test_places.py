@@ -1,4 +1,4 @@
-"""Whether a rollup tells whose its rows are, or is of nobody."""
+"""Which columns tell whose a row is, and whether a rollup is of nobody."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from forebay.declaration.rollup import Rollup
 from forebay.declaration.service import Service
-from forebay.upkeep.erase.places import is_of_nobody
+from forebay.upkeep.erase.places import Place, is_of_nobody, subject_places
 
 
 @pytest.mark.parametrize(
@@ -30,3 +30,32 @@ def test_a_rollup_is_of_nobody_where_no_column_is_made_of_a_person(
     service = Service(name="games", privacy=told, tables=[{"name": "alpha"}], rollups=(rollup,))  # type: ignore[arg-type]
     assert is_of_nobody("daily", service) is of_nobody
     assert not is_of_nobody("alpha", service)
+
+
+@pytest.mark.parametrize(
+    ("subject", "flatten", "column", "path"),
+    [
+        ("user_id", "", "user_id_", ()),
+        ("user_id", "", "x_user_id", ()),
+        ("user_id", "", "x__user_id__", ()),
+        ("_id", "", "x__id_", ()),
+        ("1st", "", "x__1st", ()),
+        ("user.id", "", "user_", ("id",)),
+        ("user.id", "_", "user__id", ()),
+        ("user.id", "_", "x_user___id_", ()),
+        ("user.id", "__", "user__id", ()),
+        ("user_id", "", "xuser_id", None),
+        ("user_id", "", "user__id", None),
+        ("user_id", "", "user_id_2", None),
+        ("user.id", "__", "user_id", None),
+        ("user.id", "", "user_id", None),
+    ],
+)
+def test_a_column_that_a_key_with_blanks_around_it_may_have_made_is_looked_at(
+    subject: str, flatten: str, column: str, path: tuple[str, ...] | None
+) -> None:
+    """Also where the schema names no such key, because another one made the column."""
+    table: dict[str, Any] = {"name": "alpha", **({"undeclared": {"flatten": flatten}} if flatten else {})}
+    service = Service(name="games", privacy={"subject": subject, "secret": "/secret"}, tables=[table])  # type: ignore[arg-type]
+    found = subject_places("alpha", service, [column])
+    assert found == (() if path is None else (Place(column, path),))

@@ -15,7 +15,7 @@ from typing import Any
 
 from forebay.declaration.form import Keys
 from forebay.declaration.path import parse_path
-from forebay.declaration.personal import means
+from forebay.declaration.personal import may_hold, means
 from forebay.declaration.service import Service
 from forebay.declaration.table import Table
 from forebay.lake.layout import PARKED, QUARANTINE
@@ -113,9 +113,9 @@ def _places_of(path: Keys, made: Table | None, columns: Iterable[str], spelled: 
             keys = parse_path(column.source).keys if column.of_record else ()
             if keys and _leads(keys, path):
                 yield Place(name, path[len(keys) :])
-        elif any(means(path[0], key) for key in (name, *spelled.get(name, ()))):
+        elif may_hold(path[:1], name) or any(means(path[0], key) for key in spelled.get(name, ())):
             yield Place(name, path[1:])
-        elif joint is not None and len(path) > 1 and means(joint.join(path), name):
+        elif joint is not None and len(path) > 1 and may_hold(path, name, joint):
             yield Place(name)
 
 

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from forebay.declaration.form import Keys
-from forebay.declaration.personal import PersonalField, means
+from forebay.declaration.personal import PersonalField, may_hold, means
 from forebay.lake.log.live_file import Partition
 from forebay.privacy.subject import is_record, subject_tokens
 from forebay.privacy.text import pattern_of
@@ -195,7 +195,7 @@ def _unjudged(rows: pa.Table, places: Sequence[Place]) -> set[int]:
 
 def _hits(column: Any, path: Keys, erased: Erased, *, text: bool) -> Iterator[tuple[int, set[str]]]:
     while path and pa.types.is_struct(column.type):
-        inner = [one.name for one in column.type if means(path[0], one.name)]
+        inner = [one.name for one in column.type if may_hold(path[:1], one.name)]
         for name in inner[1:]:
             yield from _hits(pc.struct_field(column, name), path[1:], erased, text=False)
         if not inner:
@@ -246,7 +246,7 @@ def _inside(value: Any, path: Keys) -> Iterator[str]:
     """Lists on the way are passed through; a map's entries are pairs."""
     if isinstance(value, Mapping):
         for key, inner in value.items():
-            if path and means(path[0], key):
+            if path and may_hold(path[:1], key):
                 yield from _inside(inner, path[1:])
     elif isinstance(value, tuple):
         if path and isinstance(value[0], str) and means(path[0], value[0]):
