@@ -361,6 +361,50 @@ def test_a_file_that_is_to_come_back_is_still_read_again_after_a_rollback_of_one
     assert accounts(LakeView(lake)).differences() == []
 
 
+@pytest.mark.parametrize("outcome", ["denied", "unavailable", "missing", "unreadable"])
+def test_a_file_that_was_wanted_again_and_not_read_yet_is_read_in_the_place_of_its_rows(
+    lake: str, outcome: str
+) -> None:
+    DeltaTable(f"{lake}/beta").delete(f"_file_id = '{file_id('in/c.json')}'")
+    DeltaTable(f"{lake}/_forebay/ledger").delete("key = 'in/c.json'")
+    write_ledger(lake, entry("in/c.json", outcome=outcome, reason="said the test", records=0))
+    ran("rollback", "beta", "--to", "1", "--lake", lake, "--yes")
+    assert ledger(lake)["in/c.json"] == ("replay", "rolled-back", 4, 0, {"beta": 4})
+    assert accounts(LakeView(lake)).differences() == []
+
+
+@pytest.mark.parametrize("partitioned", [False, True])
+@pytest.mark.parametrize("dies", [False, True])
+def test_a_stream_that_skips_commits_with_removals_does_not_get_rows_again_that_only_come_back(
+    lake: str, monkeypatch: pytest.MonkeyPatch, partitioned: bool, dies: bool
+) -> None:
+    if partitioned:
+        (Path(lake) / "beta").rename(Path(lake) / "before")
+        for key, count in (("in/a.json", 1), ("in/c.json", 4)):
+            found = pa.table({"_file_id": [file_id(key)] * count, "n": list(range(count)), "day": ["1"] * count})
+            write_deltalake(f"{lake}/beta", found, mode="append", partition_by=["day"])
+    DeltaTable(f"{lake}/beta").delete(f"_file_id = '{file_id('in/c.json')}'")
+    DeltaTable(f"{lake}/_forebay/ledger").delete("key = 'in/c.json'")
+    write_ledger(lake, entry("in/c.json", outcome="forgotten", records=4, dropped=4))
+    view, real = LakeView(lake), DeltaTable.restore
+    plan = plan_rollback(view, ["beta"], 1, replay=False)
+    if dies:
+        monkeypatch.setattr(DeltaTable, "restore", lambda *_, **__: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            roll_back(view, plan)
+        monkeypatch.setattr(DeltaTable, "restore", real)
+        assert finish_earlier(view) is not None
+    else:
+        roll_back(view, plan)
+    assert rows(lake, "beta") == 5
+    newest = DeltaTable(f"{lake}/beta").version()
+    text = (Path(lake) / "beta" / "_delta_log" / f"{newest:020}.json").read_text()
+    actions = [json.loads(line) for line in text.splitlines()]
+    assert [one["add"]["dataChange"] for one in actions if "add" in one] == [True]
+    assert [one["remove"]["dataChange"] for one in actions if "remove" in one] == [True]
+    assert not plan_rollback(view, ["beta"], 1, replay=False).tables, "it is there"
+
+
 def test_a_version_whose_files_maintenance_deleted_is_refused(lake: str) -> None:
     DeltaTable(f"{lake}/alpha").vacuum(retention_hours=0, enforce_retention_duration=False, dry_run=False)
     assert "is gone (maintenance deleted it" in failed(2, "rollback", "alpha", "--to", "0", "--lake", lake, "--dry-run")

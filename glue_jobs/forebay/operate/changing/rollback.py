@@ -13,6 +13,7 @@ counts.
 from __future__ import annotations
 
 import json
+import time
 import uuid
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -21,8 +22,10 @@ from datetime import datetime
 from urllib.parse import unquote
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 from deltalake import CommitProperties, DeltaTable
 from deltalake.exceptions import DeltaError
+from deltalake.transaction import AddAction
 
 from forebay.errors import Halt, InvalidConfiguration
 from forebay.lake.conflict import commit
@@ -107,13 +110,41 @@ def _restore(view: LakeView, one: TableBack, number: str) -> str:
     table = _there(view, one.table)
     if _has(table, number):
         return ""
-    if table.version() != one.now:
+    if table.version() - _has(table, _before(number)) != one.now:
         return "somebody changed it since the plan"
     try:
+        if not _only_in(table, _as_of(view, one)):
+            _append_no_rows(table, open_objects(table_path(view.lake, one.table)), _before(number))
         table.restore(one.to, commit_properties=_mark(number))
     except DeltaError as refused:
         return "" if _has(_there(view, one.table), number) else str(refused)
     return ""
+
+
+def _as_of(view: LakeView, one: TableBack) -> DeltaTable:
+    then = _there(view, one.table)
+    then.load_as_version(one.to)
+    return then
+
+
+def _before(number: str) -> str:
+    return f"{number}/before"
+
+
+def _append_no_rows(table: DeltaTable, store: Objects, mark: str) -> None:
+    """A data file for the rollback to remove, where it would remove nothing. A stream with `skipChangeCommits` takes a commit
+    that only adds files for new rows, and would get those again that come back. It skips one that removes something."""
+    partitions = table.metadata().partition_columns
+    schema = pa.schema(table.schema())
+    inside = pa.schema([field for field in schema if field.name not in partitions])
+    sink, path = pa.BufferOutputStream(), f"part-{uuid.uuid4().hex}.parquet"
+    pq.write_table(inside.empty_table(), sink)
+    content = sink.getvalue().to_pybytes()
+    store.write(path, content)
+    nowhere = dict.fromkeys(partitions)
+    file = AddAction(path, len(content), nowhere, int(time.time() * 1000), True, '{"numRecords":0}')
+    table.create_write_transaction([file], "append", schema, partitions, commit_properties=_mark(mark))
+    table.update_incremental()
 
 
 def _change_ledger(view: LakeView, plan: Rollback) -> None:
