@@ -137,6 +137,11 @@ class Lake:
 
         self.effect(deed)
 
+    def remove(self, name: str, leaving: Collection[str]) -> None:
+        """The rows of these files, in a commit without a transaction."""
+        table = self.tables[name]
+        self.effect(lambda: table.change([row for row in table.rows if row["_file_id"] not in leaving]))
+
 
 @dataclass
 class Store:
@@ -303,9 +308,19 @@ class PaperWriting(Writing):
         return {table.name: self.committed(table, staged.read(self.spark, table.path)) for table, staged in tables}
 
     def replaced(self, declared: Any, table: str, file_ids: Sequence[str], staged: StagedTable | None) -> Any:
+        """Two commits where rows come, as in `removal`; a table that fails in between keeps the batch open."""
         destination = Destination(table, f"{PLACE}/{table}")
-        rows = staged.read(self.spark, destination.path) if staged is not None else ()
-        return self.committed(destination, rows, file_ids)
+        if staged is None:
+            return self.committed(destination, (), file_ids)
+        if self.logs.has(destination.path, self.txn):
+            return Skipped()
+        rows, there = staged.read(self.spark, destination.path), self.paper.rows(table)
+        leaving = [row for row in there if row["_file_id"] in file_ids]
+        if table in self.paper.failing and file_ids and not leaving:
+            raise Halt(f"{table}: the rows of earlier files have left")
+        if leaving and table not in self.paper.failing:
+            self.paper.remove(table, file_ids)
+        return self.committed(destination, rows)
 
     def replaced_beside(self, table: Destination, coming: Any, leaving: Sequence[str], staying: Staying | None) -> Any:
         there = self.paper.rows(table.name)

@@ -33,15 +33,18 @@ def world(spark: SparkSession, lake: str, monkeypatch: pytest.MonkeyPatch) -> Wo
 
 @contextmanager
 def failing(world: World, table: str) -> Iterator[None]:
-    real = writing.replace
+    def failing(real: Any) -> Any:
+        def fails(spark: SparkSession, destination: Any, *args: Any, **more: Any) -> AppendResult:
+            if destination.name == table:
+                return Failed(TryAgain("said the test"))
+            outcome: AppendResult = real(spark, destination, *args, **more)
+            return outcome
 
-    def fails(spark: SparkSession, destination: Any, *args: Any, **more: Any) -> AppendResult:
-        if destination.name == table:
-            return Failed(TryAgain("said the test"))
-        return real(spark, destination, *args, **more)
+        return fails
 
     with world.monkeypatch.context() as patched:
-        patched.setattr(writing, "replace", fails)
+        patched.setattr(writing, "replace", failing(writing.replace))
+        patched.setattr(writing, "remove_then_append", failing(writing.remove_then_append))
         yield
 
 

@@ -21,6 +21,7 @@ from pyspark.sql import DataFrame, SparkSession
 import forebay.batch.commits as commits
 import forebay.batch.reading as reading
 import forebay.batch.writing as writing
+import forebay.table.removal as removal
 from forebay.batch.batch import Batch
 from forebay.batch.names import names_of
 from forebay.batch.plan import Plans
@@ -235,4 +236,5 @@ def die_after(patched: pytest.MonkeyPatch, count: int) -> None:
 
     patched.setattr(TableLogs, "_commit", around(TableLogs._commit))
     patched.setattr(writing, "replace", around(writing.replace))
+    patched.setattr(removal, "remove", around(removal.remove))
     patched.setattr(commits, "replace", around(commits.replace))

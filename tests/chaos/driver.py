@@ -21,6 +21,7 @@ import forebay.batch.commits as commits
 import forebay.batch.writing as writing
 import forebay.jobs.ingest as job
 import forebay.lake.lease as lease
+import forebay.table.removal as removal
 import forebay.table.staging as staging
 from forebay.batch.plan import Plans
 from forebay.settings import IngestSettings
@@ -134,7 +135,7 @@ POINTS: dict[str, Callable[[Death], None]] = {
     "after the ledger": lambda death: death.after(TableLogs, "_commit", 6),
     "after the batch, before Spark's commit log": lambda death: death.after(batch.Batch, "process"),
     "in the second batch": lambda death: death.before(batch.Batch, "process", 2),
-    "replacing: after the earlier rows left table 1 of 2": lambda death: death.after(writing, "replace", 1),
+    "replacing: after the earlier rows left table 1 of 2": lambda death: death.after(removal, "remove", 1),
     "replacing: after the earlier rows left all tables": lambda death: death.before(
         writing.Writing, "commit_quarantine"
     ),

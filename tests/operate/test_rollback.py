@@ -361,7 +361,7 @@ def test_a_file_that_is_to_come_back_is_still_read_again_after_a_rollback_of_one
     assert accounts(LakeView(lake)).differences() == []
 
 
-@pytest.mark.parametrize("outcome", ["denied", "unavailable", "missing", "unreadable"])
+@pytest.mark.parametrize("outcome", ["denied", "unavailable", "missing"])
 def test_a_file_that_was_wanted_again_and_not_read_yet_is_read_in_the_place_of_its_rows(
     lake: str, outcome: str
 ) -> None:

@@ -25,7 +25,7 @@ from forebay.content.end import FileEnd
 from forebay.declaration.column import Column
 from forebay.declaration.service import Service
 from forebay.ledger.ledger import rows_with
-from forebay.table.conflict import is_conflict
+from forebay.table.commit import is_conflict
 from forebay.table.kernel import NO_VERSION, TableLogs
 
 if TYPE_CHECKING:

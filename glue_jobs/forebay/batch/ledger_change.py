@@ -12,8 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from forebay.errors import Halt
-from forebay.table.commit import Txn
-from forebay.table.conflict import is_conflict
+from forebay.table.commit import Txn, is_conflict
 from forebay.table.exchange import of_session
 from forebay.table.kernel import TableLogs
 

@@ -24,7 +24,7 @@ from forebay.declaration.service import Service
 from forebay.errors import Halt
 from forebay.lake.layout import LEDGER, own_table, table_path
 from forebay.ledger.ledger import NAMES, rows_with
-from forebay.table.conflict import is_conflict
+from forebay.table.commit import is_conflict
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -36,6 +36,7 @@ from forebay.table.fan_out import written_anew
 from forebay.table.from_records import with_record_columns
 from forebay.table.in_arrow import arrow_rows
 from forebay.table.kernel import Seen
+from forebay.table.removal import remove_then_append
 from forebay.table.replace import Staying, replace
 from forebay.table.schema import misfits
 from forebay.table.staged import StagedTable
@@ -92,7 +93,7 @@ class Writing(Staging):
 
     def write_again(self, rows: DataFrame, fates: Sequence[Fate], leaving: Mapping[str, Sequence[str]]) -> None:
         """Held records that are retried. Records that cannot be written stay where they are. Rows of the files that are
-        `leaving` a table leave it in the same commit."""
+        `leaving` a table leave it before."""
         self.keep_verdicts(fates)
         leaving = {name: ids for name, ids in leaving.items() if self.is_there(name)}
         refused, wanted = self.not_to_write(fates, ()), by_declaration(fates)
@@ -115,7 +116,7 @@ class Writing(Staging):
         staged: Mapping[str, StagedTable],
         leaving: Mapping[str, Sequence[str]],
     ) -> set[str]:
-        """Those that failed. Where rows of earlier files leave, new ones come in the same commit."""
+        """Those that failed. Where rows of earlier files leave, new ones come in the commit after."""
         declared = {name: self.service.tables[number] for number, tables in wanted.items() for name in tables}
         counts = {name: rows for tables in wanted.values() for name, rows in tables.items()}
         plain = [(self.destination(name, declared[name]), one) for name, one in staged.items() if not one.replaces]
@@ -145,8 +146,10 @@ class Writing(Staging):
         except LogFailed as unreadable:
             if unreadable.lasts:
                 return Failed(unreadable)
-        rows = None if staged is None else coming
-        return replace(self.spark, destination, file_ids, rows, txn=self.txn, logs=self.logs)
+        if staged is None:
+            return replace(self.spark, destination, file_ids, None, txn=self.txn, logs=self.logs)
+        more: dict[str, Any] = {"expected": staged.rows, "began_at": self.began_at, "txn": self.txn}
+        return remove_then_append(self.spark, destination, file_ids, coming, **more, logs=self.logs, emit=self.emit)
 
     def failed(self, table: str, wanted: int, result: AppendResult) -> bool:
         where: dict[str, Any] = {"service": self.service.name, "table": table, "batch": self.txn.version}

@@ -2,7 +2,8 @@
 
 * `staging` writes the data files of a batch for many tables, each a `destination`, once they are `ready`
 * `staged` data files in no log yet, kept until they are committed      * `fan_out` commits them to many tables
-* `replace` lets rows take the place of others, `exchange` those of very many files
+* `removal` lets rows leave a table, and others come after them
+* `replace` does both in one commit, `exchange` for very many files
 * `files` writes the data files of all tables in one Spark job
 * `data_file` what such a job answers      * `upload` files on their way      * `storage` puts them into the tables' folders
 * `statistics` what is in a data file      * `partition` names folders      * `in_arrow` Arrow's names of types
@@ -10,5 +11,5 @@
 * `schema` compares columns      * `widening` changes a column to a wider type
 * `kernel` a table's log, and its commits, through the classes in `java`
 * `commit` how one can end      * `actions` changes of protocol and metadata
-* `conflict` a commit that another writer's commit refused      * `catalog` the Glue Data Catalog      * `events`
+* `catalog` the Glue Data Catalog      * `events`
 """

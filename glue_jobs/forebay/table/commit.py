@@ -13,7 +13,16 @@ from typing import Any
 from forebay.errors import ForebayError
 from forebay.spark.java_failure import COMMIT_FAILED, COMMIT_REFUSED, COMMIT_UNKNOWN, causes
 
-__all__ = ["CommitConflict", "CommitRefused", "CommitUnknown", "Committed", "LogFailed", "Repeated", "Txn"]
+__all__ = [
+    "CommitConflict",
+    "CommitRefused",
+    "CommitUnknown",
+    "Committed",
+    "LogFailed",
+    "Repeated",
+    "Txn",
+    "is_conflict",
+]
 
 UNSUPPORTED = ("UnsupportedProtocolVersionException", "UnsupportedTableFeatureException")
 
@@ -73,3 +82,9 @@ class CommitRefused(LogFailed):
 
 class CommitUnknown(LogFailed):
     """The commit was sent, and nothing says whether it arrived. It may arrive after the log was read again."""
+
+
+def is_conflict(refused: Exception) -> bool:
+    """Whether Spark's Delta refused a commit because another writer's came first. Then it may be tried again."""
+    told = f"{type(refused).__name__}: {refused}"
+    return any(word in told for word in ("DELTA_CONCURRENT", "DELTA_METADATA_CHANGED", "Concurrent", "MetadataChanged"))

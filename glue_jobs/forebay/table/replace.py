@@ -1,4 +1,5 @@
-"""Rows of earlier files leave a table and new rows take their place, in one commit, exactly once.
+"""Rows of earlier files leave a table and new rows take their place, in one commit, exactly once. So it is where nobody
+streams: beside the tables; and where no rows come. Tables get theirs by `removal`.
 
 Enters: the table, the ids of the files whose rows leave, the rows that come (perhaps none), and the batch's transaction.
 Leaves: an outcome as an append has it; `Skipped` where the transaction is in already.
@@ -29,7 +30,7 @@ from forebay.table.ready import derived
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["Staying", "replace"]
+__all__ = ["ATTEMPTS", "FEW_IDS", "NotReplaced", "Staying", "replace", "texts", "unanswered"]
 
 ATTEMPTS = 5
 FEW_IDS = 500
@@ -107,15 +108,15 @@ def _columns(seen: Seen) -> tuple[object, ...]:
 
 
 def _leaves(id_column: str, file_ids: Iterable[str], staying: Staying | None) -> str:
-    leaves = f"{id_column} IN ({_texts(file_ids)})"
+    leaves = f"{id_column} IN ({texts(file_ids)})"
     if not staying:
         return leaves
-    stays = f"{id_column} IN ({_texts(staying.file_ids)}) AND coalesce(`table`, '') IN ({_texts(staying.tables)})"
+    stays = f"{id_column} IN ({texts(staying.file_ids)}) AND coalesce(`table`, '') IN ({texts(staying.tables)})"
     return f"{leaves} AND NOT ({stays})"
 
 
-def _texts(texts: Iterable[str]) -> str:
-    return ", ".join(f"'{text}'" for text in sorted(set(texts)))
+def texts(them: Iterable[str]) -> str:
+    return ", ".join(f"'{text}'" for text in sorted(set(them)))
 
 
 def _commit(spark: SparkSession, table: Destination, leaves: str, rows: DataFrame | None, txn: Txn) -> None:
@@ -161,6 +162,11 @@ def _failed(logs: TableLogs, table: Destination, txn: Txn, failure: Exception) -
     except LogFailed as unknown:
         return Failed(unknown, may_be_in=True)
     said = str(failure).strip().splitlines()[0]
+    return unanswered(failure, said) or Failed(NotReplaced(f"table {table.name} at {table.path}: {said}"))
+
+
+def unanswered(failure: Exception, said: str) -> Failed | None:
+    """The outcome of a commit whose answer was lost; None where it is known that it did not arrive."""
     if any(name == COMMIT_UNKNOWN for name, _ in causes(java_exception(failure))):
         return Failed(CommitUnknown("CommitUnknown", said), may_be_in=True)
-    return Failed(NotReplaced(f"table {table.name} at {table.path}: {said}"))
+    return None

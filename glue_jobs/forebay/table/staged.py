@@ -32,7 +32,7 @@ OF_A_FILE = ("path", "size", "rows", "modified_ms", "stats", "rescued")
 @dataclass(frozen=True)
 class StagedTable:
     """`fixed` is the schema, as JSON, of the columns that do not come from records, and `columns` are those that do. With
-    `replaces`, these rows take the place of earlier ones: Spark reads the files once more, and commits files of its own."""
+    `replaces`, these rows take the place of earlier ones: Spark reads these files, and writes others that are committed."""
 
     name: str
     fixed: str

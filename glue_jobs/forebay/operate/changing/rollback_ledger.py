@@ -25,7 +25,6 @@ UNREAD = ("missing", "denied", "unavailable")
 
 CHANGED = ("outcome", "reason", "detail", "records", "written", "dropped", "tables")
 """Columns of the ledger."""
-UNREAD = ("missing", "denied", "unavailable", "unreadable")
 
 
 @dataclass(frozen=True)
@@ -104,8 +103,7 @@ def _as_it_is(file: LedgerFile) -> dict[str, Any]:
 def _entry_after(file: LedgerFile, plan: Rollback) -> dict[str, Any]:
     """Rows that come were dropped before. Those beyond that are of an earlier reading: the file was replayed since then.
     A version that is in force again keeps the id of the later one, whose held records must not land beside it. A file that was
-    forgotten stays so: the next batch takes out what comes of it. One that was wanted again, and could not be read yet, is read
-    in the place of the rows that come of it."""
+    forgotten stays so: the next batch takes out what comes of it."""
     changes = {one.table: one.changes[file.file_id] for one in plan.tables if file.file_id in one.changes}
     tables = Counter(file.tables)
     for table, rows in changes.items():
@@ -120,7 +118,7 @@ def _entry_after(file: LedgerFile, plan: Rollback) -> dict[str, Any]:
     loses = bool(beyond) or any(rows < 0 for rows in changes.values())
     back = file.outcome == "empty" or (file.outcome == "superseded" and not loses)
     outcome = "loaded" if back else file.outcome
-    if (plan.replay and loses and file.outcome in ("loaded", "empty")) or (file.outcome in UNREAD and left):
+    if plan.replay and loses and file.outcome in ("loaded", "empty"):
         outcome = REPLAY
     elif file.outcome == FORGOTTEN:
         outcome = REPLAY if file.reason == WANTED_AGAIN else FORGET

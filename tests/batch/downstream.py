@@ -1,0 +1,71 @@
+"""Who reads a table as a stream: one who wants every new row, and one who wants the table as it is.
+
+In: the path of a table. Out: how often each row came, and how often each stands. A row is told by its file, its line, and the
+batch that wrote it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from deltalake import DeltaTable
+from deltalake.exceptions import TableNotFoundError
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+__all__ = ["Downstream", "versions_of"]
+
+IDENTITY = ("_file_id", "_line", "_batch", "_ingested_at")
+SIGNS = {"insert": 1, "update_postimage": 1, "delete": -1, "update_preimage": -1}
+
+Rows = Counter[tuple[Any, ...]]
+
+
+class Downstream:
+    """Both begin with the table's first version, and remember in a folder how far they are."""
+
+    def __init__(self, spark: SparkSession, path: str, folder: Path) -> None:
+        self.spark, self.path, self.folder = spark, path, folder
+        self.came: Rows = Counter()
+        self.stands: Rows = Counter()
+
+    def read(self) -> None:
+        """What came since; nothing where there is no table yet."""
+        if not DeltaTable.is_deltatable(self.path.removeprefix("file://")):
+            return
+        self._drain("came", {"skipChangeCommits": "true"}, self._take)
+        self._drain("stands", {"readChangeFeed": "true"}, self._apply)
+
+    def _drain(self, name: str, options: dict[str, str], each: Any) -> None:
+        rows = self.spark.readStream.format("delta").options(startingVersion="0", **options).load(self.path)
+        stream = rows.writeStream.trigger(availableNow=True).option("checkpointLocation", f"{self.folder}/{name}")
+        stream.foreachBatch(each).start().awaitTermination()
+
+    def _take(self, rows: DataFrame, number: int) -> None:
+        self.came.update(tuple(row) for row in _identities(rows).collect())
+
+    def _apply(self, rows: DataFrame, number: int) -> None:
+        for kind, *row in _identities(rows, "_change_type").collect():
+            self.stands[tuple(row)] += SIGNS[kind]
+
+
+def versions_of(path: str) -> list[Rows]:
+    """The rows of each version of the table; none where there is no table."""
+    place = path.removeprefix("file://")
+    try:
+        newest = DeltaTable(place).version()
+    except TableNotFoundError:
+        return []
+    return [_rows(DeltaTable(place, version=version)) for version in range(newest + 1)]
+
+
+def _rows(table: DeltaTable) -> Rows:
+    found = table.to_pyarrow_table(columns=list(IDENTITY))
+    found = found.set_column(3, "_ingested_at", found["_ingested_at"].cast("int64"))
+    return Counter(zip(*(found[name].to_pylist() for name in IDENTITY), strict=True))
+
+
+def _identities(rows: DataFrame, *before: str) -> DataFrame:
+    return rows.select(*before, *IDENTITY[:3], F.unix_micros("_ingested_at").alias("_ingested_at"))

@@ -1,0 +1,165 @@
+"""Streams that read a table, while verbs of every kind change it: who skips commits with removals gets every row that ever
+came, once; who follows the change feed has the table.
+
+FOREBAY_STREAM_HISTORIES=100 plays so many random histories; the suite plays a few.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pyspark.sql import SparkSession
+
+from forebay.declaration.service import parse_service
+from forebay.errors import InvalidConfiguration
+from forebay.operate.changing.forget import to_forget
+from forebay.operate.changing.replay import mark
+from forebay.operate.lake_view import LakeView
+from forebay.upkeep.erase.age import drop_old
+from tests.batch.downstream import Downstream, versions_of
+from tests.batch.test_histories import KEYS, Play
+from tests.batch.test_histories import steps as of_all_histories
+from tests.batch.world import Died, World, records
+
+SERVICE = """
+name = "studio"
+overwritten = "replace"
+[[tables]]
+name = "{game}"
+columns = [{ name = "event_id" }]
+keep_days = 10
+properties = { "delta.enableChangeDataFeed" = "true" }
+"""
+TABLES = ("alpha", "beta")
+
+steps = st.one_of(
+    of_all_histories,
+    st.tuples(st.just("forget"), st.sampled_from(KEYS)),
+    st.tuples(st.just("compact"), st.sampled_from(TABLES)),
+    st.tuples(st.just("expire"), st.sampled_from(TABLES)),
+    st.tuples(st.just("read")),
+)
+
+
+class StreamedPlay(Play):
+    """With both kinds of consumers behind each table."""
+
+    def __init__(self, world: World, folder: Path) -> None:
+        super().__init__(world)
+        paths = {table: f"{world.lake}/{table}" for table in TABLES}
+        self.behind = {table: Downstream(world.spark, path, folder / table) for table, path in paths.items()}
+
+    def do(self, step: tuple[object, ...]) -> None:
+        deeds = {"forget": self.forget, "compact": self.compact, "expire": self.expire, "read": self.read}
+        name, *arguments = step
+        if (deed := deeds.get(str(name))) is None:
+            super().do(step)
+        else:
+            deed(*arguments)  # type: ignore[operator]
+
+    def forget(self, key: str) -> None:
+        try:
+            view = LakeView(self.world.lake)
+            chosen = to_forget(view, [f"s3://landing/{key}"])
+        except InvalidConfiguration:
+            return  # nobody knows it yet, or a table is paused
+        mark(view, chosen, "forget")
+        self.waiting += [file.landed for file in chosen.files]
+
+    def compact(self, table: str) -> None:
+        if LakeView(self.world.lake).table(table) is not None:
+            self.world.spark.sql(f"OPTIMIZE delta.`{self.world.lake}/{table}`")
+
+    def expire(self, table: str) -> None:
+        """All rows are too old, weeks later."""
+        if LakeView(self.world.lake).table(table) is not None and not self.world.plans():
+            service = parse_service({"service.toml": self.world.service})
+            later = datetime.now(UTC) + timedelta(days=30)
+            drop_old(self.world.lake, table, service, keep=timedelta(days=365), now=later)
+
+    def read(self) -> None:
+        for one in self.behind.values():
+            one.read()
+
+    def check_streams(self) -> None:
+        self.read()
+        self.world.tables_agree_with_the_ledger(*TABLES)
+        for table, one in self.behind.items():
+            versions = versions_of(one.path)
+            assert all(set(rows.values()) <= {1} for rows in versions), "two rows are told alike"
+            assert one.came == dict.fromkeys(set().union(*versions), 1), f"{table}: who wants every new row"
+            assert +one.stands == (versions[-1] if versions else {}), f"{table}: who wants the table"
+            assert -one.stands == {}, f"{table}: rows left that had not come"
+
+
+@pytest.fixture
+def play_in(spark: SparkSession, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[], StreamedPlay]:
+    made: list[int] = []
+
+    def play() -> StreamedPlay:
+        made.append(1)
+        folder = tmp_path / str(len(made))
+        world = World(spark, f"file://{folder}/lake", monkeypatch, service=SERVICE, generation="generation-1")
+        return StreamedPlay(world, folder)
+
+    return play
+
+
+def test_rows_that_replace_others_reach_a_stream_that_skips_removals_and_a_death_in_between_doubles_none(
+    play_in: Callable[[], StreamedPlay],
+) -> None:
+    play = play_in()
+    world = play.world
+    world.etags.clear()
+    first, second = world.file("a.json", 1), world.file("a.json", 2)
+    world.answers = {first.etag: records(alpha=2), second.etag: records(alpha=3)}
+    world.try_batch(0, [first])
+    with pytest.raises(Died):
+        world.try_batch(1, [second], dies_after=1)
+    assert world.rows_of("alpha") == {}, "the earlier rows have left, and the new ones are not there yet"
+    world.try_batch(1, [second])
+    assert sum(world.rows_of("alpha").values()) == 3
+    play.behind.pop("beta")
+    one = play.behind["alpha"]
+    one.read()
+    assert sorted(rows.total() for rows in versions_of(one.path)) == [0, 2, 3]
+    assert (one.came.total(), set(one.came.values())) == (5, {1})
+    assert +one.stands == versions_of(one.path)[-1]
+
+
+@pytest.mark.deep
+@settings(
+    max_examples=int(os.environ.get("FOREBAY_STREAM_HISTORIES", "2")),
+    derandomize="FOREBAY_STREAM_HISTORIES" not in os.environ,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(history=st.lists(steps, min_size=5, max_size=12))
+def test_whatever_happens_streams_of_a_table_are_right_in_the_end(
+    play_in: Callable[[], StreamedPlay], history: list[tuple[object, ...]]
+) -> None:
+    play = play_in()
+    for step in [("try",), ("read",), *history]:
+        play.do(step)
+    play.end()
+    play.check_streams()
+
+
+@pytest.mark.deep
+def test_every_verb_in_turn_leaves_the_streams_of_a_table_right(play_in: Callable[[], StreamedPlay]) -> None:
+    play = play_in()
+    story: list[tuple[object, ...]] = [
+        *[("try",), ("read",), ("put", "a.json"), ("try",), ("replay", "b.json"), ("try",), ("read",)],
+        *[("compact", "alpha"), ("forget", "b.json"), ("try",), ("read",), ("roll back", "alpha", 1), ("read",)],
+        *[("try",), ("pause", "alpha"), ("put", "a.json"), ("try",), ("resume", "alpha"), ("retry",), ("read",)],
+        *[("expire", "alpha"), ("put", "b.json"), ("try",)],
+    ]
+    for step in story:
+        play.do(step)
+    play.end()
+    play.check_streams()
