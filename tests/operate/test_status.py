@@ -164,7 +164,7 @@ def test_a_lake_whose_first_batch_is_still_to_come_has_no_last_one(tmp_path: Pat
 def test_files_that_s3_had_not_announced_and_the_age_of_each_table_are_told(lake: str) -> None:
     keep(lake, LastReconcile(datetime.now(UTC) - timedelta(hours=3), 1200, 2, 0, "s3://landing/in/lost.json"))
     said = ran("status", "--lake", lake, "--tables").splitlines()
-    assert "missed      2 of 1,200 files, 3 h ago; reconcile announced them" in said
+    assert "missed      2 of 1,200 files, 3 h ago; `forebay find-missed` announced them" in said
     assert [line.split()[:3] for line in said[-3:]] == [
         ["table", "newest", "rows"],
         ["beta", "2", "d"],
