@@ -31,6 +31,7 @@ sys.path.insert(0, str(ROOT / "glue_jobs" / "forebay" / "spark"))
 sys.path.insert(0, str(ROOT / "glue_jobs" / "logstore"))
 sys.dont_write_bytecode = True
 
+import libraries  # noqa: E402
 import runtime  # noqa: E402
 
 VENV = ROOT / ".venv"
@@ -169,53 +170,26 @@ def pinned_uv() -> str:
 
 
 def fetch_jars(java_home: str) -> None:
-    """Exactly the jars of `jars.lock`, no transitive surprises: hadoop-aws by itself would bring 600 MB of SDK bundle."""
-    wanted = [Jar(line) for line in (ROOT / "jars.lock").read_text().splitlines()]
-    missing = [jar for jar in wanted if not jar.path.exists()]
-    if missing:
+    """Exactly the jars of `jars.lock`."""
+    lock = ROOT / "jars.lock"
+    if missing := libraries.missing_from(JARS, lock):
         JARS.mkdir(parents=True, exist_ok=True)
         doing = Progress("JVM libraries, into .forebay/jars", total=len(missing))
         with doing as progress, tempfile.TemporaryDirectory(dir=CACHE) as scratch:
-            retrieve(missing, Path(scratch), java_home, progress)
-            for jar in missing:
-                jar.take_from(Path(scratch) / jar.path.name)
-    keep = {jar.path for jar in wanted} | {JARS / "forebay-logstore.jar"}
+            into, java = Path(scratch), f"{java_home}/bin/java"
+            pyspark = next(VENV.glob("lib/python3*/site-packages/pyspark"))
+            command = libraries.ivy_command(missing, into, java=java, pyspark=pyspark)
+            progress.run(command, watch=lambda: sum(1 for _ in (into / "ivy").glob("*/*/jars/*.jar")))
+            try:
+                for jar in missing:
+                    jar.take(into / jar.name, JARS)
+            except libraries.NotFetched as why:
+                sys.exit(f"set-up: {why}")
+    keep = {JARS / libraries.Jar(line).name for line in lock.read_text().splitlines()} | {
+        JARS / libraries.LOG_STORE_JAR
+    }
     for stale in set(JARS.glob("*.jar")) - keep:
         stale.unlink()
-
-
-class Jar:
-    def __init__(self, line: str) -> None:
-        coordinates, self.sha256 = line.split()
-        self.group, self.artifact, self.version = coordinates.split(":")
-        self.path = JARS / f"{self.artifact}-{self.version}.jar"
-
-    def take_from(self, fetched: Path) -> None:
-        """Moves a fetched jar into the cache, if it is the one that the lock file names."""
-        if not fetched.exists():
-            sys.exit(
-                f"set-up: {self.group}:{self.artifact}:{self.version} could not be fetched; is Maven Central reachable?"
-            )
-        if hashlib.sha256(fetched.read_bytes()).hexdigest() != self.sha256:
-            sys.exit(f"set-up: {fetched.name} is not the file that jars.lock names; nothing was installed from it")
-        fetched.replace(self.path)
-
-
-def retrieve(jars: list[Jar], into: Path, java_home: str, progress: Progress) -> None:
-    lines = (
-        f'<dependency org="{j.group}" name="{j.artifact}" rev="{j.version}" transitive="false" conf="default->master"/>'
-        for j in jars
-    )
-    module = into / "ivy.xml"
-    module.write_text(
-        '<ivy-module version="2.0"><info organisation="forebay" module="jars"/><configurations><conf name="default"/>'
-        f"</configurations><dependencies>{''.join(lines)}</dependencies></ivy-module>"
-    )
-    ivy = next(VENV.glob("lib/python3*/site-packages/pyspark/jars/ivy-*.jar"))
-    cache = into / "ivy"
-    command = [f"{java_home}/bin/java", "-cp", str(ivy), "org.apache.ivy.Main", "-cache", str(cache)]
-    command += ["-ivy", str(module), "-types", "jar", "-retrieve", f"{into}/[artifact]-[revision].[ext]"]
-    progress.run(command, watch=lambda: sum(1 for _ in cache.glob("*/*/jars/*.jar")))
 
 
 def build_log_store(java_home: str) -> None:

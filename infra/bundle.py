@@ -1,7 +1,7 @@
 """The files that jobs ship with: `python -m infra.bundle [FOLDER]` (`make bundle`) writes them, into dist/.
 
 * `forebay.zip`: the package, for `--extra-py-files`;
-* `forebay-<version>-py3-none-any.whl`: the same as a wheel, for pip;
+* `forebay-<version>-py3-none-any.whl`: the same as a wheel, for pip, with what starts Spark on a laptop;
 * `forebay-logstore.jar`: the log store, and Delta Kernel's two jars, for `--extra-jars`;
 * `forebay-emr-python.tar.gz`: the Python environment for EMR Serverless (`emr_environment`), for `python_modules`.
 
@@ -44,7 +44,7 @@ EPOCH = "315532800"
 def bundle(folder: Path, *, root: Path = ROOT, log_store_jar: Path = LOG_STORE_JAR) -> list[Path]:
     """The files, with their hashes beside them."""
     folder.mkdir(parents=True, exist_ok=True)
-    made = [package_zip(folder / "forebay.zip", root / "glue_jobs" / "forebay"), wheel(folder, root)]
+    made = [package_zip(folder / "forebay.zip", root / "glue_jobs" / "forebay"), wheel(folder, root, log_store_jar)]
     for jar in (log_store_jar, *KERNEL_JARS):
         made.append(Path(shutil.copyfile(built(jar), folder / jar.name)))
     write_sums(folder, made)
@@ -65,14 +65,19 @@ def package_zip(to: Path, package: Path = PACKAGE) -> Path:
     return to
 
 
-def wheel(folder: Path, root: Path = ROOT) -> Path:
-    """Built from a copy, so that nothing which lies about in the repository gets in."""
+def wheel(folder: Path, root: Path = ROOT, log_store_jar: Path = LOG_STORE_JAR) -> Path:
+    """Built from a copy, so that nothing which lies about in the repository gets in. Spark on a laptop needs our jar, and the
+    list of the others."""
     with TemporaryDirectory() as scratch:
         copy = Path(scratch, "forebay")
         package = root / "glue_jobs" / "forebay"
         for file in (root / "pyproject.toml", root / "README.md", root / "LICENSE", *files_of(package)):
             to = copy / file.relative_to(root)
             to.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(file, to)
+            to.chmod(0o644)
+        for file in (root / "jars.lock", built(log_store_jar)):
+            to = copy / "glue_jobs" / "forebay" / "spark" / file.name
             shutil.copyfile(file, to)
             to.chmod(0o644)
         code = "import sys; from setuptools import build_meta; print(build_meta.build_wheel(sys.argv[1]))"

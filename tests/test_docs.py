@@ -47,7 +47,7 @@ def test_every_command_in_a_document_exists(document: Path) -> None:
     for line in re.findall(r"^\$ .*?\bforebay (.+?)(?:  #.*)?$", document.read_text(), re.M):
         words = line.strip().removesuffix(')"').split()
         command = commands
-        while hasattr(command, "commands") and words:
+        while hasattr(command, "commands") and words and not words[0].startswith("-"):
             assert words[0] in command.commands, f"{document.name}: `forebay {line}`: there is no {words[0]}"
             command = command.commands[words.pop(0)]
         options = {o for parameter in command.params for o in (*parameter.opts, *parameter.secondary_opts)}

@@ -191,9 +191,11 @@ def test_a_room_without_spark_imports_none(room: str) -> None:
 
 def test_the_declared_packages_are_those_of_the_pinned_runtime() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    jobs = project["optional-dependencies"]["jobs"]
-    assert f"pyspark=={runtime.SPARK}" in jobs
-    assert f"delta-spark=={runtime.DELTA}" in jobs
+    spark = project["optional-dependencies"]["spark"]
+    assert f"pyspark=={runtime.SPARK}" in spark
+    assert f"delta-spark=={runtime.DELTA}" in spark
+    (arrow,) = (package for package in runtime.GLUE_HAS if package.startswith("pyarrow"))
+    assert arrow in project["dependencies"]
     low, high = (".".join(map(str, version)) for version in (runtime.PYTHON_MIN, runtime.PYTHON_MAX))
     assert project["requires-python"] == f">={low},<3.{runtime.PYTHON_MAX[1] + 1}"
     assert f"Programming Language :: Python :: {high}" in project["classifiers"]

@@ -21,7 +21,7 @@ from tests.infra.synthesized import Synthesized, text
 
 def test_the_same_sources_give_the_same_bytes_wherever_and_whenever(tmp_path: Path) -> None:
     elsewhere = tmp_path / "elsewhere"
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
+    for name in ("pyproject.toml", "README.md", "LICENSE", "jars.lock"):
         elsewhere.mkdir(exist_ok=True)
         shutil.copyfile(ROOT / name, elsewhere / name)
     shutil.copytree(ROOT / "glue_jobs" / "forebay", elsewhere / "glue_jobs" / "forebay")

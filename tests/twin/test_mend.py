@@ -75,7 +75,7 @@ def test_laid_twice_a_mend_is_laid_once() -> None:
 
 def test_the_pin_is_the_same_in_the_package() -> None:
     project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
-    assert project["optional-dependencies"]["local"] == [f"moto[server]=={MOTO}"]
+    assert f"moto[server]=={MOTO}" in project["optional-dependencies"]["dev"]
 
 
 def test_without_moto_one_line_says_what_to_install() -> None:
@@ -84,7 +84,7 @@ def test_without_moto_one_line_says_what_to_install() -> None:
 
     (problem,) = missing(none_of)
     assert str(problem) == (
-        "forebay local: moto is not installed, the local twin is made of it (pip install 'forebay[local]')"
+        "forebay local: moto is not installed, the local twin is made of it (pip install 'forebay[dev]')"
     )
 
 

@@ -85,6 +85,9 @@ if find_spec("forebay_local"):  # only on laptops: jobs on AWS are shipped witho
     COMMANDS["local"] = Command("forebay_local.commands", "app", "Run the whole service on this machine.")
     COMMANDS["demo"] = Command("forebay_local.demo", "demo", "Show the whole story on this machine.")
 
+OF_SPARK = {"pyspark", "py4j", "delta"}
+"""Packages that only the extra `spark` installs."""
+
 FORMER = {"accounts": "audit", "reconcile": "find-missed"}
 """Names that commands had before. They work, and no help shows them."""
 
@@ -215,6 +218,10 @@ def _as_told(problem: Exception) -> ForebayError | None:
         return problem
     if isinstance(problem, UsageError):
         return _as_usage(problem)
+    if isinstance(problem, ModuleNotFoundError) and (problem.name or "").partition(".")[0] in OF_SPARK:
+        return InvalidConfiguration.one(
+            "Spark", "is not installed, and this command needs it", "pip install 'forebay[spark]'"
+        )
     from botocore.exceptions import BotoCoreError, ClientError
 
     from forebay.aws.preflight import plainly

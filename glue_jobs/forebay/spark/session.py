@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from forebay.errors import InvalidConfiguration
 from forebay.spark.jvm import launch
+from forebay.spark.libraries import LOCK, NotFetched, fetched_once
 from forebay.spark.machine import cores, jvm_gigabytes
 from forebay.spark.runtime import CLASSES
 from forebay.spark.signals import interrupts_wait
@@ -163,8 +164,13 @@ def laptop_settings(env: Mapping[str, str]) -> dict[str, str]:
 
 
 def jars(env: Mapping[str, str]) -> Path:
-    """Where set-up put the JVM libraries: the project's cache, or what FOREBAY_JARS says."""
-    return Path(env.get("FOREBAY_JARS") or _PACKAGE_ROOT.parent / ".forebay" / "jars")
+    """The folder of the JVM libraries: FOREBAY_JARS, or where set-up put them. A wheel fetches them at the first use."""
+    if env.get("FOREBAY_JARS") or not LOCK.exists():
+        return Path(env.get("FOREBAY_JARS") or _PACKAGE_ROOT.parent / ".forebay" / "jars")
+    try:
+        return fetched_once(env)
+    except NotFetched as why:
+        raise InvalidConfiguration.one("Spark", str(why)) from None
 
 
 def on_a_cluster(env: Mapping[str, str]) -> bool:

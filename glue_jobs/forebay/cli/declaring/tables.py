@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from enum import StrEnum
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -270,6 +271,9 @@ def _check_sql(service: Declarations) -> list[str]:
     """Sentences about possible mistakes. Starts a JVM only where there is SQL."""
     if not service.rollups and not any(table.has_sql for table in service.tables):
         return []
+    if find_spec("pyspark") is None:
+        hint = "pip install 'forebay[spark]', or --no-sql"
+        raise InvalidConfiguration.one("Spark", "is not installed, so no SQL is checked", hint)
     from forebay.batch.check_rollups import missing_columns, unknown_columns
     from forebay.batch.check_sql import check_expressions
     from forebay.spark.session import session
