@@ -1,7 +1,8 @@
 """Fields that records get from the object's key: `in/{game}/{day}/` gives them `@key.game` and `@key.day`.
 
 Pure. A template is matched from the key's beginning, and need not reach its end; a name stands for one level of the key, or
-a part of one. A key that the template does not fit has no such fields.
+a part of one. A key that the template does not fit has no such fields. Fields that come from the object's metadata have names,
+too: `x-amz-meta-game: alpha` is `@metadata.game`. S3 returns these names in lower case.
 """
 
 from __future__ import annotations
@@ -9,9 +10,12 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-__all__ = ["PREFIX", "checked", "names", "pattern"]
+__all__ = ["METADATA_NAME", "METADATA_PREFIX", "PREFIX", "checked", "names", "pattern"]
 
 PREFIX = "@key."
+METADATA_PREFIX = "@metadata."
+METADATA_NAME = r"[a-z0-9][a-z0-9_\-]*"
+"""The pattern of names."""
 
 PART = re.compile(r"\{([^{}]*)\}|([^{}]+)|([{}])")
 

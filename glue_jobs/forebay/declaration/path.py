@@ -19,17 +19,17 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
-from forebay.declaration import object_key, object_metadata
+from forebay.declaration import object_key
 
 __all__ = ["Origin", "Path", "parse_path"]
 
 Origin = Literal["record", "key", "metadata", "object"]
 
-PREFIXES: dict[str, Origin] = {object_key.PREFIX: "key", object_metadata.PREFIX: "metadata"}
+PREFIXES: dict[str, Origin] = {object_key.PREFIX: "key", object_key.METADATA_PREFIX: "metadata"}
 OF_OBJECT = ("@key", "@file", "@bucket", "@feed")
 """Fields that describe the whole object; their origin is `object`."""
 RESERVED = tuple({*OF_OBJECT, *(prefix.removesuffix(".") for prefix in PREFIXES)})
-OBJECT_NAME = {"key": re.compile(r"[A-Za-z_]\w*"), "metadata": re.compile(object_metadata.NAME)}
+OBJECT_NAME = {"key": re.compile(r"[A-Za-z_]\w*"), "metadata": re.compile(object_key.METADATA_NAME)}
 
 BARE = re.compile(r'[^."\[\]{}\x00-\x1f]+')
 ROOT = re.compile(r"\$(?=[.\[]|$)")
