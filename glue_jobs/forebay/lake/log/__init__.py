@@ -3,5 +3,5 @@
 * `live_file` a data file that a table consists of      * `listing` which checkpoint and which commits make up a version
 * `definition` schema, partitions and properties
 * `snapshot` the table at its newest version      * `commit` what one commit did to the rows
-* `tables` which tables a lake has
+* `replace_files` a commit without Spark      * `tables` which tables a lake has
 """
