@@ -17,7 +17,8 @@ from aws_cdk import aws_sqs as sqs
 from constructs import IConstruct
 
 from forebay.address import bucket_and_key
-from forebay.lake.layout import CHECKPOINT, HEALTH, LAST_RECONCILE, LEDGER, OWN
+from forebay.lake.layout import CHECKPOINT, COMPLETE, HEALTH, LAST_RECONCILE, LEDGER, OWN
+from forebay.upkeep.complete.tell import SOURCE
 from infra.lake import DECLARATIONS, LISTS, PAGE, Lake
 from infra.review import acknowledge_wildcards
 from lambdas.start_job.waiting import PREFIX as WAITING_RUNS
@@ -35,6 +36,7 @@ __all__ = [
     "delete_old_versions",
     "delete_old_versions_of_tables",
     "find_landed_files",
+    "keep_periods",
     "keep_waiting_runs",
     "look_at_key",
     "look_at_schedules",
@@ -55,6 +57,7 @@ __all__ = [
     "see_batches",
     "send_messages",
     "take_messages",
+    "tell_of_periods",
     "use_key",
     "use_key_of_queue",
     "use_keys_of_landed_files",
@@ -108,6 +111,19 @@ def announce_landed_files(role: iam.IGrantable, bucket_arns: Sequence[str], pref
 
 def find_landed_files(role: iam.IGrantable, bucket_arns: Sequence[str]) -> None:
     allow(role, "FindLandedFiles", ["s3:ListBucketVersions"], bucket_arns)
+
+
+def keep_periods(role: iam.IGrantable, lake: Lake) -> None:
+    """The table of the hours and days that are complete."""
+    _write(
+        role, "Periods", lake.bucket.bucket_arn, lake.arn_of(f"{COMPLETE}/*"), because="its files have names by chance"
+    )
+
+
+def tell_of_periods(role: iam.IGrantable) -> None:
+    """Only as ourselves: others may have rules about events of other sources."""
+    bus = f"arn:{Aws.PARTITION}:events:{Aws.REGION}:{Aws.ACCOUNT_ID}:event-bus/default"
+    allow(role, "TellOfPeriods", ["events:PutEvents"], [bus], {"StringEquals": {"events:source": SOURCE}})
 
 
 def clear_landed_files(role: iam.IGrantable, bucket_arns: Sequence[str], prefix: str, key_arns: Sequence[str]) -> None:

@@ -77,6 +77,9 @@ PROOFS: dict[str, tuple[str, ...]] = {
         f"{BATCH}/test_many_tables.py::test_a_dozen_tables_that_leave_duplicates_out_and_check_rows_are_loaded",
     ),
     "formats": (f"{JOURNEY}/test_formats.py::test_the_same_records_are_the_same_rows_in_every_format",),
+    "complete hours": (
+        f"{JOURNEY}/test_complete.py::test_an_hour_is_complete_when_all_of_its_files_are_in_and_again_after_a_late_one",
+    ),
     "settle": (
         f"{JOURNEY}/test_settle.py::test_a_field_is_promoted_to_a_column_of_its_own_and_every_value_is_accounted_for",
     ),

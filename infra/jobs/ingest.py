@@ -37,6 +37,8 @@ def ingest_job(scope: Construct, on: Foundation) -> Job:
     grants.send_messages(job.role, on.landing.queue)  # files that S3 withheld are announced again
     grants.use_key_of_queue(job.role, on.settings.landing_queue_key)
     grants.read_landed_files(job.role, on.landing.bucket_arns, on.settings.landing_prefix)
+    grants.find_landed_files(job.role, on.landing.bucket_arns)  # is every file of an hour in?
+    grants.tell_of_periods(job.role)
     grants.use_keys_of_landed_files(job.role, listed(on.settings.landing_key))
     grants.register_tables(job.role, on.lake.catalog)
     read_secret(job.role, on)

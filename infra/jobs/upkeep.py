@@ -5,6 +5,7 @@ from __future__ import annotations
 from constructs import Construct
 
 from infra import grants
+from infra.forms import listed
 from infra.foundation import Foundation
 from infra.jobs.job import Job, Work
 from infra.readers import read_secret
@@ -50,6 +51,10 @@ def reconcile_job(scope: Construct, on: Foundation) -> Job:
     }
     job = Job(scope, on, Work("reconcile", "glueetl", LEAST_WORKERS, arguments, minutes_at_most=240))
     grants.find_landed_files(job.role, on.landing.bucket_arns)
+    grants.read_landed_files(job.role, on.landing.bucket_arns, on.settings.landing_prefix)  # manifests of periods
+    grants.use_keys_of_landed_files(job.role, listed(on.settings.landing_key))
+    grants.keep_periods(job.role, on.lake)
+    grants.tell_of_periods(job.role)
     grants.read_tables(job.role, on.lake)
     grants.remember_reconcile(job.role, on.lake)
     grants.send_messages(job.role, on.landing.queue)

@@ -47,10 +47,11 @@ OTHER = "t"
 HELD = {QUARANTINE: "quarantined", PARKED: "parked"}
 
 
-def service(dedupe: bool, name: str = FIRST) -> Service:
+def service(dedupe: bool, more: str = "", name: str = FIRST) -> Service:
     again = 'dedupe = { by = ["event_id"], days = 3 }' if dedupe else ""
     columns = 'columns = [{ name = "event_id" }]'
-    text = f'name = "{name}"\noverwritten_below = {{ "new/" = "replace" }}\n[[tables]]\nname = "{{game}}"\n{columns}\n{again}'
+    text = f'name = "{name}"\noverwritten_below = {{ "new/" = "replace" }}\n{more}'
+    text += f'[[tables]]\nname = "{{game}}"\n{columns}\n{again}'
     return parse_service({"service.toml": text})
 
 
@@ -58,7 +59,7 @@ class Beside:
     """A second service of the same lake. It takes in the same objects, from a queue of its own, into tables of its own."""
 
     def __init__(self, play: Play) -> None:
-        self.play, self.model, self.service = play, Model(), service(False, OTHER)
+        self.play, self.model, self.service = play, Model(), service(False, name=OTHER)
         self.waiting: list[LandedFile] = []
         self.taken: list[LandedFile] = []
         self.batch = 0

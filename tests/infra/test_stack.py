@@ -350,6 +350,8 @@ def test_the_ingest_job_may_do_what_it_does_and_no_more(made: Synthesized) -> No
     assert rights == {
         "s3:GetBucketLocation": {"Lake", "LakeArtefacts"},
         "s3:ListBucketMultipartUploads": {"Lake", "LakeArtefacts"},
+        "s3:ListBucketVersions": {"s3:forebay-dev-landing-ACCOUNT"},
+        "events:PutEvents": {"events:event-bus/default"},
         **{action: {"LandingQueue"} for action in (*taking, announcing)},
         **{f"glue:{action}Table": catalog for action in ("Get", "Create", "Update")},
         **common_rights("Ingest"),
@@ -388,12 +390,16 @@ def test_the_job_that_looks_for_missed_files_may_read_the_lake_and_change_no_tab
     assets = {"s3:cdk-hnb659fds-assets-ACCOUNT/forebay-dev/*"}
     writing = ("s3:PutObject", "s3:DeleteObject", "s3:AbortMultipartUpload", "s3:ListMultipartUploadParts")
     assert rights == {
-        **dict.fromkeys(writing, written),
-        "s3:PutObject": written | {"Lake/_forebay/last-reconcile.json"},
-        "s3:GetObject": written | assets | {"Lake/*"},
-        "s3:ListBucket": {"Lake", "LakeArtefacts"},
-        "s3:GetBucketLocation": {"LakeArtefacts"},
-        "s3:ListBucketMultipartUploads": {"LakeArtefacts"},
+        **dict.fromkeys(writing, written | {"Lake/_forebay/complete/*"}),
+        "s3:PutObject": written | {"Lake/_forebay/complete/*", "Lake/_forebay/last-reconcile.json"},
+        "s3:GetObject": written
+        | assets
+        | {"Lake/*", "Lake/_forebay/complete/*", "s3:forebay-dev-landing-ACCOUNT/in/*"},
+        "s3:GetObjectVersion": {"s3:forebay-dev-landing-ACCOUNT/in/*"},
+        "s3:ListBucket": {"Lake", "LakeArtefacts", "s3:forebay-dev-landing-ACCOUNT"},
+        "s3:GetBucketLocation": {"Lake", "LakeArtefacts"},
+        "s3:ListBucketMultipartUploads": {"Lake", "LakeArtefacts"},
+        "events:PutEvents": {"events:event-bus/default"},
         "s3:ListBucketVersions": {"s3:forebay-dev-landing-ACCOUNT"},
         "sqs:SendMessage": {"LandingQueue"},
         "sqs:GetQueueAttributes": {"LandingQueue"},

@@ -57,6 +57,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Batch"]
 
+Arriving = Callable[[Service, Collection[LandedFile], Collection[LandedFile]], None]
+"""Gets the files of a batch, and those of them that it reads, before the batch writes anything."""
+
 
 class Batch:
     """The steps of one batch after the other, for one service and one checkpoint."""
@@ -78,7 +81,9 @@ class Batch:
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
         late_commit_wait_s: float = 0,
         sleep: Callable[[float], None] = time.sleep,
+        arriving: Arriving = lambda service, files, to_read: None,
     ) -> None:
+        self.arriving = arriving
         self.spark, self.service, self.lake, self.ledger, self.emit = spark, service, lake, ledger, emit
         self.generation_of, self.limits, self.clock = generation, limits or Limits(), clock
         self.tables_at_once, self.still_ours = tables_at_once, still_ours
@@ -169,6 +174,7 @@ class Batch:
         writing = self.writing(txn)
         with stages.stage("claim"):
             claim = self.claimed(files, self.skips.among(files))
+            self.tell_of_arrival(files, claim.to_read())
         with ExitStack() as cached:
             with stages.stage("read"):
                 read = self.read_all_but_forgotten(claim.to_read(), cached)
@@ -185,6 +191,10 @@ class Batch:
                 return
             plan = plan if plan.settled else self.plans.settle(plan)
             self.carry_out(plan, split, changes, dedupe, writing, stages, lambda: read.landing(read.landed))
+
+    def tell_of_arrival(self, files: Sequence[LandedFile], split: Sorted) -> None:
+        """A file that is read, or an earlier version that leaves for it, may change a period that was complete."""
+        self.arriving(self.service, files, [*split.fresh, *(one.earlier.file for one in split.superseded)])
 
     def go_on(self, plan: Plan, txn: Txn) -> None:
         """From a plan to the end. Only where a table fails at its commit are files read again, for the quarantine."""

@@ -85,6 +85,10 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
     "privacy rotate": (("forebay privacy rotate", "after the vault's key was rotated"),),
     "lease show": (("forebay lease show", "who holds them"),),
     "lease break": (("forebay lease break", "shows who holds it, and asks"),),
+    "wait": (
+        ("forebay wait clicks --until 2026-05-01T10:00 --timeout 30m", "are all files of 09:00 to 10:00 in?"),
+        ("forebay wait sales --until 2026-05-02 --since 2026-05-01", "each hour of a day, for all feeds of a table"),
+    ),
     "where": (
         ("forebay where s3://studio-drops/in/a.json", "when it was loaded, and into which tables"),
         ("forebay where 7f3a --row alpha --by event_id", "which file brought this row"),

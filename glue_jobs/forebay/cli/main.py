@@ -49,6 +49,7 @@ COMMANDS = {
         ".looking.doctor", "doctor", "Check that the deployed service can work, and say how to fix what is wrong."
     ),
     "report": Command(".looking.report", "report", "Write how it is going into one HTML file."),
+    "wait": Command(".looking.wait", "wait", "Wait until all files of an hour or a day are in."),
     "where": Command(".changing.files", "where", "Show where a file is."),
     "files": Command(".changing.files", "app", "Show what became of files."),
     "tail": Command(".changing.files", "tail", "Follow the loaded files, until Ctrl-C."),

@@ -15,6 +15,7 @@
 * `properties` Delta table properties that may be declared
 * `rollup` aggregates over the rows of tables
 * `pinned` the declarations of work that may be repeated          * `in_force` those of a lake's ingest job
+* `complete` when all files of an hour or a day are in
 * `deployed` those that came with a deployment
-* `object_key`, `object_metadata` fields that come from the object instead of the record
+* `object_key` fields that come from the object instead of the record
 """

@@ -9,6 +9,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, fie
 
 from forebay.declaration import object_key
 from forebay.declaration.column import Declared, RecordPath
+from forebay.declaration.complete import Complete
 from forebay.declaration.form import Form, Format
 from forebay.declaration.path import parse_path
 from forebay.declaration.place import Place
@@ -48,6 +49,10 @@ class Envelope(Declared):
     delimiter: str = Field("", description="of csv: one ASCII character between fields, where it is not a comma")
     quote: str = Field('"', description="of csv and tsv: the character around fields; empty: quotes are text")
     header: tuple[str, ...] = Field((), description="of csv and tsv: the columns, where files have no header")
+
+    complete: Complete | None = Field(
+        None, description="what an hour or a day of these files is, and when all of its files are in"
+    )
 
     @property
     def form(self) -> Form:
@@ -130,7 +135,10 @@ class Feed(Envelope):
 
     @model_validator(mode="after")
     def _has_such_keys(self) -> Feed:
-        begins = self.key.partition("{")[0]
-        if not (begins.startswith(self.prefix) or self.prefix.startswith(begins)):
-            raise ValueError(f"key: no file below {self.prefix} has such a key: {self.key} begins with {begins}")
+        begins = {"key": (self.key, re.split("[{]", self.key)[0])}
+        if self.complete is not None:
+            begins["complete"] = (self.complete.folder, re.split("[%*]", self.complete.folder)[0])
+        for name, (said, fixed) in begins.items():
+            if not (fixed.startswith(self.prefix) or self.prefix.startswith(fixed)):
+                raise ValueError(f"{name}: no file below {self.prefix} has such a key: {said} begins with {fixed}")
         return self

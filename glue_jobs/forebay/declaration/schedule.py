@@ -15,7 +15,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from forebay.declaration.column import Declared
 
-__all__ = ["NEVER", "USUAL", "Schedule", "schedules_of"]
+__all__ = ["NEVER", "USUAL", "Schedule", "Zone", "schedules_of"]
 
 NEVER = "never"
 _DAY = "(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)"
@@ -37,6 +37,9 @@ def _zone(value: str) -> str:
     return value
 
 
+Zone = Annotated[str, AfterValidator(_zone)]
+
+
 class Schedule(Declared):
     """One job, again and again."""
 
@@ -46,9 +49,7 @@ class Schedule(Declared):
     at: Annotated[str, AfterValidator(_time)] = Field(
         description="when: daily 04:00, Sun 02:30, Mon-Sat 04:00, Mon,Thu 04:00, or never"
     )
-    zone: Annotated[str, AfterValidator(_zone)] = Field(
-        "UTC", description="the time zone of these hours, such as Asia/Tokyo; summer time is kept"
-    )
+    zone: Zone = Field("UTC", description="the time zone of these hours, such as Asia/Tokyo; summer time is kept")
     group: str = Field(
         "",
         description="compact: only tables of this group; with round first, they are then left alone at all other times",

@@ -40,7 +40,7 @@ from forebay.jobs.service_name import must_be_of_service, must_fill_own_tables
 from forebay.jobs.withheld import Announcer
 from forebay.lake.layout import LEDGER, table_path, writer_of
 from forebay.lake.lease import hold
-from forebay.lake.objects import open_objects
+from forebay.lake.objects import open_objects, s3_client
 from forebay.lake.paused import paused_tables
 from forebay.lake.rollback_plan import must_not_be_half_rolled_back
 from forebay.lake.safety import session_for
@@ -48,12 +48,15 @@ from forebay.lake.stop import StopRequest
 from forebay.ledger.ledger import Ledger
 from forebay.merge.job import Merger
 from forebay.privacy.vault import must_lie_apart
-from forebay.settings import IngestSettings
+from forebay.settings import IngestSettings, names_in
 from forebay.source.drain import Drain
 from forebay.source.source import register
 from forebay.spark.jvm import jvm_ended
 from forebay.spark.signals import stopping_on_signals
 from forebay.table.catalog import Catalog
+from forebay.upkeep.complete.look import Landing, Looker, periods_of
+from forebay.upkeep.complete.tell import sender
+from forebay.upkeep.complete.watch import Watch
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -120,8 +123,10 @@ def _ingest(settings: IngestSettings, emit: Emit, stop: threading.Event) -> None
     with alone(service, settings) as still_ours, stopping_on_signals(stop):
         service = _with_deployed(spark, service, settings, emit)
         keep_in_force(settings.lake, service)
-        batch = batch_of(spark, service, settings, still_ours, emit)
+        watch = watch_of(settings, emit)
+        batch = batch_of(spark, service, settings, still_ours, emit, watch)
         try:
+            watch.begin(service)
             batch.finish_earlier(known_generation(open_objects(settings.checkpoint_folder)))
             retry_at_start(batch)
             again = announcer(batch, settings)
@@ -130,7 +135,8 @@ def _ingest(settings: IngestSettings, emit: Emit, stop: threading.Event) -> None
             )
             every_s, drain = settings.merge_every_s, settings.drain
             with merging(merger, lambda: batch.service, every_s, once_more=drain, emit=emit):
-                run(names(spark, service, settings), Gate(batch), settings, stop, again)
+                run(names(spark, service, settings), Gate(batch, watch.batch_ended), settings, stop, again, watch)
+            watch.look(at_once=True)
         finally:
             batch.close()
 
@@ -154,8 +160,20 @@ def alone(service: Service, settings: IngestSettings) -> Iterator[Callable[[], N
         yield still_ours
 
 
+def watch_of(settings: IngestSettings, emit: Emit) -> Watch:
+    """Looks whether hours and days are complete, where a feed declares when they are."""
+    periods, landing = periods_of(settings.lake), Landing(s3_client, names_in(settings.landing_buckets))
+    send = sender(partial(client, "events"))
+    return Watch(settings.lake, periods, Looker(settings.lake, periods, landing, emit=emit), send, emit=emit)
+
+
 def batch_of(
-    spark: SparkSession, service: Service, settings: IngestSettings, still_ours: Callable[[], None], emit: Emit
+    spark: SparkSession,
+    service: Service,
+    settings: IngestSettings,
+    still_ours: Callable[[], None],
+    emit: Emit,
+    watch: Watch,
 ) -> Batch:
     store = open_objects(settings.checkpoint_folder)
     ledger = Ledger(spark, settings.lake, service.name, service.shares_files_with)
@@ -170,6 +188,7 @@ def batch_of(
         tables_at_once=settings.tables_at_once,
         still_ours=still_ours,
         late_commit_wait_s=settings.late_commit_wait_s,
+        arriving=watch.arriving,
         catalog=Catalog(client("glue"), settings.catalog, emit=emit) if settings.catalog else None,
         declarations=Declarations(
             service,
@@ -235,7 +254,14 @@ def names(spark: SparkSession, service: Service, settings: IngestSettings) -> Da
     return spark.readStream.format("s3-sqs").options(**options).load()
 
 
-def run(files: DataFrame, gate: Gate, settings: IngestSettings, stop: threading.Event, withheld: Announcer) -> None:
+def run(
+    files: DataFrame,
+    gate: Gate,
+    settings: IngestSettings,
+    stop: threading.Event,
+    withheld: Announcer,
+    watch: Watch,
+) -> None:
     checkpoint = open_objects(settings.checkpoint_folder)
     request = StopRequest(checkpoint)
     request.forget()
@@ -250,6 +276,7 @@ def run(files: DataFrame, gate: Gate, settings: IngestSettings, stop: threading.
         while not query.awaitTermination(1):
             if not settings.drain:
                 withheld.look()
+            watch.look()
             if stop.is_set() or request.asked() or (settings.drain and drain.over()):
                 gate.close()
                 query.stop()
@@ -269,8 +296,9 @@ class Gate:
     query in the middle of a batch is safe, but would do its work twice. PySpark keeps what a stream calls until the JVM forgets
     it. So a closed gate lets go of its batches: a process that runs many streams would hold them all, and their AWS clients."""
 
-    def __init__(self, batch: Batch) -> None:
+    def __init__(self, batch: Batch, ended: Callable[[], None] = lambda: None) -> None:
         self._batch: Batch | None = batch
+        self._ended = ended
         self._passage = threading.Lock()
         self.failed = False
 
@@ -280,6 +308,7 @@ class Gate:
                 raise Halt("forebay is stopping; this batch is for the next run")
             try:
                 self._batch.process(files, batch_id)
+                self._ended()
             except BaseException:
                 self.failed = True  # a thread that waits for the gate must not see an ordinary end
                 raise

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 __all__ = [
     "CHECKPOINT",
+    "COMPLETE",
     "DEPLOYED",
     "DERIVED_BY",
     "DERIVED_FROM",
@@ -58,9 +59,11 @@ QUARANTINE = f"{HOME}/quarantine"
 PARKED = f"{HOME}/parked"
 QUALITY = f"{HOME}/quality"
 IDS = f"{HOME}/ids"
-OWN_TABLES = (LEDGER, QUARANTINE, PARKED, QUALITY, IDS)
+COMPLETE = f"{HOME}/complete"
+"""The hours and days of feeds, and whether each is complete."""
+OWN_TABLES = (LEDGER, QUARANTINE, PARKED, QUALITY, IDS, COMPLETE)
 """The tables that forebay keeps for itself, by their place in the lake."""
-OWN_NAMES = {name.removeprefix(OWN): name for name in (LEDGER, QUARANTINE, PARKED, QUALITY)}
+OWN_NAMES = {name.removeprefix(OWN): name for name in (LEDGER, QUARANTINE, PARKED, QUALITY, COMPLETE)}
 """The names that SQL and commands have for those that people look at."""
 
 SERVICES = f"{HOME}/services"

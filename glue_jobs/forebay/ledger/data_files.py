@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
+from datetime import date
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -22,17 +23,19 @@ from forebay.lake.objects import Objects
 
 __all__ = ["data_files", "opened", "plainly_typed", "rows_of", "services_in"]
 
-SERVICE = "service"
+DAY, SERVICE = "day", "service"
 
 
-def data_files(table: Objects) -> Iterator[pq.ParquetFile]:
+def data_files(table: Objects, *, since: date | None = None) -> Iterator[pq.ParquetFile]:
+    """All, or those of the days since then."""
     try:
         files = read_snapshot(table).files
     except NoTable:
         return
     for file in files:
-        with opened(table, file) as parquet:
-            yield parquet
+        if since is None or (dict(file.partition).get(DAY) or str(since)) >= str(since):
+            with opened(table, file) as parquet:
+                yield parquet
 
 
 @contextmanager

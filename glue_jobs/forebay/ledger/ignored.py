@@ -14,11 +14,16 @@ from forebay.notification.debris import debris
 if TYPE_CHECKING:
     from forebay.declaration.service import Service
 
-__all__ = ["NO_FEED", "RULES", "why_ignored"]
+__all__ = ["NO_FEED", "PERIOD_MARKER", "RULES", "why_ignored"]
 
 NO_FEED = "no-feed"
+PERIOD_MARKER = "period-marker"
 
-RULES = {**REASONS, NO_FEED: "no declared feed has a prefix and a bucket that fit"}
+RULES = {
+    **REASONS,
+    NO_FEED: "no declared feed has a prefix and a bucket that fit",
+    PERIOD_MARKER: "it says that a period of its feed is complete, as the feed declares",
+}
 """The meaning of each rule."""
 
 
@@ -27,6 +32,7 @@ def why_ignored(service: Service, file: LandedFile) -> str:
     found = debris(file)
     if found is not None and found.reason in service.ignored:
         return found.reason
-    if service.feeds and service.feed_of(file.bucket, file.key) is None:
+    feed = service.feed_of(file.bucket, file.key)
+    if feed is None:
         return NO_FEED
-    return ""
+    return PERIOD_MARKER if feed.complete is not None and feed.complete.is_said_by(file) else ""

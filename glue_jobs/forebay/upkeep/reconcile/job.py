@@ -13,12 +13,14 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 from forebay.aws.announce import announce, messages_in
 from forebay.aws.client import client
 from forebay.aws.preflight import check_lake, check_queue
 from forebay.declaration.in_force import service_for
+from forebay.declaration.service import Service
 from forebay.events import Emit
 from forebay.lake.layout import LEDGER, table_path
 from forebay.lake.objects import open_objects, s3_client
@@ -26,6 +28,9 @@ from forebay.landed_file import LandedFile
 from forebay.ledger.withheld import withheld_in
 from forebay.settings import ReconcileSettings
 from forebay.upkeep.accounts.open_batches import open_batches
+from forebay.upkeep.complete.look import Landing, Looker, periods_of, rules_of
+from forebay.upkeep.complete.tell import sender
+from forebay.upkeep.complete.watch import look_and_tell
 from forebay.upkeep.reconcile.events import FilesReconciled
 from forebay.upkeep.reconcile.known import known_since, unknown
 from forebay.upkeep.reconcile.landed import landed_files, prefixes_of
@@ -78,7 +83,18 @@ def reconcile(settings: ReconcileSettings, *, emit: Emit, now: datetime | None =
             seconds=round(time.monotonic() - began, 3),
         )
     )
+    see_whether_complete(settings, service, emit)
     return replace(found, refused=tuple(refused))
+
+
+def see_whether_complete(settings: ReconcileSettings, service: Service, emit: Emit) -> None:
+    """Of all hours and days that are open, also those for which no job ran when nothing new had come for long enough."""
+    if not rules_of(service):
+        return
+    periods, buckets = periods_of(settings.lake), [place.split("/")[2] for place in settings.landing.split(",")]
+    looker = Looker(settings.lake, periods, Landing(s3_client, sorted(set(buckets))), emit=emit)
+    wanted = [one.key for one in periods.rows().values() if one.complete_at is None]
+    look_and_tell(looker, periods, service, settings.lake, wanted, sender(partial(client, "events")), emit)
 
 
 def find_missed(settings: ReconcileSettings, *, s3: Any, sqs: Any, now: datetime) -> Reconciled:

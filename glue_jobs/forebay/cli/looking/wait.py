@@ -1,0 +1,65 @@
+"""`forebay wait`: until all files of an hour or a day are in."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import Annotated
+
+import typer
+
+from forebay.cli.options import AsJson, Lake, Service, moment
+from forebay.cli.show import console, error_console, print_json
+from forebay.errors import InvalidConfiguration
+
+__all__ = ["NOT_IN_TIME", "wait"]
+
+NOT_IN_TIME = 4
+SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+
+
+def wait(
+    lake: Lake,
+    name: Annotated[str, typer.Argument(metavar="FEED|TABLE", help="A feed, or a table: then all feeds that fill it.")],
+    until: Annotated[datetime, moment("The end of the hour or day, in UTC.")],
+    since: Annotated[datetime | None, moment("Also all hours or days since then.")] = None,
+    timeout: Annotated[str, typer.Option(help="How long to wait, such as 90s, 30m or 2h; 0: look once.")] = "0",
+    every_s: Annotated[float, typer.Option(min=0.1, help="Seconds between two looks.")] = 15,
+    service: Service = "",
+    as_json: AsJson = False,
+) -> None:
+    """Wait until all files of an hour or a day are in.
+
+    Feeds declare when that is so, in `complete`. Exit status 4 if it is not so in time. Prints the reason for each. `--json`
+    prints what is still open.
+    """
+    from forebay.declaration.in_force import service_for
+    from forebay.operate.lake_view import begun_lake
+    from forebay.operate.looking.wait import feeds_meant, open_periods
+    from forebay.operate.looking.wait import wait as wait_for
+    from forebay.upkeep.complete.look import periods_of
+
+    lake, end = begun_lake(lake), until.replace(tzinfo=UTC)
+    begin = since.replace(tzinfo=UTC) if since else None
+    if begin is not None and begin >= end:
+        raise InvalidConfiguration.one("--until", "is not after --since")
+    declared, periods = service_for(service, lake), periods_of(lake)
+    feeds = feeds_meant(declared, name)
+    found = wait_for(
+        lambda: open_periods(declared, feeds, [*periods.rows().values()], begin, end), _seconds(timeout), every_s
+    )
+    if as_json:
+        print_json({**asdict(one), "start": one.start.isoformat()} for one in found)
+    elif not found:
+        console.print(f"{name} is complete until {end:%Y-%m-%dT%H:%MZ}", highlight=False)
+    for one in found if not as_json else ():
+        error_console.print(str(one), highlight=False, markup=False, soft_wrap=True)
+    raise typer.Exit(NOT_IN_TIME if found else 0)
+
+
+def _seconds(text: str) -> float:
+    found = re.fullmatch(r"(\d{1,6})([smhd]?)", text.strip())
+    if found is None:
+        raise InvalidConfiguration.one(f"--timeout {text}", "is not a length of time", "such as 90s, 30m or 2h")
+    return int(found[1]) * SECONDS[found[2] or "s"]

@@ -1,0 +1,96 @@
+"""Waits until hours or days of a feed, or of all feeds of a table, are complete.
+
+In: a view of the lake, the declarations, a feed or a table, and a span of time. Out: the periods that are still open at the
+end of the wait. Only the table of periods is read: the jobs keep it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from forebay.declaration.complete import Complete
+from forebay.declaration.feed import Feed
+from forebay.declaration.service import Service
+from forebay.errors import InvalidConfiguration
+from forebay.ledger.periods import FeedPeriod
+
+__all__ = ["Open", "feeds_meant", "open_periods", "wait"]
+
+UNSEEN = "no file of it was loaded"
+
+
+@dataclass(frozen=True)
+class Open:
+    """A period that is not complete, and what it waits for."""
+
+    feed: str
+    start: datetime
+    why: str
+
+    def __str__(self) -> str:
+        return f"{self.feed} {self.start:%Y-%m-%dT%H:%MZ}: {self.why}"
+
+
+def feeds_meant(service: Service, name: str) -> list[Feed]:
+    """The feed of this name, or all whose records may go to the table; each must say when it is complete."""
+    feeds = [feed for feed in service.all_feeds if feed.name == name]
+    if not feeds and (table := service.maker_of(name)) is not None:
+        wanted = table.where.get("@feed")
+        feeds = [feed for feed in service.all_feeds if wanted is None or wanted.holds(feed.name)]
+    if not feeds:
+        names = ", ".join(feed.name for feed in service.all_feeds)
+        raise InvalidConfiguration.one(
+            name, "is neither a feed nor a table", f"the feeds of {service.name} are {names}"
+        )
+    if lacking := [feed.name for feed in feeds if feed.complete is None]:
+        where = "[feeds.complete]" if service.feeds else "[envelope.complete]"
+        raise InvalidConfiguration.one(
+            f"feed {lacking[0]}", "does not declare when it is complete", f"write {where} with a marker, for example"
+        )
+    return feeds
+
+
+def open_periods(
+    service: Service, feeds: Sequence[Feed], rows: Sequence[FeedPeriod], since: datetime | None, until: datetime
+) -> list[Open]:
+    """Of each feed the period that ends at `until`, and those before it that begin at `since` or later."""
+    known = {(one.feed, one.period): one for one in rows if one.service == service.name}
+    found = []
+    for feed in feeds:
+        assert feed.complete is not None
+        for period in _wanted(feed.complete, since, until):
+            row = known.get((feed.name, period))
+            if row is None or row.complete_at is None:
+                found.append(Open(feed.name, period, UNSEEN if row is None else row.why or "it is looked at"))
+    return found
+
+
+def _wanted(rule: Complete, since: datetime | None, until: datetime) -> list[datetime]:
+    """Their starts, the last one first."""
+    last = rule.period_before(until)
+    if last.end != until:
+        raise InvalidConfiguration.one(
+            f"--until {until:%Y-%m-%dT%H:%M}", f"no {rule.period} ends then", f"one began {last}"
+        )
+    starts = [last.start]
+    while since is not None and (earlier := rule.period_before(starts[-1])).start >= since:
+        starts.append(earlier.start)
+    return starts
+
+
+def wait(
+    look: Callable[[], list[Open]],
+    timeout_s: float,
+    every_s: float,
+    *,
+    clock: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], None] = time.sleep,
+) -> list[Open]:
+    """Looks at once, and then again until nothing is open or the time is over."""
+    ends = clock() + timeout_s
+    while (found := look()) and (left := ends - clock()) > 0:
+        sleep(min(every_s, left))
+    return found

@@ -1,0 +1,53 @@
+"""Events about periods: which became complete, and what went wrong while they were judged."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from forebay.events import Event
+
+__all__ = ["PeriodCompleted", "PeriodReopened", "PeriodsNotJudged", "PeriodsNotTold"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PeriodCompleted(Event):
+    """All files of an hour or a day of a feed are in, for the `revision`th time."""
+
+    service: str
+    feed: str
+    period: str
+    revision: int
+    files: int
+    rows: int
+    refused: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class PeriodReopened(Event):
+    """A file came for a period that was complete. The period is complete again once the file is in."""
+
+    service: str
+    feed: str
+    period: str
+    revision: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class PeriodsNotJudged(Event):
+    """Nobody could see whether periods are complete. It is tried again. The job needs s3:ListBucketVersions on the landing
+    buckets."""
+
+    level: ClassVar[str] = "warning"
+    service: str
+    periods: int
+    error: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class PeriodsNotTold(Event):
+    """EventBridge did not take what became of periods; the table has it. It is sent again. The job needs events:PutEvents."""
+
+    level: ClassVar[str] = "warning"
+    service: str
+    error: str

@@ -1,0 +1,222 @@
+"""Histories of batches, on paper, with somebody who looks whether hours are complete, at any moment: whenever the table says
+that an hour is complete, every file of it is in.
+
+FOREBAY_COMPLETE_HISTORIES=10000 plays so many; FOREBAY_COMPLETE_HISTORY plays one alone.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from forebay.batch.plan import Plan
+from forebay.declaration.complete import Complete, Period
+from forebay.declaration.feed import Feed
+from forebay.declaration.service import Service
+from forebay.lake.layout import COMPLETE, LEDGER
+from forebay.lake.objects import Found
+from forebay.landed_file import LandedFile
+from forebay.ledger.entry import FORGET, REPLAY, ROLLED_BACK, WANTED_AGAIN, is_final
+from forebay.ledger.periods import FeedPeriod, Key, Periods
+from forebay.upkeep.complete.look import Landing, Looker
+from forebay.upkeep.complete.watch import arriving
+from tests.batch.paper import FIRST, PLACE, Store, lay_out
+from tests.batch.test_paper_histories import AT, Play, service
+from tests.batch.world import Died
+
+KEYS = tuple(f"{rule}/2026-11-21/{hour}/{name}" for rule in ("add", "new") for hour, name in (("10", "a"), ("11", "b")))
+LATER = AT + timedelta(days=3)
+FOLDER = "*/%Y-%m-%d/%H/"
+RULES = ('marker = "_DONE"', "quiet_minutes = 5")
+LEFT_OUT = ("duplicate", "superseded", "skipped", "missing")
+"""A later file may end so although nobody read it, or may have been read before it went."""
+
+
+class Log(Store):
+    """The objects of the table of periods; to write one is an effect."""
+
+    def found(self, prefix: str = "", *, after: str = "") -> Iterator[Any]:
+        names = sorted(one.name for one in super().found())
+        return (Found(name, 1, AT) for name in names if name.startswith(prefix) and name > after)
+
+
+@dataclass(frozen=True)
+class Bucket(Landing):
+    play: Hours | None = None
+
+    def files(self, feed: Feed, rule: Complete, period: Period) -> list[LandedFile]:
+        assert self.play is not None
+        return [
+            one
+            for one in (*self.play.lying(), *(self.play.markers if rule.marker else ()))
+            if rule.period_of(one) == period
+        ]
+
+
+class PaperLooker(Looker):
+    play: Hours
+
+    def on_their_way(self, service: Service) -> set[str]:
+        return self.play.on_their_way()
+
+    def ledger_rows(self, services: Collection[str], since: datetime) -> list[dict[str, Any]]:
+        return [dict(row) for row in self.play.ledger()]
+
+    def skipped(self, files: Iterable[LandedFile]) -> Collection[str]:
+        return ()
+
+
+class Hours(Play):
+    def __init__(self, seed: int, patch: pytest.MonkeyPatch) -> None:
+        super().__init__(seed, patch)
+        rule = self.draw.choice(RULES)
+        self.keys = KEYS
+        self.service = service(self.dedupe, f'envelope.complete = {{ folder = "{FOLDER}", {rule} }}\n')
+        self.markers: set[LandedFile] = set()
+        self.counted: dict[tuple[Key, int], set[str]] = {}
+        self.looks = True
+        store: Any = Log(self.lake, f"{PLACE}/{COMPLETE}")
+        self.store = store
+
+    @property
+    def rule(self) -> Complete:
+        rule = self.service.envelope.complete
+        assert rule is not None
+        return rule
+
+    def lying(self) -> list[LandedFile]:
+        """In the bucket, with all versions that it keeps."""
+        if self.versioned:
+            return [put.file for one, put in self.model.puts.items() if one not in self.expired]
+        return [put.file for put in self.model.newest.values()]
+
+    def on_their_way(self) -> set[str]:
+        plans = [Plan.decode(text) for name, text in self.lake.objects.items() if f"/plans/{FIRST}/" in name]
+        return {file.key for plan in plans if not self.has_ended(plan) for file in plan.files}
+
+    def has_ended(self, plan: Plan) -> bool:
+        txns = self.lake.tables[LEDGER].txns if LEDGER in self.lake.tables else {}
+        return txns.get(f"forebay/{FIRST}/{plan.generation}", -1) >= plan.batch
+
+    def driver(self, dies_after: int | None = None) -> Any:
+        self.lake.dies_after = dies_after
+        periods = Periods(self.store)
+
+        def arrive(service: Service, files: Collection[LandedFile], to_read: Collection[LandedFile]) -> None:
+            arriving(periods, service, files, to_read, LATER, lambda event: None)
+
+        return lay_out(self.patch, self.lake, self.service, self.generation, arriving=arrive)
+
+    def look(self, dies_after: int | None = None) -> None:
+        """By the job that ingests, or by reconcile, which may die at it."""
+        self.lake.effects, self.lake.dies_after = 0, dies_after
+        periods = Periods(self.store)
+        looker = PaperLooker(
+            PLACE, periods, Bucket(lambda: None, ("landing",), self), emit=self.saw, clock=lambda: LATER
+        )
+        looker.play = self
+        try:
+            looker.look(self.service, [*periods.rows()])
+        except Died:
+            self.said.append(f"a look died after {dies_after}")
+        for row in self.complete():
+            if (one := (row.key, row.revision)) not in self.counted:
+                self.counted[one] = self.all_are_in(row)
+
+    def saw(self, event: Any) -> None:
+        self.said.append(str(event))
+
+    def complete(self) -> list[FeedPeriod]:
+        return [row for row in Periods(self.store).rows().values() if row.complete_at]
+
+    def rows_of(self, one: FeedPeriod) -> list[dict[str, Any]]:
+        return [row for row in self.ledger() if f"/{one.period:%H}/" in row["key"]]
+
+    def all_are_in(self, one: FeedPeriod) -> set[str]:
+        """The ids of its files. Judged without the code that judges: what lies there is done, and so is whatever the ledger
+        knows."""
+        rows = {row["file_id"]: row for row in self.rows_of(one)}
+        there = {file.file_id for file in self.lying() if f"/{one.period:%H}/" in file.key}
+        assert there <= rows.keys(), "an hour is complete without a file that lies there"
+        not_done = [row for row in rows.values() if not done(row)]
+        assert not_done == [], "an hour is complete with files that are not done"
+        loaded = [row for row in rows.values() if row["outcome"] == "loaded"]
+        held = sum(row["quarantined"] + row["parked"] for row in loaded)
+        assert (one.files, one.rows, one.refused) == (len(loaded), sum(row["written"] for row in loaded), held)
+        if self.rule.marker:
+            folders = {self.rule.folder_of(file) for file in self.lying() if file.file_id in there}
+            assert folders <= {self.rule.folder_of(file) for file in self.markers}
+        return {*rows}
+
+    def agree(self) -> None:
+        """Nothing came into an hour since it was called complete, but what is marked by an operator's command."""
+        for one in self.complete():
+            for row in self.rows_of(one):
+                if row["file_id"] in self.counted[one.key, one.revision]:
+                    marked = row["outcome"] in (REPLAY, FORGET) or row["reason"] in (WANTED_AGAIN, ROLLED_BACK)
+                    assert done(row) or marked, f"{row['key']} is {row['outcome']} in a complete hour"
+                else:
+                    assert row["outcome"] in LEFT_OUT, f"{row['key']} came into a complete hour"
+
+    def attempt(self, dies_after: int | None = None) -> None:
+        if self.looks and self.draw.random() < 0.4:
+            self.lake.meanwhile = (self.draw.randint(0, 12), self.look)
+        super().attempt(dies_after)
+        self.lake.meanwhile = None
+        self.agree()
+        if self.looks and self.draw.random() < 0.6:
+            self.look(self.draw.choice((None, None, None, 1, 2, 3, 4)))
+            self.agree()
+
+    def put(self, key: str) -> None:
+        super().put(key)
+        if self.draw.random() < 0.6:
+            self.mark_folder(key)
+        self.agree()
+
+    def announce_again(self, key: str) -> None:
+        super().announce_again(key)
+        self.look(self.draw.choice((None, 1, 2)))
+        self.agree()
+
+    def mark_folder(self, key: str) -> None:
+        self.markers.add(LandedFile("landing", f"{key.rpartition('/')[0]}/_DONE", 0, "m", event_time=AT))
+
+    def check(self) -> None:
+        """In the end, whatever is done is complete."""
+        super().check()
+        for key in self.keys:
+            self.mark_folder(key)
+        self.look()
+        self.agree()
+        complete = {one.period.hour for one in self.complete()}
+        for hour in (10, 11):
+            rows = self.rows_of(SimpleNamespace(period=datetime(2026, 11, 21, hour, tzinfo=UTC)))  # type: ignore[arg-type]
+            assert (hour in complete) == all(map(done, rows)), hour
+
+
+def done(row: dict[str, Any]) -> bool:
+    return is_final(row["outcome"], row["reason"]) and row["outcome"] != "unreadable"
+
+
+def played(seed: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        play = Hours(seed, patch)
+        try:
+            play.play()
+        except BaseException as wrong:
+            open_ones = [f"{row.period:%H}: {row.why}" for row in Periods(play.store).rows().values() if row.why]
+            wrong.add_note(f"history {seed}:\n" + "\n".join([*play.said, *open_ones]))
+            raise
+
+
+def test_whenever_an_hour_is_called_complete_every_file_of_it_is_in() -> None:
+    alone = os.environ.get("FOREBAY_COMPLETE_HISTORY")
+    for seed in [int(alone)] if alone else range(int(os.environ.get("FOREBAY_COMPLETE_HISTORIES", "60"))):
+        played(seed)

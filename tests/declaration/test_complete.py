@@ -1,0 +1,141 @@
+"""What a period of a feed is: which file is in which, where its files lie, and what is refused."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from forebay.declaration.complete import Complete, Period
+from forebay.declaration.service import parse_service
+from forebay.errors import InvalidConfiguration
+from forebay.landed_file import LandedFile
+from forebay.ledger.ignored import PERIOD_MARKER, why_ignored
+
+HOUR = {"folder": "in/%Y/%m/%d/%H/", "marker": "_DONE"}
+DAY = {"folder": "in/dt=%Y-%m-%d/", "period": "day", "marker": "_DONE"}
+
+
+def rule(**said: Any) -> Complete:
+    return Complete.model_validate(said)
+
+
+def file(key: str, at: datetime | None = None) -> LandedFile:
+    return LandedFile("drops", key, 1, "e", event_time=at)
+
+
+@pytest.mark.parametrize(
+    ("said", "key", "begins", "ends"),
+    [
+        (HOUR, "in/2026/11/24/10/a.json", "2026-11-24T10:00", "2026-11-24T11:00"),
+        (DAY, "in/dt=2026-11-24/x/a.json", "2026-11-24T00:00", "2026-11-25T00:00"),
+        (DAY | {"zone": "Asia/Tokyo"}, "in/dt=2026-11-24/a", "2026-11-23T15:00", "2026-11-24T15:00"),
+        (DAY | {"zone": "Europe/Berlin"}, "in/dt=2026-10-25/a", "2026-10-24T22:00", "2026-10-25T23:00"),
+        (HOUR | {"zone": "Europe/Berlin"}, "in/2026/10/25/02/a", "2026-10-25T00:00", "2026-10-25T02:00"),
+        (HOUR | {"folder": "*/%Y/%m/%d/%H-*/"}, "alpha/2026/11/24/10-b/a", "2026-11-24T10:00", "2026-11-24T11:00"),
+        (DAY | {"folder": "in/%Y/%Y%m%d-"}, "in/2026/20261124-a", "2026-11-24T00:00", "2026-11-25T00:00"),
+    ],
+)
+def test_the_key_of_a_file_names_its_period(said: dict[str, Any], key: str, begins: str, ends: str) -> None:
+    start, end = (datetime.fromisoformat(one).replace(tzinfo=UTC) for one in (begins, ends))
+    assert rule(**said).period_of(file(key)) == Period(start, end)
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "in/2026/13/24/10/a",
+        "in/2026/11/24/24/a",
+        "in/2026/1/24/10/a",
+        "x/in/2026/11/24/10/a",
+        "in/9999/12/31/23/a",
+        "in/2026/11/24/10",
+        "in/\uff12\uff10\uff12\uff16/11/24/10/a",
+        "in/0000/11/24/10/a",
+        "",
+    ],
+)
+def test_a_key_that_names_no_moment_is_in_no_period(key: str) -> None:
+    assert rule(**HOUR).period_of(file(key)) is None
+
+
+def test_a_year_that_is_written_twice_must_be_the_same() -> None:
+    assert rule(**DAY | {"folder": "in/%Y/%Y%m%d-"}).period_of(file("in/2025/20261124-a")) is None
+
+
+def test_without_a_folder_the_time_at_which_s3_got_a_file_decides() -> None:
+    quiet, at = rule(quiet_minutes=5), datetime(2026, 11, 24, 10, 59, 59, 999_000, tzinfo=UTC)
+    ten = datetime(2026, 11, 24, 10, tzinfo=UTC)
+    period = quiet.period_of(file("a", at))
+    assert period == Period(ten, ten.replace(hour=11))
+    assert quiet.period_of(file("a")) is None
+    assert quiet.may_be_in(period, file("a", ten.replace(hour=11)))
+    assert not quiet.may_be_in(period, file("a", ten.replace(hour=11, minute=2)))
+
+
+def test_the_files_of_a_period_lie_below_prefixes_and_only_a_star_needs_a_listing() -> None:
+    asked, inside = [], [f"in/2026/01/04/09/{name}/" for name in ("a-x", "a-x-y", "c")]
+
+    def below(prefix: str) -> list[str]:
+        asked.append(prefix)
+        return ["in/alpha/", "in/beta/"] if prefix == "in/" else [one for one in inside if one.startswith(prefix)]
+
+    period = rule(**HOUR).period_of(file("in/2026/01/04/09/a"))
+    assert period is not None
+    assert rule(**HOUR).prefixes(period, below) == ["in/2026/01/04/09/"]
+    assert asked == []
+    starred = rule(**HOUR | {"folder": "in/*/%Y/%m/%d/%H/"})
+    assert starred.prefixes(period, below) == ["in/alpha/2026/01/04/09/", "in/beta/2026/01/04/09/"]
+    inner = rule(**HOUR | {"folder": "in/%Y/%m/%d/%H/a-*/b"})
+    assert inner.prefixes(period, below) == ["in/2026/01/04/09/a-x/b", "in/2026/01/04/09/a-x-y/b"]
+    assert rule(**HOUR | {"folder": "in/%Y/%m/%d/%H/*"}).prefixes(period, below) == ["in/2026/01/04/09/"]
+
+
+def test_each_prefix_is_what_the_keys_of_its_files_begin_with_in_any_zone() -> None:
+    for zone in ("UTC", "America/St_Johns", "Asia/Kathmandu"):
+        there = rule(**HOUR | {"zone": zone})
+        period = there.period_of(file("in/2026/03/29/23/a"))
+        assert period is not None
+        assert there.prefixes(period, lambda _: []) == ["in/2026/03/29/23/"]
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ({}, "just one of marker, manifest and quiet_minutes"),
+        (HOUR | {"quiet_minutes": 5}, "just one of"),
+        ({"marker": "_DONE"}, "needs a folder"),
+        (HOUR | {"folder": "in/%Y/%m/%d/"}, "%Y, %m, %d, %H"),
+        (DAY | {"folder": "in/%Y/%m/%d/%H/"}, "%Y, %m, %d for"),
+        (HOUR | {"folder": "in/%Y/%j/%H/"}, "has %j"),
+        (HOUR | {"folder": "s3://drops/in/%Y/%m/%d/%H/"}, "without a bucket"),
+        (HOUR | {"marker": "done/_DONE"}, "must be the name of an object"),
+        (HOUR | {"zone": "Mars"}, "time zone"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(said: dict[str, Any], told: str) -> None:
+    with pytest.raises(ValueError, match=told):
+        rule(**said)
+
+
+def service(more: str) -> Any:
+    return parse_service({"service.toml": f'name = "s"\n{more}\n[[tables]]\nname = "t"\n'})
+
+
+def test_a_marker_is_no_data_whatever_its_name() -> None:
+    declared = service('envelope.complete = { folder = "in/%Y/%m/%d/%H/", marker = "ready.json" }')
+    assert why_ignored(declared, file("in/2026/11/24/10/ready.json")) == PERIOD_MARKER
+    assert why_ignored(declared, file("in/2026/11/24/10/x/ready.json")) == ""
+    assert why_ignored(declared, file("in/ready.json")) == ""
+
+
+def test_a_folder_outside_of_its_feed_is_refused() -> None:
+    feeds = '[[feeds]]\nname = "a"\nprefix = "in/a/"\ncomplete = { folder = "in/b/%Y/%m/%d/%H/", quiet_minutes = 5 }'
+    with pytest.raises(InvalidConfiguration, match="no file below in/a/"):
+        service(feeds)
+
+
+def test_a_misspelt_setting_gets_a_hint() -> None:
+    with pytest.raises(InvalidConfiguration, match="did you mean quiet_minutes"):
+        service("envelope.complete = { quiet_minuts = 5 }")

@@ -1,0 +1,100 @@
+"""`forebay wait`: its answers, and how it ends."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from forebay.lake.objects import open_objects
+from forebay.ledger.periods import FeedPeriod, Periods
+from forebay.operate.looking.wait import Open, wait
+from tests.operate.command import failed, ran
+from tests.operate.ledger import entry, write_ledger
+
+TEN = datetime(2026, 11, 24, 10, tzinfo=UTC)
+RULE = 'complete = { folder = "in/%Y/%m/%d/%H/", marker = "_DONE" }'
+SERVICE = f"""name = "games"
+[[feeds]]
+name = "clicks"
+prefix = "in/"
+{RULE}
+[[feeds]]
+name = "bills"
+prefix = "bills/"
+[[tables]]
+name = "pages"
+where = {{ "@feed" = "clicks" }}
+[[tables]]
+name = "rest"
+"""
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> str:
+    (tmp_path / "service.toml").write_text(SERVICE)
+    write_ledger(tmp_path / "lake", entry("in/2026/11/24/10/a"))
+    rows = [
+        FeedPeriod(service="games", feed="clicks", period=at, ends=at + timedelta(hours=1), since=at, **more)  # type: ignore[arg-type]
+        for at, more in ((TEN, {"complete_at": TEN}), (TEN - timedelta(hours=1), {"why": "waits for _DONE"}))
+    ]
+    Periods(open_objects(f"{tmp_path}/lake/_forebay/complete")).change(lambda _: rows)
+    return str(tmp_path / "lake")
+
+
+def waited(lake: str, *arguments: str) -> tuple[str, ...]:
+    return ("wait", *arguments, "--lake", lake, "--service", str(Path(lake).parent))
+
+
+@pytest.mark.parametrize("name", ["clicks", "pages"])
+def test_an_hour_that_is_complete_ends_the_wait_well(lake: str, name: str) -> None:
+    assert ran(*waited(lake, name, "--until", "2026-11-24T11:00")) == f"{name} is complete until 2026-11-24T11:00Z\n"
+
+
+def test_what_is_open_is_said_with_what_it_waits_for(lake: str) -> None:
+    said = failed(4, *waited(lake, "clicks", "--until", "2026-11-24T11:00", "--since", "2026-11-24T08:00"))
+    assert said.splitlines() == [
+        "clicks 2026-11-24T09:00Z: waits for _DONE",
+        "clicks 2026-11-24T08:00Z: no file of it was loaded",
+    ]
+
+
+def test_json_has_a_line_for_each_that_is_open(lake: str) -> None:
+    (line,) = failed(4, *waited(lake, "clicks", "--until", "2026-11-24T10:00", "--json")).splitlines()
+    assert json.loads(line) == {"feed": "clicks", "start": "2026-11-24T09:00:00+00:00", "why": "waits for _DONE"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("clicks", "--until", "2026-11-24T10:30"), "no hour ends then"),
+        (("clicks", "--until", "2026-11-24T10:00", "--since", "2026-11-24T10:00"), "is not after --since"),
+        (("clicks", "--until", "2026-11-24T10:00", "--timeout", "soon"), "is not a length of time"),
+        (("cliks", "--until", "2026-11-24T10:00"), "is neither a feed nor a table"),
+        (("bills", "--until", "2026-11-24T10:00"), "does not declare when it is complete"),
+    ],
+)
+def test_wrong_use_is_refused(lake: str, arguments: tuple[str, ...], told: str) -> None:
+    assert told in failed(2, *waited(lake, *arguments))
+
+
+def test_a_table_that_several_feeds_fill_needs_all_of_them(lake: str) -> None:
+    assert "feed bills: does not declare" in failed(2, *waited(lake, "rest", "--until", "2026-11-24T11:00"))
+
+
+def test_it_looks_until_nothing_is_open_or_the_time_is_over() -> None:
+    now = [0.0]
+
+    def sleep(seconds: float) -> None:
+        now[0] += seconds
+
+    def look() -> list[Open]:
+        return [Open("clicks", TEN, "waits")] if now[0] < 40 else []
+
+    assert wait(look, 60, 15, clock=lambda: now[0], sleep=sleep) == []
+    assert now == [45]
+    now[0] = 0
+    assert wait(look, 20, 15, clock=lambda: now[0], sleep=sleep) == [Open("clicks", TEN, "waits")]
+    assert now == [20]

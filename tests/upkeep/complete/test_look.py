@@ -1,0 +1,268 @@
+"""From the bucket and the ledger to the table of periods and to EventBridge; beside batches, and by reconcile."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from forebay.declaration.service import Service, parse_service
+from forebay.errors import TryAgain
+from forebay.events import Event
+from forebay.lake.layout import skips_of
+from forebay.lake.objects import open_objects
+from forebay.landed_file import LandedFile
+from forebay.ledger.periods import FeedPeriod, Periods, opened
+from forebay.ledger.skips import Skip, Skips
+from forebay.settings import ReconcileSettings
+from forebay.upkeep.complete.events import PeriodCompleted, PeriodReopened, PeriodsNotJudged, PeriodsNotTold
+from forebay.upkeep.complete.look import NO_BUCKET, Landing, Looker, periods_of
+from forebay.upkeep.complete.tell import sender, tell
+from forebay.upkeep.complete.watch import TRY_AGAIN, Watch
+from forebay.upkeep.reconcile import job
+from tests.operate.ledger import entry, write_ledger
+
+TEN = datetime(2026, 11, 24, 10, tzinfo=UTC)
+NOW = TEN + timedelta(hours=3)
+HOUR = "in/2026/11/24/10/"
+
+
+class S3:
+    """Keys, with what they hold."""
+
+    def __init__(self, *keys: str, bucket: str = "landing", **contents: bytes) -> None:
+        self.keys, self.bucket, self.contents, self.asked = [*keys], bucket, contents, list[str]()
+        self.error: Exception | None = None
+
+    def get_paginator(self, name: str) -> S3:
+        assert name in ("list_object_versions", "list_objects_v2")
+        return self
+
+    def paginate(self, *, Bucket: str, Prefix: str, Delimiter: str = "") -> Iterator[dict[str, Any]]:  # noqa: N803
+        if self.error:
+            raise self.error
+        self.asked.append(Prefix)
+        keys = [key for key in self.keys if key.startswith(Prefix) and Bucket == self.bucket]
+        rest = {key: key.removeprefix(Prefix) for key in keys}
+        folders = sorted({Prefix + r.partition("/")[0] + "/" for r in rest.values() if Delimiter and "/" in r})
+        at = TEN + timedelta(minutes=5)
+        told = [
+            {"Key": key, "ETag": '"e1"', "Size": 100, "LastModified": at, "VersionId": "null", "IsLatest": True}
+            for key in keys
+            if not (Delimiter and "/" in rest[key])
+        ]
+        yield {"Versions": told, "CommonPrefixes": [{"Prefix": one} for one in folders], "IsTruncated": False}
+
+    def get_object(self, *, Bucket: str, Key: str) -> dict[str, Any]:  # noqa: N803
+        return {"Body": BytesIO(self.contents[Key.rpartition("/")[2]])}
+
+
+def service(rule: str = 'folder = "in/%Y/%m/%d/%H/", marker = "_DONE"', name: str = "games") -> Service:
+    text = f'name = "{name}"\nenvelope.complete = {{ {rule} }}\n[[tables]]\nname = "t"\n'
+    return parse_service({"service.toml": text})
+
+
+def row(name: str, **more: Any) -> dict[str, Any]:
+    return entry(HOUR + name, at=TEN + timedelta(minutes=5), tables={"t": 2}, **more)
+
+
+class Told(list[dict[str, Any]]):
+    def __call__(self, entries: Any) -> None:
+        self.extend(entries)
+
+    @property
+    def kinds(self) -> list[tuple[str, int]]:
+        return [(one["DetailType"], json.loads(one["Detail"])["revision"]) for one in self]
+
+
+class Story:
+    """A watch, a bucket and a lake."""
+
+    def __init__(
+        self, lake: Path, s3: S3, declared: Service | None = None, buckets: tuple[str, ...] = ("landing",)
+    ) -> None:
+        self.lake, self.s3, self.now, self.events, self.told = str(lake), s3, NOW, list[Event](), Told()
+        self.periods, self.service = periods_of(self.lake), declared or service()
+        landing = Landing(lambda: s3, buckets)
+        looker = Looker(self.lake, self.periods, landing, emit=self.events.append, clock=lambda: self.now)
+        self.watch = self.watch_with(looker)
+
+    def watch_with(self, looker: Looker) -> Watch:
+        more: dict[str, Any] = {"emit": self.events.append, "clock": lambda: self.now}
+        return Watch(self.lake, self.periods, looker, self.told, **more)
+
+    def batch(self, *names: str, rows: tuple[dict[str, Any], ...] = ()) -> FeedPeriod:
+        """The files of a batch, the end of it, and a look."""
+        files = [LandedFile("landing", HOUR + name, 100, "e1", event_time=TEN + timedelta(minutes=5)) for name in names]
+        self.watch.arriving(self.service, files, [one for one in files if not one.key.endswith("_DONE")])
+        if rows:
+            write_ledger(self.lake, *rows)
+        self.watch.batch_ended()
+        return self.look()
+
+    def look(self) -> FeedPeriod:
+        self.watch.look(at_once=True)
+        (found,) = periods_of(self.lake).rows().values()
+        return found
+
+
+def test_an_hour_is_complete_once_its_marker_came_and_opens_again_for_a_late_file(tmp_path: Path) -> None:
+    story = Story(tmp_path, S3(HOUR + "a"))
+    found = story.batch("a", rows=(row("a"),))
+    assert (found.complete_at, found.why) == (None, f"waits for {HOUR}_DONE")
+    story.s3.keys.append(HOUR + "_DONE")
+    found = story.batch("_DONE")
+    assert (found.complete_at, found.revision, found.files, found.rows, found.why) == (NOW, 1, 1, 2, "")
+    story.s3.keys.append(HOUR + "b")
+    found = story.batch("b")
+    assert (found.complete_at, found.revised_at, found.revision) == (None, NOW, 1)
+    assert found.why == f"waits for 1 files that are not loaded yet, such as s3://landing/{HOUR}b"
+    found = story.batch("b", rows=(row("b"),))
+    assert (found.revision, found.files, found.rows) == (2, 2, 4)
+    assert story.told.kinds == [("Period Complete", 1), ("Period Reopened", 1), ("Period Complete", 2)]
+    kinds = [type(event) for event in story.events]
+    assert kinds == [PeriodCompleted, PeriodReopened, PeriodCompleted]
+
+
+def test_the_event_names_feed_period_and_counts(tmp_path: Path) -> None:
+    story = Story(tmp_path, S3(HOUR + "a", HOUR + "_DONE"))
+    story.batch("a", rows=(row("a", records=5, quarantined=3),))
+    (event,) = story.told
+    detail = json.loads(event["Detail"])
+    assert (event["Source"], detail["service"], detail["feed"]) == ("forebay", "games", "all")
+    assert (detail["period"], detail["ends"]) == ("2026-11-24T10:00:00+00:00", "2026-11-24T11:00:00+00:00")
+    assert (detail["revision"], detail["files"], detail["rows"], detail["refused"]) == (1, 1, 2, 3)
+
+
+def test_a_batch_that_begins_meanwhile_is_not_passed_over(tmp_path: Path) -> None:
+    """Its file came after the listing."""
+    story = Story(tmp_path, S3(HOUR + "a", HOUR + "_DONE"))
+
+    class Late(Looker):
+        def skipped(self, files: Any) -> Any:
+            late = LandedFile("landing", HOUR + "late", 100, "e1")
+            story.watch.arriving(story.service, [late], [late])
+            return super().skipped(files)
+
+    looker = Late(story.lake, story.periods, Landing(lambda: story.s3, ("landing",)), emit=story.events.append)
+    story.watch = story.watch_with(looker)
+    found = story.batch("a", rows=(row("a"),))
+    assert (found.complete_at, found.revision) == (None, 0)
+    assert story.told == []
+
+
+def test_a_known_file_that_is_announced_again_takes_nothing_back(tmp_path: Path) -> None:
+    story = Story(tmp_path, S3(HOUR + "a", HOUR + "_DONE"))
+    story.batch("a", rows=(row("a"),))
+    known = LandedFile("landing", HOUR + "a", 100, "e1")
+    story.watch.arriving(story.service, [known], [])
+    story.watch.batch_ended()
+    assert story.look().revision == 1
+    assert story.told.kinds == [("Period Complete", 1)]
+
+
+def test_an_unreadable_file_needs_an_operators_word(tmp_path: Path) -> None:
+    story = Story(tmp_path, S3(HOUR + "a", HOUR + "_DONE"))
+    found = story.batch("a", rows=(row("a", outcome="unreadable"),))
+    assert found.why == f"waits for 1 files that are unreadable in the ledger, such as s3://landing/{HOUR}a"
+    Skips(open_objects(skips_of(story.lake))).add(Skip(bucket="landing", key=HOUR + "a"))
+    assert story.batch("_DONE").complete_at == NOW
+
+
+def test_a_manifest_is_read(tmp_path: Path) -> None:
+    declared = service('folder = "in/%Y/%m/%d/%H/", manifest = "_COUNTS"')
+    story = Story(tmp_path, S3(HOUR + "a", HOUR + "_COUNTS", _COUNTS=b'{"files": 2}'), declared)
+    assert story.batch("a", rows=(row("a"),)).why == f"{HOUR}_COUNTS names 2 files, and there are 1"
+    story.s3.keys.append(HOUR + "b")
+    assert story.batch("b", rows=(row("b"),)).files == 2
+
+
+def test_silence_is_looked_for_when_its_time_has_come_and_not_before(tmp_path: Path) -> None:
+    story = Story(tmp_path, S3(HOUR + "a"), service('folder = "in/%Y/%m/%d/%H/", quiet_minutes = 30'))
+    story.now = TEN + timedelta(minutes=70)
+    assert story.batch("a", rows=(row("a"),)).complete_at is None
+    asked = len(story.s3.asked)
+    story.now = TEN + timedelta(minutes=89)
+    assert (story.look().complete_at, len(story.s3.asked)) == (None, asked)
+    story.now = TEN + timedelta(minutes=90)
+    assert story.look().complete_at == story.now
+
+
+def test_without_a_folder_the_whole_prefix_is_listed_and_times_decide(tmp_path: Path) -> None:
+    story = Story(tmp_path, S3(HOUR + "a", "in/other"), service("quiet_minutes = 30"))
+    assert "not loaded yet, such as s3://landing/in/other" in story.batch("a", rows=(row("a"),)).why
+    other = entry("in/other", at=TEN + timedelta(minutes=6), tables={"t": 1})
+    assert story.batch("a", rows=(other,)).files == 2
+    assert set(story.s3.asked) == {"", "in/"}
+
+
+def test_a_bucket_that_nobody_names_is_not_guessed(tmp_path: Path) -> None:
+    story = Story(tmp_path, S3(HOUR + "a", HOUR + "_DONE"), buckets=())
+    found = story.batch("a", rows=(row("a"),))
+    assert (found.complete_at, found.why) == (None, NO_BUCKET)
+
+
+def test_a_bucket_that_cannot_be_listed_ends_nothing_and_is_asked_again(tmp_path: Path) -> None:
+    story = Story(tmp_path, S3(HOUR + "a", HOUR + "_DONE"))
+    story.s3.error = TryAgain("denied")
+    assert story.batch("a", rows=(row("a"),)).complete_at is None
+    assert [type(one) for one in story.events] == [PeriodsNotJudged]
+    story.s3.error = None
+    assert story.look().complete_at is None
+    story.now += TRY_AGAIN
+    assert story.look().complete_at == story.now
+
+
+def test_an_event_that_was_refused_is_sent_with_the_next_look(tmp_path: Path) -> None:
+    class Bus:
+        def __init__(self, *codes: str) -> None:
+            self.codes = codes
+
+        def put_events(self, Entries: Any) -> Any:  # noqa: N803
+            return {"Entries": [{"ErrorCode": code} if code else {} for code in self.codes]}
+
+    story = Story(tmp_path, S3(HOUR + "a", HOUR + "_DONE"))
+    story.watch._send = sender(lambda: Bus("InternalFailure"))
+    assert story.batch("a", rows=(row("a"),)).told is False
+    assert isinstance(story.events[-1], PeriodsNotTold)
+    assert tell(story.periods, "games", story.lake, sender(lambda: Bus(""))) == 1
+    assert tell(story.periods, "games", story.lake, sender(lambda: Bus(""))) == 0
+
+
+def test_the_next_job_looks_at_what_an_earlier_one_left_open(tmp_path: Path) -> None:
+    first = Story(tmp_path, S3(HOUR + "a"))
+    first.batch("a", rows=(row("a"),))
+    next_one = Story(tmp_path, S3(HOUR + "a", HOUR + "_DONE"))
+    next_one.watch.begin(next_one.service)
+    assert next_one.look().complete_at == NOW
+
+
+def test_a_service_that_declares_nothing_costs_nothing(tmp_path: Path) -> None:
+    story = Story(tmp_path, S3(), parse_service({"service.toml": 'name = "s"\n[[tables]]\nname = "t"\n'}))
+    one = LandedFile("landing", HOUR + "a", 100, "e1")
+    story.watch.begin(story.service)
+    story.watch.arriving(story.service, [one], [one])
+    story.watch.batch_ended()
+    story.watch.look(at_once=True)
+    assert ([*tmp_path.iterdir()], story.s3.asked) == ([], [])
+
+
+def test_reconcile_looks_at_all_that_are_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    declared, s3, told = service(), S3(HOUR + "a", HOUR + "_DONE"), Told()
+    write_ledger(tmp_path, row("a"))
+    one = FeedPeriod(service="games", feed="all", period=TEN, ends=TEN + timedelta(hours=1), since=TEN)
+    Periods(open_objects(f"{tmp_path}/_forebay/complete")).change(lambda rows: opened(rows, [one], [], NOW))
+    monkeypatch.setattr(job, "s3_client", lambda: s3)
+    monkeypatch.setattr(job, "sender", lambda _: told)
+    settings = ReconcileSettings(lake=str(tmp_path), landing="s3://landing/in/", queue_url="q")
+    job.see_whether_complete(settings, declared, lambda event: None)
+    assert told.kinds == [("Period Complete", 1)]
+    assert periods_of(str(tmp_path)).rows()[one.key] == replace(
+        periods_of(str(tmp_path)).rows()[one.key], files=1, rows=2, told=True, check=""
+    )
