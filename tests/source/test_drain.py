@@ -104,3 +104,22 @@ def test_how_an_earlier_run_ended_does_not_end_this_one(tmp_path: Path) -> None:
     drain.mark("time cap")
     drain.begin()
     assert drain.over() is None
+
+
+@pytest.mark.parametrize(("now", "messages"), [(64.9, 1), (65.0, 0)])
+def test_a_message_that_came_back_is_in_the_queue_until_a_minute_after_it_should_have_shown(
+    now: float, messages: int
+) -> None:
+    clock = [0.0]
+    stillness = Stillness(cap_s=1000, clock=lambda: clock[0])
+    stillness.returned([Receipt("odd", "r")], after_s=5)
+    clock[0] = now
+    assert len(stillness.kept()) == messages
+
+
+@pytest.mark.parametrize(("now", "is_up"), [(59.9, False), (60.0, True)])
+def test_the_time_of_a_drain_is_up_at_its_end_and_not_before(now: float, is_up: bool) -> None:
+    clock = [0.0]
+    stillness = Stillness(cap_s=60, clock=lambda: clock[0])
+    clock[0] = now
+    assert stillness.time_is_up is is_up

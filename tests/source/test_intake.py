@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -895,3 +896,88 @@ def test_polls_that_see_nothing_are_told_of_once_a_minute(make: MakeStream, sqs:
         sqs.pass_s(1)
         stream.ask()
     assert len(stream.polls) == 3
+
+
+def test_a_drain_has_not_ended_while_deletions_are_under_way(
+    make: MakeStream, sqs: FakeSqs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stream = make(drain="true")
+    drain, flushes = Drain(open_objects(str(stream.folder))), [False, True]
+    monkeypatch.setattr(stream.intake, "flush", lambda: flushes.pop(0))
+    told = []
+    for _ in range(3):
+        stream.ask()
+        told.append(drain.over())
+    assert (told, flushes) == ([None, None, "empty"], [])
+
+
+@pytest.mark.parametrize(("drain", "wait_s", "waits"), [("true", "0", 1), ("true", "5", 5), ("false", "0", 0)])
+def test_only_a_drain_always_asks_with_a_long_poll(
+    drain: str, wait_s: str, waits: int, make: MakeStream, sqs: FakeSqs
+) -> None:
+    stream, before = make(drain=drain, waitS=wait_s), sqs.now
+    stream.ask()
+    assert sqs.now - before == waits
+
+
+def test_the_next_batch_comes_behind_those_that_spark_remembers_although_their_manifests_are_gone(
+    make: MakeStream, sqs: FakeSqs
+) -> None:
+    stream = make()
+    stream.checkpoint = 7
+    stream.start()
+    sqs.send(body("in/a.json"))
+    assert stream.ask() == ["in/a.json"]
+    assert stream.checkpoint == 8
+    assert [path.name.partition(".")[0].lstrip("0") for path in (stream.folder / "batches").iterdir()] == ["8"]
+
+
+def test_a_batch_that_has_files_already_meets_no_trouble_of_the_queue(make: MakeStream, sqs: FakeSqs) -> None:
+    stream = make(maxBytesPerBatch="100")
+    for name in "ab":
+        sqs.send(body(f"in/{name}.json"))
+    assert stream.ask() == ["in/a.json"]
+    sqs.fail = lambda action: refusal("AccessDenied") if action == "receive" else None
+    assert stream.ask() == ["in/b.json"]
+    assert stream.slept == []
+
+
+def test_a_held_message_whose_file_came_with_another_one_meanwhile_goes(make: MakeStream, sqs: FakeSqs) -> None:
+    stream = make(maxBytesPerBatch="1000")
+    sqs.send(body("in/a.json", size=700))
+    sqs.send(body("in/b.json", size=700), message_id="held")
+    sqs.send(body("in/b.json", size=0))
+    assert stream.ask() == ["in/a.json", "in/b.json"]
+    assert "held" in sqs.in_flight
+    assert stream.ask() == []
+    stream.ask()
+    stream.flush()
+    assert sqs.messages == {}
+
+
+@pytest.mark.parametrize(("first", "messages", "blocks_at"), [(10, 15, 15), (40, 80, 50)], ids=["last", "more"])
+def test_what_is_received_ahead_while_the_query_stops_goes_back_and_makes_no_batch(
+    first: int, messages: int, blocks_at: int, make: MakeStream, sqs: FakeSqs
+) -> None:
+    """It would be out of sight for as long as a batch may take."""
+    stream = make(maxFilesPerBatch=str(first))
+    stream.ask()
+    for i in range(messages):
+        sqs.send(body(f"in/{i:02d}.json"))
+    received, closed = threading.Event(), threading.Event()
+
+    def slow(action: str) -> None:
+        if action == "receive" and len(sqs.in_flight) >= blocks_at:
+            received.set()
+            closed.wait(60)
+
+    sqs.fail = slow  # type: ignore[assignment]
+    assert len(stream.ask()) == first
+    assert received.wait(60)
+    ahead = stream.intake._gatherer._ahead
+    assert ahead is not None
+    stream.close()
+    closed.set()
+    assert isinstance(ahead.exception(60), Halt)
+    assert len(list((stream.folder / "batches").iterdir())) == 1
+    assert len(sqs.in_flight) == first

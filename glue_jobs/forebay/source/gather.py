@@ -116,7 +116,11 @@ class Gatherer:
         return gathered
 
     def _gather_ahead(self, gathered: Gathered, position: Position) -> Gathered:
-        self._poller.fill(gathered.admission, gathered.polled, 0)
+        try:
+            self._poller.fill(gathered.admission, gathered.polled, 0)
+        except RuntimeError:
+            if not self._closed:  # else the pool takes no more requests, and what came before goes back
+                raise
         self._keep(gathered)
         if gathered.admission.receipts:
             gathered.manifest = self._seal(gathered.admission, position)
@@ -139,7 +143,8 @@ class Gatherer:
         if self._closed or not self._driver_lives():
             # It died while we waited for the queue, and its successor may be at work: this run must neither write a batch
             # nor keep messages from the next one.
-            self._queue.hold(_all_receipts(gathered), self._pool, for_s=0)
+            # The pool may be shut down by now.
+            self._queue.hold(_all_receipts(gathered), None, for_s=0)
             raise Halt("the driver of this stream is gone; the messages received meanwhile went back to the queue")
         self._visibility.hold(gathered.admission.receipts)
         self._visibility.hold(notice.message.receipt for notice in gathered.admission.held)
