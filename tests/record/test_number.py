@@ -17,6 +17,7 @@ EXACT = {
     "few digits, and one that no double has": ("1e400", False, False),
     "one that is rounded to nothing": ("1e-400", False, False),
     "one that no decimal has": ("1e99999999999999999999", False, False),
+    "a small one that no decimal has": ("1e-99999999999999999999", False, False),
     "the largest whole number that all below fit": ("16777216", True, True),
     "the next one": ("16777217", True, False),
     "the shortest text of a float": ("0.1", True, True),

@@ -7,7 +7,6 @@ again, in which every number has the digits that it came with. NaN and infinity 
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Callable
 from decimal import Context, Decimal, InvalidOperation
@@ -76,7 +75,7 @@ def is_exact(text: str, *, single: bool = False) -> bool:
     if shortest == text:
         return True
     try:
-        return math.isfinite(held) and Decimal(text) in (Decimal(shortest), Decimal(held))
+        return Decimal(text) in (Decimal(shortest), Decimal(held))
     except InvalidOperation:  # an exponent that no Decimal has
         return False
 
