@@ -115,7 +115,7 @@ class _Watch:
 
 
 def _say_nothing(event: Event) -> None:
-    """What there is to say stands on the screen."""
+    """The screen shows the progress already."""
 
 
 def _all_records(dropped: Dropped, read: int) -> bool:
@@ -136,7 +136,7 @@ def _progress() -> Iterator[Progress]:
 
 
 def _what_next(twin: Twin) -> None:
-    console.print(f"; the twin goes on at {twin.endpoint}. Look around:\n")
+    console.print(f"; the twin keeps running at {twin.endpoint}. Look around:\n")
     console.print(f'  export FOREBAY_LOCAL={STATE} && eval "$(.venv/bin/forebay local env)"')
     console.print("  .venv/bin/forebay local feed --files 50 --chaos    # more files, and trouble")
     console.print("  .venv/bin/forebay ingest --drain --wait-s 1        # take them in")

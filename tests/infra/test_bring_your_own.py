@@ -189,9 +189,7 @@ def test_lake_formation_grants_the_ingest_job_and_the_analysts_their_tables(in_v
 
 
 def test_nothing_is_made_that_was_brought(brought: Synthesized) -> None:
-    assert [name[:6] for name in brought.of("SQS::Queue")] == ["Untold"], (
-        "where events go of which nobody could be told"
-    )
+    assert [name[:6] for name in brought.of("SQS::Queue")] == ["Untold"], "events whose message could not be sent"
     for kind in ("SNS::Subscription", "Glue::Database", "IAM::Role", "IAM::Policy"):
         assert brought.of(kind) == {}, kind
     assert set(brought.of("S3::Bucket")) == {"AccessLogs", "LakeArtefacts"}

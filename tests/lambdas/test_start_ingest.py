@@ -313,7 +313,7 @@ def test_a_deploy_that_fails_twice_is_gone_back_from_and_a_person_is_told_once(
     arguments = {**BEFORE_ARGUMENTS, "--drain": "true"}
     assert glue.started == [{"JobName": "ingest", "Arguments": arguments, "Timeout": 90, **workers}]
     assert sns.sent == ["forebay: ingest went back"]
-    assert "stay as they were deployed" not in sns.text
+    assert "keep the deployed values" not in sns.text
 
     glue.runs = [run("SUCCEEDED", 3, ended_minutes_ago=1, scriptLocation="before.py"), *failed]
     assert start(DRAIN, glue=glue, sqs=Sqs(1), s3=s3, sns=sns, now=NOW) == "started with the code of before"

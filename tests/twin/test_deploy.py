@@ -250,7 +250,7 @@ def test_a_protected_stack_is_not_deleted(twin: Twin) -> None:
 
 
 def test_a_folder_that_is_no_assembly_is_refused_before_anything_starts(tmp_path: Path) -> None:
-    with pytest.raises(InvalidConfiguration, match=r"is no cloud assembly: .*`make synth` writes one"):
+    with pytest.raises(InvalidConfiguration, match=r"is not a cloud assembly: .*`make synth` writes one"):
         twins.up(tmp_path / "state", cloud=tmp_path)
     assert not (tmp_path / "state" / "server.log").exists()
 

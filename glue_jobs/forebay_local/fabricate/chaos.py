@@ -1,8 +1,8 @@
-"""A feed of notifications that misbehaves in every way the real one may, and the answer that must come of it.
+"""A feed of notifications that misbehaves in every possible way, and the correct result.
 
-The same seed gives the same feed. `Announcement` holds the messages in the order in which they are to be sent, and what a
-correct reader makes of them. That is the files it finds, the messages it keeps, and how many events it ignores and why. Files
-whose keys a reader ignores (dot-files and the like) must not be announced: they would make the answer wrong.
+The same seed gives the same feed. `Announcement` holds the messages in the order of sending, and the result of a correct
+reader: the files it finds, the messages it keeps, and how many events it ignores and why. Do not announce files with keys that
+a reader ignores (dot-files and the like): they would make the result wrong.
 """
 
 from __future__ import annotations
@@ -55,24 +55,24 @@ class Announcement:
     dropped: tuple[LandedFile, ...] = ()
     """There, but never announced: only a listing of the bucket finds them."""
     vanished: tuple[LandedFile, ...] = ()
-    """Announced, but no such object exists any more."""
+    """Announced, but the object is deleted."""
     mentions: int = 0
     """How often a file is announced in all, every repetition and every vanished one counted."""
     kept: tuple[str, ...] = ()
-    """The bodies of which a part or all cannot be understood."""
+    """The bodies that cannot be understood, in part or at all."""
     ignored: Mapping[str, int] = field(default_factory=dict)
     """How many events are ignored, by reason."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Chaos:
-    """What goes wrong and how often; a chance is between 0 and 1, and with none given the feed is honest."""
+    """The faults and their chances, between 0 and 1; by default the feed has no faults."""
 
     seed: int = 0
     shapes: tuple[Wrapping, ...] = (Wrapping.S3,)
     """Each message takes one of these."""
     records: int = 1
-    """At most so many files share a message."""
+    """How many files share a message at most."""
     drop: float = 0.0
     """The chance of a file never to be announced."""
     duplicate: float = 0.0
@@ -87,7 +87,7 @@ class Chaos:
     spoil: float = 0.0
     """The chance of a message to hold a broken event beside its good ones."""
     noise: float = 0.0
-    """The chance, per message, of an event in between that is no file."""
+    """The chance, per message, of an additional event without a file."""
     garbage: float = 0.0
     """The chance, per message, of a body in between that means nothing."""
 
@@ -179,7 +179,7 @@ _NOT_DATA = {
 
 
 def _noise(file: LandedFile, shape: Wrapping, rng: random.Random) -> _Said:
-    """One event that is understood and is no file, about `file` or near it."""
+    """One event that is understood and announces no file, about `file` or near it."""
     reason = rng.choice([*_NOT_CREATED, *_NOT_DATA, "folder-marker", "test-event", "empty-records"])
     if reason in _NOT_CREATED:
         text = body([file], shape, event=_NOT_CREATED[reason])

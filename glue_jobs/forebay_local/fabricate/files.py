@@ -52,7 +52,7 @@ def file_named(key: str, bucket: str = "landing", *, version: int = 0) -> Landed
 
 
 def awkward_files(bucket: str = "landing", folder: str = "") -> tuple[LandedFile, ...]:
-    """One file for each awkward key, below `folder`; the long one stays exactly as long as a key can be."""
+    """One file for each awkward key, under `folder`; the long one stays exactly as long as a key can be."""
     return tuple(file_named(_below(folder, key), bucket) for key in AWKWARD_KEYS)
 
 

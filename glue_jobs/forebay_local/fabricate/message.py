@@ -1,4 +1,4 @@
-"""One notification made to order: what S3, SNS or EventBridge would have said about given files.
+"""One notification made to order: the message of S3, SNS or EventBridge about given files.
 
 In go files and a shape, out comes the body of a message, the same every time. Nothing is checked: a file that S3 could
 not have announced makes a message that S3 would not have sent.
@@ -21,7 +21,7 @@ _NEW_YEAR = datetime(2024, 1, 1, tzinfo=UTC)
 
 
 class Wrapping(StrEnum):
-    """What a notification can come wrapped in. SNS with raw delivery is S3's own shape."""
+    """The shapes of a notification. SNS with raw delivery is S3's own shape."""
 
     S3 = "s3"
     SNS = "sns"
@@ -47,7 +47,7 @@ def body(
 
 
 def setup_event(bucket: str, shape: Wrapping = Wrapping.S3) -> str:
-    """What S3 sends once when a notification is set up: its `s3:TestEvent`."""
+    """S3's `s3:TestEvent`, which it sends once when a notification is set up."""
     said = {"Service": "Amazon S3", "Event": "s3:TestEvent", "Time": _iso(_NEW_YEAR, "milliseconds"), "Bucket": bucket}
     return _wrapped(
         _json({**said, "RequestId": "5582815E1AEA5ADF", "HostId": "8cLeGAmw098X5cv4Zkwcmo8vvZa3eH3e"}), shape

@@ -4,9 +4,9 @@
 * `plan` puts records into files, pure: the same recipe gives the same files
 * `landing` puts the files, and sends the messages of `--chaos`
 
-What it has of the real thing: one big game and many small ones; gz and plain; files without a last newline; files
+It is realistic: one big game and many small ones; gz and plain; files without a last newline; files
 that carry several games; keys with blanks, plus signs and letters outside ASCII; late records; lines cut off, pages of
-HTML, bytes that are no text; fields of the wrong type; records without a game and of games that nobody knows; the same
+HTML, bytes that are not text; fields of the wrong type; records without a game and of games that nobody knows; the same
 file put twice. Nothing in it is about a real person.
 """
 

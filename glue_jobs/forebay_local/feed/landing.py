@@ -1,6 +1,6 @@
 """A plan carried out: its files put into the landing bucket, and, for chaos, messages sent to the queue by hand.
 
-What goes wrong in S3 or SQS is raised as boto3 raises it, after the puts under way have ended.
+Errors of S3 or SQS are boto3's, raised after the puts under way have ended.
 """
 
 from __future__ import annotations

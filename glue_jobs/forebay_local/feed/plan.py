@@ -24,7 +24,7 @@ GATEWAY = "gateway"
 
 @dataclass(frozen=True)
 class Mix:
-    """What share of the records, or of the files, is how. A record is at most one of the first six."""
+    """The shares of odd records and files. A record is at most one of the first six."""
 
     unreadable: float = 0.006
     mistyped: float = 0.002
@@ -186,7 +186,7 @@ def _records(chance: random.Random, telemetry: Telemetry, mix: Mix, outline: _Ou
 
 
 def _fates(chance: random.Random, mix: Mix, count: int) -> list[str]:
-    """What becomes of each record; mostly nothing. The first stays, so that the file looks like JSON lines."""
+    """The fault of each record; mostly none. The first has none, so that the file looks like JSON lines."""
     shares = {
         "unreadable": mix.unreadable,
         "mistyped": mix.mistyped,

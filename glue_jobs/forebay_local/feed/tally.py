@@ -1,4 +1,4 @@
-"""The account: what an ingest of a feed must arrive at. Each number's meaning is said here, and nowhere else."""
+"""The expected result of a feed's ingest. This is the one home of each number's meaning."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Tally:
     * `mistyped` of a game: a JSON object that names one of the games, one other field of the wrong type;
     * `unknown`: a JSON object of a game that is not among the games;
     * `gameless`: a JSON object whose `game` is missing or null;
-    * `unreadable`: no JSON object (cut off, not JSON, a number, null, a list, bytes that are no UTF-8).
+    * `unreadable`: not a JSON object (cut off, not JSON, a number, null, a list, invalid UTF-8).
 
     `late` are those of the clean that happened an hour or more before their file landed.
     """
@@ -43,7 +43,7 @@ class Tally:
 
     @property
     def of_game(self) -> dict[str, int]:
-        """What a route by `game` sends to each game's table, where fields of the wrong type are rescued."""
+        """The rows that a route by `game` sends to each game's table, with fields of the wrong type rescued."""
         return _sum(self.clean, self.mistyped)
 
     def __add__(self, other: Tally) -> Tally:
@@ -59,7 +59,7 @@ class Tally:
 
 @dataclass(frozen=True)
 class Dropped:
-    """What landed.
+    """The landed files.
 
     * `files`: puts;
     * `duplicates`: those puts that made no new version, because a bucket without versioning tells contents apart by

@@ -1,7 +1,7 @@
 """Records of games, as text: sessions, level-ups, purchases, ad views and crashes, and ways to spoil them.
 
-Everything comes from the `random.Random` that is passed in, so it can be had again. A million records are written in
-some seconds: what costs (nested objects) is written once, into pools, and a line is put together from ready pieces.
+Everything comes from the `random.Random` that is passed in, so it can be repeated. A million records are written in some
+seconds: expensive parts (nested objects) are written once, into pools, and a line is put together from ready pieces.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 __all__ = ["EVENTS", "SPOILED", "Telemetry", "game_names", "mistyped", "of_unknown_game", "without_game"]
 
 EVENTS = {"ad_view": 36, "level_up": 20, "session_start": 16, "session_end": 15, "purchase": 8, "crash": 5}
-"""What happens, and how often in a hundred."""
+"""The events, and how often each occurs in a hundred."""
 
 NAMES = (
     *("rustlantern", "pixelfarm", "tidebound", "voxelkart", "mothlight", "gravelgolf", "starbarista", "frostharbor"),
@@ -47,7 +47,7 @@ PLAYERS = 50_000
 
 
 def game_names(count: int) -> tuple[str, ...]:
-    """So many names of games, the first of them the biggest game."""
+    """`count` names of games; the first is the biggest game."""
     return tuple(
         NAMES[at] if at < len(NAMES) else f"{NAMES[at % len(NAMES)]}{at // len(NAMES) + 1}" for at in range(count)
     )
@@ -123,7 +123,7 @@ def _device(chance: random.Random) -> str:
 
 
 def _tail(event: str, chance: random.Random) -> str:
-    """The end of a line: what is particular to its event, and the items that changed hands."""
+    """The end of a line: the fields of its event, and the items that changed hands."""
     tail = {
         "app_version": f"{chance.randint(1, 4)}.{chance.randint(0, 30)}.{chance.randint(0, 9)}",
         **_particulars(event, chance),
@@ -185,7 +185,7 @@ SPOILED: tuple[Callable[[str, random.Random], list[str]], ...] = (
     *(_cut_off, _cut_off, _garbled, _page),
     *map(_said, ("connection reset by peer", "42", "null", "[7]", '"maintenance"')),
 )
-"""What a line becomes that is no JSON object any more; a page of HTML is several lines, and so several records."""
+"""Replacements of lines that are not JSON objects; a page of HTML is several lines, and so several records."""
 
 
 def mistyped(line: str, chance: random.Random) -> str:

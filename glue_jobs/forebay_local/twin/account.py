@@ -1,6 +1,6 @@
-"""What moto does not say of an account: its quotas, and what a role may do when IAM is asked.
+"""The parts of an account that moto lacks: its quotas, and IAM's simulation of a role's policies.
 
-What was wrong, in moto 5.2.5: Lambda's GetAccountSettings, Service Quotas' ListServiceQuotas and IAM's SimulatePrincipalPolicy
+Fixed in moto 5.2.5: Lambda's GetAccountSettings, Service Quotas' ListServiceQuotas and IAM's SimulatePrincipalPolicy
 are missing. Here the quotas are AWS's defaults, and a role is judged as `rights` judges it.
 """
 
@@ -18,10 +18,10 @@ from moto.servicequotas.responses import ServiceQuotasResponse
 
 from forebay_local.twin.clients import role_of
 from forebay_local.twin.glue import RUNS_OF_ACCOUNT
-from forebay_local.twin.mend import Mend, lay
+from forebay_local.twin.patch import Patch, apply
 from forebay_local.twin.policy import Call, judge
 
-__all__ = ["MENDS", "install", "relied_on"]
+__all__ = ["PATCHES", "install", "relied_on"]
 
 QUOTAS = {
     "glue": (
@@ -34,7 +34,7 @@ FUNCTIONS_AT_ONCE = 1000
 
 
 def install() -> None:
-    lay(MENDS, relied_on)
+    apply(PATCHES, relied_on)
     urls.url_paths.setdefault(r"{0}/2016-08-19/account-settings/?$", LambdaResponse.dispatch)
 
 
@@ -66,10 +66,10 @@ def simulate_principal_policy(self: Any) -> ActionResult:
     return ActionResult({"EvaluationResults": results, "IsTruncated": False})
 
 
-MENDS = (
-    Mend(LambdaResponse, "get_account_settings", None, get_account_settings, new=True),
-    Mend(ServiceQuotasResponse, "list_service_quotas", None, list_service_quotas, new=True),
-    Mend(IamResponse, "simulate_principal_policy", None, simulate_principal_policy, new=True),
+PATCHES = (
+    Patch(LambdaResponse, "get_account_settings", None, get_account_settings, new=True),
+    Patch(ServiceQuotasResponse, "list_service_quotas", None, list_service_quotas, new=True),
+    Patch(IamResponse, "simulate_principal_policy", None, simulate_principal_policy, new=True),
 )
 
 

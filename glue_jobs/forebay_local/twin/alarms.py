@@ -1,7 +1,7 @@
 """Do now what CloudWatch does every minute: hold the deployed alarms against what the queues hold.
 
 Only alarms on how many messages a queue holds are looked at; SQS tells no caller how old its oldest message is, and an
-alarm over what jobs and functions publish is left as it is. A change of state does what the alarm says (see `events`).
+alarm over metrics of jobs and functions is left unchanged. A change of state performs the alarm's actions (see `events`).
 """
 
 from __future__ import annotations

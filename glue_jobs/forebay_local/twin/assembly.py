@@ -1,7 +1,7 @@
-"""A synthesized cloud assembly (`cdk.out`), and its deploy into a twin: assets published, then the template as it is.
+"""A synthesized cloud assembly (`cdk.out`), and its deployment into a twin: assets published, then the unchanged template.
 
-Enters the folder; leaves the stack's outputs. `deploy` makes or updates the stack, as `cdk deploy` would. A folder that is no
-assembly, or has not exactly one stack, is `InvalidConfiguration`; what CloudFormation refuses is a `Halt` with its reason.
+Enters the folder; leaves the stack's outputs. `deploy` makes or updates the stack, as `cdk deploy` would. A folder without an
+assembly, or without exactly one stack, is `InvalidConfiguration`; a refusal of CloudFormation is a `Halt` with its reason.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def read(folder: Path) -> Assembly:
         stacks = [(name, one) for name, one in artifacts.items() if one["type"] == "aws:cloudformation:stack"]
     except (OSError, ValueError, KeyError) as why:
         raise InvalidConfiguration.one(
-            str(folder), f"is no cloud assembly: {why}", "`make synth` writes one, cdk.out"
+            str(folder), f"is not a cloud assembly: {why}", "`make synth` writes one, cdk.out"
         ) from why
     if len(stacks) != 1:
         raise InvalidConfiguration.one(str(folder), f"has {len(stacks)} stacks", "the twin takes an assembly with one")
@@ -130,7 +130,7 @@ def _update(cloudformation: Any, arguments: dict[str, Any]) -> None:
     try:
         cloudformation.update_stack(**arguments)
     except ClientError as why:
-        if "No updates are to be performed" not in str(why):
+        if "No updates" not in str(why):
             raise
 
 

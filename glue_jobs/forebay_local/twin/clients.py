@@ -1,6 +1,6 @@
 """boto3 clients of one twin, whatever the environment says: nothing of the twin may ever ask a real account.
 
-An access key id says who asks, and that they may: `who~key`. `who` is the name of a role, whose policies then decide (see
+An access key id has the caller and its secret: `who~key`. `who` is the name of a role, whose policies then decide (see
 `rights`), or `local`, a person at this machine, who may do everything. `key` is a secret that the twin was started with; the
 door answers nobody without it. A process knows the keys of the twins that it started or found, by their endpoints.
 """

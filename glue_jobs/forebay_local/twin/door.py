@@ -1,4 +1,4 @@
-"""Who may ask the twin: those who have its key, by an address of this machine; no page in a browser.
+"""Access to the twin: only with its key, and by an address of this machine; never for a page in a browser.
 
 Enters a WSGI application, and leaves one that answers 403 where a request
 

@@ -1,9 +1,9 @@
-"""What moto's EventBridge and CloudWatch do not do: hand a matching event to a function, and act on an alarm's change.
+"""Adds to moto's EventBridge and CloudWatch: events are handed to functions, and alarms perform their actions.
 
-What was wrong, in moto 5.2.5: an event that matches a rule with a Lambda function as its target is a server error. Its time
+Fixed in moto 5.2.5: an event that matches a rule with a Lambda function as its target is a server error. Its time
 is a number where AWS writes text. An alarm whose state is set does nothing. An alarm that nobody evaluated yet is OK, and one
-that is changed is OK again. What is still not done: no schedule fires by itself and no alarm evaluates itself; `fire` and
-`alarms` do both when asked.
+that is changed is OK again. Still missing: schedules and alarms do not run on their own; `fire` and `alarms` run both on
+request.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from moto.cloudwatch import models as cloudwatch
 from moto.events import models
 
 from forebay_local.twin import clients
-from forebay_local.twin.mend import Mend, lay
+from forebay_local.twin.patch import Patch, apply
 
-__all__ = ["AGAIN_AFTER", "MENDS", "install", "relied_on"]
+__all__ = ["AGAIN_AFTER", "PATCHES", "install", "relied_on"]
 
 AGAIN_AFTER = "FOREBAY_TWIN_EVENTS_AGAIN_AFTER_S"
 _endpoint = ""
@@ -35,7 +35,7 @@ _put_alarm = cloudwatch.CloudWatchBackend.put_metric_alarm
 def install(endpoint: str) -> None:
     global _endpoint
     _endpoint = endpoint
-    lay(MENDS, relied_on)
+    apply(PATCHES, relied_on)
 
 
 def again_after_s() -> float | None:
@@ -68,7 +68,7 @@ def deliver(self: Any, original_event: Any, transform_input: bool) -> None:
 
 
 class _Rule:
-    """A rule as it is, with some of its targets."""
+    """A rule with some of its targets."""
 
     def __init__(self, rule: Any, targets: list[Any]) -> None:
         self._rule, self.targets = rule, targets
@@ -138,15 +138,15 @@ _PUT_ALARM_TAKES = (
     *("evaluate_low_sample_count_percentile", "threshold_metric_id", "rule", "tags"),
 )
 
-MENDS = (
-    Mend(models.Rule, "send_to_targets", ("self", "original_event", "transform_input"), send_to_targets),
-    Mend(
+PATCHES = (
+    Patch(models.Rule, "send_to_targets", ("self", "original_event", "transform_input"), send_to_targets),
+    Patch(
         cloudwatch.CloudWatchBackend,
         "set_alarm_state",
         ("self", "alarm_name", "reason", "reason_data", "state_value"),
         set_alarm_state,
     ),
-    Mend(cloudwatch.CloudWatchBackend, "put_metric_alarm", _PUT_ALARM_TAKES, put_metric_alarm),
+    Patch(cloudwatch.CloudWatchBackend, "put_metric_alarm", _PUT_ALARM_TAKES, put_metric_alarm),
 )
 
 

@@ -28,7 +28,7 @@ def schedules(client: Client) -> dict[str, str]:
 
 
 def fire(client: Client, name: str) -> Any:
-    """What the target answered. A name that no schedule has is `InvalidConfiguration`; a function that fails is a `Halt` with
+    """The target's answer. An unknown schedule is `InvalidConfiguration`; a function that fails is a `Halt` with
     its error."""
     known = schedules(client)
     if name not in known:

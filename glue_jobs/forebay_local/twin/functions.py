@@ -1,10 +1,10 @@
 """Lambda functions that run, without Docker: their deployed code, in a Python of its own, with their own environment.
 
 Enters an invocation, from the API, a rule, a queue or a topic; leaves the handler's answer, or its error as Lambda words
-it. What it says goes to the log group that the function is given. The packages are this Python's, where Lambda would bring
+it. Its output goes to the function's log group. The packages are this Python's, where Lambda would bring
 boto3.
 
-What was wrong, in moto 5.2.5: a function needs Docker, or answers without having run.
+Fixed in moto 5.2.5: a function needs Docker, or answers without having run.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from typing import Any
 from moto.awslambda import models
 
 from forebay_local.twin.clients import access_key, role_of
-from forebay_local.twin.mend import Mend, lay
+from forebay_local.twin.patch import Patch, apply
 
-__all__ = ["MENDS", "install", "relied_on"]
+__all__ = ["PATCHES", "install", "relied_on"]
 
 HANDLE = Path(__file__).with_name("handle.py")
 
@@ -37,11 +37,11 @@ _unpacking = threading.Lock()
 def install(endpoint: str) -> None:
     global _endpoint
     _endpoint = endpoint
-    lay(MENDS, relied_on)
+    apply(PATCHES, relied_on)
 
 
 def invoke_lambda(self: Any, event: Any = None) -> tuple[str, bool, str]:
-    """What moto wants: the answer, whether it is an error, and what was said."""
+    """The result that moto needs: the answer, whether it is an error, and the output."""
     with _unpacking:
         code = unpacked(self.code_sha_256, self.code_bytes)
     seconds = int(self.timeout or 3)
@@ -103,7 +103,7 @@ def _error(kind: str, message: str) -> dict[str, Any]:
     return {"error": {"errorType": kind, "errorMessage": message}}
 
 
-MENDS = (Mend(models.LambdaFunction, "_invoke_lambda", ("self", "event"), invoke_lambda),)
+PATCHES = (Patch(models.LambdaFunction, "_invoke_lambda", ("self", "event"), invoke_lambda),)
 
 
 def relied_on() -> list[tuple[Any, str]]:

@@ -3,10 +3,10 @@
 Script, `--extra-py-files`, `--extra-jars` and `--extra-files` come from the twin's S3. `--conf` goes to spark-submit, and
 every other argument to the script. So the definition that AWS gets is what runs here. A run goes from STARTING to RUNNING to
 SUCCEEDED, FAILED, STOPPED or TIMEOUT by what its process does. Each end is an event "Glue Job State Change" on the default
-bus, which the template's own rules receive. What the process says is in the job's log groups and in files of the twin's
+bus, which the template's own rules receive. The output of the process is in the job's log groups and in files of the twin's
 folder. Not as on Glue: the workers are threads of one JVM, and `--additional-python-modules` are this Python's.
 
-What was wrong, in moto 5.2.5: a run succeeds at the first look without having run; UpdateJob and BatchStopJobRun are missing;
+Fixed in moto 5.2.5: a run succeeds at the first look without having run; UpdateJob and BatchStopJobRun are missing;
 the oldest run is listed first.
 """
 
@@ -42,10 +42,10 @@ from moto.moto_api import state_manager
 
 from forebay.spark.runtime import DPU_OF
 from forebay_local.twin import clients
-from forebay_local.twin.mend import Mend, lay
+from forebay_local.twin.patch import Patch, apply
 from forebay_local.twin.run import LOGS, Ended, Run, Submitted
 
-__all__ = ["MENDS", "install", "relied_on"]
+__all__ = ["PATCHES", "install", "relied_on"]
 
 RUNS = "runs"
 RUNS_OF_ACCOUNT = 200
@@ -76,10 +76,10 @@ def starts_after_s() -> float:
 
 
 def install(endpoint: str, folder: Path | None) -> None:
-    """Lay the mends. Runs that go on when this process ends are ended with it."""
+    """Applies the patches. Runs end when this process ends."""
     global _here
     _here = Here(endpoint, folder or Path(tempfile.mkdtemp(prefix="forebay-runs-")))
-    lay(MENDS, relied_on)
+    apply(PATCHES, relied_on)
     # moto moves a state on at each look; a run's moves when its process does.
     state_manager.set_transition("glue::job_run", {"progression": "manual", "times": sys.maxsize})
     atexit.register(end_all)
@@ -144,7 +144,7 @@ def tell(job: Any, run: Any, ended: Ended) -> None:
 
 
 def keep_logs(logs: Any, run: Any, folder: Path) -> None:
-    """As Glue 5.0 and later do: what a run says goes to two log groups, whose prefix is the only thing that a job may choose.
+    """As Glue 5.0 and later do: a run's output goes to two log groups; a job can choose only their prefix.
     https://docs.aws.amazon.com/glue/latest/dg/monitor-continuous-logging.html"""
     for name in LOGS:
         if (folder / name).exists():
@@ -239,13 +239,13 @@ START_TAKES = (
     "arguments",
 )
 
-MENDS = (
-    Mend(models.FakeJob, "start_job_run", START_TAKES, start_job_run),
-    Mend(models.FakeJob, "get_job_run", ("self", "run_id"), get_job_run),
-    Mend(models.FakeJob, "get_job_runs", ("self",), get_job_runs),
-    Mend(models.FakeJobRun, "as_dict", ("self",), as_dict),
-    Mend(GlueResponse, "batch_stop_job_run", None, batch_stop_job_run, new=True),
-    Mend(GlueResponse, "update_job", None, update_job, new=True),
+PATCHES = (
+    Patch(models.FakeJob, "start_job_run", START_TAKES, start_job_run),
+    Patch(models.FakeJob, "get_job_run", ("self", "run_id"), get_job_run),
+    Patch(models.FakeJob, "get_job_runs", ("self",), get_job_runs),
+    Patch(models.FakeJobRun, "as_dict", ("self",), as_dict),
+    Patch(GlueResponse, "batch_stop_job_run", None, batch_stop_job_run, new=True),
+    Patch(GlueResponse, "update_job", None, update_job, new=True),
 )
 
 

@@ -1,4 +1,4 @@
-"""What Lambda's runtime does for a handler, in a process that the twin starts: the event on stdin, the answer on stdout.
+"""Lambda's runtime for a handler, in a process that the twin starts: the event on stdin, the answer on stdout.
 
 A script, not to be imported: it knows nothing of forebay, so that a function runs with what its own code brings.
 """

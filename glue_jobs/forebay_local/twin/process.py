@@ -29,7 +29,7 @@ class Process:
 
     @property
     def memory_bytes(self) -> int:
-        """What it holds in memory now; 0 when it has ended."""
+        """Its memory now; 0 when it has ended."""
         if not self.alive:
             return 0
         try:

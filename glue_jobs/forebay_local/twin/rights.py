@@ -1,14 +1,14 @@
-"""Roles that may do what their policies say, and nothing else: what a deployed job or function does is judged.
+"""Enforces the policies of roles for each request of a deployed job or function.
 
 Jobs, functions and schedules run here with their own role as identity (see `clients`), as on AWS. Each request is held
 against the role's policies, and against what a bucket's policy denies. A request that is not allowed is answered with
-AccessDenied, in a sentence that names the role, the action and the resource. Some requests need a second right, which is
-asked for as well: what lies encrypted with a key of ours needs the key. An object that is not there needs the right to list,
-or S3 would not say so. The first use of each statement, and each refusal, is a line of `rights.jsonl` in the twin's folder.
+AccessDenied, in a sentence that names the role, the action and the resource. Some requests need a second permission, which is
+checked as well: an encrypted object needs its key, and a missing object needs s3:ListBucket, because S3 would hide that it is
+missing. The first use of each statement, and each refusal, is a line of `rights.jsonl` in the twin's folder.
 
-Not judged: who may assume a role, policies of topics, queues, keys and functions, and a person at this machine.
+Not judged: trust policies of roles, policies of topics, queues, keys and functions, and a person at this machine.
 
-What was wrong, in moto 5.2.5: resources and most conditions of a policy are not looked at, nor are inline policies' roles known
+Fixed in moto 5.2.5: resources and most conditions of a policy are not looked at, nor are inline policies' roles known
 without an STS session.
 """
 
@@ -35,10 +35,10 @@ from moto.sns.models import sns_backends
 from moto.sqs.models import sqs_backends
 
 from forebay_local.twin.clients import A_PERSON, role_of, who_of
-from forebay_local.twin.mend import Mend, lay
+from forebay_local.twin.patch import Patch, apply
 from forebay_local.twin.policy import USED, Call, judge
 
-__all__ = ["MENDS", "install", "relied_on"]
+__all__ = ["PATCHES", "install", "relied_on"]
 
 SIGNED = re.compile(r"Credential=([^/]+)/\d+/[^/]+/([^/]+)/")
 SERVICES = {"monitoring": "cloudwatch"}
@@ -51,7 +51,7 @@ ACTIONS = {
     "sqs:DeleteMessageBatch": "sqs:DeleteMessage",
     "sqs:ChangeMessageVisibilityBatch": "sqs:ChangeMessageVisibility",
 }
-"""The right that an action needs, where it has another name."""
+"""The IAM action of a request, if it has another name."""
 READ_OF_BUCKETS = {
     "publicAccessBlock": "s3:GetBucketPublicAccessBlock",
     "encryption": "s3:GetEncryptionConfiguration",
@@ -63,8 +63,8 @@ OVER_TLS = {"aws:SecureTransport": "true", "s3:TlsVersion": "1.3"}
 """As on AWS; the twin itself speaks plain HTTP."""
 _USE = ("kms:GenerateDataKey", "kms:Decrypt")
 
-_told: set[tuple[str, ...]] = set()
-_telling = threading.Lock()
+_reported: set[tuple[str, ...]] = set()
+_reporting = threading.Lock()
 _folder: Path | None = None
 _authorize = ActionAuthenticatorMixin._authenticate_and_authorize_action
 
@@ -72,14 +72,14 @@ _authorize = ActionAuthenticatorMixin._authenticate_and_authorize_action
 def install(folder: Path | None) -> None:
     global _folder
     _folder = folder
-    lay(MENDS, relied_on)
+    apply(PATCHES, relied_on)
 
 
 def authorize(self: Any, iam_request_cls: type, resource: str = "*") -> None:
     signed = SIGNED.search(self.headers.get("Authorization", ""))
-    who = who_of(signed.group(1)) if signed else A_PERSON
+    caller = who_of(signed.group(1)) if signed else A_PERSON
     roles = iam_backends[self.current_account][self.partition].get_roles()
-    role = next((role for role in roles if role.name == who), None)
+    role = next((role for role in roles if role.name == caller), None)
     if role is None or signed is None:
         _authorize(self, iam_request_cls, resource)
         return
@@ -88,12 +88,12 @@ def authorize(self: Any, iam_request_cls: type, resource: str = "*") -> None:
     for call in _calls(self, service, resource):
         denied = list(_denials(self, call)) if service == "s3" else []
         verdict = judge([*documents, *denied], call)
-        _tell(who, call, verdict.allowed, verdict.by)
+        _report(caller, call, verdict.allowed, verdict.by)
         if not verdict.allowed:
-            raise _refusal(self, service, f"{who} may not {call.action} on {call.resource}")
+            raise _refusal(self, service, f"{caller} may not {call.action} on {call.resource}")
 
 
-# --- which rights a request needs ---
+# --- the permissions that a request needs ---
 
 
 def _calls(request: Any, service: str, resource: str) -> Iterator[Call]:
@@ -200,7 +200,7 @@ def _key_of(bucket: Any) -> str | None:
 
 
 def _denials(request: Any, call: Call) -> Iterator[Any]:
-    """What the bucket's own policy denies; what it allows is not needed within one account."""
+    """The denials of the bucket's own policy; its grants are not needed within one account."""
     bucket = _backend(request).buckets.get(call.resource.rpartition(":::")[2].partition("/")[0])
     if call.action.startswith("s3:") and bucket is not None and bucket.policy:
         document = _parsed(bucket.policy.decode())
@@ -224,7 +224,7 @@ def _parsed(text: str) -> Any:
     return json.loads(text)
 
 
-# --- what is said of it ---
+# --- reporting ---
 
 
 def _refusal(request: Any, service: str, said: str) -> Exception:
@@ -241,23 +241,23 @@ class _Refused(S3AccessDeniedError):
         S3ClientError.__init__(self, "AccessDenied", said)
 
 
-def _tell(who: str, call: Call, allowed: bool, by: str) -> None:
+def _report(caller: str, call: Call, allowed: bool, by: str) -> None:
     """Once for each statement and action; a refusal, once for each resource."""
-    once = (who, call.action, by) if allowed else (who, call.action, call.resource)
-    with _telling:
-        if once in _told:
+    once = (caller, call.action, by) if allowed else (caller, call.action, call.resource)
+    with _reporting:
+        if once in _reported:
             return
-        _told.add(once)
-        line = {"role": who, "action": call.action, "resource": call.resource, "allowed": allowed, "by": by}
+        _reported.add(once)
+        line = {"role": caller, "action": call.action, "resource": call.resource, "allowed": allowed, "by": by}
         if not allowed:
-            print(f"refused: {who} may not {call.action} on {call.resource} {by}", file=sys.stderr, flush=True)
+            print(f"refused: {caller} may not {call.action} on {call.resource} {by}", file=sys.stderr, flush=True)
         if _folder is not None:
             with (_folder / USED).open("a") as out:
                 print(json.dumps(line), file=out)
 
 
-MENDS = (
-    Mend(
+PATCHES = (
+    Patch(
         ActionAuthenticatorMixin,
         "_authenticate_and_authorize_action",
         ("self", "iam_request_cls", "resource"),

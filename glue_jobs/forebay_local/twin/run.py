@@ -1,4 +1,4 @@
-"""One run of a Glue job as a process of this machine: what it is started with, and how it ended.
+"""One run of a Glue job as a process of this machine: its command, and its result.
 
 Enters what Glue is given: a script's place, and arguments. `Submitted.start` fetches the files into the run's folder and starts
 spark-submit there; `Run.wait` says how it ended, with the reason as Glue would print it: the last error that the script let
@@ -23,7 +23,7 @@ from forebay_local.twin.clients import access_key
 __all__ = ["LOGS", "Ended", "Run", "Submitted", "reason"]
 
 LOGS = ("output", "error")
-"""What the script said, on stdout and stderr, and what Spark said: by the names of Glue's log groups."""
+"""The output of the script, on stdout and stderr, and that of Spark: by the names of Glue's log groups."""
 LOG_STORE_JAR = "forebay-logstore.jar"
 
 
@@ -70,7 +70,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Submitted:
-    """What StartJobRun was given, the job's own arguments and the run's together. It runs as its role."""
+    """The request of StartJobRun, with the job's own arguments and the run's. It runs as its role."""
 
     job: str
     role: str
@@ -111,7 +111,7 @@ class Submitted:
         return Run(process, folder)
 
     def _platform(self, environment: Mapping[str, str], extra_jars: list[str]) -> dict[str, str]:
-        """What Glue has by itself: Spark with Delta, and S3. The log store is not among it: the job brings it."""
+        """The parts that Glue provides: Spark with Delta, and S3. The log store is the job's own."""
         settings = laptop_settings(os.environ) | aws_settings(environment)
         there = settings["spark.driver.extraClassPath"].split(os.pathsep)
         own = [jar for jar in there if Path(jar).name != LOG_STORE_JAR]

@@ -1,12 +1,12 @@
 """moto's S3, nearer to AWS's in what forebay stands on: conditional writes and the notifications of new objects.
 
-What was wrong, in moto 5.2.5: `If-None-Match` and `If-Match` are checked first and the object written later, so two writers
+Fixed in moto 5.2.5: `If-None-Match` and `If-Match` are checked first and the object written later, so two writers
 can both win. A multipart upload announces itself twice, as a put and as a completed upload. The notification has no
 sequencer, no version id and no outer fields, and "/" in its key is escaped. It leaves before the object's metadata are set.
 The event for EventBridge has `eTag` for `etag`, one sequencer for all, and a version id where there are no versions. Whether
 a bucket sends such events is not told.
 
-What is changed: writes run one at a time, from the check to the metadata. What they have to announce gets its sequencer
+With the patches, writes run one at a time, from the check to the metadata. Their announcements get a sequencer
 within the lock, so that sequencers of a key are in the order of its writes. It is delivered after the lock, since a
 subscriber may call back into S3.
 """
@@ -27,9 +27,9 @@ from uuid import uuid4
 from moto.events.models import events_backends
 from moto.s3 import models, notifications, responses
 
-from forebay_local.twin.mend import Mend, lay
+from forebay_local.twin.patch import Patch, apply
 
-__all__ = ["MENDS", "install", "relied_on"]
+__all__ = ["PATCHES", "install", "relied_on"]
 
 _send_event = notifications.send_event
 _stock_record = notifications._get_s3_event
@@ -38,8 +38,8 @@ _put_object = models.S3Backend.put_object
 
 
 def install() -> None:
-    """Lay the mends; raises `InvalidConfiguration` when moto is not the one they were written for."""
-    lay(MENDS, relied_on)
+    """Applies the patches; raises `InvalidConfiguration` when moto is not the one they were written for."""
+    apply(PATCHES, relied_on)
 
 
 # --- writes, one at a time ---
@@ -71,13 +71,13 @@ def put_object(self: Any, bucket_name: str, key_name: str, value: Any, **kwargs:
     if kwargs.get("multipart") is not None:
         kwargs["disable_notification"] = True
     elif kwargs.get("etag") is None and "kms" in _encryption(self.get_bucket(bucket_name), kwargs):
-        # With a key, S3's etag is no hash of the content: each put of the same bytes has another one.
+        # With a key, S3's etag is not a hash of the content: each put of the same bytes has another one.
         kwargs["etag"] = uuid4().hex
     return _put_object(self, bucket_name, key_name, value, **kwargs)
 
 
 def _encryption(bucket: Any, asked: dict[str, Any]) -> str:
-    """What the put asks for, else the bucket's default."""
+    """The encryption of the put, or else the bucket's default."""
     rule = (bucket.encryption or {}).get("Rule", {})
     default = rule.get("ApplyServerSideEncryptionByDefault", {}).get("SSEAlgorithm")
     return str(asked.get("encryption") or default or "")
@@ -85,13 +85,13 @@ def _encryption(bucket: Any, asked: dict[str, Any]) -> str:
 
 # --- notifications ---
 
-# One number more each write; it starts at the clock so that a later twin goes on from where an earlier one was.
+# One number more each write; it starts at the clock so that a later twin continues after an earlier one.
 _sequencers = itertools.count(int(time.time() * 1e6) << 4)
 
 
 @dataclass(frozen=True)
 class _Written:
-    """The object as it was when it was announced; the real one may be gone when the notification leaves."""
+    """The announced object; its original may be deleted before the notification leaves."""
 
     name: str
     size: int | None
@@ -177,17 +177,17 @@ def get_bucket_notification(self: Any) -> Any:
 
 _RESPONSE = responses.S3Response
 
-MENDS = (
-    Mend(_RESPONSE, "put_object", ("self",), one_at_a_time(_RESPONSE.put_object)),
-    Mend(_RESPONSE, "copy_object", ("self",), one_at_a_time(_RESPONSE.copy_object)),
-    Mend(_RESPONSE, "delete_object", ("self",), one_at_a_time(_RESPONSE.delete_object)),
-    Mend(
+PATCHES = (
+    Patch(_RESPONSE, "put_object", ("self",), one_at_a_time(_RESPONSE.put_object)),
+    Patch(_RESPONSE, "copy_object", ("self",), one_at_a_time(_RESPONSE.copy_object)),
+    Patch(_RESPONSE, "delete_object", ("self",), one_at_a_time(_RESPONSE.delete_object)),
+    Patch(
         _RESPONSE,
         "_key_response_post",
         ("self", "request", "body", "bucket_name", "query", "key_name"),
         one_at_a_time(_RESPONSE._key_response_post),
     ),
-    Mend(
+    Patch(
         models.S3Backend,
         "put_object",
         (
@@ -210,20 +210,20 @@ MENDS = (
         ),
         put_object,
     ),
-    Mend(notifications, "send_event", ("account_id", "event_name", "bucket", "key"), send_event),
-    Mend(
+    Patch(notifications, "send_event", ("account_id", "event_name", "bucket", "key"), send_event),
+    Patch(
         notifications,
         "_send_event_bridge_message",
         ("account_id", "bucket", "event_name", "key"),
         send_to_eventbridge,
     ),
-    Mend(_RESPONSE, "get_bucket_notification", ("self",), get_bucket_notification),
-    Mend(notifications, "_get_s3_event", ("event_name", "bucket", "key", "notification_id"), s3_event),
+    Patch(_RESPONSE, "get_bucket_notification", ("self",), get_bucket_notification),
+    Patch(notifications, "_get_s3_event", ("event_name", "bucket", "key", "notification_id"), s3_event),
 )
 
 
 def relied_on() -> list[tuple[Any, str]]:
-    """What the mends read of moto's buckets and objects."""
+    """The attributes that the patches read of moto's buckets and objects."""
     make_key: Any = models.FakeKey
     make_bucket: Any = models.FakeBucket
     key = make_key(

@@ -6,8 +6,8 @@ answers, `READY http://127.0.0.1:PORT PID`; anything else on stderr is a problem
 `FOREBAY_TWIN_KEY` in its environment is the key without which nobody is answered.
 
 It ends on SIGTERM. It also ends when its mark in the folder is gone or another server's, so a deleted folder leaves no
-orphan. With `--with-parent` it ends when the process that started it ends. A port that is taken, or a moto that the mends do
-not fit, is a sentence on stderr and exit status 1 or 2. So is a missing key.
+orphan. With `--with-parent` it ends when the process that started it ends. If the port is taken, the key is
+missing, or the patches do not fit moto, it prints one sentence on stderr, with exit status 1 or 2.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from typing import Any
 from forebay.errors import InvalidConfiguration
 from forebay_local.twin.clients import KEY, know
 from forebay_local.twin.door import guarded
-from forebay_local.twin.mend import missing
+from forebay_local.twin.patch import missing
 
 __all__ = ["MARK", "main"]
 
@@ -49,7 +49,7 @@ def main(argv: list[str] | None = None) -> int:
     endpoint = f"http://127.0.0.1:{server.server_port}"
     know(endpoint, key)
     try:
-        _mend(endpoint, options.state)
+        _patch(endpoint, options.state)
     except InvalidConfiguration as moved:
         print(moved, file=sys.stderr)
         return 2
@@ -82,7 +82,7 @@ def _be_quiet() -> None:
     os.environ["MOTO_DISABLE_GLOBAL_CORS"] = "true"  # for browsers; it costs a regex a header on every request
 
 
-def _mend(endpoint: str, state: Path | None) -> None:
+def _patch(endpoint: str, state: Path | None) -> None:
     from forebay_local.twin import account, events, functions, glue, rights, s3, sns, sqs
     from forebay_local.twin.cloudformation import engine
 

@@ -1,8 +1,8 @@
 """moto's SNS, nearer to AWS's in what it cannot deliver: that goes to the subscription's dead-letter queue.
 
-What was wrong, in moto 5.2.5: a subscription's RedrivePolicy is kept and never used, so a queue that is gone is a server error
-for whoever publishes, and so is a message that is larger than the queue takes; raw delivery passes on any number of message
-attributes, of which SQS takes ten; the size of a message is counted in letters of its body, not in bytes with its attributes.
+Fixed in moto 5.2.5: a subscription's RedrivePolicy is kept and never used, so a deleted queue is a server error for the
+publisher, and so is a message that is larger than the queue takes; raw delivery passes on any number of message attributes,
+though SQS takes ten; the size of a message is counted in letters of its body, not in bytes with its attributes.
 https://docs.aws.amazon.com/sns/latest/dg/sns-dead-letter-queues.html
 https://docs.aws.amazon.com/sns/latest/dg/sns-message-attributes.html
 https://docs.aws.amazon.com/sns/latest/dg/large-message-payloads.html
@@ -19,19 +19,19 @@ from moto.sqs.exceptions import InvalidParameterValue as NotForThisQueue
 from moto.sqs.exceptions import QueueDoesNotExist
 from moto.sqs.models import sqs_backends
 
-from forebay_local.twin.mend import Mend, lay
+from forebay_local.twin.patch import Patch, apply
 
-__all__ = ["MENDS", "MOST_BYTES", "RAW_ATTRIBUTES", "install", "relied_on"]
+__all__ = ["MOST_BYTES", "PATCHES", "RAW_ATTRIBUTES", "install", "relied_on"]
 
 RAW_ATTRIBUTES = 10
 MOST_BYTES = 256 * 1024
-"""Of a message with its attributes, unless a topic is told another limit; ours is not."""
+"""The maximum of a message with its attributes, if the topic has no other limit; ours has none."""
 _publish = models.Subscription.publish
 _take = models.SNSBackend.publish
 
 
 def install() -> None:
-    lay(MENDS, relied_on)
+    apply(PATCHES, relied_on)
 
 
 def take(self: Any, message: str, *rest: Any, **more: Any) -> Any:
@@ -74,8 +74,8 @@ def _send_to_dead_letters(subscription: Any, message: str) -> None:
         sqs_backends[account][region].send_message(name, message)
 
 
-MENDS = (
-    Mend(
+PATCHES = (
+    Patch(
         models.Subscription,
         "publish",
         (
@@ -90,7 +90,7 @@ MENDS = (
         ),
         publish,
     ),
-    Mend(
+    Patch(
         models.SNSBackend,
         "publish",
         (

@@ -1,12 +1,12 @@
 """moto's SQS, made linear in the backlog and safe for several consumers.
 
-What was wrong, in moto 5.2.5: each send and receive counts the whole backlog, with a slow clock. A receive goes through
+Fixed in moto 5.2.5: each send and receive counts the whole backlog, with a slow clock. A receive goes through
 everything in flight for each message, so it is quadratic in the backlog. Any number of messages may be in flight;
 `delete_message` builds a new list without the lock, so that a message sent meanwhile is lost. Two receives at once can hand
 out the same message. A long poll holds on to nothing and looks only once a second. Setting any attribute of a queue forgets
 its policy.
 
-What is changed: receive, delete and change of visibility run under the queue's own lock. Messages are looked at lazily,
+With the patches, receive, delete and change of visibility run under the queue's own lock. Messages are looked at lazily,
 and those known to be in flight not at all. The three counts are taken in one pass, for a caller that asked for them.
 """
 
@@ -25,9 +25,9 @@ from moto import backends
 from moto.sqs import models
 from moto.sqs.exceptions import ReceiptHandleIsInvalid, SQSException
 
-from forebay_local.twin.mend import Mend, lay
+from forebay_local.twin.patch import Patch, apply
 
-__all__ = ["MENDS", "MOST_IN_FLIGHT", "install", "relied_on"]
+__all__ = ["MOST_IN_FLIGHT", "PATCHES", "install", "relied_on"]
 
 MOST_IN_FLIGHT = 120_000
 """Of a standard queue: received and not deleted."""
@@ -42,8 +42,8 @@ _modules = tuple(backends.list_of_moto_modules())
 
 
 def install() -> None:
-    """Lay the mends; raises `InvalidConfiguration` when moto is not the one they were written for."""
-    lay(MENDS, relied_on)
+    """Applies the patches; raises `InvalidConfiguration` when moto is not the one they were written for."""
+    apply(PATCHES, relied_on)
 
 
 def now_ms(dt: Any = None) -> float:
@@ -78,7 +78,7 @@ def receive_message(
 
 
 def too_many_in_flight(queue: Any) -> bool:
-    """Counted only where a queue has so many messages at all."""
+    """Counted only if the queue has at least this number of messages."""
     return len(queue._messages) >= MOST_IN_FLIGHT and _count(queue)[2] >= MOST_IN_FLIGHT
 
 
@@ -224,11 +224,11 @@ def list_of_moto_modules() -> Iterator[str]:
 
 _QUEUE, _BACKEND = models.Queue, models.SQSBackend
 
-MENDS = (
-    Mend(models, "unix_time_millis", ("dt",), now_ms),
-    Mend(backends, "list_of_moto_modules", (), list_of_moto_modules),
-    Mend(models.Queue, "_set_attributes", ("self", "attributes", "now"), set_attributes),
-    Mend(
+PATCHES = (
+    Patch(models, "unix_time_millis", ("dt",), now_ms),
+    Patch(backends, "list_of_moto_modules", (), list_of_moto_modules),
+    Patch(models.Queue, "_set_attributes", ("self", "attributes", "now"), set_attributes),
+    Patch(
         _BACKEND,
         "receive_message",
         (
@@ -241,7 +241,7 @@ MENDS = (
         ),
         receive_message,
     ),
-    Mend(
+    Patch(
         _BACKEND,
         "send_message",
         (
@@ -257,27 +257,27 @@ MENDS = (
         ),
         send_message,
     ),
-    Mend(_BACKEND, "get_queue_attributes", ("self", "queue_name", "attribute_names"), get_queue_attributes),
-    Mend(
+    Patch(_BACKEND, "get_queue_attributes", ("self", "queue_name", "attribute_names"), get_queue_attributes),
+    Patch(
         _BACKEND,
         "change_message_visibility",
         ("self", "queue_name", "receipt_handle", "visibility_timeout"),
         change_message_visibility,
     ),
-    Mend(_BACKEND, "purge_queue", ("self", "queue_name"), purge_queue),
-    Mend(_BACKEND, "is_message_valid_based_on_retention_period", ("self", "queue_name", "message"), is_retained),
-    Mend(_QUEUE, "delete_message", ("self", "receipt_handle"), delete_message),
-    Mend(_QUEUE, "wait_for_messages", ("self", "timeout"), wait_for_messages),
-    Mend(_QUEUE, "messages", None, property(messages)),
-    Mend(_QUEUE, "pending_message_groups", None, property(pending_message_groups)),
-    Mend(_QUEUE, "approximate_number_of_messages", None, property(lambda self: _count(self)[0])),
-    Mend(_QUEUE, "approximate_number_of_messages_delayed", None, property(lambda self: _count(self)[1])),
-    Mend(_QUEUE, "approximate_number_of_messages_not_visible", None, property(lambda self: _count(self)[2])),
+    Patch(_BACKEND, "purge_queue", ("self", "queue_name"), purge_queue),
+    Patch(_BACKEND, "is_message_valid_based_on_retention_period", ("self", "queue_name", "message"), is_retained),
+    Patch(_QUEUE, "delete_message", ("self", "receipt_handle"), delete_message),
+    Patch(_QUEUE, "wait_for_messages", ("self", "timeout"), wait_for_messages),
+    Patch(_QUEUE, "messages", None, property(messages)),
+    Patch(_QUEUE, "pending_message_groups", None, property(pending_message_groups)),
+    Patch(_QUEUE, "approximate_number_of_messages", None, property(lambda self: _count(self)[0])),
+    Patch(_QUEUE, "approximate_number_of_messages_delayed", None, property(lambda self: _count(self)[1])),
+    Patch(_QUEUE, "approximate_number_of_messages_not_visible", None, property(lambda self: _count(self)[2])),
 )
 
 
 def relied_on() -> list[tuple[Any, str]]:
-    """What the mends read of moto's queues and messages."""
+    """The attributes that the patches read of moto's queues and messages."""
     make_queue: Any = models.Queue
     queue = make_queue("probe", "us-east-1", "123456789012")
     message = models.Message("probe", "")

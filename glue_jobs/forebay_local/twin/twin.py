@@ -26,7 +26,7 @@ import forebay
 from forebay.errors import Halt, InvalidConfiguration
 from forebay_local.twin import assembly, clients, synth
 from forebay_local.twin.clients import A_PERSON, KEY, access_key, know, new_key
-from forebay_local.twin.mend import missing
+from forebay_local.twin.patch import missing
 from forebay_local.twin.policy import USED
 from forebay_local.twin.process import Process, start
 from forebay_local.twin.server import MARK
@@ -36,7 +36,7 @@ __all__ = ["Status", "Stopped", "Twin", "aws_environment", "down", "find", "rela
 KNOWN = "twin.json"
 LOG = "server.log"
 RUNS = "runs"
-"""What each run of a job said, and the files it was given."""
+"""The output of each run of a job, and its files."""
 REGION = "eu-west-1"
 
 
@@ -58,7 +58,7 @@ class Twin:
     key: str
 
     def __post_init__(self) -> None:
-        """Who has a twin may ask it."""
+        """A process with this object has access to the twin."""
         know(self.endpoint, self.key)
 
     @property
@@ -67,7 +67,7 @@ class Twin:
 
     @property
     def env(self) -> dict[str, str]:
-        """What to set so that boto3, S3A and the AWS command talk to this twin."""
+        """The variables with which boto3, S3A and the AWS command use this twin."""
         return {"AWS_ENDPOINT_URL": self.endpoint, **_identity(self.region, self.endpoint)}
 
     def client(self, service: str) -> Any:
@@ -77,7 +77,7 @@ class Twin:
 
 @dataclass(frozen=True)
 class Status:
-    """What a look found; without a running twin all numbers are 0."""
+    """The state of a twin; if it is not running, all numbers are 0."""
 
     running: bool
     twin: Twin | None = None
@@ -91,7 +91,7 @@ class Status:
 
 @dataclass(frozen=True)
 class Stopped:
-    """What `down` met."""
+    """The result of `down`."""
 
     was_running: bool
     pid: int | None = None
@@ -193,7 +193,7 @@ def aws_environment(*, s3: Twin, sqs: Twin) -> dict[str, str]:
 
 def relay(source: Twin, target: Twin) -> int:
     """Carry every visible message of one twin's queue to the other's; returns how many. A twin's S3 announces only to
-    its own topic, so this stands in where objects and queue are on two servers."""
+    its own topic, so this replaces the announcements between two servers."""
     receiver, sender = source.client("sqs"), target.client("sqs")
     carried = 0
     while True:
@@ -248,7 +248,7 @@ def _refuse_if_taken(port: int) -> None:
 def _ready(process: Process, log: Path, wait_s: float) -> str:
     until = time.monotonic() + wait_s
     while time.monotonic() < until:
-        alive = process.alive  # asked first: what it said before it ended is in the log
+        alive = process.alive  # first, so that the log has the output before its end
         said = log.read_text() if log.exists() else ""
         for line in said.splitlines():
             if line.startswith("READY "):

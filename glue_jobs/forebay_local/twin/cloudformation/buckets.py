@@ -11,7 +11,7 @@ Properties = Mapping[str, Any]
 
 
 def complete(s3: Any, bucket: str, properties: Properties) -> None:
-    """What moto's own CloudFormation leaves out of a bucket. The notification is last: it is tried when it is set."""
+    """The properties of a bucket that moto's CloudFormation ignores. The notification is last: S3 tests it when it is set."""
     if found := properties.get("VersioningConfiguration"):
         s3.put_bucket_versioning(Bucket=bucket, VersioningConfiguration=found)
     if found := properties.get("PublicAccessBlockConfiguration"):

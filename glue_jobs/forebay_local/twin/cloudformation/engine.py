@@ -1,9 +1,9 @@
-"""How moto's CloudFormation learns our kinds, and what is mended in how it handles a stack.
+"""Teaches moto's CloudFormation our kinds, and patches how it handles a stack.
 
-What was wrong, in moto 5.2.5: a resource of an unknown type is passed over and the stack is said to be complete. A property
+Fixed in moto 5.2.5: a resource of an unknown type is ignored and the stack is complete all the same. A property
 that an API refuses is a server error without words. A resource that cannot be updated is forgotten by the update. A stack
-made through a change set has no outputs, and its next update fails on the old change set. Describing a deleted stack makes
-anew what its outputs name. The `Arn` of a log group lacks the `:*` at its end. A template's address is understood for
+made through a change set has no outputs, and its next update fails on the old change set. Describing a deleted stack creates
+the resources of its outputs again. The `Arn` of a log group lacks the `:*` at its end. A template's address is understood for
 "localhost" and AWS only; JSON is parsed as YAML, slowly. A bucket policy's statement that denies is taken to deny even where
 its condition is not met, so the usual refusal of calls without TLS refuses all. `rights` judges by those policies instead.
 """
@@ -24,9 +24,9 @@ from moto.s3.models import FakeBucket
 from forebay_local.twin import clients
 from forebay_local.twin.cloudformation import rollback
 from forebay_local.twin.cloudformation.kinds import COMPLETED, KINDS, Kind, Made, Order
-from forebay_local.twin.mend import Mend, lay
+from forebay_local.twin.patch import Patch, apply
 
-__all__ = ["MENDS", "install", "relied_on"]
+__all__ = ["PATCHES", "install", "relied_on"]
 
 NOTHING_TO_MAKE = ("AWS::CDK::Metadata", *parsing.NULL_MODELS)
 
@@ -42,9 +42,9 @@ _forget = models.CloudFormationBackend.delete_change_set
 
 
 def install(endpoint: str) -> None:
-    """Lay the mends, and let moto make our kinds by calls to `endpoint`, which is itself."""
-    lay(MENDS, relied_on)
-    lay(rollback.MENDS, rollback.relied_on)
+    """Applies the patches, and lets moto make our kinds by calls to `endpoint`, which is itself."""
+    apply(PATCHES, relied_on)
+    apply(rollback.PATCHES, rollback.relied_on)
 
     def ask(region: str) -> Callable[[str], Any]:
         return lambda service: clients.client(service, endpoint, region)
@@ -201,31 +201,31 @@ def get_permission(self: Any, action: str, resource: str) -> Any:
     return PermissionResult.NEUTRAL
 
 
-MENDS = (
-    Mend(parsing, "resource_class_from_type", ("resource_type",), resource_class_from_type),
-    Mend(
+PATCHES = (
+    Patch(parsing, "resource_class_from_type", ("resource_type",), resource_class_from_type),
+    Patch(
         parsing,
         "parse_and_update_resource",
         ("logical_id", "resource_json", "resources_map", "account_id", "region_name"),
         parse_and_update_resource,
     ),
-    Mend(responses, "get_stack_from_s3_url", ("template_url", "account_id", "partition"), get_stack_from_s3_url),
-    Mend(models.Stack, "parse_template", ("template",), staticmethod(parse_template)),
-    Mend(models.Stack, "outputs", None, property(outputs)),
-    Mend(
+    Patch(responses, "get_stack_from_s3_url", ("template_url", "account_id", "partition"), get_stack_from_s3_url),
+    Patch(models.Stack, "parse_template", ("template",), staticmethod(parse_template)),
+    Patch(models.Stack, "outputs", None, property(outputs)),
+    Patch(
         models.CloudFormationBackend,
         "execute_change_set",
         ("self", "change_set_name", "stack_name"),
         execute_change_set,
     ),
-    Mend(models.CloudFormationBackend, "delete_change_set", ("self", "change_set_name"), delete_change_set),
-    Mend(LogGroup, "get_cfn_attribute", ("self", "attribute_name"), log_group_attribute),
-    Mend(FakeBucket, "get_permission", ("self", "action", "resource"), get_permission),
+    Patch(models.CloudFormationBackend, "delete_change_set", ("self", "change_set_name"), delete_change_set),
+    Patch(LogGroup, "get_cfn_attribute", ("self", "attribute_name"), log_group_attribute),
+    Patch(FakeBucket, "get_permission", ("self", "action", "resource"), get_permission),
 )
 
 
 def relied_on() -> list[tuple[Any, str]]:
-    """What makers stand on: that moto looks types up in dictionaries which it keeps."""
+    """The makers rely on this: moto looks types up in dictionaries which it keeps."""
     if parsing.get_model_map() is not parsing.get_model_map():
         raise TypeError("moto makes a new map of its CloudFormation types at each look")
     make_stack: Any = models.Stack

@@ -1,7 +1,7 @@
 """The types of resources that our template has and moto's CloudFormation lacks, or makes by half.
 
 Each is made by its public API call, against moto itself. So boto3 checks names and types of all properties as AWS would, and
-nothing here depends on moto's inside. What it makes knows how to remove itself.
+nothing here depends on moto's inside. Each resource knows how to remove itself.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = ["COMPLETED", "KINDS", "Kind", "Made", "Order"]
 
 
 class Made:
-    """What CloudFormation keeps of a resource: what `Ref` and `Fn::GetAtt` give, and how to remove it."""
+    """CloudFormation's entry of a resource: the values of `Ref` and `Fn::GetAtt`, and how to remove it."""
 
     cf_resource_type = logical_resource_id = ""
 
@@ -35,7 +35,7 @@ class Made:
         return True
 
     def delete(self, account_id: str, region_name: str) -> None:
-        """What went with another one, as schedules do with their group, is removed."""
+        """A resource that went with another one, as schedules do with their group, counts as removed."""
         try:
             self._remove()
         except ClientError as refusal:
@@ -162,8 +162,8 @@ def monthly_budget(order: Order) -> Made:
     if order.before:  # moto has no UpdateBudget
         budgets.delete_budget(**account, BudgetName=order.before.physical_resource_id)
     call(budgets, "create_budget", {**account, "Budget": said})
-    for told in p.get("NotificationsWithSubscribers", []):
-        call(budgets, "create_notification", {**account, "BudgetName": name, **told})
+    for notification in p.get("NotificationsWithSubscribers", []):
+        call(budgets, "create_notification", {**account, "BudgetName": name, **notification})
     return Made(name, partial(budgets.delete_budget, **account, BudgetName=name))
 
 
@@ -211,4 +211,4 @@ COMPLETED: Mapping[str, Callable[[Order, Any], None]] = {
     "AWS::Logs::LogGroup": log_group,
     "AWS::Lambda::Function": function,
 }
-"""What is done when moto has made or updated a resource of these types."""
+"""The steps after moto has made or updated a resource of these types."""

@@ -1,11 +1,11 @@
-"""What becomes of a stack whose creation fails, and of one that is protected: as CloudFormation documents it.
+"""Stacks whose creation fails, and protected stacks: handled as CloudFormation documents it.
 
-A failed creation is rolled back: what was made is deleted, except what must always be retained. The stack stays as
+A failed creation is rolled back: its resources are deleted, except those that must always be retained. The stack stays as
 ROLLBACK_COMPLETE, which can only be deleted. `RetainExceptOnCreate` keeps a resource from every deletion but this one.
 https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-attribute-deletionpolicy.html
 
-What was wrong, in moto 5.2.5: the request itself fails, what was made stays, and the stack is neither there nor gone. Whoever
-lists its resources makes them again.
+Fixed in moto 5.2.5: the request itself fails, the resources stay, and the stack is neither there nor gone. Listing its
+resources creates them again.
 `RetainExceptOnCreate` is not known; a protected stack can be deleted, and UpdateTerminationProtection is missing.
 """
 
@@ -20,9 +20,9 @@ from moto.cloudformation.exceptions import ValidationError
 from moto.cloudformation.responses import CloudFormationResponse
 from moto.core.responses import ActionResult
 
-from forebay_local.twin.mend import Mend
+from forebay_local.twin.patch import Patch
 
-__all__ = ["MENDS", "ROLLED_BACK", "relied_on"]
+__all__ = ["PATCHES", "ROLLED_BACK", "relied_on"]
 
 ROLLED_BACK = "ROLLBACK_COMPLETE"
 
@@ -90,18 +90,18 @@ def update_termination_protection(self: Any) -> ActionResult:
     return ActionResult({"StackId": stack.stack_id})
 
 
-MENDS = (
-    Mend(models.Stack, "create_resources", ("self",), create_resources),
-    Mend(parsing.ResourceMap, "delete", ("self",), delete),
-    Mend(models.CloudFormationBackend, "delete_stack", ("self", "name_or_stack_id"), delete_stack),
-    Mend(models.CloudFormationBackend, "list_stack_resources", ("self", "stack_name_or_id"), list_stack_resources),
-    Mend(
+PATCHES = (
+    Patch(models.Stack, "create_resources", ("self",), create_resources),
+    Patch(parsing.ResourceMap, "delete", ("self",), delete),
+    Patch(models.CloudFormationBackend, "delete_stack", ("self", "name_or_stack_id"), delete_stack),
+    Patch(models.CloudFormationBackend, "list_stack_resources", ("self", "stack_name_or_id"), list_stack_resources),
+    Patch(
         models.CloudFormationBackend,
         "update_stack",
         ("self", "name", "template", "role_arn", "parameters", "tags"),
         update_stack,
     ),
-    Mend(CloudFormationResponse, "update_termination_protection", None, update_termination_protection, new=True),
+    Patch(CloudFormationResponse, "update_termination_protection", None, update_termination_protection, new=True),
 )
 
 

@@ -1,4 +1,4 @@
-"""moto is as the mends expect it; where it is not, a sentence says which place moved."""
+"""moto is as the patches expect it; where it is not, a sentence says which place moved."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ import pytest
 from forebay.errors import InvalidConfiguration
 from forebay_local.twin import account, events, functions, glue, rights, s3, sns, sqs
 from forebay_local.twin.cloudformation import engine, rollback
-from forebay_local.twin.mend import MOTO, Mend, lay, missing, moved
+from forebay_local.twin.patch import MOTO, Patch, apply, missing, moved
 
 
-@pytest.mark.parametrize("mended", [sqs, sns, s3, engine, rollback, functions, events, glue, account, rights])
-def test_every_place_that_is_mended_is_where_the_mend_expects_it(mended: Any) -> None:
-    assert "\n".join(map(str, moved(mended.MENDS, mended.relied_on))) == ""
+@pytest.mark.parametrize("patched", [sqs, sns, s3, engine, rollback, functions, events, glue, account, rights])
+def test_every_place_that_is_patched_is_where_the_patch_expects_it(patched: Any) -> None:
+    assert "\n".join(map(str, moved(patched.PATCHES, patched.relied_on))) == ""
 
 
 class Stock:
@@ -34,26 +34,26 @@ def sent(*args: object) -> str:
 
 
 @pytest.mark.parametrize(
-    ("mend", "complaint"),
+    ("patch", "complaint"),
     [
-        (Mend(Stock, "send", ("self", "body"), sent), "Stock.send: takes (self, body, delay) now"),
-        (Mend(Stock, "receive", ("self",), sent), "Stock.receive: is gone from moto"),
-        (Mend(Stock, "send", None, sent), "Stock.send: is no longer a property"),
-        (Mend(Stock, "send", None, sent, new=True), "Stock.send: is in moto now"),
+        (Patch(Stock, "send", ("self", "body"), sent), "Stock.send: takes (self, body, delay) now"),
+        (Patch(Stock, "receive", ("self",), sent), "Stock.receive: is gone from moto"),
+        (Patch(Stock, "send", None, sent), "Stock.send: is no longer a property"),
+        (Patch(Stock, "send", None, sent, new=True), "Stock.send: is in moto now"),
     ],
 )
-def test_a_place_that_moved_is_named_and_then_nothing_is_replaced(mend: Mend, complaint: str) -> None:
-    fitting = Mend(Stock, "depth", None, property(lambda self: 2))
+def test_a_place_that_moved_is_named_and_then_nothing_is_replaced(patch: Patch, complaint: str) -> None:
+    fitting = Patch(Stock, "depth", None, property(lambda self: 2))
     with pytest.raises(InvalidConfiguration) as refused:
-        lay([fitting, mend])
+        apply([fitting, patch])
     assert complaint in str(refused.value)
     assert Stock().depth == 1
 
 
-def test_an_attribute_that_a_mend_reads_and_moto_lost_is_named() -> None:
+def test_an_attribute_that_a_patch_reads_and_moto_lost_is_named() -> None:
     problems = moved([], lambda: [(Stock(), "depth"), (Stock(), "_messages")])
     assert [str(problem) for problem in problems] == [
-        f"{__name__}.Stock._messages: is gone from moto, and a mend of the twin reads it (moto {MOTO} has it)"
+        f"{__name__}.Stock._messages: is gone from moto, and a patch of the twin reads it (moto {MOTO} has it)"
     ]
 
 
@@ -62,14 +62,14 @@ def test_an_object_of_moto_that_is_made_otherwise_now_is_a_sentence_too() -> Non
     assert "cannot look at moto's objects any more: " in str(problem)
 
 
-def test_laid_twice_a_mend_is_laid_once() -> None:
+def test_a_patch_that_is_applied_twice_is_applied_once() -> None:
     class Queue:
         def send(self, body: str) -> str:
             return "stock"
 
-    mend = Mend(Queue, "send", ("self", "body"), sent)
-    lay([mend])
-    lay([mend])
+    patch = Patch(Queue, "send", ("self", "body"), sent)
+    apply([patch])
+    apply([patch])
     assert Queue().send("x") == "ours"
 
 
