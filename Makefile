@@ -64,7 +64,7 @@ synth: setup ## the CloudFormation template, into cdk.out/ (offline)
 	@$(BIN)/python -m infra.app
 
 bundle: setup ## what jobs ship with, into dist/: the package as zip and wheel, the log store, the Python environment for EMR; the same bytes each time
-	@$(BIN)/python -m infra.bundle
+	@$(BIN)/python -m infra.bundle dist $(EMR_PYTHON)
 
 lock: setup ## resolve requirements.lock anew from pyproject.toml
 	@.forebay/uv/bin/uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes \

@@ -14,11 +14,7 @@ from infra.principals import PUBLISH, TRUST, conditions
 from infra.review import acknowledge
 from infra.settings import Settings
 
-__all__ = ["alarm_topic", "runbook_of", "untold_queue"]
-
-
-def runbook_of(settings: Settings) -> str:
-    return settings.runbook_url or "infra/README.md"
+__all__ = ["alarm_topic", "untold_queue"]
 
 
 def alarm_topic(scope: Construct, *, settings: Settings, key: kms.IKey) -> sns.Topic:

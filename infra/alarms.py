@@ -20,9 +20,9 @@ from forebay.batch.events import BatchCommitted, RowsAppended
 from forebay.jobs.troubles import TroublesCounted
 from forebay.upkeep.accounts.events import AccountsChecked
 from forebay.upkeep.reconcile.events import FilesReconciled
-from infra.alarm_topic import runbook_of
 from infra.landing import Landing
 from infra.metrics import ServiceMetrics
+from infra.runbook import place_in_runbook
 from infra.settings import Settings
 from lambdas.publish_freshness.events import FreshnessMeasured, KeysChecked, SchedulesChecked, TrendMeasured
 
@@ -173,7 +173,7 @@ class Alarms(Construct):
             f"UnusualRows{table}",
             alarm_name=f"{self._settings.name}-{name}",
             alarm_description=f"The table {table} got far more or far fewer rows than usual for three hours. "
-            f"Runbook: {runbook_of(self._settings)}#unusual-rows",
+            f"Runbook: {place_in_runbook(self._settings, 'unusual-rows')}",
             metric=self._metrics.of_table(RowsAppended, "rows", table, minutes=60),
             std_devs=3,
             evaluation_periods=3,  # an odd hour may span two periods
@@ -346,7 +346,7 @@ class Alarms(Construct):
             self,
             _construct_id(name) + of,
             alarm_name=f"{self._settings.name}-{full}",
-            alarm_description=f"{says} Runbook: {runbook_of(self._settings)}#{name}",
+            alarm_description=f"{says} Runbook: {place_in_runbook(self._settings, name)}",
             metric=metric,
             threshold=threshold,
             comparison_operator=comparison,

@@ -12,11 +12,28 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
+from infra.review import acknowledge_nist
 from infra.settings import Settings
 
 __all__ = ["access_logs_bucket", "arn_of", "days_of_access_logs", "name_of", "private_bucket", "removal_of"]
 
 LEAST_DAYS_OF_ACCESS_LOGS = 90
+WITHOUT_VERSIONS = {
+    "access": "S3 writes access logs once, and they are deleted by age",
+    "artefacts": "scratch space, Spark's event logs and pages that are written again",
+    "lake": "Delta logs keep versions of tables; the setting keep_deleted_days adds those of S3",
+    "results": "results are copies, which a query makes again",
+    "vault": "an erasure must leave no version behind",
+}
+WITHOUT_COPY = {
+    "access": WITHOUT_VERSIONS["access"],
+    "artefacts": WITHOUT_VERSIONS["artefacts"],
+    "landing": "producers have the files until they landed, and the lake has their records afterwards",
+    "lake": "the setting replicate_to copies it to a bucket of another region",
+    "results": WITHOUT_VERSIONS["results"],
+    "vault": "an erasure must leave no copy behind",
+}
+"""Why a bucket has no versions, or no copy elsewhere, by its role; NIST 800-53 asks for both."""
 
 
 def name_of(settings: Settings, role: str) -> str:
@@ -62,6 +79,7 @@ def private_bucket(
         lifecycle_rules=[abandoned_uploads(), *lifecycle_rules],
         removal_policy=removal_of(settings),
     )
+    _explain(bucket, role, versioned=versioned, copied=role == "lake" and bool(settings.replicate_to))
     return _with_its_policy(bucket, settings)
 
 
@@ -79,7 +97,16 @@ def access_logs_bucket(scope: Construct, *, settings: Settings) -> s3.Bucket:
         lifecycle_rules=[s3.LifecycleRule(id="expire", expiration=Duration.days(days_of_access_logs(settings)))],
         removal_policy=removal_of(settings),
     )
+    _explain(bucket, "access", versioned=False, copied=False)
+    acknowledge_nist(bucket, "S3DefaultEncryptionKMS", "S3 writes access logs to buckets with S3's own key only")
     return _with_its_policy(bucket, settings)
+
+
+def _explain(bucket: s3.Bucket, role: str, *, versioned: bool, copied: bool) -> None:
+    if not versioned:
+        acknowledge_nist(bucket, "S3BucketVersioningEnabled", WITHOUT_VERSIONS[role])
+    if not copied:
+        acknowledge_nist(bucket, "S3BucketReplicationEnabled", WITHOUT_COPY[role])
 
 
 def _with_its_policy(bucket: s3.Bucket, settings: Settings) -> s3.Bucket:

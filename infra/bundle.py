@@ -1,9 +1,11 @@
-"""The files that jobs ship with: `python -m infra.bundle [FOLDER]` (`make bundle`) writes them, into dist/.
+"""The files that jobs ship with: `python -m infra.bundle [FOLDER [CPYTHON]]` (`make bundle`) writes them, into dist/.
 
 * `forebay.zip`: the package, for `--extra-py-files`;
 * `forebay-<version>-py3-none-any.whl`: the same as a wheel, for pip, with what starts Spark on a laptop;
 * `forebay-logstore.jar`: the log store, and Delta Kernel's two jars, for `--extra-jars`;
 * `forebay-emr-python.tar.gz`: the Python environment for EMR Serverless (`emr_environment`), for `python_modules`.
+
+`CPYTHON` is the folder of a relocatable interpreter, which the environment for EMR then contains.
 
 The same sources give the same bytes, on whatever day and in whatever folder, so that a hash says what runs. The template ships
 this zip and these jars. `SHA256SUMS` beside them has the hashes.
@@ -102,11 +104,11 @@ def files_of(package: Path) -> Iterable[Path]:
     return sorted(path for path in package.rglob("*") if path.is_file() and path.suffix != ".pyc")
 
 
-def main(folder: Path) -> None:
-    made = [*bundle(folder), emr_environment(folder)]
+def main(folder: Path, interpreter: Path | None = None) -> None:
+    made = [*bundle(folder), emr_environment(folder, interpreter=interpreter)]
     write_sums(folder, made)
     print(*made, sep="\n")
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1] if len(sys.argv) > 1 else "dist"))
+    main(*map(Path, sys.argv[1:3] or ["dist"]))

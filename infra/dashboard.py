@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from aws_cdk import Aws, Duration
+from aws_cdk import Duration
 from aws_cdk import aws_cloudwatch as cw
 from constructs import Construct
 
@@ -23,6 +23,7 @@ from forebay.upkeep.reconcile.events import FilesReconciled
 from infra.jobs.job import Job
 from infra.landing import Landing
 from infra.metrics import ServiceMetrics
+from infra.runbook import dashboard_name, runbook_text
 from infra.settings import Settings
 from lambdas.job_ended.events import JobEnded
 from lambdas.publish_freshness.events import FreshnessMeasured, TableFreshnessMeasured, TrendMeasured
@@ -47,7 +48,7 @@ def dashboard(
     alarms: Sequence[cw.IAlarm],
 ) -> cw.Dashboard:
     page = cw.Dashboard(
-        scope, "Dashboard", dashboard_name=f"{settings.name}-{Aws.REGION}", default_interval=Duration.hours(12)
+        scope, "Dashboard", dashboard_name=dashboard_name(settings), default_interval=Duration.hours(12)
     )
     metrics = ServiceMetrics(settings.namespace, service)
     for at in range(0, len(alarms), MOST_ALARMS):
@@ -64,6 +65,7 @@ def dashboard(
     if settings.dpu_hour_usd:
         page.add_widgets(_price_of_a_day(metrics, jobs, settings.dpu_hour_usd))
     page.add_widgets(_errors(log_groups))
+    page.add_widgets(cw.TextWidget(markdown=runbook_text(), width=ALL, height=20))
     return page
 
 

@@ -1,9 +1,10 @@
 """The Python environment that jobs bring to EMR Serverless, which installs nothing: one archive, for `python_modules`.
 
 Enters `requirements.lock`; leaves `forebay-emr-python.tar.gz`, the same bytes each time: the packages of jobs, for EMR's
-Python and platform, each checked by its hash. EMR unpacks it beside the job. `bin/python` starts EMR's own interpreter of that
-version with these packages, and says so where there is none. PySpark is EMR's. The package index is asked when it is built, and
-never by a job. https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/using-python-libraries.html
+Python and platform, each checked by its hash. EMR unpacks it beside the job. `bin/python` starts the interpreter in the
+archive, if one was packed, or else EMR's own of that version. Where there is none, it says so. PySpark is EMR's. The package
+index is asked when it is built, and never by a job.
+https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/using-python-libraries.html
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from tempfile import TemporaryDirectory
 from forebay.errors import InvalidConfiguration
 from forebay.spark import runtime
 
-__all__ = ["NAME", "NEEDED", "emr_environment"]
+__all__ = ["NAME", "NEEDED", "emr_environment", "pack_interpreter"]
 
 ROOT = Path(__file__).resolve().parent.parent
 NAME = "forebay-emr-python.tar.gz"
@@ -34,10 +35,15 @@ NEEDED = (
     *runtime.GLUE_LACKS,
 )
 """The packages of jobs, with their dependencies. A test starts with just these and imports everything."""
+INTERPRETER = "python"
+"""The folder of the interpreter in the archive."""
+NOT_NEEDED = ("test", "tests", "idlelib", "tkinter", "turtledemo", "ensurepip", "site-packages", "__pycache__")
+"""Folders of the standard library that no job imports."""
 START = f"""#!/bin/sh
-# EMR's own interpreter, with the packages beside this file.
+# The interpreter of this archive, or else EMR's own, with the packages of this archive.
 here=$(cd "$(dirname "$0")/.." && pwd)
 export PYTHONPATH="$here/lib${{PYTHONPATH:+:$PYTHONPATH}}"
+[ -x "$here/{INTERPRETER}/bin/python{runtime.PYTHON}" ] && exec "$here/{INTERPRETER}/bin/python{runtime.PYTHON}" "$@"
 command -v python{runtime.PYTHON} >/dev/null || {{
   echo "forebay: this environment is for Python {runtime.PYTHON}, which is not here: choose another emr_release" >&2
   exit 1
@@ -46,7 +52,8 @@ exec python{runtime.PYTHON} "$@"
 """
 
 
-def emr_environment(folder: Path, *, lock: Path = ROOT / "requirements.lock") -> Path:
+def emr_environment(folder: Path, *, lock: Path = ROOT / "requirements.lock", interpreter: Path | None = None) -> Path:
+    """`interpreter` is the folder of a relocatable CPython for EMR's platform, with `bin` and `lib` in it."""
     folder.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory() as scratch:
         root = Path(scratch, "environment")
@@ -54,7 +61,22 @@ def emr_environment(folder: Path, *, lock: Path = ROOT / "requirements.lock") ->
         start = root / "bin" / "python"
         start.parent.mkdir()
         start.write_text(START)
+        if interpreter is not None:
+            pack_interpreter(interpreter, root / INTERPRETER)
         return _packed(root, folder / NAME)
+
+
+def pack_interpreter(interpreter: Path, to: Path) -> None:
+    """The program, its shared library if it has one, and the standard library without what no job imports."""
+    program, library = interpreter / "bin" / f"python{runtime.PYTHON}", f"python{runtime.PYTHON}"
+    if not program.exists() or not (interpreter / "lib" / library / "os.py").exists():
+        hint = "`uv python install` fetches one; infra/README.md has the command"
+        raise InvalidConfiguration.one(str(interpreter), f"has no bin/{program.name} and lib/{library}", hint)
+    (to / "bin").mkdir(parents=True)
+    shutil.copy(program, to / "bin" / program.name)
+    shutil.copytree(interpreter / "lib" / library, to / "lib" / library, ignore=shutil.ignore_patterns(*NOT_NEEDED))
+    for shared in (interpreter / "lib").glob("libpython*.so*"):
+        shutil.copy(shared, to / "lib" / shared.name)
 
 
 def _install(to: Path, part: Path, lock: str) -> None:

@@ -41,6 +41,7 @@ from infra.landing import Landing, landing_buckets
 from infra.network import make_endpoints
 from infra.queries import Queries
 from infra.readers import analyst, grant_tables, operator, vault_user
+from infra.review import acknowledge_nist
 from infra.roles import adopt_roles
 from infra.schedules import WAITING_EVERY_MINUTES, Schedules, when_a_job_ends
 from infra.settings import Settings
@@ -83,6 +84,7 @@ class Forebay(Construct):
         super().__init__(scope, construct_id)
         self.node.set_context(ACCESS_LOGS_BY_POLICY, True)
         self._share_no_names(settings)
+        acknowledge_nist(self, "IAMNoInlinePolicy", "a policy is of one role alone, and comes and goes with it")
         if settings.existing_roles:
             adopt_roles(self, settings)
         on = self.foundation = self._foundation(settings, service or declared(settings.service))

@@ -1,7 +1,7 @@
-"""AWS's own rules for solutions, asked at every synth; a finding fails it.
+"""AWS's rules for solutions, and those that follow NIST 800-53, asked at every synth; a finding fails it.
 
 Intended findings are acknowledged in place, one at a time, with the reason: `acknowledge` for a rule,
-`acknowledge_wildcards` for resources of a policy that end with a star.
+`acknowledge_wildcards` for resources of a policy that end with a star, `acknowledge_nist` for a rule of NIST.
 """
 
 from __future__ import annotations
@@ -14,15 +14,19 @@ import cdk_nag
 from aws_cdk import Acknowledgment, App, Stack, Validations
 from constructs import IConstruct
 
-__all__ = ["acknowledge", "acknowledge_shared_name", "acknowledge_wildcards", "review"]
+__all__ = ["acknowledge", "acknowledge_nist", "acknowledge_shared_name", "acknowledge_wildcards", "review"]
 
 
 def review(app: App) -> None:
-    Validations.of(app).add_plugins(cdk_nag.AwsSolutionsChecks(app))
+    Validations.of(app).add_plugins(cdk_nag.AwsSolutionsChecks(app), cdk_nag.NIST80053R5Checks(app))
 
 
 def acknowledge(what: IConstruct, rule: str, reason: str) -> None:
     Validations.of(what).acknowledge(Acknowledgment(id=f"AwsSolutions::AwsSolutions-{rule}", reason=reason))
+
+
+def acknowledge_nist(what: IConstruct, rule: str, reason: str) -> None:
+    Validations.of(what).acknowledge(Acknowledgment(id=f"NIST.800.53.R5::NIST.800.53.R5-{rule}", reason=reason))
 
 
 def acknowledge_shared_name(what: IConstruct, reason: str) -> None:

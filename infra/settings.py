@@ -248,8 +248,9 @@ class Settings(BaseModel):
         "",
         description="a Slack channel for alarms: <workspace>/<channel>, by their ids; authorize the workspace by hand",
     )
-    runbook_url: str = Field(
-        "", description="where the runbook is; empty: infra/README.md of the code that was deployed"
+    runbook_url: Url = Field(
+        "",
+        description="the address of your runbook, to which alarms lead; empty: the dashboard, which shows ours",
     )
     freshness_minutes: int = Field(
         10, ge=1, le=1440, description="alarm when files wait longer than this until they are rows"

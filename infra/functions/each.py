@@ -10,11 +10,11 @@ from aws_cdk import aws_sqs as sqs
 from forebay.declaration.schedule import schedules_of
 from forebay.settings import IngestSettings
 from infra import grants
-from infra.alarm_topic import runbook_of
 from infra.clocked import tables_that_wait
 from infra.foundation import Foundation
 from infra.functions.function import Functions
 from infra.jobs.job import Job
+from infra.runbook import place_in_runbook
 
 __all__ = [
     "announce_files",
@@ -65,7 +65,7 @@ def job_ended(functions: Functions, on: Foundation, jobs: Iterable[Job]) -> lam.
         NAMESPACE=on.settings.namespace,
         ENGINE=on.engine.said,
         ALARM_TOPIC=on.alarms_to.topic_arn,
-        RUNBOOK=runbook_of(on.settings),
+        RUNBOOK=place_in_runbook(on.settings, "job-failed"),
     )
     grants.publish_metrics(function, on.settings.namespace)
     grants.publish_messages(function, on.alarms_to.topic_arn)

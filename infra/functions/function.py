@@ -23,7 +23,7 @@ from forebay.spark import runtime
 from infra import grants
 from infra.logs import kept_for
 from infra.network import Network
-from infra.review import acknowledge
+from infra.review import acknowledge, acknowledge_nist
 from infra.settings import Settings
 
 __all__ = ["Functions", "gather_code"]
@@ -108,6 +108,13 @@ class Functions(Construct):
         )
         if network := Network.of(self._settings):
             network.put(function)
+        else:
+            acknowledge_nist(function, "LambdaInsideVPC", "the setting vpc_subnets puts it into a VPC")
+        alone = "it runs for seconds, and a new account has too few concurrent runs to reserve any"
+        acknowledge_nist(function, "LambdaConcurrency", alone)
+        acknowledge_nist(
+            function, "LambdaDLQ", "the clock calls it again, a caller waits for it, or a destination keeps it"
+        )
         acknowledge(function, "L1", f"the Python that Glue {runtime.GLUE} runs, and that the tests run on")
         self.all.append(function)
         return function

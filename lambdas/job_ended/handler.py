@@ -50,5 +50,5 @@ def tell(detail: dict[str, Any], region: str, settings: Settings, *, sns: Any, g
         return
     reason = reason_of(detail, run)
     text = f"{job}: {state}\nreason   {reason}\nrun      {run_id}\nconsole  {console(detail, region)}\n"
-    text += f"runbook  {settings.runbook}#job-failed"
+    text += f"runbook  {settings.runbook}"
     send_message(sns, settings.alarm_topic, f"forebay: {job} {state}", text)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from forebay.spark import runtime
 from infra.bundle import package_zip
-from infra.emr_environment import emr_environment
+from infra.emr_environment import INTERPRETER, emr_environment
 from tests.cluster.glue_python import ROOT, glue_python
 
 WITHOUT_SPARK = (
@@ -40,3 +40,23 @@ def test_the_environment_starts_clean_and_imports_what_jobs_import(tmp_path: Pat
     wanted = tuple(map(int, runtime.PYTHON.split(".")))
     assert (ran.stdout.strip(), ran.returncode) == (f"{wanted} []", 0), ran.stderr
     assert str(ROOT) not in ran.stderr
+
+
+def test_an_environment_with_its_interpreter_needs_no_python_on_the_path(tmp_path: Path) -> None:
+    """As in an image that has another Python, or none."""
+    interpreter = glue_python().resolve().parents[1]
+    packed = emr_environment(tmp_path / "dist", interpreter=interpreter)
+    with tarfile.open(packed) as archive:
+        archive.extractall(tmp_path / "environment", filter="data")
+    package = package_zip(tmp_path / "forebay.zip")
+    ran = subprocess.run(
+        [str(tmp_path / "environment" / "bin" / "python"), "-c", f"{WITHOUT_SPARK}; import ssl; print(sys.prefix)"],
+        cwd=tmp_path,
+        env={"PATH": "/usr/bin:/bin", "PYTHONPATH": str(package)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    wanted = tuple(map(int, runtime.PYTHON.split(".")))
+    said = f"{wanted} []\n{tmp_path / 'environment' / INTERPRETER}"
+    assert (ran.stdout.strip(), ran.returncode) == (said, 0), ran.stderr

@@ -15,8 +15,10 @@ import pytest
 from forebay.errors import InvalidConfiguration
 from forebay.spark import runtime
 from infra.bundle import KERNEL_JARS, LOG_STORE_JAR, ROOT, bundle
-from infra.emr_environment import START
+from infra.emr_environment import INTERPRETER, START, pack_interpreter
 from tests.infra.synthesized import Synthesized, text
+
+PYTHON_OF_EMR = runtime.PYTHON
 
 
 def test_the_same_sources_give_the_same_bytes_wherever_and_whenever(tmp_path: Path) -> None:
@@ -73,3 +75,26 @@ def test_without_its_python_the_environment_for_emr_says_so(tmp_path: Path) -> N
     assert (ran.returncode, ran.stdout) == (1, "")
     (said,) = ran.stderr.splitlines()
     assert f"is for Python {runtime.PYTHON}" in said
+
+
+def test_a_packed_interpreter_starts_where_no_python_is_on_the_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The interpreter of these tests stands for the one of EMR's version; it is moved twice."""
+    version = f"{sys.version_info.major}.{sys.version_info.minor}"
+    monkeypatch.setattr(runtime, "PYTHON", version)
+    root = tmp_path / "packed"
+    pack_interpreter(Path(sys.base_prefix), root / INTERPRETER)
+    (root / "bin").mkdir()
+    (root / "bin" / "python").write_text(START.replace(f"python{PYTHON_OF_EMR}", f"python{version}"))
+    (root / "bin" / "python").chmod(0o755)
+    unpacked = root.rename(tmp_path / "unpacked")
+    code = "import sys, json, ssl, zlib, hashlib, ctypes, sqlite3; print(sys.prefix)"
+    command, env = [str(unpacked / "bin" / "python"), "-c", code], {"PATH": "/nowhere:/usr/bin:/bin"}
+    ran = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+    assert (ran.stdout.strip(), ran.returncode) == (str(unpacked / INTERPRETER), 0), ran.stderr
+
+
+def test_a_folder_that_is_no_interpreter_of_emrs_version_is_not_packed(tmp_path: Path) -> None:
+    with pytest.raises(InvalidConfiguration, match=f"has no bin/python{runtime.PYTHON}"):
+        pack_interpreter(tmp_path, tmp_path / "python")

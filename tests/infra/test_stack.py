@@ -20,6 +20,7 @@ from infra.clocked import OF_FUNCTIONS
 from infra.jobs.job import log_settings
 from infra.metrics import published
 from infra.principals import TABLE, markdown
+from infra.runbook import place_in_runbook, runbook_text
 from infra.settings import Settings
 from lambdas import environment
 from tests.infra.conftest import KEY, REPLICA_KEY, TOPIC
@@ -43,8 +44,13 @@ def test_nothing_is_a_custom_resource(service: Synthesized) -> None:
     assert not {kind for kind in kinds if kind.startswith("Custom::") or "CustomResource" in kind}
 
 
-def test_awss_rules_find_nothing_and_each_exception_has_its_reason(service: Synthesized) -> None:
-    (report,) = [r for r in service.report["pluginReports"] if r["pluginName"] == "AwsSolutions"]
+@pytest.mark.parametrize("rules", ["AwsSolutions", "NIST.800.53.R5"])
+@pytest.mark.parametrize("shape", ["made", "adopted", "in_vpc", "brought", "emr"])
+def test_awss_rules_find_nothing_and_each_exception_has_its_reason(
+    request: pytest.FixtureRequest, shape: str, rules: str
+) -> None:
+    service = request.getfixturevalue(shape)
+    (report,) = [r for r in service.report["pluginReports"] if r["pluginName"] == rules]
     assert report["violations"] == []
     assert report["suppressedViolations"], "the rules were not asked"
     assert not [v for v in report["suppressedViolations"] if len(v["reason"]) < 10]
@@ -709,13 +715,29 @@ def test_every_alarm_watches_a_metric_that_an_event_carries(service: Synthesized
 
 
 def test_every_alarm_does_something_and_leads_to_its_place_in_the_runbook(service: Synthesized) -> None:
-    headings = set(re.findall(r"^### (.+)$", (ROOT / "infra" / "README.md").read_text(), re.M))
+    headings = set(re.findall(r"^### (.+)$", runbook_text(), re.M))
+    (environment,) = {
+        name.split("-")[1] for name in (a["Properties"]["AlarmName"] for a in service.of("CloudWatch::Alarm").values())
+    }
     for alarm in service.of("CloudWatch::Alarm").values():
         properties = alarm["Properties"]
         assert properties["AlarmActions"], properties["AlarmName"]
         name = re.sub(r"^forebay-(dev|prod)-", "", properties["AlarmName"]).removesuffix("-orders")
-        assert properties["AlarmDescription"].endswith(f"Runbook: infra/README.md#{name}")
+        leads_to = text(properties["AlarmDescription"]).partition("Runbook: ")[2]
+        assert leads_to.startswith("https://")
+        assert leads_to.endswith(f"/forebay-{environment}-<AWS::Region> under {name}")
         assert name in headings
+    body = json.dumps(dashboard_body(service))
+    assert [name for name in headings if f"### {name}" not in body] == [], (
+        "the page has the runbook that it is said to have"
+    )
+
+
+def test_alarms_lead_to_a_runbook_of_ones_own() -> None:
+    of_ours = Settings(runbook_url="https://wiki.example.org/forebay")
+    assert place_in_runbook(of_ours, "files-wait") == "https://wiki.example.org/forebay#files-wait"
+    with pytest.raises(ValueError, match="https://"):
+        Settings(runbook_url="docs/runbook.md")
 
 
 def test_alarms_go_to_the_topic_and_its_policy_lets_them(service: Synthesized) -> None:

@@ -74,7 +74,7 @@ def test_a_failed_job_is_told_with_its_reason_and_the_runbook() -> None:
     assert message["Subject"] == "forebay: ingest FAILED"
     assert "reason   queue q: there is no such queue\n" in message["Message"]
     assert "#/job/ingest/run/jr_1" in message["Message"]
-    assert message["Message"].endswith("runbook  https://example.org/runbook#job-failed")
+    assert message["Message"].endswith("runbook  https://example.org/runbook")
 
 
 @pytest.mark.parametrize("run", [None, {}, {"ErrorMessage": ""}])
