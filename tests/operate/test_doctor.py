@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from forebay.operate.doctor.lake import vault
 from forebay.operate.doctor.queues import dead_letters
-from forebay.operate.stack.deployment import Deployment, look_up
+from forebay.operate.stack.deployment import Deployment, Resource, look_up
 
 NAMES = ("LandingBucket", "LandingPrefix", "QueueUrl", "DeadUrls", "LakeUri", "IngestJob", "AlarmTopicArn")
 
@@ -64,6 +65,41 @@ def test_why_a_letter_died_is_not_asserted_for_nobody_has_read_it() -> None:
     (finding,) = dead_letters(on)
     assert finding.why.startswith("Each was not understood, or was received too often")
     assert finding.mend == "forebay queue dlq --queue-url http://q/q"
+
+
+OLD_GO = {"ID": "old", "Status": "Enabled", "Filter": {}, "NoncurrentVersionExpiration": {"NoncurrentDays": 1}}
+
+
+@pytest.mark.parametrize(
+    ("status", "rules", "told"),
+    [
+        (None, [], False),
+        ("Enabled", [], True),
+        ("Suspended", [{**OLD_GO, "NoncurrentVersionExpiration": {}} | {"Status": "Disabled"}], True),
+        ("Enabled", [{"ID": "uploads", "Status": "Enabled", "Filter": {}}], True),
+        ("Enabled", [{**OLD_GO, "Filter": {"Prefix": "other/"}}], True),
+        ("Enabled", [{**OLD_GO, "Filter": {"Prefix": ""}}], False),
+        ("Suspended", [OLD_GO], False),
+    ],
+)
+def test_a_vault_that_keeps_old_versions_is_told_of(
+    status: str | None, rules: list[dict[str, Any]], told: bool
+) -> None:
+    """Its values would be there after they were replaced, and after their days."""
+    s3 = SimpleNamespace(
+        get_bucket_versioning=lambda **_: {"Status": status} if status else {},
+        get_bucket_lifecycle_configuration=lambda **_: {"Rules": rules},
+    )
+    buckets = (
+        Resource("S3::Bucket", "GamesVaultA1", "games-vault"),
+        Resource("S3::Bucket", "GamesLakeA1", "games-lake"),
+    )
+    outputs = {"LakeUri": "s3://games-lake/tables", "LandingBucket": "games-landing"}
+    on = Deployment(lambda _: s3, "games", "123456789012", "eu-west-1", outputs=outputs, resources=buckets)
+    found = list(vault(on))
+    assert [(one.check, one.what) for one in found] == [
+        ("lake.vault", "the vault games-vault keeps old versions of its objects")
+    ] * told
 
 
 def test_a_construct_that_is_not_there_is_not_deployed() -> None:

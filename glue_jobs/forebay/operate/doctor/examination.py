@@ -47,6 +47,7 @@ AFTER: tuple[Check, ...] = (
     lake.lifecycle,
     lake.access,
     lake.encryption,
+    lake.vault,
     lake.catalog,
     jobs.definitions,
     jobs.roles,

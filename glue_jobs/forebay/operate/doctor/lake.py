@@ -13,7 +13,7 @@ from forebay.operate.doctor.queues import key_of_data
 from forebay.operate.stack.answer import answer_or_none
 from forebay.operate.stack.deployment import Deployment
 
-__all__ = ["access", "catalog", "commits", "encryption", "lifecycle"]
+__all__ = ["access", "catalog", "commits", "encryption", "lifecycle", "vault"]
 
 COMMIT = "some_table/_delta_log/00000000000000000007.json"
 GUIDE = "https://docs.aws.amazon.com/AmazonS3/latest/userguide/conditional-writes-enforce.html"
@@ -81,6 +81,26 @@ def access(on: Deployment) -> Iterator[Finding]:
                 "BlockPublicAcls=true,IgnorePublicAcls=true,BlockPublicPolicy=true,RestrictPublicBuckets=true"
             )
             yield warning("lake.access", what, "One wrong policy would show the data to everybody.", mend)
+
+
+def vault(on: Deployment) -> Iterator[Finding]:
+    """The bucket is deployed without versioning. Where somebody enables it, a lifecycle rule must delete old versions."""
+    for bucket in on.vault_buckets:
+        status = on.client("s3").get_bucket_versioning(Bucket=bucket).get("Status")
+        if status and not any(map(_deletes_old_versions, lifecycle_rules(on, bucket))):
+            yield warning(
+                "lake.vault",
+                f"the vault {bucket} keeps old versions of its objects",
+                "Values that were replaced, or are older than vault_keep_days, are still in these versions. Only an erasure "
+                "deletes versions, and only of the people whom it names.",
+                "suspend the versioning, and add a lifecycle rule that deletes noncurrent versions after a day",
+            )
+
+
+def _deletes_old_versions(rule: Mapping[str, Any]) -> bool:
+    """Of all objects."""
+    chosen = rule.get("Filter", {}) or {"Prefix": rule.get("Prefix", "")}
+    return rule["Status"] == "Enabled" and "NoncurrentVersionExpiration" in rule and not any(chosen.values())
 
 
 def encryption(on: Deployment) -> Iterator[Finding]:

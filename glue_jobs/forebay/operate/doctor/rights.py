@@ -26,6 +26,7 @@ NEEDED = {
     "GetFunctionConcurrency": "lambda:GetFunctionConcurrency",
     "GetBucketNotificationConfiguration": "s3:GetBucketNotification",
     "GetBucketLifecycleConfiguration": "s3:GetLifecycleConfiguration",
+    "GetBucketVersioning": "s3:GetBucketVersioning",
     "GetBucketPolicy": "s3:GetBucketPolicy",
     "GetBucketEncryption": "s3:GetEncryptionConfiguration",
     "GetPublicAccessBlock": "s3:GetBucketPublicAccessBlock",

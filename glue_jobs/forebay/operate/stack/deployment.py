@@ -81,6 +81,12 @@ class Deployment:
     def lake_bucket(self) -> str:
         return bucket_and_key(self.outputs["LakeUri"])[0]
 
+    @property
+    def vault_buckets(self) -> list[str]:
+        """None where no declaration names a vault, or it is on one machine."""
+        named = [one.name for one in self.resources if one.kind == "S3::Bucket" and "Vault" in one.logical_id]
+        return [name for name in named if name not in (self.lake_bucket, *self.landing_buckets)]
+
     def key_in_lake(self, path: str) -> str:
         """The lake may be a folder of its bucket."""
         return f"{bucket_and_key(self.outputs['LakeUri'])[1]}/{path}".lstrip("/")
