@@ -1,6 +1,6 @@
 """Where the tables are: the lake, the jobs' own scratch space, and the catalog's database.
 
-The lake has no lifecycle rule that deletes or moves an object: which file is live, only a Delta log knows.
+The lake has no lifecycle rule that deletes or moves a current object: only a Delta log knows which file is live.
 """
 
 from __future__ import annotations
